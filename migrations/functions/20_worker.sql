@@ -180,16 +180,29 @@ create or replace function holdfast.worker_beat(
 declare
   v_request text;
   v_draining boolean;
+  v_lease timestamptz;
 begin
   perform holdfast.lease_check(p_lease);
   update holdfast.process
     set beat_at = clock_timestamp(), lease_until = clock_timestamp() + p_lease, stats = p_stats
     where id = p_worker and status = 'running'
-    returning request, draining into v_request, v_draining;
+    returning request, draining, lease_until into v_request, v_draining, v_lease;
   if not found then
     raise exception 'worker % has lapsed', p_worker using errcode = 'HF002';
   end if;
   perform holdfast.control_apply(p_worker);
+  -- Last, and of those that no other call is just changing: a heartbeat waits for none.
+  update holdfast.snapshot_queue q
+    set retry_at = v_lease
+    from (select o.snapshot_id, o.crawl_id
+            from holdfast.snapshot_queue o
+            where o.owner_id = p_worker for no key update skip locked) o
+    where q.snapshot_id = o.snapshot_id and q.crawl_id = o.crawl_id;
+  update holdfast.crawl c
+    set retry_at = v_lease
+    where c.id in (select o.id
+                     from holdfast.crawl o
+                     where o.owner_id = p_worker and o.status <> 'sealed' for no key update skip locked);
   return query
     select 'lost', h.id, null::uuid, h.held_fence, null::text
       from unnest(p_snapshots, p_fences) h(id, held_fence)

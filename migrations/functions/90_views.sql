@@ -39,8 +39,7 @@ create or replace view holdfast.v_snapshot as
   select s.id, s.crawl_id, s.url, s.host, s.depth,
          coalesce(holdfast.page_status(q.status, c.status), 'sealed') as status, e.outcome,
          coalesce(s.given_title, nullif(e.title, ''), s.title) as title,
-         case when q.owner_id is not null then p.lease_until
-              when c.status = 'paused' and q.status = 'queued' then holdfast.retry_at_max()
+         case when c.status = 'paused' and q.status = 'queued' then holdfast.retry_at_max()
               else q.retry_at end as retry_at,
          case when c.status = 'paused' and q.status = 'queued'
                 then 'its crawl is ' || coalesce(c.reason, 'paused')
@@ -65,7 +64,7 @@ comment on column holdfast.v_snapshot.status is 'queued, started, paused (or its
 comment on column holdfast.v_snapshot.title is
   'Title that a person gave it, else the one found on the page, else the one that came with the URL.';
 comment on column holdfast.v_snapshot.retry_at is
-  'When it is due, or until when it is owned; 9999-01-01: paused.';
+  'When it is due, or when the lease of its owner ends; 9999-01-01: paused.';
 comment on column holdfast.v_snapshot.reason is 'Why it waits, or why it ended so.';
 comment on column holdfast.v_snapshot.fence is
   'Attempt; its files are in <directory>, which ends in a<fence>.';
@@ -108,7 +107,8 @@ comment on view holdfast.v_queue is 'Everything that is not sealed. Always use a
 comment on column holdfast.v_queue.id is 'The snapshot.';
 comment on column holdfast.v_queue.status is 'queued, started or paused (or its crawl is).';
 comment on column holdfast.v_queue.retry_at is
-  'When it is due; of a paused crawl: when it will be, once that goes on. 9999-01-01: paused by itself.';
+  'When it is due, or when the lease of its owner ends; of a paused crawl: when it will be, once that goes on. '
+  '9999-01-01: paused by itself.';
 comment on column holdfast.v_queue.state is 'Due, or its owner, or what it waits for.';
 comment on column holdfast.v_queue.due_for is 'How long it has been due; below zero: how long until it is.';
 

@@ -321,14 +321,14 @@ TEST_CASE("a snapshot that waits") {
   stage.run("update holdfast.crawl_queue set ready_at = now()");
   stage.run("update holdfast.host set last_at = null, min_delay = '0', max_parallel = 1");
   const auto other = stage.start({Stage::seed("other")});
-  stage.run("update holdfast.snapshot_queue set owner_id = $1::uuid, claimed_at = now(), status = 'started', "
-            "event = 'start', lane = host where crawl_id = $2::uuid",
+  stage.run("update holdfast.snapshot_queue set owner_id = $1::uuid, claimed_at = now(), due_at = retry_at, "
+            "status = 'started', event = 'start', lane = host where crawl_id = $2::uuid",
             pg::Params::of(worker, other));
   stage.ask(id, "snapshot", {"its host site.test has reached its limit of 1 snapshot at once"});
   stage.run("update holdfast.host set max_parallel = null");
   stage.ask("site.test", "host", {"Nothing holds it back now"});
-  stage.run("update holdfast.snapshot_queue set owner_id = null, claimed_at = null, status = 'queued', "
-            "event = 'release' where crawl_id = $1::uuid",
+  stage.run("update holdfast.snapshot_queue set owner_id = null, claimed_at = null, due_at = null, "
+            "status = 'queued', event = 'release' where crawl_id = $1::uuid",
             pg::Params::of(other));
   stage.run("update holdfast.crawl_queue set ready_at = now()");
 
