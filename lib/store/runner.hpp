@@ -50,7 +50,7 @@ struct Backlog {
 // Workers of one kind (all, crawl, snapshot).
 struct WorkerCount {
   int running{0};
-  int able{0}; // of those: claim whatever is due; neither paused, nor draining, nor bound to some crawls
+  int able{0}; // of those: claim whatever is due; not paused, draining, bound to some crawls, or without room on disk
 };
 using WorkerCounts = std::map<std::string, WorkerCount>; // by kind
 

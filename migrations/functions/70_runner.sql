@@ -324,7 +324,7 @@ create or replace function holdfast.workers_beside(p_runner uuid)
   returns table (kind text, running bigint, able bigint) language sql stable as $$
   -- A runner that rejoins has another id, but is the same process of its system.
   select w.worker_type, count(*),
-         count(*) filter (where not w.draining and w.paused_at is null
+         count(*) filter (where not w.draining and w.paused_at is null and w.stats ->> 'not_claiming' is null
                             and not coalesce((w.capabilities ->> 'only')::boolean, false))
     from holdfast.process me
     join holdfast.process w

@@ -124,7 +124,8 @@ create or replace view holdfast.v_running as
       on q.snapshot_id = r.snapshot_id and q.crawl_id = r.crawl_id and q.fence = r.fence
          and q.owner_id = r.process_id
     left join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
-    left join holdfast.process p on p.id = r.process_id;
+    left join holdfast.process p on p.id = r.process_id
+    where r.ended_at is null;
 comment on view holdfast.v_running is 'Hooks that run now, and where.';
 comment on column holdfast.v_running.running_for is 'How long it has run.';
 comment on column holdfast.v_running.timeout is 'How long it may run.';
@@ -137,15 +138,19 @@ create or replace view holdfast.v_result as
   select r.snapshot_id, r.crawl_id, s.url, r.fence, r.plugin, r.hook_name, r.status, r.output, r.error,
          r.output_bytes, jsonb_array_length(r.output_files) as files, r.exit_code, r.exit_signal, r.wall_ms,
          r.cpu_ms, r.peak_memory_bytes, r.started_at, r.ended_at, r.output_files,
-         (e.fence is null or e.fence = r.fence) as counts, r.process_id, r.started_with
+         (e.fence is null or e.fence = r.fence) as counts, r.process_id, r.started_with, r.pid
     from (select snapshot_id, crawl_id, fence, plugin, hook_name, status, output, error, output_bytes,
                  exit_code, exit_signal, wall_ms, user_ms + system_ms as cpu_ms, peak_memory_bytes,
-                 started_at, ended_at, output_files, process_id, started_with
+                 started_at, ended_at, output_files, process_id, started_with, pid, false as in_work
             from holdfast.archive_result
           union all
-          select snapshot_id, crawl_id, fence, plugin, hook_name, text 'started', text '', text '',
-                 bigint '0', null::integer, null::integer, null::bigint, null::bigint, null::bigint,
-                 started_at, null::timestamptz, jsonb '[]', process_id, started_with
+          select snapshot_id, crawl_id, fence, plugin, hook_name, coalesce(ended ->> 'status', 'started'),
+                 coalesce(ended ->> 'output', ''), coalesce(ended ->> 'error', ''),
+                 coalesce((ended ->> 'output_bytes')::bigint, 0), (ended ->> 'exit_code')::integer,
+                 (ended ->> 'exit_signal')::integer, (ended ->> 'wall_ms')::bigint,
+                 (ended ->> 'user_ms')::bigint + (ended ->> 'system_ms')::bigint,
+                 (ended ->> 'peak_memory_bytes')::bigint, started_at, ended_at, jsonb '[]', process_id,
+                 started_with, pid, true
             from holdfast.running_hook) r
     -- "limit 1" tells the planner that there is one row: on partitioned tables it knows no foreign key, expects
     -- few rows of a join over two columns, and then sorts all results to show the first.
@@ -157,12 +162,14 @@ create or replace view holdfast.v_result as
                          from holdfast.snapshot_sealed e
                          where e.snapshot_id = r.snapshot_id and e.crawl_id = r.crawl_id
                          limit 1) e on true
-    where r.status <> 'started'
+    where not r.in_work
       or exists (select
                    from holdfast.snapshot_queue q
                    where q.snapshot_id = r.snapshot_id and q.crawl_id = r.crawl_id and q.fence = r.fence
                      and q.owner_id = r.process_id);
-comment on view holdfast.v_result is 'What each hook did, or does now (status started).';
+comment on view holdfast.v_result is
+  'What each hook did, or does now (status started). Of a page in work, those that have ended are here at once; '
+  'their files come with its end.';
 comment on column holdfast.v_result.fence is 'Attempt; matches the a<fence> of the directory.';
 comment on column holdfast.v_result.status is
   'started (it runs now), or final: succeeded, failed, skipped, noresults.';
@@ -171,6 +178,7 @@ comment on column holdfast.v_result.cpu_ms is
   'CPU time of the hook and everything it started, in milliseconds.';
 comment on column holdfast.v_result.started_with is
   'What it was started with: {command, directory, environment}, without secrets; of hooks that run or failed.';
+comment on column holdfast.v_result.pid is 'Process id of the hook on its machine.';
 comment on column holdfast.v_result.counts is 'False if the snapshot was sealed by another attempt.';
 
 create or replace view holdfast.v_failure as

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <utility>
 
 namespace holdfast::runner {
 
@@ -93,44 +92,39 @@ awaitable<void> Spawner::tick() {
     return std::pair(store::backlog(connection), store::neighbours(connection, runner));
   });
   show(backlog);
+  waiting_ = backlog.crawls_due + backlog.snapshots_due > 0 && backlog.held == 0 ? waiting_ + 1 : 0;
+  const int patience = std::max(1, options_.idle_timeout);
   auto all = running();
   for (const auto& [kind, count] : neighbours.workers) {
     all[kind].running += count.running;
-    all[kind].able += count.able;
+    if (waiting_ <= patience) all[kind].able += count.able; // later it is clear that they do not take what is due
   }
   auto kinds = kinds_to_spawn(backlog, all, options_);
   if (!neighbours.newer_run.empty()) kinds.clear();
   for (const auto& kind : kinds)
     spawn(kind);
+  if (!kinds.empty()) waiting_ = 0;
   const std::string why = kinds.empty() ? why_none(backlog, neighbours, all, options_) : "";
-  co_await say_why_none(why, backlog);
+  if (why != why_none_ && !why.empty()) spdlog::info("starts no worker: {}", why);
+  why_none_ = why;
+  if (waiting_ == 2 * patience) co_await say_next("nothing is taken up");
   if (is_busy(backlog, options_)) {
     idle_ = 0;
     co_return;
   }
-  if (++idle_ == 1) co_await say_idle(backlog.unfinished);
+  if (++idle_ == 1) {
+    const bool said = backlog.unfinished && co_await say_next("nothing is due");
+    if (!said) spdlog::info("idle, {}", options_.stay ? "waiting for work" : "nothing left to do");
+  }
   for (std::size_t i = to_keep(workers_.size(), idle_, options_); i < workers_.size(); ++i)
     workers_[i].process->signal(SIGTERM);
 }
 
-// Once for each reason. Workers that leave what is due where it is, round after round, do so for a reason of theirs.
-awaitable<void> Spawner::say_why_none(std::string why, store::Backlog backlog) {
-  const bool left = backlog.crawls_due + backlog.snapshots_due > 0 && backlog.held == 0 && !workers_.empty();
-  waiting_ = left ? waiting_ + 1 : 0;
-  if (why != why_none_ && !why.empty()) spdlog::info("starts no worker: {}", why);
-  why_none_ = std::move(why);
-  if (waiting_ != std::max(1, options_.idle_timeout)) co_return;
+// Which page is due next, and what it waits for; false if none is.
+awaitable<bool> Spawner::say_next(std::string about) {
   const auto next = co_await pool_.run([](pg::Connection& connection) { return store::next_work(connection); });
-  if (!next.empty()) spdlog::info("nothing is taken up; the next page is {}", next);
-}
-
-awaitable<void> Spawner::say_idle(bool unfinished) {
-  std::string next;
-  if (unfinished) next = co_await pool_.run([](pg::Connection& connection) { return store::next_work(connection); });
-  if (!next.empty())
-    spdlog::info("nothing is due; the next page is {}", next);
-  else
-    spdlog::info("idle, {}", options_.stay ? "waiting for work" : "nothing left to do");
+  if (!next.empty()) spdlog::info("{}; the next page is {}", about, next);
+  co_return !next.empty();
 }
 
 awaitable<void> Spawner::run() {

@@ -35,8 +35,7 @@ public:
 
 private:
   awaitable<void> tick();
-  awaitable<void> say_idle(bool unfinished);
-  awaitable<void> say_why_none(std::string why, store::Backlog backlog);
+  awaitable<bool> say_next(std::string about);
   void reap();
   void spawn(const std::string& kind);
   store::WorkerCounts running() const; // those that we have started
@@ -56,7 +55,7 @@ private:
   CrashTimes crashes_;
   std::string shown_, why_none_;
   int idle_{0};
-  int waiting_{0}; // rounds in a row in which something is due, and workers run that have nothing in work
+  int waiting_{0}; // rounds in a row in which something is due, nothing is in work, and no worker is started
   std::uint64_t started_{0};
 };
 

@@ -96,6 +96,7 @@ class Processes(Case):
         )
         self.home.hook("page", "on_Snapshot__10_page.sh", "gate stays; [[ $PAGE_KEY == hunter2 && $OWN == hunter2 ]]")
         secrets = {"OWN": "hunter2", "HOLDFAST_PLUGINS_ENVIRONMENT": "OWN", "HOLDFAST_DISK_MINIMUM_FREE": "0"}
+        secrets["HOLDFAST_RUNNER_MAX_WORKERS_PER_TYPE"] = "2"  # the holder is one
         config = self.home.path / "holdfast.yaml"
         config.write_text("hooks: {PAGE_KEY: hunter2, PAGE_COLOUR: red}\n")
         added = self.home.run("add", "--bg", "https://site.test/page").records[0]["id"]

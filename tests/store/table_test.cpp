@@ -262,6 +262,9 @@ std::vector<BadRow> bad_rows() {
        "insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, "
        "started_at, ended_at) select gen_random_uuid(), id, 1, 'p', 'h', 'succeeded', id, now(), now() from "
        "holdfast.crawl"},
+      {"running_hook_ended", "insert into holdfast.running_hook (process_id, snapshot_id, crawl_id, fence, plugin, "
+                             "hook_name, started_at, ended_at) select gen_random_uuid(), id, crawl_id, 1, 'p', 'h', "
+                             "now(), now() from holdfast.snapshot limit 1"},
       {"running_hook_pkey", "insert into holdfast.running_hook (process_id, snapshot_id, crawl_id, fence, plugin, "
                             "hook_name, started_at) select id, id, id, 1, 'p', 'h', now() from holdfast.crawl, "
                             "generate_series(1, 2)"},
