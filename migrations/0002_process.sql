@@ -63,7 +63,7 @@ comment on column holdfast.process.start_ticks is
   'Start in clock ticks since boot (/proc/PID/stat field 22).';
 comment on column holdfast.process.parent_id is 'The process that started it, if that one is in this table.';
 comment on column holdfast.process.process_type is
-  'worker, runner, serve, or command (an import, an export, a verification).';
+  'worker, runner, serve, or command (import, export, verify, adopt, check, search --rebuild).';
 comment on column holdfast.process.worker_type is
   'Worker: all, crawl (expands seeds) or snapshot. Runner: worker_runner (holds the gate) or runner_waiting. '
   'serve: where it listens. command: its verb.';

@@ -324,7 +324,8 @@ create or replace function holdfast.workers_beside(p_runner uuid)
   returns table (kind text, running bigint, able bigint) language sql stable as $$
   -- A runner that rejoins has another id, but is the same process of its system.
   select w.worker_type, count(*),
-         count(*) filter (where not w.draining and w.paused_at is null and w.stats ->> 'not_claiming' is null
+         count(*) filter (where not w.draining and w.paused_at is null
+                            and nullif(w.stats ->> 'not_claiming', '') is null
                             and not coalesce((w.capabilities ->> 'only')::boolean, false))
     from holdfast.process me
     join holdfast.process w
@@ -334,6 +335,9 @@ create or replace function holdfast.workers_beside(p_runner uuid)
     where me.id = p_runner
       and (p.machine_id, p.boot_id, p.pid, p.start_ticks)
           is distinct from (me.machine_id, me.boot_id, me.pid, me.start_ticks)
+      -- One that claims nothing, for want of disk say, and holds nothing takes no room.
+      and (nullif(w.stats ->> 'not_claiming', '') is null
+           or exists (select from holdfast.snapshot_queue q where q.owner_id = w.id))
     group by w.worker_type
 $$;
 comment on function holdfast.workers_beside(uuid) is

@@ -37,7 +37,7 @@ void Spawner::reap() {
     }
     // One that was told to end, or found nothing to do, has not crashed.
     if (!exit->clean() && stop_.strength() == base::Strength::none) {
-      spdlog::warn("worker pid {} ended: {}", it->process->pid(), exit->describe());
+      spdlog::warn("the worker whose guard had pid {} ended: {}", it->process->pid(), exit->describe());
       crashes_.push_back(std::chrono::steady_clock::now());
     }
     it = workers_.erase(it);
@@ -65,7 +65,7 @@ void Spawner::spawn(const std::string& kind) {
     if (options_.runner && !options_.runner->empty()) command.insert(command.end(), {"--parent", *options_.runner});
     workers_.push_back({kind, std::make_unique<process::Subprocess>(io_.get_executor(), command)});
     ++started_;
-    spdlog::info("started {}worker pid {}", kind == "all" ? "" : kind + " ", workers_.back().process->pid());
+    spdlog::info("started a {}worker; its guard has pid {}", kind == "all" ? "" : kind + " ", workers_.back().process->pid());
   } catch (const base::Error& error) {
     spdlog::error("{}", error.what()); // the next round tries again; what keeps failing counts as a crash
     crashes_.push_back(std::chrono::steady_clock::now());

@@ -83,12 +83,15 @@ class Processes(Case):
         )
         self.assertEqual(self.home.run("verify", "--all").code, OK)
         self.assertEqual(self.home.run("export", "--all", "-o", self.home.path / "all.wacz").code, OK)
+        self.assertEqual(self.home.run("adopt").code, OK)
+        self.assertEqual(self.home.run("search", "--rebuild").code, OK)
+        self.assertEqual(self.records("check"), [])
         rows = self.sql(
             "select worker_type || ' ' || status || ' ' || exit_reason from v_worker "
             "where process_type = 'command' order by started_at"
         )
-        self.assertEqual(rows.splitlines(), ["import exited done", "verify exited done", "export exited done"])
-        self.assertEqual(self.records("check"), [])
+        commands = ("import", "verify", "export", "adopt", "search --rebuild", "check")
+        self.assertEqual(rows.splitlines(), [f"{command} exited done" for command in commands])
 
     def test_what_a_hook_was_started_with(self):
         (self.home.plugins / "page/config.json").write_text(
@@ -96,7 +99,6 @@ class Processes(Case):
         )
         self.home.hook("page", "on_Snapshot__10_page.sh", "gate stays; [[ $PAGE_KEY == hunter2 && $OWN == hunter2 ]]")
         secrets = {"OWN": "hunter2", "HOLDFAST_PLUGINS_ENVIRONMENT": "OWN", "HOLDFAST_DISK_MINIMUM_FREE": "0"}
-        secrets["HOLDFAST_RUNNER_MAX_WORKERS_PER_TYPE"] = "2"  # the holder is one
         config = self.home.path / "holdfast.yaml"
         config.write_text("hooks: {PAGE_KEY: hunter2, PAGE_COLOUR: red}\n")
         added = self.home.run("add", "--bg", "https://site.test/page").records[0]["id"]
