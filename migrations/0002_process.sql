@@ -63,7 +63,7 @@ comment on column holdfast.process.start_ticks is
   'Start in clock ticks since boot (/proc/PID/stat field 22).';
 comment on column holdfast.process.parent_id is 'The process that started it, if that one is in this table.';
 comment on column holdfast.process.process_type is
-  'worker, runner, serve, or command (an import, an export, a verification).';
+  'worker, runner, serve, or command (import, export, verify, adopt, check, search --rebuild).';
 comment on column holdfast.process.worker_type is
   'Worker: all, crawl (expands seeds) or snapshot. Runner: worker_runner (holds the gate) or runner_waiting. '
   'serve: where it listens. command: its verb.';
@@ -72,8 +72,8 @@ comment on column holdfast.process.version is 'Version of its program.';
 comment on column holdfast.process.revision is
   'Schema revision that its program was built for; NULL: unknown.';
 comment on column holdfast.process.capabilities is
-  'What it can do: plugins (names of those that work), archive (directory or s3), browser (what is known of '
-  'it), lacks (why not all enabled plugins work).';
+  'Worker: plugins (names of those that work), archive (directory or s3), only (works on some crawls only), '
+  'browser (what is known of it), lacks (why not all enabled plugins work). Runner: spawns (starts local workers).';
 comment on column holdfast.process.status is 'running or exited.';
 comment on column holdfast.process.started_at is 'When it joined.';
 comment on column holdfast.process.beat_at is 'Last heartbeat.';

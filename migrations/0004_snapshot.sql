@@ -66,13 +66,14 @@ create table holdfast.snapshot_queue (
   retry_at timestamptz not null default clock_timestamp(),
   reason text, owner_id uuid,
   fence bigint not null default 0,
-  claimed_at timestamptz,
+  claimed_at timestamptz, due_at timestamptz,
   attempts integer not null default 0, lapses integer not null default 0,
   constraint snapshot_queue_pkey primary key (snapshot_id, crawl_id),
   constraint snapshot_queue_status check (status in ('queued', 'started', 'paused')),
   constraint snapshot_queue_lane_is_host check (lane in ('', host)),
   constraint snapshot_queue_started_has_owner check ((status = 'started') = (owner_id is not null)),
   constraint snapshot_queue_owner_has_claim check ((owner_id is null) = (claimed_at is null)),
+  constraint snapshot_queue_owner_has_place check ((owner_id is null) = (due_at is null)),
   constraint snapshot_queue_paused_is_parked check (status <> 'paused' or retry_at = '9999-01-01T00:00:00Z'),
   constraint snapshot_queue_excluded_is_paused check (not excluded or status = 'paused'),
   constraint snapshot_queue_numbers check (least(fence, attempts, lapses) >= 0)
@@ -89,13 +90,16 @@ comment on column holdfast.snapshot_queue.status is 'queued, started (claimed) o
 comment on column holdfast.snapshot_queue.event is 'As crawl.event.';
 comment on column holdfast.snapshot_queue.excluded is 'Parked outside the scope of its crawl.';
 comment on column holdfast.snapshot_queue.retry_at is
-  'When it is due, if it has no owner; 9999-01-01: parked.';
+  'When it is due; if it has an owner, when its lease ends: of its worker''s lease_until, as of the claim or the '
+  'last heartbeat. 9999-01-01: parked.';
 comment on column holdfast.snapshot_queue.reason is
   'Why it waits: an error, a lapsed worker, a stopped worker.';
 comment on column holdfast.snapshot_queue.owner_id is
   'The worker. No foreign key: a claim holds the process row.';
 comment on column holdfast.snapshot_queue.fence is 'Grows with each claim; older fences cannot write.';
 comment on column holdfast.snapshot_queue.claimed_at is 'When it was claimed.';
+comment on column holdfast.snapshot_queue.due_at is
+  'retry_at before its claim: the place to which it returns when it is released.';
 comment on column holdfast.snapshot_queue.attempts is 'Attempts spent, those of stopped workers not counted.';
 comment on column holdfast.snapshot_queue.lapses is 'Workers that lapsed while they had it.';
 create index snapshot_queue_due on holdfast.snapshot_queue (crawl_id, lane, retry_at) where owner_id is null;

@@ -70,10 +70,13 @@ create unlogged table holdfast.running_hook (
   pid integer,
   started_at timestamptz not null, timeout_ms bigint, no_progress_since timestamptz,
   started_with jsonb,
-  constraint running_hook_pkey primary key (snapshot_id, plugin, hook_name)
+  ended jsonb, ended_at timestamptz,
+  constraint running_hook_pkey primary key (snapshot_id, plugin, hook_name),
+  constraint running_hook_ended check ((ended is null) = (ended_at is null))
 ) with (fillfactor = 50);
 comment on table holdfast.running_hook is
-  'Hooks that run now. Each worker rewrites its rows; they count while it holds the fence. No foreign keys.';
+  'Hooks that run now, and those that have ended on a page in work. Each worker rewrites its rows; they count '
+  'while it holds the fence. No foreign keys.';
 comment on column holdfast.running_hook.process_id is 'The worker.';
 comment on column holdfast.running_hook.snapshot_id is 'The snapshot.';
 comment on column holdfast.running_hook.crawl_id is 'Its crawl.';
@@ -89,5 +92,8 @@ comment on column holdfast.running_hook.no_progress_since is
   'Since when it has neither computed nor written.';
 comment on column holdfast.running_hook.started_with is
   'What it was started with: {command, directory, environment}, without secrets; NULL in its first second.';
+comment on column holdfast.running_hook.ended is
+  'What it did, with the names of archive_result; NULL: it runs. The row of archive_result comes with its page.';
+comment on column holdfast.running_hook.ended_at is 'When it ended; NULL: it runs.';
 create index running_hook_by_process on holdfast.running_hook (process_id);
 comment on index holdfast.running_hook_by_process is 'What a worker runs.';

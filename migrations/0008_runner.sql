@@ -17,7 +17,7 @@ comment on column holdfast.runner_term.began_at is 'When it passed the gate.';
 comment on column holdfast.runner_term.valid_until is
   'End of its lease; after its end: when it stopped being valid.';
 comment on column holdfast.runner_term.ended_at is 'When its end was recorded.';
-comment on column holdfast.runner_term.ending is 'Why: "left: ...", or that its lease lapsed.';
+comment on column holdfast.runner_term.ending is 'Why: exit_reason of its process, and whether it was found dead.';
 
 create table holdfast.duty (
   name text primary key,

@@ -33,12 +33,13 @@ std::string runner_join(pg::Connection& connection, const ProcessInfo& process, 
       .value();
 }
 
-Entry runner_enter(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease) {
+Entry runner_enter(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
+                   std::chrono::milliseconds grace) {
   const auto rows = connection.call(
       "select answer, epoch, process_id, label, machine_id, boot_id, pid_namespace, pid, start_ticks, standby, leads, "
       "(extract(epoch from lease_left) * 1000)::bigint as lease_left from holdfast.runner_enter($1::uuid, "
-      "$2::interval)",
-      runner, lease);
+      "$2::interval, $3::interval)",
+      runner, lease, grace);
   Entry entry;
   for (const auto row : rows) {
     const std::string& answer = row.text("answer");
@@ -106,7 +107,18 @@ bool work_left(pg::Connection& connection, const std::vector<std::string>& crawl
 Backlog backlog(pg::Connection& connection) {
   const auto result = connection.call("select * from holdfast.v_backlog");
   const auto row = result.one();
-  return {row["crawls_due"], row["snapshots_due"], row["held"], row["workers"], row["unfinished"]};
+  return {row["crawls_due"], row["snapshots_due"], row["held"], row["unfinished"]};
+}
+
+Neighbours neighbours(pg::Connection& connection, const std::string& runner) {
+  Neighbours neighbours;
+  const auto rows = connection.call("select * from holdfast.workers_beside(nullif($1, '')::uuid)", runner);
+  for (const auto row : rows)
+    neighbours.workers[row.text("kind")] = {static_cast<int>(row.integer("running")),
+                                            static_cast<int>(row.integer("able"))};
+  const auto newer = connection.call("select holdfast.newer_run(nullif($1, '')::uuid) as label", runner);
+  neighbours.newer_run = newer.one()["label"].value_or("");
+  return neighbours;
 }
 
 std::string next_work(pg::Connection& connection) {

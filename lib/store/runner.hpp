@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,14 +43,29 @@ struct DutyRun {
 
 // What there is to do: holdfast.v_backlog.
 struct Backlog {
-  std::int64_t crawls_due{0}, snapshots_due{0}, held{0}, workers{0};
+  std::int64_t crawls_due{0}, snapshots_due{0}, held{0};
   bool unfinished{false};
+};
+
+// Workers of one kind (all, crawl, snapshot).
+struct WorkerCount {
+  int running{0};
+  int able{0}; // of those: claim whatever is due; not paused, draining, bound to some crawls, or without room on disk
+};
+using WorkerCounts = std::map<std::string, WorkerCount>; // by kind
+
+// The other processes of a runner's machine.
+struct Neighbours {
+  WorkerCounts workers;  // started by others
+  std::string newer_run; // label of the newest `holdfast run`, which alone starts workers; "": it is this one
 };
 
 // Returns the collection's id.
 std::string runner_join(pg::Connection& connection, const ProcessInfo& process, bool standby,
                         std::chrono::milliseconds lease);
-Entry runner_enter(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease);
+// `grace`: how long a leading runner may still lead once it is asked to leave.
+Entry runner_enter(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
+                   std::chrono::milliseconds grace);
 RunnerBeat runner_beat(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
                        const std::string& stats_json);
 void runner_leave(pg::Connection& connection, const std::string& runner, int exit_code, const std::string& reason);
@@ -59,6 +75,8 @@ std::optional<DutyRun> runner_duty(pg::Connection& connection, const std::string
 std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::string& machine_id,
                                          const std::string& boot_id, const std::string& pid_namespace);
 Backlog backlog(pg::Connection& connection);
+// None as long as the runner has not joined.
+Neighbours neighbours(pg::Connection& connection, const std::string& runner);
 // Whether any of these is open, and neither paused nor of a paused host.
 bool work_left(pg::Connection& connection, const std::vector<std::string>& crawls,
                const std::vector<std::string>& snapshots);

@@ -239,6 +239,7 @@ void worker_hooks(pg::Connection& connection, const std::string& worker, const s
     if (hook.still_since) json["still_ms"] = age_ms(*hook.still_since);
     if (hook.started_with && age_ms(hook.started) >= kSettledMs)
       json["started_with"] = nlohmann::json::parse(*hook.started_with);
+    if (hook.ended) json["ended"] = result_json(*hook.ended);
     all.push_back(std::move(json));
   }
   connection.call("select holdfast.worker_hooks($1::uuid, $2::jsonb)", worker, json_text(std::move(all)));

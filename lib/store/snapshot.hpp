@@ -152,11 +152,12 @@ struct ActiveHook {
   int pid{0}; // 0: not known yet
   std::chrono::steady_clock::time_point started{};
   std::chrono::milliseconds timeout{0};
-  std::optional<std::chrono::steady_clock::time_point> still_since; // it makes no progress
-  std::shared_ptr<const std::string> started_with;                  // as in HookResult
+  std::optional<std::chrono::steady_clock::time_point> still_since{}; // it makes no progress
+  std::shared_ptr<const std::string> started_with{};                  // as in HookResult
+  std::shared_ptr<const HookResult> ended{};                          // what it did, without files; null: it runs
   friend bool operator==(const ActiveHook&, const ActiveHook&) = default;
 };
-// These hooks, and no others, run on this worker.
+// These hooks, and no others, run on this worker, or have ended on pages that it has in work.
 void worker_hooks(pg::Connection& connection, const std::string& worker, const std::vector<ActiveHook>& hooks);
 
 } // namespace holdfast::store

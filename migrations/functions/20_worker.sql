@@ -198,16 +198,29 @@ create or replace function holdfast.worker_beat(
 declare
   v_request text;
   v_draining boolean;
+  v_lease timestamptz;
 begin
   perform holdfast.lease_check(p_lease);
   update holdfast.process
     set beat_at = clock_timestamp(), lease_until = clock_timestamp() + p_lease, stats = p_stats
     where id = p_worker and status = 'running'
-    returning request, draining into v_request, v_draining;
+    returning request, draining, lease_until into v_request, v_draining, v_lease;
   if not found then
     raise exception 'worker % has lapsed', p_worker using errcode = 'HF002';
   end if;
   perform holdfast.control_apply(p_worker);
+  -- Last, and of those that no other call is just changing: a heartbeat waits for none.
+  update holdfast.snapshot_queue q
+    set retry_at = v_lease
+    from (select o.snapshot_id, o.crawl_id
+            from holdfast.snapshot_queue o
+            where o.owner_id = p_worker for no key update skip locked) o
+    where q.snapshot_id = o.snapshot_id and q.crawl_id = o.crawl_id;
+  update holdfast.crawl c
+    set retry_at = v_lease
+    where c.id in (select o.id
+                     from holdfast.crawl o
+                     where o.owner_id = p_worker and o.status <> 'sealed' for no key update skip locked);
   return query
     select 'lost', h.id, null::uuid, h.held_fence, null::text
       from unnest(p_snapshots, p_fences) h(id, held_fence)
@@ -230,10 +243,10 @@ comment on function holdfast.worker_beat(uuid, interval, uuid[], bigint[], jsonb
 
 create or replace function holdfast.worker_hooks(p_worker uuid, p_hooks jsonb)
   returns void language plpgsql as $$
--- Replaces the rows of the hooks that the worker runs now. They are live state, not history: the table is
--- unlogged and the commit does not wait for the disk. running_ms, still_ms: for how long a hook has run, and
--- has made no progress. The worker's row is locked first: a lapse comes before this call, which then does
--- nothing, or after it, and then deletes the rows.
+-- Replaces the rows of the hooks that the worker runs now, and of those that have ended while their page is
+-- in work. They are live state, not history: the table is unlogged and the commit does not wait for the disk.
+-- running_ms, still_ms: for how long a hook has run, and has made no progress. The worker's row is locked
+-- first: a lapse comes before this call, which then does nothing, or after it, and then deletes the rows.
 declare
   v_now constant timestamptz := clock_timestamp();
 begin
@@ -243,19 +256,22 @@ begin
   delete from holdfast.running_hook where process_id = p_worker;
   insert into holdfast.running_hook as o (
       process_id, snapshot_id, crawl_id, fence, plugin, hook_name,
-      background, pid, started_at, timeout_ms, no_progress_since, started_with)
+      background, pid, started_at, timeout_ms, no_progress_since, started_with, ended, ended_at)
     select p_worker, h.snapshot, h.crawl, h.fence, h.plugin, h.hook,
            coalesce(h.background, false), h.pid, v_now - greatest(h.running_ms, 0) * interval '1 millisecond',
-           h.timeout_ms, v_now - h.still_ms * interval '1 millisecond', h.started_with
+           h.timeout_ms, v_now - h.still_ms * interval '1 millisecond',
+           coalesce(h.started_with, h.ended -> 'started_with'), h.ended,
+           v_now - (h.ended ->> 'ended_ago_ms')::bigint * interval '1 millisecond'
       from jsonb_to_recordset(p_hooks) as h(
         snapshot uuid, crawl uuid, fence bigint, plugin text, hook text,
         background boolean, pid integer, running_ms bigint, timeout_ms bigint, still_ms bigint,
-        started_with jsonb)
+        started_with jsonb, ended jsonb)
     -- Overwrites a row that another worker left of an earlier attempt.
     on conflict (snapshot_id, plugin, hook_name) do update
       set process_id = excluded.process_id, fence = excluded.fence, background = excluded.background,
           pid = excluded.pid, started_at = excluded.started_at, timeout_ms = excluded.timeout_ms,
-          no_progress_since = excluded.no_progress_since, started_with = excluded.started_with
+          no_progress_since = excluded.no_progress_since, started_with = excluded.started_with,
+          ended = excluded.ended, ended_at = excluded.ended_at
       where o.fence <= excluded.fence;
 end $$;
 comment on function holdfast.worker_hooks(uuid, jsonb)
@@ -266,7 +282,7 @@ create or replace function holdfast.hooks_of(p_snapshot uuid, p_fence bigint)
   -- The hooks that ran when the worker of an attempt lapsed: where to look for the cause.
   select coalesce(array_agg(h.plugin || '/' || h.hook_name order by h.started_at), '{}')
     from holdfast.running_hook h
-    where h.snapshot_id = p_snapshot and h.fence = p_fence
+    where h.snapshot_id = p_snapshot and h.fence = p_fence and h.ended_at is null
 $$;
 
 create or replace function holdfast.worker_release(p_worker uuid, p_ending text, p_reason text)

@@ -439,7 +439,7 @@ begin
         where p.owner_id is not null
   ), moved as (
     update holdfast.snapshot_queue q
-      set owner_id = null, claimed_at = null, reason = p.reason, excluded = p_to = 'excluded',
+      set owner_id = null, claimed_at = null, due_at = null, reason = p.reason, excluded = p_to = 'excluded',
           status = case p_to when 'queued' then 'queued' else 'paused' end,
           event = case
                     when p_to <> 'queued' then 'pause'
@@ -452,7 +452,7 @@ begin
                        when p.status = 'paused'
                          then v_now + coalesce(p.delay_ms, 0) * interval '1 millisecond'
                        when p.delay_ms > 0 then v_now + p.delay_ms * interval '1 millisecond'
-                       else least(q.retry_at, v_now)
+                       else least(q.due_at, v_now)
                      end,
           attempts = q.attempts - p.unspent::integer,
           lapses = q.lapses + p.lapsed::integer

@@ -38,12 +38,12 @@ begin
   exception when unique_violation then
     return null;
   end;
-  -- There is no other leading runner now. Closes the terms of leading runners whose leases lapsed.
+  -- There is no other leading runner now. Closes the terms of those that did not close them themselves.
   update holdfast.runner_term t
-    set ended_at = clock_timestamp(), ending = 'its lease lapsed',
-        valid_until = greatest(t.began_at, least(t.valid_until,
-          (select p.ended_at from holdfast.process p where p.id = t.process_id)))
-    where t.ended_at is null;
+    set ended_at = clock_timestamp(), ending = concat_ws(': ', p.exit_reason, p.stats ->> 'gone'),
+        valid_until = greatest(t.began_at, least(t.valid_until, p.ended_at))
+    from holdfast.process p
+    where t.ended_at is null and p.id = t.process_id;
   select coalesce(max(t.epoch), 0) + 1 into v_epoch from holdfast.runner_term t;
   update holdfast.process set epoch = v_epoch where id = p_id;
   insert into holdfast.runner_term (epoch, process_id, label, valid_until)
@@ -55,14 +55,17 @@ begin
   return v_epoch;
 end $$;
 
-create or replace function holdfast.runner_clear(p_id uuid, p_standby boolean)
+create or replace function holdfast.runner_clear(p_id uuid, p_standby boolean, p_grace interval)
   returns uuid[] language plpgsql as $$
 -- Asks older runners to leave and lapses a leading runner whose lease ran out, unless one of its duties is
--- still running. Returns the leading runner that is in the way.
+-- still running. A leading runner that is asked has p_grace left of its lease. Returns the leading runner
+-- that is in the way.
 begin
   if not p_standby then
     update holdfast.process
-      set request = 'leave'
+      set request = 'leave',
+          lease_until = case when worker_type = 'worker_runner'
+                          then least(lease_until, clock_timestamp() + p_grace) else lease_until end
       where id in (select p.id
                      from holdfast.process p
                      where p.process_type = 'runner' and p.status = 'running' and p.id <> p_id
@@ -83,7 +86,7 @@ begin
                  where p.worker_type = 'worker_runner' and p.status = 'running');
 end $$;
 
-create or replace function holdfast.runner_enter(p_id uuid, p_lease interval)
+create or replace function holdfast.runner_enter(p_id uuid, p_lease interval, p_grace interval)
   returns table (answer text, epoch bigint, process_id uuid, label text, machine_id text,
                  boot_id text, pid_namespace text, pid integer, start_ticks bigint,
                  standby boolean, leads boolean, lease_left interval)
@@ -92,6 +95,7 @@ create or replace function holdfast.runner_enter(p_id uuid, p_lease interval)
 --   lead    the caller leads: epoch
 --   yield   a newer runner wants to lead: leave (the row names it)
 --   wait    a runner is in the way (the row names it)
+-- p_grace: how long a leading runner may still lead once it is asked to leave.
 -- Never blocks on a duty, and on another candidate only for the length of one such call.
 #variable_conflict use_column
 declare
@@ -115,7 +119,7 @@ begin
           and (v_me.standby or (p.started_at, p.id) > (v_me.started_at, v_me.id))
         order by p.worker_type = 'worker_runner' desc, p.started_at desc, p.id desc limit 1);
     if v_others <> '{}' and not v_me.standby then v_answer := 'yield'; end if;
-    if v_others = '{}' then v_others := holdfast.runner_clear(p_id, v_me.standby); end if;
+    if v_others = '{}' then v_others := holdfast.runner_clear(p_id, v_me.standby, p_grace); end if;
     if v_others = '{}' then v_epoch := holdfast.runner_lead(p_id, p_lease); end if;
   end if;
   return query
@@ -125,12 +129,13 @@ begin
       from (values (1)) one
       left join holdfast.process p on p.id = any (v_others);
 end $$;
-comment on function holdfast.runner_enter(uuid, interval) is 'One attempt to become the leading runner.';
+comment on function holdfast.runner_enter(uuid, interval, interval) is 'One attempt to become the leading runner.';
 
 create or replace function holdfast.runner_beat(p_id uuid, p_lease interval, p_stats jsonb)
   returns table (leads boolean, epoch bigint, request text, rival text, log_level text) language plpgsql as $$
--- A lead whose lease has lapsed is over, even if no other runner has taken it yet. rival: the label of the
--- runner that wants to lead. log_level: see log_level_of.
+-- A lead whose lease has lapsed is over, even if no other runner has taken it yet. A leading runner that is
+-- asked to leave does not renew its lease. rival: the label of the runner that wants to lead. log_level: see
+-- log_level_of.
 #variable_conflict use_column
 declare
   v_now constant timestamptz := clock_timestamp();
@@ -138,7 +143,9 @@ declare
 begin
   perform holdfast.lease_check(p_lease);
   update holdfast.process
-    set beat_at = v_now, lease_until = v_now + p_lease, stats = p_stats
+    set beat_at = v_now, stats = p_stats,
+        lease_until = case when worker_type = 'worker_runner' and request = 'leave'
+                        then lease_until else v_now + p_lease end
     where id = p_id and status = 'running' and (worker_type <> 'worker_runner' or lease_until > v_now)
     returning * into v_row;
   if not found then raise exception 'runner % has lapsed', p_id using errcode = 'HF002'; end if;
@@ -166,7 +173,7 @@ begin
   if not found then return; end if;
   update holdfast.runner_term
     set valid_until = least(valid_until, greatest(began_at, clock_timestamp())),
-        ended_at = clock_timestamp(), ending = 'left: ' || p_reason
+        ended_at = clock_timestamp(), ending = p_reason
     where epoch = v_row.epoch and process_id = p_id and ended_at is null;
   perform holdfast.worker_leave(p_id, p_exit_code, p_reason);
   perform pg_notify('holdfast', 'runner');
@@ -258,6 +265,20 @@ comment on column holdfast.v_runner.lease_left is 'How long it leads, or waits, 
 comment on column holdfast.v_runner.leads_since is 'When its term began.';
 comment on column holdfast.v_runner.healthy is 'Its lease has not lapsed.';
 
+create or replace view holdfast.v_term as
+  select t.epoch, t.label, t.began_at, t.valid_until, t.ended_at, t.ending, t.process_id
+    from holdfast.runner_term t
+    order by t.epoch desc;
+comment on view holdfast.v_term is 'Terms of the runner''s gate, newest first: who led when, and why it ended.';
+comment on column holdfast.v_term.epoch is 'Number of the term.';
+comment on column holdfast.v_term.label is 'The runner.';
+comment on column holdfast.v_term.began_at is 'When it passed the gate.';
+comment on column holdfast.v_term.valid_until is 'End of its lease; after its end: when it stopped being valid.';
+comment on column holdfast.v_term.ended_at is 'When its end was recorded.';
+comment on column holdfast.v_term.ending is
+  'Why: "made way for ...", the reason for which it was stopped, "lease lapsed", ...';
+comment on column holdfast.v_term.process_id is 'The process; it may be trimmed.';
+
 create or replace view holdfast.v_duty as
   select d.name, d.about, d.every, d.keep, d.enabled, d.next_at, d.next_at - statement_timestamp() as due_in,
          d.last_run_at, d.last_duration, d.last_count, d.total_count, d.runs, d.error, d.batch
@@ -299,6 +320,44 @@ $$;
 comment on function holdfast.work_left(uuid[], uuid[]) is
   'Whether any of these crawls and snapshots is open, and neither paused nor of a paused host.';
 
+create or replace function holdfast.workers_beside(p_runner uuid)
+  returns table (kind text, running bigint, able bigint) language sql stable as $$
+  -- A runner that rejoins has another id, but is the same process of its system.
+  select w.worker_type, count(*),
+         count(*) filter (where not w.draining and w.paused_at is null
+                            and nullif(w.stats ->> 'not_claiming', '') is null
+                            and not coalesce((w.capabilities ->> 'only')::boolean, false))
+    from holdfast.process me
+    join holdfast.process w
+      on w.machine_id = me.machine_id and w.status = 'running' and w.process_type = 'worker'
+         and w.lease_until > statement_timestamp()
+    left join holdfast.process p on p.id = w.parent_id
+    where me.id = p_runner
+      and (p.machine_id, p.boot_id, p.pid, p.start_ticks)
+          is distinct from (me.machine_id, me.boot_id, me.pid, me.start_ticks)
+      -- One that claims nothing, for want of disk say, and holds nothing takes no room.
+      and (nullif(w.stats ->> 'not_claiming', '') is null
+           or exists (select from holdfast.snapshot_queue q where q.owner_id = w.id))
+    group by w.worker_type
+$$;
+comment on function holdfast.workers_beside(uuid) is
+  'Workers of a runner''s machine that it has not started, by kind; able: those that claim whatever is due.';
+
+create or replace function holdfast.newer_run(p_runner uuid)
+  returns text language sql stable as $$
+  select r.label
+    from holdfast.process me
+    join holdfast.process r
+      on r.machine_id = me.machine_id and r.boot_id = me.boot_id and r.status = 'running'
+         and r.process_type = 'runner' and r.lease_until > statement_timestamp()
+         and (r.capabilities ->> 'spawns')::boolean
+         and (r.start_ticks, r.pid) > (me.start_ticks, me.pid)
+    where me.id = p_runner
+    order by r.start_ticks desc, r.pid desc limit 1
+$$;
+comment on function holdfast.newer_run(uuid) is
+  'Label of the newest `holdfast run` of this machine, which alone starts workers there; NULL: it is this one.';
+
 create or replace view holdfast.v_backlog as
   -- Every count is bounded, so that this stays cheap in a large collection.
   select (select count(*)
@@ -333,11 +392,7 @@ create or replace view holdfast.v_backlog as
            and exists (
              select
                from holdfast.crawl c
-               where c.status in ('queued', 'started') and holdfast.crawl_unfinished(c)) as unfinished,
-         (select count(*)
-            from holdfast.process p
-            where p.process_type = 'worker' and p.status = 'running'
-              and p.lease_until > statement_timestamp() and not p.draining) as workers;
+               where c.status in ('queued', 'started') and holdfast.crawl_unfinished(c)) as unfinished;
 comment on view holdfast.v_backlog is
   'What is due and held, and whether anything is left that is not paused.';
 comment on column holdfast.v_backlog.crawls_due is 'Crawls whose seeds are to be expanded, at most 100.';
@@ -346,4 +401,3 @@ comment on column holdfast.v_backlog.snapshots_due is
 comment on column holdfast.v_backlog.held is 'Claimed snapshots, and crawls being expanded.';
 comment on column holdfast.v_backlog.unfinished is
   'Whether anything is left, due now or later, that is not paused and of no paused host.';
-comment on column holdfast.v_backlog.workers is 'Workers that could claim it.';

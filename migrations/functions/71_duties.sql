@@ -139,6 +139,10 @@ create or replace function holdfast.duty_trim_processes(p_duty holdfast.duty)
       where id in (select p.id
                      from holdfast.process p
                      where p.status = 'exited' and p.ended_at < clock_timestamp() - (p_duty).keep
+                       -- A running worker knows by it who started it.
+                       and not exists (select
+                                         from holdfast.process c
+                                         where c.parent_id = p.id and c.status = 'running')
                      order by p.ended_at limit (p_duty).batch for update skip locked)
       returning 1
   )

@@ -370,7 +370,8 @@ begin
   end if;
   facts := jsonb_strip_nulls(jsonb_build_object(
     'url', (select s.url from holdfast.snapshot s where s.id = p_snapshot),
-    'crawl_id', p_crawl, 'crawl_status', v_crawl.status, 'status', v_queue.status,
+    'crawl_id', p_crawl, 'crawl_status', v_crawl.status,
+    'status', holdfast.page_status(v_queue.status, v_crawl.status),
     'attempts', v_queue.attempts,
     'retry_at', case when v_queue.owner_id is null then nullif(v_queue.retry_at, holdfast.retry_at_max()) end,
     'lapses', v_queue.lapses, 'last_reason', v_queue.reason)) || v_more.facts;

@@ -27,11 +27,24 @@ comment on column holdfast.v_crawl.refused is
 comment on column holdfast.v_crawl.excluded is 'Open snapshots that its scope excludes.';
 comment on column holdfast.v_crawl.age is 'How long it took, or has taken so far.';
 
+create or replace function holdfast.page_status(p_page text, p_crawl text)
+  returns text language sql immutable as $$
+  -- A paused crawl has no paused rows in snapshot_queue: pausing it writes one row, however large it is.
+  select case when p_page = 'queued' and p_crawl = 'paused' then 'paused' else p_page end
+$$;
+comment on function holdfast.page_status(text, text) is
+  'State of an open snapshot, from that of its row and that of its crawl.';
+
 create or replace view holdfast.v_snapshot as
-  select s.id, s.crawl_id, s.url, s.host, s.depth, coalesce(q.status, 'sealed') as status, e.outcome,
+  select s.id, s.crawl_id, s.url, s.host, s.depth,
+         coalesce(holdfast.page_status(q.status, c.status), 'sealed') as status, e.outcome,
          coalesce(s.given_title, nullif(e.title, ''), s.title) as title,
-         case when q.owner_id is not null then p.lease_until else q.retry_at end as retry_at,
-         coalesce(q.reason, e.reason) as reason, coalesce(q.fence, e.fence) as fence,
+         case when c.status = 'paused' and q.status = 'queued' then holdfast.retry_at_max()
+              else q.retry_at end as retry_at,
+         case when c.status = 'paused' and q.status = 'queued'
+                then 'its crawl is ' || coalesce(c.reason, 'paused')
+              else coalesce(q.reason, e.reason) end as reason,
+         coalesce(q.fence, e.fence) as fence,
          coalesce(q.owner_id, e.owner_id) as owner_id, p.label as owner, q.claimed_at,
          coalesce(q.claimed_at, e.started_at) as started_at, e.sealed_at, e.directory, e.manifest_sha256,
          e.bytes, e.files, coalesce(q.attempts, e.attempts) as attempts,
@@ -44,14 +57,15 @@ create or replace view holdfast.v_snapshot as
     left join holdfast.snapshot u on u.id = s.parent_id and u.crawl_id = s.crawl_id
     left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id
     left join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
-    left join holdfast.process p on p.id = coalesce(q.owner_id, e.owner_id);
+    left join holdfast.process p on p.id = coalesce(q.owner_id, e.owner_id)
+    left join holdfast.crawl c on c.id = q.crawl_id;
 comment on view holdfast.v_snapshot is 'Snapshots: what was asked for, the state now, and how each ended.';
 comment on column holdfast.v_snapshot.id is 'The snapshot.';
-comment on column holdfast.v_snapshot.status is 'queued, started, paused or sealed.';
+comment on column holdfast.v_snapshot.status is 'queued, started, paused (or its crawl is) or sealed.';
 comment on column holdfast.v_snapshot.title is
   'Title that a person gave it, else the one found on the page, else the one that came with the URL.';
 comment on column holdfast.v_snapshot.retry_at is
-  'When it is due, or until when it is owned; 9999-01-01: paused.';
+  'When it is due, or when the lease of its owner ends; 9999-01-01: paused.';
 comment on column holdfast.v_snapshot.reason is 'Why it waits, or why it ended so.';
 comment on column holdfast.v_snapshot.fence is
   'Attempt; its files are in <directory>, which ends in a<fence>.';
@@ -62,7 +76,8 @@ comment on column holdfast.v_snapshot.attempts is 'Attempts spent.';
 comment on column holdfast.v_snapshot.found_on is 'The page on which its URL was found; NULL: a seed.';
 
 create or replace view holdfast.v_queue as
-  select q.snapshot_id as id, q.crawl_id, s.url, q.status, q.retry_at,
+  select q.snapshot_id as id, q.crawl_id, s.url,
+         holdfast.page_status(q.status, c.status) as status, q.retry_at,
          case when q.owner_id is not null then 'owned by ' || p.label
               when c.stopping_at is not null then 'about to be cancelled'
               when c.status = 'paused' then 'waits: its crawl is ' || coalesce(c.reason, 'paused')
@@ -91,7 +106,10 @@ create or replace view holdfast.v_queue as
     where q.status <> ''; -- always true: see snapshot_queue_by_time
 comment on view holdfast.v_queue is 'Everything that is not sealed. Always use a limit on a large queue.';
 comment on column holdfast.v_queue.id is 'The snapshot.';
-comment on column holdfast.v_queue.status is 'queued, started or paused.';
+comment on column holdfast.v_queue.status is 'queued, started or paused (or its crawl is).';
+comment on column holdfast.v_queue.retry_at is
+  'When it is due, or when the lease of its owner ends; of a paused crawl: when it will be, once that goes on. '
+  '9999-01-01: paused by itself.';
 comment on column holdfast.v_queue.state is 'Due, or its owner, or what it waits for.';
 comment on column holdfast.v_queue.due_for is 'How long it has been due; below zero: how long until it is.';
 
@@ -107,7 +125,8 @@ create or replace view holdfast.v_running as
       on q.snapshot_id = r.snapshot_id and q.crawl_id = r.crawl_id and q.fence = r.fence
          and q.owner_id = r.process_id
     left join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
-    left join holdfast.process p on p.id = r.process_id;
+    left join holdfast.process p on p.id = r.process_id
+    where r.ended_at is null;
 comment on view holdfast.v_running is 'Hooks that run now, and where.';
 comment on column holdfast.v_running.running_for is 'How long it has run.';
 comment on column holdfast.v_running.timeout is 'How long it may run.';
@@ -120,15 +139,19 @@ create or replace view holdfast.v_result as
   select r.snapshot_id, r.crawl_id, s.url, r.fence, r.plugin, r.hook_name, r.status, r.output, r.error,
          r.output_bytes, jsonb_array_length(r.output_files) as files, r.exit_code, r.exit_signal, r.wall_ms,
          r.cpu_ms, r.peak_memory_bytes, r.started_at, r.ended_at, r.output_files,
-         (e.fence is null or e.fence = r.fence) as counts, r.process_id, r.started_with
+         (e.fence is null or e.fence = r.fence) as counts, r.process_id, r.started_with, r.pid
     from (select snapshot_id, crawl_id, fence, plugin, hook_name, status, output, error, output_bytes,
                  exit_code, exit_signal, wall_ms, user_ms + system_ms as cpu_ms, peak_memory_bytes,
-                 started_at, ended_at, output_files, process_id, started_with
+                 started_at, ended_at, output_files, process_id, started_with, pid, false as in_work
             from holdfast.archive_result
           union all
-          select snapshot_id, crawl_id, fence, plugin, hook_name, text 'started', text '', text '',
-                 bigint '0', null::integer, null::integer, null::bigint, null::bigint, null::bigint,
-                 started_at, null::timestamptz, jsonb '[]', process_id, started_with
+          select snapshot_id, crawl_id, fence, plugin, hook_name, coalesce(ended ->> 'status', 'started'),
+                 coalesce(ended ->> 'output', ''), coalesce(ended ->> 'error', ''),
+                 coalesce((ended ->> 'output_bytes')::bigint, 0), (ended ->> 'exit_code')::integer,
+                 (ended ->> 'exit_signal')::integer, (ended ->> 'wall_ms')::bigint,
+                 (ended ->> 'user_ms')::bigint + (ended ->> 'system_ms')::bigint,
+                 (ended ->> 'peak_memory_bytes')::bigint, started_at, ended_at, jsonb '[]', process_id,
+                 started_with, pid, true
             from holdfast.running_hook) r
     -- "limit 1" tells the planner that there is one row: on partitioned tables it knows no foreign key, expects
     -- few rows of a join over two columns, and then sorts all results to show the first.
@@ -140,12 +163,14 @@ create or replace view holdfast.v_result as
                          from holdfast.snapshot_sealed e
                          where e.snapshot_id = r.snapshot_id and e.crawl_id = r.crawl_id
                          limit 1) e on true
-    where r.status <> 'started'
+    where not r.in_work
       or exists (select
                    from holdfast.snapshot_queue q
                    where q.snapshot_id = r.snapshot_id and q.crawl_id = r.crawl_id and q.fence = r.fence
                      and q.owner_id = r.process_id);
-comment on view holdfast.v_result is 'What each hook did, or does now (status started).';
+comment on view holdfast.v_result is
+  'What each hook did, or does now (status started). Of a page in work, those that have ended are here at once; '
+  'their files come with its end.';
 comment on column holdfast.v_result.fence is 'Attempt; matches the a<fence> of the directory.';
 comment on column holdfast.v_result.status is
   'started (it runs now), or final: succeeded, failed, skipped, noresults.';
@@ -154,6 +179,7 @@ comment on column holdfast.v_result.cpu_ms is
   'CPU time of the hook and everything it started, in milliseconds.';
 comment on column holdfast.v_result.started_with is
   'What it was started with: {command, directory, environment}, without secrets; of hooks that run or failed.';
+comment on column holdfast.v_result.pid is 'Process id of the hook on its machine.';
 comment on column holdfast.v_result.counts is 'False if the snapshot was sealed by another attempt.';
 
 create or replace view holdfast.v_failure as
@@ -265,6 +291,31 @@ comment on column holdfast.v_status.runners is
 comment on column holdfast.v_status.workers_lapsed is 'Workers whose lease lapsed in the last hour.';
 comment on column holdfast.v_status.bytes_saved is
   'Bytes of WARC records that revisit records did not repeat, since the collection was created.';
+
+create or replace view holdfast.v_state as
+  select x.status, x.snapshots
+    from (select coalesce(sum(c.snapshots_open), 0) as open,
+                 coalesce(sum(c.snapshots_total - c.snapshots_open), 0) as sealed,
+                 coalesce(sum(c.snapshots_open) filter (where c.status = 'paused'), 0) as of_paused
+            from holdfast.crawl c) c
+    cross join (select count(*) as started, count(*) filter (where c.status = 'paused') as of_paused
+                  from holdfast.snapshot_queue q
+                  join holdfast.crawl c on c.id = q.crawl_id
+                  where q.owner_id is not null) h
+    cross join (select count(*) as paused
+                  from holdfast.snapshot_queue q
+                  join holdfast.crawl c on c.id = q.crawl_id
+                  where q.retry_at = holdfast.retry_at_max() and q.status = 'paused' and c.status <> 'paused') p
+    cross join lateral (values
+      ('queued', c.open - h.started - p.paused - (c.of_paused - h.of_paused)),
+      ('started', h.started),
+      ('paused', p.paused + c.of_paused - h.of_paused),
+      ('sealed', c.sealed)) x(status, snapshots);
+comment on view holdfast.v_state is
+  'How many snapshots are in each state. Reads one row for each crawl, and the pages that are started or '
+  'paused.';
+comment on column holdfast.v_state.status is 'queued, started, paused (or its crawl is) or sealed.';
+comment on column holdfast.v_state.snapshots is 'Snapshots in that state.';
 
 create or replace view holdfast.v_total as
   select count(*) as crawls, coalesce(sum(c.snapshots_total), 0) as snapshots,

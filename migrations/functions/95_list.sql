@@ -126,19 +126,34 @@ declare
   -- A filter that is applied later must see all rows.
   v_first constant bigint := case when not v_searched then p_limit end;
   v_ids uuid[]; -- NULL: any
+  v_paused uuid[]; -- crawls
 begin
   if p_snapshot is not null then
     v_ids := array[p_snapshot];
   elsif p_status in ('queued', 'started', 'paused') then
-    -- Few are open, and fewer are started or paused; indexes by owner and by time find those.
+    v_paused := array(select c.id
+                        from holdfast.crawl c
+                        where c.status = 'paused' and c.status <> 'sealed'
+                          and (p_crawl is null or c.id = p_crawl));
+    -- Few are open, and fewer are started or paused; indexes by owner, by time and by crawl find those.
     v_ids := array(select q.snapshot_id
                      from holdfast.snapshot_queue q
                      where q.status = p_status and (p_crawl is null or q.crawl_id = p_crawl)
                        and (p_status <> 'started' or q.owner_id is not null)
+                       and (p_status <> 'queued' or q.crawl_id <> all (v_paused))
                        and (p_status <> 'paused' or q.retry_at = holdfast.retry_at_max())
                        and (v_oldest is null or q.snapshot_id >= v_oldest)
                        and (p_before is null or q.snapshot_id < p_before)
                      order by q.snapshot_id desc limit v_first);
+    if p_status = 'paused' and v_paused <> '{}' then
+      v_ids := v_ids || array(select q.snapshot_id
+                                from holdfast.snapshot_queue q
+                                where q.crawl_id = any (v_paused) and q.owner_id is null
+                                  and q.status = 'queued'
+                                  and (v_oldest is null or q.snapshot_id >= v_oldest)
+                                  and (p_before is null or q.snapshot_id < p_before)
+                                order by q.snapshot_id desc limit v_first);
+    end if;
   elsif v_first is not null and p_outcome <> 'succeeded' and p_before is null then
     -- An index has those by the time when they were sealed, which is not the order of pages of a list.
     v_ids := array(select e.snapshot_id
@@ -257,7 +272,6 @@ create or replace function holdfast.list_queue(p_crawl uuid,
     from holdfast.v_queue
     where (p_crawl is null or crawl_id = p_crawl) and (p_snapshot is null or id = p_snapshot)
       and (p_status is null or status = p_status) and holdfast.has_part(url, p_url)
-      and (p_status is distinct from 'paused' or retry_at = holdfast.retry_at_max())
       and (p_status is distinct from 'started' or owner_id is not null) -- an index has those
     order by retry_at limit p_limit
 $$;

@@ -115,6 +115,12 @@ create or replace function holdfast.check_claims()
       and (coalesce(l.next_at, 'infinity') = 'infinity'
            or w.ready_at > greatest(l.next_at, statement_timestamp()) + interval '1 second')
   union all
+  select 'a claimed snapshot is leased no longer than its worker', q.snapshot_id,
+         'until ' || q.retry_at || ', its worker until ' || p.lease_until
+    from holdfast.snapshot_queue q
+    join holdfast.process p on p.id = q.owner_id
+    where q.retry_at > p.lease_until and p.lease_until > statement_timestamp() -- not seen dead
+  union all
   select 'a crawl in crawl_queue is started', q.crawl_id, c.status
     from holdfast.crawl_queue q
     join holdfast.crawl c on c.id = q.crawl_id

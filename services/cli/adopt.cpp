@@ -7,6 +7,7 @@
 #include "lib/base/json_text.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/presence.hpp"
 #include "services/cli/unknown_directories.hpp"
 #include "services/cli/verbs.hpp"
 
@@ -60,6 +61,7 @@ int adopt(Context& context, const std::string& given) {
                       "archive.root names the directory that holds the years");
   auto& connection = context.connection(true);
   store::collection_adopt(connection, *collection);
+  const Presence presence(context, "command", "adopt");
   const auto opened = archive::Root::open(root, store::collection_id(connection), false);
 
   Adopted adopted;

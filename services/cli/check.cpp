@@ -1,6 +1,7 @@
 #include "lib/base/error.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/presence.hpp"
 #include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
@@ -13,7 +14,9 @@ namespace holdfast::cli {
 namespace {
 
 int check(Context& context) {
-  const auto rows = store::check_invariants(context.connection());
+  auto& connection = context.connection();
+  const Presence presence(context, "command", "check");
+  const auto rows = store::check_invariants(connection);
   if (context.json()) {
     for (std::size_t i = 0; i < rows.size(); ++i)
       std::cout << nlohmann::json{{"type", "Violation"},

@@ -55,6 +55,9 @@ void add_global_options(CLI::App& app, GivenOptions& given) {
   app.add_option("--log-level", given.log_level, "trace, debug, info, warn, error or off");
   app.add_flag_callback(
       "-q,--quiet", [&given] { given.log_level = "error"; }, "Only errors in the log, for cron: --log-level error");
+  app.add_flag_callback(
+      "-v,--verbose", [&given] { given.log_level = "debug"; },
+      "Also each hook as it starts and ends: --log-level debug");
   app.add_option("--set", given.settings, "Any setting, as KEY=VALUE; see holdfast config")->allow_extra_args(false);
   app.add_flag("--json", given.json, "JSON lines, as when standard output is no terminal");
   app.set_version_flag("-V,--version", std::string("holdfast " HOLDFAST_VERSION), "Print the version");

@@ -1,5 +1,6 @@
 #pragma once
-// The row of holdfast.process of a verb that stays: serve, an import, an export, a verification. Owned by the verb. It
+// The row of holdfast.process of a verb that stays or reads much: serve, imports, exports, verify, adopt, check, search
+// --rebuild. Owned by the verb. It
 // has a thread with a connection of its own, which joins, renews the lease, and leaves; nothing waits for it but the
 // destructor, which ends it. A login that may not write such a row has none.
 

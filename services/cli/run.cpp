@@ -40,6 +40,7 @@ runner::GateOptions gate_options(Context& context, bool standby) {
   options.lease = settings.duration("runner.lease");
   options.beat = settings.duration("runner.beat");
   options.poll = settings.duration("runner.poll_interval");
+  options.graceful_timeout = settings.duration("runner.graceful_timeout");
   return options;
 }
 
@@ -74,9 +75,9 @@ runner::SpawnerOptions spawner_options(Context& context, bool stay) {
   return options;
 }
 
-awaitable<void> lead(asio::io_context& io, runner::GateOptions options, base::StopSignal& stop, bool persist,
+awaitable<void> lead(asio::io_context& io, runner::GateOptions options, base::StopSignal& stop,
                      runner::Ending& ending) {
-  ending = co_await runner::run(io, std::move(options), stop, persist);
+  ending = co_await runner::run(io, std::move(options), stop);
 }
 
 // Workers and duties side by side. The work goes on without the gate: another runner may keep the house.
@@ -87,7 +88,7 @@ awaitable<void> all_in_one(asio::io_context& io, runner::GateOptions gate, runne
   std::exception_ptr gate_failure;
   auto ending = runner::Ending::stopped;
   asio::steady_timer changed(io, asio::steady_timer::time_point::max());
-  asio::co_spawn(io, lead(io, std::move(gate), stop_gate, true, ending), [&](std::exception_ptr error) {
+  asio::co_spawn(io, lead(io, std::move(gate), stop_gate, ending), [&](std::exception_ptr error) {
     gate_open = false;
     gate_failure = error;
     changed.cancel();
@@ -118,7 +119,7 @@ int run_duties(Context& context, bool standby) {
   Signals signals(io, stop);
   const auto deliverer = context.deliverer("runner");
   auto ending = runner::Ending::stopped;
-  run_to_end(io, lead(io, gate_options(context, standby), stop, false, ending));
+  run_to_end(io, lead(io, gate_options(context, standby), stop, ending));
   if (ending == runner::Ending::superseded)
     std::cerr << "a newer runner has taken over; holdfast runner --standby would wait for its turn instead\n";
   return base::kExitSuccess;
@@ -163,6 +164,7 @@ int run(Context& context, bool daemon) {
   Signals signals(io, stop);
   const auto runner = std::make_shared<std::string>();
   auto gate = gate_options(context, false);
+  gate.spawns = true;
   gate.joined = [runner](const std::string& id) { *runner = id; };
   auto workers = spawner_options(context, daemon);
   workers.runner = runner;

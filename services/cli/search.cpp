@@ -7,6 +7,7 @@
 #include "services/cli/checks.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/presence.hpp"
 #include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
 
@@ -51,6 +52,7 @@ bool keep_text(Context& context, const archive::Root& root, const store::TextMis
 int rebuild(Context& context, bool all) {
   auto& connection = context.connection();
   const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
+  const Presence presence(context, "command", "search --rebuild");
   const auto limit = context.settings().size("search.text_limit");
   if (all) store::texts_drop(connection);
   std::size_t count = 0;

@@ -50,6 +50,15 @@ std::optional<std::time_t> time_at_start(std::string_view text) {
   return ::timegm(&parts);
 }
 
+// A time of day in UTC with its zone, as PostgreSQL and JSON write it.
+std::optional<std::time_t> time_in_utc(std::string_view text) {
+  const auto time = time_at_start(text);
+  const auto zone = time ? text.find_first_not_of("0123456789.", kDigits) : std::string_view::npos;
+  if (zone == std::string_view::npos) return std::nullopt;
+  const auto rest = text.substr(zone);
+  return rest == "+00" || rest == "+00:00" || rest == "Z" ? time : std::nullopt;
+}
+
 std::string in_zone(std::time_t time) {
   std::tm parts{};
   ::localtime_r(&time, &parts);
@@ -66,6 +75,7 @@ std::string utc(std::time_t time) {
 
 // `direction`: of a duration, before (-1) or after (1) now.
 std::string point_in_time(const std::string& given, int direction) {
+  if (const auto time = time_in_utc(given)) return utc(*time);
   for (const char* form : {"%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"}) {
     std::tm parts{};
     parts.tm_isdst = -1;
@@ -85,11 +95,8 @@ std::string point_in_time(const std::string& given, int direction) {
 
 std::string local_time(std::string_view utc) {
   if (utc.starts_with("9999-") || utc == "infinity" || utc == "-infinity") return "never";
-  const auto time = time_at_start(utc);
-  if (!time) return std::string(utc);
-  const auto zone = utc.find_first_not_of("0123456789.", kDigits);
-  const auto rest = zone == std::string_view::npos ? std::string_view() : utc.substr(zone);
-  return rest == "+00" || rest == "+00:00" || rest == "Z" ? in_zone(*time) : std::string(utc);
+  const auto time = time_in_utc(utc);
+  return time ? in_zone(*time) : std::string(utc);
 }
 
 std::string with_local_times(std::string_view sentence) {

@@ -53,7 +53,7 @@ awaitable<void> do_duties(Gate& gate, Purge& purge, std::chrono::milliseconds po
   }
 }
 
-awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSignal& stop, bool persist) {
+awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSignal& stop) {
   bool joined = false;
   for (;;) {
     std::unique_ptr<Gate> gate;
@@ -70,19 +70,15 @@ awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSigna
       problem = error.what();
     }
     if (gate) {
-      const auto entered = co_await gate->enter();
-      if (entered == Gate::Entered::leads) {
+      if (co_await gate->enter() == Gate::Entered::leads) {
         Purge purge(gate->pool(), options.archive_root, gate->collection_id());
         co_await do_duties(*gate, purge, options.poll, stop);
       }
       const bool stopped = stop.strength() != base::Strength::none;
-      const bool superseded = entered == Gate::Entered::superseded || gate->asked_to_leave();
-      const std::string reason = stopped      ? stop.reason()
-                                 : superseded ? "made way for " + gate->rival()
-                                              : "could not keep its lease";
+      const std::string reason = stopped ? stop.reason() : gate->ending();
       co_await gate->leave(0, reason);
       if (stopped) co_return Ending::stopped;
-      if (superseded && !options.standby && !persist) co_return Ending::superseded;
+      if (gate->made_way() && !options.standby && !options.spawns) co_return Ending::superseded;
       options.standby = true;
     } else {
       spdlog::debug("cannot join again yet: {}", problem);

@@ -18,9 +18,9 @@ enum class Ending {
 // most one duty after that.
 awaitable<void> do_duties(Gate& gate, Purge& purge, std::chrono::milliseconds poll, base::StopSignal& stop);
 
-// Stands at the gate until told to stop. A runner that is asked to leave ends, unless it stands by (or `persist` says
-// so): then it goes to the back and waits for its turn. One that lost its lead because it could not beat goes to the
+// Stands at the gate until told to stop. A runner that is asked to leave ends, unless it stands by or has workers: then
+// it goes to the back and waits for its turn. One that lost its lead because it could not beat goes to the
 // back in any case: it must not replace its successor. Throws what the first joining throws.
-awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSignal& stop, bool persist = false);
+awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSignal& stop);
 
 } // namespace holdfast::runner

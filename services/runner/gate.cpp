@@ -2,7 +2,6 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
-#include "lib/base/pidfd.hpp"
 #include "lib/process/launcher.hpp"
 #include "services/worker/machine.hpp"
 
@@ -39,14 +38,9 @@ bool found_dead(const store::RunnerInWay& other) {
   return process::process_start_ticks(other.pid) != 0 && !process::process_alive(other.pid, other.start_ticks);
 }
 
-// TERM to exactly that process: a pid may be recycled before the signal is sent; a descriptor cannot.
-bool send_term(int pid, std::uint64_t start_ticks) {
-  const base::Fd descriptor = base::open_pidfd(pid);
-  return process::process_alive(pid, start_ticks) && base::send_signal(descriptor, SIGTERM);
-}
-
 store::ProcessInfo describe(const GateOptions& options) {
   auto process = worker::describe_process("runner", "runner_waiting", options.version, 0, options.data_dir);
+  process.capabilities_json = options.spawns ? R"({"spawns": true})" : "{}";
   process.label = "runner on " + process.machine.hostname + " pid " + std::to_string(process.pid) +
                   (options.standby ? " (standby)" : "");
   return process;
@@ -89,8 +83,7 @@ void Gate::start_heartbeat() {
 
 void Gate::take_beat(const store::RunnerBeat& beat) {
   base::request_log_level(beat.log_level);
-  if (beat.leads && beat.request == "leave" && !asked_) {
-    asked_ = true;
+  if (beat.leads && beat.request == "leave" && rival_.empty()) {
     rival_ = beat.rival.empty() ? "another runner" : beat.rival;
     wake();
   } else if (beat.request == "drain" || beat.request == "stop") {
@@ -100,11 +93,21 @@ void Gate::take_beat(const store::RunnerBeat& beat) {
 }
 
 void Gate::lose(const std::string& why) {
-  if (!std::exchange(lost_, true)) spdlog::warn("{}: {}", label(), why);
+  if (lost_.empty()) {
+    lost_ = "lost its lease";
+    spdlog::warn("{} {}: {}", label(), lost_, why);
+  }
   wake();
 }
 
-bool Gate::leads() const { return epoch_ > 0 && !asked_ && !lost_ && membership_.trusted(); }
+bool Gate::leads() const { return epoch_ > 0 && rival_.empty() && lost_.empty() && membership_.trusted(); }
+
+std::string Gate::ending() const {
+  if (!rival_.empty()) return "made way for " + rival_;
+  if (!lost_.empty()) return lost_;
+  const auto& trouble = membership_.trouble();
+  return trouble.empty() ? "lost its lease: no heartbeat was answered in time" : "lost the database: " + trouble;
+}
 
 bool Gate::is_local(const store::RunnerInWay& other) const {
   const auto& process = membership_.process();
@@ -112,17 +115,12 @@ bool Gate::is_local(const store::RunnerInWay& other) const {
          other.pid_namespace == process.pid_namespace;
 }
 
-// The request is in its row already (runner_enter put it there). On this machine more can be done.
-awaitable<void> Gate::ask_to_leave(store::RunnerInWay other) {
-  if (!other.leads || !is_local(other)) co_return;
-  if (found_dead(other)) {
-    spdlog::info("{} is dead: not waiting for its lease", other.label);
-    co_await pool_->run([&](pg::Connection& connection) { store::worker_gone(connection, other, "found dead"); });
-    wake();
-  } else if (!options_.standby && !other.standby && other.pid != membership_.process().pid &&
-             told_.insert(other.id).second) {
-    if (send_term(other.pid, other.start_ticks)) spdlog::info("told {} to leave", other.label);
-  }
+// runner_enter has asked it to leave. On this machine it can be seen whether it is there to hear that.
+awaitable<void> Gate::end_if_dead(store::RunnerInWay other) {
+  if (!other.leads || !is_local(other) || !found_dead(other)) co_return;
+  spdlog::info("{} is dead: not waiting for its lease", other.label);
+  co_await pool_->run([&](pg::Connection& connection) { store::worker_gone(connection, other, "found dead"); });
+  wake();
 }
 
 awaitable<Gate::Entered> Gate::enter() {
@@ -130,12 +128,14 @@ awaitable<Gate::Entered> Gate::enter() {
   std::string waiting_for;
   for (;;) {
     if (stop_.strength() != base::Strength::none) co_return Entered::stopped;
-    if (lost_) co_return Entered::lost;
+    if (!lost_.empty()) co_return Entered::lost;
     store::Entry entry;
     std::string problem;
     try {
       entry = co_await pool_->run(
-          [this](pg::Connection& connection) { return store::runner_enter(connection, id(), options_.lease); });
+          [this](pg::Connection& connection) {
+            return store::runner_enter(connection, id(), options_.lease, options_.graceful_timeout);
+          });
       // By its own clock it can only be surer than it should be of a beat, which its next one mends.
       if (entry.answer == store::Entry::Answer::lead) {
         epoch_ = entry.epoch;
@@ -148,7 +148,7 @@ awaitable<Gate::Entered> Gate::enter() {
         co_return Entered::superseded;
       }
       for (const auto& other : entry.others)
-        co_await ask_to_leave(other);
+        co_await end_if_dead(other);
     } catch (const base::Error& error) {
       if (error.error_class() == base::ErrorClass::lease_lost)
         lose(error.what());
@@ -162,7 +162,7 @@ awaitable<Gate::Entered> Gate::enter() {
       waiting_for = entry.others.front().id;
       spdlog::info("{} {} {}", label(), options_.standby ? "stands by:" : "waits for", entry.others.front().label);
     }
-    // A leading runner that was asked goes at once or not at all: after graceful_timeout only its lease can end it.
+    // A leading runner that was asked goes within graceful_timeout; after that only a duty under way keeps its lead.
     const bool soon = !options_.standby && std::chrono::steady_clock::now() - since < options_.graceful_timeout;
     co_await sleep(soon ? kLookAgain : std::min(options_.poll, options_.beat));
   }

@@ -4,8 +4,8 @@
 // connection), database pool. Destroy it only after leave() has completed; the destructor stops the beat and joins both
 // threads.
 //
-// The newest wins. A leading runner on this machine is sent TERM as well as being asked, if it is still
-// the process it was; one elsewhere is asked, and waited out by its lease. The database lets no runner through while a
+// The newest wins. The leading runner is asked to leave, through the database and nowhere else: a signal would also end
+// its other work. Asked, it cannot renew its lease past graceful_timeout. The database lets no runner through while a
 // duty of the old one is being done.
 
 #include "lib/base/async.hpp"
@@ -17,7 +17,6 @@
 #include "services/worker/sleeper.hpp"
 
 #include <memory>
-#include <set>
 #include <string>
 
 namespace holdfast::runner {
@@ -45,9 +44,10 @@ public:
   // It leads, as far as it knows: its last beat is young enough, and it was not asked to leave. What it does is checked
   // again by the database.
   bool leads() const;
-  bool asked_to_leave() const noexcept { return asked_; }
-  const std::string& rival() const noexcept { return rival_; } // who asked
-  void lose(const std::string& why);                           // the database says that it does not lead any more
+  bool made_way() const noexcept { return !rival_.empty(); } // a newer runner wants to lead
+  // Why it does not lead, for people: "made way for ...", "lost its lease ...", "lost the database: ...".
+  std::string ending() const;
+  void lose(const std::string& why); // the database says that it does not lead any more
 
   const std::string& id() const noexcept { return membership_.id(); }
   const std::string& label() const noexcept { return membership_.label(); }
@@ -65,7 +65,7 @@ public:
 private:
   void start_heartbeat();
   void take_beat(const store::RunnerBeat& beat);
-  awaitable<void> ask_to_leave(store::RunnerInWay other);
+  awaitable<void> end_if_dead(store::RunnerInWay other);
   bool is_local(const store::RunnerInWay& other) const;
 
   GateOptions options_;
@@ -73,10 +73,9 @@ private:
   worker::Membership membership_;
   std::unique_ptr<pg::Pool> pool_;
   worker::Sleeper sleeper_;
-  std::set<std::string> told_; // leading runners that were sent TERM
   std::int64_t epoch_{0};
-  bool asked_{false}, lost_{false};
-  std::string rival_;
+  std::string rival_; // label of the newer runner that wants to lead
+  std::string lost_;  // why the lease is lost
 };
 
 } // namespace holdfast::runner

@@ -6,25 +6,35 @@ namespace holdfast::runner {
 
 namespace {
 
-int count(const Running& running, const std::string& kind) {
-  const auto found = running.find(kind);
-  return found == running.end() ? 0 : found->second;
+store::WorkerCount total_of(const store::WorkerCounts& workers) {
+  store::WorkerCount total;
+  for (const auto& [kind, count] : workers) {
+    total.running += count.running;
+    total.able += count.able;
+  }
+  return total;
 }
 
-bool needs_worker(std::int64_t due, int running, int slots) {
-  return due > 0 && (running == 0 || due > std::int64_t{running} * slots);
+// Those that work on what is due for a kind: workers of that kind, and those that do everything.
+store::WorkerCount count(const store::WorkerCounts& workers, const std::string& kind) {
+  store::WorkerCounts found;
+  for (const auto& same : {kind, std::string("all")})
+    if (const auto it = workers.find(same); it != workers.end()) found.insert(*it);
+  return total_of(found);
+}
+
+bool needs_worker(std::int64_t due, int able, int slots) {
+  return due > 0 && (able == 0 || due > std::int64_t{able} * slots);
 }
 
 } // namespace
 
-std::vector<std::string> kinds_to_spawn(const store::Backlog& backlog, const Running& running,
+std::vector<std::string> kinds_to_spawn(const store::Backlog& backlog, const store::WorkerCounts& running,
                                         const SpawnerOptions& options) {
-  int total = 0;
-  for (const auto& [kind, number] : running)
-    total += number;
+  int total = total_of(running).running;
   std::vector<std::string> kinds;
-  const auto consider = [&](const std::string& kind, std::int64_t due, int same, int most, int slots) {
-    if (same >= most || total >= options.max_total || !needs_worker(due, same, slots)) return;
+  const auto consider = [&](const std::string& kind, std::int64_t due, store::WorkerCount same, int most, int slots) {
+    if (same.running >= most || total >= options.max_total || !needs_worker(due, same.able, slots)) return;
     kinds.push_back(kind);
     ++total;
   };
@@ -33,9 +43,21 @@ std::vector<std::string> kinds_to_spawn(const store::Backlog& backlog, const Run
     consider("snapshot", backlog.snapshots_due, count(running, "snapshot"), options.max_per_type, options.slots);
   } else {
     // One worker does both: it turns crawls into snapshots and works on those.
-    consider("all", backlog.crawls_due + backlog.snapshots_due, total, options.max_per_type, options.slots);
+    consider("all", backlog.crawls_due + backlog.snapshots_due, total_of(running), options.max_per_type, options.slots);
   }
   return kinds;
+}
+
+std::string why_none(const store::Backlog& backlog, const store::Neighbours& neighbours,
+                     const store::WorkerCounts& running, const SpawnerOptions& options) {
+  if (backlog.crawls_due + backlog.snapshots_due == 0) return "";
+  if (!neighbours.newer_run.empty()) return neighbours.newer_run + " starts the workers of this machine";
+  const int others = total_of(neighbours.workers).running;
+  if (others == 0) return "";
+  const int most = options.split ? options.max_total : std::min(options.max_per_type, options.max_total);
+  return std::to_string(total_of(running).running) + " of " + std::to_string(most) +
+         " workers of this machine run; " + std::to_string(others) + (others == 1 ? " was" : " were") +
+         " started elsewhere";
 }
 
 bool is_busy(const store::Backlog& backlog, const SpawnerOptions& options) {

@@ -6,18 +6,19 @@
 
 #include <chrono>
 #include <deque>
-#include <map>
 #include <string>
 #include <vector>
 
 namespace holdfast::runner {
 
-using Running = std::map<std::string, int>; // workers that run, by kind: all, crawl, snapshot
-
 // The kinds of workers to start in this round: at most one worker of a kind, and within the limits per kind and in
-// total. A kind needs a worker if something is due for it and none runs, or more is due than those that run can hold.
-std::vector<std::string> kinds_to_spawn(const store::Backlog& backlog, const Running& running,
+// total. A kind needs a worker if something is due for it and none that could claim it runs, or more is due than those
+// can hold. `running`: the workers of this machine, also those of others.
+std::vector<std::string> kinds_to_spawn(const store::Backlog& backlog, const store::WorkerCounts& running,
                                         const SpawnerOptions& options);
+// Why no worker is started although something is due, for people; "": for no reason that is outside this process.
+std::string why_none(const store::Backlog& backlog, const store::Neighbours& neighbours,
+                     const store::WorkerCounts& running, const SpawnerOptions& options);
 
 // Whether the queue still needs workers. Who stays counts only what can be done now.
 bool is_busy(const store::Backlog& backlog, const SpawnerOptions& options);

@@ -4,6 +4,7 @@
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
@@ -36,7 +37,7 @@ void Spawner::reap() {
     }
     // One that was told to end, or found nothing to do, has not crashed.
     if (!exit->clean() && stop_.strength() == base::Strength::none) {
-      spdlog::warn("worker pid {} ended: {}", it->process->pid(), exit->describe());
+      spdlog::warn("the worker whose guard had pid {} ended: {}", it->process->pid(), exit->describe());
       crashes_.push_back(std::chrono::steady_clock::now());
     }
     it = workers_.erase(it);
@@ -48,10 +49,12 @@ void Spawner::reap() {
                       "holdfast worker runs one alone; its log says why");
 }
 
-Running Spawner::running() const {
-  Running running;
-  for (const auto& worker : workers_)
-    ++running[worker.kind];
+store::WorkerCounts Spawner::running() const {
+  store::WorkerCounts running;
+  for (const auto& worker : workers_) {
+    ++running[worker.kind].running;
+    ++running[worker.kind].able;
+  }
   return running;
 }
 
@@ -62,7 +65,7 @@ void Spawner::spawn(const std::string& kind) {
     if (options_.runner && !options_.runner->empty()) command.insert(command.end(), {"--parent", *options_.runner});
     workers_.push_back({kind, std::make_unique<process::Subprocess>(io_.get_executor(), command)});
     ++started_;
-    spdlog::info("started {}worker pid {}", kind == "all" ? "" : kind + " ", workers_.back().process->pid());
+    spdlog::info("started a {}worker; its guard has pid {}", kind == "all" ? "" : kind + " ", workers_.back().process->pid());
   } catch (const base::Error& error) {
     spdlog::error("{}", error.what()); // the next round tries again; what keeps failing counts as a crash
     crashes_.push_back(std::chrono::steady_clock::now());
@@ -71,7 +74,7 @@ void Spawner::spawn(const std::string& kind) {
 
 void Spawner::show(const store::Backlog& backlog) {
   std::string line;
-  const int crawl = running()["crawl"];
+  const int crawl = running()["crawl"].running;
   const auto others = static_cast<int>(workers_.size()) - crawl;
   if (backlog.crawls_due > 0 || crawl > 0) line += " crawl=" + std::to_string(backlog.crawls_due) + "q";
   if (crawl > 0) line += "/" + std::to_string(crawl) + "w";
@@ -84,30 +87,49 @@ void Spawner::show(const store::Backlog& backlog) {
 
 awaitable<void> Spawner::tick() {
   reap();
-  const auto backlog = co_await pool_.run([](pg::Connection& connection) { return store::backlog(connection); });
+  const std::string runner = options_.runner ? *options_.runner : "";
+  const auto [backlog, neighbours] = co_await pool_.run([&runner](pg::Connection& connection) {
+    return std::pair(store::backlog(connection), store::neighbours(connection, runner));
+  });
   show(backlog);
-  for (const auto& kind : kinds_to_spawn(backlog, running(), options_))
+  waiting_ = backlog.crawls_due + backlog.snapshots_due > 0 && backlog.held == 0 ? waiting_ + 1 : 0;
+  const int patience = std::max(1, options_.idle_timeout);
+  auto all = running();
+  for (const auto& [kind, count] : neighbours.workers) {
+    all[kind].running += count.running;
+    if (waiting_ <= patience) all[kind].able += count.able; // later it is clear that they do not take what is due
+  }
+  auto kinds = kinds_to_spawn(backlog, all, options_);
+  if (!neighbours.newer_run.empty()) kinds.clear();
+  for (const auto& kind : kinds)
     spawn(kind);
+  if (!kinds.empty()) waiting_ = 0;
+  const std::string why = kinds.empty() ? why_none(backlog, neighbours, all, options_) : "";
+  if (why != why_none_ && !why.empty()) spdlog::info("starts no worker: {}", why);
+  why_none_ = why;
+  if (waiting_ == 2 * patience) co_await say_next("nothing is taken up");
   if (is_busy(backlog, options_)) {
     idle_ = 0;
     co_return;
   }
-  if (++idle_ == 1) co_await say_idle(backlog.unfinished);
+  if (++idle_ == 1) {
+    const bool said = backlog.unfinished && co_await say_next("nothing is due");
+    if (!said) spdlog::info("idle, {}", options_.stay ? "waiting for work" : "nothing left to do");
+  }
   for (std::size_t i = to_keep(workers_.size(), idle_, options_); i < workers_.size(); ++i)
     workers_[i].process->signal(SIGTERM);
 }
 
-awaitable<void> Spawner::say_idle(bool unfinished) {
-  std::string next;
-  if (unfinished) next = co_await pool_.run([](pg::Connection& connection) { return store::next_work(connection); });
-  if (!next.empty())
-    spdlog::info("nothing is due; the next page is {}", next);
-  else
-    spdlog::info("idle, {}", options_.stay ? "waiting for work" : "nothing left to do");
+// Which page is due next, and what it waits for; false if none is.
+awaitable<bool> Spawner::say_next(std::string about) {
+  const auto next = co_await pool_.run([](pg::Connection& connection) { return store::next_work(connection); });
+  if (!next.empty()) spdlog::info("{}; the next page is {}", about, next);
+  co_return !next.empty();
 }
 
 awaitable<void> Spawner::run() {
   std::exception_ptr failure;
+  co_await asio::post(io_, asio::use_awaitable); // the runner joins first: by it we know our machine
   try {
     while (stop_.strength() == base::Strength::none) {
       std::string problem;

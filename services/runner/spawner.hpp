@@ -35,10 +35,10 @@ public:
 
 private:
   awaitable<void> tick();
-  awaitable<void> say_idle(bool unfinished);
+  awaitable<bool> say_next(std::string about);
   void reap();
   void spawn(const std::string& kind);
-  Running running() const;
+  store::WorkerCounts running() const; // those that we have started
   void show(const store::Backlog& backlog);
   awaitable<void> end_workers();
 
@@ -53,8 +53,9 @@ private:
   };
   std::vector<Worker> workers_;
   CrashTimes crashes_;
-  std::string shown_;
+  std::string shown_, why_none_;
   int idle_{0};
+  int waiting_{0}; // rounds in a row in which something is due, nothing is in work, and no worker is started
   std::uint64_t started_{0};
 };
 

@@ -22,8 +22,11 @@ std::filesystem::path attempt_directory(const JobContext& context, const store::
          ("a" + std::to_string(lease.fence));
 }
 
-// The files of a result as its row has them.
-void list_files(store::HookResult& row, const archive::ResultView& result) {
+// What a row has of the result on the page.
+void fill(store::HookResult& row, const archive::ResultView& result) {
+  row.status = result.status;
+  row.output = result.output;
+  row.error = result.error;
   row.files.clear();
   row.bytes = 0;
   for (const auto& file : result.files) {
@@ -82,6 +85,15 @@ void HookResults::skip(const hooks::Hook& hook, const std::string& reason) {
   result.error = reason;
   ends_.back().status = hooks::Status::skipped;
   count_hook(result.plugin, hooks::Status::skipped);
+  add_ended(rows_.size() - 1);
+}
+
+void HookResults::add_ended(std::size_t number) {
+  auto row = rows_[number];
+  fill(row, view_.results[number]);
+  row.files.clear();
+  row.output_json.clear();
+  ended_.push_back(std::make_shared<const store::HookResult>(std::move(row)));
 }
 
 void HookResults::take_end(const HookSet::Running& hook, const hooks::HookOutcome& outcome) {
@@ -116,6 +128,7 @@ awaitable<void> HookResults::take(const HookSet::Running& ended, const hooks::Ho
     view_.title = outcome.output;
   take_discovered(outcome);
   count_hook(result.plugin, outcome);
+  add_ended(ended.number);
 }
 
 // Its status, and the files that it left.
@@ -187,12 +200,12 @@ Verdict HookResults::judge() const {
 
 std::vector<store::HookResult> HookResults::take_rows(const std::string& why) {
   for (std::size_t i = 0; i < rows_.size(); ++i) {
-    const auto& result = view_.results[i];
-    auto& row = rows_[i];
-    row.status = result.status.empty() ? "failed" : result.status;
-    row.output = result.output;
-    row.error = result.status.empty() ? "ended with its page: " + why : result.error;
-    list_files(row, result);
+    auto& result = view_.results[i];
+    if (result.status.empty()) {
+      result.status = "failed";
+      result.error = "ended with its page: " + why;
+    }
+    fill(rows_[i], result);
   }
   return std::move(rows_);
 }

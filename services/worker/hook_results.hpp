@@ -48,6 +48,9 @@ public:
   // The time of the page is over (worker.snapshot_timeout).
   void set_overdue() { overdue_ = true; }
   std::string reason_to_skip() const { return worker::reason_to_skip(ends_, unreachable_, overdue_); }
+  // What hooks did that have ended, in that order, without their files.
+  const std::vector<std::shared_ptr<const store::HookResult>>& ended() const noexcept { return ended_; }
+  void forget_ended() { ended_.clear(); } // the database has their rows
   // No foreground hook has run.
   bool only_background() const;
   Verdict judge() const;
@@ -58,12 +61,14 @@ private:
   awaitable<void> take_files(const hooks::Hook& hook, archive::ResultView& result, const hooks::HookOutcome& outcome,
                              AttemptFiles::Names running, bool beside_crawl_hooks);
   void take_discovered(const hooks::HookOutcome& outcome);
+  void add_ended(std::size_t number);
 
   JobContext& context_;
   const store::Claim& claim_;
   const std::function<void()> check_;
   archive::SnapshotView view_;
   std::vector<store::HookResult> rows_; // beside view_.results, whose text and files they get in the end
+  std::vector<std::shared_ptr<const store::HookResult>> ended_;
   std::vector<HookEnd> ends_;           // beside them, for the verdict
   AttemptFiles files_;
   std::vector<store::Seed> discovered_;

@@ -23,7 +23,8 @@ std::string capabilities_json(const Options& options, const BrowserState& browse
     return browser.starts || std::find(needed.begin(), needed.end(), kBrowserPlugin) == needed.end();
   };
   nlohmann::json can = {{"plugins", nlohmann::json::array()},
-                        {"archive", options.archive_root.native().starts_with("s3:") ? "s3" : "directory"}};
+                        {"archive", options.archive_root.native().starts_with("s3:") ? "s3" : "directory"},
+                        {"only", !options.only_crawls.empty()}}; // works on some crawls: takes no others
   for (const auto& [name, plugin] : catalog.plugins())
     if (catalog.lacking(name).empty() && works(name)) can["plugins"].push_back(name);
   for (const auto& name : hooks::selected_plugins(catalog, "", options.hook_options))

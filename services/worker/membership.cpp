@@ -43,6 +43,7 @@ Membership::beating(std::function<std::function<void()>(pg::Connection&)> beat) 
       if (alive.expired()) return;
       base::test_point("take_beat");
       trust_.extend(sent);
+      trouble_.clear();
       take_answer();
     });
   };
@@ -56,7 +57,10 @@ void Membership::start(const std::string& dsn, pg::ConnectionOptions options, st
   heard.on_notify = [notified = std::move(callbacks.notified)](std::vector<std::string> payloads) {
     notified(payloads);
   };
-  heard.on_lost = [](const std::string& reason) { spdlog::warn("lost the database: {}", reason); };
+  heard.on_lost = [this](const std::string& reason) {
+    trouble_ = reason;
+    spdlog::warn("lost the database: {}", reason);
+  };
   heard.on_restored = [restored = std::move(callbacks.restored)] {
     spdlog::info("the database is back");
     restored();

@@ -52,6 +52,8 @@ public:
   const std::string& label() const noexcept { return process_.label; }
   const std::string& collection_id() const noexcept { return collection_id_; }
   const base::TrustWindow& trust() const noexcept { return trust_; }
+  // Why the database cannot be reached, for people; "": it can, or what is under way has not failed yet.
+  const std::string& trouble() const noexcept { return trouble_; }
   bool trusted() const { return trust_.trusted(base::TrustWindow::Clock::now()); }
 
 private:
@@ -61,6 +63,7 @@ private:
   asio::any_io_executor executor_;
   const store::ProcessInfo process_;
   std::string collection_id_;
+  std::string trouble_;
   base::TrustWindow trust_;
   std::shared_ptr<bool> alive_; // what the beat thread has posted may come after stop()
   std::unique_ptr<pg::Heartbeat> heartbeat_;

@@ -1,5 +1,6 @@
 #pragma once
-// Tells the database which hooks of snapshots run on this worker (holdfast.running_hook): at once when the set changes,
+// Tells the database which hooks of snapshots run on this worker, and how those have ended whose page is still in work
+// (holdfast.running_hook): at once when the set changes,
 // but at most four times a second, and every ten seconds while some run. Nothing waits for these calls, and one that
 // fails is made again. Owned by Worker; main thread only. Destroy it when run() has completed.
 
@@ -16,7 +17,7 @@ namespace holdfast::worker {
 
 class RunningHooks {
 public:
-  // `collect`: the hooks that run at that moment.
+  // `collect`: those hooks, as they are at that moment.
   RunningHooks(asio::any_io_executor executor, RetryPolicy& retry, const std::string& worker,
                std::function<std::vector<store::ActiveHook>()> collect);
   RunningHooks(const RunningHooks&) = delete;

@@ -107,6 +107,8 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   route_.reset();
   auto ending = Ending::lost;
   if (!failure || lost_.empty()) ending = co_await hand_in(failure);
+  results_.forget_ended();
+  context_.running_hooks->changed();
   session_ = {};
   if (ending == Ending::lost || ending == Ending::cancelled) {
     const auto about = log_about(lease());
@@ -190,6 +192,10 @@ awaitable<void> SnapshotJob::run_hooks() {
   const auto choice = choose_hooks(context_, claim_, options_);
   page_.reason = choice.reason;
   crawl_hooks_ = choice.crawl_hooks;
+  {
+    const auto about = log_about(lease());
+    spdlog::debug("{}: {} hooks", claim_.url, choice.hooks.size());
+  }
   co_await files_.make(session_.directory().sandbox());
   limit_time();
   for (const hooks::Hook* hook : choice.hooks) {
@@ -217,6 +223,11 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
   const auto number = results_.add(hook);
   const auto run = hooks_.start(hook, std::move(prepared), files_.directory(), number);
   results_.set_started(number, run->started_at());
+  {
+    const auto about = log_about(lease(), hook.plugin->name, hook.name.name);
+    spdlog::debug("{} {}/{}: started{}, for {} at most", claim_.url, hook.plugin->name, hook.name.name,
+                  hook.name.background ? " in the background" : "", base::format_duration(run->timeout()));
+  }
   context_.running_hooks->changed();
   const HookSet::Running started = hooks_.running().back();
   if (hook.name.background)
@@ -286,6 +297,11 @@ void SnapshotJob::list_hooks(std::vector<store::ActiveHook>& hooks) const {
                            row.background, run->pid(), row.started,
                            run->timeout(), {},         run->started_with(*context_.options.catalog)};
     if (const auto stillness = run->stillness(); stillness.limit.count() > 0) hook.still_since = stillness.since;
+    hooks.push_back(std::move(hook));
+  }
+  for (const auto& result : results_.ended()) {
+    store::ActiveHook hook{lease(), result->plugin, result->hook, result->background, result->pid, result->started};
+    hook.ended = result;
     hooks.push_back(std::move(hook));
   }
 }

@@ -45,7 +45,7 @@ with due as (
     where crawl_id = (select id from holdfast.crawl order by random() limit 1) and owner_id is null and lane = ''
       and retry_at <= now() order by retry_at limit :batch::int for update skip locked
 ), taken as (
-  update holdfast.snapshot_queue q set owner_id = {WORKER}, claimed_at = now(), status = 'started', event = 'start',
+  update holdfast.snapshot_queue q set owner_id = {WORKER}, claimed_at = now(), due_at = retry_at, status = 'started', event = 'start',
       fence = q.fence + 1, attempts = q.attempts + 1
     from due d where q.snapshot_id = d.snapshot_id and q.crawl_id = d.crawl_id returning q.snapshot_id, q.crawl_id
 ), told as (

@@ -332,6 +332,9 @@ class Adding(Case):
         due = datetime.fromisoformat(shown["retry_at"].replace("Z", "+00:00"))
         self.assertGreater(due.timestamp(), time.time() + 7000)
         self.records("pause", later)
+        self.records("resume", later, "--at", shown["retry_at"])  # a time as our own JSON has it
+        self.assertEqual(self.records("show", later)[0]["retry_at"][:19], shown["retry_at"][:19])
+        self.records("pause", later)
         self.records("resume", later)
         self.expand(partly, 2)
         page = self.records("list", "--crawl", partly)[0]["id"]

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import subprocess
 import unittest
 
@@ -98,6 +99,16 @@ class Lists(Case):
     def test_quiet(self):
         result = self.home.run("-q", "add", "http://one.test/good-quiet")
         self.assertEqual((result.code, result.err), (OK, ""), str(result))
+
+    def test_verbose_tells_each_hook_as_it_starts_and_ends(self):
+        result = self.home.run("-v", "add", "http://one.test/good-verbose")
+        self.assertEqual(result.code, OK, str(result))
+        self.assertRegex(result.err, r"http://one.test/good-verbose: \d+ hooks")
+        hook = r"http://one.test/good-verbose (\w+/on_Snapshot\w+): "
+        started = re.findall(hook + r"started(?: in the background)?, for \S.* at most", result.err)
+        ended = re.findall(hook + r"\w+ in ", result.err)
+        self.assertTrue(started, str(result))
+        self.assertEqual(sorted(started), sorted(ended), str(result))
 
     def on_terminal(self, *arguments, **env):
         master, slave = pty.openpty()

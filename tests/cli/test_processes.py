@@ -83,12 +83,15 @@ class Processes(Case):
         )
         self.assertEqual(self.home.run("verify", "--all").code, OK)
         self.assertEqual(self.home.run("export", "--all", "-o", self.home.path / "all.wacz").code, OK)
+        self.assertEqual(self.home.run("adopt").code, OK)
+        self.assertEqual(self.home.run("search", "--rebuild").code, OK)
+        self.assertEqual(self.records("check"), [])
         rows = self.sql(
             "select worker_type || ' ' || status || ' ' || exit_reason from v_worker "
             "where process_type = 'command' order by started_at"
         )
-        self.assertEqual(rows.splitlines(), ["import exited done", "verify exited done", "export exited done"])
-        self.assertEqual(self.records("check"), [])
+        commands = ("import", "verify", "export", "adopt", "search --rebuild", "check")
+        self.assertEqual(rows.splitlines(), [f"{command} exited done" for command in commands])
 
     def test_what_a_hook_was_started_with(self):
         (self.home.plugins / "page/config.json").write_text(

@@ -34,7 +34,7 @@ TEST_CASE("a paused crawl gives back what is in work, and nothing of it is claim
   CHECK(crawl_status(stage, crawl) == "paused");
   CHECK(stage.value("select reason from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) ==
         "paused by ann: for a test");
-  CHECK(stage.status(held.lease) == "queued");
+  CHECK(stage.status(held.lease) == "paused");
   CHECK(lost(stage, worker, held.lease) == 1);
   CHECK(stage.seal(worker, held).what == store::PageAnswer::What::lost);
   CHECK(stage.claim_only(worker, 8, {crawl}).empty());
@@ -168,7 +168,7 @@ TEST_CASE("what was claimed while the command was given is taken with the worker
   const auto crawl = stage.start(stage.seeds(1, 2));
   const auto worker = stage.worker();
   const auto held = stage.claim(worker);
-  std::string to = "queued";
+  std::string to = "paused";
   // As if the claim had come in just after the command had looked for it.
   SUBCASE("paused by hand") {
     stage.run("update holdfast.crawl set status = 'paused', retry_at = holdfast.retry_at_max() where id = $1::uuid",

@@ -109,7 +109,7 @@ TEST_CASE("every command to a snapshot, in every state") {
       {"started", {{"pause", {true, "paused"}}, {"resume", {false, "started"}}, {"cancel", {true, "sealed"}}}},
       {"paused", {{"pause", {false, "paused"}}, {"resume", {true, "queued"}}, {"cancel", {true, "sealed"}}}},
       {"excluded", {{"pause", {false, "paused"}}, {"resume", {false, "paused"}}, {"cancel", {true, "sealed"}}}},
-      {"in a paused crawl", {{"pause", {true, "paused"}}, {"resume", {false, "queued"}}, {"cancel", {true, "sealed"}}}},
+      {"in a paused crawl", {{"pause", {true, "paused"}}, {"resume", {false, "paused"}}, {"cancel", {true, "sealed"}}}},
       {"sealed", {{"pause", {false, "sealed"}}, {"resume", {false, "sealed"}}, {"cancel", {false, "sealed"}}}},
   };
   for (const auto& [state, row] : matrix)

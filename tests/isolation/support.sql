@@ -390,7 +390,8 @@ begin
   raise notice 'low_at: %', (
     select case when q.low_at = '-infinity' then 'the beginning'
                 else 'page ' || string_agg(race.page_of(s.snapshot_id), ', ') end
-      from holdfast.crawl_queue q left join holdfast.snapshot_queue s on s.retry_at = q.low_at
+      from holdfast.crawl_queue q
+      left join holdfast.snapshot_queue s on coalesce(s.due_at, s.retry_at) = q.low_at
       group by q.low_at);
 end $$;
 
@@ -488,7 +489,7 @@ create procedure race.enter(runner integer) language plpgsql as $$
 begin
   raise notice 'runner %: %', runner, (
     select concat_ws(' ', e.answer, 'with epoch ' || e.epoch, 'because of ' || e.label)
-      from holdfast.runner_enter(race.worker(100 + runner), '1 hour') e);
+      from holdfast.runner_enter(race.worker(100 + runner), '1 hour', '1 hour') e);
 end $$;
 
 create procedure race.duty(runner integer, epoch bigint) language plpgsql as $$

@@ -5,8 +5,8 @@
  * the unique index process_single_runner decides. A duty is a transaction that lasts. PostgreSQL runs it to
  * its end whatever becomes of the runner. Time is as in page.pml.
  *
- * Checked in every state: one runner leads; none acts as the leader while another leads; no duty commits
- * after a later epoch has begun. Checked under fairness: in the end the newest runner leads and stays.
+ * Checked in every state: one runner leads; none acts as the leader while another leads, except one that does
+ * not answer when it is asked to make way; no duty commits after a later epoch has begun. Checked under fairness: in the end the newest runner leads and stays.
  */
 
 #define RUNNERS 2
@@ -74,11 +74,11 @@ proctype Runner(byte r; byte other) {
        :: else ->
           row[r] = leads; lease[r] = TRUSTED; last_epoch++; epoch[r] = last_epoch; acts[r] = true;
           assert(row[other] != leads);
-          assert(!acts[other])
+          assert(!acts[other] || asked[other])
        fi }
 
-  :: atomic { reaches(r) && present(r) && lease[r] == MARGIN -> lease[r] = TRUSTED;
-       acts[r] = (row[r] == leads) }                                             /* runner_beat */
+  :: atomic { reaches(r) && present(r) && lease[r] == MARGIN && !(row[r] == leads && asked[r]) ->
+       lease[r] = TRUSTED; acts[r] = (row[r] == leads) } /* runner_beat */
   :: atomic { reaches(r) && (!present(r) || lease[r] == OVER) -> /* it has lapsed */
        if :: row[r] == waiting -> row[r] = exited :: else fi;
        die(r) }
@@ -107,6 +107,7 @@ proctype Clock(byte r) {
   :: atomic { present(r) && lease[r] == TRUSTED && !reaches(r) -> lease[r] = MARGIN }
   :: atomic { present(r) && lease[r] == MARGIN && !reaches(r) &&
        (!acts[r] || !guard(SELF_FENCING)) -> lease[r] = OVER }
+  :: atomic { row[r] == leads && asked[r] -> lease[r] = OVER } /* graceful_timeout */
   od
 }
 

@@ -98,7 +98,7 @@ insert into holdfast.crawl (id, label, max_depth, first_url, status, retry_at, s
                    from s group by 1) n on n.crawl_id = c.id;
 insert into holdfast.crawl_queue (crawl_id, ready_at) select id, clock_timestamp() from holdfast.crawl where status = 'started';
 -- Some are in work, with hooks that run.
-update holdfast.snapshot_queue q set owner_id = o.owner, claimed_at = now(), status = 'started', fence = 1
+update holdfast.snapshot_queue q set owner_id = o.owner, claimed_at = now(), due_at = retry_at, status = 'started', fence = 1
   from (select x.snapshot_id, (array(select id from holdfast.process where status = 'running'))[x.r % 20 + 1] as owner
           from (select snapshot_id, row_number() over () as r from holdfast.snapshot_queue limit 150) x) o where o.snapshot_id = q.snapshot_id;
 insert into holdfast.running_hook (snapshot_id, crawl_id, fence, plugin, hook_name, process_id, started_at, timeout_ms)

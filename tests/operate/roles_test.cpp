@@ -134,7 +134,7 @@ TEST_CASE("a worker does the whole work of a worker, and does not steer") {
   stage.run(
       R"(select holdfast.runner_join($1::uuid, '{"id":"m","hostname":"h"}', 'b', 1, 1, 'ns', 'r', 'v', false, interval '1 hour'))",
       pg::Params::of(runner));
-  CHECK(stage.value("select answer from holdfast.runner_enter($1::uuid, interval '1 hour')", pg::Params::of(runner)) ==
+  CHECK(stage.value("select answer from holdfast.runner_enter($1::uuid, '1 hour', '5 s')", pg::Params::of(runner)) ==
         "lead");
   CHECK(stage.value("select coalesce(error, 'none') from holdfast.runner_duty($1::uuid, 1, 'mend')",
                     pg::Params::of(runner)) == "none");

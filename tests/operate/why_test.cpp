@@ -320,14 +320,14 @@ TEST_CASE("a snapshot that waits") {
   stage.run("update holdfast.crawl_queue set ready_at = now()");
   stage.run("update holdfast.host set last_at = null, min_delay = '0', max_parallel = 1");
   const auto other = stage.start({Stage::seed("other")});
-  stage.run("update holdfast.snapshot_queue set owner_id = $1::uuid, claimed_at = now(), status = 'started', "
-            "event = 'start', lane = host where crawl_id = $2::uuid",
+  stage.run("update holdfast.snapshot_queue set owner_id = $1::uuid, claimed_at = now(), due_at = retry_at, "
+            "status = 'started', event = 'start', lane = host where crawl_id = $2::uuid",
             pg::Params::of(worker, other));
   stage.ask(id, "snapshot", {"its host site.test has reached its limit of 1 snapshot at once"});
   stage.run("update holdfast.host set max_parallel = null");
   stage.ask("site.test", "host", {"Nothing holds it back now"});
-  stage.run("update holdfast.snapshot_queue set owner_id = null, claimed_at = null, status = 'queued', "
-            "event = 'release' where crawl_id = $1::uuid",
+  stage.run("update holdfast.snapshot_queue set owner_id = null, claimed_at = null, due_at = null, "
+            "status = 'queued', event = 'release' where crawl_id = $1::uuid",
             pg::Params::of(other));
   stage.run("update holdfast.crawl_queue set ready_at = now()");
 
@@ -489,12 +489,12 @@ TEST_CASE("processes") {
   };
   const auto leading = runner("runner one", false);
   stage.ask(leading, "process", {"It waits to lead, but no runner leads yet"});
-  stage.run("select holdfast.runner_enter($1::uuid, interval '1 hour')", pg::Params::of(leading));
+  stage.run("select holdfast.runner_enter($1::uuid, interval '1 hour', '5 s')", pg::Params::of(leading));
   stage.ask(leading, "process", {"is the leading runner, with epoch 1", "left"});
   const auto patient = runner("runner two", true);
   stage.ask(patient, "process", {"stands by while runner one leads"});
   const auto rival = runner("runner three", false);
-  stage.run("select holdfast.runner_enter($1::uuid, interval '1 hour')", pg::Params::of(rival));
+  stage.run("select holdfast.runner_enter($1::uuid, interval '1 hour', '5 s')", pg::Params::of(rival));
   stage.ask(rival, "process", {"waits to lead while runner one leads"});
   stage.ask(leading, "process", {"a newer runner has asked it to leave"});
 }

@@ -99,7 +99,25 @@ class Collection(harness.Collection):
         )
 
     def wait_until_leads(self, process, seconds=30):
-        self.until(f"pid {process.pid} leads", lambda: self.leading() == process.pid, seconds)
+        # `run` is the child of its guard.
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        process.leads_as = self.until(
+            f"pid {process.pid} leads",
+            lambda: self.leading() in [process.pid, *map(int, children.read_text().split())] and self.leading(),
+            seconds,
+        )
+
+    def label(self, process):
+        return self.sql(f"select distinct label from holdfast.v_term where label ~ ' pid {process.leads_as}( |$)'")
+
+    def endings(self):
+        """Why each term that is over ended, oldest first. The rows of the processes say the same."""
+        both = self.sql(
+            "select t.ending, p.exit_reason from holdfast.v_term t join holdfast.process p on p.id = t.process_id "
+            "where t.ended_at is not null order by t.epoch"
+        ).splitlines()
+        assert all(ending.startswith(reason) for ending, reason in (line.split("|") for line in both)), both
+        return [line.split("|")[0] for line in both]
 
     def broken(self):
         return self.sql("select * from holdfast.check_invariants()")
@@ -132,14 +150,12 @@ class Gate(Case):
         )
         self.assertIn("schedules", [s["name"] for s in seen if s["type"] == "Duty"])
         self.assertEqual(first.wait(timeout=20), 0)
-        self.assertEqual(
-            c.sql(
-                "select string_agg(epoch || ' ' || coalesce(left(ending, 4), 'on'), ', ' order by epoch) from holdfast.runner_term"
-            ),
-            "1 left, 2 on",
-        )
+        self.assertIn("a newer runner has taken over", c.log_of(first))
         second.send_signal(signal.SIGTERM)
         self.assertEqual(second.wait(timeout=20), 0)
+        made_way = f"made way for {c.label(second)}"
+        self.assertIn(f"left: {made_way}", c.log_of(first))
+        self.assertEqual(c.endings(), [made_way, "asked to terminate"])
         self.assertEqual(c.sql("select count(*) from holdfast.v_runner"), "0")
         self.assertEqual(c.holdfast("runner", "--status", expect=1).returncode, 1)
         self.assertEqual(c.broken(), "")
@@ -187,6 +203,35 @@ class Gate(Case):
             c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and ended_at > '{began}'"), "0"
         )
         self.assertEqual(c.leading(), new.pid)
+        self.assertEqual(c.endings(), ["lease lapsed"])
+        self.assertIn("left: lost its lease", c.log_of(old))
+        self.assertEqual(c.broken(), "")
+
+    def test_one_that_does_not_answer_is_waited_out_for_the_graceful_timeout(self):
+        c = self.collection(lease=600)
+        old = c.start("runner")
+        c.wait_until_leads(old)
+        old.send_signal(signal.SIGSTOP)
+        new = c.start("runner", HOLDFAST_RUNNER_GRACEFUL_TIMEOUT="1s")
+        c.wait_until_leads(new)
+        self.assertEqual(c.endings(), ["lease lapsed"])
+        old.send_signal(signal.SIGCONT)
+        c.until(
+            "the old one stands by",
+            lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by",
+        )
+        self.assertEqual(c.leading(), new.pid)
+        self.assertEqual(c.broken(), "")
+
+    def test_one_that_is_killed_is_found_dead_and_not_waited_out(self):
+        c = self.collection(lease=600)
+        old = c.start("runner")
+        c.wait_until_leads(old)
+        old.kill()
+        old.wait()
+        new = c.start("runner", HOLDFAST_RUNNER_GRACEFUL_TIMEOUT="10m")
+        c.wait_until_leads(new)
+        self.assertEqual(c.endings(), ["lease lapsed: found dead"])
         self.assertEqual(c.broken(), "")
 
 
@@ -219,9 +264,24 @@ class Partition(Case):
             lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by",
         )
         self.assertEqual(c.leading(), new.pid)
+        self.assertIn("left: lost its lease", c.log_of(old))
+        self.assertEqual(c.endings(), ["lease lapsed"])
         self.assertEqual(
             c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and began_at > '{began}'"), "0"
         )
+        self.assertEqual(c.broken(), "")
+
+    def test_one_whose_connections_are_refused_says_that_it_has_lost_the_database(self):
+        c = self.collection(lease=2)
+        proxy = Proxy(c.socket_directory)
+        self.addCleanup(proxy.close)
+        old = c.start("runner", address=proxy.directory)
+        c.wait_until_leads(old)
+        proxy.set("refuse")
+        c.until("it says so", lambda: "left: lost the database: " in c.log_of(old))
+        proxy.set("pass")
+        c.until("it leads again", lambda: c.sql("select max(epoch) from holdfast.v_term") == "2")
+        self.assertEqual(c.endings(), ["lease lapsed"])
         self.assertEqual(c.broken(), "")
 
     def test_a_runner_that_is_cut_off_is_replaced_and_comes_back_to_stand_by(self):
@@ -252,7 +312,7 @@ class Machines(Case):
         epoch = c.sql("select epoch from holdfast.v_runner where state = 'leads'")
         first.cable_is("down")
         c.wait_until_leads(new)
-        c.until("the old one has noticed", lambda: "could not keep its lease" in c.log_of(old), seconds=60)
+        c.until("the old one has noticed", lambda: "left: lost " in c.log_of(old), seconds=60)
         began = c.sql(f"select began_at from holdfast.runner_term where epoch = {int(epoch) + 1}")
         first.cable_is("up")
         c.until(
@@ -267,6 +327,7 @@ class Machines(Case):
         # And handed over on request, from machine to machine.
         newest = c.start("runner", machine=first)
         c.wait_until_leads(newest)
+        self.assertEqual(c.endings(), ["lease lapsed", f"made way for {c.label(newest)}"])
         self.assertEqual(c.broken(), "")
 
 
@@ -381,7 +442,7 @@ class Work(Case):
         self.assertEqual(log.count("nothing left to do"), 1)
         self.assertEqual(c.sql(f"select status from holdfast.crawl where id = '{paused}'"), "paused")
         self.assertEqual(c.sql("select count(*) from holdfast.process where status = 'running'"), "0")
-        self.assertEqual(c.sql("select string_agg(left(ending, 10), ',') from holdfast.runner_term"), "left: done")
+        self.assertEqual(c.sql("select ending from holdfast.v_term"), "done")
         self.assertEqual(c.broken(), "")
 
     def test_a_worker_that_is_killed_is_replaced_and_its_work_done_at_once(self):
@@ -405,6 +466,27 @@ class Work(Case):
         self.assertEqual(c.sql("select count(*) from holdfast.process where status = 'running'"), "0")
         self.assertEqual(c.broken(), "")
 
+    def test_a_run_makes_way_for_a_newer_runner_of_its_machine_goes_on_working_and_takes_the_gate_again(self):
+        for verb in ("run", "runner"):
+            with self.subTest(verb):
+                c = self.collection()
+                old = c.start("run", "--daemon")
+                c.wait_until_leads(old)
+                new = c.start(verb, "--daemon") if verb == "run" else c.start(verb)
+                c.wait_until_leads(new)
+                self.assertEqual(c.endings(), [f"made way for {c.label(new)}"])
+                crawl = c.add(2, "beside")
+                c.until("all is sealed", lambda: self.sealed(c, crawl, 2))
+                new.send_signal(signal.SIGTERM)
+                self.assertEqual(new.wait(timeout=60), 0, c.log_of(new))
+                c.wait_until_leads(old)
+                crawl = c.add(2, "after")
+                c.until("all is sealed", lambda: self.sealed(c, crawl, 2))
+                old.send_signal(signal.SIGTERM)
+                self.assertEqual(old.wait(timeout=60), 0, c.log_of(old))
+                self.assertEqual(c.endings()[1:], ["asked to terminate"] * 2)
+                self.assertEqual(c.broken(), "")
+
     def test_a_run_that_is_asked_over_the_database_gives_up_the_gate_goes_on_working_and_takes_it_again(self):
         c = self.collection()
         run = c.start("run", "--daemon")
@@ -417,7 +499,7 @@ class Work(Case):
         c.until(
             "the far one leads",
             lambda: c.sql(
-                "select answer from holdfast.runner_enter('a0000000-0000-7000-8000-000000000001', '1 minute') limit 1"
+                "select answer from holdfast.runner_enter('a0000000-0000-7000-8000-000000000001', '1 minute', '5 s') limit 1"
             )
             == "lead",
         )
@@ -429,6 +511,51 @@ class Work(Case):
         run.send_signal(signal.SIGTERM)
         self.assertEqual(run.wait(timeout=60), 0, c.log_of(run))
         self.assertEqual(c.broken(), "")
+
+    def test_the_limits_are_of_the_machine_whoever_has_started_its_workers(self):
+        c = self.collection()
+        gate = c.directory / "go"
+        (c.directory / "plugins" / "note" / "on_Snapshot__50_note.sh").write_text(
+            f"#!/bin/sh\nwhile [ ! -e {gate} ]; do sleep 0.05; done\necho ok > note.txt\n"
+        )
+        crawl = c.add(12)
+        for _ in range(2):
+            c.start("worker", HOLDFAST_WORKER_SNAPSHOTS="1")
+        workers = "select count(*) from holdfast.v_worker where process_type = 'worker' and status = 'running'"
+        c.until("two workers are at work", lambda: c.sql("select held from holdfast.v_backlog") == "2")
+        limits = {"HOLDFAST_WORKER_SNAPSHOTS": "1", "HOLDFAST_RUNNER_MAX_WORKERS_PER_TYPE": "3"}
+        run = c.start("run", "--daemon", **limits)
+        c.until(
+            "it says that there are enough",
+            lambda: "starts no worker: 3 of 3 workers of this machine run; 2 were started elsewhere" in c.log_of(run),
+        )
+        self.assertEqual(c.sql(workers), "3")
+        newer = c.start("run", "--daemon", **(limits | {"HOLDFAST_RUNNER_MAX_WORKERS_PER_TYPE": "4"}))
+        c.wait_until_leads(newer)
+        c.until("it starts one more", lambda: c.sql(workers) == "4")
+        c.until(
+            "the older one leaves that to it",
+            lambda: f"starts no worker: {c.label(newer)} starts the workers of this machine" in c.log_of(run),
+        )
+        c.until(
+            "it says how many others have started",
+            lambda: "4 of 4 workers of this machine run; 3 were started elsewhere" in c.log_of(newer),
+        )
+        gate.touch()
+        c.until("all is sealed", lambda: self.sealed(c, crawl, 12))
+        self.assertEqual(c.broken(), "")
+
+    def test_it_says_why_it_waits_when_no_worker_here_has_the_plugins_of_a_crawl(self):
+        c = self.collection()
+        c.hook("rare", "on_Snapshot__50_rare.sh", NOTE)
+        c.holdfast("add", "--bg", "--plugins", "rare", "http://127.0.0.1:9/a")
+        shutil.rmtree(c.directory / "plugins" / "rare")
+        run = c.start("run")
+        said = r"nothing is taken up; the next page is http://127\.0\.0\.1:9/a: .*has no plugin .{1,2}rare"
+        c.until("it says so", lambda: re.search(said, c.log_of(run)))
+        c.hook("rare", "on_Snapshot__50_rare.sh", NOTE)
+        c.start("worker")
+        self.assertEqual(run.wait(timeout=60), 0, c.log_of(run))
 
     def test_workers_that_keep_crashing_are_not_started_for_ever(self):
         c = self.collection()

@@ -69,6 +69,8 @@ const std::vector<Breakage> kBreakages = {
      "delete from holdfast.crawl_queue where crawl_id = (select id from holdfast.crawl where label = 'running')"},
     {"a due snapshot of a host with limits has a lane in sight",
      "update holdfast.snapshot_queue set lane = host where owner_id is null"},
+    {"a claimed snapshot is leased no longer than its worker",
+     "update holdfast.snapshot_queue set retry_at = now() + interval '1 year' where owner_id is not null"},
     {"a crawl in crawl_queue is started", "update holdfast.crawl set stopping_at = now() where label = 'running'"},
     {"a binary that was found has been looked at, and will be again",
      "insert into holdfast.binary (machine_id, name, retry_at) select id, 'wget', null from holdfast.machine limit 1"},

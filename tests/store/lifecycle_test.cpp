@@ -54,8 +54,8 @@ std::string columns_for(const std::string& lifecycle, const std::string& state) 
   if (lifecycle == "snapshot") {
     if (state == "started")
       return ", owner_id = (select id from holdfast.process where status = 'running' limit 1), claimed_at = "
-             "clock_timestamp(), retry_at = clock_timestamp()";
-    return std::string(", owner_id = null, claimed_at = null, retry_at = ") +
+             "clock_timestamp(), due_at = clock_timestamp(), retry_at = clock_timestamp()";
+    return std::string(", owner_id = null, claimed_at = null, due_at = null, retry_at = ") +
            (state == "paused" ? "holdfast.retry_at_max()" : "clock_timestamp()");
   }
   if (lifecycle == "session")

@@ -221,6 +221,40 @@ TEST_CASE("pages are found by their state, with the time at which each is due") 
   CHECK(stage.value("select status from holdfast.v_crawl") == "started");
 }
 
+TEST_CASE("a page of a paused crawl is paused, in lists, counts and in itself") {
+  Stage stage;
+  const auto worker = stage.worker();
+  const auto crawl = stage.start(stage.seeds(1, 4));
+  stage.seal(worker, stage.claim(worker));
+  const auto alone = stage.claim(worker);
+  stage.release(worker, alone);
+  REQUIRE(store::snapshot_command(stage.connection, alone.lease.snapshot_id, "pause", {"me", "", ""}));
+  stage.claim(worker);
+  const auto counts = [&] {
+    const auto counted =
+        stage.value("select string_agg(status || ' ' || snapshots, ', ' order by status) from holdfast.v_state");
+    CHECK(counted == stage.value("select string_agg(status || ' ' || n, ', ' order by status) from (select x.status, "
+                                 "count(v.id) as n from (values ('queued'), ('started'), ('paused'), ('sealed')) "
+                                 "x(status) left join holdfast.v_snapshot v using (status) group by 1) y"));
+    for (const std::string status : {"queued", "started", "paused"})
+      CHECK(stage.value("select string_agg(id::text, ',' order by id) from holdfast.list_snapshots(null, null, $1, "
+                        "null, null, 10)",
+                        pg::Params::of(status)) ==
+            stage.value("select string_agg(id::text, ',' order by id) from holdfast.list_queue(null, null, $1, null, "
+                        "10)",
+                        pg::Params::of(status)));
+    return counted;
+  };
+  CHECK(counts() == "paused 1, queued 1, sealed 1, started 1");
+  stage.run("select holdfast.crawl_pause($1::uuid, 'me', 'later')", pg::Params::of(crawl));
+  CHECK(counts() == "paused 3, queued 0, sealed 1, started 0");
+  const std::string paused = " from holdfast.v_snapshot where status = 'paused' and id <> '" + alone.lease.snapshot_id;
+  CHECK(stage.value("select string_agg(distinct reason, '/')" + paused + "'") == "its crawl is paused by me: later");
+  CHECK(stage.value("select string_agg(distinct retry_at::date::text, '/')" + paused + "'") == "9999-01-01");
+  stage.run("select holdfast.crawl_resume($1::uuid, 'me', '')", pg::Params::of(crawl));
+  CHECK(counts() == "paused 1, queued 2, sealed 1, started 0");
+}
+
 TEST_CASE("an event is recorded for every change of state, with who and why") {
   Library library;
   auto query = of("events");

@@ -56,7 +56,7 @@ insert into holdfast.snapshot (id, crawl_id, url, url_hash)
          sha256(convert_to('https://site.test/' || n, 'UTF8'))
     from holdfast.crawl c, generate_series(1, 3) n;
 insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host) select id, crawl_id, host from holdfast.snapshot;
-update holdfast.snapshot_queue set status = 'started', fence = 1, claimed_at = now(),
+update holdfast.snapshot_queue set status = 'started', fence = 1, claimed_at = now(), due_at = retry_at,
     owner_id = '00000000-0000-7000-8000-000000000001'
   where snapshot_id = '00000000-0000-7000-8000-0000000000e1';
 insert into holdfast.webhook (name, url, events) values ('hook', 'https://hooks.test/x', '{crawl.sealed}');
@@ -201,6 +201,8 @@ std::vector<BadRow> bad_rows() {
       {"snapshot_queue_started_has_owner", queue("status = 'queued' where owner_id is not null")},
       {"snapshot_queue_owner_has_claim", queue("claimed_at = now() where owner_id is null")},
       {"snapshot_queue_owner_has_claim", queue("claimed_at = null where owner_id is not null")},
+      {"snapshot_queue_owner_has_place", queue("due_at = now() where owner_id is null")},
+      {"snapshot_queue_owner_has_place", queue("due_at = null where owner_id is not null")},
       {"snapshot_queue_paused_is_parked", queue("status = 'paused' where owner_id is null")},
       {"snapshot_queue_excluded_is_paused", queue("excluded = true")},
       {"snapshot_queue_numbers", queue("attempts = -1")},
@@ -265,6 +267,9 @@ std::vector<BadRow> bad_rows() {
        "insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, "
        "started_at, ended_at) select gen_random_uuid(), id, 1, 'p', 'h', 'succeeded', id, now(), now() from "
        "holdfast.crawl"},
+      {"running_hook_ended", "insert into holdfast.running_hook (process_id, snapshot_id, crawl_id, fence, plugin, "
+                             "hook_name, started_at, ended_at) select gen_random_uuid(), id, crawl_id, 1, 'p', 'h', "
+                             "now(), now() from holdfast.snapshot limit 1"},
       {"running_hook_pkey", "insert into holdfast.running_hook (process_id, snapshot_id, crawl_id, fence, plugin, "
                             "hook_name, started_at) select id, id, id, 1, 'p', 'h', now() from holdfast.crawl, "
                             "generate_series(1, 2)"},

@@ -95,6 +95,35 @@ TEST_CASE("a beat renews the lease and keeps what the worker says of itself") {
   CHECK(stage.value("select stats ->> 'held' from holdfast.process") == "0");
 }
 
+TEST_CASE("a claimed snapshot and crawl are leased until the lease of their worker ends, and come back to their place") {
+  Stage stage;
+  const auto worker = stage.worker("n", 10s);
+  stage.start(stage.seeds(1, 2));
+  const auto next = "select string_agg(right(s.url, 1), '' order by q.retry_at) from holdfast.snapshot_queue q join "
+                    "holdfast.snapshot s on s.id = q.snapshot_id where q.owner_id is null";
+  CHECK(stage.value(next) == "12");
+  const auto held = stage.claim(worker).lease;
+  const auto of_worker = "select count(*) from holdfast.v_snapshot v join holdfast.process p on p.id = v.owner_id "
+                         "where v.status = 'started' and v.retry_at = p.lease_until and v.owner = p.label";
+  CHECK(stage.value(of_worker) == "1");
+  const auto other = stage.add(stage.seeds(3, 4));
+  REQUIRE(store::crawl_claim(stage.connection, worker, 10s, {}));
+  store::worker_beat(stage.connection, worker, 1h, {held}, "{}");
+  CHECK(stage.value("select lease_until > now() + interval '59 minutes' from holdfast.process where id = $1::uuid",
+                    pg::Params::of(worker)) == "t");
+  CHECK(stage.value(of_worker) == "1");
+  CHECK(stage.value("select c.retry_at = p.lease_until from holdfast.crawl c join holdfast.process p on p.id = "
+                    "c.owner_id where c.id = $1::uuid",
+                    pg::Params::of(other)) == "t");
+  CHECK(stage.value("select count(*) from holdfast.check_invariants()") == "0");
+  // Its lease ends: due again, and before what has waited behind it.
+  stage.expire(worker);
+  CHECK(store::lapse_workers(stage.connection) == 1);
+  CHECK(stage.value(next).substr(0, 2) == "12");
+  CHECK(stage.value("select count(*) from holdfast.snapshot_queue where retry_at <= now() and due_at is null") == "2");
+  CHECK(stage.value("select count(*) from holdfast.check_invariants()") == "0");
+}
+
 TEST_CASE("a beat says what the worker lost and what it holds without knowing") {
   Stage stage;
   stage.start(stage.seeds(1, 3));

@@ -234,6 +234,14 @@ TEST_CASE("what runs is seen while it runs: at once, with its pid, and no longer
   stage.open("one");
   stage.until("the next is seen",
               [&] { return stage.table("select plugin from holdfast.v_running order by plugin") == "back\nnext"; });
+  stage.until("the end of the first is seen, while its page is in work", [&] {
+    return stage.table("select status from holdfast.v_result where ended_at is not null") == "succeeded";
+  });
+  CHECK(stage.table("select plugin, exit_code, wall_ms >= 0, output_bytes, ended_at >= started_at, pid from "
+                    "holdfast.v_result where ended_at is not null") == "page|0|t|2|t|" + pid("page.pid"));
+  CHECK(stage.table("select plugin, status from holdfast.v_result where ended_at is null order by plugin") ==
+        "back|started\nnext|started");
+  CHECK(stage.number("select count(*) from holdfast.archive_result") == 0);
   stage.run("truncate holdfast.running_hook"); // as after a crash of the database
   stage.until("it is told again", [&] { return stage.number("select count(*) from holdfast.v_running") == 2; });
   stage.open("two");

@@ -4,7 +4,7 @@
 
 using namespace holdfast;
 using namespace std::chrono_literals;
-using runner::Running;
+using Running = store::WorkerCounts;
 using runner::SpawnerOptions;
 using Kinds = std::vector<std::string>;
 
@@ -35,17 +35,21 @@ const SpawnCase kSpawnCases[] = {
     {"the first worker, for one snapshot", false, 12, {0, 1}, {}, {"all"}},
     {"the first worker, for one crawl", false, 12, {1, 0}, {}, {"all"}},
     {"one worker a round, however much is due", false, 12, {100, 100000}, {}, {"all"}},
-    {"no other one for what the first can hold", false, 12, {1, 3}, {{"all", 1}}, {}},
-    {"another one for more than that", false, 12, {1, 4}, {{"all", 1}}, {"all"}},
-    {"the limit of a kind", false, 12, {0, 1000}, {{"all", 4}}, {}},
-    {"the limit in total", false, 2, {0, 1000}, {{"all", 2}}, {}},
+    {"no other one for what the first can hold", false, 12, {1, 3}, {{"all", {1, 1}}}, {}},
+    {"another one for more than that", false, 12, {1, 4}, {{"all", {1, 1}}}, {"all"}},
+    {"the limit of a kind", false, 12, {0, 1000}, {{"all", {4, 4}}}, {}},
+    {"those that can claim nothing of it hold nothing", false, 12, {1, 3}, {{"all", {1, 0}}}, {"all"}},
+    {"but count for the limits", false, 12, {0, 1000}, {{"all", {4, 0}}}, {}},
+    {"workers of every kind count for the limit", false, 12, {0, 1000}, {{"snapshot", {4, 4}}}, {}},
+    {"the limit in total", false, 2, {0, 1000}, {{"all", {2, 2}}}, {}},
     {"split: one of each kind a round", true, 12, {5, 1000}, {}, {"crawl", "snapshot"}},
     {"split: only the kind that something is due for", true, 12, {0, 1}, {}, {"snapshot"}},
-    {"split: the limit of crawl workers", true, 12, {5, 0}, {{"crawl", 1}}, {}},
-    {"split: a full kind does not stop the other", true, 12, {5, 8}, {{"crawl", 1}}, {"snapshot"}},
-    {"split: kinds are counted apart", true, 12, {1, 1000}, {{"snapshot", 4}}, {"crawl"}},
-    {"split: the limit in total counts both kinds", true, 2, {1, 1000}, {{"snapshot", 2}}, {}},
-    {"split: and what was started in this round", true, 3, {1, 1000}, {{"snapshot", 2}}, {"crawl"}},
+    {"split: the limit of crawl workers", true, 12, {5, 0}, {{"crawl", {1, 1}}}, {}},
+    {"split: a full kind does not stop the other", true, 12, {5, 8}, {{"crawl", {1, 1}}}, {"snapshot"}},
+    {"split: kinds are counted apart", true, 12, {1, 1000}, {{"snapshot", {4, 4}}}, {"crawl"}},
+    {"split: workers for all hold either kind", true, 12, {1, 4}, {{"all", {1, 1}}}, {}},
+    {"split: the limit in total counts both kinds", true, 2, {1, 1000}, {{"snapshot", {2, 2}}}, {}},
+    {"split: and what was started in this round", true, 3, {1, 1000}, {{"snapshot", {2, 2}}}, {"crawl"}},
 };
 
 store::Backlog backlog_of(std::int64_t due, std::int64_t held, bool unfinished) {
@@ -63,6 +67,17 @@ TEST_CASE("the workers that one round starts") {
     CAPTURE(rule);
     CHECK(runner::kinds_to_spawn(backlog, running, spawner_options(split, max_total)) == spawned);
   }
+}
+
+TEST_CASE("no worker is started beside a newer run, or beside enough workers that others have started") {
+  const auto options = spawner_options(false, 3);
+  const store::Neighbours two{{{"all", {2, 2}}}, ""};
+  CHECK(runner::why_none({0, 100}, two, {{"all", {3, 3}}}, options) ==
+        "3 of 3 workers of this machine run; 2 were started elsewhere");
+  CHECK(runner::why_none({0, 100}, {{}, "runner on h pid 7"}, {}, options) ==
+        "runner on h pid 7 starts the workers of this machine");
+  CHECK(runner::why_none({0, 100}, {}, {{"all", {3, 3}}}, options).empty());
+  CHECK(runner::why_none({0, 0}, two, {{"all", {3, 3}}}, options).empty());
 }
 
 TEST_CASE("a spawner that ends waits for everything; one that stays waits for what can be done now") {
