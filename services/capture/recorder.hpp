@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -83,6 +84,7 @@ private:
     std::deque<Headers> request, response;
   };
 
+  void log_in(const Json& parameters, const std::string& session);
   void request_sent(const Json& parameters, const std::string& session);
   void response_received(const Json& parameters);
   void data_received(const Json& parameters);
@@ -109,6 +111,7 @@ private:
   std::vector<std::shared_ptr<Entry>> dropped_;
   std::unordered_map<std::string, Held> held_;   // by request
   std::unordered_map<std::string, Extra> extra_; // by request
+  std::set<std::string> logged_in_;              // requests that a proxy has been given a login for
   std::optional<Taking> taking_;
   std::uint64_t kept_{0};
   std::size_t failed_{0};

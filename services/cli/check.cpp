@@ -13,7 +13,7 @@ namespace holdfast::cli {
 namespace {
 
 int check(Context& context) {
-  const auto rows = store::check_invariants(context.connection());
+  const auto rows = store::check_invariants(context.diagnosis());
   if (context.json()) {
     for (std::size_t i = 0; i < rows.size(); ++i)
       std::cout << nlohmann::json{{"type", "Violation"},
