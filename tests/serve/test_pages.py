@@ -322,6 +322,16 @@ class Pages(Case):
         self.assertGreater(int(head.headers["Content-Length"]), 1000)
         self.assertNotIn(b" 200 ", self.site.raw(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 40000 + b"\r\n\r\n")[:20])
         self.assertNotIn(b" 200 ", self.site.raw(b"\x16\x03\x01 rubbish\r\n\r\n")[:20])
+        for twofold in (
+            b"Host: localhost",
+            b"Transfer-Encoding: gzip",
+            b"Transfer-Encoding: chunked, gzip",
+            b"Content-Length: 0\r\nTransfer-Encoding: chunked",
+            b"Content-Length: 1\r\nContent-Length: 0",
+        ):
+            answer = self.site.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + twofold + b"\r\n\r\n0\r\n\r\n")
+            self.assertNotIn(b" 200 ", answer[:20], twofold)
+            self.assertLessEqual(answer.count(b"HTTP/1.1 "), 1, "what comes behind it is not read")
         self.assertEqual(get("/").status, 200, "and goes on after all that")
 
     def test_another_name_for_our_address_is_refused(self):
