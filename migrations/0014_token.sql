@@ -6,9 +6,11 @@ create table holdfast.api_token (
   hash bytea not null unique,
   created_at timestamptz not null default clock_timestamp(), created_by text not null,
   expires_at timestamptz, revoked_at timestamptz, revoked_by text,
+  files_key text not null unique default replace(gen_random_uuid()::text, '-', ''),
   constraint api_token_name check (name ~ '^[a-z0-9][a-z0-9._-]{0,62}$'),
   constraint api_token_role check (role in ('reader', 'operator')),
   constraint api_token_hash check (octet_length(hash) = 32),
+  constraint api_token_files_key check (files_key ~ '^[0-9a-f]{32}$'),
   constraint api_token_revoked_by_someone check ((revoked_at is null) = (revoked_by is null))
 );
 comment on table holdfast.api_token is
@@ -21,6 +23,9 @@ comment on column holdfast.api_token.created_by is 'Who made it.';
 comment on column holdfast.api_token.expires_at is 'When it becomes invalid; NULL: never.';
 comment on column holdfast.api_token.revoked_at is 'When it was revoked; NULL: it was not.';
 comment on column holdfast.api_token.revoked_by is 'Who revoked it.';
+comment on column holdfast.api_token.files_key is
+  'Addresses of archived files that it is shown begin with this, and are valid as long as it.';
+comment on index holdfast.api_token_files_key_key is 'The token that an address belongs to.';
 comment on index holdfast.api_token_hash_key is 'The token that a request carries.';
 
 create table holdfast.api_request (
@@ -43,9 +48,3 @@ comment on column holdfast.api_request.at is 'When it came first. After a day, t
 create index api_request_by_time on holdfast.api_request (at);
 comment on index holdfast.api_request_by_time is 'Keys that are a day old.';
 comment on index holdfast.api_request_pkey is 'The crawl of a key.';
-
-alter table holdfast.collection add column files_key text not null
-  default replace(gen_random_uuid()::text, '-', '')
-  constraint collection_files_key check (files_key ~ '^[0-9a-f]{32}$');
-comment on column holdfast.collection.files_key is
-  'Addresses of archived files begin with this where a token is needed. A new key ends the old addresses.';

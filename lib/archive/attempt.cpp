@@ -154,16 +154,15 @@ void drop_outputs(const std::filesystem::path& directory) {
 }
 
 void remove_directory(const std::filesystem::path& directory) {
-  remove_tree_at(open_own_parent(directory).get(), directory.filename().native(), directory.native());
+  if (const Fd parent = find_own_directory(directory.parent_path()))
+    remove_tree_at(parent.get(), directory.filename().native(), directory.native());
 }
 
 void remove_attempt(const std::filesystem::path& attempt) {
+  remove_directory(attempt);
   const auto parent = attempt.parent_path();
-  if (const Fd above = open_own_parent(parent);
-      ::faccessat(above.get(), parent.filename().c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
-    remove_tree_at(open_own_directory(parent).get(), attempt.filename().native(), attempt.native());
+  if (const Fd above = find_own_directory(parent.parent_path()))
     ::unlinkat(above.get(), parent.filename().c_str(), AT_REMOVEDIR); // only if no other attempt is there
-  }
 }
 
 std::filesystem::path snapshot_directory(std::string_view created_at_utc, std::string_view host_directory,

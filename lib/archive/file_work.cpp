@@ -107,6 +107,12 @@ Fd open_own_parent(const std::filesystem::path& path) {
 }
 
 Fd open_own_directory(const std::filesystem::path& directory) {
+  Fd fd = find_own_directory(directory);
+  if (!fd) throw_errno(ENOENT, "open the directory", directory.native());
+  return fd;
+}
+
+Fd find_own_directory(const std::filesystem::path& directory) {
   Fd fd = base::open_no_links(directory, O_RDONLY | O_DIRECTORY);
   if (!fd && errno == EACCES) {
     const Fd parent = open_own_parent(directory);
@@ -114,6 +120,7 @@ Fd open_own_directory(const std::filesystem::path& directory) {
     if (::fchmodat(parent.get(), name.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0)
       fd = open_directory_at(parent.get(), name);
   }
+  if (!fd && errno == ENOENT) return fd;
   if (!fd) throw_errno(errno, "open the directory", directory.native());
   struct stat status {};
   if (::fstat(fd.get(), &status) == 0 && (status.st_mode & 0700) != 0700) ::fchmod(fd.get(), 0755);
@@ -178,6 +185,7 @@ std::vector<DirectoryEntry> list_entries(int directory, std::string_view path) {
   alignas(dirent64) std::array<char, 32 * 1024> buffer;
   for (;;) {
     const ssize_t got = ::getdents64(directory, buffer.data(), buffer.size());
+    if (got < 0 && errno == ENOENT) break; // it was removed since it was opened
     if (got < 0) throw_errno(errno, "read the directory", path);
     if (got == 0) break;
     for (ssize_t at = 0; at < got;) {
@@ -352,17 +360,16 @@ bool is_directory_at(int parent, const std::string& name) {
 
 void remove_tree_at(int parent, const std::string& name, std::string_view path) {
   if (!is_directory_at(parent, name)) return remove_file_at(parent, name, path);
-  const Fd top = open_for_removal(parent, name, path);
-  if (!top) return;
-
   // Subdirectories are pulled up to the top before they are emptied: no recursion, so no depth can exhaust the stack or
   // the descriptors, and no path gets too long.
   std::uint64_t pulled_up = 0;
   const std::string prefix = ".remove-" + base::random_hex32() + "-";
-  for (;;) {
-    const std::vector<std::string> names = list_names(top.get(), path);
-    if (names.empty()) break;
-    for (const std::string& entry : names) {
+  // Another may remove the same tree: what is gone is done, and what it pulls up meanwhile is found by the next round.
+  while (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+    if (errno != ENOTEMPTY) throw_errno(errno, "remove", path);
+    const Fd top = open_for_removal(parent, name, path);
+    if (!top) return;
+    for (const std::string& entry : list_names(top.get(), path)) {
       if (!is_directory_at(top.get(), entry)) {
         remove_file_at(top.get(), entry, path);
         continue;
@@ -386,7 +393,6 @@ void remove_tree_at(int parent, const std::string& name, std::string_view path) 
         throw_errno(errno, "remove", join(path, entry));
     }
   }
-  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno(errno, "remove", path);
 }
 
 Fd make_directories(const std::filesystem::path& top, const std::filesystem::path& relative) {

@@ -5,6 +5,7 @@
 
 #include <netdb.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,6 +30,12 @@ namespace {
 }
 
 } // namespace
+
+std::string own_host_name() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
 
 std::vector<std::string> resolve_host(const std::string& host) {
   addrinfo wanted{};

@@ -1,10 +1,13 @@
 #pragma once
-// Name resolution for the private-address rule. Blocking: call it on a side thread.
+// Names of machines, and their resolution for the private-address rule, which blocks: call it on a side thread.
 
 #include <string>
 #include <vector>
 
 namespace holdfast::base {
+
+// This machine's.
+std::string own_host_name();
 
 // Addresses a host name resolves to, as text. Throws Error(temporary) if the resolver says "try again" and
 // Error(refused) if the name does not exist.

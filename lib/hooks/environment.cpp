@@ -189,9 +189,9 @@ std::string search_path(const Environment& environment, const std::string& inher
 
 bool chooses_binary(const std::string& option) {
   static const std::regex pattern(
-      "_BINARY$|_ARGS(_EXTRA)?$|^(LD|BASH|ABXPKG|HOLDFAST)_|^PYTHON[A-Z]|^PERL5|^RUBY(OPT|LIB)$"
-      "|^NODE_(OPTIONS|PATH|MODULES?_DIR)$|^GIT_(SSH|CONFIG|ASKPASS|EXEC|EXTERNAL|EDITOR|PAGER|PROXY)"
-      "|^(PATH|ENV|IFS|SHELL|EDITOR|PAGER|BROWSER|WGETRC|CURL_HOME|JAVA_TOOL_OPTIONS|LIB_DIR|LIB_BIN_DIR)$");
+      "_BINARY$|_ARGS(_EXTRA)?$|_SANDBOX$|_DIR$|^(LD|BASH|ABXPKG|HOLDFAST)_|^PYTHON[A-Z]|^PERL5|^RUBY(OPT|LIB)$"
+      "|^NODE_(OPTIONS|PATH)$|^GIT_(SSH|CONFIG|ASKPASS|EXEC|EXTERNAL|EDITOR|PAGER|PROXY)"
+      "|^(PATH|ENV|IFS|SHELL|EDITOR|PAGER|BROWSER|WGETRC|CURL_HOME|JAVA_TOOL_OPTIONS)$");
   return std::regex_search(option, pattern);
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <fstream>
 #include <map>
 
 namespace holdfast::pg {
@@ -15,6 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+
+std::filesystem::path password_file;
 
 std::string in_seconds_rounded_up(milliseconds duration) { return std::to_string((duration.count() + 999) / 1000); }
 
@@ -84,6 +87,20 @@ std::string quote_conninfo_value(const std::string& value) {
     quoted += c;
   }
   return quoted + '\'';
+}
+
+void use_password_file(const std::filesystem::path& file) { password_file = file; }
+
+std::string with_password(const std::string& dsn) {
+  if (password_file.empty()) return dsn;
+  auto values = parse_conninfo(dsn);
+  if (values.contains("password")) return dsn;
+  std::ifstream stream(password_file);
+  auto& password = values["password"];
+  if (!std::getline(stream, password))
+    throw base::Error(base::ErrorClass::configuration, "cannot read database.password_file " + password_file.string());
+  if (password.ends_with('\r')) password.pop_back(); // of an editor for Windows
+  return join_conninfo(values);
 }
 
 std::string conninfo_with_role(const std::string& dsn, const std::string& role) {

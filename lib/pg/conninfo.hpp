@@ -22,6 +22,12 @@ std::string session_conninfo(const std::string& dsn, const ConnectionOptions& op
 std::string conninfo_with_role(const std::string& dsn, const std::string& role);
 
 // "value" -> "'value'", with quotes and backslashes escaped, for keyword strings.
+// The password lives in a file of its own, so that it stands in no command line and no settings file. It is read for
+// each connection, because passwords are rotated. Empty: none. Call it before the first connection.
+void use_password_file(const std::filesystem::path& file);
+// With the password of that file, if the string has none. Throws Error(configuration) if it cannot be read.
+std::string with_password(const std::string& dsn);
+
 std::string quote_conninfo_value(const std::string& value);
 
 // The directories of the sockets by which the server is reached; none for a server that is named by its host.

@@ -2,6 +2,8 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/text.hpp"
+#include "lib/pg/preconditions.hpp"
 #include "lib/pg/sqlstate.hpp"
 
 #include <algorithm>
@@ -94,6 +96,18 @@ void check_history(const Ledger& ledger, const std::vector<MigrationFile>& numbe
   }
 }
 
+// All that is wrong at once, before anything is done.
+void require_preconditions(Connection& connection) {
+  std::vector<std::string> needs, remedies;
+  for (auto& [what, remedy] : unmet_preconditions(connection)) {
+    needs.push_back(std::move(what));
+    remedies.push_back(std::move(remedy));
+  }
+  if (!needs.empty())
+    throw Error(ErrorClass::configuration, "the schema needs " + base::join(needs, "; and "),
+                base::join(remedies, "; "));
+}
+
 void lock_out_rivals(Transaction& transaction) {
   transaction.script(std::string("set local lock_timeout = '") + kLockPatience + "'");
   transaction.script("set local statement_timeout = 0"); // building an index on a large table takes long
@@ -133,6 +147,7 @@ Migrator::Migrator(std::vector<MigrationFile> numbered, std::vector<MigrationFil
 }
 
 MigrationReport Migrator::migrate(Connection& connection, const MigrateOptions& options) const {
+  require_preconditions(connection);
   for (int attempt = 1;; ++attempt) {
     try {
       return migrate_once(connection, options);

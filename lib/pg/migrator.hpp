@@ -40,7 +40,8 @@ public:
   // transaction, under an advisory lock; waits at most 60 s for locks, then throws Error(temporary). Retries when
   // PostgreSQL chose it to end a deadlock with running programs. Leaves a database that is ahead as it is.
   // A breaking file is applied only if holdfast.shut_out_older_programs() agrees, else Error(refused) lists those that
-  // run. Throws as require_current() does if the history does not match.
+  // run. Throws as require_current() does if the history does not match, and Error(configuration) with all that the
+  // server lacks (preconditions.hpp).
   // A file that fails leaves nothing behind; the error names it.
   MigrationReport migrate(Connection& connection, const MigrateOptions& options = {}) const;
 

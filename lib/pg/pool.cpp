@@ -2,6 +2,8 @@
 
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
+#include "lib/pg/locks.hpp"
+#include "lib/pg/sqlstate.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_executor.hpp>
@@ -21,6 +23,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace holdfast::pg {
@@ -112,12 +115,28 @@ struct Pool::Impl {
           connection = connect(job->connect_deadline);
         }
         job->body(*connection);
+      } catch (const DatabaseError& error) {
+        failure = std::current_exception();
+        if (error.sqlstate() == kLockTimeout) tell_who_blocks(*connection);
       } catch (...) {
         failure = std::current_exception();
       }
       if (connection && connection->broken()) connection.reset();
       job->complete(std::move(failure), std::move(job->body));
     }
+  }
+
+  // Callers repeat what waited in vain, so only this tells that something is wrong.
+  void tell_who_blocks(Connection& connection) {
+    constexpr int kPatience = 3;
+    {
+      const std::lock_guard lock(mutex);
+      const auto before = std::exchange(last_lock_timeout, steady_clock::now());
+      if (last_lock_timeout > before + std::chrono::minutes(2)) lock_timeouts = 0;
+      if (++lock_timeouts != kPatience) return;
+    }
+    const auto who = who_blocks(connection);
+    spdlog::warn("the database keeps us waiting for locks: {}", who.empty() ? "it cannot be told why" : who);
   }
 
   std::optional<Job> next_job() {
@@ -158,6 +177,8 @@ struct Pool::Impl {
   std::condition_variable wake; // for threads without work
   std::condition_variable halt; // for threads between two attempts to connect
   std::deque<Job> jobs;
+  int lock_timeouts{0};
+  steady_clock::time_point last_lock_timeout;
   bool stopping{false};
   std::vector<std::thread> threads; // last: they use everything above
 };

@@ -12,6 +12,8 @@
 #include <spdlog/spdlog.h>
 
 #include <exception>
+#include <mutex>
+#include <set>
 #include <utility>
 
 namespace holdfast::pg {
@@ -43,7 +45,7 @@ DatabaseError connect_failure(const std::string& text, const std::string& connin
 }
 
 std::unique_ptr<pqxx::connection> connect(const std::string& dsn, const ConnectionOptions& options) {
-  const std::string conninfo = session_conninfo(dsn, options);
+  const std::string conninfo = session_conninfo(with_password(dsn), options);
   try {
     return std::make_unique<pqxx::connection>(conninfo);
   } catch (const std::exception& error) {
@@ -51,20 +53,66 @@ std::unique_ptr<pqxx::connection> connect(const std::string& dsn, const Connecti
   }
 }
 
-// What changes the text of a value, or the meaning of a statement. Set after connecting: the startup options are
-// ignored by PgBouncer, and an administrator may give roles and databases settings of their own. PgBouncer keeps those
-// that it hears of (DateStyle, TimeZone, IntervalStyle) for each client, also in transaction mode.
-constexpr const char* kPinned =
-    "set datestyle = 'ISO, MDY'; set timezone = 'UTC'; set intervalstyle = 'postgres'; set bytea_output = 'hex';"
-    "set extra_float_digits = 1; set standard_conforming_strings = on; set transform_null_equals = off;"
-    "set array_nulls = on; set quote_all_identifiers = off; set xmlbinary = 'base64'; set row_security = on;"
-    "set gin_fuzzy_search_limit = 0; set default_transaction_isolation = 'read committed';"
-    "set search_path = public, holdfast";
+// What changes the text of a value, or the meaning of a statement. Set after connecting, and read back: the startup
+// options are ignored by PgBouncer, and an administrator may give roles and databases settings of their own.
+struct Pinned {
+  const char *name, *value;
+  bool kept{false}; // by PgBouncer for each client, also in transaction mode
+};
+constexpr Pinned kPinned[] = {
+    {"datestyle", "ISO, MDY", true},
+    {"timezone", "UTC", true},
+    {"standard_conforming_strings", "on", true},
+    {"search_path", "public, holdfast", true}, // without it, statements fail and mean nothing else
+    {"intervalstyle", "postgres"},
+    {"bytea_output", "hex"},
+    {"extra_float_digits", "1"},
+    {"transform_null_equals", "off"},
+    {"array_nulls", "on"},
+    {"quote_all_identifiers", "off"},
+    {"xmlbinary", "base64"},
+    {"row_security", "on"},
+    {"gin_fuzzy_search_limit", "0"},
+    {"default_transaction_isolation", "read committed"}};
+
+// Behind a pooler, the next transaction may have a server session that has only its defaults.
+void require_defaults(pqxx::nontransaction& transaction) {
+  std::string names, wrong;
+  for (const auto& pinned : kPinned)
+    if (!pinned.kept) names += (names.empty() ? "" : ",") + std::string(pinned.name);
+  const auto rows = transaction.exec("select lower(name), reset_val, current_user from pg_settings "
+                                     "where lower(name) = any ('{" +
+                                     names + "}')");
+  for (const auto& row : rows)
+    for (const auto& pinned : kPinned)
+      if (row[0].c_str() == std::string_view(pinned.name) && row[1].c_str() != std::string_view(pinned.value))
+        wrong += (wrong.empty() ? "" : "; ") + ("alter role " + std::string(row[2].c_str())) + " set " + pinned.name +
+                 " = '" + pinned.value + "'";
+  if (!wrong.empty())
+    throw DatabaseError(ErrorClass::configuration, kCannotConnect,
+                        "sessions come by way of a pooler, which does not keep settings, and those of this login would "
+                        "change what is read",
+                        wrong);
+}
 
 void pin_settings(pqxx::connection& session, const ConnectionOptions& options) {
   const AnswerDeadline deadline(session.sock(), options.connect_timeout);
   try {
-    pqxx::nontransaction(session).exec(kPinned);
+    pqxx::nontransaction transaction(session);
+    std::string statement = "select pg_backend_pid()";
+    for (const auto& pinned : kPinned)
+      statement += std::string(", set_config('") + pinned.name + "', '" + pinned.value + "', false)";
+    const auto row = transaction.exec(statement)[0];
+    int column = 0;
+    const bool pooled = row[column].as<int>() != session.backendpid();
+    for (const auto& pinned : kPinned)
+      if (const std::string found = row[++column].c_str(); found != pinned.value)
+        throw DatabaseError(ErrorClass::configuration, kCannotConnect,
+                            "the database does not take the setting " + std::string(pinned.name) + ": it stays " +
+                                found);
+    if (pooled) require_defaults(transaction);
+  } catch (const base::Error&) {
+    throw;
   } catch (const std::exception& error) {
     throw DatabaseError(ErrorClass::temporary, kSessionLost,
                         "cannot set up the database session: " + in_one_line(error.what()));
@@ -99,8 +147,38 @@ DatabaseError old_primary(const std::string& server, const SessionTimeline& time
                            (file.empty() ? std::string() : "; if it was restored on purpose, remove " + file.string()));
 }
 
+// Connection strings with which this process has had a session. What keeps it out later (a password that is being
+// rotated, a database that is being restored) may pass.
+class KnownLogins {
+public:
+  void add(const std::string& dsn) {
+    const std::lock_guard lock(mutex_);
+    known_.insert(dsn);
+  }
+  bool contain(const std::string& dsn) {
+    const std::lock_guard lock(mutex_);
+    return known_.contains(dsn);
+  }
+
+private:
+  std::mutex mutex_;
+  std::set<std::string> known_;
+};
+KnownLogins known_logins;
+
+std::unique_ptr<pqxx::connection> log_in(const std::string& dsn, const ConnectionOptions& options) {
+  try {
+    auto connection = connect(dsn, options);
+    known_logins.add(dsn);
+    return connection;
+  } catch (const base::Error& error) {
+    if (error.error_class() != ErrorClass::configuration || !known_logins.contain(dsn)) throw;
+    throw DatabaseError(ErrorClass::temporary, kCannotConnect, error.what(), error.hint());
+  }
+}
+
 Session open_one(const std::string& dsn, const ConnectionOptions& options) {
-  Session opened{connect(dsn, options), {}};
+  Session opened{log_in(dsn, options), {}};
   pin_settings(*opened.connection, options);
   opened.timeline = ask_timeline(*opened.connection, options);
   if (!opened.timeline.superseded()) return opened;
@@ -122,6 +200,8 @@ DatabaseError both(const DatabaseError& first, const DatabaseError& second) {
 } // namespace
 
 std::string in_one_line(std::string_view text) {
+  // What the library says of a session that has ended, instead of that.
+  if (text.find("client encoding") != std::string_view::npos) return "the server closed the connection";
   std::string line;
   for (const char c : text) {
     if (c != '\n') {
@@ -155,7 +235,7 @@ Session open_session(const std::string& dsn, const ConnectionOptions& options) {
 
 std::optional<SessionTimeline> look_at_server(const std::string& dsn, const ConnectionOptions& options) {
   try {
-    pqxx::connection session(session_conninfo(dsn, options));
+    pqxx::connection session(session_conninfo(with_password(dsn), options));
     return ask_timeline(session, options);
   } catch (const std::exception&) {
     return std::nullopt;

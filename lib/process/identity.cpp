@@ -1,3 +1,4 @@
+#include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/process/launcher.hpp"
@@ -70,9 +71,7 @@ std::string machine_id(const std::filesystem::path& keep_in) {
   for (const char* file : {"/etc/machine-id", "/var/lib/dbus/machine-id"})
     if (auto id = first_word(file); base::is_uuid(id)) return id;
   if (!keep_in.empty()) return keep_random_id(keep_in);
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  return fingerprint(boot_id() + "/" + host);
+  return fingerprint(boot_id() + "/" + base::own_host_name());
 }
 
 std::string boot_id() { return first_word("/proc/sys/kernel/random/boot_id"); }

@@ -191,7 +191,9 @@ void purge_done(pg::Connection& connection, const std::vector<std::string>& dire
 
 bool may_act_as(pg::Connection& connection, const std::string& role) {
   return connection
-      .call("select case when to_regrole($1::text) is not null then pg_has_role($1::name, 'member') else false end",
+      .call("select case when to_regrole($1::text) is not null then pg_has_role($1::name, case "
+            "when current_setting('server_version_num')::integer >= 160000 then 'set' else 'member' end) "
+            "else false end",
             role)
       .value();
 }

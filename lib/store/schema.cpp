@@ -20,4 +20,12 @@ const pg::Migrator& migrator() {
   return instance;
 }
 
+std::vector<Lacking> complete_schema(pg::Connection& connection) {
+  const auto rows = connection.call("select * from holdfast.complete()");
+  std::vector<Lacking> lacking;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    lacking.push_back({rows[i]["what"], rows[i]["why"], rows[i]["statement"]});
+  return lacking;
+}
+
 } // namespace holdfast::store

@@ -3,9 +3,19 @@
 
 #include "lib/pg/migrator.hpp"
 
+#include <string>
+#include <vector>
+
 namespace holdfast::store {
 
 // The files that are embedded in this binary.
 const pg::Migrator& migrator();
+
+// What a migrated database lacks because this login may not make it, and the SQL with which an administrator does.
+struct Lacking {
+  std::string what, why, statement;
+};
+// Makes roles, grants and extensions what they should be. Returns what is left.
+std::vector<Lacking> complete_schema(pg::Connection& connection);
 
 } // namespace holdfast::store

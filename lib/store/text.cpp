@@ -16,6 +16,20 @@ std::vector<TextMissing> texts_missing(pg::Connection& connection, const std::op
       });
 }
 
+TextsLost texts_lost(pg::Connection& connection, const std::optional<std::string>& after, int rows,
+                     std::chrono::milliseconds age) {
+  const auto found =
+      connection.call("select * from holdfast.texts_lost($1::uuid, $2::bigint, $3::interval)", after, rows, age);
+  TextsLost lost;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto row = found[i];
+    lost.last = row["last"];
+    if (!row.is_null("snapshot_id"))
+      lost.pages.push_back({{row["snapshot_id"], row["crawl_id"], row["fence"]}, row["directory"]});
+  }
+  return lost;
+}
+
 void texts_drop(pg::Connection& connection) { connection.call("select holdfast.texts_drop()"); }
 
 std::vector<SearchHit> search(pg::Connection& connection, const SearchQuery& query) {

@@ -4,6 +4,7 @@
 
 #include "lib/store/worker.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,6 +21,13 @@ struct TextMissing {
   std::string directory;
 };
 std::vector<TextMissing> texts_missing(pg::Connection& connection, const std::optional<std::string>& after, int limit);
+// The same among the next `rows` sealed pages behind `after`, for those that were sealed at least `age` ago.
+struct TextsLost {
+  std::vector<TextMissing> pages;
+  std::optional<std::string> last; // that was looked at; nullopt: there are no more
+};
+TextsLost texts_lost(pg::Connection& connection, const std::optional<std::string>& after, int rows,
+                     std::chrono::milliseconds age);
 // Forgets all of them.
 void texts_drop(pg::Connection& connection);
 

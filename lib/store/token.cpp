@@ -26,7 +26,7 @@ pg::Result tokens(pg::Connection& connection) {
 std::optional<TokenOwner> token_check(pg::Connection& connection, const std::string& token) {
   const auto found = connection.call("select * from holdfast.token_check($1)", base::sha256_hex(token));
   if (found.empty()) return std::nullopt;
-  return TokenOwner{found.one()["name"], found.one()["role"]};
+  return TokenOwner{found.one()["name"], found.one()["role"], found.one()["files_key"]};
 }
 
 std::string api_request_once(pg::Connection& connection, const std::string& caller, const std::string& key,
@@ -36,8 +36,16 @@ std::string api_request_once(pg::Connection& connection, const std::string& call
       .value();
 }
 
-std::string files_key(pg::Connection& connection) {
-  return connection.call("select files_key from holdfast.collection").value();
+std::set<std::string> tokens_valid(pg::Connection& connection, const std::vector<std::string>& names) {
+  const auto rows = connection.call("select * from holdfast.tokens_valid($1::text[])", names);
+  std::set<std::string> valid;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    valid.insert(rows[i]["name"]);
+  return valid;
+}
+
+bool files_key_valid(pg::Connection& connection, const std::string& key) {
+  return connection.call("select holdfast.files_key_valid($1)", key).value();
 }
 
 std::string role_of_requests(pg::Connection& connection, const std::string& role) {
@@ -46,7 +54,8 @@ std::string role_of_requests(pg::Connection& connection, const std::string& role
   const bool exists = connection.call("select to_regrole($1::text) is not null", name).value();
   if (!exists) return "";
   throw base::Error(base::ErrorClass::refused, "the database login of this server may not act as " + name,
-                    "grant " + name + " to the login in database.url of holdfast serve");
+                    "grant " + name +
+                        " to the login in database.url of holdfast serve (from PostgreSQL 16 on, with set true)");
 }
 
 } // namespace holdfast::store

@@ -6,7 +6,9 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace holdfast::store {
 
@@ -21,6 +23,7 @@ pg::Result tokens(pg::Connection& connection);
 
 struct TokenOwner {
   std::string name, role;
+  std::string files_key; // the first part of the addresses of archived files that it is shown
 };
 // Nothing if it is not valid.
 std::optional<TokenOwner> token_check(pg::Connection& connection, const std::string& token);
@@ -30,8 +33,10 @@ std::optional<TokenOwner> token_check(pg::Connection& connection, const std::str
 std::string api_request_once(pg::Connection& connection, const std::string& caller, const std::string& key,
                              const std::string& body, const std::string& crawl);
 
-// The first part of the addresses of archived files where a token is needed.
-std::string files_key(pg::Connection& connection);
+// Those of these tokens, by name, that are valid now.
+std::set<std::string> tokens_valid(pg::Connection& connection, const std::vector<std::string>& names);
+// Whether a files_key is that of a valid token.
+bool files_key_valid(pg::Connection& connection, const std::string& key);
 
 // What a session for requests of this role ("reader", "operator") should act as: the name of the database's role, or
 // empty for the login itself, if this database has no roles. Throws Error(refused) if the login may not take the role.

@@ -99,6 +99,14 @@ pg::Result list(pg::Connection& connection, const ListQuery& query) {
   return connection.call("select * from " + call, params);
 }
 
+std::optional<std::string> snapshot_number(pg::Connection& connection, std::int64_t number, const ListQuery& query) {
+  return connection
+      .call("select holdfast.snapshot_number($1::bigint, $2, $3, $4)::text as id", number, query.status,
+            query.url_contains, query.tag)
+      .value()
+      .optional<std::string>();
+}
+
 std::vector<std::string> list_json(pg::Connection& connection, const ListQuery& query) {
   const auto [call, params] = list_call(query);
   return connection.call("select to_jsonb(v)::text as json from " + call + " v", params).column("json");

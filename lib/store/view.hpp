@@ -36,6 +36,9 @@ struct ListQuery {
 pg::Result crawls_by(pg::Connection& connection, const std::string& order, const ListQuery& query);
 // Rows as they are, for tables.
 pg::Result list(pg::Connection& connection, const ListQuery& query);
+// The id of the `number`th newest snapshot of a list, from 1, with the filters status, url_contains and tag; nullopt:
+// it is shorter.
+std::optional<std::string> snapshot_number(pg::Connection& connection, std::int64_t number, const ListQuery& query);
 // The same rows, each as one line of JSON.
 std::vector<std::string> list_json(pg::Connection& connection, const ListQuery& query);
 

@@ -1,6 +1,7 @@
 #include "lib/warc/headers.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/text.hpp"
 
 namespace holdfast::warc {
 
@@ -21,5 +22,12 @@ std::string media_type(std::string_view content_type) {
                     type == "*/*";
   return none ? std::string() : type;
 }
+
+OmittedHeaders::OmittedHeaders(std::string_view more) {
+  for (const auto& name : base::split(more, ", "))
+    names_.insert(base::lower_case(name));
+}
+
+bool OmittedHeaders::contain(std::string_view name) const { return names_.contains(base::lower_case(name)); }
 
 } // namespace holdfast::warc

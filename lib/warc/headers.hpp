@@ -1,6 +1,7 @@
 #pragma once
 // Header fields of HTTP and of WARC records. Values only.
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,5 +16,16 @@ std::string header_of(const Headers& headers, std::string_view name); // the fir
 std::string url_of(const Headers& headers, std::string_view name);
 // "text/html; charset=x" -> "text/html"; empty for what the MIME Sniffing standard takes for no type at all.
 std::string media_type(std::string_view content_type);
+
+// Request header fields that identify who asks. They are sent, and left out of what is archived: Cookie, Authorization,
+// Proxy-Authorization and those that `more` names, with commas or spaces between them.
+class OmittedHeaders {
+public:
+  explicit OmittedHeaders(std::string_view more = {});
+  bool contain(std::string_view name) const; // in any case of letters
+
+private:
+  std::set<std::string> names_{"authorization", "cookie", "proxy-authorization"};
+};
 
 } // namespace holdfast::warc

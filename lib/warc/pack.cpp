@@ -1,6 +1,8 @@
 #include "lib/warc/pack.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/fd.hpp"
+#include "lib/warc/digest.hpp"
 #include "lib/warc/file.hpp"
 #include "lib/warc/gzip.hpp"
 #include "lib/warc/reader.hpp"
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <string_view>
 
@@ -28,6 +31,44 @@ int level_of(Reader& reader, const Record& record) {
   return coded ? kStored : gzip_level(media_type(header_of(head->headers, "content-type")));
 }
 
+// The lines of a head but for the fields that `dropped` names.
+std::string head_without(std::string_view head, const std::function<bool(std::string_view)>& dropped) {
+  std::string kept;
+  bool dropping = false;
+  while (!head.empty()) {
+    const auto line = head.substr(0, std::min(head.find('\n'), head.size() - 1) + 1);
+    head.remove_prefix(line.size());
+    if (line[0] != ' ' && line[0] != '\t') // those continue the field before
+      dropping = dropped(base::trimmed(line.substr(0, line.find(':'))));
+    if (!dropping) kept += line;
+  }
+  return kept;
+}
+
+// The head of a WARC record or of an HTTP message, without the empty line that ends it.
+std::string_view head_of(std::string_view text) {
+  return text.substr(0, std::min(text.find("\r\n\r\n"), text.size() - 2) + 2);
+}
+
+// A request record with a block of `length` bytes, without those fields of its HTTP head.
+std::string request_without(const std::string& record, std::uint64_t length, const OmittedHeaders& omitted) {
+  const auto head = head_of(record);
+  const auto block = std::string_view(record).substr(std::min(head.size() + 2, record.size()), length);
+  if (block.size() < 2) return record;
+  const auto http = head_of(block);
+  const auto kept =
+      head_without(http, [&](auto name) { return omitted.contain(name); }) + std::string(block.substr(http.size()));
+  if (kept.size() == block.size()) return record;
+  Digest digest;
+  digest.add(kept);
+  const auto of_block = [](auto name) {
+    const auto lowered = base::lower_case(name);
+    return lowered == "content-length" || lowered == "warc-block-digest";
+  };
+  return head_without(head, of_block) + "WARC-Block-Digest: " + sha1_text(digest.finish()) +
+         "\r\nContent-Length: " + std::to_string(kept.size()) + "\r\n\r\n" + kept + "\r\n\r\n";
+}
+
 // Copies records, one member each.
 class Packer {
 public:
@@ -36,18 +77,31 @@ public:
   void copy(std::uint64_t offset, std::uint64_t length, int level) {
     member_.restart(level);
     const auto out = [this](std::string_view bytes) { write_all(to_, bytes); };
+    read(offset, length, [&](std::string_view bytes) { member_.add(bytes, out); });
+    member_.add("", out, true);
+  }
+
+  // wget's requests have no body: they fit into memory.
+  void copy_request(const Record& request, std::uint64_t length, const OmittedHeaders& omitted) {
+    std::string text;
+    read(request.offset, length, [&](std::string_view bytes) { text += bytes; });
+    member_.restart(kUsual);
+    member_.add(
+        request_without(text, request.length, omitted), [this](auto bytes) { write_all(to_, bytes); }, true);
+  }
+
+private:
+  void read(std::uint64_t offset, std::uint64_t length, const std::function<void(std::string_view)>& take) {
     while (length > 0) {
       const auto most = std::min<std::uint64_t>(length, piece_.size());
       const auto got = ::pread(from_, piece_.data(), most, static_cast<off_t>(offset));
       if (got <= 0) cannot("cannot read the WARC");
-      member_.add(std::string_view(piece_).substr(0, static_cast<std::size_t>(got)), out);
+      take(std::string_view(piece_).substr(0, static_cast<std::size_t>(got)));
       offset += static_cast<std::uint64_t>(got);
       length -= static_cast<std::uint64_t>(got);
     }
-    member_.add("", out, true);
   }
 
-private:
   int from_, to_;
   GzipMember member_{kUsual};
   std::string piece_ = std::string(1u << 16, '\0');
@@ -69,7 +123,7 @@ int gzip_level(const std::string& type) {
   return dense ? kFast : kUsual;
 }
 
-void pack(const std::string& from, const std::string& to) {
+void pack(const std::string& from, const std::string& to, const OmittedHeaders& omitted) {
   const base::Fd source(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat about {};
   if (!source || ::fstat(source.get(), &about) != 0) cannot("cannot read the WARC");
@@ -80,7 +134,11 @@ void pack(const std::string& from, const std::string& to) {
   try {
     while (const auto record = reader.next()) {
       const int level = level_of(reader, *record);
-      packer.copy(record->offset, reader.finish(), level);
+      const auto length = reader.finish();
+      if (record->type == "request")
+        packer.copy_request(*record, length, omitted);
+      else
+        packer.copy(record->offset, length, level);
     }
   } catch (const Damaged&) {
     // Its writer was ended within a record.

@@ -11,7 +11,8 @@ namespace holdfast::warc {
 // nothing and takes most of the time.
 int gzip_level(const std::string& media_type);
 
-// Writes the records of `from` to `to`, which it replaces; a record that is cut off ends it. Throws std::runtime_error.
-void pack(const std::string& from, const std::string& to);
+// Writes the records of `from` to `to`, which it replaces, requests without the fields of `omitted`; a record that is
+// cut off ends it. Throws std::runtime_error.
+void pack(const std::string& from, const std::string& to, const OmittedHeaders& omitted = OmittedHeaders());
 
 } // namespace holdfast::warc

@@ -55,18 +55,6 @@ std::string host_of(const std::string& url) {
   return host.substr(host.rfind('@') + 1);
 }
 
-std::string request_block(const Exchange& exchange) {
-  std::string text = in_header(exchange.method) + " " + request_target(exchange.url) + " HTTP/1.1\r\n";
-  bool has_host = false;
-  for (const auto& [name, value] : exchange.request_headers) {
-    if (name.starts_with(':')) continue; // of HTTP/2
-    has_host = has_host || base::lower_case(name) == "host";
-    text += in_header(name) + ": " + in_header(value) + "\r\n";
-  }
-  if (!has_host) text += "Host: " + host_of(exchange.url) + "\r\n";
-  return text + "\r\n" + exchange.request_body;
-}
-
 std::string sha1_of(std::string_view bytes) {
   Digest digest;
   digest.add(bytes);
@@ -81,7 +69,8 @@ struct Writer::Record {
   int level{6};
 };
 
-Writer::Writer(const std::string& file, const std::map<std::string, std::string>& about) {
+Writer::Writer(const std::string& file, const std::map<std::string, std::string>& about, OmittedHeaders omitted)
+    : omitted_(std::move(omitted)) {
   file_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file_ < 0) cannot("cannot create the WARC");
   Record record{.type = "warcinfo", .id = base::new_uuid(), .content_type = "application/warc-fields"};
@@ -100,6 +89,18 @@ Writer::~Writer() {
 void Writer::put(std::string_view bytes) {
   write_all(file_, bytes);
   written_ += bytes.size();
+}
+
+std::string Writer::request_block(const Exchange& exchange) const {
+  std::string text = in_header(exchange.method) + " " + request_target(exchange.url) + " HTTP/1.1\r\n";
+  bool has_host = false;
+  for (const auto& [name, value] : exchange.request_headers) {
+    if (name.starts_with(':') || omitted_.contain(name)) continue; // ':': of HTTP/2
+    has_host = has_host || base::lower_case(name) == "host";
+    text += in_header(name) + ": " + in_header(value) + "\r\n";
+  }
+  if (!has_host) text += "Host: " + host_of(exchange.url) + "\r\n";
+  return text + "\r\n" + exchange.request_body;
 }
 
 void Writer::write_record(const Record& record, const Spool* body) {

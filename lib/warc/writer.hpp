@@ -27,8 +27,10 @@ struct Exchange {
 
 class Writer {
 public:
-  // Begins `file` with a warcinfo record. Throws std::runtime_error if it cannot be written.
-  Writer(const std::string& file, const std::map<std::string, std::string>& about);
+  // Begins `file` with a warcinfo record. Requests are written without the fields of `omitted`. Throws
+  // std::runtime_error if it cannot be written.
+  Writer(const std::string& file, const std::map<std::string, std::string>& about,
+         OmittedHeaders omitted = OmittedHeaders());
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -41,9 +43,11 @@ public:
 
 private:
   struct Record;
+  std::string request_block(const Exchange& exchange) const;
   void write_record(const Record& record, const Spool* body);
   void put(std::string_view bytes);
 
+  const OmittedHeaders omitted_;
   int file_{-1};
   std::uint64_t written_{0};
   std::size_t exchanges_{0};

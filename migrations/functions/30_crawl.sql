@@ -2,11 +2,12 @@
 
 create or replace function holdfast.option_chooses_binary(p_name text)
   returns boolean language sql immutable parallel safe as $$
-  -- Whether a hook option decides which binary a hook starts, or what code it loads: *_BINARY, *_ARGS, PATH.
+  -- Whether a hook option decides which binary a hook starts, what code it loads, whose files it uses or
+  -- how it is confined: *_BINARY, *_ARGS, *_DIR, *_SANDBOX, PATH.
   -- hooks::chooses_binary() is the same rule.
-  select p_name ~ ('_BINARY$|_ARGS(_EXTRA)?$|^(LD|BASH|ABXPKG|HOLDFAST)_|^PYTHON[A-Z]|^PERL5|^RUBY(OPT|LIB)$'
-    '|^NODE_(OPTIONS|PATH|MODULES?_DIR)$|^GIT_(SSH|CONFIG|ASKPASS|EXEC|EXTERNAL|EDITOR|PAGER|PROXY)'
-    '|^(PATH|ENV|IFS|SHELL|EDITOR|PAGER|BROWSER|WGETRC|CURL_HOME|JAVA_TOOL_OPTIONS|LIB_DIR|LIB_BIN_DIR)$')
+  select p_name ~ ('_BINARY$|_ARGS(_EXTRA)?$|_SANDBOX$|_DIR$|^(LD|BASH|ABXPKG|HOLDFAST)_|^PYTHON[A-Z]|^PERL5|^RUBY(OPT|LIB)$'
+    '|^NODE_(OPTIONS|PATH)$|^GIT_(SSH|CONFIG|ASKPASS|EXEC|EXTERNAL|EDITOR|PAGER|PROXY)'
+    '|^(PATH|ENV|IFS|SHELL|EDITOR|PAGER|BROWSER|WGETRC|CURL_HOME|JAVA_TOOL_OPTIONS)$')
 $$;
 
 create or replace function holdfast.options_check(p_options jsonb)
@@ -22,7 +23,8 @@ begin
     limit 1;
   if found then
     raise exception 'a crawl cannot set the option "%"', left(v_wrong, 200)
-      using errcode = 'HF004', hint = 'Options that choose binaries belong into the settings of the workers.';
+      using errcode = 'HF004', hint = 'Options that choose binaries or directories, or weaken a sandbox, '
+        'belong into the settings of the workers.';
   end if;
 end $$;
 

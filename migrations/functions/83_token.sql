@@ -34,14 +34,33 @@ comment on function holdfast.token_revoke(text, text) is
   'Makes a token invalid. Returns 0 if it was revoked before.';
 
 create or replace function holdfast.token_check(p_hash text)
-  returns table (name text, role text) language sql stable as $$
-  select t.name, t.role
+  returns table (name text, role text, files_key text) language sql stable as $$
+  select t.name, t.role, t.files_key
     from holdfast.api_token t
     where t.hash = decode(p_hash, 'hex') and t.revoked_at is null
       and (t.expires_at is null or t.expires_at > clock_timestamp())
 $$;
 comment on function holdfast.token_check(text) is
-  'The valid token with this SHA-256, and its role. No row: there is none.';
+  'The valid token with this SHA-256, its role, and the key of its addresses. No row: there is none.';
+
+create or replace function holdfast.tokens_valid(p_names text[])
+  returns table (name text) language sql stable as $$
+  select t.name
+    from holdfast.api_token t
+    where t.name = any (p_names) and t.revoked_at is null
+      and (t.expires_at is null or t.expires_at > clock_timestamp())
+$$;
+comment on function holdfast.tokens_valid(text[]) is 'Those of these tokens that are valid now.';
+
+create or replace function holdfast.files_key_valid(p_key text)
+  returns boolean language sql stable as $$
+  select exists (select
+                   from holdfast.api_token t
+                   where t.files_key = p_key and t.revoked_at is null
+                     and (t.expires_at is null or t.expires_at > clock_timestamp()))
+$$;
+comment on function holdfast.files_key_valid(text) is
+  'Whether addresses of files with this key are those of a valid token.';
 
 create or replace function holdfast.api_request_once(
     p_caller text, p_key text, p_body_hash text, p_crawl uuid)

@@ -585,15 +585,17 @@ declare
                                then v_found -> 0 ->> 'kind' end;
   v_id constant uuid := v_found -> 0 ->> 'id';
   v_crawl constant uuid := v_found -> 0 ->> 'crawl_id';
+  -- Whatever waits for a lock says nothing itself.
+  v_locks constant text := (select string_agg(b.says, '; ') from holdfast.blockers() b);
 begin
   return query
-    select v_kind, v_id, w.reason, w.facts from holdfast.why_crawl(v_id) w where v_kind = 'crawl'
-    union all
-    select v_kind, v_id, w.reason, w.facts
-      from holdfast.why_snapshot(v_id, v_crawl) w
-      where v_kind = 'snapshot'
-    union all
-    select v_kind, v_id, w.reason, w.facts from holdfast.why_process(v_id) w where v_kind = 'process'
+    select v_kind, v_id, w.reason || coalesce(' In the database, ' || v_locks || '.', ''),
+           w.facts || jsonb_strip_nulls(jsonb_build_object('locks', v_locks))
+      from (select c.reason, c.facts from holdfast.why_crawl(v_id) c where v_kind = 'crawl'
+            union all
+            select s.reason, s.facts from holdfast.why_snapshot(v_id, v_crawl) s where v_kind = 'snapshot'
+            union all
+            select p.reason, p.facts from holdfast.why_process(v_id) p where v_kind = 'process') w
     union all
     select 'host', null,
            coalesce('It' || substr(w.reason, length('its host ' || h.name) + 1) || '.',

@@ -79,12 +79,16 @@ create or replace view holdfast.v_stuck as
          and (select coalesce(max(d.last_run_at), '-infinity') from holdfast.duty d)
              < statement_timestamp() - interval '15 minutes'
        having min(p.started_at) < statement_timestamp() - interval '15 minutes')
+    union all
+    (select 'lock', null, null, b.since, b.says from holdfast.blockers() b)
   )
-  select l.kind, l.id, coalesce(sn.url, c.first_url, p.label, 'the runner') as name, l.what, l.since,
+  select l.kind, l.id, coalesce(sn.url, c.first_url, p.label,
+                                case l.kind when 'lock' then 'the database' else 'the runner' end) as name, l.what, l.since,
          statement_timestamp() - l.since as stuck_for,
          case l.kind when 'runner' then
                        'No runner leads: schedules, retention and housekeeping wait.'
                        || ' Start one with holdfast runner, or holdfast run --daemon.'
+                     when 'lock' then 'End that transaction, or select pg_terminate_backend(its pid).'
                      else w.reason end as reason, l.crawl_id
     from late l
     left join holdfast.snapshot sn on l.kind = 'snapshot' and sn.id = l.id and sn.crawl_id = l.crawl_id
@@ -93,7 +97,8 @@ create or replace view holdfast.v_stuck as
     cross join lateral holdfast.why(l.id) w
     order by l.since;
 comment on view holdfast.v_stuck is 'What has been due or running for much too long, and why.';
-comment on column holdfast.v_stuck.kind is 'crawl, snapshot, process or runner.';
+comment on column holdfast.v_stuck.kind is
+  'crawl, snapshot, process or runner; lock: another session of the database.';
 comment on column holdfast.v_stuck.id is 'Its id.';
 comment on column holdfast.v_stuck.name is 'URL, or name of the process.';
 comment on column holdfast.v_stuck.what is 'What is wrong with it.';

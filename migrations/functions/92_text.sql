@@ -147,6 +147,31 @@ $$;
 comment on function holdfast.texts_missing(uuid, bigint) is
   'Sealed snapshots with files whose text search() does not know, by id after p_after.';
 
+create or replace function holdfast.texts_lost(p_after uuid, p_rows bigint, p_age interval)
+  returns table (snapshot_id uuid, crawl_id uuid, fence bigint, directory text, last uuid)
+  language sql stable set jit = off as $$
+  -- Of the p_rows sealed snapshots behind p_after: those without a text, which were sealed p_age ago. Each
+  -- row has the last of the p_rows; if none lacks its text, it is alone. No row: there are no more.
+  with looked as materialized (
+    select e.snapshot_id, e.crawl_id, e.fence, e.directory, e.sealed_at
+      from holdfast.snapshot_sealed e
+      where p_after is null or e.snapshot_id > p_after
+      order by e.snapshot_id limit p_rows
+  ), lost as (
+    select l.*
+      from looked l
+      where l.directory is not null and l.sealed_at < clock_timestamp() - p_age
+        and not exists (select
+                          from holdfast.page_text t
+                          where t.snapshot_id = l.snapshot_id and t.crawl_id = l.crawl_id)
+  )
+  select o.snapshot_id, o.crawl_id, o.fence, o.directory, x.last
+    from (select l.snapshot_id as last from looked l order by l.snapshot_id desc limit 1) x
+    left join lost o on true
+$$;
+comment on function holdfast.texts_lost(uuid, bigint, interval) is
+  'Sealed snapshots whose text was lost between their seal and text_keep(). Workers ask for it, and mend it.';
+
 create or replace function holdfast.texts_drop()
   returns void language plpgsql as $$
 begin

@@ -94,6 +94,10 @@ create or replace function holdfast.work_samples()
       on e.http_status / 100 = c.class and e.sealed_at > statement_timestamp() - interval '1 minute'
     group by c.class
   union all
+  select 'lock_waits', 'Sessions that wait for a lock of another session of the database.', '{}', sum(b.blocked)
+    from holdfast.blockers() b
+    having sum(b.blocked) > 0
+  union all
   select 'hosts_held_back', 'Hosts that are paused or in back-off.', '{}', count(*)
     from holdfast.host h
     where h.paused or h.backoff_until > statement_timestamp()

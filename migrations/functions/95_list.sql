@@ -15,10 +15,11 @@ create or replace function holdfast.index_urls()
   returns text language plpgsql as $$
 -- Makes the trigram index that finds parts of URLs. The extension comes with PostgreSQL's contrib package; a
 -- user who may create in the database may install it. Without it, a search for a part reads all URLs.
+-- Returns why it could not be made; NULL: it is there.
 declare
   v_schema text;
 begin
-  if to_regclass('holdfast.snapshot_by_url_part') is not null then return 'there is one'; end if;
+  if to_regclass('holdfast.snapshot_by_url_part') is not null then return null; end if;
   create extension if not exists pg_trgm schema public;
   select extnamespace::regnamespace into v_schema from pg_catalog.pg_extension where extname = 'pg_trgm';
   execute format(
@@ -26,11 +27,11 @@ begin
     v_schema);
   comment on index holdfast.snapshot_by_url_part is
     'Parts of URLs, for people (--url). Costs 50 bytes and 25 microseconds a snapshot when it is made.';
-  return 'made';
+  return null;
 exception
   when insufficient_privilege or feature_not_supported or undefined_file or invalid_schema_name
        or undefined_object then
-    return 'not made: ' || sqlerrm;
+    return sqlerrm;
 end $$;
 do $$ begin perform holdfast.index_urls(); end $$;
 
@@ -208,6 +209,29 @@ end $$;
 comment on function holdfast.list_snapshots(
     uuid, uuid, text, text, text, bigint, text, text, timestamptz, uuid) is
   'Snapshots: list snapshots.';
+
+create or replace function holdfast.snapshot_number(
+    p_number bigint, p_status text, p_url text, p_tag text)
+  returns uuid language plpgsql stable set plan_cache_mode = force_custom_plan set jit = off as $$
+-- Only ids are read, by an index: a list that begins behind them costs no more than one that begins at
+-- the first.
+begin
+  if p_status = 'sealed' and num_nonnulls(p_url, p_tag) = 0 then
+    return (select e.snapshot_id
+              from holdfast.snapshot_sealed e
+              order by e.snapshot_id desc offset p_number - 1 limit 1);
+  end if;
+  return (select s.id
+            from holdfast.snapshot s
+            where holdfast.has_part(s.url, p_url) and (p_tag is null or p_tag = any (s.tags))
+              and (p_status is null or exists (select
+                                                 from holdfast.v_snapshot v
+                                                 where v.id = s.id and v.crawl_id = s.crawl_id
+                                                   and v.status = p_status))
+            order by s.id desc offset p_number - 1 limit 1);
+end $$;
+comment on function holdfast.snapshot_number(bigint, text, text, text) is
+  'The id of the p_number-th newest snapshot of a list; the rest of the list is behind it. NULL: it is shorter.';
 
 create or replace function holdfast.list_results(p_crawl uuid,
     p_snapshot uuid, p_status text, p_url text, p_limit bigint)

@@ -23,6 +23,14 @@ create or replace function holdfast.check_snapshots()
     where not exists (select from holdfast.snapshot u where u.id = s.parent_id and u.crawl_id = s.crawl_id)
       and s.parent_id is not null
   union all
+  select 'search knows the text of a sealed snapshot', e.snapshot_id, 'holdfast search --rebuild adds it'
+    from holdfast.snapshot_sealed e
+    where e.directory is not null and e.sealed_at < clock_timestamp() - interval '1 day'
+      and not exists (select
+                        from holdfast.page_text t
+                        where t.snapshot_id = e.snapshot_id and t.crawl_id = e.crawl_id)
+      and exists (select from holdfast.page_text) -- texts are stored: search.text_limit
+  union all
   select 'a sealed snapshot had an owner', e.snapshot_id, e.outcome
     from holdfast.snapshot_sealed e
     where e.outcome not in ('cancelled', 'quarantined', 'refused')

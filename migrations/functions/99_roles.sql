@@ -5,7 +5,7 @@
 --   grant holdfast_owner to admin;             everything in the schema
 -- Only the owner may touch a table: functions check their arguments, and run as the schema's owner.
 -- The migrator applies this file whenever it has changed another one, because replacing a function drops its
--- settings. If the migrating user may not create roles (CREATEROLE), it makes no roles and grants nothing.
+-- settings. If the migrating user may not create roles (CREATEROLE), `holdfast migrate` says what must be run.
 
 create or replace function holdfast.entry_points()
   returns table (name text, roles text, as_owner boolean) language sql stable as $$
@@ -17,11 +17,13 @@ create or replace function holdfast.entry_points()
         retry_at_max, new_uuid, scope_refusal, url_matches, has_part, crawl_rank, kept_directory,
         kept_file}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
-        find, why, crawl_lacks, why_webhook, search, search_query, search_names, search_window, texts_missing,
+        blockers, find, why, crawl_lacks, why_webhook, search, search_query, search_names, search_window,
+        texts_missing,
         thumbnail, crawl_snapshots, crawl_entries, crawl_seeds, crawl_next, next_work, work_left,
         crawl_unfinished, sealed_files, directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, schedule_find, schedule_next, schedule_times, crawls_expired,
-        schema_minimum, token_check, captures, captures_closest, captures_of, export_snapshots,
+        schema_minimum, token_check, tokens_valid, files_key_valid, captures, captures_closest, captures_of,
+        export_snapshots, snapshot_number,
         replay_score, replays_due, originals_of, revisits_broken,
         list_snapshots, list_results, list_failures, list_events, list_events_after, page_due_latest}'),
       ('holdfast_worker', true, '{
@@ -34,7 +36,7 @@ create or replace function holdfast.entry_points()
         robots_put, purge_fill, purge_list, purge_done, captures_to_move, captures_moved,
         captures_stored,
         crawl_pages_stale, crawl_page_made, clock_check,
-        webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep}'),
+        webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep, texts_lost}'),
       ('holdfast_operator', true, '{
         crawl_add, crawl_add_seeds, seeds_archived, crawl_options, crawl_pause, crawl_resume,
         crawl_cancel, crawl_stop,
@@ -57,32 +59,82 @@ $$;
 
 create or replace function holdfast.make_roles()
   returns text language plpgsql as $$
--- Returns why the roles could not be made; NULL: they exist.
+-- Makes the roles that are missing, and lets their maker act as them. What it may not make it returns, as the
+-- statements to be run; NULL: all exist.
 declare
+  -- From PostgreSQL 16 on, the maker is a member that may not.
+  c_to_me constant text := 'grant %I to current_user'
+    || case when current_setting('server_version_num')::integer >= 160000 then ' with set true' else '' end;
   v_role text;
+  v_left text;
 begin
   foreach v_role in array '{holdfast_reader, holdfast_operator, holdfast_worker, holdfast_owner}'::text[] loop
     begin
-      if to_regrole(v_role) is null then execute format('create role %I nologin', v_role); end if;
+      if to_regrole(v_role) is null then
+        execute format('create role %I nologin', v_role);
+        execute format(c_to_me, v_role);
+      end if;
     exception
       -- Another database of this server is being migrated.
       when duplicate_object or unique_violation then null;
-      when insufficient_privilege then return 'no roles: ' || current_user || ' may not create them';
+      when insufficient_privilege then v_left := concat_ws(' ', v_left, format('create role %I nologin;', v_role));
     end;
   end loop;
-  return null;
+  return v_left;
 end $$;
+
+create or replace function holdfast.readable()
+  returns setof oid language sql stable as $$
+  -- What every role may select from.
+  select c.oid
+    from pg_catalog.pg_class c
+    where c.relnamespace = 'holdfast'::regnamespace
+      and (c.relkind = 'v' and c.relname like 'v\_%'
+           or c.relname in ('collection', 'lifecycle_edge', 'schema_migration'))
+$$;
+
+create or replace function holdfast.grants_differ()
+  returns boolean language sql stable as $$
+  -- Whether the roles may do anything else than they should.
+  with used(role) as (values ('holdfast_reader'), ('holdfast_operator'), ('holdfast_worker')),
+  entry as (
+    select p.oid, p.proacl, p.prosecdef, p.proconfig, coalesce(bool_or(e.as_owner), false) as as_owner,
+           coalesce(string_agg(e.roles, ', '), '') as roles
+      from pg_catalog.pg_proc p
+      left join holdfast.entry_points() e on e.name = p.proname
+      where p.pronamespace = 'holdfast'::regnamespace and p.prokind = 'f'
+      group by p.oid)
+  select not has_schema_privilege('holdfast_owner', 'holdfast', 'create')
+         or exists (select from used where not has_schema_privilege(role, 'holdfast', 'usage'))
+         or exists (select from holdfast.readable() v cross join used
+                      where not has_table_privilege(role, v, 'select'))
+         or exists (select from pg_catalog.pg_class c
+                      where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'p', 'v')
+                        and not has_table_privilege('holdfast_owner', c.oid, 'select, insert, update, delete'))
+         or exists (select from entry
+                      where proacl is null -- everyone may call it
+                         or as_owner and not (prosecdef
+                                              and proconfig @> array['search_path=holdfast, pg_temp'])
+                         or not has_function_privilege('holdfast_owner', oid, 'execute'))
+         or exists (select from entry cross join used
+                      where has_function_privilege(role, oid, 'execute')
+                            <> (role = any (string_to_array(roles, ', '))))
+$$;
 
 create or replace function holdfast.grant_roles()
   returns text language plpgsql as $$
--- May be repeated. Says what it did.
+-- Makes the roles and their grants what they should be; may be repeated. What must be run by someone who may
+-- do more is returned; NULL: nothing.
 declare
   c_everybody constant text := 'holdfast_reader, holdfast_operator, holdfast_worker';
-  v_problem constant text := holdfast.make_roles();
-  v_table text;
+  v_left text;
+  v_table oid;
   v_one record;
 begin
-  if v_problem is not null then return v_problem; end if;
+  perform pg_advisory_xact_lock(x'686F6C6466617374'::bigint); -- as the migrator does
+  v_left := holdfast.make_roles();
+  if v_left is not null then return v_left; end if;
+  if not holdfast.grants_differ() then return null; end if;
   execute 'revoke all on schema holdfast from public';
   execute 'grant usage on schema holdfast to ' || c_everybody;
   execute 'grant all on schema holdfast to holdfast_owner';
@@ -91,14 +143,8 @@ begin
   execute 'grant all on all functions in schema holdfast to holdfast_owner';
   execute 'revoke all on all functions in schema holdfast from public, ' || c_everybody;
   execute 'revoke all on all tables in schema holdfast from public, ' || c_everybody;
-  for v_table in
-    select c.oid::regclass
-      from pg_catalog.pg_class c
-      where c.relnamespace = 'holdfast'::regnamespace
-        and (c.relkind = 'v' and c.relname like 'v\_%'
-             or c.relname in ('collection', 'lifecycle_edge', 'schema_migration'))
-  loop
-    execute format('grant select on %s to %s', v_table, c_everybody);
+  for v_table in select * from holdfast.readable() loop
+    execute format('grant select on %s to %s', v_table::regclass, c_everybody);
   end loop;
   for v_one in
     select p.oid::regprocedure as name, bool_or(e.as_owner) as as_owner, string_agg(e.roles, ', ') as roles
@@ -112,8 +158,24 @@ begin
     end if;
     execute format('grant execute on function %s to %s', v_one.name, v_one.roles);
   end loop;
-  return 'granted';
+  return null;
 end $$;
 revoke all on function holdfast.grant_roles() from public;
+
+create or replace function holdfast.complete()
+  returns table (what text, why text, statement text) language plpgsql as $$
+-- Brings what lies outside the tables to what it should be. Returns what cannot be had, and the statements
+-- with which an administrator of the server makes it.
+declare
+  v_left text := holdfast.grant_roles();
+begin
+  if v_left is not null then
+    return query select 'roles', current_user || ' may not create them (CREATEROLE), and nothing is granted', v_left;
+  end if;
+  v_left := holdfast.index_urls();
+  if v_left is not null then
+    return query select 'an index of parts of URLs', v_left, 'create extension pg_trgm schema public;';
+  end if;
+end $$;
 
 do $$ begin perform holdfast.grant_roles(); end $$;

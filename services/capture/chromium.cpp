@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <tuple>
 #include <vector>
 
 namespace holdfast::capture {
@@ -34,10 +33,8 @@ void add_proxy(std::vector<std::string>& arguments) {
     return;
   }
   std::string proxies;
-  for (const auto& [scheme, small, large] :
-       {std::tuple{"http", "http_proxy", "HTTP_PROXY"}, std::tuple{"https", "https_proxy", "HTTPS_PROXY"}})
-    if (const auto proxy = Job::setting(small, Job::setting(large)); !proxy.empty())
-      proxies += (proxies.empty() ? "" : ";") + std::string(scheme) + "=" + proxy;
+  for (const auto& proxy : other_proxies()) // its login: Recorder::log_in()
+    proxies += (proxies.empty() ? "" : ";") + proxy.scheme + "=" + proxy.url;
   if (proxies.empty()) return;
   arguments.push_back("--proxy-server=" + proxies);
   arguments.push_back("--proxy-bypass-list=<-loopback>;" + Job::setting("no_proxy", Job::setting("NO_PROXY")));

@@ -1,5 +1,6 @@
 #include "services/capture/egress.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/fd.hpp"
 #include "lib/base/url.hpp"
 
@@ -7,11 +8,25 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string_view>
+#include <tuple>
 
 namespace holdfast::capture {
 
 namespace {
+
+// "a%40b" -> "a@b"
+std::string plain_text(std::string_view escaped) {
+  std::string plain;
+  for (std::size_t at = 0; at < escaped.size(); ++at) {
+    const int byte = base::percent_decoded(escaped, at);
+    plain += byte < 0 ? escaped[at] : static_cast<char>(byte);
+    if (byte >= 0) at += 2;
+  }
+  return plain;
+}
 
 // The whole answer to a request, or what came of it within half a minute.
 std::string ask(const std::string& request) {
@@ -37,6 +52,24 @@ std::string ask(const std::string& request) {
 }
 
 } // namespace
+
+std::vector<OtherProxy> other_proxies() {
+  std::vector<OtherProxy> proxies;
+  for (const auto& [scheme, small, large] :
+       {std::tuple{"http", "http_proxy", "HTTP_PROXY"}, std::tuple{"https", "https_proxy", "HTTPS_PROXY"}}) {
+    OtherProxy proxy{scheme, Job::setting(small, Job::setting(large)), "", ""};
+    if (proxy.url.empty()) continue;
+    const auto begin = proxy.url.find("://") == std::string::npos ? 0 : proxy.url.find("://") + 3;
+    const auto login =
+        proxy.url.substr(begin, proxy.url.rfind('@') == std::string::npos ? 0 : proxy.url.rfind('@') - begin);
+    if (!login.empty()) proxy.url.erase(begin, login.size() + 1);
+    const auto colon = std::min(login.find(':'), login.size());
+    proxy.user = plain_text(login.substr(0, colon));
+    proxy.password = plain_text(login.substr(std::min(colon + 1, login.size())));
+    proxies.push_back(std::move(proxy));
+  }
+  return proxies;
+}
 
 std::string egress_proxy() { return Job::setting("HOLDFAST_EGRESS"); }
 

@@ -6,12 +6,22 @@
 #include "services/capture/hook.hpp"
 
 #include <string>
+#include <vector>
 
 namespace holdfast::capture {
 
 inline constexpr const char* kEgressHeader = "x-holdfast-egress"; // of the proxy's own answers: why
 
 std::string egress_proxy(); // its URL; empty: there is none
+
+// A proxy of the environment (http_proxy, https_proxy), where the worker has none of its own. The login is apart,
+// because command lines are public.
+struct OtherProxy {
+  std::string scheme; // of the pages that it is for
+  std::string url;    // without login
+  std::string user, password;
+};
+std::vector<OtherProxy> other_proxies();
 
 // Why the proxy has answered in place of the server; empty: it has not.
 std::string egress_reason(const Headers& headers);

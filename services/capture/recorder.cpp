@@ -144,9 +144,7 @@ bool Recorder::take(const std::string& method, const Json& parameters, const std
   } else if (method == "Fetch.requestPaused") {
     paused(parameters, session);
   } else if (method == "Fetch.authRequired") {
-    browser_.send("Fetch.continueWithAuth",
-                  {{"requestId", parameters["requestId"]}, {"authChallengeResponse", {{"response", "CancelAuth"}}}},
-                  session);
+    log_in(parameters, session);
   } else if (method == "Target.attachedToTarget") {
     const auto child = text_of(parameters, "sessionId");
     const auto type = text_of(parameters["targetInfo"], "type");
@@ -156,6 +154,18 @@ bool Recorder::take(const std::string& method, const Json& parameters, const std
     return false;
   }
   return true;
+}
+
+// A site that asks for a password gets none; a proxy gets that of the environment, once.
+void Recorder::log_in(const Json& parameters, const std::string& session) {
+  Json answer{{"response", "CancelAuth"}};
+  if (text_of(parameters["authChallenge"], "source") == "Proxy" &&
+      logged_in_.insert(text_of(parameters, "requestId")).second)
+    for (const auto& proxy : other_proxies())
+      if (!proxy.user.empty())
+        answer = {{"response", "ProvideCredentials"}, {"username", proxy.user}, {"password", proxy.password}};
+  browser_.send("Fetch.continueWithAuth",
+                {{"requestId", parameters["requestId"]}, {"authChallengeResponse", std::move(answer)}}, session);
 }
 
 std::size_t Recorder::open_requests() const {

@@ -89,6 +89,7 @@ private:
     std::deque<Headers> request, response;
   };
 
+  void log_in(const Json& parameters, const std::string& session);
   void request_sent(const Json& parameters, const std::string& session);
   void response_received(const Json& parameters, const std::string& session);
   void data_received(const Json& parameters);
@@ -114,6 +115,7 @@ private:
   // for again and taken.
   std::vector<std::shared_ptr<Entry>> dropped_;
   std::unordered_map<std::string, Extra> extra_; // by request
+  std::set<std::string> logged_in_;              // requests that a proxy has been given a login for
   std::optional<Taking> taking_;
   std::uint64_t kept_{0};
   std::set<std::string> asked_; // URLs

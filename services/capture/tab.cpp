@@ -78,10 +78,12 @@ public:
         give_up_(job.deadline() -
                  std::chrono::duration_cast<Clock::duration>(Seconds(std::min(15.0, 0.25 * job.timeout())))),
         limit_(Job::size("BROWSER_MAX_SIZE", "1g")), browser_(browser_socket()),
-        warc_(kWarc, {{"date", base::utc_timestamp()},
-                      {"software", "Holdfast"},
-                      {"format", "WARC File Format 1.1"},
-                      {"isPartOf", job.url()}}),
+        warc_(kWarc,
+              {{"date", base::utc_timestamp()},
+               {"software", "Holdfast"},
+               {"format", "WARC File Format 1.1"},
+               {"isPartOf", job.url()}},
+              warc::OmittedHeaders(Job::setting("WARC_OMIT_HEADERS"))),
         recorder_(browser_, warc_, rules()) {
     page_.url = job.url();
   }

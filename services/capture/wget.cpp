@@ -38,6 +38,9 @@ constexpr const char* kPrivateUrls =
     R"(^https?://([^/@]*@)?(localhost|[^/:]*\.localhost|0\.|10\.|127\.|169\.254\.|192\.168\.|172\.(1[6-9]|2[0-9]|3[01])\.)"
     R"(|\[(::|f[cd]|fe[89ab])))";
 
+// What wget writes holds cookies and passwords. It lies where nothing is archived, in case that we are killed.
+fs::path raw_warc() { return fs::absolute(Job::setting("TMP_DIR", "warc")) / ("wget-" + std::to_string(::getpid())); }
+
 std::vector<std::string> arguments(const Job& job, const std::string& program, std::uint64_t limit) {
   std::vector<std::string> result{program,
                                   "--no-config",
@@ -60,8 +63,8 @@ std::vector<std::string> arguments(const Job& job, const std::string& program, s
   result.push_back("--timeout=" + std::to_string(std::clamp(static_cast<int>(job.remaining()), 1, 30)));
   result.push_back("--quota=" + std::to_string(limit));
   if (Job::flag("WGET_WARC", true))
-    result.insert(result.end(),
-                  {"--warc-file=warc/page", "--no-warc-compression", "--warc-tempdir=warc", "--no-warc-keep-log"});
+    result.insert(result.end(), {"--warc-file=" + raw_warc().native(), "--no-warc-compression",
+                                 "--warc-tempdir=" + raw_warc().parent_path().native(), "--no-warc-keep-log"});
   if (const auto agent = Job::setting("USER_AGENT"); !agent.empty()) result.push_back("--user-agent=" + agent);
   if (const auto cookies = Job::setting("COOKIES_FILE"); !cookies.empty())
     result.push_back("--load-cookies=" + cookies);
@@ -120,9 +123,10 @@ Ended run_program(const Job& job, const std::vector<std::string>& command, std::
 // wget packs everything at the highest level, pictures too, which takes more time than all else that it does.
 void pack_warc() {
   std::error_code none;
-  if (!fs::is_regular_file("warc/page.warc", none)) return;
-  warc::pack("warc/page.warc", "warc/page.warc.gz");
-  fs::remove("warc/page.warc");
+  const auto raw = raw_warc().native() + ".warc";
+  if (!fs::is_regular_file(raw, none)) return;
+  warc::pack(raw, "warc/page.warc.gz", warc::OmittedHeaders(Job::setting("WARC_OMIT_HEADERS")));
+  fs::remove(raw);
 }
 
 // A line of a WARC, without its end; false at the end of the file.

@@ -14,7 +14,7 @@ namespace holdfast::cli {
 namespace {
 
 int check(Context& context) {
-  auto& connection = context.connection();
+  auto& connection = context.diagnosis();
   const Presence presence(context, "command", "check");
   const auto rows = store::check_invariants(connection);
   if (context.json()) {

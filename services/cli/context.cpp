@@ -1,9 +1,11 @@
 #include "services/cli/context.hpp"
 
+#include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "lib/pg/conninfo.hpp"
+#include "lib/pg/locks.hpp"
 #include "lib/pg/timeline.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/schema.hpp"
@@ -71,18 +73,6 @@ config::Settings load(const GlobalOptions& options) {
   return config::Settings::load(options.config_file, own_environment(), options.overrides);
 }
 
-// The password lives in a file of its own, so that it stands in no command line and no settings file.
-std::string with_password(const std::string& dsn, const std::filesystem::path& file) {
-  if (file.empty()) return dsn;
-  std::ifstream stream(file);
-  std::string password;
-  if (!stream || !std::getline(stream, password))
-    throw base::Error(base::ErrorClass::configuration, "cannot read database.password_file " + file.string());
-  // libpq takes it from here when the connection string has none; hooks never see our environment.
-  setenv("PGPASSWORD", password.c_str(), 1);
-  return dsn;
-}
-
 } // namespace
 
 Context::Context(GlobalOptions options) : options_(std::move(options)), settings_(load(options_)) {
@@ -115,7 +105,8 @@ const std::string& Context::dsn() {
     server_ = server::EmbeddedServer::start(data_dir());
     dsn_ = server_->dsn();
   } else {
-    dsn_ = with_password(settings_.text("database.url"), settings_.path("database.password_file"));
+    dsn_ = settings_.text("database.url");
+    pg::use_password_file(settings_.path("database.password_file"));
     pg::remember_timelines(data_dir() / "timelines");
   }
   return dsn_;
@@ -134,6 +125,14 @@ pg::Connection& Context::connection(bool create) {
   connection_ = std::move(connection);
   return *connection_;
 }
+
+pg::Connection& Context::diagnosis() {
+  auto& session = connection();
+  session.call("set lock_timeout = '2s'");
+  return session;
+}
+
+std::string Context::who_blocks() noexcept { return connection_ ? pg::who_blocks(*connection_) : ""; }
 
 std::shared_ptr<const hooks::Catalog> Context::catalog() {
   if (!catalog_) {
@@ -180,6 +179,7 @@ worker::Options Context::worker_options(bool with_database) {
   options.sandbox = settings_.text("hook.sandbox");
   options.hook_users = settings_.text("hook.users");
   options.egress = settings_.text("hook.network") == "auto";
+  options.ports = egress::parse_ports(settings_.text("hook.ports"), "hook.ports");
   options.secret_paths = secret_paths(settings_, options.dsn);
   options.cgroups = settings_.boolean("hook.cgroups");
   options.allow_private = settings_.boolean("urls.allow_private");
@@ -211,11 +211,9 @@ worker::Options Context::worker_options(bool with_database) {
 std::unique_ptr<webhook::Deliverer> Context::deliverer(const std::string& role) {
   const auto file = settings_.path("webhooks.secret_file");
   if (file.empty()) return nullptr;
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
   webhook::DelivererOptions options;
   options.dsn = dsn();
-  options.label = role + " on " + host + " pid " + std::to_string(::getpid());
+  options.label = role + " on " + base::own_host_name() + " pid " + std::to_string(::getpid());
   options.version = HOLDFAST_VERSION;
   options.secret_file = file;
   options.allow_private = settings_.boolean("urls.allow_private");

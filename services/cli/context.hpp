@@ -50,6 +50,10 @@ public:
   // A connection to a database with the right schema: an embedded one is migrated here, another one must be up to date.
   // Throws Error(unavailable) with a hint when there is no collection yet and `create` is false.
   pg::Connection& connection(bool create = false);
+  // The same for verbs that say how things are: they wait for no lock longer than 2 s.
+  pg::Connection& diagnosis();
+  // What keeps a statement that waited for a lock from it, if there is a connection; empty: unknown.
+  std::string who_blocks() noexcept;
   // For verbs that stay: a session that is not used any more is one that others may need.
   void disconnect() { connection_.reset(); }
 

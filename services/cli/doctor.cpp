@@ -4,6 +4,7 @@
 #include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/binary.hpp"
+#include "lib/pg/preconditions.hpp"
 #include "lib/process/launcher.hpp"
 #include "services/cli/fonts.hpp"
 #include "services/cli/output.hpp"
@@ -272,6 +273,20 @@ HookSurroundings describe_surroundings(const worker::Options& options, const std
   return found;
 }
 
+// What an external database lacks, or why there is none; empty: nothing.
+std::vector<std::string> database_troubles(Context& context) {
+  if (context.embedded()) return {};
+  std::vector<std::string> troubles;
+  try {
+    pg::Connection connection(context.dsn());
+    for (const auto& [what, remedy] : pg::unmet_preconditions(connection))
+      troubles.push_back("needs " + what + ": " + remedy);
+  } catch (const base::Error& error) {
+    troubles.push_back(error.what() + (error.hint().empty() ? "" : ": " + error.hint()));
+  }
+  return troubles;
+}
+
 bool run_command(const std::string& command) {
   std::cerr << "+ " << command << std::endl;
   return std::system((command + " >&2").c_str()) == 0;
@@ -345,14 +360,12 @@ int doctor(Context& context, const std::vector<std::string>& plugins, bool insta
   });
   const auto hooks = describe_surroundings(options, browser == findings.end() ? "" : browser->path);
   const auto of_browser = hooks.browser ? hooks.browser->description : "none";
+  const auto troubles = database_troubles(context);
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   if (context.json()) {
     print_json(findings);
-    std::cout << nlohmann::ordered_json{{"type", "Machine"},
-                                        {"cgroups", cgroups},
-                                        {"sandbox", hooks.sandbox},
-                                        {"network", hooks.network},
-                                        {"browser", of_browser}}
+    std::cout << nlohmann::ordered_json{{"type", "Machine"},        {"cgroups", cgroups},    {"sandbox", hooks.sandbox},
+                                        {"network", hooks.network}, {"browser", of_browser}, {"database", troubles}}
                      .dump()
               << '\n';
   } else {
@@ -362,7 +375,14 @@ int doctor(Context& context, const std::vector<std::string>& plugins, bool insta
     for (const auto& [manager, names] : examination.packages())
       std::cout << "  " << command_of({manager, names}) << '\n';
     if (missing == 0 && !selected.empty()) std::cout << "\nNothing is missing on this machine.\n";
-    std::cout << "\nArchive: " << printable(space_at(context.archive_root()))
+    std::cout << "\nDatabase: "
+              << (context.embedded() ? "its own"
+                  : troubles.empty() ? "has what it needs"
+                                     : "")
+              << '\n';
+    for (const auto& trouble : troubles)
+      std::cout << "  " << printable(trouble) << '\n';
+    std::cout << "Archive: " << printable(space_at(context.archive_root()))
               << "\nWork directory: " << printable(space_at(options.work_dir)) << '\n';
     std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n'
               << "Sandbox of hooks that are started from here: " << hooks.sandbox << '\n'
@@ -370,7 +390,8 @@ int doctor(Context& context, const std::vector<std::string>& plugins, bool insta
               << "Browser: " << of_browser << '\n';
   }
   std::cout << std::flush;
-  return missing == 0 && (!hooks.browser || hooks.browser->starts) ? base::kExitSuccess : base::kExitFailedWork;
+  return missing == 0 && troubles.empty() && (!hooks.browser || hooks.browser->starts) ? base::kExitSuccess
+                                                                                       : base::kExitFailedWork;
 }
 
 } // namespace
@@ -380,7 +401,8 @@ Action doctor_verb(CLI::App& command) {
   const auto installing = std::make_shared<bool>(false);
   command.add_option("plugins", *names, "Only these (default: all that are enabled)");
   command.add_flag("--install", *installing, "Run the commands that install what is missing");
-  command.footer("Exits with 1 if something is missing, or if the browser does not start.");
+  command.footer("Exits with 1 if something is missing, here or in the database server, or if the browser does not "
+                 "start.");
   return [names, installing](Context& context) { return doctor(context, *names, *installing); };
 }
 

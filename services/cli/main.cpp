@@ -3,6 +3,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/hide_secrets.hpp"
+#include "lib/pg/sqlstate.hpp"
 #include "lib/server/embedded_server.hpp"
 #include "services/cli/examples.hpp"
 #include "services/cli/mistakes.hpp"
@@ -116,7 +117,12 @@ int main(int argc, char** argv) {
     }
     parse(app, {argv + 1, argv + argc});
     cli::Context context(global_options(given, argv));
-    return with_output_checked((*choice)(context));
+    try {
+      return with_output_checked((*choice)(context));
+    } catch (const pg::DatabaseError& error) {
+      if (error.sqlstate() != pg::kLockTimeout) throw;
+      throw base::Error(error.error_class(), error.what(), context.who_blocks());
+    }
   } catch (const base::Error& error) {
     print_error(error);
     return error.exit_code();

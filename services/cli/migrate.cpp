@@ -18,11 +18,17 @@ int migrate(Context& context, const pg::MigrateOptions& what) {
   options.statement_timeout = std::chrono::hours(1);
   pg::Connection connection(context.dsn(), options);
   const auto report = store::migrator().migrate(connection, what);
+  const bool newer = report.revision > store::migrator().revision();
+  const auto lacking = newer ? std::vector<store::Lacking>{} : store::complete_schema(connection);
   if (context.json()) {
+    auto left = nlohmann::json::array();
+    for (const auto& [part, why, statement] : lacking)
+      left.push_back({{"what", part}, {"why", why}, {"statement", statement}});
     std::cout << nlohmann::json{{"type", "Migration"},
                                 {"revision", report.revision},
                                 {"applied", report.applied},
-                                {"partitioned", report.partitioned}}
+                                {"partitioned", report.partitioned},
+                                {"lacking", left}}
                      .dump()
               << std::endl;
   } else {
@@ -30,11 +36,14 @@ int migrate(Context& context, const pg::MigrateOptions& what) {
       std::cout << "applied " << name << '\n';
     if (report.partitioned) std::cout << "the tables that only grow are partitioned by month\n";
     std::cout << "the schema is at revision " << report.revision
-              << (report.revision > store::migrator().revision() ? ", of a newer release; this program can work with it"
-                  : report.applied.empty()                       ? ", nothing to do"
-                                                                 : "")
+              << (newer                    ? ", of a newer release; this program can work with it"
+                  : report.applied.empty() ? ", nothing to do"
+                                           : "")
               << std::endl;
   }
+  for (const auto& [part, why, statement] : lacking)
+    std::cerr << "without " << part << ": " << why << "; an administrator of the server runs\n  " << statement
+              << "\nand then you: holdfast migrate" << std::endl;
   return base::kExitSuccess;
 }
 

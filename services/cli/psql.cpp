@@ -1,4 +1,5 @@
 #include "lib/base/error.hpp"
+#include "lib/pg/conninfo.hpp"
 #include "lib/pg/environment.hpp"
 #include "lib/store/control.hpp"
 #include "services/cli/verbs.hpp"
@@ -82,7 +83,7 @@ int run_psql(const std::vector<std::string>& arguments) {
 int psql(Context& context, const std::string& role, const std::vector<std::string>& arguments) {
   const auto options = session_options(context.connection(), role);
   context.disconnect();
-  for (const auto& [name, value] : pg::environment_of(context.dsn()))
+  for (const auto& [name, value] : pg::environment_of(pg::with_password(context.dsn())))
     ::setenv(name.c_str(), value.c_str(), 1);
   const char* given = std::getenv("PGOPTIONS");
   ::setenv("PGOPTIONS", (given == nullptr ? options : std::string(given) + " " + options).c_str(), 1);

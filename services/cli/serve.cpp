@@ -1,4 +1,7 @@
+#include "lib/base/address.hpp"
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/pg/conninfo.hpp"
 #include "lib/store/token.hpp"
@@ -109,15 +112,12 @@ serve::Endpoint files_endpoint(const config::Settings& settings, const serve::En
 
 // The host names of requests that are answered: without sign-in, a name that leads here, but is not ours, is a trick.
 // Empty: all.
-std::vector<std::string> own_hosts(serve::Role guest, const serve::Endpoint& pages, const serve::Endpoint& files) {
-  if (guest == serve::Role::none || !pages.loopback || !files.loopback) return {};
-  return {"localhost",
-          "127.0.0.1",
-          "[::1]",
-          pages.address,
-          "[" + pages.address + "]",
-          files.address,
-          "[" + files.address + "]"};
+std::vector<std::string> own_hosts(serve::Role guest, const config::Settings& settings) {
+  if (guest == serve::Role::none) return {};
+  auto names = base::split(base::lower_case(settings.text("serve.hosts")), ", ");
+  names.insert(names.end(), {"localhost", base::lower_case(base::own_host_name())});
+  if (const auto files = base::try_parse_url(settings.text("serve.files_url"))) names.push_back(files->host);
+  return names;
 }
 
 // Without what depends on the ports.
@@ -143,12 +143,13 @@ int serve(Context& context, bool standby) {
   const auto endpoint = serve::parse_endpoint(settings.text("serve.listen"), "serve.listen");
   const auto beside = files_endpoint(settings, endpoint);
   const auto guest = guest_role(settings.text("serve.guest"), endpoint.loopback && beside.loopback);
-  auto& connection = context.connection(); // there is a collection, and its schema is ours
-  const auto files_key = guest == serve::Role::none ? store::files_key(connection) : "";
+  context.connection(); // there is a collection, and its schema is ours
   told_to_end();
 
-  const auto hosts = own_hosts(guest, endpoint, beside);
-  const serve::Files files(context.archive_root(), store::collection_id(connection), files_key, hosts);
+  const auto hosts = own_hosts(guest, settings);
+  auto options = site_options(context);
+  const serve::Files files(context.archive_root(), options.collection_id, guest == serve::Role::none ? options.dsn : "",
+                           hosts);
   const serve::TrustedProxies proxies(settings.text("serve.trusted_proxies"), "serve.trusted_proxies");
   const auto patience = settings.duration("serve.client_timeout");
   Presence presence(context, "serve", settings.text("serve.listen"));
@@ -157,7 +158,6 @@ int serve(Context& context, bool standby) {
   if (!listen(file_server, presence, standby, beside, of_files,
               [&files](const serve::Request& request) { return files.answer(request); }))
     return base::kExitSuccess;
-  auto options = site_options(context);
   options.guest = guest;
   options.files = &files;
   options.files_port = file_server->port();

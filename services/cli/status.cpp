@@ -25,7 +25,7 @@ std::string iso_time(std::string text) {
 }
 
 int status(Context& context) {
-  auto& connection = context.connection();
+  auto& connection = context.diagnosis();
   const auto now = store::status(connection);
   const auto total = store::totals(connection);
   if (context.json()) {

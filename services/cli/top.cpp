@@ -155,7 +155,7 @@ Lines picture(pg::Connection& connection, const std::string& order, bool paused,
 int top(Context& context, double interval) {
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0)
     throw base::Error(base::ErrorClass::usage, "top needs a terminal", "holdfast status --json, holdfast list running");
-  auto* connection = &context.connection();
+  auto* connection = &context.diagnosis();
   std::unique_ptr<pg::Connection> own;
   told_to_end();
   Screen screen;

@@ -1,6 +1,8 @@
 #include "lib/store/why.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/pg/locks.hpp"
+#include "lib/pg/sqlstate.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/times.hpp"
@@ -16,11 +18,23 @@ namespace holdfast::cli {
 
 namespace {
 
+// An answer also while the tables are locked: then that is the reason.
+store::Why answer_for(pg::Connection& connection, const std::string& name) {
+  try {
+    return store::why(connection, name);
+  } catch (const pg::DatabaseError& error) {
+    const auto locks = error.sqlstate() == pg::kLockTimeout ? pg::who_blocks(connection) : "";
+    if (locks.empty()) throw;
+    return {"lock", "", "The tables cannot be read: in the database, " + locks + ".",
+            nlohmann::json{{"locks", locks}}.dump()};
+  }
+}
+
 int why(Context& context, const std::vector<std::string>& names) {
-  auto& connection = context.connection();
+  auto& connection = context.diagnosis();
   bool unknown = false;
   for (const auto& name : read_ids(names)) {
-    const auto answer = store::why(connection, name);
+    const auto answer = answer_for(connection, name);
     unknown = unknown || answer.kind == "nothing";
     const auto facts = nlohmann::ordered_json::parse(answer.facts);
     if (context.json()) {

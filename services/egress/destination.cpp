@@ -1,9 +1,11 @@
 #include "services/egress/destination.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace holdfast::egress {
 
@@ -25,10 +27,39 @@ bool is_private_page(const std::string& host, const Resolve& resolve) {
   }
 }
 
+// A port; 0: it is none.
+std::uint16_t port_in(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc() && end == text.data() + text.size() ? port : std::uint16_t{0};
+}
+
 } // namespace
 
-Destination judge(const std::string& host, const std::string& page_host, bool allow_private, const Resolve& resolve) {
+Ports parse_ports(std::string_view text, const std::string& setting) {
+  Ports ports;
+  for (const auto& one : base::split(text, ", ")) {
+    const auto dash = std::min(one.find('-'), one.size());
+    const auto first = port_in(std::string_view(one).substr(0, dash));
+    const auto last = dash == one.size() ? first : port_in(std::string_view(one).substr(dash + 1));
+    if (first == 0 || last < first)
+      throw base::Error(base::ErrorClass::configuration, setting + ": \"" + one + "\" is no port and no range of ports",
+                        setting + ": 80, 443, 8000-8999");
+    ports.emplace_back(first, last);
+  }
+  return ports;
+}
+
+Destination judge(const std::string& host, std::uint16_t port, const Asker& page, const Rules& rules) {
+  const auto& [allow_private, resolve, ports] = rules;
   Destination result;
+  const bool open = ports.empty() || (host == page.host && port == page.port) ||
+                    std::any_of(ports.begin(), ports.end(),
+                                [&](const auto& range) { return range.first <= port && port <= range.second; });
+  if (!open) {
+    result.refused = "port " + std::to_string(port) + " is not in hook.ports";
+    return result;
+  }
   if (!allow_private && base::is_private_host(host)) { // without a question to any name server
     result.refused = private_part(host, {});
     return result;
@@ -42,7 +73,7 @@ Destination judge(const std::string& host, const std::string& page_host, bool al
   }
   const auto found = private_part(host, result.addresses);
   if (found.empty()) return result;
-  if (!allow_private || (!page_host.empty() && page_host != host && !is_private_page(page_host, resolve)))
+  if (!allow_private || (!page.host.empty() && page.host != host && !is_private_page(page.host, resolve)))
     result.refused = found;
   return result;
 }

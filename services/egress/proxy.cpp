@@ -67,7 +67,8 @@ struct Connection;
 struct Door::State {
   State(asio::io_context& io, const Rules& given) : rules(given), acceptor(io) {}
   const Rules& rules;
-  std::string page_host, url;
+  Asker page;
+  std::string url;
   std::uint64_t most_bytes{0};
   tcp::acceptor acceptor;
   asio::thread_pool* resolver{nullptr};
@@ -268,7 +269,7 @@ awaitable<bool> Connection::pass_response(const RequestHead& request, std::strin
 // Connects to the server, if it may be asked; else the client is told why not.
 awaitable<bool> Connection::reach(const RequestHead& request) {
   const auto judging = [this, &request]() -> awaitable<Destination> {
-    co_return judge(request.host, door->page_host, door->rules.allow_private, door->rules.resolve);
+    co_return judge(request.host, request.port, door->page, door->rules);
   };
   const Destination found = co_await asio::co_spawn(*door->resolver, judging(), asio::use_awaitable);
   if (!found.refused.empty()) {
@@ -380,7 +381,7 @@ Proxy::~Proxy() = default;
 
 std::unique_ptr<Door> Proxy::open(DoorRules rules) {
   auto state = std::make_shared<Door::State>(service_->io, service_->rules);
-  state->page_host = std::move(rules.page_host);
+  state->page = std::move(rules.page);
   state->most_bytes = rules.most_bytes;
   state->resolver = &service_->resolver;
   try {

@@ -9,7 +9,6 @@
 //
 // One thread of its own ("egress") serves all connections, four more resolve names. A Door may be used from any thread.
 
-#include "lib/base/address.hpp"
 #include "lib/base/fd.hpp"
 #include "services/egress/destination.hpp"
 
@@ -24,11 +23,6 @@ namespace holdfast::egress {
 // Header of answers that are the proxy's own. The built-in hooks look for it (services/capture/egress.hpp).
 inline constexpr const char* kReasonHeader = "X-Holdfast-Egress";
 
-struct Rules {
-  bool allow_private{false};
-  Resolve resolve{base::resolve_host};
-};
-
 // What was asked for through a door.
 struct Traffic {
   std::uint64_t bytes{0};    // received from servers
@@ -40,7 +34,7 @@ struct Traffic {
 };
 
 struct DoorRules {
-  std::string page_host;       // of the page that uses it; empty: none
+  Asker page;                  // that uses it
   std::uint64_t most_bytes{0}; // 0: any number; then connections are cut and nothing more is fetched
   base::Fd listener;           // a socket that listens already; by default one on 127.0.0.1 is made
 };

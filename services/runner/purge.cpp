@@ -18,7 +18,7 @@ constexpr worker::ArchiveUpkeep::Ages kAges{std::chrono::seconds(0), std::chrono
 } // namespace
 
 Purge::Purge(pg::Pool& pool, const std::filesystem::path& archive_root, const std::string& collection_id)
-    : archive_root_(archive_root), collection_id_(collection_id), upkeep_(pool, files_, kAges, spdlog::level::err) {}
+    : archive_root_(archive_root), collection_id_(collection_id), upkeep_(pool, files_, kAges, spdlog::level::err, 0) {}
 
 Purge::~Purge() { files_.join(); }
 

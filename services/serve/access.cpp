@@ -64,7 +64,7 @@ std::chrono::seconds Access::wait(const Request& request) {
 
 Caller Access::caller(const Request& request, pg::Connection& connection) {
   const auto token = token_of(request);
-  if (token.empty()) return {"", request.authorization.empty() ? guest_ : Role::none};
+  if (token.empty()) return {"", request.authorization.empty() ? guest_ : Role::none, ""};
   if (token.size() > kLongestToken) return {};
   const bool hurried = !was_valid(token) && wrong_.wait(client_of(request)) > std::chrono::seconds(0);
   const auto owner = hurried ? std::nullopt : store::token_check(connection, token);
@@ -72,11 +72,11 @@ Caller Access::caller(const Request& request, pg::Connection& connection) {
     const std::lock_guard lock(mutex_);
     if (valid_.size() >= kValidRemembered) valid_.clear();
     valid_.insert(base::sha256_hex(token));
-    return {owner->name, role_named(owner->role)};
+    return {owner->name, role_named(owner->role), owner->files_key};
   }
   wrong_.take(client_of(request));
   // A cookie may be older than its token.
-  return {"", request.authorization.empty() ? guest_ : Role::none};
+  return {"", request.authorization.empty() ? guest_ : Role::none, ""};
 }
 
 std::string Access::make_link() {

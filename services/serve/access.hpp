@@ -22,6 +22,7 @@ Role role_named(std::string_view name);
 struct Caller {
   std::string name; // of the token; empty: a guest
   Role role{Role::none};
+  std::string files_key; // of the token
 
   bool may_read() const noexcept { return role != Role::none; }
   bool may_change() const noexcept { return role == Role::operator_; }

@@ -31,7 +31,7 @@ struct ApiOptions {
   bool allow_private{false};                                  // webhooks may lead to private addresses
   Feed* feed{nullptr};                                        // for those that watch
   // Where a file of the archive is, for a client that has asked so; empty: files are not served.
-  std::function<std::string(const Request&, const std::string& path)> file_url{};
+  std::function<std::string(const Request&, const Caller&, const std::string& path)> file_url{};
 };
 
 // Runs work on a session of a role.

@@ -14,6 +14,7 @@ namespace {
 using namespace schema;
 
 constexpr int kPageOfSnapshots = 200;
+constexpr const char* kNone = "00000000-0000-0000-0000-000000000000"; // no snapshot is before it
 
 constexpr ApiField kCliAdd[] = {
     {"urls", kUrlList, "URLs to archive", true},
@@ -76,11 +77,10 @@ Response core_snapshots(const ApiCall& call) {
   query.tag = call.parameter("tag");
   query.status = call.parameter("status");
   query.since = call.parameter("created_at__gte");
-  query.limit = limit + offset;
-  const auto rows = array_of(store::list_json(call.connection, query));
+  query.limit = limit;
+  if (offset > 0) query.before = store::snapshot_number(call.connection, offset, query).value_or(kNone);
   auto items = Json::array();
-  for (auto at = static_cast<std::size_t>(offset); at < rows.size(); ++at) {
-    const auto& row = rows[at];
+  for (const auto& row : array_of(store::list_json(call.connection, query)))
     items.push_back({{"TYPE", "core.models.Snapshot"},
                      {"id", row["id"]},
                      {"crawl_id", row["crawl_id"]},
@@ -92,7 +92,6 @@ Response core_snapshots(const ApiCall& call) {
                      {"bookmarked_at", row["created_at"]},
                      {"downloaded_at", row["sealed_at"]},
                      {"archive_path", row["directory"]}});
-  }
   return json_response(
       {{"count", items.size()}, {"limit", limit}, {"offset", offset}, {"num_items", items.size()}, {"items", items}});
 }

@@ -218,7 +218,7 @@ Response watch_events(const ApiCall& call) {
   if (error == std::errc{} && last >= 0) after = last;
   Feed::Read read;
   if (!crawl.empty()) read = [crawl](pg::Connection& connection) { return progress_of(connection, crawl); };
-  return event_stream(call.options.feed->watch_events(crawl, after, "progress " + crawl, read));
+  return event_stream(call.options.feed->watch_events(call.caller.name, crawl, after, "progress " + crawl, read));
 }
 
 Response schedules(const ApiCall& call) {
@@ -233,8 +233,9 @@ Response files(const ApiCall& call) {
   auto items = Json::array();
   const auto add = [&](const std::string& path, Json file) {
     file["path"] = path;
-    file["url"] = call.options.file_url ? Json(call.options.file_url(call.request, snapshot->directory + "/" + path))
-                                        : Json(nullptr);
+    file["url"] = call.options.file_url
+                      ? Json(call.options.file_url(call.request, call.caller, snapshot->directory + "/" + path))
+                      : Json(nullptr);
     items.push_back(std::move(file));
   };
   if (!snapshot->directory.empty()) {

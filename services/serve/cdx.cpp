@@ -147,7 +147,7 @@ std::vector<store::Capture> find(pg::Connection& connection, const Request& requ
 
 } // namespace
 
-Response cdx(pg::Connection& connection, const Request& request, const Files* files) {
+Response cdx(pg::Connection& connection, const Request& request, const Files* files, const std::string& key) {
   const auto output = field_of(request, "output");
   try {
     if (output != "" && output != "json" && output != "cdxj" && output != "text")
@@ -159,7 +159,7 @@ Response cdx(pg::Connection& connection, const Request& request, const Files* fi
     std::string body;
     for (auto capture : find(connection, request)) {
       if (!passes(capture, request) || left-- <= 0) continue;
-      if (files != nullptr) capture.file = files->href(capture.file).substr(1);
+      if (files != nullptr) capture.file = files->href(capture.file, key).substr(1);
       body += (output == "json" ? warc::cdxj_object(capture, true) : warc::cdxj_line(capture)) + "\n";
     }
     return content(output == "json" ? "application/x-ndjson" : "text/x-cdxj", std::move(body));

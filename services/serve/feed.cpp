@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/store/live.hpp"
+#include "lib/store/token.hpp"
 
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
@@ -17,6 +18,7 @@ using namespace std::chrono_literals;
 constexpr auto kTick = 1000ms;
 constexpr int kRest = 3;                   // times as long as it has worked
 constexpr auto kStale = 5s;                // states are read again by then, though no event came
+constexpr auto kChecked = 3s;              // so that a revoked token sees nothing new after 5 s
 constexpr int kQuiet = 3;                  // looks until no event can become visible late
 constexpr std::int64_t kBehind = 100;      // events that may become visible after later ones
 constexpr std::int64_t kMostEvents = 1000; // of one look
@@ -43,10 +45,10 @@ Feed::~Feed() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::shared_ptr<Watch> Feed::admit() {
+std::shared_ptr<Watch> Feed::admit(const std::string& token) {
   erase_expired(watchers_);
   if (stop_ || watchers_.size() >= kMostWatchers) return nullptr;
-  auto watch = std::make_shared<Watch>();
+  auto watch = std::make_shared<Watch>(token);
   watchers_.push_back(watch);
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   news_ = true;
@@ -54,9 +56,10 @@ std::shared_ptr<Watch> Feed::admit() {
   return watch;
 }
 
-std::shared_ptr<Watch> Feed::watch_state(const std::string& topic, const std::string& event, Read read) {
+std::shared_ptr<Watch> Feed::watch_state(const std::string& token, const std::string& topic, const std::string& event,
+                                         Read read) {
   const std::lock_guard lock(mutex_);
-  auto watch = admit();
+  auto watch = admit(token);
   if (!watch) return nullptr;
   auto& entry = topics_[topic];
   if (!entry) entry = std::make_shared<Topic>(Topic{event, "", std::move(read), {}, {}, {}});
@@ -64,10 +67,10 @@ std::shared_ptr<Watch> Feed::watch_state(const std::string& topic, const std::st
   return watch;
 }
 
-std::shared_ptr<Watch> Feed::watch_events(const std::string& crawl, std::optional<std::int64_t> after,
-                                          const std::string& topic, Read read) {
+std::shared_ptr<Watch> Feed::watch_events(const std::string& token, const std::string& crawl,
+                                          std::optional<std::int64_t> after, const std::string& topic, Read read) {
   const std::lock_guard lock(mutex_);
-  auto watch = admit();
+  auto watch = admit(token);
   if (!watch) return nullptr;
   listeners_.push_back(std::make_shared<Listener>(Listener{watch, crawl, after}));
   if (read) {
@@ -126,7 +129,27 @@ void Feed::run() {
   }
 }
 
+void Feed::close_invalid(pg::Connection& connection) {
+  std::map<std::string, std::vector<std::shared_ptr<Watch>>> of_token;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& one : watchers_)
+      if (auto watch = one.lock(); watch && !watch->token().empty())
+        of_token[watch->token()].push_back(std::move(watch));
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, watches] : of_token)
+    names.push_back(name);
+  const auto valid = names.empty() ? std::set<std::string>() : store::tokens_valid(connection, names);
+  for (const auto& [name, watches] : of_token)
+    if (!valid.contains(name))
+      for (const auto& watch : watches)
+        watch->close();
+  checked_at_ = Clock::now();
+}
+
 void Feed::look(pg::Connection& connection) {
+  if (Clock::now() - checked_at_ >= kChecked) close_invalid(connection);
   const auto newest = store::last_event(connection);
   const bool news = newest != last_;
   quiet_ = news ? 0 : quiet_ + 1;

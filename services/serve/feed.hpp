@@ -34,10 +34,12 @@ public:
   Feed& operator=(const Feed&) = delete;
 
   // Sends the state of a topic whenever it has changed, as messages of the type `event`. Null: there are too many.
-  std::shared_ptr<Watch> watch_state(const std::string& topic, const std::string& event, Read read);
+  // `token`: by name; the watcher is closed at most 5 s after it has become invalid. Empty: of a guest.
+  std::shared_ptr<Watch> watch_state(const std::string& token, const std::string& topic, const std::string& event,
+                                     Read read);
   // Sends events of a crawl (empty: of all), those behind the id `after` first; and the state of a topic, if `read`.
-  std::shared_ptr<Watch> watch_events(const std::string& crawl, std::optional<std::int64_t> after,
-                                      const std::string& topic, Read read);
+  std::shared_ptr<Watch> watch_events(const std::string& token, const std::string& crawl,
+                                      std::optional<std::int64_t> after, const std::string& topic, Read read);
 
 private:
   using Clock = std::chrono::steady_clock;
@@ -53,10 +55,10 @@ private:
     std::optional<std::int64_t> after; // what it wants first
   };
 
-  std::shared_ptr<Watch> admit(); // with mutex_
-  void start();                   // with mutex_
+  std::shared_ptr<Watch> admit(const std::string& token); // with mutex_
   void run();
   void look(pg::Connection& connection);
+  void close_invalid(pg::Connection& connection);
   void send_events(pg::Connection& connection, std::int64_t newest);
   void catch_up(pg::Connection& connection, Listener& listener);
   void send_states(pg::Connection& connection, bool news);
@@ -68,6 +70,7 @@ private:
   std::map<std::string, std::shared_ptr<Topic>> topics_;
   std::vector<std::shared_ptr<Listener>> listeners_;
   std::vector<std::weak_ptr<Watch>> watchers_;
+  Clock::time_point checked_at_{}; // tokens
   bool stop_{false};
   bool news_{false};
   std::int64_t last_{-1};         // the highest event that was seen; -1: none yet

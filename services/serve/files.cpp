@@ -1,9 +1,13 @@
 #include "services/serve/files.hpp"
 
+#include "lib/archive/file_work.hpp"
 #include "lib/archive/media_type.hpp"
 #include "lib/base/error.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/s3/location.hpp"
+#include "lib/store/token.hpp"
+#include "services/serve/connections.hpp"
+#include "services/serve/quiet_markup.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -15,6 +19,9 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <map>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -69,6 +76,7 @@ Response described(const std::string& path, std::string_view begin, base::Fd fil
          response.type == "application/pdf"
              ? "default-src 'none'; object-src 'self'; plugin-types application/pdf"
              : "sandbox allow-popups; default-src 'self' data: blob:; style-src 'self' data: 'unsafe-inline'; "
+               "frame-src 'self'; object-src 'self'; "
                "script-src 'none'; connect-src 'none'; form-action 'none'; base-uri 'none'");
   if (response.type.starts_with("text/") && response.type.find("charset") == std::string::npos &&
       !response.type.starts_with("text/html"))
@@ -81,27 +89,77 @@ Response described(const std::string& path, std::string_view begin, base::Fd fil
   return response;
 }
 
+// A document that opens no connection; one that may hide how is shown as text.
+Response quiet(Response response, const std::string& path, std::uint64_t size) {
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
+  const bool document = response.type.starts_with("text/html") || response.type.starts_with("text/xml") ||
+                        response.type.starts_with("application/xml") || response.type.find("+xml") != std::string::npos;
+  if (!document) return response;
+  if (size <= kMost) response.body = archive::read_rest(response.file.get(), path);
+  if (size > kMost || hides_tags(response.body)) {
+    response.body.clear();
+    response.type = "text/plain";
+    return response;
+  }
+  response.file.reset();
+  response.body = quiet_markup(std::move(response.body));
+  return response;
+}
+
 } // namespace
 
-Files::Files(const std::filesystem::path& root, const std::string& collection_id, std::string key,
+// Keys of tokens, and whether they were valid when they were last looked up.
+class Files::Keys {
+public:
+  explicit Keys(const std::string& dsn) : connections_(dsn) {}
+  bool valid(const std::string& key) {
+    const auto now = Clock::now();
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = known_.find(key); found != known_.end() && now - found->second.second < kTrusted)
+        return found->second.first;
+    }
+    const bool valid =
+        connections_.with([&](pg::Connection& connection) { return store::files_key_valid(connection, key); });
+    const std::lock_guard lock(mutex_);
+    if (known_.size() >= kMost) known_.clear();
+    known_[key] = {valid, now};
+    return valid;
+  }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kTrusted{5};
+  static constexpr std::size_t kMost = 1000;
+  Connections connections_;
+  std::mutex mutex_;
+  std::map<std::string, std::pair<bool, Clock::time_point>> known_;
+};
+
+Files::Files(const std::filesystem::path& root, const std::string& collection_id, const std::string& keys,
              std::vector<std::string> hosts)
-    : directory_(root), key_(std::move(key)), hosts_(std::move(hosts)) {
+    : directory_(root), hosts_(std::move(hosts)) {
+  if (!keys.empty()) keys_ = std::make_unique<Keys>(keys);
   if (s3::is_location(root.native()))
     bucket_ = std::make_unique<archive::Root>(archive::Root::open(root, collection_id, false));
 }
 
-std::string Files::href(const std::string& path) const {
-  return (key_.empty() ? "/" : "/" + key_ + "/") + html::percent_encoded(path);
+Files::~Files() = default;
+
+std::string Files::href(const std::string& path, const std::string& key) const {
+  return (keys_ ? "/" + key + "/" : "/") + html::percent_encoded(path);
 }
 
 Response Files::answer(const Request& request) const {
-  if (!is_named(hosts_, request)) return refusal(403, "ask for these files by the address that listens\n");
-  std::string path = request.path.substr(1);
-  if (!key_.empty()) {
-    const auto slash = path.find('/');
-    if (slash == std::string::npos || !is_same_secret(std::string_view(path).substr(0, slash), key_))
-      return refusal(403, "this address is not known; come by way of the page\n");
-    path.erase(0, slash + 1);
+  if (!is_named(hosts_, request))
+    return refusal(403, "ask for these files by their address, or add this name to serve.hosts\n");
+  std::string path = request.path.substr(1), key;
+  if (keys_) {
+    constexpr std::size_t kLength = 32;
+    key = path.substr(0, kLength);
+    if (path.size() <= kLength || path[kLength] != '/' || !keys_->valid(key))
+      return refusal(403, "this address is not valid, or no longer; come by way of the page\n");
+    path.erase(0, kLength + 1);
   }
   // The first page that is archived makes the directory; it may also be mounted later, or again.
   const base::Fd root(bucket_ ? -1 : ::open(directory_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -120,13 +178,13 @@ Response Files::answer(const Request& request) const {
   if (::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
     if (!S_ISDIR(about.st_mode)) return refusal(404, "there is no such file\n");
     Response response = refusal(301, "");
-    response.headers.emplace_back("Location", href(path) + "/");
+    response.headers.emplace_back("Location", href(path, key) + "/");
     return response;
   }
   std::array<char, 512> head{};
   const auto got = ::pread(file.get(), head.data(), head.size(), 0);
   const std::string_view begin(head.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
-  return described(path, begin, std::move(file));
+  return quiet(described(path, begin, std::move(file)), path, static_cast<std::uint64_t>(about.st_size));
 }
 
 } // namespace holdfast::serve

@@ -1,6 +1,6 @@
 #pragma once
 // Archived files over HTTP. They come from strangers: nothing of them may run with the rights of a page of ours, and no
-// path may lead out of the archive. Immutable; any thread.
+// path may lead out of the archive. Any thread.
 
 #include "lib/archive/root.hpp"
 #include "services/serve/http_message.hpp"
@@ -15,18 +15,20 @@ namespace holdfast::serve {
 class Files {
 public:
   // `root`: a directory, or a bucket that must be of this collection (then throws what archive::Root::open throws).
-  // `key`: every path begins with "/<key>/" if it is not empty, so that who knows no address gets nothing. `hosts`:
-  // names under which it may be asked for; empty: any.
-  Files(const std::filesystem::path& root, const std::string& collection_id, std::string key,
+  // `keys`: the database of tokens. Each path then begins with "/<key of a token>/", and is valid as long as the token;
+  // empty: no path does. `hosts`: names under which it may be asked for; empty: any.
+  Files(const std::filesystem::path& root, const std::string& collection_id, const std::string& keys,
         std::vector<std::string> hosts);
+  ~Files();
   Response answer(const Request& request) const;
-  // Path of a file of the archive at this origin: "/<key>/<path>", percent-encoded.
-  std::string href(const std::string& path) const;
+  // Path of a file of the archive at this origin, percent-encoded. `key`: of the token that is shown it.
+  std::string href(const std::string& path, const std::string& key) const;
 
 private:
   std::filesystem::path directory_;
   std::unique_ptr<archive::Root> bucket_;
-  std::string key_;
+  class Keys;
+  std::unique_ptr<Keys> keys_;
   std::vector<std::string> hosts_;
 };
 

@@ -4,6 +4,7 @@
 #include "lib/base/json_text.hpp"
 #include "lib/base/sha256.hpp"
 
+#include <arpa/inet.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -278,7 +279,12 @@ Response see_other(const std::string& path) {
 }
 
 bool is_named(const std::vector<std::string>& names, const Request& request) {
-  return names.empty() || std::find(names.begin(), names.end(), request.host) != names.end();
+  if (names.empty()) return true;
+  auto host = base::lower_case(request.host);
+  if (std::find(names.begin(), names.end(), host) != names.end()) return true;
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  in6_addr address{};
+  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 || ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
 }
 
 bool percent_decode(std::string_view text, bool plus_is_space, std::string& out) {
@@ -297,10 +303,6 @@ bool percent_decode(std::string_view text, bool plus_is_space, std::string& out)
     out += character;
   }
   return true;
-}
-
-bool is_same_secret(std::string_view left, std::string_view right) {
-  return base::sha256_hex(left) == base::sha256_hex(right);
 }
 
 } // namespace holdfast::serve

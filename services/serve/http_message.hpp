@@ -98,11 +98,9 @@ bool is_plain_path(std::string_view path);
 std::string local_path(const std::string& path);
 // A response that leads there.
 Response see_other(const std::string& path);
-// Whether the names under which this server may be asked for have that of the request. Empty: any.
+// Whether the request asks for this server by an address, or by one of its names, in lower case. No name at all: any.
+// A page elsewhere can make its own name lead here (DNS rebinding), but not an address.
 bool is_named(const std::vector<std::string>& names, const Request& request);
-
-// Takes as long however much of a secret is right.
-bool is_same_secret(std::string_view left, std::string_view right);
 
 // "a%20b" -> "a b"; false for a wrong escape or NUL.
 bool percent_decode(std::string_view text, bool plus_is_space, std::string& out);

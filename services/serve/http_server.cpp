@@ -157,6 +157,13 @@ struct HttpServer::Impl {
     request.if_match = field(http::field::if_match);
     request.if_none_match = field(http::field::if_none_match);
     request.accept_encoding = field(http::field::accept_encoding);
+    // What a proxy in front may read in another way than we do.
+    if (message.count(http::field::host) > 1 || message.count(http::field::content_length) > 1 ||
+        (message.count(http::field::transfer_encoding) > 0 && !message.chunked()) ||
+        (message.count(http::field::transfer_encoding) > 0 && message.count(http::field::content_length) > 0)) {
+      message.keep_alive(false);
+      return refusal(target, 400, "usage", "bad request");
+    }
     if (!read_host(authority, request.host) || !read_target(target, request))
       return refusal(target, 400, "usage", "bad request");
     return std::nullopt;

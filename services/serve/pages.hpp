@@ -19,10 +19,11 @@ inline constexpr int kSnapshotsOfPage = 48;
 struct Links {
   const Files* files{nullptr}; // null: nowhere
   std::string origin;
+  std::string key;    // of the token that is shown them
   std::string replay; // where a replay tool shows the collection; may be empty
 
   bool shown() const noexcept { return files != nullptr; }
-  std::string file(const std::string& path) const { return origin + files->href(path); }
+  std::string file(const std::string& path) const { return origin + files->href(path, key); }
   // Of a snapshot, for lists; empty: there is none.
   std::string picture(const std::string& directory, const std::string& thumbnail) const {
     return shown() && !directory.empty() && !thumbnail.empty() ? file(directory + "/" + thumbnail) : "";

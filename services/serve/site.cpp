@@ -141,8 +141,8 @@ Site::Site(SiteOptions options)
       changes_(options_.changes_in_a_minute) {
   options_.api.feed = &feed_;
   if (options_.files != nullptr)
-    options_.api.file_url = [this](const Request& request, const std::string& path) {
-      return files_origin(request) + options_.files->href(path);
+    options_.api.file_url = [this](const Request& request, const Caller& caller, const std::string& path) {
+      return files_origin(request) + options_.files->href(path, caller.files_key);
     };
 }
 
@@ -176,7 +176,8 @@ Response Site::answer(const Request& request) {
 
 Response Site::admit(const Request& request) {
   // A name that leads here but is not ours: a page elsewhere that had its name changed to our address.
-  if (!is_named(options_.hosts, request)) return plain(403, "ask for this page by the address it listens on\n");
+  if (!is_named(options_.hosts, request))
+    return plain(403, "ask for this page by its address, or add this name to serve.hosts\n");
   if (request.method == "OPTIONS" && request.path.starts_with(kApi)) { // what a browser asks first for another page
     auto allowed = plain(204, "");
     allowed.headers = {{"Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE"},
@@ -291,13 +292,14 @@ Response Site::route(const Request& request, const Caller& caller) {
     return content(kPrometheusType, prometheus_text(samples));
   }
   if (path == "/cdx")
-    return connections_.with([&](pg::Connection& connection) { return cdx(connection, request, options_.files); });
+    return connections_.with(
+        [&](pg::Connection& connection) { return cdx(connection, request, options_.files, caller.files_key); });
   return page(request, caller);
 }
 
 std::optional<Page> Site::page_at(pg::Connection& connection, const Request& request, const Caller& caller,
                                   const Found& found) const {
-  const Links links{options_.files, files_origin(request), options_.replay};
+  const Links links{options_.files, files_origin(request), caller.files_key, options_.replay};
   const auto before = request.parameter("before");
   const bool may_change = caller.may_change() && !options_.dsn_to_change.empty();
   return found.route->page({connection, links, found.id, request.parameter("q"),
@@ -339,9 +341,10 @@ Response Site::live(const Request& request, const Caller& caller) {
   if (request.path == "/live.json")
     return content("application/json",
                    connections_.with([&](pg::Connection& connection) { return sections(connection, shown, caller); }));
-  const std::string who = caller.may_change() ? "operator" : "reader";
+  // Addresses of files are those of the token.
+  const std::string who = (caller.may_change() ? "operator " : "reader ") + caller.files_key;
   return event_stream(feed_.watch_state(
-      who + " " + request.host + " " + at, "sections",
+      caller.name, who + " " + request.host + " " + at, "sections",
       [this, shown, caller](pg::Connection& connection) { return sections(connection, shown, caller); }));
 }
 

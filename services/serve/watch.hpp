@@ -17,6 +17,9 @@ public:
   static constexpr std::size_t kMost = 64;
   using Message = std::shared_ptr<const std::string>; // shared by all clients that get it
 
+  explicit Watch(std::string token) : token_(std::move(token)) {}
+  const std::string& token() const noexcept { return token_; } // of the client; empty: a guest
+
   void push(Message message) {
     const std::lock_guard lock(mutex_);
     if (messages_.size() >= kMost) closed_ = true;
@@ -41,6 +44,7 @@ public:
   }
 
 private:
+  const std::string token_;
   std::mutex mutex_;
   std::vector<Message> messages_;
   std::function<void()> wake_;

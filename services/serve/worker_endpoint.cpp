@@ -1,5 +1,6 @@
 #include "services/serve/worker_endpoint.hpp"
 
+#include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
 #include "lib/store/live.hpp"
 #include "services/serve/connections.hpp"
@@ -23,9 +24,7 @@ Response unkept(Response response) {
 
 // Of the worker that this process runs, as the database knows it; empty if its lease does not hold.
 std::vector<base::Sample> worker_samples(pg::Connection& connection) {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  return store::worker_metrics(connection, host, ::getpid());
+  return store::worker_metrics(connection, base::own_host_name(), ::getpid());
 }
 
 } // namespace

@@ -1,8 +1,10 @@
 #include "services/worker/archive_upkeep.hpp"
 
+#include "lib/archive/page_text.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
 #include "lib/store/control.hpp"
+#include "lib/store/text.hpp"
 #include "services/worker/crawl_page.hpp"
 #include "services/worker/kept_captures.hpp"
 #include "services/worker/on_thread.hpp"
@@ -78,7 +80,35 @@ awaitable<int> ArchiveUpkeep::step(const archive::Root& root) {
     problem = error.what(); // a full disk, say: it is tried again
   }
   if (!problem.empty()) refuse("crawls", "no page for a crawl: " + problem);
+  if (text_bytes_ > 0) co_await add_texts(root);
   co_return static_cast<int>(gone.size()) + written;
+}
+
+awaitable<void> ArchiveUpkeep::add_texts(const archive::Root& root) {
+  constexpr int kRows = 2000; // of a collection of 10^7 pages, all are looked at in two days
+  const auto lost = co_await pool_.run([this](pg::Connection& connection) {
+    return store::texts_lost(connection, looked_at_, kRows, std::chrono::minutes(1));
+  });
+  looked_at_ = lost.last;
+  std::vector<std::pair<store::Lease, std::string>> texts;
+  std::vector<std::pair<std::string, std::string>> unread;
+  co_await on_thread(files_, [&] {
+    for (const auto& page : lost.pages) {
+      try {
+        texts.emplace_back(page.lease, archive::page_text(root, page.directory, text_bytes_));
+      } catch (const base::Error& error) {
+        unread.emplace_back(page.directory, error.what());
+      }
+    }
+  });
+  for (const auto& [directory, why] : unread)
+    refuse("text of " + directory, "search does not know the text of " + directory + ": " + why);
+  if (texts.empty()) co_return;
+  co_await pool_.run([&](pg::Connection& connection) {
+    for (const auto& [lease, text] : texts)
+      store::text_keep(connection, lease, text);
+  });
+  spdlog::info("search knows the text of {} pages that it had lost", texts.size());
 }
 
 } // namespace holdfast::worker

@@ -166,7 +166,7 @@ awaitable<void> CrawlSession::open() {
     co_await directory_.make();
     if (context_.sandbox.level != process::SandboxLevel::none) signals_ = process::SignalScope::make();
     network_ = context_.networks.enter();
-    route_ = context_.networks.route(network_, "", 0);
+    route_ = context_.networks.route(network_, {}, 0);
     if (has_hooks()) co_await run_first_hooks();
   } catch (const GivenUp&) {
   } catch (const std::exception& error) {

@@ -58,6 +58,7 @@ HookNetworks::HookNetworks(const Options& options, const SandboxState& state)
   }
   egress::Rules rules;
   rules.allow_private = options.allow_private;
+  rules.ports = options.ports;
   proxy_ = std::make_unique<egress::Proxy>(std::move(rules));
   description_ = "the egress proxy";
   if (state.sandbox.level != process::SandboxLevel::full) {
@@ -109,11 +110,11 @@ std::shared_ptr<HookNetwork> HookNetworks::enter() {
           }};
 }
 
-std::unique_ptr<Route> HookNetworks::route(std::shared_ptr<HookNetwork> network, const std::string& page_host,
+std::unique_ptr<Route> HookNetworks::route(std::shared_ptr<HookNetwork> network, const egress::Asker& page,
                                            std::uint64_t most_bytes) {
   if (!proxy_) return nullptr;
   egress::DoorRules rules;
-  rules.page_host = page_host;
+  rules.page = page;
   rules.most_bytes = most_bytes;
   std::size_t number = 0;
   if (network) {

@@ -50,8 +50,8 @@ public:
   const std::string& description() const noexcept { return description_; } // for the log and for holdfast doctor
   // For a session; null where hooks have the machine's network. Throws Error(unavailable, system).
   std::shared_ptr<HookNetwork> enter();
-  // For a page, or (without a host) for a session; null if hooks are not sent through the proxy. Throws Error(system).
-  std::unique_ptr<Route> route(std::shared_ptr<HookNetwork> network, const std::string& page_host,
+  // For a page, or (without one) for a session; null if hooks are not sent through the proxy. Throws Error(system).
+  std::unique_ptr<Route> route(std::shared_ptr<HookNetwork> network, const egress::Asker& page,
                                std::uint64_t most_bytes);
 
 private:

@@ -21,9 +21,9 @@ constexpr std::chrono::milliseconds kAge{60000}; // until then it is left to a r
 } // namespace
 
 Housekeeping::Housekeeping(asio::any_io_executor executor, pg::Pool& pool, asio::thread_pool& files,
-                           const archive::Root& archive, std::chrono::milliseconds poll)
-    : pool_(pool), archive_(archive), upkeep_(pool, files, {kAge, kAge}, spdlog::level::debug), poll_(poll),
-      sleeper_(std::move(executor)) {}
+                           const archive::Root& archive, const Options& options)
+    : pool_(pool), archive_(archive), upkeep_(pool, files, {kAge, kAge}, spdlog::level::debug, options.text_bytes),
+      poll_(options.poll), sleeper_(std::move(executor)) {}
 
 awaitable<void> Housekeeping::run() {
   while (!stopped_) {

@@ -9,6 +9,7 @@
 #include "lib/base/async.hpp"
 #include "lib/pg/pool.hpp"
 #include "services/worker/archive_upkeep.hpp"
+#include "services/worker/options.hpp"
 #include "services/worker/sleeper.hpp"
 
 #include <boost/asio/thread_pool.hpp>
@@ -22,7 +23,7 @@ class Housekeeping {
 public:
   // `poll`: how often lapsed workers are looked for at most.
   Housekeeping(asio::any_io_executor executor, pg::Pool& pool, asio::thread_pool& files, const archive::Root& archive,
-               std::chrono::milliseconds poll);
+               const Options& options);
 
   // A round at once and each half minute, until stop().
   awaitable<void> run();

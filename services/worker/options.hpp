@@ -5,6 +5,7 @@
 #include "lib/hooks/environment.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/store/snapshot.hpp"
+#include "services/egress/destination.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -36,6 +37,7 @@ struct Options {
   std::string sandbox{"off"};                      // of hooks: auto, required, off
   std::string hook_users{"50000-59999"};           // whom hooks run as in it, if we are root
   bool egress{false};                              // hooks reach the web through a proxy of ours
+  egress::Ports ports;                             // that it connects to
   std::vector<std::filesystem::path> secret_paths; // files and directories that no hook may see
   bool cgroups{true};                              // for hooks, where there may be some
   bool allow_private{false};

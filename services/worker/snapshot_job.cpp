@@ -120,16 +120,15 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   co_return ending;
 }
 
-// After the seal, which does not wait for it. `holdfast search --rebuild` adds what is lost here.
+// After the seal, which does not wait for it. ArchiveUpkeep adds what is lost here.
 awaitable<void> SnapshotJob::keep_text() {
-  if (context_.options.text_bytes == 0 || (text_.empty() && view_.title.empty())) co_return;
+  if (context_.options.text_bytes == 0) co_return;
   try {
     const auto call = [this](pg::Connection& connection) { return store::text_keep(connection, lease(), text_); };
     co_await context_.retry.once(call);
   } catch (const base::Error& error) {
     const auto about = log_about(lease());
-    spdlog::warn("search does not know the text of {}: {}; holdfast search --rebuild adds it", claim_.url,
-                 error.what());
+    spdlog::warn("search does not know the text of {} yet: {}", claim_.url, error.what());
   }
 }
 
@@ -166,7 +165,9 @@ awaitable<void> SnapshotJob::join_session() {
     hooks_.interrupt(context_.options.kill_grace);
   });
   check();
-  route_ = context_.networks.route(session_.network(), claim_.host, claim_.max_snapshot_bytes);
+  const auto url = base::try_parse_url(claim_.url);
+  route_ = context_.networks.route(session_.network(), {claim_.host, url ? url->port : std::uint16_t{0}},
+                                   claim_.max_snapshot_bytes);
   hook_context_.crawl_dir = session_.directory().path();
   hook_context_.library_dir = session_.directory().library();
   hook_context_.personas_dir = session_.directory().personas();

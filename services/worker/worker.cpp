@@ -94,7 +94,7 @@ void Worker::make_parts(pg::Connection& connection) {
       CrawlExpander::Callbacks{[this] { return !leaving() && intake_->shortage().empty(); },
                                [this] { sleeper_.wake(); },
                                [this](std::string crawl) { return housekeeping_->make_crawl_page(std::move(crawl)); }});
-  housekeeping_ = std::make_unique<Housekeeping>(executor, *pool_, files_, *archive_root_, options_.poll);
+  housekeeping_ = std::make_unique<Housekeeping>(executor, *pool_, files_, *archive_root_, options_);
 
   context_ = std::unique_ptr<JobContext>(new JobContext{options_, id(), membership_.process().machine.hostname, *retry_,
                                                         *launcher_, binaries_, files_, resolver_, *archive_root_,

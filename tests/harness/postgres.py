@@ -17,7 +17,9 @@ MIGRATIONS = pathlib.Path(__file__).resolve().parents[2] / "migrations"
 
 
 def find_programs():
-    """The directory of the newest installed server's programs; None if there is none."""
+    """The directory of the newest installed server's programs, or of those that HOLDFAST_TEST_POSTGRES names."""
+    if named := os.environ.get("HOLDFAST_TEST_POSTGRES"):
+        return pathlib.Path(named)
     found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
     other = shutil.which("initdb")
     return found[-1].parent if found else pathlib.Path(other).resolve().parent if other else None

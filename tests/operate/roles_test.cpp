@@ -167,8 +167,8 @@ TEST_CASE("every function that the program calls may be called by the role that 
       called.insert((*found)[1].str());
   }
   CHECK(called.contains("worker_turn"));
-  for (const char* owners :
-       {"older_programs", "adopt", "adopt_kept", "collection_adopt"}) // a migration, rows made again from files
+  for (const char* owners : {"older_programs", "complete", "adopt", "adopt_kept",
+                             "collection_adopt"}) // migrations, rows made again from files
     called.erase(owners);
   for (const auto& name : called) {
     CHECK_MESSAGE(

@@ -8,8 +8,10 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <regex>
 #include <set>
+#include <thread>
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -560,6 +562,35 @@ TEST_CASE("what is stuck is found, also at a host with limits, and what waits on
   stage.run("update holdfast.crawl set retry_at = now() - interval '3 minutes' where id = $1::uuid",
             pg::Params::of(late));
   CHECK(stuck().find("crawl: due, but no worker takes it") != std::string::npos);
+}
+
+TEST_CASE("a session that keeps others waiting for a lock is named") {
+  Questions stage;
+  const auto crawl = stage.add({Stage::seed("1")});
+  pg::ConnectionOptions options;
+  options.application_name = "editor";
+  pg::Connection person(stage.dsn(), options), waiting(stage.dsn());
+  const auto waits = [&] {
+    return stage.value("select count(*) from pg_locks where not granted and pid = $1::integer",
+                       pg::Params::of(waiting.backend_pid())) != "0";
+  };
+  person.transaction([&](pg::Transaction& open) {
+    open.call("select id from holdfast.crawl for update");
+    std::thread other([&] { waiting.call("update holdfast.crawl set label = 'later'"); });
+    for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+         !waits() && std::chrono::steady_clock::now() < until;)
+      std::this_thread::yield();
+    const auto pid = std::to_string(person.backend_pid());
+    const auto facts =
+        stage.ask(crawl, "crawl", {"In the database, pid " + pid + " (editor, ", "does nothing", "for update"});
+    CHECK(facts["locks"].get<std::string>().starts_with("pid " + pid));
+    CHECK(stage.value("select kind from holdfast.v_stuck where what like $1", pg::Params::of("pid " + pid + " %")) ==
+          "lock");
+    CHECK(stage.value("select value from holdfast.metrics() where name = 'holdfast_lock_waits'") == "1");
+    open.call("rollback");
+    other.join();
+  });
+  CHECK(stage.value("select count(*) from holdfast.blockers()") == "0");
 }
 
 namespace {

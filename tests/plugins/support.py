@@ -1,5 +1,8 @@
 """Runs hooks as the runner does, against the test site in its own process."""
 
+import base64
+import gzip
+import hashlib
 import json
 import os
 import select
@@ -88,8 +91,7 @@ def processes_of(*directories):
     return found
 
 
-def descendants_of(pid):
-    """Command lines of the processes below a process."""
+def pids_below(pid):
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -100,11 +102,18 @@ def descendants_of(pid):
     found, below = [], {pid}
     while below:
         below = {child for child, parent in parents.items() if parent in below}
-        for child in below:
-            try:
-                found.append(Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ")[:200])
-            except OSError:
-                continue
+        found += below
+    return found
+
+
+def descendants_of(pid):
+    """Command lines of the processes below a process."""
+    found = []
+    for child in pids_below(pid):
+        try:
+            found.append(Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ")[:200])
+        except OSError:
+            continue
     return found
 
 
@@ -141,6 +150,28 @@ class Outcome:
 
     def json(self, name):
         return json.loads(self.file(name))
+
+
+def warc_records(path):
+    """(headers, block) of each record; fails if lengths or digests are wrong."""
+    data, records = gzip.decompress(path.read_bytes()), []
+    while data:
+        head, _, rest = data.partition(b"\r\n\r\n")
+        version, *lines = head.decode().split("\r\n")
+        assert version in ("WARC/1.0", "WARC/1.1"), version
+        fields = dict(line.split(": ", 1) for line in lines)
+        length = int(fields["Content-Length"])
+        block, end, data = rest[:length], rest[length : length + 4], rest[length + 4 :]
+        assert end == b"\r\n\r\n", "a record does not end where it says"
+
+        def digest(of):
+            return "sha1:" + base64.b32encode(hashlib.sha1(of).digest()).decode()
+
+        assert fields["WARC-Block-Digest"] == digest(block), fields
+        if fields["WARC-Type"] == "response":
+            assert fields["WARC-Payload-Digest"] == digest(block.partition(b"\r\n\r\n")[2]), fields
+        records.append((fields, block))
+    return records
 
 
 def hook_file(plugin, pattern="on_Snapshot__*"):
@@ -250,6 +281,16 @@ class HookTest(unittest.TestCase):
     def assert_failed(self, outcome, reason):
         self.assert_status(outcome, "failed")
         self.assertIn(reason, outcome.result["error"])
+
+    def assert_requests_without(self, warc, *names):
+        """Of the requests in a WARC, none has one of these header fields, in lower case."""
+        requests = [block for fields, block in warc_records(warc) if fields["WARC-Type"] == "request"]
+        self.assertTrue(requests)
+        for request in requests:
+            fields = [line.partition(b":")[0].lower() for line in request.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]]
+            self.assertIn(b"host", fields)
+            for name in names:
+                self.assertNotIn(name, fields)
 
     def links(self, outcome):
         return [json.loads(line) for line in outcome.text("urls.jsonl").splitlines()]

@@ -1,20 +1,33 @@
 """browser, dom, screenshot and pdf, by a real Chromium."""
 
 import base64
-import gzip
-import hashlib
+import http.server
 import itertools
 import os
 import re
 import signal
 import struct
 import sys
+import threading
 import time
 import unittest
 from pathlib import Path
 from urllib.parse import quote
 
-from support import DEMO, SITE, BrowserTest, Server, descendants_of, needs_chromium, processes_of, refused_url
+from support import Browser as BrowserProcess
+from support import (
+    DEMO,
+    SITE,
+    BrowserTest,
+    HookTest,
+    Server,
+    descendants_of,
+    needs_chromium,
+    pids_below,
+    processes_of,
+    refused_url,
+    warc_records,
+)
 
 sys.path.append(str(SITE.parent))
 from pages import BODIES  # noqa: E402
@@ -25,26 +38,51 @@ def png_size(data):
     return struct.unpack(">II", data[16:24])
 
 
-def warc_records(path):
-    """(headers, block) of each record; fails if lengths or digests are wrong."""
-    data, records = gzip.decompress(path.read_bytes()), []
-    while data:
-        head, _, rest = data.partition(b"\r\n\r\n")
-        version, *lines = head.decode().split("\r\n")
-        assert version == "WARC/1.1", version
-        fields = dict(line.split(": ", 1) for line in lines)
-        length = int(fields["Content-Length"])
-        block, end, data = rest[:length], rest[length : length + 4], rest[length + 4 :]
-        assert end == b"\r\n\r\n", "a record does not end where it says"
+class LoginProxy(http.server.BaseHTTPRequestHandler):
+    """An HTTP proxy that demands a login."""
 
-        def digest(of):
-            return "sha1:" + base64.b32encode(hashlib.sha1(of).digest()).decode()
+    expected = "Basic " + base64.b64encode(b"me:s@cret").decode()
 
-        assert fields["WARC-Block-Digest"] == digest(block), fields
-        if fields["WARC-Type"] == "response":
-            assert fields["WARC-Payload-Digest"] == digest(block.partition(b"\r\n\r\n")[2]), fields
-        records.append((fields, block))
-    return records
+    def do_GET(self):
+        self.server.logins.append(self.headers.get("Proxy-Authorization"))
+        if self.server.logins[-1] != self.expected:
+            self.send_response(407)
+            self.send_header("Proxy-Authenticate", 'Basic realm="here"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        body = b"<!doctype html><title>By proxy</title><p>You came by way of me."
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@needs_chromium
+class Proxied(HookTest):
+    def test_the_login_of_a_proxy_stands_in_no_command_line(self):
+        proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), LoginProxy)
+        proxy.logins = []
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        self.addCleanup(proxy.server_close)
+        self.addCleanup(proxy.shutdown)
+        way = {"http_proxy": f"http://me:s%40cret@127.0.0.1:{proxy.server_address[1]}"}
+        self.crawl.mkdir()
+        browser = BrowserProcess(self.crawl, **way)
+        self.addCleanup(browser.stop)
+        process = self.load("http://site.example/", **way)
+        lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in [browser.pid, *pids_below(browser.pid)]]
+        self.assertTrue(any(b"--proxy-server" in line for line in lines))
+        self.assertFalse([line for line in lines if b"cret" in line])
+        self.assert_status(self.run_hook("title", "http://site.example/", **way), "succeeded")
+        outcome = self.close_tab(process)
+        self.assert_status(outcome, "succeeded")
+        self.assertIn(LoginProxy.expected, proxy.logins)
+        self.assert_requests_without(outcome.directory / "page.warc.gz", b"proxy-authorization")
 
 
 @needs_chromium
@@ -84,6 +122,13 @@ class Browser(BrowserTest):
         ]
         self.assertEqual(len(requested), len(set(requested)))
         self.assertEqual(sorted(path.name for path in outcome.directory.iterdir()), ["page.json", "page.warc.gz"])
+
+    def test_what_identifies_a_reader_is_sent_and_not_recorded(self):
+        jar = self.temporary / "cookies.txt"
+        jar.write_text("127.0.0.1\tFALSE\t/\tFALSE\t0\ttaste\toat\n")
+        outcome = self.record("/cookies", COOKIES_FILE=str(jar), WARC_OMIT_HEADERS="user-agent, X-Mine")
+        self.assertEqual(self.responses(outcome)["/cookies"][0], 200)
+        self.assert_requests_without(outcome.directory / "page.warc.gz", b"cookie", b"user-agent")
 
     def test_the_record_holds_what_the_page_asked_for(self):
         responses = self.responses(self.record("/article.html"))

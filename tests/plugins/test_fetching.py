@@ -128,6 +128,14 @@ class Wget(HookTest):
         self.assertIn(f"WARC-Target-URI: <{self.url('/article.html')}>".encode(), text)
         self.assertIn(b"WARC-Type: response", text)
 
+    def test_what_identifies_a_reader_is_sent_and_not_recorded(self):
+        jar = self.temporary / "cookies.txt"
+        jar.write_text("127.0.0.1\tFALSE\t/\tFALSE\t0\ttaste\toat\n")
+        outcome = self.run_hook("wget", "/cookies", COOKIES_FILE=str(jar), WARC_OMIT_HEADERS="user-agent")
+        self.assert_status(outcome, "succeeded")
+        self.assertEqual([path.name for path in (outcome.directory / "warc").iterdir()], ["page.warc.gz"])
+        self.assert_requests_without(outcome.directory / "warc" / "page.warc.gz", b"cookie", b"user-agent")
+
     def test_the_page_is_described_for_others(self):
         about = self.run_hook("wget", "/redirect").json("page.json")
         self.assertEqual(about["url"], self.url("/article.html"))

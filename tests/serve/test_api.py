@@ -374,6 +374,11 @@ class Api(Asking):
         self.assertEqual(added["result"]["queued_urls"], ["http://127.0.0.1:9/ab"])
         self.site.place.run("run")
         (item,) = self.ask("GET", "v1/core/snapshots?limit=5&url=9/ab", **key).json["items"]
+        for filter in ("", "&url=9/", "&status=sealed", "&status=queued"):
+            whole = self.ask("GET", f"v1/core/snapshots?limit=200{filter}", **key).json["items"]
+            for offset in range(len(whole) + 2):
+                part = self.ask("GET", f"v1/core/snapshots?limit=2&offset={offset}{filter}", **key).json["items"]
+                self.assertEqual(part, whole[offset : offset + 2], (filter, offset))
         self.assertEqual((item["url"], item["tags"]), ("http://127.0.0.1:9/ab", ["a", "b"]))
 
     def test_archivebox_api_of_pypi(self):

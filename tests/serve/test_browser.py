@@ -1,12 +1,16 @@
 """The pages in a real Chromium: clicked through, by mouse and by keyboard, wide and narrow, light and dark; and
 archived pages that mean harm."""
 
+import contextlib
+import html
 import json
 import re
+import socket
+import threading
 import unittest
 
 import chromium
-from support import Case
+from support import Case, until
 from test_pages import Site
 
 # Contrast of the colours that text really has with what is behind it, after WCAG.
@@ -197,7 +201,7 @@ class Browser(Case):
             browser.key(letter, letter)
         browser.enter()
         self.assertEqual(browser.value("location.pathname + location.search"), "/search?q=good")
-        self.assertEqual(browser.value("document.querySelectorAll('main a[href^=\"/snapshot/\"]').length"), 1)
+        self.assertEqual(browser.value("new Set([...document.querySelectorAll('main a[href^=\"/snapshot/\"]')].map(e => e.href)).size"), 1)
         # Everything that can be clicked is reached, in the order in which it stands, and shows that it is.
         browser.open(self.front)
         reached = []
@@ -286,6 +290,59 @@ class Browser(Case):
         browser.open(hostile)
         self.assertEqual(browser.value("document.getElementById('p').textContent"), "as it was")
         browser.screenshot("hostile")
+
+
+    def test_an_archived_page_opens_no_connection(self):
+        archived, elsewhere = Listener(self), Listener(self)
+        live = f"http://127.0.0.1:{archived.port}/"
+        inner = html.escape(f"<link rel=preconnect href={live}>")
+        xhtml = "<html xmlns='http://www.w3.org/1999/xhtml'><head>{}</head><body/></html>"
+        documents = {
+            "plain.html": f"<!doctype html><link rel=preconnect href={live}><link rel=dns-prefetch href={live}>",
+            "both.html": f"<LINK\nREL='stylesheet preconnect' href={live}>",
+            "escaped.html": f"<link rel='pre&#99;onnect' href={live}>",
+            "first.html": f"<link rel=preconnect rel=stylesheet href={live}>",
+            "frames.html": f"<iframe src={live}></iframe><object data={live}></object><embed src={live}>"
+            f'<iframe srcdoc="{inner}"></iframe><iframe src="data:text/html,{inner}"></iframe>',
+            "loads.html": f"<img src={live}><video src={live} poster={live}></video><style>@import '{live}'</style>"
+            f"<meta http-equiv=refresh content='0;url={live}'><link rel=stylesheet href={live}><body background={live}>",
+            "prefixed.xhtml": f"<h:html xmlns:h='http://www.w3.org/1999/xhtml'><h:head><h:link rel='preconnect' href='{live}'/>"
+            "</h:head></h:html>",
+            "entity.xhtml": f"<!DOCTYPE html [<!ENTITY e \"&#60;link rel='preconnect' href='{live}'/>\">]>" + xhtml.format("&e;"),
+            "drawing.svg": "<svg xmlns='http://www.w3.org/2000/svg'><link xmlns='http://www.w3.org/1999/xhtml' "
+            f"rel='preconnect' href='{live}'/></svg>",
+        }
+        attempt = self.site.place.attempts()[0]
+        there = f"http://127.0.0.1:{self.site.files}/{attempt.relative_to(self.site.place.data / 'archive')}/"
+        wide = {"wide.html": documents["plain.html"].encode("utf-16")}
+        for name, text in ({name: text.encode() for name, text in documents.items()} | wide).items():
+            (attempt / name).write_bytes(text)
+            self.browser.open(there + name)
+        # The same from a server that leaves it as it is: then the browser has had the time.
+        page = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<link rel=preconnect href=http://127.0.0.1:{elsewhere.port}/>"
+        self.browser.open(f"http://127.0.0.1:{Listener(self, page.encode()).port}/")
+        until("a hint is followed", lambda: elsewhere.count)
+        self.assertEqual(archived.count, 0)
+
+
+class Listener:
+    """Counts connections, and answers each."""
+
+    def __init__(self, case, answer=b""):
+        self.count, self._socket = 0, socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        case.addCleanup(self._socket.close)
+        threading.Thread(target=self._serve, args=(answer,), daemon=True).start()
+
+    def _serve(self, answer):
+        with contextlib.suppress(OSError):
+            while True:
+                wire = self._socket.accept()[0]
+                self.count += 1
+                with wire:
+                    if answer:
+                        wire.recv(65536)
+                        wire.sendall(answer)
 
 
 @unittest.skipUnless(chromium.PROGRAM, "no Chromium here")

@@ -322,6 +322,16 @@ class Pages(Case):
         self.assertGreater(int(head.headers["Content-Length"]), 1000)
         self.assertNotIn(b" 200 ", self.site.raw(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 40000 + b"\r\n\r\n")[:20])
         self.assertNotIn(b" 200 ", self.site.raw(b"\x16\x03\x01 rubbish\r\n\r\n")[:20])
+        for twofold in (
+            b"Host: localhost",
+            b"Transfer-Encoding: gzip",
+            b"Transfer-Encoding: chunked, gzip",
+            b"Content-Length: 0\r\nTransfer-Encoding: chunked",
+            b"Content-Length: 1\r\nContent-Length: 0",
+        ):
+            answer = self.site.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + twofold + b"\r\n\r\n0\r\n\r\n")
+            self.assertNotIn(b" 200 ", answer[:20], twofold)
+            self.assertLessEqual(answer.count(b"HTTP/1.1 "), 1, "what comes behind it is not read")
         self.assertEqual(get("/").status, 200, "and goes on after all that")
 
     def test_another_name_for_our_address_is_refused(self):
@@ -823,6 +833,22 @@ class Doors(Case):
         self.assertRegex(listed, r"link-\d{4}-\d\d-\d\d-\w{6}\",\"role\":\"operator\",\"state\":\"valid")
         self.assertNotIn(secret, listed)
 
+    def test_guests_ask_by_an_address_or_a_name_of_ours_wherever_it_listens(self):
+        """Else a page elsewhere, whose name is made to lead here, reads with the browser of a guest."""
+        site = Site(self, "--set", "serve.guest=reader", "--set", "serve.hosts=archive.example", listen="0.0.0.0:0")
+        self.addCleanup(site.close)
+        for host, status in (
+            ("evil.example", 403),
+            ("127.0.0.1.evil.example", 403),
+            (f"Archive.Example:{site.port}", 200),
+            (socket.gethostname(), 200),
+            ("localhost", 200),
+            ("192.0.2.7", 200),
+            ("[2001:db8::7]:80", 200),
+        ):
+            self.assertEqual(site.get("/", host=host).status, status, host)
+            self.assertEqual(site.get("/x", site.files, host=host).status, {403: 403, 200: 404}[status], host)
+
     def test_a_token_is_asked_for_and_known_by_header_and_cookie(self):
         site = Site(self, "--set", "serve.guest=none", token="reader")
         self.addCleanup(site.close)
@@ -885,8 +911,18 @@ class Doors(Case):
         self.assertEqual(site.get(open_page[33:], site.files).status, 403)
         self.assertEqual(site.get("/" + "0" * 32 + open_page[33:], site.files).status, 403)
 
+        stream = socket.create_connection(("127.0.0.1", site.port), 30)
+        self.addCleanup(stream.close)
+        stream.sendall(
+            f"GET /live?at=/ HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+        )
+        events = stream.makefile("rb")
+        while not events.readline().startswith(b"data:"):
+            pass
         self.assertEqual(site.place.run("token", "revoke", "anna").code, 0)
         self.assertEqual(site.get("/").status, 401, "at once")
+        events.read()  # to its end
+        until("its addresses of files are not valid", lambda: site.get(open_page, site.files).status == 403)
         self.assertEqual(site.get("/", headers=known).status, 401)
 
     def test_tokens_are_made_listed_and_revoked(self):

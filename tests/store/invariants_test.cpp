@@ -98,6 +98,9 @@ const std::vector<Breakage> kBreakages = {
      "insert into holdfast.duty_run (duty, epoch, process_id, began_at, ended_at, count) select 'mend', 3 - n, "
      "gen_random_uuid(), now() + n * interval '1 minute', now() + n * interval '1 minute', 0 from generate_series(1, "
      "2) n"},
+    {"search knows the text of a sealed snapshot",
+     "update holdfast.snapshot_sealed set sealed_at = now() - interval '2 days'; insert into holdfast.page_text "
+     "(snapshot_id, crawl_id, language, text, words) values (gen_random_uuid(), gen_random_uuid(), 'simple', '', '')"},
     {"a sealed snapshot had an owner",
      "update holdfast.snapshot_sealed set owner_id = null where outcome = 'succeeded'"},
     {"the page on which a URL was found is there",

@@ -324,7 +324,8 @@ std::vector<BadRow> bad_rows() {
       {"api_token_revoked_by_someone", token("'anna', 'reader', sha256('x'), now(), null")},
       {"api_request_key", request("'', sha256('x')")},
       {"api_request_body_hash", request("'k', 'x'")},
-      {"collection_files_key", "update holdfast.collection set files_key = '../'"},
+      {"api_token_files_key", "insert into holdfast.api_token (name, role, hash, created_by, files_key) "
+                              "values ('anna', 'reader', sha256('x'), 'me', '../')"},
       // Webhooks and commands.
       {"webhook_name",
        "insert into holdfast.webhook (name, url, events) values ('Ops!', 'https://hooks.test/x', '{crawl.sealed}')"},

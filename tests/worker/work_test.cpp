@@ -397,10 +397,23 @@ echo '{"type":"RateLimit","host":"site.test","status":503,"retry_after":3600}')"
 
 TEST_CASE("the program and the database have one rule for options that choose programs") {
   WorkerStage stage;
-  const std::vector<std::string> choosing{
-      "CHROME_BINARY", "WGET_ARGS",        "CHROME_ARGS_EXTRA", "LD_PRELOAD",      "PATH",
-      "ENV",           "BASH_ENV",         "ABXPKG_LIB_DIR",    "PYTHONPATH",      "PERL5LIB",
-      "RUBYOPT",       "NODE_MODULES_DIR", "NODE_MODULE_DIR",   "GIT_SSH_COMMAND", "WGETRC"};
+  const std::vector<std::string> choosing{"CHROME_BINARY",
+                                          "WGET_ARGS",
+                                          "CHROME_ARGS_EXTRA",
+                                          "LD_PRELOAD",
+                                          "PATH",
+                                          "ENV",
+                                          "BASH_ENV",
+                                          "ABXPKG_LIB_DIR",
+                                          "PYTHONPATH",
+                                          "PERL5LIB",
+                                          "RUBYOPT",
+                                          "CHROME_SANDBOX",
+                                          "CHROME_USER_DATA_DIR",
+                                          "NODE_MODULES_DIR",
+                                          "NODE_MODULE_DIR",
+                                          "GIT_SSH_COMMAND",
+                                          "WGETRC"};
   const std::vector<std::string> harmless{
       "CHROME_TIMEOUT", "WGET_WARC",      "USER_AGENT", "NODE_TIMEOUT", "GIT_ENABLED",
       "PYTHON_TIMEOUT", "BINARY_ENABLED", "ARGS",       "HTTP_PROXY",   "TZ"};

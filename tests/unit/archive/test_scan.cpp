@@ -12,7 +12,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <barrier>
+#include <exception>
 #include <sstream>
+#include <thread>
 
 using namespace holdfast;
 using archive::OutputFile;
@@ -311,6 +315,32 @@ TEST_CASE("files beyond the limit are counted, and the listed ones are always th
 TEST_CASE("a directory that is missing is an error that names it") {
   const TempDir dir;
   CHECK_THROWS_WITH_AS(scan_outputs(dir / "missing"), doctest::Contains("missing"), base::Error);
+}
+
+TEST_CASE("two that remove the same attempt agree, and one that has gone is removed") {
+  const TempDir dir;
+  archive::remove_attempt(dir / "missing" / "snapshot" / "a1");
+  archive::remove_directory(dir / "missing" / "scratch");
+  for (int round = 0; round < 100; ++round) {
+    for (int file = 0; file < 30; ++file)
+      dir.write("work/snapshot/a1/plugin/" + std::to_string(file % 5) + "/deep/" + std::to_string(file), "x");
+    std::barrier both(2);
+    std::array<std::exception_ptr, 2> thrown;
+    const auto remove = [&](std::exception_ptr& trouble) {
+      both.arrive_and_wait();
+      try {
+        archive::remove_attempt(dir / "work" / "snapshot" / "a1");
+      } catch (...) {
+        trouble = std::current_exception();
+      }
+    };
+    std::thread other(remove, std::ref(thrown[0]));
+    remove(thrown[1]);
+    other.join();
+    for (const auto& trouble : thrown)
+      if (trouble) std::rethrow_exception(trouble);
+    REQUIRE_FALSE(fs::exists(dir / "work" / "snapshot"));
+  }
 }
 
 TEST_CASE("a snapshot's directory is filed by month, host and id") {

@@ -35,7 +35,8 @@ TEST_SUITE("settings") {
     CHECK(settings.duration("lease") == 60s);
     CHECK(settings.duration("kill_grace") == 5s);
     CHECK(settings.size("hook.stdout_limit") == 64 * 1024 * 1024);
-    CHECK(settings.size("hook.memory_limit") == 0);
+    for (const char* limit : {"stdout_limit", "stderr_limit", "output_limit", "memory_limit"})
+      CHECK(settings.size(std::string("hook.") + limit) > 0);
     CHECK_FALSE(settings.boolean("urls.allow_private"));
     CHECK(settings.text("database.url").empty());
     CHECK(settings.text("log.level") == "info");

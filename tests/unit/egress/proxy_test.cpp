@@ -178,12 +178,40 @@ TEST_SUITE("proxy") {
     const auto url = "http://inside.example:" + site.port() + "/a";
     CHECK(has(get(*proxy.open({}), url), "private things"));
     egress::DoorRules of_private, of_public;
-    of_private.page_host = "other.example";
-    of_public.page_host = "public.example";
+    of_private.page.host = "other.example";
+    of_public.page.host = "public.example";
     CHECK(has(get(*proxy.open(std::move(of_private)), url), "private things"));
     CHECK(has(get(*proxy.open(std::move(of_public)), url), "HTTP/1.1 403 "));
     CHECK(site.requests().size() == 2);
     CHECK(has(site.requests().front(), "GET /a HTTP/1.1\r\nHost: inside.example:"));
+  }
+
+  TEST_CASE("only ports of the web, and the page's own on its host, are connected to") {
+    Site site;
+    egress::Proxy proxy({true, here, egress::parse_ports("80, 8000-8001", "hook.ports")});
+    egress::DoorRules of_page;
+    of_page.page = {"page.example", static_cast<std::uint16_t>(std::stoi(site.port()))};
+    const auto door = proxy.open(std::move(of_page));
+    CHECK(has(get(*door, "http://page.example:" + site.port() + "/"), "private things"));
+    const auto refused = "port " + site.port() + " is not in hook.ports";
+    CHECK(has(get(*door, "http://other.example:" + site.port() + "/"), refused));
+    CHECK(has(ask(*door, "CONNECT other.example:" + site.port() + " HTTP/1.1\r\n\r\n"), refused));
+    CHECK(has(ask(*door, "CONNECT page.example:25 HTTP/1.1\r\n\r\n"), "port 25"));
+    CHECK(site.connections() == 1);
+    CHECK(door->traffic().refused == 3);
+
+    const auto open = [](int port) {
+      return egress::judge("a.example", static_cast<std::uint16_t>(port), {},
+                           {true, here, egress::parse_ports("80, 8000-8001", "x")})
+          .refused.empty();
+    };
+    for (const int port : {80, 8000, 8001})
+      CHECK(open(port));
+    for (const int port : {1, 79, 81, 7999, 8002, 65535})
+      CHECK_FALSE(open(port));
+    for (const char* wrong : {"0", "80-", "-80", "90-80", "65536", "http", "80 443x", "+80"})
+      CHECK_THROWS_WITH_AS(egress::parse_ports(wrong, "hook.ports"), doctest::Contains("hook.ports"), base::Error);
+    CHECK(egress::parse_ports("", "hook.ports").empty());
   }
 
   TEST_CASE("what cannot be had says why") {

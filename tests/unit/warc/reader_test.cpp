@@ -84,6 +84,35 @@ TEST_SUITE("reading WARC files") {
                               line(second, bytes.size() - second, "http://example.com/picture"));
     CHECK_THROWS(pack(directory / "none", packed));
   }
+  TEST_CASE("a request is packed without what identifies who asked, and with its new length and digest") {
+    const TempDir directory;
+    const std::string head = "GET / HTTP/1.1\r\nHost: example.com\r\n", tail = "Accept: */*\r\n\r\n";
+    const std::string secret = "Cookie: a=secret;\r\n b=secret\r\nauthorization: Basic secret\r\nX-Mine: secret\r\n";
+    const auto request = [](const std::string& block) {
+      return "WARC/1.0\r\nWARC-Type: request\r\nWARC-Block-Digest: sha1:OLD\r\nContent-Length: " +
+             std::to_string(block.size()) + "\r\nWARC-Record-ID: <urn:uuid:1>\r\n\r\n" + block + "\r\n\r\n";
+    };
+    const auto packed = directory / "page.warc.gz";
+    pack(directory.write("page.warc", request(head + secret + tail) + request(head + tail)), packed,
+         OmittedHeaders("x-mine, X-Other"));
+    const int fd = ::open(packed.c_str(), O_RDONLY);
+    Reader reader(fd, 0, std::filesystem::file_size(packed));
+    Digest digest;
+    digest.add(head + tail);
+    for (const std::string& expected : {sha1_text(digest.finish()), std::string("sha1:OLD")}) {
+      const auto record = reader.next();
+      REQUIRE(record);
+      CHECK(record->length == (head + tail).size());
+      CHECK(header_of(record->headers, "warc-block-digest") == expected);
+      CHECK(header_of(record->headers, "warc-record-id") == "<urn:uuid:1>");
+      std::string block(1000, '\0');
+      block.resize(reader.read(block.data(), block.size()));
+      CHECK(block == head + tail);
+      reader.finish();
+    }
+    CHECK_FALSE(reader.next());
+    ::close(fd);
+  }
   TEST_CASE("what a record says is in its capture") {
     const TempDir directory;
     const auto file = directory.write("one.warc.gz", gzip(record("http://www.example.com/A b", "abc")));

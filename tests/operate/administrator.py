@@ -1,0 +1,329 @@
+#!/usr/bin/env python3
+"""Databases as administrators keep them: owners without CREATEROLE or superuser, wrong encodings, rotated passwords,
+transactions that people leave open.
+
+    tests/operate/administrator.py build/dev/bin/holdfast [Class.test]
+
+HOLDFAST_TEST_POSTGRES names the programs of another version of PostgreSQL: /usr/lib/postgresql/18/bin.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent)]
+from harness import collection as harness  # noqa: E402
+from harness.postgres import PgBouncer, Server  # noqa: E402
+from harness.wait import end_in_order, free_port  # noqa: E402
+
+PROGRAM = None
+FAILED, CONFIGURATION = 1, 78
+HOOK = """#!/bin/sh
+until [ -e %s ]; do sleep 0.1; done
+echo kept >page.txt
+echo '{"type":"ArchiveResult","status":"succeeded","output_str":"page.txt"}'
+"""
+
+
+class Collection(harness.Collection):
+    """A server of an administrator `admin`, who makes databases and owners for us."""
+
+    def __init__(self, owner="owner", database="holdfast", **server):
+        super().__init__(PROGRAM, "administrator")
+        self.owner, self.database = owner, database
+        self.go = self.directory / "go"  # without it, no hook comes to its end
+        self.go.touch()
+        self.hook("page", "on_Snapshot__50_page.sh", HOOK % self.go)
+        self.server = Server(self.directory / "server", user="admin", port=free_port(), **server)
+        self.server.create()
+        self.server.start()
+
+    def release(self):
+        self.server.stop()
+
+    def admin(self, text, database="postgres"):
+        return self.server.sql(text, database)
+
+    def make(self, rights="", more=""):
+        """An owner with a database of its own."""
+        self.admin(f"create role {self.owner} login {rights}")
+        self.admin(f"create database {self.database} owner {self.owner} {more}")
+
+    def environment(self, address=None, **settings):
+        own = {
+            "DATABASE_URL": f"postgresql://{self.owner}@127.0.0.1:{self.server.port}/{self.database}",
+            "DATA_DIR": self.directory / "data",
+            "ARCHIVE_ROOT": self.directory / "archive",
+            "PLUGINS_PATH": self.directory / "plugins",
+            "URLS_ALLOW_PRIVATE": "true",
+            "DISK_MINIMUM_FREE": "1m",
+            "LOG_FORMAT": "text",
+            "HOOK_SANDBOX": "off",
+        }
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "HOLDFAST_"))}
+        named = {k if k.startswith("PG") else "HOLDFAST_" + k: str(v) for k, v in (own | settings).items()}
+        return inherited | {"HOME": str(self.directory)} | named
+
+
+class Case(unittest.TestCase):
+    def collection(self, *arguments, **options):
+        collection = Collection(**options)
+        self.enterContext(collection) if hasattr(self, "enterContext") else self.addCleanup(
+            collection.__exit__, None, None, None
+        )
+        return collection
+
+
+class Roles(Case):
+    def reads(self, c, login):
+        """What a login with holdfast_reader sees."""
+        return c.server.run(
+            "psql", "-X", "-A", "-t", "-d", c.database, "-U", login, "-c", "select count(*) from holdfast.v_snapshot"
+        ).strip()
+
+    def test_an_owner_that_may_not_create_roles_is_told_what_an_administrator_runs(self):
+        c = self.collection()
+        c.make()
+        (line,) = c.lines("migrate")
+        (lacking,) = [left for left in line["lacking"] if left["what"] == "roles"]
+        self.assertIn("CREATEROLE", lacking["why"])
+        self.assertIn("create role holdfast_reader", c.holdfast("migrate").stderr, "each time")
+        c.admin(lacking["statement"])
+        c.admin("create role anna login; grant holdfast_reader to anna")
+        self.assertEqual(c.lines("migrate")[0]["lacking"], [])
+        self.assertEqual(self.reads(c, "anna"), "0")
+        for damage in (
+            "revoke select on holdfast.v_snapshot from holdfast_reader",
+            "revoke usage on schema holdfast from holdfast_reader",
+            "revoke execute on function holdfast.why(text) from holdfast_reader",
+            "grant execute on function holdfast.crawl_pause(uuid, text, text) to public",
+            "alter function holdfast.why(text) security invoker",
+        ):
+            with self.subTest(damage):
+                c.admin(damage, c.database)
+                self.assertEqual(c.admin("select holdfast.grants_differ()", c.database), "t")
+                self.assertEqual(c.lines("migrate")[0]["lacking"], [])
+                self.assertEqual(c.admin("select holdfast.grants_differ()", c.database), "f")
+        self.assertEqual(self.reads(c, "anna"), "0")
+
+    def test_an_owner_with_createrole_acts_as_the_roles_that_it_made(self):
+        """From PostgreSQL 16 on, the maker of a role is a member of it and may not act as it."""
+        c = self.collection()
+        c.make("createrole")
+        self.assertEqual(c.lines("migrate")[0]["lacking"], [])
+        who = ("psql", "-At", "-c", "select current_user, current_setting('default_transaction_read_only')")
+        self.assertEqual(c.holdfast(*who).stdout.strip(), "holdfast_reader|off")
+        page = c.start("serve", "--set", "serve.listen=127.0.0.1:0")
+        c.until("it serves", lambda: "Open http://" in c.log_of(page))
+
+    def test_a_login_that_may_not_act_as_a_role_is_told(self):
+        c = self.collection()
+        c.make("createrole")
+        c.holdfast("migrate")
+        newer = int(c.admin("show server_version_num")) >= 160000
+        c.admin("create role anna login; grant holdfast_worker to anna")
+        if newer:
+            c.admin("grant holdfast_reader to anna with set false")
+        c.owner = "anna"
+        who = ("psql", "-At", "-c", "select current_user, current_setting('default_transaction_read_only')")
+        self.assertEqual(c.holdfast(*who).stdout.strip(), "anna|on")
+        refused = c.holdfast("serve", "--set", "serve.listen=127.0.0.1:0", expect=None)
+        self.assertIn("grant holdfast_reader", refused.stderr)
+
+    def test_a_dump_is_restored_as_the_runbook_says_by_another_owner(self):
+        c = self.collection()
+        c.make("createrole")
+        c.holdfast("migrate")
+        c.holdfast("add", "--bg", "http://a.test/")
+        dump = c.server.directory / "holdfast.dump"
+        c.server.run("pg_dump", "-Fc", "-d", c.database, "-f", dump)
+        c.admin("create role another login createrole; create database restored owner another")
+        runbook = (HERE.parents[1] / "deploy/README.md").read_text()
+        words = re.search(r"`createdb holdfast && pg_restore ([^`]*) -d holdfast\s+holdfast.dump`", runbook)[1].split()
+        c.server.run("pg_restore", *words, "-U", "another", "-d", "restored", dump)
+        c.owner, c.database = "another", "restored"
+        c.admin("set role another; select holdfast.restored('me')", "restored")
+        c.holdfast("migrate")
+        c.holdfast("check")
+        worker = c.start("worker")
+        c.until("its page is archived", lambda: c.admin("select count(*) from holdfast.snapshot_sealed", "restored") == "1")
+        self.assertIsNone(worker.poll())
+
+
+class Preconditions(Case):
+    def test_all_that_a_server_lacks_is_told_at_once_before_anything_is_done(self):
+        c = self.collection()
+        c.admin("create role owner login")
+        c.admin("create database holdfast encoding 'LATIN1' locale 'C' template template0")
+        c.admin("revoke create on database holdfast from public")
+        c.admin("alter database holdfast set default_transaction_read_only = on")
+        refused = c.holdfast("migrate", expect=CONFIGURATION).stderr
+        told = c.lines("doctor", expect=FAILED)[-1]["database"]
+        for what, remedy in (
+            ("UTF8, not LATIN1", "template template0"),
+            ("the right to create", "grant create on database holdfast to owner"),
+            ("may write", "default_transaction_read_only"),
+        ):
+            self.assertIn(what, refused)
+            self.assertIn(remedy, refused)
+            self.assertTrue(any(what in line and remedy in line for line in told), told)
+        self.assertEqual(c.admin("select to_regnamespace('holdfast') is null", "holdfast"), "t")
+
+    def test_a_database_that_has_all_of_it(self):
+        c = self.collection()
+        c.make()
+        c.holdfast("migrate")
+        self.assertEqual(c.lines("doctor", expect=None)[-1]["database"], [])
+
+
+class Passwords(Case):
+    def start(self, secret="one\n"):
+        c = self.collection(password="admin")
+        c.make("password 'one'")
+        c.file = c.directory / "password"
+        c.file.write_bytes(secret.encode())
+        return c
+
+    def test_a_file_from_an_editor_for_windows(self):
+        c = self.start("one\r\n")
+        c.holdfast("migrate", DATABASE_PASSWORD_FILE=c.file)
+
+    def test_a_wrong_password_is_no_wait(self):
+        c = self.start("wrong\n")
+        self.assertIn("password", c.holdfast("migrate", expect=CONFIGURATION, DATABASE_PASSWORD_FILE=c.file).stderr)
+
+    def test_a_password_that_is_rotated_under_workers_and_runners(self):
+        c = self.start()
+        c.holdfast("migrate", DATABASE_PASSWORD_FILE=c.file)
+        services = [c.start(verb, DATABASE_PASSWORD_FILE=c.file) for verb in ("worker", "runner")]
+        running = "select count(*) from holdfast.process where status = 'running' and lease_until > clock_timestamp()"
+        c.until("both have joined", lambda: c.admin(running, c.database) == "2")
+        c.admin("alter role owner password 'two'")
+        c.admin("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'owner'")
+        for service in services:
+            c.until("it has noticed", lambda service=service: "lost the database" in c.log_of(service))
+        refused = "select count(*) from pg_stat_activity where usename = 'owner'"
+        self.assertEqual(c.admin(refused), "0")
+        c.until("the leases have expired", lambda: c.admin(running, c.database) == "0", 120)
+        self.assertEqual([service.poll() for service in services], [None, None])
+        c.file.write_text("two\n")
+        c.holdfast("add", "--bg", "http://a.test/", DATABASE_PASSWORD_FILE=c.file)
+        sealed = "select count(*) from holdfast.snapshot_sealed"
+        c.until("a page is archived", lambda: c.admin(sealed, c.database) == "1")
+        self.assertEqual([service.poll() for service in services], [None, None])
+
+
+class Repairs(Case):
+    def test_a_text_that_was_lost_after_the_seal_is_added(self):
+        """As when the session ended between the commit of a page and the step beside it."""
+        c = self.collection()
+        c.make("createrole")
+        c.holdfast("migrate")
+        c.holdfast("add", "--bg", "http://a.test/", "http://b.test/")
+        worker = c.start("worker")
+        texts = "select count(*) from holdfast.page_text"
+        c.until("both are known to search", lambda: c.admin(texts, c.database) == "2")
+        c.admin(
+            "set holdfast.change_sealed = on; delete from holdfast.page_text where snapshot_id = (select min(snapshot_id::text)::uuid from"
+            " holdfast.page_text); update holdfast.snapshot_sealed set sealed_at = sealed_at - interval '2 days'",
+            c.database,
+        )
+        self.assertIn("search --rebuild", c.holdfast("check", expect=FAILED).stdout)
+        worker.terminate()
+        worker.wait()
+        c.start("worker")
+        c.until("search knows it again", lambda: c.admin(texts, c.database) == "2")
+        c.holdfast("check")
+
+
+@unittest.skipUnless(shutil.which("pgbouncer") or pathlib.Path("/usr/sbin/pgbouncer").exists(), "no PgBouncer")
+class Pooled(Case):
+    """PgBouncer in transaction mode gives each transaction another session of the server."""
+
+    def test_settings_that_a_pooler_does_not_keep_are_refused_and_others_do_no_harm(self):
+        c = self.collection(owner="holdfast")
+        c.make("createrole")
+        c.holdfast("migrate")
+        pooler = PgBouncer(c.directory / "pgbouncer", c.server.port)
+        self.addCleanup(pooler.stop)
+        way = {"DATABASE_URL": f"postgresql://holdfast@127.0.0.1:{pooler.port}/holdfast"}
+        c.admin("alter role holdfast set datestyle = 'SQL, DMY'; alter role holdfast set timezone = 'Asia/Kolkata'")
+        c.holdfast("add", "--bg", "http://a.test/", **way)
+        worker = c.start("worker", **way)
+        c.until("a page is archived", lambda: c.admin("select count(*) from holdfast.snapshot_sealed", "holdfast") == "1")
+        worker.terminate()
+        worker.wait()
+        for name, value, wanted in (("bytea_output", "escape", "hex"), ("extra_float_digits", "-3", "1")):
+            c.admin(f"alter role holdfast set {name} = '{value}'")
+            c.admin("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'holdfast'")
+            refused = c.holdfast("status", expect=CONFIGURATION, **way).stderr
+            statement = f"alter role holdfast set {name} = '{wanted}'"
+            self.assertIn(statement, refused)
+            c.holdfast("status")  # without the pooler, it does no harm
+            c.admin(statement)
+            c.admin("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'holdfast'")
+            c.holdfast("status", **way)
+
+
+class Locks(Case):
+    """A transaction of a person stays open."""
+
+    def start(self):
+        c = self.collection()
+        c.make("createrole")
+        c.holdfast("migrate")
+        return c
+
+    def hold(self, c, statement):
+        person = subprocess.Popen(
+            [c.server.programs / "psql" if (c.server.programs / "psql").exists() else "psql", "-X", "-q", "-d", c.database],
+            env=c.server.environment | {"PGUSER": c.owner, "PGAPPNAME": "editor"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.addCleanup(person.wait)
+        self.addCleanup(person.kill)
+        self.addCleanup(person.stdin.close)
+        self.addCleanup(person.stdout.close)
+        person.stdin.write(f"begin; {statement};\n\\echo held\n")
+        person.stdin.flush()
+        while person.stdout.readline().strip() != "held":
+            self.assertIsNone(person.poll())
+
+    def test_a_worker_that_waits_says_who_blocks_it(self):
+        c = self.start()
+        crawl = c.lines("add", "--bg", "http://a.test/")[0]["id"]
+        c.go.unlink()
+        worker = c.start("worker")
+        running = "select count(*) from holdfast.running_hook"
+        c.until("its page is running", lambda: c.admin(running, c.database) == "1")
+        self.hold(c, "select id from holdfast.crawl for update")
+        c.go.touch()
+        c.until("it says so", lambda: "keeps us waiting for locks" in c.log_of(worker), 150)
+        (line,) = [line for line in c.log_of(worker).splitlines() if "keeps us waiting for locks" in line]
+        self.assertIn("editor, owner", line)
+        self.assertIn("select id from holdfast.crawl for update", line)
+        self.assertIn("editor, owner", c.holdfast("why", crawl).stdout)
+        self.assertIn("editor, owner", c.admin("select what from holdfast.v_stuck where kind = 'lock'", c.database))
+
+    def test_a_diagnosis_does_not_wait_for_locked_tables(self):
+        c = self.start()
+        crawl = c.lines("add", "--bg", "http://a.test/")[0]["id"]
+        self.hold(c, "lock table holdfast.crawl, holdfast.snapshot, holdfast.process")
+        (answer,) = c.lines("why", crawl)
+        self.assertEqual(answer["kind"], "lock")
+        self.assertIn("editor, owner", answer["reason"])
+        for verb in ("status", "check"):
+            self.assertIn("editor, owner", c.holdfast(verb, expect=75).stderr)
+
+
+if __name__ == "__main__":
+    end_in_order()
+    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main(verbosity=2)
