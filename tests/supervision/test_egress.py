@@ -103,14 +103,16 @@ class Egress(WorkerCase):
         home = self.begin(plain, docker=level == "user", HOOK_SANDBOX=sandbox)
         self.assertIn(f"sandbox of hooks: {level}", home.log.read_text())
         home.queue("http://public.example/plain", "http://public.example/frame", plugins=",".join(plugins))
-        home.queue("http://public.example/head", plugins=",".join(plugins))
-        self.sealed(home, 3)
+        home.queue("http://public.example/head", "http://public.example:8081/dead", plugins=",".join(plugins))
+        self.sealed(home, 4)
         outcomes = dict(
             home.sql(
                 "select s.url, t.outcome from holdfast.snapshot_sealed t join holdfast.snapshot s on s.id = t.snapshot_id"
             )
         )
         self.assertEqual(outcomes["http://public.example/plain"], "succeeded")
+        dead = home.sql("select coalesce(http_status, 0), reason from holdfast.v_snapshot where url like '%/dead'")
+        self.assertEqual(dead, [["0", "public.example: Connection refused"]])  # the proxy's answer is not the site's
         self.assertIn(outcomes["http://public.example/head"], ("refused", "failed"))
         files = [path for path in (home.data / "archive").rglob("*") if path.is_file()]
         kept = {path: path.read_bytes() for path in files}
