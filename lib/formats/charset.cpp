@@ -170,7 +170,7 @@ std::string decode_file(std::string_view bytes) {
   using namespace std::string_view_literals;
   std::string result;
   for (const auto& [mark, codec] : {std::pair{"\xFF\xFE\0\0"sv, "UTF-32LE"}, std::pair{"\0\0\xFE\xFF"sv, "UTF-32BE"}})
-    if (bytes.starts_with(mark) && convert(bytes.substr(mark.size()), codec, "UTF-8", "\xEF\xBF\xBD", result))
+    if (bytes.starts_with(mark) && convert(bytes.substr(mark.size()), codec, result))
       return result;
   if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")) return decode_page(bytes, "");
   if (bytes.size() > 1 && (bytes[0] == '\0') != (bytes[1] == '\0'))
