@@ -5,7 +5,7 @@ namespace holdfast::capture {
 namespace {
 
 constexpr const char* kFile = "page.json";
-constexpr std::size_t kMostMissing = 200; // listed by URL
+constexpr std::size_t kMostLacking = 200; // listed by URL
 
 const char* kind_of(const Ending& ending) {
   return ending.status == Status::noresults ? "noresults" : ending.status == Status::skipped ? "skipped" : "failed";
@@ -61,7 +61,7 @@ void save_page_record(const Job& job, const PageRecord& page) {
   add("target", page.target);
   add("broken", page.broken);
   for (const auto& [url, reason] : page.missing)
-    if (record["missing"].size() < kMostMissing) record["missing"].push_back({{"url", url}, {"reason", reason}});
+    if (record["missing"].size() < kMostLacking) record["missing"].push_back({{"url", url}, {"reason", reason}});
   if (page.ending)
     record["ending"] = {
         {"status", kind_of(*page.ending)}, {"reason", page.ending->reason}, {"unreachable", page.ending->unreachable}};
