@@ -17,7 +17,6 @@ RunnerInWay in_way_of(const pg::Row& row) {
   other.start_ticks = row["start_ticks"].as<std::uint64_t>();
   other.standby = row.boolean("standby");
   other.leads = row.boolean("leads");
-  other.lease_left = std::chrono::milliseconds(row.integer("lease_left"));
   return other;
 }
 
@@ -35,11 +34,8 @@ std::string runner_join(pg::Connection& connection, const ProcessInfo& process, 
 
 Entry runner_enter(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
                    std::chrono::milliseconds grace) {
-  const auto rows = connection.call(
-      "select answer, epoch, process_id, label, machine_id, boot_id, pid_namespace, pid, start_ticks, standby, leads, "
-      "(extract(epoch from lease_left) * 1000)::bigint as lease_left from holdfast.runner_enter($1::uuid, "
-      "$2::interval, $3::interval)",
-      runner, lease, grace);
+  const auto rows = connection.call("select * from holdfast.runner_enter($1::uuid, $2::interval, $3::interval)", runner,
+                                    lease, grace);
   Entry entry;
   for (const auto row : rows) {
     const std::string& answer = row.text("answer");
@@ -78,8 +74,8 @@ std::optional<DutyRun> runner_duty(pg::Connection& connection, const std::string
 std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::string& machine_id,
                                          const std::string& boot_id, const std::string& pid_namespace) {
   return connection
-      .call("select process_id, label, machine_id, boot_id, pid_namespace, pid, start_ticks, standby, leads, "
-            "0 as lease_left from holdfast.local_processes($1, $2, $3)",
+      .call("select process_id, label, machine_id, boot_id, pid_namespace, pid, start_ticks, standby, leads "
+            "from holdfast.local_processes($1, $2, $3)",
             machine_id, boot_id, pid_namespace)
       .map(&in_way_of);
 }

@@ -19,7 +19,6 @@ namespace holdfast::store {
 struct RunnerInWay : LocalProcess {
   std::string label;
   bool standby{false}, leads{false};
-  std::chrono::milliseconds lease_left{0};
 };
 
 struct Entry {

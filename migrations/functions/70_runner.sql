@@ -89,7 +89,7 @@ end $$;
 create or replace function holdfast.runner_enter(p_id uuid, p_lease interval, p_grace interval)
   returns table (answer text, epoch bigint, process_id uuid, label text, machine_id text,
                  boot_id text, pid_namespace text, pid integer, start_ticks bigint,
-                 standby boolean, leads boolean, lease_left interval)
+                 standby boolean, leads boolean)
   language plpgsql as $$
 -- One attempt to become the leading runner. Answers:
 --   lead    the caller leads: epoch
@@ -124,8 +124,7 @@ begin
   end if;
   return query
     select case when v_epoch is null then v_answer else 'lead' end, v_epoch, p.id, p.label, p.machine_id,
-           p.boot_id, p.pid_namespace, p.pid, p.start_ticks, p.standby, p.worker_type = 'worker_runner',
-           p.lease_until - clock_timestamp()
+           p.boot_id, p.pid_namespace, p.pid, p.start_ticks, p.standby, p.worker_type = 'worker_runner'
       from (values (1)) one
       left join holdfast.process p on p.id = any (v_others);
 end $$;

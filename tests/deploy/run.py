@@ -251,7 +251,7 @@ class Upgrade(Case):
         self.record(c, "9001_next.sql", False)
         c.sql("update holdfast.schema_migration set checksum = 'of the next release' where number is null")
         self.assertEqual(
-            c.lines("migrate")[0], {"type": "Migration", "revision": 9001, "applied": [], "partitioned": False}
+            c.lines("migrate")[0], {"type": "Migration", "revision": 9001, "applied": [], "partitioned": False, "lacking": []}
         )
         c.holdfast("status")
         late = c.start("worker")
