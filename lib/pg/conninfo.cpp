@@ -93,13 +93,13 @@ void use_password_file(const std::filesystem::path& file) { password_file = file
 
 std::string with_password(const std::string& dsn) {
   if (password_file.empty()) return dsn;
-  auto values = parse_conninfo(dsn);
-  if (values.contains("password")) return dsn;
   std::ifstream stream(password_file);
-  auto& password = values["password"];
+  std::string password;
   if (!std::getline(stream, password))
     throw base::Error(base::ErrorClass::configuration, "cannot read database.password_file " + password_file.string());
   if (password.ends_with('\r')) password.pop_back(); // of an editor for Windows
+  auto values = parse_conninfo(dsn);
+  if (!values.try_emplace("password", password).second) return dsn;
   return join_conninfo(values);
 }
 

@@ -146,7 +146,7 @@ std::optional<Snapshot> find_snapshot(pg::Connection& connection, const std::str
                   .files = row["files"].value_or<std::int64_t>(0),
                   .attempts = row["attempts"].value_or<std::int64_t>(0),
                   .lapses = row["lapses"].value_or<std::int64_t>(0),
-                  .resources = row["resources"],
+                  .resources = row["resources"].optional<int>(),
                   .resources_missing = row["resources_missing"].value_or(0)};
 }
 

@@ -174,6 +174,7 @@ comment on view holdfast.v_result is
 comment on column holdfast.v_result.fence is 'Attempt; matches the a<fence> of the directory.';
 comment on column holdfast.v_result.status is
   'started (it runs now), or final: succeeded, failed, skipped, noresults.';
+comment on column holdfast.v_result.ended_at is 'When it ended; NULL: it runs.';
 comment on column holdfast.v_result.files is 'Number of files it left.';
 comment on column holdfast.v_result.cpu_ms is
   'CPU time of the hook and everything it started, in milliseconds.';

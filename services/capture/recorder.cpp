@@ -334,7 +334,8 @@ void Recorder::loading_failed(const Json& parameters) {
 std::vector<std::string> Recorder::dropped() const {
   std::vector<std::string> urls;
   for (const auto& entry : dropped_)
-    if (!entry->exchange.truncated.empty()) urls.push_back(entry->exchange.url);
+    if (!entry->exchange.truncated.empty() && !taken_.contains(entry->exchange.url))
+      urls.push_back(entry->exchange.url);
   return urls;
 }
 
@@ -342,8 +343,7 @@ void Recorder::end(const std::shared_ptr<Entry>& entry) {
   if (const auto found = entries_.find(entry->request_id); found != entries_.end() && found->second == entry)
     entries_.erase(found);
   write(*entry);
-  if (entry->responded && entry->exchange.truncated.empty())
-    std::erase_if(dropped_, [&](const auto& dropped) { return dropped->exchange.url == entry->exchange.url; });
+  if (entry->responded && entry->exchange.truncated.empty()) taken_.insert(entry->exchange.url);
   if (rules_.finished) rules_.finished({entry->exchange, entry->body, entry->request_id, entry->type, entry->frame});
 }
 
@@ -383,7 +383,7 @@ void Recorder::take_body(const Json& parameters, const std::string& session) {
   taking_->entry = found == entries_.end() ? std::make_shared<Entry>() : found->second;
   auto& entry = *taking_->entry;
   if (entry.exchange.url.empty()) entry.exchange.url = text_of(parameters["request"], "url");
-  std::erase_if(dropped_, [&](const auto& dropped) { return dropped->exchange.url == entry.exchange.url; });
+  taken_.insert(entry.exchange.url);
   if (entry.exchange.date.empty()) entry.exchange.date = base::utc_timestamp();
   entry.responded = true;
   entry.exchange.status = parameters.value("responseStatusCode", 0);
@@ -451,7 +451,7 @@ void Recorder::finish(const std::string& why) {
     end(entry);
   }
   for (const auto& entry : std::exchange(dropped_, {}))
-    write(*entry);
+    if (!taken_.contains(entry->exchange.url)) write(*entry);
 }
 
 } // namespace holdfast::capture

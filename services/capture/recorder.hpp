@@ -112,9 +112,10 @@ private:
   warc::Writer& warc_;
   const Rules rules_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_; // by request
-  // Documents that the browser has dropped, such as downloads. They are written at the end, unless one has been asked
-  // for again and taken.
+  // Documents that the browser has dropped, such as downloads. They are written at the end, unless their URL has been
+  // taken: asked for again, or recorded whole. That may be known before what was dropped is.
   std::vector<std::shared_ptr<Entry>> dropped_;
+  std::set<std::string> taken_; // URLs
   std::unordered_map<std::string, Extra> extra_; // by request
   std::set<std::string> logged_in_;              // requests that a proxy has been given a login for
   std::optional<Taking> taking_;

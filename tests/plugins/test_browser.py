@@ -204,8 +204,10 @@ class Browser(BrowserTest):
                 outcome = self.record(path)
                 self.assert_failed(outcome, "kept what there was")
                 ((fields, block),) = [
-                    r for r in warc_records(outcome.directory / "page.warc.gz") if r[0]["WARC-Type"] == "response"
-                ]
+                    (fields, block)
+                    for fields, block in warc_records(outcome.directory / "page.warc.gz")
+                    if fields["WARC-Type"] == "response" and fields["WARC-Target-URI"].endswith(path)
+                ]  # beside an icon, perhaps
                 self.assertEqual(fields["WARC-Truncated"], "disconnect")
                 self.assertIn(kept, block)
 

@@ -308,7 +308,7 @@ const std::string kLow = "select low_at from holdfast.crawl_queue";
 // When the page numbered so was due, first.
 std::string due_time(Stage& stage, int seed) {
   return stage.value(
-      "select q.retry_at from holdfast.snapshot_queue q join holdfast.snapshot s on s.id = q.snapshot_id "
+      "select coalesce(q.due_at, q.retry_at) from holdfast.snapshot_queue q join holdfast.snapshot s on s.id = q.snapshot_id "
       "where s.url = $1",
       pg::Params::of(stage.seed(std::to_string(seed)).url));
 }

@@ -305,7 +305,7 @@ class Programs(WorkerCase):
         (home.path / "holdfast.yaml").write_text("hooks:\n  OLD_LIMIT: 8\n")
         home.work()
         home.queue("https://site.test/one", plugins="sample")
-        home.queue("https://site.test/two", plugins="sample", SAMPLE_SIZE=3, CHROME_SANDBOX="true")
+        home.queue("https://site.test/two", plugins="sample", SAMPLE_SIZE=3)
         until("both are sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["2"]])
         seen = {}
         for url, directory in home.sql("select url, directory from holdfast.v_snapshot"):
@@ -325,7 +325,7 @@ class Programs(WorkerCase):
         self.assertEqual(
             seen["two"],
             {
-                "CHROME_SANDBOX": "true",
+                "CHROME_SANDBOX": "false",
                 "SAMPLE_WORD": "from the environment",
                 "SAMPLE_SIZE": "3",
                 "SAMPLE_LIMIT": "8",
