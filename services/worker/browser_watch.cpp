@@ -14,7 +14,7 @@ namespace holdfast::worker {
 
 namespace {
 
-constexpr std::chrono::minutes kAgain{1};
+constexpr std::chrono::minutes kTryAgain{1};
 
 } // namespace
 
@@ -28,7 +28,7 @@ awaitable<void> BrowserWatch::run() {
     if (state_.starts)
       timer_.expires_at(asio::steady_timer::time_point::max());
     else
-      timer_.expires_after(kAgain);
+      timer_.expires_after(kTryAgain);
     co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
 }

@@ -17,7 +17,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CLUSTER = {"postgres", "migrate", "logins", "runner", "worker", "serve"}
+CLUSTER = {"postgres", "migrate", "logins", "runner", "worker", "page", "secrets"}
 
 
 def compose():

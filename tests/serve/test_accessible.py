@@ -143,7 +143,8 @@ class Accessible(Case):
         # What was refused, and the pages that are written into the archive.
         browser.open(front + "/add")
         browser.value("document.querySelector('textarea').value = 'nonsense'")
-        browser.click("main form.add button:not([formaction])")
+        browser.value("document.querySelector('main form.add button:not([formaction])').click()")
+        browser.until("the form says what is wrong", "!document.querySelector('form.add [role=alert]').hidden")
         look("refused")
         # From the disk: served, they are in a sandbox where axe-core cannot run.
         root = collection.place.data / "archive"

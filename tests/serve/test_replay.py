@@ -778,7 +778,7 @@ class Replay(Case):
         self.assertEqual(status, 200, body)
         self.assertIn((ROOT / "deploy/demo-site/site/storm.html").read_text().splitlines()[-2], body.decode())
         compose = (ROOT / "docker-compose.yml").read_text()
-        for part in ("entrypoint: [sh, /replay/start]", "./deploy/replay:/replay:ro", "secrets: [replay_token]"):
+        for part in ("entrypoint: [sh, /replay/start]", "./deploy/replay:/replay:ro", "/replay:/run/secrets:ro"):
             self.assertIn(part, compose)
 
     def check_links(self, port):
