@@ -192,7 +192,8 @@ class Robots(Case):
         self.web.robots["127.0.0.1"] = (404, "")
         self.c.sql("update holdfast.robots set expires_at = now()")
         self.c.sql(
-            "update holdfast.snapshot_queue set retry_at = now(); select holdfast.crawl_wake(crawl_id, now()) from holdfast.snapshot_queue"
+            "update holdfast.snapshot_queue set retry_at = now(); update holdfast.crawl_lane set next_at = now(), low_at = now();"
+            "select holdfast.crawl_wake(crawl_id, now()) from holdfast.snapshot_queue"
         )
         self.c.wait(crawl)
         self.assertEqual(self.c.outcomes(crawl), {"/a": "succeeded"})
