@@ -126,10 +126,12 @@ begin
     p_host.last_at := clock_timestamp();
     update holdfast.host set last_at = p_host.last_at where name = p_host.name;
   end if;
-  select min(q.retry_at)
+  select q.retry_at -- not min(): planned for an empty queue, that reads the whole lane
     into v_next
     from holdfast.snapshot_queue q
-    where q.crawl_id = p_crawl.id and q.host = p_host.name and q.owner_id is null and q.retry_at >= p_low;
+    where q.crawl_id = p_crawl.id and q.host = p_host.name and q.owner_id is null and q.retry_at >= p_low
+    order by q.retry_at
+    limit 1;
   -- A full host is looked at again when one of its snapshots ends, and after a second at the latest. A lane
   -- that was served goes behind those that were not. An empty lane is opened by the transaction that puts
   -- work into it; should that ever fail, work that is held now and comes back waits a minute, not for ever.
@@ -166,13 +168,8 @@ begin
   end if;
   if p_lanes is null then return; end if;
   for v_lane in
-    select split_part(u, ' ', 1)::uuid as crawl_id, n.host
+    select split_part(u, ' ', 1)::uuid as crawl_id, split_part(u, ' ', 2) as host
       from unnest(p_lanes) u
-      cross join lateral split_part(u, ' ', 2) n(host)
-      where exists (select from holdfast.crawl_lane l where l.host = n.host and l.wants_room)
-         or exists (select from holdfast.host h
-                      where h.name = n.host
-                        and (h.last_at is not null or greatest(h.min_delay, h.robots_delay) > '0'))
       order by u
   loop
     perform holdfast.lane_end(v_lane.crawl_id, v_lane.host);
@@ -187,6 +184,12 @@ create or replace function holdfast.lane_end(p_crawl uuid, p_host text)
 declare
   v_crawls uuid[];
 begin
+  if not exists (select from holdfast.crawl_lane l where l.host = p_host and l.wants_room)
+     and not exists (select from holdfast.host h
+                       where h.name = p_host
+                         and (h.last_at is not null or greatest(h.min_delay, h.robots_delay) > '0')) then
+    return; -- no crawl waits for it, and it has no delay
+  end if;
   -- One at a time: the delay counts from here. The row is locked (lock_for), unless the host has only just
   -- got its delay.
   update holdfast.host
