@@ -5,7 +5,7 @@ create or replace function holdfast.robots_get(p_worker uuid, p_snapshot uuid, p
   language plpgsql as $$
 -- to_fetch: the caller must fetch robots.txt within a minute and call robots_put; no other worker fetches it
 -- meanwhile. State "wanted" without to_fetch: another worker is fetching it. too_early: the snapshot was
--- claimed without regard to its host's delay, through the default lane or before the delay was known.
+-- claimed before the delay of its host was known.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_row holdfast.robots;

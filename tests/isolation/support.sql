@@ -231,10 +231,10 @@ begin
 end $$;
 
 -- The worker runs a hook of this page.
-create procedure race.hooks(worker integer, page integer) language plpgsql as $$
+create procedure race.hooks(worker integer, page integer, fence bigint default 1) language plpgsql as $$
 begin
   perform holdfast.worker_hooks(race.worker(worker), jsonb_build_array(jsonb_build_object(
-    'snapshot', race.page_id(page), 'crawl', race.crawl_of(page), 'fence', 1, 'plugin', 'wget',
+    'snapshot', race.page_id(page), 'crawl', race.crawl_of(page), 'fence', fence, 'plugin', 'wget',
     'hook', 'on_Snapshot__1', 'started_at', clock_timestamp())));
 end $$;
 
