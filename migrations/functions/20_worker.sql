@@ -305,7 +305,7 @@ begin
     from holdfast.snapshot_queue q
     where q.owner_id = p_worker;
   if v_ids is not null then
-    perform holdfast.lock_for(v_crawls, v_ids, true);
+    perform holdfast.lock_for(v_crawls, v_ids);
     perform holdfast.end_pages(
       holdfast.judge_pages(holdfast.pages_of(v_ids, p_ending, null, p_reason), p_worker));
   end if;

@@ -233,7 +233,6 @@ create or replace function holdfast.snapshots_add(
 -- every page with links.
 declare
   v_now constant timestamptz := clock_timestamp();
-  v_limits constant boolean := exists (select from holdfast.host);
   v_crawl holdfast.crawl;
   v_filtered boolean;
   v_done record;
@@ -272,9 +271,7 @@ begin
     select f.*, row_number() over (order by f.first) as rank
       from fresh f
   ), room as materialized ( -- as many as max_urls allows
-    select holdfast.new_uuid() as id, r.*,
-           case when v_limits and exists (select from holdfast.host h where h.name = r.host) then r.host
-                else '' end as lane
+    select holdfast.new_uuid() as id, r.*
       from ranked r
       where v_crawl.max_urls = 0 or r.rank <= v_crawl.max_urls - v_crawl.snapshots_total
   ), cold as (
@@ -292,16 +289,17 @@ begin
         from room r
         order by r.rank
   ), hot as (
-    insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, lane, retry_at)
-      select r.id, p_crawl, r.host, r.lane, v_now + (r.rank - n.count) * interval '1 microsecond'
+    insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at)
+      select r.id, p_crawl, r.host, v_now + (r.rank - n.count) * interval '1 microsecond'
         from room r
         cross join (select count(*) from room) n
         order by r.rank
+      returning host, retry_at
   )
   select (select count(*) from given) - (select count(*) from wanted) as refused,
          (select count(*) from fresh) as wanted,
          count(*) as added,
-         array_agg(distinct r.lane) filter (where r.lane <> '') as lanes
+         (select array_agg(h.host) from hot h) as hosts, (select array_agg(h.retry_at) from hot h) as due
     into v_done
     from room r;
   update holdfast.crawl
@@ -312,8 +310,8 @@ begin
     where id = p_crawl and (v_done.wanted > 0 or v_done.refused > 0);
   if v_done.added > 0 then
     perform holdfast.crawl_wake(p_crawl, v_now - v_done.added * interval '1 microsecond', p_ring);
+    perform holdfast.lane_open(p_crawl, v_done.hosts, v_done.due);
   end if;
-  if v_done.lanes is not null then perform holdfast.lane_open(p_crawl, v_done.lanes, v_now); end if;
   return v_done.added;
 end $$;
 
@@ -590,7 +588,7 @@ begin
   select ready_at into v_was from holdfast.crawl_queue where crawl_id = p_crawl for no key update;
   if not found then return; end if;
   update holdfast.crawl_queue
-    set ready_at = least(coalesce(ready_at, p_at), p_at), low_at = least(low_at, p_at), wakes = wakes + 1
+    set ready_at = least(coalesce(ready_at, p_at), p_at), wakes = wakes + 1
     where crawl_id = p_crawl;
   if p_ring and p_at <= clock_timestamp() and (v_was is null or v_was > clock_timestamp()) then
     perform holdfast.ring();

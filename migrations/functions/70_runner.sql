@@ -372,19 +372,13 @@ create or replace view holdfast.v_backlog as
                     limit 50) w
             cross join lateral (
               select count(*) as due
-                from ((select
-                         from holdfast.snapshot_queue s
-                         where s.crawl_id = w.crawl_id and s.lane = '' and s.owner_id is null
-                           and s.retry_at <= statement_timestamp()
-                         limit 200)
-                      union all
-                      (select
-                         from holdfast.crawl_lane l
-                         join holdfast.snapshot_queue s
-                           on s.crawl_id = l.crawl_id and s.lane = l.host and s.owner_id is null
-                         where l.crawl_id = w.crawl_id and l.next_at <= statement_timestamp()
-                           and s.retry_at <= statement_timestamp()
-                         limit 200)) y) n) as snapshots_due,
+                from (select
+                        from holdfast.crawl_lane l
+                        join holdfast.snapshot_queue s
+                          on s.crawl_id = l.crawl_id and s.host = l.host and s.owner_id is null
+                        where l.crawl_id = w.crawl_id and l.next_at <= statement_timestamp()
+                          and s.retry_at <= statement_timestamp()
+                        limit 200) y) n) as snapshots_due,
          (select count(*) from holdfast.snapshot_queue q where q.owner_id is not null)
            + (select count(*) from holdfast.crawl c where c.owner_id is not null) as held,
          exists (select from holdfast.collection a where a.paused_at is null)
@@ -396,7 +390,7 @@ comment on view holdfast.v_backlog is
   'What is due and held, and whether anything is left that is not paused.';
 comment on column holdfast.v_backlog.crawls_due is 'Crawls whose seeds are to be expanded, at most 100.';
 comment on column holdfast.v_backlog.snapshots_due is
-  'Snapshots that are due, at most 400 of each of 50 crawls.';
+  'Snapshots that are due, at most 200 of each of 50 crawls.';
 comment on column holdfast.v_backlog.held is 'Claimed snapshots, and crawls being expanded.';
 comment on column holdfast.v_backlog.unfinished is
   'Whether anything is left, due now or later, that is not paused and of no paused host.';
