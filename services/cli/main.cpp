@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -99,6 +100,8 @@ void parse(CLI::App& app, std::vector<std::string> words) {
 
 int main(int argc, char** argv) {
   base::hide_secrets(environ);
+  // As root, hooks run as users of their own. They must get through to what is theirs, whatever the umask hides.
+  if (::geteuid() == 0) ::umask(::umask(077) & ~mode_t{0011});
   std::setlocale(LC_CTYPE, "C.UTF-8"); // widths of characters in tables
   CLI::App app{"Holdfast archives web pages: URLs are queued in PostgreSQL and captured by any number of workers.",
                "holdfast"};
