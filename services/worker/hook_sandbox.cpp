@@ -53,7 +53,6 @@ public:
     show(options_.libexec);
     show(options_.shim.parent_path()); // our own programs, which the plugins that come with us start
     show(options_.data_dir / "lib");
-    show(options_.data_dir / "personas");
     if (const char* path = std::getenv("PATH"))
       for_each(path, [&](const fs::path& directory) { show_programs(directory); });
     for (const auto& [name, value] : options_.hook_options)
