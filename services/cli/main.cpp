@@ -4,6 +4,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/hide_secrets.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/umask.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/server/embedded_server.hpp"
@@ -118,6 +119,7 @@ int main(int argc, char** argv) {
   base::hide_secrets(environ);
   // As root, hooks run as users of their own. They must get through to what is theirs, whatever the umask hides.
   if (::geteuid() == 0) ::umask(::umask(077) & ~mode_t{0011});
+  base::allowed(0);                    // before there are threads
   std::setlocale(LC_CTYPE, "C.UTF-8"); // widths of characters in tables
   CLI::App app{"Holdfast archives web pages: URLs are queued in PostgreSQL and captured by any number of workers.",
                "holdfast"};

@@ -448,7 +448,7 @@ class Programs(WorkerCase):
             self.assertEqual(seen(json.loads(get(f"/api/v1/results?snapshot={snapshot}"))["items"]), want)
             for text in (get(f"/snapshot/{snapshot}"), json.loads(get(f"/live.json?at=/snapshot/{snapshot}"))["sections"]["results"]):
                 self.assertIn("it &lt;broke&gt;", text)
-                self.assertIn("succeeded", text)
+                self.assertRegex(text, r"good</td>.*Succeeded.*6 B")
         finally:
             server.terminate()
             home.finish(server)

@@ -40,16 +40,16 @@ class Umask(WorkerCase):
         added = home.run("add", "https://site.test/", "--bg", "--persona", "work", "-p", "page", **home.identity)
         self.assertEqual(added.code, OK, added)
         (mine,) = until("the hook works", lambda: list(home.data.glob("work/workers/*/attempts/*/*/*/page/mine.txt")))
-        self.assertIn(SECRET, mine.read_text())
+        until("it has the cookies", lambda: SECRET in mine.read_text())
         self.assertEqual(self.seen_by_others(home.path), [])
         (mine.parent / "go").touch()
         until("it is sealed", lambda: home.sql("select outcome from holdfast.snapshot_sealed") == [["succeeded"]])
         (attempt,) = home.attempts()
         file = attempt / "page/deep/page.txt"
         self.assertEqual(file.read_text(), "x\n")
-        for path, most in ((file, 0o666), (file.parent, 0o777), (attempt, 0o777), (attempt / "index.html", 0o666)):
+        for path, most in ((file, 0o444), (file.parent, 0o755), (attempt, 0o755), (attempt / "index.html", 0o444)):
             mode = stat.S_IMODE(path.stat().st_mode)
-            self.assertEqual(mode & 0o066, most & ~mask & 0o066, f"{path} {oct(mode)}")
+            self.assertEqual(mode & 0o044, most & ~mask & 0o044, f"{path} {oct(mode)}")
         for verb in (["verify", "--all"], ["check"], ["list", "snapshots"], ["export", "--all", "-o", "out.wacz"]):
             result = home.run(*verb, **home.identity)
             self.assertEqual(result.code, OK, result)
