@@ -1,6 +1,6 @@
 #pragma once
 // How much may come out of compressed bytes from elsewhere. Deflate can make a thousand of one; lists and pages that
-// nobody made to do harm become ten or fifty times as large.
+// mean no harm become ten or fifty times as large.
 
 #include <algorithm>
 #include <cstddef>

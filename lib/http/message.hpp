@@ -35,7 +35,7 @@ struct Request {
   std::chrono::milliseconds timeout{0}, connect_timeout{0}; // 0: none, and libcurl's
   std::chrono::seconds silence{0};                          // without a byte, after which it is given up; 0: never
   const std::atomic<bool>* abandon{nullptr};                // ends it within a second or so once it is true
-  std::size_t most_bytes{0};                                // of the body; the rest is not waited for. 0: kMostBody, more is an error
+  std::size_t most_bytes{0}; // of the body; no more is awaited. 0: kMostBody, or it fails
   // Takes the body of a good answer instead of Response::body. What it throws ends the transfer and is thrown on.
   std::function<void(std::string_view)> sink;
 };

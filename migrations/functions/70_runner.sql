@@ -124,7 +124,8 @@ begin
     if v_others = '{}' then v_epoch := holdfast.runner_lead(p_id, p_lease); end if;
   end if;
   return query
-    select case when v_epoch is null then v_answer else 'lead' end, v_epoch, p.id, p.label, holdfast.machine_said(p.machine_id),
+    select case when v_epoch is null then v_answer else 'lead' end, v_epoch, p.id, p.label,
+           holdfast.machine_said(p.machine_id),
            p.boot_id, p.pid_namespace, p.pid, p.start_ticks, p.standby, p.worker_type = 'worker_runner'
       from (values (1)) one
       left join holdfast.process p on p.id = any (v_others);
@@ -241,7 +242,8 @@ create or replace function holdfast.local_processes(p_machine_id text, p_boot_id
   select p.id, p.label, p_machine_id, p.boot_id, p.pid_namespace, p.pid, p.start_ticks, p.standby,
          p.worker_type = 'worker_runner'
     from holdfast.process p
-    where p.status = 'running' and p.lease_until > clock_timestamp() and p.machine_id = holdfast.machine_of(p_machine_id)
+    where p.status = 'running' and p.lease_until > clock_timestamp()
+      and p.machine_id = holdfast.machine_of(p_machine_id)
       and p.boot_id = p_boot_id and p.pid_namespace = p_pid_namespace and p.pid_namespace <> ''
 $$;
 comment on function holdfast.local_processes(text, text, text) is
@@ -333,7 +335,8 @@ create or replace function holdfast.workers_beside(p_runner uuid)
                             and not coalesce((w.capabilities ->> 'only')::boolean, false))
     from holdfast.process me
     join holdfast.process w
-      on holdfast.machine_said(w.machine_id) = holdfast.machine_said(me.machine_id) and w.status = 'running' and w.process_type = 'worker'
+      on holdfast.machine_said(w.machine_id) = holdfast.machine_said(me.machine_id)
+         and w.status = 'running' and w.process_type = 'worker'
          and w.lease_until > statement_timestamp()
     left join holdfast.process p on p.id = w.parent_id
     where me.id = p_runner
@@ -352,7 +355,8 @@ create or replace function holdfast.newer_run(p_runner uuid)
   select r.label
     from holdfast.process me
     join holdfast.process r
-      on holdfast.machine_said(r.machine_id) = holdfast.machine_said(me.machine_id) and r.boot_id = me.boot_id and r.status = 'running'
+      on holdfast.machine_said(r.machine_id) = holdfast.machine_said(me.machine_id)
+         and r.boot_id = me.boot_id and r.status = 'running'
          and r.process_type = 'runner' and r.lease_until > statement_timestamp()
          and (r.capabilities ->> 'spawns')::boolean
          and (r.start_ticks, r.pid) > (me.start_ticks, me.pid)

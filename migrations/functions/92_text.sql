@@ -93,8 +93,8 @@ create or replace function holdfast.text_keep(
   returns boolean language plpgsql
   set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 -- Workers keep the text of pages that they sealed, and an operator's any; of the pages of others they add one
--- that was lost, and change none. The language is what a hook reported in its output_json. The commit does not wait for the disk: a text that
--- a crash of the server loses is made again by `holdfast search --rebuild`.
+-- that was lost, and change none. The language is what a hook reported in its output_json. The commit does
+-- not wait for the disk: a text that a crash of the server loses is made again by `holdfast search --rebuild`.
 declare
   v_language text;
   v_config regconfig;

@@ -244,7 +244,7 @@ TEST_CASE("machines with a login of their own take over from each other") {
   REQUIRE(taken.size() == 1);
   CHECK(taken.at(0).lease.snapshot_id == stage.held.lease.snapshot_id);
   CHECK(stage.seal(stage.others_worker, taken.at(0)).what == store::PageAnswer::What::sealed);
-  // A page whose text was lost is mended by whoever finds it.
+  // A page whose text was lost is mended by any worker that finds it.
   stage.become("");
   stage.run("delete from holdfast.page_text");
   stage.run("set holdfast.change_sealed = on");
