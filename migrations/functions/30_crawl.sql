@@ -1,30 +1,27 @@
 -- Crawls: adding, turning seeds into snapshots, waking, ending.
 
-create or replace function holdfast.option_chooses_binary(p_name text)
+create or replace function holdfast.option_of_workers(p_name text)
   returns boolean language sql immutable parallel safe as $$
-  -- Whether a hook option decides which binary a hook starts, what code it loads, whose files it uses or
-  -- how it is confined: *_BINARY, *_ARGS, *_DIR, *_SANDBOX, PATH.
-  -- hooks::chooses_binary() is the same rule.
-  select p_name ~ ('_BINARY$|_ARGS(_EXTRA)?$|_SANDBOX$|_DIR$|^(LD|BASH|ABXPKG|HOLDFAST)_|^PYTHON[A-Z]|^PERL5|^RUBY(OPT|LIB)$'
-    '|^NODE_(OPTIONS|PATH)$|^GIT_(SSH|CONFIG|ASKPASS|EXEC|EXTERNAL|EDITOR|PAGER|PROXY)'
-    '|^(PATH|ENV|IFS|SHELL|EDITOR|PAGER|BROWSER|WGETRC|CURL_HOME|JAVA_TOOL_OPTIONS)$')
+  -- Options of programs, their arguments, paths and sandboxes. hooks::is_workers_own() is the same rule.
+  select p_name ~ '_(BINARY|ARGS|ARGS_EXTRA|DIR|FILE|PATH|SANDBOX)$'
 $$;
 
 create or replace function holdfast.options_check(p_options jsonb)
   returns void language plpgsql immutable as $$
--- Fails if p_options names an option that is not a crawl's to set: workers choose their binaries themselves.
+-- Fails early for options that no worker takes from a crawl. Workers pass on what their plugins declare, and
+-- nothing else: hooks::crawl_may_set().
 declare
   v_wrong text;
 begin
   if p_options is null or jsonb_typeof(p_options) <> 'object' then return; end if; -- a constraint refuses others
   select o into v_wrong
     from jsonb_object_keys(p_options) o
-    where o !~ '^[A-Z0-9_]+$' or holdfast.option_chooses_binary(o)
+    where o !~ '^[A-Z0-9_]+$' or holdfast.option_of_workers(o)
     limit 1;
   if found then
     raise exception 'a crawl cannot set the option "%"', left(v_wrong, 200)
-      using errcode = 'HF004', hint = 'Options that choose binaries or directories, or weaken a sandbox, '
-        'belong into the settings of the workers.';
+      using errcode = 'HF004', hint = 'Programs, their arguments, paths and sandboxes belong into the '
+        'settings of the workers.';
   end if;
 end $$;
 
@@ -352,6 +349,7 @@ create or replace function holdfast.crawl_release(p_worker uuid)
 declare
   v_count bigint;
 begin
+  perform holdfast.mine(p_worker);
   update holdfast.crawl
     set owner_id = null, retry_at = clock_timestamp(), reason = 'the answer to its claim was lost'
     where owner_id = p_worker and status in ('queued', 'started');
@@ -476,6 +474,7 @@ declare
   v_inserted bigint := 0;
   v_left bigint := 0;
 begin
+  perform holdfast.mine(p_worker);
   select * into v_crawl from holdfast.crawl c where c.id = p_crawl for no key update;
   if not found or v_crawl.owner_id is distinct from p_worker or v_crawl.fence <> p_fence then
     raise exception 'crawl % is not held by % with fence %', p_crawl, p_worker, p_fence

@@ -520,6 +520,7 @@ declare
   v_children jsonb := '{}';
   v_ended uuid[];
 begin
+  perform holdfast.mine(p_worker);
   select array_agg(p) as pages,
          array_agg(distinct p.crawl) as crawls,
          array_agg(p.snapshot) as ids,

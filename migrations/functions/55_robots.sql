@@ -11,6 +11,7 @@ declare
   v_row holdfast.robots;
   v_fetch boolean := false;
 begin
+  perform holdfast.mine(p_worker);
   select * into v_row from holdfast.robots r where r.origin = p_origin;
   if (v_row.expires_at > v_now) is not true then
     if v_row.origin is null then
@@ -50,6 +51,7 @@ create or replace function holdfast.robots_put(
 -- the host has a delay (its own, or of a crawl whose page the worker has), so that this request was the one
 -- for now.
 begin
+  perform holdfast.mine(p_worker);
   perform from holdfast.robots
     where origin = p_origin and fetcher_id = p_worker
     for update; -- locked before the host

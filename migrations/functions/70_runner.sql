@@ -104,6 +104,7 @@ declare
   v_others uuid[] := '{}';
   v_epoch bigint;
 begin
+  perform holdfast.mine(p_id);
   perform holdfast.lease_check(p_lease);
   select * into v_me from holdfast.process where id = p_id and status = 'running' for no key update;
   if not found then raise exception 'runner % has lapsed', p_id using errcode = 'HF002'; end if;
@@ -123,7 +124,8 @@ begin
     if v_others = '{}' then v_epoch := holdfast.runner_lead(p_id, p_lease); end if;
   end if;
   return query
-    select case when v_epoch is null then v_answer else 'lead' end, v_epoch, p.id, p.label, p.machine_id,
+    select case when v_epoch is null then v_answer else 'lead' end, v_epoch, p.id, p.label,
+           holdfast.machine_said(p.machine_id),
            p.boot_id, p.pid_namespace, p.pid, p.start_ticks, p.standby, p.worker_type = 'worker_runner'
       from (values (1)) one
       left join holdfast.process p on p.id = any (v_others);
@@ -140,6 +142,7 @@ declare
   v_now constant timestamptz := clock_timestamp();
   v_row holdfast.process;
 begin
+  perform holdfast.mine(p_id);
   perform holdfast.lease_check(p_lease);
   update holdfast.process
     set beat_at = v_now, stats = p_stats,
@@ -168,6 +171,7 @@ create or replace function holdfast.runner_leave(p_id uuid, p_exit_code integer,
 declare
   v_row holdfast.process;
 begin
+  perform holdfast.mine(p_id);
   select * into v_row from holdfast.process where id = p_id and status = 'running' for update;
   if not found then return; end if;
   update holdfast.runner_term
@@ -190,6 +194,7 @@ declare
   v_count bigint := 0;
   v_error text;
 begin
+  perform holdfast.mine(p_id);
   perform from holdfast.process
     where id = p_id and status = 'running' and worker_type = 'worker_runner' and epoch = p_epoch
       and lease_until > clock_timestamp() for key share;
@@ -234,13 +239,15 @@ create or replace function holdfast.local_processes(p_machine_id text, p_boot_id
   returns table (process_id uuid, label text, machine_id text, boot_id text, pid_namespace text,
                  pid integer, start_ticks bigint, standby boolean, leads boolean)
   language sql stable as $$
-  select p.id, p.label, p.machine_id, p.boot_id, p.pid_namespace, p.pid, p.start_ticks, p.standby,
+  select p.id, p.label, p_machine_id, p.boot_id, p.pid_namespace, p.pid, p.start_ticks, p.standby,
          p.worker_type = 'worker_runner'
     from holdfast.process p
-    where p.status = 'running' and p.lease_until > clock_timestamp() and p.machine_id = p_machine_id
+    where p.status = 'running' and p.lease_until > clock_timestamp()
+      and p.machine_id = holdfast.machine_of(p_machine_id)
       and p.boot_id = p_boot_id and p.pid_namespace = p_pid_namespace and p.pid_namespace <> ''
 $$;
-comment on function holdfast.local_processes(text, text, text) is 'Processes in the caller''s pid namespace.';
+comment on function holdfast.local_processes(text, text, text) is
+  'Processes of the caller''s login in its pid namespace.';
 
 create or replace view holdfast.v_runner as
   select p.id, p.label, m.hostname, p.pid,
@@ -328,7 +335,8 @@ create or replace function holdfast.workers_beside(p_runner uuid)
                             and not coalesce((w.capabilities ->> 'only')::boolean, false))
     from holdfast.process me
     join holdfast.process w
-      on w.machine_id = me.machine_id and w.status = 'running' and w.process_type = 'worker'
+      on holdfast.machine_said(w.machine_id) = holdfast.machine_said(me.machine_id)
+         and w.status = 'running' and w.process_type = 'worker'
          and w.lease_until > statement_timestamp()
     left join holdfast.process p on p.id = w.parent_id
     where me.id = p_runner
@@ -347,7 +355,8 @@ create or replace function holdfast.newer_run(p_runner uuid)
   select r.label
     from holdfast.process me
     join holdfast.process r
-      on r.machine_id = me.machine_id and r.boot_id = me.boot_id and r.status = 'running'
+      on holdfast.machine_said(r.machine_id) = holdfast.machine_said(me.machine_id)
+         and r.boot_id = me.boot_id and r.status = 'running'
          and r.process_type = 'runner' and r.lease_until > statement_timestamp()
          and (r.capabilities ->> 'spawns')::boolean
          and (r.start_ticks, r.pid) > (me.start_ticks, me.pid)

@@ -58,6 +58,7 @@ declare
   v_wrong uuid[];
   v_crawls uuid[];
 begin
+  perform holdfast.mine(p_worker);
   if v_ids = '{}' then return 0; end if;
   select array_agg(q.snapshot_id), array_agg(distinct q.crawl_id) into v_wrong, v_crawls
     from holdfast.snapshot_queue q

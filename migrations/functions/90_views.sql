@@ -219,7 +219,7 @@ create or replace view holdfast.v_worker as
          (select count(*) from holdfast.snapshot_queue q where q.owner_id = p.id) as held, p.beat_at,
          p.lease_until, p.lease_until - statement_timestamp() as lease_left, p.request, p.version, p.stats,
          p.started_at, p.ended_at, p.exit_code, p.exit_reason, p.revision, p.capabilities,
-         p.capabilities ->> 'browser' as browser
+         p.capabilities ->> 'browser' as browser, p.login
     from holdfast.process p
     join holdfast.machine m on m.id = p.machine_id;
 comment on view holdfast.v_worker is 'Processes of Holdfast, running and past.';
@@ -227,6 +227,7 @@ comment on column holdfast.v_worker.id is 'The process.';
 comment on column holdfast.v_worker.held is 'Snapshots it owns.';
 comment on column holdfast.v_worker.browser is
   'Whose sandbox its browser has, or why it does not start; NULL: not tried, or there is none.';
+comment on column holdfast.v_worker.login is 'The database login that it joined with.';
 comment on column holdfast.v_worker.lease_left is 'How long it keeps its work without another beat.';
 
 create or replace view holdfast.v_event as
