@@ -21,8 +21,8 @@ create or replace function holdfast.claim_lanes(
   returns uuid[] language plpgsql as $$
 -- Takes due snapshots lane by lane, each with the row of its host locked. So the limits of a host are exact,
 -- however many workers claim. p_newest, p_top_n: the order within a lane, see claim_pick; the lanes
--- themselves take turns. Fetches one lane at a time: a loop over the query would lock lanes ahead, which other
--- claims could serve.
+-- themselves take turns. Fetches one lane at a time: a loop over the query would lock lanes ahead, which
+-- other claims could serve.
 declare
   c_lanes cursor for
     select l.host, l.low_at
