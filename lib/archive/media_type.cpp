@@ -52,12 +52,13 @@ constexpr auto kByExtension = std::to_array<std::pair<std::string_view, std::str
 
 // What the standard has no word for: files that no browser shows, and kinds of text.
 std::string_view sniff(std::string_view head) {
+  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   if (head.starts_with("WARC/")) return "application/warc";
   if (head.starts_with(std::string_view("SQLite format 3\0", 16))) return "application/vnd.sqlite3";
   const auto type = formats::type_of_bytes(head);
   if (type == "application/x-gzip") return "application/gzip";
   if (type != "text/plain" && type != "text/xml") return type;
-  const std::size_t start = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  const std::size_t start = head.find_first_not_of(" \t\r\n");
   if (start == std::string_view::npos) return type;
   const std::string opening = base::lower_case(head.substr(start));
   if (type == "text/xml")

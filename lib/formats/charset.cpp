@@ -176,7 +176,7 @@ std::string decode_page(std::string_view bytes, std::string_view content_type) {
 
 std::string encode(std::string_view text, const std::string& encoding) {
   std::string result;
-  const iconv_t converter = encoding.starts_with("UTF") ? kNoCodec : ::iconv_open(encoding.c_str(), "UTF-8");
+  const iconv_t converter = ::iconv_open(encoding.c_str(), "UTF-8");
   if (converter == kNoCodec) return std::string(text);
   while (!text.empty()) {
     const auto character = base::first_character(text);

@@ -13,7 +13,7 @@ std::string decode_page(std::string_view bytes, std::string_view content_type);
 std::string page_encoding(std::string_view bytes, std::string_view content_type);
 
 // UTF-8 to an encoding of page_encoding(), as browsers encode the query of a link: what it lacks becomes "&#8364;", its
-// marks escaped for a URL. For UTF-16 too, text stays UTF-8.
+// marks escaped for a URL.
 std::string encode(std::string_view text, const std::string& encoding);
 
 // The same of a file of which nothing is known but its bytes: UTF-16 and UTF-32 are seen without a declaration, too,

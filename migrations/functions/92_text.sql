@@ -88,6 +88,27 @@ begin
     '\s' || c_run || '(?=\s|$)', ' ', 'g');
 end $$;
 
+create or replace function holdfast.search_stop_pairs(p_language text, p_text text)
+  returns text[] language plpgsql stable parallel safe as $$
+-- Neighbours that are both stop words of the language ("the who"): the index has none of them by itself. Of
+-- the first 200,000 characters.
+begin
+  if p_language = 'simple' then return '{}'; end if;
+  return (
+    with word as materialized (
+      select lower(t.token) as word, t.n
+        from ts_parse('default', left(p_text, 200000)) with ordinality t(kind, token, n)
+        where t.kind <> 12 -- blanks
+    ), stop as materialized (
+      select w.word
+        from (select distinct w.word from word w) w
+        where ts_lexize((p_language || '_stem')::regdictionary, w.word) = '{}'
+    )
+    select coalesce(array_agg(distinct p.word || ' ' || p.next), '{}')
+      from (select w.word, lead(w.word) over (order by w.n) as next from word w) p
+      where p.word in (select s.word from stop s) and p.next in (select s.word from stop s));
+end $$;
+
 create or replace function holdfast.text_keep(
     p_snapshot uuid, p_crawl uuid, p_fence bigint, p_text text)
   returns boolean language plpgsql
@@ -112,8 +133,10 @@ begin
            setweight(to_tsvector(v_config, t.title) || to_tsvector('simple', t.title), 'A') -- stop words, too
            || setweight(to_tsvector('simple', s.host || ' '
                                               || regexp_replace(s.url, '[^[:alnum:]]+', ' ', 'g')), 'B')
+           || setweight(to_tsvector('simple', holdfast.search_text(array_to_string(s.tags, ' '))), 'B')
+           || setweight(to_tsvector(v_config, holdfast.search_text(s.notes)), 'C')
            || to_tsvector(v_config, holdfast.search_text(p_text))
-           || array_to_tsvector(array['host:' || s.host])
+           || array_to_tsvector(holdfast.search_stop_pairs(v_language, p_text) || ('host:' || s.host))
       from holdfast.snapshot s
       join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
       cross join lateral (
@@ -131,6 +154,16 @@ begin
 end $$;
 comment on function holdfast.text_keep(uuid, uuid, bigint, text) is
   'Stores the text of a snapshot that was sealed with this fence. False: it was not.';
+
+create or replace function holdfast.text_again(p_crawl uuid, p_snapshots uuid[])
+  returns void language plpgsql as $$
+-- After their title, tags or notes have changed.
+begin
+  perform holdfast.text_keep(t.snapshot_id, t.crawl_id, e.fence, t.text)
+    from holdfast.page_text t
+    join holdfast.snapshot_sealed e on e.snapshot_id = t.snapshot_id and e.crawl_id = t.crawl_id
+    where t.snapshot_id = any (p_snapshots) and t.crawl_id = p_crawl;
+end $$;
 
 create or replace function holdfast.texts_missing(p_after uuid, p_limit bigint)
   returns table (snapshot_id uuid, crawl_id uuid, fence bigint, directory text)
@@ -202,6 +235,10 @@ begin
   for v_language in select l.language from holdfast.text_language l order by l.language
   loop
     v_one := websearch_to_tsquery(v_language::regconfig, v_rest);
+    if numnode(v_one) = 0 then -- only stop words
+      v_one := coalesce((select string_agg(quote_literal(p.pair), ' & ')
+                           from unnest(holdfast.search_stop_pairs(v_language, v_rest)) p(pair)), '')::tsquery;
+    end if;
     foreach v_prefix in array v_prefixes
     loop
       v_part := to_tsquery(v_language::regconfig, quote_literal(v_prefix) || ':*');

@@ -12,7 +12,7 @@ namespace holdfast::capture {
 
 namespace {
 
-constexpr std::size_t kLongestUrl = 1u << 16; // more is no link of a person
+constexpr std::size_t kLongestLink = 1u << 16; // more is no link of a person
 
 struct Parts {
   std::string_view scheme, authority, path, query, fragment;
@@ -94,7 +94,7 @@ std::string with_slashes(std::string_view base, std::string_view reference) {
 // The query of a link is written in the encoding of its page.
 void encode_query(std::string& url, const std::string& encoding) {
   const auto mark = url.find('?');
-  if (mark == std::string::npos || encoding.empty() || mark > url.find('#')) return;
+  if (mark == std::string::npos || encoding.empty() || encoding.starts_with("UTF") || mark > url.find('#')) return;
   const auto end = std::min(url.find('#', mark), url.size());
   std::string query;
   for (const char letter : formats::encode(std::string_view(url).substr(mark, end - mark), encoding))
@@ -150,13 +150,13 @@ std::optional<std::string> absolute_link(std::string_view base, std::string_view
   if (href.empty()) return std::nullopt;
   std::string text(href);
   std::erase_if(text, [](char letter) { return letter == '\t' || letter == '\r' || letter == '\n'; });
-  if (text.size() > kLongestUrl) return std::nullopt;
+  if (text.size() > kLongestLink) return std::nullopt;
   encode_query(text, encoding);
   auto url = join_url(base, text);
   if (!url) return std::nullopt;
   if (const auto hash = url->find('#'); hash != std::string::npos && !holdfast::base::is_route(url->substr(hash + 1)))
     url->resize(hash);
-  if (!is_web_url(*url) || url->size() > kLongestUrl) return std::nullopt;
+  if (!is_web_url(*url) || url->size() > kLongestLink) return std::nullopt;
   std::string result;
   for (const char letter : *url)
     letter == ' ' ? result += "%20" : result += letter;

@@ -20,12 +20,12 @@ constexpr std::array<std::string_view, 20> kInline{"a",    "abbr",  "b",    "cit
                                                    "font", "i",     "img",  "ins",    "kbd",  "mark", "q",
                                                    "s",    "small", "span", "strong", "sub",  "sup"};
 
-struct Place { // what references mean
+struct LinkPlace { // what references mean
   std::string base, encoding;
 };
 
 // Calls take() for a reference if it is a link.
-bool give(const Take& take, const Place& place, std::string_view href, std::string title) {
+bool give(const Take& take, const LinkPlace& place, std::string_view href, std::string title) {
   const auto url = absolute_link(place.base, href, place.encoding);
   return !url || take({*url, std::move(title), "", ""});
 }
@@ -59,7 +59,7 @@ std::string refresh_target(std::string_view content) {
 }
 
 void in_html(const std::string& text, const std::string& url, const std::string& encoding, const Take& take) {
-  Place place{url, encoding};
+  LinkPlace place{url, encoding};
   std::string words;
   std::optional<std::string> anchor;
   int pieces = 0;
