@@ -88,25 +88,27 @@ begin
     '\s' || c_run || '(?=\s|$)', ' ', 'g');
 end $$;
 
-create or replace function holdfast.search_stop_pairs(p_language text, p_text text)
+create or replace function holdfast.search_stop_pairs(p_language text, p_text text, p_any boolean)
   returns text[] language plpgsql stable parallel safe as $$
--- Neighbours that are both stop words of the language ("the who"): the index has none of them by itself. Of
--- the first 200,000 characters.
+-- Neighbours that are both stop words of the language, which are not in the index by themselves: names such
+-- as "The Who", the second in capitals; with p_any all. All of a text would let the index grow by a third.
+declare
+  c_first constant text[] := case when p_any then '{"[[:alpha:]]"}' else '{"[[:upper:]]","[[:lower:]]"}' end;
+  c_second constant text := case when p_any then '[[:alpha:]]' else '[[:upper:]]' end;
+  v_dictionary regdictionary;
 begin
   if p_language = 'simple' then return '{}'; end if;
+  v_dictionary := (p_language || '_stem')::regdictionary;
   return (
-    with word as materialized (
-      select lower(t.token) as word, t.n
-        from ts_parse('default', left(p_text, 200000)) with ordinality t(kind, token, n)
-        where t.kind <> 12 -- blanks
-    ), stop as materialized (
-      select w.word
-        from (select distinct w.word from word w) w
-        where ts_lexize((p_language || '_stem')::regdictionary, w.word) = '{}'
-    )
-    select coalesce(array_agg(distinct p.word || ' ' || p.next), '{}')
-      from (select w.word, lead(w.word) over (order by w.n) as next from word w) p
-      where p.word in (select s.word from stop s) and p.next in (select s.word from stop s));
+    select coalesce(array_agg(distinct lower(m[1]) || ' ' || lower(m[2])), '{}')
+      from unnest(c_first) f(first)
+      cross join generate_series(0, case when p_any then 1 else 0 end) n -- pairs overlap
+      cross join lateral regexp_matches(
+        case n when 0 then p_text else regexp_replace(p_text, '[[:alpha:]]+', '') end,
+        '(?:^|[^[:alpha:]])(' || f.first || '[[:alpha:]]{0,11})\s+(' || c_second
+        || '[[:alpha:]]{0,11})(?![[:alpha:]])',
+        'g') m
+      where ts_lexize(v_dictionary, lower(m[1])) = '{}' and ts_lexize(v_dictionary, lower(m[2])) = '{}');
 end $$;
 
 create or replace function holdfast.text_keep(
@@ -136,7 +138,7 @@ begin
            || setweight(to_tsvector('simple', holdfast.search_text(array_to_string(s.tags, ' '))), 'B')
            || setweight(to_tsvector(v_config, holdfast.search_text(s.notes)), 'C')
            || to_tsvector(v_config, holdfast.search_text(p_text))
-           || array_to_tsvector(holdfast.search_stop_pairs(v_language, p_text) || ('host:' || s.host))
+           || array_to_tsvector(holdfast.search_stop_pairs(v_language, p_text, false) || ('host:' || s.host))
       from holdfast.snapshot s
       join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
       cross join lateral (
@@ -237,7 +239,8 @@ begin
     v_one := websearch_to_tsquery(v_language::regconfig, v_rest);
     if numnode(v_one) = 0 then -- only stop words
       v_one := coalesce((select string_agg(quote_literal(p.pair), ' & ')
-                           from unnest(holdfast.search_stop_pairs(v_language, v_rest)) p(pair)), '')::tsquery;
+                           from unnest(holdfast.search_stop_pairs(v_language, v_rest, true)) p(pair)),
+                        '')::tsquery;
     end if;
     foreach v_prefix in array v_prefixes
     loop

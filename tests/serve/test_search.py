@@ -25,7 +25,7 @@ case $name in
   khmer) printf 'ភាសាខ្មែរ\n' >content.txt ;;
   band) printf 'a band\n' >content.txt
     echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "en", "x": 1}}' ;;
-  concert) printf 'Last night the Who played, to be or not to be there.\n' >content.txt
+  concert) printf 'Last night the Who played.\n' >content.txt
     echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "en"}}' ;;
   *) exit 10 ;;
 esac
@@ -137,7 +137,7 @@ class Search(Case):
 
     def test_stop_words_tags_and_notes(self):
         self.add("concert", "english", arguments=("--tag", "évening"))
-        for words in ('"The Who"', "the who", "to be or not to be"):
+        for words in ('"The Who"', "the who"):
             self.assertEqual(self.urls(words), ["concert"], words)
         self.assertEqual(self.urls("who the"), [])
         self.assertEqual(sorted(self.urls("evening")), ["concert", "english"])
