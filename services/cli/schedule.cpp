@@ -3,7 +3,6 @@
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 #include "services/cli/checks.hpp"
-#include "services/cli/limits.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/plan.hpp"
 #include "services/cli/verbs.hpp"
@@ -51,7 +50,7 @@ int add_schedule(Context& context, const ScheduleOptions& options) {
   auto planned = plan_crawl(context, options.crawl);
   store::NewSchedule schedule;
   schedule.id = base::new_uuid();
-  schedule.label = options.crawl.label;
+  schedule.label = planned.crawl.options.value("label", "");
   schedule.every = options.every;
   schedule.time_zone = options.time_zone.empty() ? local_time_zone() : options.time_zone;
   schedule.crawl = std::move(planned.crawl);
@@ -153,20 +152,9 @@ constexpr const char* kZoneHelp = "Time zone, for example Europe/Berlin (default
 
 Action adding(CLI::App& command) {
   const auto options = std::make_shared<ScheduleOptions>();
-  auto& crawl = options->crawl;
-  command.add_option("inputs", crawl.inputs, "URLs, files with one URL a line, or - for standard input");
   command.add_option("--every", options->every, kEveryHelp)->required();
   command.add_option("--time-zone", options->time_zone, kZoneHelp);
-  command.add_option("--label", crawl.label, "Name of the schedule and of its crawls");
-  command.add_option("-d,--depth", crawl.depth, "How many links to follow from each URL")
-      ->check(number(0, std::optional(16)));
-  command.add_option("--max-urls", crawl.max_urls, "At most this many snapshots a run; 0: no cap")
-      ->check(number<std::int64_t>(0));
-  command.add_option("-p,--plugins,--plugin", crawl.plugins, "Only these plugins")->allow_extra_args(false);
-  command.add_option("-t,--tag", crawl.tags, "Tags for every snapshot")->allow_extra_args(false);
-  command.add_option("--option", crawl.options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);
-  add_limit_options(command, crawl.limits);
-  command.add_flag("--strict", crawl.strict, "Add nothing if a line of a file cannot be used");
+  add_crawl_options(command, options->crawl);
   return [options](Context& context) { return add_schedule(context, *options); };
 }
 

@@ -83,7 +83,7 @@ void check_fields(std::span<const ApiField> fields, const nlohmann::json& values
     if (field == fields.end())
       throw base::Error(base::ErrorClass::usage, "there is no " + std::string(what) + " \"" + name + "\" here",
                         "GET /api/openapi.json");
-    check_schema(name, schema_of(*field), value);
+    store::check_schema(name, store::schema_of(*field), value);
   }
   for (const auto& field : fields)
     if (field.required && !values.contains(field.name))
@@ -109,7 +109,8 @@ nlohmann::json read_parameters(const Request& request, const ApiOperation& opera
   for (const auto& [name, text] : request.query) {
     const auto field = std::find_if(operation.parameters.begin(), operation.parameters.end(),
                                     [&, &key = name](const auto& one) { return one.name == key; });
-    values[name] = field == operation.parameters.end() ? nlohmann::json(text) : value_of_text(schema_of(*field), text);
+    values[name] = field == operation.parameters.end() ? nlohmann::json(text)
+                                                       : store::value_of_text(store::schema_of(*field), text);
   }
   check_fields(operation.parameters, values, "parameter");
   return values;
@@ -274,10 +275,10 @@ nlohmann::json body_of_form(const ApiOperation& operation, const Form& form) {
   for (const auto& field : operation.body)
     for (const auto& [name, text] : form) {
       if (name != field.name || text.empty()) continue;
-      const auto& schema = schema_of(field);
+      const auto& schema = store::schema_of(field);
       body[name] = schema["type"] == "array"            ? list_of_text(text)
                    : schema.contains("contentEncoding") ? nlohmann::json(base::base64_encode(text))
-                                                        : value_of_text(schema, text);
+                                                        : store::value_of_text(schema, text);
     }
   return body;
 }

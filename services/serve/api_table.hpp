@@ -1,6 +1,7 @@
 #pragma once
 // The operations of the API. Immutable; any thread.
 
+#include "lib/store/field.hpp"
 #include "services/serve/api.hpp"
 
 #include <nlohmann/json.hpp>
@@ -37,11 +38,7 @@ struct ApiCall {
   bool checked(const char* name) const;
 };
 
-// A name and a JSON schema, in JSON: {"depth", R"({"type":"integer"})"}.
-struct ApiField {
-  std::string_view name, schema, what;
-  bool required{false};
-};
+using ApiField = store::Field;
 
 struct ApiOperation {
   std::string_view method, path; // path: below /api/; "{id}" stands for one part
@@ -54,25 +51,7 @@ struct ApiOperation {
   bool changes() const noexcept { return method != "GET"; }
 };
 
-// The schemas that many fields have.
-namespace schema {
-inline constexpr std::string_view kWord =
-    R"({"type":"string","maxLength":200})"; // for addresses: all must fit a header
-inline constexpr std::string_view kText = R"({"type":"string","maxLength":10000})";
-inline constexpr std::string_view kTexts =
-    R"({"type":"array","items":{"type":"string","maxLength":2000},"maxItems":100})";
-inline constexpr std::string_view kUrlList =
-    R"({"type":"array","items":{"type":"string","maxLength":2000},"maxItems":1000})";
-inline constexpr std::string_view kTime =
-    R"({"type":"string","x-time":true,"maxLength":40})"; // what a time may be written as, no format has a name for
-inline constexpr std::string_view kFlag = R"({"type":"boolean"})";
-inline constexpr std::string_view kId = R"({"type":"string","format":"uuid"})";
-inline constexpr std::string_view kIds =
-    R"({"type":"array","items":{"type":"string","format":"uuid"},"minItems":1,"maxItems":1000})";
-inline constexpr std::string_view kCount = R"({"type":"integer","minimum":0,"maximum":1000000000})";
-inline constexpr std::string_view kPriority = R"({"type":"integer","minimum":-1000000,"maximum":1000000})";
-inline constexpr std::string_view kLimit = R"({"type":"integer","minimum":1,"maximum":1000})";
-} // namespace schema
+namespace schema = store::schema;
 
 // Fields that several operations have.
 inline constexpr ApiField kReason[] = {{"why", schema::kText, "A reason, for others to read"}};
@@ -89,13 +68,6 @@ std::span<const ApiOperation> api_commands();
 std::span<const ApiOperation> api_archivebox();
 
 const std::string& openapi_document();
-
-// The schema of a field of the table; parsed once.
-const nlohmann::json& schema_of(const ApiField& field);
-// Throws Error(usage), which begins with `name`, if a value does not fit its schema (api_schema.cpp).
-void check_schema(const std::string& name, const nlohmann::json& schema, const nlohmann::json& value);
-// A value that was written as text, in the type that its schema asks for.
-nlohmann::json value_of_text(const nlohmann::json& schema, const std::string& text);
 
 Response json_response(const Json& json, unsigned status = 200);
 Response changed(bool value);

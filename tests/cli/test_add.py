@@ -274,7 +274,7 @@ class Adding(Case):
         defaults = {"HOLDFAST_POLITENESS_PARALLEL": "4"}  # of the product
         self.add("https://known.test/0", env=defaults)
         self.work()
-        crawl = self.add("--delay", "1s", *[f"https://known.test/{n}" for n in (1, 2, 3)], env=defaults)["id"]
+        crawl = self.add("--host-delay", "1s", *[f"https://known.test/{n}" for n in (1, 2, 3)], env=defaults)["id"]
         self.work()
         started = sorted(datetime.fromisoformat(s["started_at"]) for s in self.records("list", "--crawl", crawl))
         self.assertEqual(len(started), 3)

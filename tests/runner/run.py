@@ -682,7 +682,7 @@ class Schedules(Case):
             "fresh",
             "--only-new",
             "--robots",
-            "--delay",
+            "--host-delay",
             "50ms",
             "--max-bytes",
             "1g",
