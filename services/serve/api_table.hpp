@@ -1,5 +1,6 @@
 #pragma once
-// The operations of the API. Immutable; any thread.
+// The operations of the API: those that read or add, and the commands of lib/store/operation.hpp. Immutable; any
+// thread.
 
 #include "lib/store/field.hpp"
 #include "services/serve/api.hpp"
@@ -34,7 +35,6 @@ struct ApiCall {
   int number(const char* name, int otherwise) const; // a parameter
   bool flag(const char* name) const;                 // a parameter
   std::string text(const char* name) const;          // of the body; empty: not given
-  std::vector<std::string> texts(const char* name) const;
   bool checked(const char* name) const;
 };
 
@@ -53,29 +53,21 @@ struct ApiOperation {
 
 namespace schema = store::schema;
 
-// Fields that several operations have.
-inline constexpr ApiField kReason[] = {{"why", schema::kText, "A reason, for others to read"}};
-inline constexpr ApiField kAddTags{"add_tags", schema::kTexts, "Tags to add"};
-inline constexpr ApiField kRemoveTags{"remove_tags", schema::kTexts, "Tags to remove"};
-
 std::span<const ApiOperation> api_operations();
 // The operation that reads what is at the path of this one; null: none.
 const ApiOperation* get_beside(const ApiOperation& operation);
 // Parts of it, in the files of these names.
 std::span<const ApiOperation> api_reads();
 std::span<const ApiOperation> api_crawls();
-std::span<const ApiOperation> api_commands();
 std::span<const ApiOperation> api_archivebox();
 
 const std::string& openapi_document();
 
 Response json_response(const Json& json, unsigned status = 200);
-Response changed(bool value);
 Response not_found(const std::string& what);
 // Lines of JSON as an array.
 Json array_of(const std::vector<std::string>& lines);
 // The id of the path, if it names a thing of this kind: crawl, snapshot, process.
 std::optional<std::string> target(const ApiCall& call, const std::string& kind);
-store::Command command(const ApiCall& call); // with the reason and the time of the body
 
 } // namespace holdfast::serve
