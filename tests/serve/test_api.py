@@ -111,7 +111,7 @@ class Api(Asking):
             max_urls=9,
             options={"PAGE_X": "2"},
             priority=3,
-            parallel=2,
+            max_parallel=2,
             same="host",
             robots=False,
         )
