@@ -109,7 +109,7 @@ class Api(Asking):
             tags=["api"],
             max_depth=1,
             max_urls=9,
-            options={"PAGE_X": "2"},
+            options={"PAGE_TIMEOUT": "52"},
             priority=3,
             max_parallel=2,
             same="host",
