@@ -60,6 +60,9 @@ void save_page_record(const Job& job, const PageRecord& page) {
   add("icon_url", page.icon_url);
   add("target", page.target);
   add("broken", page.broken);
+  add("doubt", page.doubt);
+  add("read", page.read);
+  if (!page.steps.empty()) record["steps"] = page.steps;
   for (const auto& [url, reason] : page.missing)
     if (record["missing"].size() < kMostLacking) record["missing"].push_back({{"url", url}, {"reason", reason}});
   if (page.ending)
@@ -87,6 +90,8 @@ std::optional<PageRecord> load_page_record(const Job& job) {
   page.complete = record.value("complete", false);
   page.finished = record.value("finished", false);
   page.broken = record.value("broken", "");
+  page.doubt = record.value("doubt", "");
+  page.read = record.value("read", "");
   if (const auto ending = record.find("ending"); ending != record.end()) {
     const auto status = ending->value("status", "failed");
     page.ending = Ending{status == "noresults" ? Status::noresults

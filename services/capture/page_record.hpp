@@ -21,13 +21,16 @@ struct PageRecord {
   Json headers = Json::object(); // names in lower case
   std::vector<Redirect> redirects;
   std::string source;         // the file with the document as it was sent; empty: it is only in the WARC
+  std::string read;           // a file with what there is to read in it, its frames and shadow roots, as HTML
   std::string icon, icon_url; // the icon that the browser fetched, and its file
   std::string target;         // of the tab; empty: there is none
   bool complete{false};       // the document itself was parsed to its end
   bool finished{false};       // and everything that it asked for has come
+  std::string doubt;          // why what is shown is not the page that was asked for
   std::string broken;         // why the document did not arrive whole, if it was not merely slow
   std::vector<std::pair<std::string, std::string>> missing; // URLs that the record lacks, and why
-  std::vector<std::string> cut;                             // steps that time ended: "scroll", "settle", "script"
+  std::vector<std::string> cut;                             // steps that time ended: "wait", "scroll", "script"
+  Json steps = Json::array(); // of reading it: what each brought, and why it ended
   std::optional<Ending> ending;                             // why there is no page to show
 
   Json about() const;

@@ -47,6 +47,7 @@ public:
       throw failed("the page broke off: " + page_.broken + "; kept what there was", page_.about());
     if (!page_.complete)
       throw failed("the page did not arrive whole within the time limit; kept what there was", page_.about());
+    if (!page_.doubt.empty()) throw failed(page_.doubt, page_.about());
     return {file, page_.about()};
   }
   const PageRecord& page() const { return page_; }
