@@ -11,7 +11,21 @@ const char* kind_of(const Ending& ending) {
   return ending.status == Status::noresults ? "noresults" : ending.status == Status::skipped ? "skipped" : "failed";
 }
 
+constexpr const char* kPlainAgent = "Mozilla/5.0 (compatible; Holdfast)";
+
 } // namespace
+
+std::string identified(const std::string& agent) {
+  const auto who = Job::setting("IDENTIFY");
+  if (who.empty() || who == "false" || who == "False" || agent.find("Holdfast") != std::string::npos) return agent;
+  const bool contact = who != "true" && who != "True";
+  return agent + " (compatible; Holdfast" + (contact ? "; +" + one_line(who, 200) : "") + ")";
+}
+
+std::string user_agent(const Job& job) {
+  if (const auto agent = Job::setting("USER_AGENT"); !agent.empty()) return identified(agent);
+  return job.sibling(std::string("browser/") + kFile).value("user_agent", identified(kPlainAgent));
+}
 
 std::string host_in(const std::string& url) {
   const auto scheme = url.find("://");
@@ -61,6 +75,7 @@ void save_page_record(const Job& job, const PageRecord& page) {
   add("target", page.target);
   add("broken", page.broken);
   add("doubt", page.doubt);
+  add("user_agent", page.user_agent);
   add("read", page.read);
   if (!page.steps.empty()) record["steps"] = page.steps;
   for (const auto& [url, reason] : page.missing)

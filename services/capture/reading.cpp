@@ -65,11 +65,12 @@ Patience patience_of(const Job& job) {
     patience = {false, false, Seconds(0.25), Seconds(8), Seconds(8), Seconds(0), Seconds(8), 1, 16'000, 0};
   } else if (name == "patient") {
     const Seconds most(std::max(job.timeout() / 5, 20.0));
-    patience = {true, true, Seconds(1), most, most, most, most, 0.6, 200'000, 2000};
+    patience = {true, true, Seconds(1), most, most, most, most, 0.6, 0, 2000};
   } else if (name != "normal") {
     throw failed("BROWSER_PATIENCE='" + name + "' is not quick, normal or patient");
   }
-  patience.height = Job::number("BROWSER_SCROLL_HEIGHT", patience.height);
+  const double height = Job::number("BROWSER_SCROLL_HEIGHT", 40'000);
+  patience.height = name == "quick" ? std::min(height, patience.height) : name == "patient" ? 5 * height : height;
   patience.media = Job::size("BROWSER_MEDIA_SIZE", "100m");
   patience.quality = static_cast<int>(Job::number("BROWSER_MEDIA_HEIGHT", patience.quality));
   return patience;
@@ -222,7 +223,7 @@ bool Reading::rest(Seconds quiet, Clock::time_point until, int longest_timer, bo
     const bool busy = recorder_.open_requests(pictures) > 0 || seen.timers;
     if (!busy && now >= least) return true;
     if (now >= until) return false;
-    auto next = after(now, kBlink * 2);
+    auto next = after(now, kBlink);
     if (!busy && least < next) next = least;
     wait_(std::min(next, until), [] { return false; });
   }

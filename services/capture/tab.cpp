@@ -126,6 +126,7 @@ private:
   Recorder recorder_;
   Reading reading_;
   PageRecord page_;
+  Json identity_; // what the browser says of itself
   std::string session_, frame_;
   std::string navigation_url_, navigation_,
       navigation_error_; // the main frame's last request for a document, and why that brought none
@@ -216,6 +217,8 @@ void Tab::answered(const Json& response) {
 
 void Tab::take(const std::string& method, const Json& parameters, const std::string& session) {
   reading_.take(method, parameters, session);
+  if (method == "Target.attachedToTarget" && !identity_.is_null()) // a frame or worker, before it runs
+    browser_.send("Emulation.setUserAgentOverride", identity_, text_of(parameters, "sessionId"));
   if (method == "Fetch.requestPaused" && reading_.stop(parameters, session)) return;
   if (method == "Network.requestWillBeSent" && !reading_.holds()) request_sent(parameters);
   close_dialog(browser_, method, parameters, session);
@@ -305,8 +308,9 @@ void Tab::open() {
   browser_.send("Inspector.enable", {}, session_);
   recorder_.watch(session_, true);
   browser_.send("Emulation.setDeviceMetricsOverride", device_metrics({width, height}), session_);
-  if (const auto agent = Job::setting("USER_AGENT"); !agent.empty())
-    browser_.send("Emulation.setUserAgentOverride", {{"userAgent", agent}}, session_);
+  identity_ = identity(text_of(browser_.call("Browser.getVersion", nullptr, "", give_up_), "userAgent"));
+  page_.user_agent = text_of(identity_, "userAgent");
+  browser_.send("Emulation.setUserAgentOverride", identity_, session_);
   if (!Job::flag("CHECK_SSL_VALIDITY", true))
     browser_.send("Security.setIgnoreCertificateErrors", {{"ignore", true}}, session_);
   frame_ = text_of(call("Page.getFrameTree")["frameTree"]["frame"], "id");

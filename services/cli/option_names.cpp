@@ -14,10 +14,10 @@ namespace holdfast::cli {
 namespace {
 
 // Of the contract itself: every hook gets these, whatever its plugin declares.
-constexpr std::array<std::string_view, 17> kGeneral = {
+constexpr std::array<std::string_view, 18> kGeneral = {
     "TIMEOUT",        "STALL_TIMEOUT",    "USER_AGENT",  "CHECK_SSL_VALIDITY", "COOKIES_FILE", "RESOLUTION", "DRY_RUN",
     "DEBUG",          "HTTP_PROXY",       "HTTPS_PROXY", "NO_PROXY",           "ALL_PROXY",    "LANG",       "TZ",
-    "CHROME_SANDBOX", "CHROME_ISOLATION", "PERSONAS_DIR"};
+    "CHROME_SANDBOX", "CHROME_ISOLATION", "PERSONAS_DIR", "IDENTIFY"};
 
 } // namespace
 

@@ -311,7 +311,7 @@ name => {
       const words_before = look_again();
       if (!in_view(e.getBoundingClientRect())) e.scrollIntoView({block: 'center', behavior: 'instant'});
       press(e);
-      const brought = (yield kind + ': ' + label(e)) || look_again() > words_before;
+      const asked = yield kind + ': ' + label(e), brought = look_again() > words_before || asked;
       if (location.href.split('#')[0] !== here) { // a route of its own: not this page
         if (history.length > depth) history.go(depth - history.length);
         group.misses += 3;
@@ -381,12 +381,20 @@ name => {
   const absolute = (url, base = document.baseURI) => { try { return new URL(url, base).href.split('#')[0]; } catch { return ''; } };
   const media = () => all('video,audio');
   // Lets films run without sound, so that their players load what they need.
+  const still = new Set();
   function play() {
     const found = media();
-    for (const e of found) { e.muted = true; e.play()?.catch(() => 0); }
+    for (const e of found) {
+      if (e.paused && e.poster) still.add(e);
+      e.muted = true;
+      e.play()?.catch(() => 0);
+    }
     return found.length;
   }
-  function pause() { for (const e of media()) e.pause(); }
+  // A film that stood still shows its picture again.
+  function pause() {
+    for (const e of media()) { e.pause(); if (still.has(e) && (e.currentSrc || e.src).startsWith('http')) e.load(); }
+  }
 
   function largest(set) { // of a srcset
     let best = '', size = -1;
