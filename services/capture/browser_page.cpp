@@ -26,8 +26,8 @@ std::pair<int, int> resolution(const Job& job) {
 }
 
 Json device_metrics(std::pair<int, int> size) {
-  return {{"width", size.first},       {"height", size.second},       {"deviceScaleFactor", 1}, {"mobile", false},
-          {"screenWidth", size.first}, {"screenHeight", size.second}};
+  return {{"width", size.first}, {"height", size.second},     {"deviceScaleFactor", 1},
+          {"mobile", false},     {"screenWidth", size.first}, {"screenHeight", size.second}};
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include "lib/base/text.hpp"
 #include "lib/formats/html.hpp"
 #include "services/capture/embedded.hpp"
+#include "services/capture/page_record.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,15 +14,15 @@ namespace holdfast::capture {
 
 namespace {
 
-constexpr Seconds kFrameAnswer{2};     // a frame that works answers within it
-constexpr Seconds kBlink{0.05};        // after a step: the page draws, observers are called
-constexpr Seconds kStreamQuiet{1.2};   // while a stream speaks: until its next word
+constexpr Seconds kFrameAnswer{2};   // a frame that works answers within it
+constexpr Seconds kBlink{0.05};      // after a step: the page draws, observers are called
+constexpr Seconds kStreamQuiet{1.2}; // while a stream speaks: until its next word
 constexpr Seconds kLongestAfterStep{1};
 constexpr Seconds kLongestAfterClick{2};
-constexpr Seconds kPlayed{0.7};        // until a film's player has asked for what it needs
+constexpr Seconds kPlayed{0.7};                     // until a film's player has asked for what it needs
 constexpr int kLongTimer = 3000, kShortTimer = 500; // milliseconds
 constexpr std::size_t kMostFrames = 40, kMostWindows = 20, kMostLinks = 500;
-constexpr int kBoxSteps = 60;          // in one box of the page
+constexpr int kBoxSteps = 60; // in one box of the page
 constexpr std::size_t kMostFiles = 1500;
 
 Clock::time_point after(Clock::time_point now, Seconds seconds) {
@@ -49,12 +50,25 @@ const std::regex& challenge() {
   return pattern;
 }
 const std::regex& loading() {
-  static const std::regex pattern("^\\W*(page |please |is |now |still )*(loading|wait|one moment|wird geladen|chargement|"
-                                  "cargando|caricamento|laden|carregando|загрузка)\\b.{0,40}$",
-                                  std::regex::icase);
+  static const std::regex pattern(
+      "^\\W*(page |please |is |now |still )*(loading|wait|one moment|wird geladen|chargement|"
+      "cargando|caricamento|laden|carregando|загрузка)\\b.{0,40}$",
+      std::regex::icase);
   return pattern;
 }
 constexpr std::size_t kShortPage = 1500, kNearlyEmpty = 60; // characters
+
+// The behavior for the host of the page: HOST.js, or that of a domain that the host belongs to; any.js is for all.
+std::string behavior_for(const std::string& host) {
+  constexpr std::size_t kLargest = 256u << 10;
+  const std::filesystem::path directory = Job::setting("BROWSER_BEHAVIORS_DIR");
+  if (directory.empty() || host.find('/') != std::string::npos) return {};
+  if (!std::filesystem::is_directory(directory))
+    throw failed("BROWSER_BEHAVIORS_DIR=" + directory.string() + " is no directory that hooks can read");
+  for (auto domain = host; !domain.empty(); domain.erase(0, std::min(domain.find('.'), domain.size() - 1) + 1))
+    if (auto source = read_file(directory / (domain + ".js"), kLargest); !source.empty()) return source;
+  return read_file(directory / "any.js", kLargest);
+}
 
 } // namespace
 
@@ -71,6 +85,7 @@ Patience patience_of(const Job& job) {
   }
   const double height = Job::number("BROWSER_SCROLL_HEIGHT", 40'000);
   patience.height = name == "quick" ? std::min(height, patience.height) : name == "patient" ? 5 * height : height;
+  patience.own = behavior_for(host_in(job.url()));
   patience.media = Job::size("BROWSER_MEDIA_SIZE", "100m");
   patience.quality = static_cast<int>(Job::number("BROWSER_MEDIA_HEIGHT", patience.quality));
   return patience;
@@ -161,7 +176,12 @@ std::optional<Json> Reading::ask(Frame& frame, const std::string& expression, st
                                 {"awaitPromise", true},
                                 {"userGesture", patience_.acts}},
                                frame, longest);
-  if (!answer.is_object() || answer.contains("exceptionDetails")) return std::nullopt;
+  error_.clear();
+  if (!answer.is_object()) return std::nullopt;
+  if (const auto error = answer.find("exceptionDetails"); error != answer.end()) {
+    error_ = text_of(error->value("exception", Json::object()), "description");
+    return std::nullopt;
+  }
   return answer.value("result", Json::object()).value("value", Json());
 }
 
@@ -196,8 +216,7 @@ void Reading::find_frames() {
 Reading::Pulse Reading::pulse(int longest) {
   find_frames();
   const auto asked = recorder_.urls_asked();
-  const auto expression =
-      "reader.pulse(" + std::to_string(longest) + ", " + (asked > asked_ ? "true" : "false") + ")";
+  const auto expression = "reader.pulse(" + std::to_string(longest) + ", " + (asked > asked_ ? "true" : "false") + ")";
   Pulse all;
   if (asked > asked_) ++all.added;
   asked_ = asked;
@@ -229,8 +248,7 @@ bool Reading::rest(Seconds quiet, Clock::time_point until, int longest_timer, bo
   }
 }
 
-void Reading::step(const char* name, Seconds longest,
-                   const std::function<std::string(Clock::time_point until)>& work) {
+void Reading::step(const char* name, Seconds longest, const std::function<std::string(Clock::time_point until)>& work) {
   const auto begin = Clock::now();
   const auto asked = recorder_.urls_asked();
   std::string ended = "the page does not answer";
@@ -294,11 +312,9 @@ std::string Reading::accept(Clock::time_point until) {
 }
 
 std::string Reading::scroll(Clock::time_point until) {
-  const auto expression = "reader.scroll(" +
-                          json_text({{"share", patience_.share},
-                                     {"height", patience_.height},
-                                     {"longest", kBoxSteps}}) +
-                          ")";
+  const auto expression =
+      "reader.scroll(" + json_text({{"share", patience_.share}, {"height", patience_.height}, {"longest", kBoxSteps}}) +
+      ")";
   std::optional<Clock::time_point> bottom; // since when it has been at its end and nothing has come
   bool moved = false;
   int idle = 0; // steps whose timers have brought nothing
@@ -363,12 +379,52 @@ std::string Reading::click(Clock::time_point until) {
   return "end, after " + std::to_string(count) + " clicks";
 }
 
+// What a behavior of the operator does, and why it ended.
+std::string Reading::own(const std::string& source, Clock::time_point until) {
+  find_frames();
+  auto& main = frames_.front();
+  std::string notes;
+  bool brought = false;
+  for (int count = 0; Clock::now() < until; ++count) {
+    const auto asked = recorder_.urls_asked();
+    const auto next =
+        ask(main, "reader.own(" + (count == 0 ? "(" + source + ")" : "null") + (brought ? ", true)" : ", false)"));
+    if (!next) return "failed: " + one_line(error_.empty() ? "the page does not answer" : error_, 300);
+    if (!next->is_object()) return "end, after " + std::to_string(count) + " steps" + notes;
+    if (const auto note = text_of(*next, "note"); !note.empty() && notes.size() < 1000) notes += "; " + note;
+    if (const auto wait = next->find("wait"); wait != next->end() && wait->is_number())
+      wait_(std::min(until, in(Seconds(wait->get<double>()))), [] { return false; });
+    if (const auto urls = next->find("fetch"); urls != next->end())
+      fetch(main, {{"files", *urls}, {"films", Json::array()}, {"lists", Json::array()}, {"most", patience_.media}},
+            until);
+    wait_(std::min(until, in(kBlink)), [] { return false; });
+    rest(Seconds(0), std::min(until, in(kLongestAfterClick)), kShortTimer, false);
+    brought = recorder_.urls_asked() > asked;
+  }
+  return "time";
+}
+
+// False: time ended it. The page then has a moment to end what it has begun.
+bool Reading::fetch(Frame& frame, const Json& what, Clock::time_point until) {
+  const auto left = std::max<long>(0, static_cast<long>(Seconds(until - Clock::now()).count() * 1000));
+  try {
+    ask(frame,
+        "Promise.race([reader.fetch_all(" + json_text(what) + "), new Promise(end => setTimeout(() => { " +
+            "reader.stop(); end(false); }, " + std::to_string(left) + "))])",
+        after(until, Seconds(2)));
+  } catch (const Silent&) {
+    return false;
+  }
+  return Clock::now() < until;
+}
+
 std::string Reading::fetch(Clock::time_point until) {
   find_frames();
   int films = 0;
   if (patience_.acts)
     for (auto& frame : frames_)
-      if (const auto count = ask(frame, "reader.play()"); count && count->is_number_integer()) films += count->get<int>();
+      if (const auto count = ask(frame, "reader.play()"); count && count->is_number_integer())
+        films += count->get<int>();
   if (films > 0) wait_(std::min(until, in(kPlayed)), [] { return false; });
   std::size_t left = kMostFiles, fetched = 0;
   for (auto& frame : frames_) {
@@ -376,7 +432,9 @@ std::string Reading::fetch(Clock::time_point until) {
     if (!named || !named->is_object()) continue;
     Json files = Json::array(), whole = Json::array();
     for (const auto& url : (*named)["files"])
-      if (files.size() < left && !recorder_.has_asked_for(url.get<std::string>())) files.push_back(url);
+      if (const auto text = url.get<std::string>();
+          files.size() < left && (!recorder_.has_asked_for(text) || led_to_.contains(text)))
+        files.push_back(url);
     if (is_main(frame))
       for (const auto& url : recorder_.dropped())
         files.push_back(url);
@@ -386,19 +444,9 @@ std::string Reading::fetch(Clock::time_point until) {
     if (files.empty() && whole.empty() && lists.empty()) continue;
     left -= std::min(left, files.size());
     fetched += files.size() + whole.size() + lists.size();
-    const Json what = {{"files", files}, {"films", whole}, {"lists", lists}, {"most", patience_.media},
-                       {"height", patience_.quality}};
-    try {
-      // The page has a moment to end what it has begun.
-      ask(frame, "Promise.race([reader.fetch_all(" + json_text(what) + "), new Promise(end => setTimeout(() => { " +
-                     "reader.stop(); end(false); }, " +
-                     std::to_string(std::max<long>(0, static_cast<long>(Seconds(until - Clock::now()).count() * 1000))) +
-                     "))])",
-          after(until, Seconds(2)));
-    } catch (const Silent&) {
-      return "time";
-    }
-    if (Clock::now() >= until) return "time";
+    const Json what = {
+        {"files", files}, {"films", whole}, {"lists", lists}, {"most", patience_.media}, {"height", patience_.quality}};
+    if (!fetch(frame, what, until)) return "time";
   }
   if (films > 0)
     for (auto& frame : frames_)
@@ -410,8 +458,10 @@ void Reading::read() {
   holding_ = true;
   try {
     if (patience_.acts) step("consent", Seconds(5), [this](auto until) { return accept(until); });
-    if (Job::flag("BROWSER_SCROLL", true)) step("scroll", patience_.scroll, [this](auto until) { return scroll(until); });
+    if (Job::flag("BROWSER_SCROLL", true))
+      step("scroll", patience_.scroll, [this](auto until) { return scroll(until); });
     if (patience_.acts) step("click", patience_.click, [this](auto until) { return click(until); });
+    if (!patience_.own.empty()) step("own", patience_.click, [this](auto until) { return own(patience_.own, until); });
     step("files", patience_.files, [this](auto until) { return fetch(until); });
   } catch (...) {
     holding_ = false;

@@ -17,13 +17,14 @@
 namespace holdfast::capture {
 
 struct Patience {
-  bool acts{true};                            // clicks and lets films run; waits for timers
-  bool every{false};                          // each size of each picture too
-  Seconds quiet{0.5};                         // without requests or changes: the page rests
+  bool acts{true};                                   // clicks and lets films run; waits for timers
+  bool every{false};                                 // each size of each picture too
+  Seconds quiet{0.5};                                // without requests or changes: the page rests
   Seconds wait{8}, scroll{12}, click{12}, files{15}; // the longest
-  double share{0.75}, height{40'000};         // of a window in one step; pixels
+  double share{0.75}, height{40'000};                // of a window in one step; pixels
   int clicks{150};
   std::uint64_t media{100u << 20}; // bytes of one film
+  std::string own{};               // a behavior of the operator for this host
   int quality{720};                // lines of a film that comes in several
 };
 // BROWSER_PATIENCE and the options beside it. Throws Ending if they make no sense.
@@ -78,7 +79,9 @@ private:
   std::string accept(Clock::time_point until);
   std::string scroll(Clock::time_point until);
   std::string click(Clock::time_point until);
+  std::string own(const std::string& source, Clock::time_point until);
   std::string fetch(Clock::time_point until);
+  bool fetch(Frame& frame, const Json& what, Clock::time_point until);
   void look();
   bool looks_unfinished();
 
@@ -97,7 +100,7 @@ private:
   std::set<std::string> led_to_;
   Json steps_ = Json::array();
   std::vector<std::string> cut_;
-  std::string text_, doubt_;
+  std::string text_, doubt_, error_; // error: of the last answer
 };
 
 } // namespace holdfast::capture

@@ -27,15 +27,15 @@ namespace holdfast::capture {
 namespace {
 
 constexpr std::size_t kLargestSource = 8u << 20; // of a document that other hooks read
-constexpr Seconds kAnswer{3};    // a page that works answers within it
-constexpr int kMostReplaced = 3; // pages that lead on while they are looked at
+constexpr Seconds kAnswer{3};                    // a page that works answers within it
+constexpr int kMostReplaced = 3;                 // pages that lead on while they are looked at
 constexpr const char* kDownload = "not a page for a browser: the server sent a download";
 constexpr std::string_view kNamers = // elements that name files which a page shows
     "img,link[rel~=stylesheet],frame,iframe,embed,object,audio,video,source[src],track,input[type=image],"
     "script[src]:not([nomodule])";
 constexpr const char* kWarc = "page.warc.gz";
 constexpr const char* kSource = "source";
-constexpr const char* kRead = "read"; // what there is to read, for other hooks
+constexpr const char* kRead = "read";  // what there is to read, for other hooks
 constexpr const char* kFiles = "file"; // a directory: what a site calls its file must not be one of ours
 
 // Errors that say nothing about the page.
@@ -85,8 +85,9 @@ public:
                {"isPartOf", job.url()}},
               warc::OmittedHeaders(Job::setting("WARC_OMIT_HEADERS"))),
         recorder_(browser_, warc_, rules()),
-        reading_(browser_, recorder_, patience_of(job), give_up_,
-                 [this](auto until, const auto& done) { return wait(until, [&] { return !crashed_.empty() || done(); }); }) {
+        reading_(browser_, recorder_, patience_of(job), give_up_, [this](auto until, const auto& done) {
+          return wait(until, [&] { return !crashed_.empty() || done(); });
+        }) {
     page_.url = job.url();
   }
   Result run();
@@ -228,7 +229,8 @@ void Tab::take(const std::string& method, const Json& parameters, const std::str
     document_ = request;
     document_whole_ = false;
     answered(parameters["response"]);
-  } else if (method == "Page.frameRequestedNavigation" && !reading_.holds() && text_of(parameters, "frameId") == frame_) {
+  } else if (method == "Page.frameRequestedNavigation" && !reading_.holds() &&
+             text_of(parameters, "frameId") == frame_) {
     led_by_ = text_of(parameters, "reason").find("Refresh") == std::string::npos ? "script" : "refresh";
   } else if (method == "Network.loadingFailed") {
     const auto error = text_of(parameters, "errorText");
@@ -403,7 +405,8 @@ void Tab::read() {
   page_.cut.insert(page_.cut.end(), reading_.cut().begin(), reading_.cut().end());
   page_.steps = reading_.steps();
   page_.doubt = reading_.doubt();
-  if (media_type(page_.content_type) != "text/html" && media_type(page_.content_type) != "application/xhtml+xml") return;
+  if (media_type(page_.content_type) != "text/html" && media_type(page_.content_type) != "application/xhtml+xml")
+    return;
   if (reading_.text().empty()) return;
   job_.write(kRead, reading_.text());
   page_.read = kRead;

@@ -93,6 +93,15 @@ void add_limit_options(CLI::App& command, LimitOptions& options) {
       ->group(group);
   command.add_flag("--robots,!--no-robots", options.robots, "Obey robots.txt (default: politeness.robots)")
       ->group(group);
+  command
+      .add_option("--patience", options.patience,
+                  "How pages are read: quick, normal (default) or patient, which may take minutes for each")
+      ->check(CLI::IsMember({"quick", "normal", "patient"}))
+      ->group(group);
+  command
+      .add_option("--identify", options.identify,
+                  "Say whose crawl it is: a URL or an address of mail in the user agent; with --robots: Holdfast")
+      ->group(group);
   command.add_option("--max-page-bytes", options.max_page_bytes, "Maximum size of one page: 100m")->group(group);
   command
       .add_option("--max-age", options.max_age, "With --only-new or --update: archive again if older than this: 30d")
@@ -110,6 +119,13 @@ void apply_limits(const LimitOptions& options, const config::Settings& settings,
   crawl.only_complete = options.update;
   crawl.overwrite = options.overwrite;
   crawl.robots = options.robots.value_or(settings.boolean("politeness.robots"));
+  constexpr const char* kPatientTime = "600"; // seconds of a page
+  if (!options.patience.empty()) crawl.options["BROWSER_PATIENCE"] = options.patience;
+  if (options.patience == "patient") crawl.options.emplace("BROWSER_TIMEOUT", kPatientTime);
+  if (!options.identify.empty())
+    crawl.options["IDENTIFY"] = options.identify;
+  else if (crawl.robots)
+    crawl.options.emplace("IDENTIFY", "true");
   crawl.only_new_age = duration("--max-age", options.max_age);
   if (crawl.only_new_age.count() > 0 && !crawl.only_new)
     throw base::Error(base::ErrorClass::usage, "--max-age makes sense only with --only-new or --update");

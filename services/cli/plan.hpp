@@ -18,6 +18,7 @@ struct LimitOptions {
   std::vector<std::string> allow, deny, schemes;
   bool only_new{false}, update{false}, overwrite{false};
   std::optional<bool> robots; // nullopt: the setting
+  std::string patience, identify;
 };
 
 struct AddOptions {

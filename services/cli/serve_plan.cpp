@@ -25,6 +25,8 @@ LimitOptions limits_of(const json& body) {
   limits.max_age = text("max_age");
   limits.keep = text("keep");
   limits.delay = text("delay");
+  limits.patience = text("patience");
+  limits.identify = text("identify");
   limits.parallel = body.value("parallel", 0);
   limits.priority = body.value("priority", 0);
   limits.allow = body.value("allow", Texts());

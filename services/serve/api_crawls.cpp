@@ -21,11 +21,10 @@ constexpr ApiField kLines{"text", R"({"type":"string","maxLength":67108864})",
                           "A list of URLs, bookmarks, a feed or a sitemap, as in a file"};
 constexpr ApiField kFile{"file", R"({"type":"string","contentEncoding":"base64","maxLength":90000000})",
                          "The bytes of such a file, in any encoding or packed by gzip, as base64"};
-constexpr ApiField kParser{
-    "parser",
-    R"({"type":"string",
+constexpr ApiField kParser{"parser",
+                           R"({"type":"string",
 "enum":["auto","txt","jsonl","json","netscape","html","csv","rss","sitemap","opml","xbel","pocket","pinboard"]})",
-    "What the text is (auto)"};
+                           "What the text is (auto)"};
 constexpr ApiField kDepth{"depth", R"({"type":"integer","minimum":0,"maximum":16})", "How many links to follow (0)"};
 constexpr ApiField kMaxUrls{"max_urls", kCount, "At most this many pages; 0: no limit"};
 constexpr ApiField kMaxBytes{"max_bytes", kText, "Keep no more than this in all: 500m"};
@@ -47,6 +46,9 @@ constexpr ApiField kPriorityOf{"priority", kPriority, "Above 0: before other cra
 constexpr ApiField kParallel{"parallel", kCount, "At most this many pages at once"};
 constexpr ApiField kDelay{"delay", kText, "Between two pages of a host that has no rule of its own: 2s"};
 constexpr ApiField kRobots{"robots", kFlag, "Obey robots.txt"};
+constexpr ApiField kPatience{"patience", R"({"type":"string","enum":["quick","normal","patient"]})",
+                             "How pages are read: quick scrolls once; patient may take minutes (normal)"};
+constexpr ApiField kIdentify{"identify", kText, "Whose crawl it is, in the user agent: a URL or an address of mail"};
 constexpr ApiField kOnlyNew{"only_new", kFlag, "Leave out what is archived"};
 constexpr ApiField kMaxAge{"max_age", kText, "With only_new or update: but not if that is older than this: 30d"};
 constexpr ApiField kUpdate{"update", kFlag, "Run only hooks that failed or are missing"};
@@ -76,6 +78,8 @@ constexpr ApiField kAdd[] = {kUrls,
                              kParallel,
                              kDelay,
                              kRobots,
+                             kPatience,
+                             kIdentify,
                              kOnlyNew,
                              kMaxAge,
                              kUpdate,
@@ -108,6 +112,8 @@ constexpr ApiField kAddSchedule[] = {
     kParallel,
     kDelay,
     kRobots,
+    kPatience,
+    kIdentify,
     kOnlyNew,
     kMaxAge,
     kUpdate,

@@ -352,11 +352,49 @@ name => {
     return done ? null : value;
   }
 
+  // ---- Behaviors of the operator: generators that say what is to be done next ----
+
+  const page = {
+    all, label,
+    click(selector) {
+      const e = all(selector).find(e => usable(e) && !pressed.has(e)) ?? all(selector).find(usable);
+      if (!e) return false;
+      pressed.add(e);
+      e.scrollIntoView({block: 'center', behavior: 'instant'});
+      press(e);
+      return {};
+    },
+    scroll: (selector, share = 0.75) => {
+      const box = selector ? all(selector)[0] : main();
+      return !!box && advance(box, share, Infinity) && {};
+    },
+    wait: seconds => ({wait: Number(seconds) || 0}),
+    fetch: urls => ({fetch: [urls].flat().map(url => absolute(url)).filter(url => url.startsWith('http'))}),
+    note: text => ({note: String(text).slice(0, 200)}),
+  };
+  let behavior = null;
+  // What is to be waited for, or null at its end. `brought`: whether the last thing has brought anything new.
+  function own(work, brought) {
+    if (!behavior) {
+      surveyed = true;
+      survey(document.body);
+      behavior = work(page);
+    }
+    const known = news, came = look_again() > known || brought;
+    for (let given = came; ;) {
+      const {value, done} = behavior.next(given);
+      if (done) return null;
+      if (value !== false) return value ?? {};
+      given = false;
+    }
+  }
+
   // ---- Consent ----
 
   // Accepts what covers the page and asks about cookies; its label, or null.
   function consent() {
     refresh();
+    for (const e of media()) if (e.paused) still.add(e);
     const buttons = all('button,[role=button],a:not([href]),a[href^="#"],a[href^="javascript:"],input[type=button],input[type=submit]')
       .filter(e => !pressed.has(e) && kAccept.test(label(e)) && label(e).length < 50 && usable(e));
     const asks = e => {
@@ -385,7 +423,6 @@ name => {
   function play() {
     const found = media();
     for (const e of found) {
-      if (e.paused && e.poster) still.add(e);
       e.muted = true;
       e.play()?.catch(() => 0);
     }
@@ -583,5 +620,5 @@ name => {
   }
 
   refresh();
-  return {pulse, scroll, consent, click, play, pause, named, fetch_all, leave, text, look, stop: () => overdue.abort(), all, press, label};
+  return {pulse, scroll, consent, click, own, play, pause, named, fetch_all, leave, text, look, stop: () => overdue.abort()};
 }
