@@ -100,7 +100,7 @@ void Reading::attach(const std::string& session, const std::string& frame) {
   frame_ = frame;
   if (patience_.acts)
     browser_.send("Page.addScriptToEvaluateOnNewDocument",
-                  {{"source", std::string(embedded::timers_js) + "('" + name_ + "')"}}, session_);
+                  {{"source", std::string(embedded::before_js) + "('" + name_ + "')"}}, session_);
 }
 
 void Reading::take(const std::string& method, const Json& parameters, const std::string& session) {
@@ -146,7 +146,7 @@ Json Reading::reply_to(const std::string& method, Json parameters, Frame& frame,
   });
   wait_(until, [&] { return answer->there; });
   if (!answer->there) {
-    frame.silent = true;
+    frame.silent = !is_main(frame);
     if (is_main(frame)) throw Silent{failed("the page did not answer in time")};
     return nullptr;
   }
@@ -260,6 +260,11 @@ void Reading::step(const char* name, Seconds longest, const std::function<std::s
   };
   try {
     ended = work(std::min(give_up_, after(begin, longest)));
+  } catch (const Silent&) { // the next step may still be answered
+    note();
+    cut_.emplace_back(name);
+    if (++silent_ > 1 || std::string_view(name) == "wait") throw;
+    return;
   } catch (const Ending&) {
     note();
     throw;

@@ -95,6 +95,7 @@ private:
   std::set<std::string> sessions_; // of frames in other processes
   std::vector<Frame> frames_;      // the main one first
   bool frames_changed_{true}, holding_{false};
+  int silent_{0}; // steps that the page did not answer
   Clock::time_point stream_spoke_{};
   std::size_t asked_{0}, left_{0}; // left: how often it would have led away
   std::set<std::string> led_to_;
