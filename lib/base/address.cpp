@@ -3,11 +3,14 @@
 #include "lib/base/error.hpp"
 #include "lib/base/url.hpp"
 
+#include <arpa/nameser.h>
 #include <netdb.h>
+#include <resolv.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <memory>
 
@@ -19,6 +22,8 @@ namespace {
   const int error_number = errno;
   switch (code) {
   case EAI_AGAIN:
+    if (!name_server_answers())
+      throw Error(ErrorClass::unavailable, "this machine has no name server that answers", "See /etc/resolv.conf.");
     throw Error(ErrorClass::temporary, "the name server cannot resolve \"" + host + "\" at the moment");
   case EAI_MEMORY:
   case EAI_SYSTEM:
@@ -35,6 +40,19 @@ std::string own_host_name() {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
   return name;
+}
+
+bool name_server_answers() {
+  struct __res_state state {};
+  if (::res_ninit(&state) != 0) return false;
+  state.retrans = 2; // seconds
+  state.retry = 1;
+  std::array<unsigned char, NS_PACKETSZ> answer{};
+  // The root, which no site can take away.
+  const int length = ::res_nquery(&state, ".", ns_c_in, ns_t_ns, answer.data(), answer.size());
+  const bool answers = length >= 0 || state.res_h_errno == HOST_NOT_FOUND || state.res_h_errno == NO_DATA;
+  ::res_nclose(&state);
+  return answers;
 }
 
 std::vector<std::string> resolve_host(const std::string& host) {

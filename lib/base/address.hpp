@@ -9,9 +9,12 @@ namespace holdfast::base {
 // This machine's.
 std::string own_host_name();
 
-// Addresses a host name resolves to, as text. Throws Error(temporary) if the resolver says "try again" and
-// Error(refused) if the name does not exist.
+// Addresses a host name resolves to, as text. Throws Error(refused) if the name does not exist, Error(temporary) if its
+// name servers do not say, and Error(unavailable) if this machine has no name server that answers.
 std::vector<std::string> resolve_host(const std::string& host);
+
+// Whether one of this machine's name servers answers at all; a few seconds if none does.
+bool name_server_answers();
 
 // Which of its addresses is not public, in words for people; "": none. Throws as resolve_host does.
 std::string private_address_of(const std::string& host);

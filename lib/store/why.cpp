@@ -11,8 +11,9 @@ Why why(pg::Connection& connection, const std::string& name) {
   return {row["kind"], row["id"].value_or(""), row["reason"], row["facts"]};
 }
 
-std::string crawl_lacks(pg::Connection& connection, const std::string& crawl) {
-  return connection.call("select coalesce(holdfast.crawl_lacks($1::uuid), '')", crawl).value();
+CrawlLacks crawl_lacks(pg::Connection& connection, const std::string& crawl) {
+  const auto row = connection.call("select * from holdfast.crawl_lacks($1::uuid)", crawl).one();
+  return {row["lacks"].value_or(""), row["may_pass"].value_or(false)};
 }
 
 } // namespace holdfast::store

@@ -18,6 +18,10 @@ struct Why {
 Why why(pg::Connection& connection, const std::string& name);
 
 // What all running workers lack for a crawl of which nothing is in work, for people; empty: one of them can take it.
-std::string crawl_lacks(pg::Connection& connection, const std::string& crawl);
+struct CrawlLacks {
+  std::string what;
+  bool may_pass{false}; // a full disk, not a plugin
+};
+CrawlLacks crawl_lacks(pg::Connection& connection, const std::string& crawl);
 
 } // namespace holdfast::store

@@ -99,18 +99,27 @@ begin
   if v_all then reason := 'no running worker can run the plugins of its crawl: ' || lacking; end if;
 end $$;
 
-create or replace function holdfast.crawl_lacks(p_crawl uuid)
-  returns text language sql stable as $$
-  select (holdfast.why_plugins(holdfast.plugin_names(c.plugins))).lacking
+create or replace function holdfast.crawl_lacks(p_crawl uuid, out lacks text, out may_pass boolean)
+  language sql stable as $$
+  select case when p.reason is null then r.says else p.lacking end, p.reason is null
     from holdfast.crawl c
+    cross join lateral holdfast.why_plugins(holdfast.plugin_names(c.plugins)) p
+    cross join lateral (select case when bool_and(not w.draining and w.stats ->> 'not_claiming' <> '')
+                                    then string_agg(w.label || ': ' || (w.stats ->> 'not_claiming'), ', '
+                                                    order by w.started_at) end as says
+                          from holdfast.process w
+                          where w.process_type = 'worker' and w.status = 'running'
+                            and w.lease_until > clock_timestamp()
+                            and holdfast.can_run(w.capabilities, holdfast.plugin_names(c.plugins))) r
     where c.id = p_crawl
-      and (holdfast.why_plugins(holdfast.plugin_names(c.plugins))).reason is not null
+      and (p.reason is not null or r.says is not null)
       and not exists (select
                         from holdfast.snapshot_queue q
                         where q.crawl_id = p_crawl and q.owner_id is not null)
 $$;
 comment on function holdfast.crawl_lacks(uuid) is
-  'What all running workers lack for a crawl of which nothing is in work; NULL: one of them can take it.';
+  'What all running workers lack for a crawl of which nothing is in work; NULL: one of them can take it. '
+  'may_pass: they lack room, or their network or clock is wrong, not a plugin.';
 
 create or replace function holdfast.why_host_waits(p_host text, p_crawl holdfast.crawl,
     out reason text, out facts jsonb)

@@ -6,7 +6,6 @@
 #include "lib/store/crawl.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/view.hpp"
-#include "lib/store/why.hpp"
 #include "services/cli/checks.hpp"
 #include "services/cli/crawl_outcome.hpp"
 #include "services/cli/limits.hpp"
@@ -102,11 +101,10 @@ int add(Context& context, const AddOptions& options) {
   }
 
   bool finished = true;
-  std::string lacking;
+  UnableWatch unable;
   const auto over = [&](pg::Connection& own) {
     if (store::crawl(own, crawl.id).status == "sealed") return true;
-    lacking = store::crawl_lacks(own, crawl.id);
-    return !lacking.empty();
+    return unable.look(own, crawl.id);
   };
   {
     const Progress progress(context.dsn(), crawl.id);
@@ -118,7 +116,7 @@ int add(Context& context, const AddOptions& options) {
       finished = followed == Followed::to_the_end;
   }
   print_crawl_outcome(context, crawl.id);
-  if (!lacking.empty()) throw_unable(crawl.id, lacking);
+  unable.check();
   const auto ended = store::crawl(connection, crawl.id);
   if (ended.status != "sealed" && !finished) {
     std::cerr << "interrupted: the crawl stays queued; holdfast run goes on with it\n";

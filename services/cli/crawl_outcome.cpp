@@ -4,6 +4,7 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/store/view.hpp"
+#include "lib/store/why.hpp"
 #include "services/cli/output.hpp"
 #include "services/worker/crawl_page.hpp"
 
@@ -12,6 +13,12 @@
 #include <iostream>
 
 namespace holdfast::cli {
+
+namespace {
+
+constexpr std::chrono::seconds kPatience{20};
+
+} // namespace
 
 void print_crawl_outcome(Context& context, const std::string& crawl_id) {
   auto& connection = context.connection();
@@ -48,9 +55,20 @@ void print_crawl_outcome(Context& context, const std::string& crawl_id) {
   std::cout << "  more: holdfast show " << crawl_id << std::endl;
 }
 
-void throw_unable(const std::string& crawl_id, const std::string& lacking) {
-  throw base::Error(base::ErrorClass::unavailable, "no worker here can archive it: " + lacking,
-                    "holdfast doctor says more; the crawl stays queued: holdfast why " + crawl_id);
+bool UnableWatch::look(pg::Connection& connection, const std::string& crawl_id) {
+  auto found = store::crawl_lacks(connection, crawl_id);
+  const auto now = std::chrono::steady_clock::now();
+  if (found.what.empty() || lacking_.empty()) since_ = now;
+  crawl_ = crawl_id;
+  lacking_ = std::move(found.what);
+  unable_ = !lacking_.empty() && (!found.may_pass || now - since_ >= kPatience);
+  return unable_;
+}
+
+void UnableWatch::check() const {
+  if (unable_)
+    throw base::Error(base::ErrorClass::unavailable, "no worker here can archive it: " + lacking_,
+                      "holdfast doctor says more; the crawl stays queued: holdfast why " + crawl_);
 }
 
 } // namespace holdfast::cli

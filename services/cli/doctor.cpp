@@ -1,3 +1,4 @@
+#include "lib/base/address.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/shell.hpp"
@@ -14,6 +15,7 @@
 #include "services/worker/binary_resolver.hpp"
 #include "services/worker/hook_network.hpp"
 #include "services/worker/hook_sandbox.hpp"
+#include "services/worker/machine_room.hpp"
 #include "services/worker/try_browser.hpp"
 
 #include <CLI/CLI.hpp>
@@ -273,6 +275,19 @@ HookSurroundings describe_surroundings(const worker::Options& options, const std
   return found;
 }
 
+// What is wrong with this machine's clock and certificates; empty: nothing.
+std::vector<std::string> machine_troubles() {
+  std::vector<std::string> troubles;
+  if (const auto clock = worker::clock_trouble(); !clock.empty()) troubles.push_back(clock);
+  const char* const own = std::getenv("SSL_CERT_FILE");
+  const std::filesystem::path certificates = own != nullptr ? own : "/etc/ssl/certs/ca-certificates.crt";
+  std::error_code error;
+  if (const auto size = std::filesystem::file_size(certificates, error); error || size == 0)
+    troubles.push_back("there are no certificates to check sites with, " + certificates.native() +
+                       " is missing or empty: install ca-certificates");
+  return troubles;
+}
+
 // What an external database lacks, or why there is none; empty: nothing.
 std::vector<std::string> database_troubles(Context& context) {
   if (context.embedded()) return {};
@@ -361,11 +376,14 @@ int doctor(Context& context, const std::vector<std::string>& plugins, bool insta
   const auto hooks = describe_surroundings(options, browser == findings.end() ? "" : browser->path);
   const auto of_browser = hooks.browser ? hooks.browser->description : "none";
   const auto troubles = database_troubles(context);
+  const auto of_machine = machine_troubles();
+  const bool named = base::name_server_answers();
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   if (context.json()) {
     print_json(findings);
     std::cout << nlohmann::ordered_json{{"type", "Machine"},        {"cgroups", cgroups},    {"sandbox", hooks.sandbox},
-                                        {"network", hooks.network}, {"browser", of_browser}, {"database", troubles}}
+                                        {"network", hooks.network}, {"browser", of_browser}, {"database", troubles},
+                                        {"troubles", of_machine},   {"name_server", named}}
                      .dump()
               << '\n';
   } else {
@@ -387,11 +405,15 @@ int doctor(Context& context, const std::vector<std::string>& plugins, bool insta
     std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n'
               << "Sandbox of hooks that are started from here: " << hooks.sandbox << '\n'
               << "Network of hooks that are started from here: " << hooks.network << '\n'
-              << "Browser: " << of_browser << '\n';
+              << "Browser: " << of_browser << '\n'
+              << "Name server: " << (named ? "answers" : "none answers (/etc/resolv.conf)") << '\n';
+    for (const auto& trouble : of_machine)
+      std::cout << "This machine: " << printable(trouble) << '\n';
   }
   std::cout << std::flush;
-  return missing == 0 && troubles.empty() && (!hooks.browser || hooks.browser->starts) ? base::kExitSuccess
-                                                                                       : base::kExitFailedWork;
+  return missing == 0 && troubles.empty() && of_machine.empty() && (!hooks.browser || hooks.browser->starts)
+             ? base::kExitSuccess
+             : base::kExitFailedWork;
 }
 
 } // namespace
@@ -401,8 +423,8 @@ Action doctor_verb(CLI::App& command) {
   const auto installing = std::make_shared<bool>(false);
   command.add_option("plugins", *names, "Only these (default: all that are enabled)");
   command.add_flag("--install", *installing, "Run the commands that install what is missing");
-  command.footer("Exits with 1 if something is missing, here or in the database server, or if the browser does not "
-                 "start.");
+  command.footer("Exits with 1 if something is missing, here or in the database server, if the browser does not "
+                 "start, or if the clock is wrong.");
   return [names, installing](Context& context) { return doctor(context, *names, *installing); };
 }
 

@@ -6,7 +6,6 @@
 #include "lib/store/live.hpp"
 #include "lib/store/runner.hpp"
 #include "lib/store/view.hpp"
-#include "lib/store/why.hpp"
 #include "services/cli/crawl_outcome.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
@@ -71,15 +70,16 @@ int run_some(Context& context, const SomeWork& work) {
   options.only_crawls.assign(touched.begin(), touched.end());
   options.only_snapshots = snapshots;
   bool interrupted = false;
-  std::string unable, lacking;
+  UnableWatch unable;
   const auto over = [&](pg::Connection& own) {
     if (!store::work_left(own, crawls, snapshots)) return true;
+    bool stuck = false;
     for (const auto& crawl : touched) {
       if (store::crawl(own, crawl).status == "sealed") continue;
-      lacking = store::crawl_lacks(own, unable = crawl);
-      if (lacking.empty()) return false; // this one can go on
+      stuck = unable.look(own, crawl);
+      if (!stuck) break; // this one can go on
     }
-    return !lacking.empty();
+    return stuck;
   };
   if (store::work_left(connection, crawls, snapshots)) interrupted = run_worker(context, over, options);
   bool all = true;
@@ -89,7 +89,7 @@ int run_some(Context& context, const SomeWork& work) {
   }
   for (const auto& id : snapshots)
     all = print_snapshot_outcome(context, id) && all;
-  if (!lacking.empty()) throw_unable(unable, lacking);
+  unable.check();
   if (interrupted && store::work_left(connection, crawls, snapshots)) return base::kExitInterrupted;
   return all ? base::kExitSuccess : base::kExitFailedWork;
 }

@@ -69,6 +69,7 @@ Destination judge(const std::string& host, std::uint16_t port, const Asker& page
   } catch (const base::Error& error) {
     result.unreachable =
         error.error_class() == base::ErrorClass::refused ? "the host name does not resolve" : error.what();
+    result.machine = error.error_class() == base::ErrorClass::unavailable;
     return result;
   }
   const auto found = private_part(host, result.addresses);

@@ -87,6 +87,10 @@ struct Door::State {
     const std::lock_guard lock(mutex);
     if (traffic.refused++ == 0) traffic.first_refusal = why;
   }
+  void note_trouble(const std::string& what) {
+    const std::lock_guard lock(mutex);
+    traffic.trouble = what;
+  }
   // False once the door has had its bytes.
   bool count_bytes(std::size_t bytes) {
     const std::lock_guard lock(mutex);
@@ -277,6 +281,7 @@ awaitable<bool> Connection::reach(const RequestHead& request) {
     co_await answer(403, "refused: " + found.refused);
     co_return false;
   }
+  if (found.machine) door->note_trouble(found.unreachable);
   std::string trouble = found.unreachable;
   if (trouble.empty()) trouble = co_await connect(found.addresses, request.port);
   if (!trouble.empty()) co_await answer(502, request.host + ": " + trouble);

@@ -30,6 +30,7 @@ struct Traffic {
   std::uint64_t refused{0};
   std::map<std::string, std::uint64_t> hosts; // requests of each, the first thousand
   std::string first_refusal;
+  std::string trouble; // of this machine, that kept something from being asked for
   bool over_limit{false};
 };
 

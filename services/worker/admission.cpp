@@ -4,6 +4,7 @@
 #include "lib/base/log.hpp"
 #include "lib/robots/fetch.hpp"
 #include "lib/robots/rules.hpp"
+#include "services/worker/intake.hpp"
 #include "services/worker/on_thread.hpp"
 
 #include <spdlog/fmt/fmt.h>
@@ -53,8 +54,13 @@ awaitable<void> Admission::judge_page() {
 // The URL may have been private all along (a name that resolves to 127.0.0.1), so it is asked where it leads.
 // A name that does not exist is no refusal: that error ends the page as failed.
 awaitable<void> Admission::require_public() {
-  const std::string where =
-      co_await on_thread(context_.resolver, [&] { return base::private_address_of(claim_.host); });
+  std::string where;
+  try {
+    where = co_await on_thread(context_.resolver, [&] { return base::private_address_of(claim_.host); });
+  } catch (const base::Error& error) {
+    if (error.error_class() == base::ErrorClass::unavailable) context_.intake->rest(error.what());
+    throw;
+  }
   check_();
   if (!where.empty()) throw refused(where + " (" + base::kAllowPrivateHint + ")");
 }

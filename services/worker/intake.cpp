@@ -10,6 +10,12 @@
 
 namespace holdfast::worker {
 
+namespace {
+
+constexpr std::chrono::minutes kRest{1};
+
+} // namespace
+
 // It is in several files of /proc and of the control groups, and is asked for at each turn.
 std::optional<std::uint64_t> Intake::memory() {
   const auto now = std::chrono::steady_clock::now();
@@ -20,9 +26,10 @@ std::optional<std::uint64_t> Intake::memory() {
   return memory_;
 }
 
-std::string Intake::shortage() {
+Intake::Shortage Intake::shortage() {
+  if (const auto why = clock_trouble(); !why.empty()) return {"clock", why};
   // A page that could not be published in the end is not begun.
-  if (!archive_.trouble().empty()) return archive_.trouble();
+  if (!archive_.trouble().empty()) return {"archive", archive_.trouble()};
   auto free = scratch_.free_bytes();
   std::string where = "work_dir";
   if (archive_.free_bytes() < free) {
@@ -30,32 +37,41 @@ std::string Intake::shortage() {
     where = "archive.root";
   }
   if (free < options_.minimum_free_bytes)
-    return "only " + base::format_size(free) + " free in " + where + ", disk.minimum_free is " +
-           base::format_size(options_.minimum_free_bytes);
+    return {"disk", "only " + base::format_size(free) + " free in " + where + ", disk.minimum_free is " +
+                        base::format_size(options_.minimum_free_bytes)};
+  if (std::chrono::steady_clock::now() < rests_until_) return {"network", network_};
   if (options_.minimum_free_memory_bytes > 0) {
     const auto left = memory();
     if (left && *left < options_.minimum_free_memory_bytes)
-      return "only " + base::format_size(*left) + " of memory left, memory.minimum_free is " +
-             base::format_size(options_.minimum_free_memory_bytes);
+      return {"memory", "only " + base::format_size(*left) + " of memory left, memory.minimum_free is " +
+                            base::format_size(options_.minimum_free_memory_bytes)};
   }
   if (options_.maximum_load > 0) {
     const double load = load_per_processor();
     if (load > static_cast<double>(options_.maximum_load))
-      return fmt::format("the load of the last minute is {:.1f} for each processor, load.maximum is {}", load,
-                         options_.maximum_load);
+      return {"load", fmt::format("the load of the last minute is {:.1f} for each processor, load.maximum is {}", load,
+                                  options_.maximum_load)};
   }
   return {};
 }
 
+void Intake::rest(std::string why) {
+  network_ = std::move(why);
+  rests_until_ = std::chrono::steady_clock::now() + kRest;
+}
+
 bool Intake::look(const std::string& draining) {
-  auto why = draining.empty() ? shortage() : draining;
-  if (why == not_claiming_) return false;
-  if (draining.empty() && why.empty())
-    spdlog::info("claiming again");
-  else if (draining.empty())
-    spdlog::warn("not claiming: {}", why);
-  not_claiming_ = std::move(why);
-  return true;
+  const auto found = draining.empty() ? shortage() : Shortage{"draining", draining};
+  const bool changed = found.text != not_claiming_;
+  if (found.kind != kind_ && draining.empty()) {
+    if (found.text.empty())
+      spdlog::info("claiming again");
+    else
+      spdlog::warn("not claiming: {}", found.text);
+  }
+  kind_ = found.kind;
+  not_claiming_ = found.text;
+  return changed;
 }
 
 } // namespace holdfast::worker

@@ -21,6 +21,7 @@ class CrawlSessions;
 class HookNetworks;
 class BinaryResolver;
 class BrowserWatch;
+class Intake;
 class RunningHooks;
 class Turns;
 
@@ -44,6 +45,7 @@ struct JobContext {
   RunningHooks* running_hooks{nullptr};
   Turns* turns{nullptr};
   BrowserWatch* browser{nullptr};
+  Intake* intake{nullptr};
 };
 
 // What is logged while it lives is about this attempt, and a hook of it.

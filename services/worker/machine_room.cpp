@@ -1,7 +1,12 @@
 #include "services/worker/machine_room.hpp"
 
+#include "lib/base/timestamp.hpp"
+
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -75,6 +80,16 @@ double load_per_processor() {
   double load = 0;
   if (::getloadavg(&load, 1) != 1) return 0;
   return load / std::max(1U, std::thread::hardware_concurrency());
+}
+
+std::string clock_trouble() {
+  struct stat program {};
+  if (::stat("/proc/self/exe", &program) != 0) return "";
+  const auto now = std::chrono::system_clock::now();
+  const auto made = std::chrono::system_clock::from_time_t(program.st_mtime);
+  if (made - now < std::chrono::hours(24)) return "";
+  return "the clock of this machine says " + base::written_timestamp(now) + ", and this program was made at " +
+         base::written_timestamp(made);
 }
 
 } // namespace holdfast::worker

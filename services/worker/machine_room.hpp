@@ -1,6 +1,6 @@
 #pragma once
-// Whether this machine has memory and processor time left for another snapshot. Functions of /proc and the cgroup file
-// systems alone; any thread. What cannot be read counts as no limit.
+// Whether this machine has memory and processor time left for another snapshot, and the right time. Functions of /proc
+// and the cgroup file systems alone; any thread. What cannot be read counts as no limit.
 
 #include <cstdint>
 #include <optional>
@@ -14,5 +14,9 @@ std::optional<std::uint64_t> available_memory();
 
 // The load average of the last minute by processor.
 double load_per_processor();
+
+// What is wrong with its clock, for people; empty: it may be right. One that is before our program was made is not:
+// certificates do not hold then, and what is archived would carry that time.
+std::string clock_trouble();
 
 } // namespace holdfast::worker

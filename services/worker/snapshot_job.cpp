@@ -15,6 +15,7 @@
 #include "lib/store/text.hpp"
 #include "services/worker/hook_choice.hpp"
 #include "services/worker/hook_sandbox.hpp"
+#include "services/worker/intake.hpp"
 #include "services/worker/on_thread.hpp"
 #include "services/worker/prepare_hook.hpp"
 #include "services/worker/running_hooks.hpp"
@@ -315,13 +316,18 @@ awaitable<void> SnapshotJob::publish() {
     view_.mime = page_.mime = verdict.response->mime;
   }
   view_.ended_at = base::utc_timestamp();
-  // What fails for want of room on this worker's disk is not the page's failure: elsewhere, or later, it will do.
+  // What fails for want of room on this worker's disk, or for its network, is not the page's failure: elsewhere, or
+  // later, it will do.
   if (view_.outcome != "succeeded") {
     std::error_code error;
     const auto space = std::filesystem::space(context_.options.work_dir, error);
     if (!error && space.available < context_.options.minimum_free_bytes / 8)
       throw base::Error(base::ErrorClass::cannot_create,
                         "hooks failed with " + base::format_size(space.available) + " free in work_dir");
+    if (const auto trouble = route_ ? route_->traffic().trouble : std::string(); !trouble.empty()) {
+      context_.intake->rest(trouble);
+      throw base::Error(base::ErrorClass::unavailable, trouble);
+    }
   }
   const auto url = base::parse_url(claim_.url);
   const auto directory = archive::snapshot_directory(claim_.created_at, base::host_directory(url), lease().snapshot_id);

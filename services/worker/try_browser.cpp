@@ -40,6 +40,7 @@ BrowserState try_browser(const Options& options, const SandboxState& state, cons
   command.cookie = "HOLDFAST_COOKIE=doctor." + base::random_hex32();
   try {
     std::filesystem::create_directories(home);
+    std::filesystem::permissions(place, std::filesystem::perms(0711)); // hooks may be another user
     const auto user = state.users.lease();
     command.sandbox = state.with(user);
     command.sandbox.writable = {home};

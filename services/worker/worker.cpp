@@ -91,7 +91,7 @@ void Worker::make_parts(pg::Connection& connection) {
   running_hooks_ = std::make_unique<RunningHooks>(executor, *retry_, id(), [this] { return jobs_->hooks(); });
   expander_ = std::make_unique<CrawlExpander>(
       executor, *retry_, id(), options_,
-      CrawlExpander::Callbacks{[this] { return !leaving() && intake_->shortage().empty(); },
+      CrawlExpander::Callbacks{[this] { return !leaving() && intake_->shortage().text.empty(); },
                                [this] { sleeper_.wake(); },
                                [this](std::string crawl) { return housekeeping_->make_crawl_page(std::move(crawl)); }});
   housekeeping_ = std::make_unique<Housekeeping>(executor, *pool_, files_, *archive_root_, options_);
@@ -100,6 +100,7 @@ void Worker::make_parts(pg::Connection& connection) {
                                                         *launcher_, binaries_, files_, resolver_, *archive_root_,
                                                         executor, sandbox_.sandbox, sandbox_.users, *networks_, id(),
                                                         nullptr, nullptr, running_hooks_.get(), turns_.get()});
+  context_->intake = intake_.get();
   sessions_ = std::make_unique<CrawlSessions>(*context_, [this] { wake(); });
   context_->sessions = sessions_.get();
   jobs_ = std::make_unique<Jobs>(*context_, *turns_,

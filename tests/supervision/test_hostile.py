@@ -202,7 +202,7 @@ class Hostile(WorkerCase):
         self.assertEqual(home.survivors(), [], "alive after the last seal")
         self.assertEqual(home.worker_pid(), worker, "the worker is another one")
         figure(
-            f"{len(names)} hostile hooks{' as nobody' if home.identity else ''}: worker's peak memory "
+            f"{len(names)} hostile hooks{' as a plain user' if home.identity else ''}: worker's peak memory "
             f"{int(status_field(worker, 'VmHWM')) // 1024} MiB, open files {len(os.listdir(f'/proc/{worker}/fd'))}"
         )
         rows = self.rows(home)

@@ -70,7 +70,7 @@ class Killed(WorkerCase):
         os.kill(whom(home), signal.SIGKILL)
         until("nothing of it lives", lambda: not any(living(pid) for pid, _ in tree) and not home.survivors(), SECONDS)
         figure(
-            f"kill -9 of the {name}{' as nobody' if home.identity else ''}: {len(tree)} processes, "
+            f"kill -9 of the {name}{' as a plain user' if home.identity else ''}: {len(tree)} processes, "
             f"{sum('chrom' in comm for _, comm in tree)} of them Chromium's, gone after {time.monotonic() - started:.2f} s"
         )
         home.guard.wait(30)

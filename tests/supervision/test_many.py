@@ -90,7 +90,7 @@ class Many(WorkerCase):
         shims = [pid for pid in home.tree(home.guard.pid) if read(f"/proc/{pid}/comm") == b"holdfast-shim\n"]
         self.assertEqual(len(shims), HOOKS)
         figure(
-            f"{HOOKS} hooks at once{' as nobody' if home.identity else ''}: worker {before} -> {int(status_field(worker, 'VmRSS')) // 1024} MiB resident, "
+            f"{HOOKS} hooks at once{' as a plain user' if home.identity else ''}: worker {before} -> {int(status_field(worker, 'VmRSS')) // 1024} MiB resident, "
             f"{len(os.listdir(f'/proc/{worker}/fd'))} descriptors; all shims {memory_of(shims)} MiB"
         )
         until_reaped(home.guard.pid)

@@ -29,7 +29,7 @@ def status_field(pid, name):
 
 
 class WorkerPlace(Place):
-    """One worker, its own database, its hooks. `plain`: as nobody, if we are root. `parent`: of its directory."""
+    """One worker, its own database, its hooks. `plain`: as a user without rights, if we are root. `parent`: of its directory."""
 
     def __init__(self, plain=False, parent=None, **settings):
         super().__init__(parent)

@@ -41,6 +41,8 @@ public:
   //   N          has the network of kNetworkDescriptor; NU: which the users of kOwnerDescriptor own
   //   L          no namespaces: takes on the rules of kRulesDescriptor
   bool read(char* text) {
+    own_uid_ = geteuid(); // in a new namespace of users they would be those of nobody
+    own_gid_ = getegid();
     wanted_ = text[0] != '-' || text[1] != '\0';
     for (char* line = text; wanted_ && line != nullptr && *line != '\0';) {
       char* const end = strchr(line, '\n');
@@ -81,7 +83,7 @@ public:
     if (by_rules_) return take_on_rules();
     if (const int error = enter_network()) return error;
     if (!other_user_)
-      if (const int error = map_user(getuid(), getgid())) return error;
+      if (const int error = map_user(own_uid_, own_gid_)) return error;
     if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return errno;
     for (size_t i = 0; i < count_; ++i) // before anything is covered
       if (strchr("RWT", entries_[i].kind) != nullptr && !copy_of(entries_[i].path, entries_[i].tree)) return errno;
@@ -261,6 +263,8 @@ private:
   size_t count_{0};
   uid_t uid_{0};
   gid_t gid_{0};
+  uid_t own_uid_{0}; // the shim's
+  gid_t own_gid_{0};
   bool wanted_{false}, other_user_{false}, network_{false}, owned_network_{false}, by_rules_{false};
 };
 
