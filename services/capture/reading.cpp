@@ -18,7 +18,7 @@ constexpr Seconds kFrameAnswer{2};   // a frame that works answers within it
 constexpr Seconds kBlink{0.05};      // after a step: the page draws, observers are called
 constexpr Seconds kStreamQuiet{1.2}; // while a stream speaks: until its next word
 constexpr Seconds kLongestAfterStep{1};
-constexpr Seconds kLongestAfterClick{2};
+constexpr Seconds kLongestAfterClick{3};
 constexpr Seconds kPlayed{0.7};                     // until a film's player has asked for what it needs
 constexpr int kLongTimer = 3000, kShortTimer = 500; // milliseconds
 constexpr std::size_t kMostFrames = 40, kMostWindows = 20, kMostLinks = 500;

@@ -306,7 +306,11 @@ name => {
   // Presses it as long as something new comes. Given back by `yield`: whether there was a new request.
   function* repeat({e, kind}, most) {
     const group = group_of(e), here = location.href.split('#')[0], depth = history.length;
-    for (let count = 0; count < most && usable(e); ++count) {
+    for (let count = 0; count < most; ++count) {
+      if (!usable(e)) { // it may come back, as a button that waits for its answer
+        if (count > 0 && e.isConnected && kind === 'more') pressed.delete(e);
+        return;
+      }
       pressed.add(e);
       const words_before = look_again();
       if (!in_view(e.getBoundingClientRect())) e.scrollIntoView({block: 'center', behavior: 'instant'});
