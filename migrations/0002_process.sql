@@ -10,7 +10,7 @@ create table holdfast.machine (
   last_seen_at timestamptz not null default clock_timestamp()
 );
 comment on table holdfast.machine is 'Machines and containers on which Holdfast has run.';
-comment on column holdfast.machine.id is 'From /etc/machine-id, or a random id kept in the work directory.';
+comment on column holdfast.machine.id is 'What its processes say it is and, behind "@", their database login; see machine_of().';
 comment on column holdfast.machine.hostname is 'Its host name.';
 comment on column holdfast.machine.os is 'Operating system and kernel.';
 comment on column holdfast.machine.architecture is 'Processor architecture.';
@@ -22,7 +22,7 @@ comment on column holdfast.machine.first_seen_at is 'When a process first joined
 comment on column holdfast.machine.last_seen_at is 'When a process last joined from it.';
 
 create table holdfast.process (
-  id uuid primary key,
+  id uuid primary key, login name not null default session_user,
   machine_id text not null references holdfast.machine (id),
   boot_id text not null, pid integer not null,
   pid_namespace text not null default '',
@@ -53,6 +53,8 @@ comment on table holdfast.process is
   'Workers, runners, servers and long commands, past and present. One lease covers all that one holds.';
 comment on column holdfast.process.id is
   'One incarnation: a process that lost its lease joins again with a new id.';
+comment on column holdfast.process.login is
+  'The database login with which it joined: nothing else may speak for it. See mine().';
 comment on column holdfast.process.machine_id is 'Where it runs.';
 comment on column holdfast.process.boot_id is
   'Boot of the machine; with pid and start_ticks it rules out pid reuse.';

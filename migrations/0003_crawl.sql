@@ -175,9 +175,7 @@ create table holdfast.crawl_queue (
   priority integer not null default 0, max_parallel integer,
   plugins text[] not null default '{}',
   stop_at timestamptz, ready_at timestamptz,
-  wakes bigint not null default 0,
-  low_at timestamptz not null default '-infinity',
-  low_moved_at timestamptz not null default '-infinity'
+  wakes bigint not null default 0
 ) with (fillfactor = 50);
 comment on table holdfast.crawl_queue is
   'Started crawls as claims see them. A claim walks them from a random place, so that small crawls do '
@@ -195,8 +193,6 @@ comment on column holdfast.crawl_queue.ready_at is
   'new work.';
 comment on column holdfast.crawl_queue.wakes is
   'Counts new work: a claim parks a crawl only if this has not changed.';
-comment on column holdfast.crawl_queue.low_at is 'No unclaimed row of the default lane is due before this.';
-comment on column holdfast.crawl_queue.low_moved_at is 'When low_at was last moved.';
 create index crawl_queue_walk on holdfast.crawl_queue (shuffle) where ready_at is not null;
 comment on index holdfast.crawl_queue_walk is 'The walk of a claim.';
 create index crawl_queue_first on holdfast.crawl_queue (priority) where ready_at is not null and priority > 0;
@@ -208,15 +204,17 @@ create table holdfast.crawl_lane (
   crawl_id uuid not null references holdfast.crawl (id) on delete cascade,
   host text not null,
   next_at timestamptz not null default clock_timestamp(),
+  low_at timestamptz not null default '-infinity',
   wants_room boolean not null default false,
   constraint crawl_lane_pkey primary key (crawl_id, host)
 ) with (fillfactor = 70);
 comment on table holdfast.crawl_lane is
-  'A crawl''s pages of one host with limits: when a claim looks there next.';
+  'A crawl''s pages of one host: when a claim looks there next.';
 comment on column holdfast.crawl_lane.crawl_id is 'The crawl.';
 comment on column holdfast.crawl_lane.host is 'The host.';
 comment on column holdfast.crawl_lane.next_at is
   'Not before this; infinity: nothing waits, or the host is paused.';
+comment on column holdfast.crawl_lane.low_at is 'No unclaimed page of the lane is due before this.';
 comment on column holdfast.crawl_lane.wants_room is
   'The host was full: the next page that ends wakes this lane.';
 create index crawl_lane_next on holdfast.crawl_lane (crawl_id, next_at);

@@ -60,7 +60,7 @@ comment on index holdfast.snapshot_by_tag is 'Snapshots with a tag. Costs nothin
 
 create table holdfast.snapshot_queue (
   snapshot_id uuid not null, crawl_id uuid not null,
-  host text not null, lane text not null default '',
+  host text not null,
   status text not null default 'queued', event text,
   excluded boolean not null default false,
   retry_at timestamptz not null default clock_timestamp(),
@@ -70,7 +70,6 @@ create table holdfast.snapshot_queue (
   attempts integer not null default 0, lapses integer not null default 0,
   constraint snapshot_queue_pkey primary key (snapshot_id, crawl_id),
   constraint snapshot_queue_status check (status in ('queued', 'started', 'paused')),
-  constraint snapshot_queue_lane_is_host check (lane in ('', host)),
   constraint snapshot_queue_started_has_owner check ((status = 'started') = (owner_id is not null)),
   constraint snapshot_queue_owner_has_claim check ((owner_id is null) = (claimed_at is null)),
   constraint snapshot_queue_owner_has_place check ((owner_id is null) = (due_at is null)),
@@ -85,7 +84,6 @@ comment on table holdfast.snapshot_queue is
 comment on column holdfast.snapshot_queue.snapshot_id is 'The snapshot.';
 comment on column holdfast.snapshot_queue.crawl_id is 'Its crawl.';
 comment on column holdfast.snapshot_queue.host is 'Host of its URL.';
-comment on column holdfast.snapshot_queue.lane is 'Empty: the default lane. Else the host, which has limits.';
 comment on column holdfast.snapshot_queue.status is 'queued, started (claimed) or paused.';
 comment on column holdfast.snapshot_queue.event is 'As crawl.event.';
 comment on column holdfast.snapshot_queue.excluded is 'Parked outside the scope of its crawl.';
@@ -102,13 +100,12 @@ comment on column holdfast.snapshot_queue.due_at is
   'retry_at before its claim: the place to which it returns when it is released.';
 comment on column holdfast.snapshot_queue.attempts is 'Attempts spent, those of stopped workers not counted.';
 comment on column holdfast.snapshot_queue.lapses is 'Workers that lapsed while they had it.';
-create index snapshot_queue_due on holdfast.snapshot_queue (crawl_id, lane, retry_at) where owner_id is null;
+create index snapshot_queue_due on holdfast.snapshot_queue (crawl_id, host, retry_at) where owner_id is null;
 comment on index holdfast.snapshot_queue_due is 'What a claim takes from a lane of a crawl.';
 create index snapshot_queue_owned on holdfast.snapshot_queue (owner_id) where owner_id is not null;
 comment on index holdfast.snapshot_queue_owned is 'What a worker holds.';
-create index snapshot_queue_lane_held on holdfast.snapshot_queue (lane)
-  where owner_id is not null and lane <> '';
-comment on index holdfast.snapshot_queue_lane_held is 'How many pages of a host with limits are worked on.';
+create index snapshot_queue_host_held on holdfast.snapshot_queue (host) where owner_id is not null;
+comment on index holdfast.snapshot_queue_host_held is 'How many pages of a host are worked on.';
 -- The condition is always true. It keeps the planner from using the index for a claim, whose queries do not
 -- have it.
 create index snapshot_queue_by_time on holdfast.snapshot_queue (retry_at) where status <> '';

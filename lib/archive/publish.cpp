@@ -5,6 +5,7 @@
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/umask.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <spdlog/spdlog.h>
@@ -68,7 +69,8 @@ Contents describe(int attempt, const std::filesystem::path& where, Cancelled can
     }
     const Fd fd = open_file_at(entry.directory, entry.name, status);
     if (!fd) throw_changed(full);
-    if (bodies == Bodies::own && ::fchmod(fd.get(), 0444) != 0) throw_errno(errno, "make read-only", full);
+    if (bodies == Bodies::own && ::fchmod(fd.get(), base::allowed(0444)) != 0)
+      throw_errno(errno, "make read-only", full);
     file.sha256 = hash_rest(fd.get(), full, file.size, cancelled);
     contents.add(entry.path, std::move(file));
     if (to_disk) ::sync_file_range(fd.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
@@ -80,7 +82,7 @@ Contents describe(int attempt, const std::filesystem::path& where, Cancelled can
 void add_file(int attempt, const std::filesystem::path& where, const char* name, std::string_view text,
               Contents& contents) {
   write_file_at(attempt, name, text, (where / name).native(), false);
-  ::fchmodat(attempt, name, 0444, AT_SYMLINK_NOFOLLOW);
+  ::fchmodat(attempt, name, base::allowed(0444), AT_SYMLINK_NOFOLLOW);
   contents.add(name, {base::sha256_hex(text), text.size()});
 }
 
@@ -131,7 +133,7 @@ void sync_tree(int directory, const std::string& where) {
       sync_fd(file.get(), path);
     }
   }
-  ::fchmod(directory, 0755); // readable to all, and removable
+  ::fchmod(directory, base::allowed(0755)); // readable to all, as far as the umask goes, and removable
   sync_fd(directory, where);
 }
 
@@ -159,7 +161,7 @@ public:
         copy_file(from, to, name, entry_path, full);
       }
     }
-    ::fchmod(to, 0755);
+    ::fchmod(to, base::allowed(0755));
     sync_fd(to, where);
   }
 
@@ -185,7 +187,7 @@ private:
     if (expected == contents_.all.end() || expected->second.sha256 != hash.finish()) throw_changed(full);
     const timespec times[2] = {status.st_atim, status.st_mtim};
     ::futimens(target.get(), times);
-    if (::fchmod(target.get(), 0444) != 0 && errno != EPERM) throw_errno(errno, "make read-only", full);
+    if (::fchmod(target.get(), base::allowed(0444)) != 0 && errno != EPERM) throw_errno(errno, "make read-only", full);
     sync_fd(target.get(), full);
   }
 

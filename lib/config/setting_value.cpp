@@ -4,6 +4,7 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/utf8.hpp"
 #include "lib/config/layers.hpp"
 
 #include <fmt/format.h>
@@ -60,8 +61,13 @@ void check_choice(const Key& key, const std::string& text) {
 
 // The check of check_value(), with messages that do not name origin and key yet.
 void check_text(const Key& key, const std::string& text) {
-  // Neither paths nor environment variables can hold it, and what follows would silently be cut off.
-  if (text.find('\0') != std::string::npos) throw Error(ErrorClass::configuration, "it holds a NUL character");
+  // It becomes a header, an argument, a path or a line of a log, where such characters mean something else.
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto character = base::first_character(rest);
+    if (base::is_unprintable(character.code) || base::utf8_length(rest) == 0)
+      throw Error(ErrorClass::configuration, "it holds a control character, or bytes that are no UTF-8");
+    rest.remove_prefix(character.length);
+  }
   switch (key.type) {
   case Type::text:
     check_choice(key, text);

@@ -1,6 +1,7 @@
 #include "lib/formats/gunzip.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/unpacked.hpp"
 
 #include <zlib.h>
 
@@ -20,6 +21,7 @@ std::string gunzip(std::string_view packed, std::size_t limit) {
   const std::unique_ptr<z_stream, decltype(&inflateEnd)> owner(&stream, &inflateEnd);
   const auto damaged = [] { return base::Error(base::ErrorClass::refused, "it is packed, and damaged or cut off"); };
 
+  limit = base::most_unpacked(packed.size(), limit);
   std::string text;
   std::array<char, 65536> room;
   std::size_t given = 0;
@@ -41,7 +43,7 @@ std::string gunzip(std::string_view packed, std::size_t limit) {
     if (answer != Z_OK && !complete) throw damaged(); // also when nothing is left to read
     if (text.size() > limit)
       throw base::Error(base::ErrorClass::refused,
-                        "it is packed, and holds more than " + std::to_string(limit >> 20) + " MiB");
+                        "it is packed, and unpacks to more than " + std::to_string(limit >> 20) + " MiB");
   }
   return text;
 }

@@ -30,6 +30,7 @@ struct Property {
   std::string fallback;             // x-fallback
   bool sensitive{false};            // x-sensitive, or a key that is_secret_key() knows: never stored, never printed
   bool server_only{false};          // x-scope "server": never passed to a hook
+  bool workers_own{false};          // x-scope "worker" or "server", or a name of is_workers_own(): no crawl sets it
   std::string description;
 };
 
@@ -43,6 +44,11 @@ struct RequiredBinary {
 // True for keys whose value must not be stored or printed whatever the schema says: TOKEN, SECRET, API_KEY, APIKEY,
 // PASSWORD or COOKIE_STRING somewhere in them.
 bool is_secret_key(std::string_view key);
+
+// True for keys that name programs, their arguments, paths or sandboxes, whatever the schema says: *_BINARY, *_ARGS,
+// *_ARGS_EXTRA, *_DIR, *_FILE, *_PATH, *_SANDBOX. They belong to a machine; holdfast.option_of_workers() is the same
+// rule.
+bool is_workers_own(std::string_view key);
 
 // "wget" -> "WGET": the prefix of a plugin's own keys.
 std::string key_prefix(std::string_view plugin);

@@ -185,12 +185,35 @@ std::string search_path(const Environment& environment, const std::string& inher
 
 } // namespace
 
-bool chooses_binary(const std::string& option) {
-  static const std::regex pattern(
-      "_BINARY$|_ARGS(_EXTRA)?$|_SANDBOX$|_DIR$|^(LD|BASH|ABXPKG|HOLDFAST)_|^PYTHON[A-Z]|^PERL5|^RUBY(OPT|LIB)$"
-      "|^NODE_(OPTIONS|PATH)$|^GIT_(SSH|CONFIG|ASKPASS|EXEC|EXTERNAL|EDITOR|PAGER|PROXY)"
-      "|^(PATH|ENV|IFS|SHELL|EDITOR|PAGER|BROWSER|WGETRC|CURL_HOME|JAVA_TOOL_OPTIONS)$");
-  return std::regex_search(option, pattern);
+std::set<std::string> crawl_may_set(const Catalog& catalog) {
+  std::set<std::string> may{"TIMEOUT", "STALL_TIMEOUT", "USER_AGENT", "CHECK_SSL_VALIDITY", "RESOLUTION", "DRY_RUN",
+                            "DEBUG",   "LANG",          "TZ",         "CHROME_ISOLATION",   "IDENTIFY"};
+  std::set<std::string> own;
+  for (const auto& [name, plugin] : catalog.plugins()) {
+    const auto prefix = key_prefix(name);
+    for (const auto* suffix : {"_ENABLED", "_TIMEOUT", "_STALL_TIMEOUT"})
+      may.insert(prefix + suffix);
+    may.insert({"USE_" + prefix, "SAVE_" + prefix});
+    for (const auto& property : plugin.properties) {
+      auto& names = property.workers_own ? own : may;
+      names.insert(property.key);
+      names.insert(property.aliases.begin(), property.aliases.end());
+      if (!property.fallback.empty()) names.insert(property.fallback);
+    }
+  }
+  std::erase_if(may, [&](const std::string& name) {
+    return own.contains(name) || is_workers_own(name) || !passes_as_option(name);
+  });
+  return may;
+}
+
+Options crawl_options(const Catalog& catalog, const Options& given) {
+  Options options;
+  if (given.empty()) return options;
+  const auto may = crawl_may_set(catalog);
+  for (const auto& [name, value] : given)
+    if (may.contains(name)) options[name] = value;
+  return options;
 }
 
 std::map<std::string, std::string> inherited_environment(const std::vector<std::string>& extra) {

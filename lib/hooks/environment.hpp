@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,9 +44,13 @@ Options environment_options(const Catalog& catalog, const Options& given = {});
 // type, enum, bounds or pattern.
 Options resolve_options(const Catalog& catalog, const Plugin& plugin, const Options& options);
 
-// Whether an option decides which binary a hook starts, or what code it loads: WGET_BINARY, CHROME_ARGS, NODE_OPTIONS,
-// PATH. Such options are the worker's own; holdfast.option_chooses_binary() refuses them in a crawl by the same rule.
-bool chooses_binary(const std::string& option);
+// The options that a crawl may set: what the plugins declare, by all their names, but for what is the workers' own; of
+// each plugin whether it is enabled and its time limits; and the contract's that concern a page (TIMEOUT, USER_AGENT,
+// ...). Nothing else of a crawl comes into the environment of a hook.
+std::set<std::string> crawl_may_set(const Catalog& catalog);
+
+// Of a crawl's options those that it may set.
+Options crawl_options(const Catalog& catalog, const Options& given);
 
 // The hook's timeout, in seconds: <PLUGIN>_TIMEOUT in options > TIMEOUT in options > schema default of <PLUGIN>_TIMEOUT
 // > 60 s; at most 12 h.

@@ -160,6 +160,7 @@ Property read_property(const Source& source, const std::string& key, const json&
   property.fallback = reader.text("x-fallback");
   property.sensitive = reader.boolean("x-sensitive") || is_secret_key(key);
   property.server_only = reader.text("x-scope") == "server";
+  property.workers_own = property.server_only || reader.text("x-scope") == "worker" || is_workers_own(key);
   property.description = reader.text("description");
   return property;
 }
@@ -187,6 +188,12 @@ std::string parser_message(const json::parse_error& error) {
 }
 
 } // namespace
+
+bool is_workers_own(std::string_view key) {
+  constexpr std::array<std::string_view, 7> kKinds{"_BINARY", "_ARGS", "_ARGS_EXTRA", "_DIR",
+                                                   "_FILE",   "_PATH", "_SANDBOX"};
+  return std::any_of(kKinds.begin(), kKinds.end(), [&](std::string_view kind) { return key.ends_with(kind); });
+}
 
 bool is_secret_key(std::string_view key) {
   constexpr std::array<std::string_view, 6> kWords{"TOKEN", "SECRET", "API_KEY", "APIKEY", "PASSWORD", "COOKIE_STRING"};

@@ -101,8 +101,11 @@ void Exchange::set_guard() {
 Response Exchange::response(CURLcode code) {
   if (failure_) std::rethrow_exception(failure_);
   response_.too_many_redirects = code == CURLE_TOO_MANY_REDIRECTS;
-  if (code != CURLE_OK && !full_) {
-    response_.error = curl_easy_strerror(code);
+  const bool too_long = full_ && request_.most_bytes == 0;
+  if ((code != CURLE_OK && !full_) || too_long) {
+    response_.error =
+        too_long ? "more than " + std::to_string(kMostBody >> 20) + " MiB in one answer" : curl_easy_strerror(code);
+    response_.body.clear();
     return std::move(response_);
   }
   long status = 0;
@@ -142,7 +145,7 @@ std::size_t Exchange::on_write(char* data, std::size_t size, std::size_t count, 
       return bytes.size();
     }
     const auto most = exchange.request_.most_bytes;
-    const auto room = most == 0 ? bytes.size() : most - exchange.response_.body.size();
+    const auto room = (most == 0 ? kMostBody : most) - exchange.response_.body.size();
     exchange.response_.body += bytes.substr(0, room);
     exchange.full_ = bytes.size() > room;
     return exchange.full_ ? 0 : bytes.size();

@@ -17,6 +17,8 @@ struct Signature {
   std::string region, key_id, secret;
 };
 
+inline constexpr std::size_t kMostBody = std::size_t{256} << 20;
+
 struct Request {
   std::string method{"GET"}, url;   // http and https only
   std::vector<std::string> headers; // "Name: value"
@@ -33,7 +35,7 @@ struct Request {
   std::chrono::milliseconds timeout{0}, connect_timeout{0}; // 0: none, and libcurl's
   std::chrono::seconds silence{0};                          // without a byte, after which it is given up; 0: never
   const std::atomic<bool>* abandon{nullptr};                // ends it within a second or so once it is true
-  std::size_t most_bytes{0};                                // of the body; the rest is not waited for. 0: all
+  std::size_t most_bytes{0}; // of the body; no more is awaited. 0: kMostBody, or it fails
   // Takes the body of a good answer instead of Response::body. What it throws ends the transfer and is thrown on.
   std::function<void(std::string_view)> sink;
 };

@@ -23,7 +23,7 @@ const std::map<std::string, List, std::less<>>& lists() {
   static constexpr Filter crawl = &ListQuery::crawl_id, snapshot = &ListQuery::snapshot_id, status = &ListQuery::status,
                           url = &ListQuery::url_contains, tag = &ListQuery::tag, plugin = &ListQuery::plugin,
                           outcome = &ListQuery::outcome, host = &ListQuery::host, since = &ListQuery::since,
-                          before = &ListQuery::before;
+                          before = &ListQuery::before, kind = &ListQuery::kind;
   static const std::map<std::string, List, std::less<>> all = {
       {"crawls",
        {"holdfast.list_crawls($1::uuid, $2, $3, $4, $8::bigint, $5, $6::timestamptz, $7::uuid)",
@@ -34,7 +34,7 @@ const std::map<std::string, List, std::less<>>& lists() {
       {"results", {"holdfast.list_results($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
       {"queue", {"holdfast.list_queue($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
       {"running", {"holdfast.list_running($1::uuid, $2::uuid, $3, $5::bigint, $4)", {crawl, snapshot, url, plugin}}},
-      {"workers", {"holdfast.list_workers($1, $2::bigint)", {status}}},
+      {"workers", {"holdfast.list_workers($1, $3::bigint, $2)", {status, kind}}},
       {"events", {"holdfast.list_events($1::uuid, $2::uuid, $3::bigint)", {crawl, snapshot}}},
       {"failures",
        {"holdfast.list_failures($1::uuid, $2::uuid, $3, $7::bigint, $4, $5, $6::timestamptz)",
@@ -74,7 +74,8 @@ std::pair<std::string, pg::Params> list_call(const ListQuery& query) {
       {&ListQuery::status, "status"},   {&ListQuery::url_contains, "url"},
       {&ListQuery::tag, "tag"},         {&ListQuery::plugin, "plugin"},
       {&ListQuery::outcome, "outcome"}, {&ListQuery::host, "host"},
-      {&ListQuery::since, "since"},     {&ListQuery::before, "id"}};
+      {&ListQuery::since, "since"},     {&ListQuery::before, "id"},
+      {&ListQuery::kind, "kind"}};
   for (const auto& [filter, name] : names) {
     const auto& known = found->second.filters;
     if (query.*filter && std::find(known.begin(), known.end(), filter) == known.end())

@@ -29,6 +29,7 @@ struct ListQuery {
   std::optional<std::string> crawl_id, snapshot_id, status, url_contains, tag, plugin;
   std::optional<std::string> outcome, host, since; // since: a time as PostgreSQL reads it
   std::optional<std::string> before;               // only crawls or snapshots with a lesser id
+  std::optional<std::string> kind;                 // of a process: worker, runner, serve, command
   std::int64_t limit{50};
 };
 // Crawls with the most of something first: failed, open, size or total. Filters: status, outcome, url_contains, tag,

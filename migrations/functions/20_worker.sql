@@ -1,6 +1,32 @@
 -- Workers (and runners, which join and leave in the same way): joining, beating, leaving, and lapsing when
 -- they do neither.
 
+create or replace function holdfast.machine_of(p_id text)
+  returns text language sql stable as $$
+  -- Hook options and binaries of a machine are programs that run there. So each login has its own row of a
+  -- machine: one that claims to run on another's changes nothing there.
+  select translate(p_id, '@', '') || '@' || session_user
+$$;
+
+create or replace function holdfast.machine_said(p_machine text)
+  returns text language sql immutable as $$
+  -- What the processes of a machine say that it is.
+  select split_part(p_machine, '@', 1)
+$$;
+
+create or replace function holdfast.mine(p_process uuid)
+  returns uuid language plpgsql stable as $$
+-- Ids of processes are no secret. So every function in which a process speaks for itself asks this first: the
+-- process joined with the login of this session. One that is not there speaks for itself too; what it has to
+-- say is refused, or changes nothing.
+begin
+  if exists (select from holdfast.process p where p.id = p_process and p.login <> session_user) then
+    raise exception 'process % is not of the login %', p_process, session_user
+      using errcode = '42501', hint = 'It joined with another login of the database.';
+  end if;
+  return p_process;
+end $$;
+
 create or replace function holdfast.worker_join(
     p_id uuid, p_machine jsonb, p_boot_id text, p_pid integer, p_start_ticks bigint, p_parent uuid,
     p_process_type text, p_worker_type text, p_label text, p_version text, p_slots integer, p_lease interval)
@@ -10,10 +36,12 @@ create or replace function holdfast.worker_join(
 -- still hold.
 declare
   v_now constant timestamptz := clock_timestamp();
+  v_machine constant text := holdfast.machine_of(p_machine ->> 'id');
 begin
   perform holdfast.lease_check(p_lease);
+  perform holdfast.mine(p_id);
   insert into holdfast.machine as m (id, hostname, os, architecture, cpu_count, memory_bytes)
-    values (p_machine ->> 'id', p_machine ->> 'hostname', coalesce(p_machine ->> 'os', ''),
+    values (v_machine, p_machine ->> 'hostname', coalesce(p_machine ->> 'os', ''),
             coalesce(p_machine ->> 'architecture', ''), coalesce((p_machine ->> 'cpu_count')::integer, 0),
             coalesce((p_machine ->> 'memory_bytes')::bigint, 0))
     on conflict (id) do update
@@ -24,7 +52,7 @@ begin
       process_type, worker_type, label, version, slots, beat_at, lease_until,
       pid_namespace, revision, capabilities,
       paused_at, paused_by, request, draining)
-    select p_id, p_machine ->> 'id', p_boot_id, p_pid, p_start_ticks,
+    select p_id, v_machine, p_boot_id, p_pid, p_start_ticks,
            (select id from holdfast.process where id = p_parent),
            p_process_type, p_worker_type, p_label, p_version, p_slots, v_now, v_now + p_lease,
            coalesce(p_machine ->> 'pid_namespace', ''),
@@ -37,7 +65,7 @@ begin
                    where o.start_ticks = p_start_ticks
                      and o.pid = p_pid
                      and o.boot_id = p_boot_id
-                     and o.machine_id = p_machine ->> 'id'
+                     and o.machine_id = v_machine
                      and o.pid_namespace = coalesce(p_machine ->> 'pid_namespace', '')
                      and p_process_type = 'worker'
                      and o.process_type = p_process_type
@@ -78,6 +106,7 @@ comment on function holdfast.can_run(jsonb, text[]) is
 create or replace function holdfast.worker_able(p_id uuid, p_capabilities jsonb)
   returns void language plpgsql as $$
 begin
+  perform holdfast.mine(p_id);
   update holdfast.process set capabilities = p_capabilities where id = p_id and status = 'running';
   if not found then raise exception 'process % has lapsed', p_id using errcode = 'HF002'; end if;
 end $$;
@@ -90,6 +119,7 @@ create or replace function holdfast.process_present(
   returns void language plpgsql as $$
 -- Joins at the first call, and renews the lease. For processes that claim nothing: they are here to be seen.
 begin
+  perform holdfast.mine(p_id);
   if p_process_type not in ('serve', 'command') then
     raise exception 'a % does not join in this way', p_process_type using errcode = 'HF004';
   end if;
@@ -109,6 +139,7 @@ comment on function holdfast.process_present(
 create or replace function holdfast.process_left(p_id uuid, p_reason text)
   returns void language plpgsql as $$
 begin
+  perform holdfast.mine(p_id);
   if exists (select from holdfast.process where id = p_id and process_type in ('serve', 'command')) then
     perform holdfast.worker_leave(p_id, null, p_reason);
   end if;
@@ -139,6 +170,7 @@ create or replace function holdfast.worker_may_claim(p_worker uuid)
 declare
   v_may boolean;
 begin
+  perform holdfast.mine(p_worker);
   select not p.draining and p.paused_at is null and a.paused_at is null
     into v_may
     from holdfast.process p
@@ -200,6 +232,7 @@ declare
   v_draining boolean;
   v_lease timestamptz;
 begin
+  perform holdfast.mine(p_worker);
   perform holdfast.lease_check(p_lease);
   update holdfast.process
     set beat_at = clock_timestamp(), lease_until = clock_timestamp() + p_lease, stats = p_stats
@@ -250,6 +283,7 @@ create or replace function holdfast.worker_hooks(p_worker uuid, p_hooks jsonb)
 declare
   v_now constant timestamptz := clock_timestamp();
 begin
+  perform holdfast.mine(p_worker);
   perform set_config('synchronous_commit', 'off', true);
   perform from holdfast.process where id = p_worker and status = 'running' for key share;
   if not found then return; end if;
@@ -266,6 +300,8 @@ begin
         snapshot uuid, crawl uuid, fence bigint, plugin text, hook text,
         background boolean, pid integer, running_ms bigint, timeout_ms bigint, still_ms bigint,
         started_with jsonb, ended jsonb)
+      where exists (select from holdfast.snapshot_queue q
+                      where q.snapshot_id = h.snapshot and q.crawl_id = h.crawl and q.owner_id = p_worker)
     -- Overwrites a row that another worker left of an earlier attempt.
     on conflict (snapshot_id, plugin, hook_name) do update
       set process_id = excluded.process_id, fence = excluded.fence, background = excluded.background,
@@ -305,7 +341,7 @@ begin
     from holdfast.snapshot_queue q
     where q.owner_id = p_worker;
   if v_ids is not null then
-    perform holdfast.lock_for(v_crawls, v_ids, true);
+    perform holdfast.lock_for(v_crawls, v_ids);
     perform holdfast.end_pages(
       holdfast.judge_pages(holdfast.pages_of(v_ids, p_ending, null, p_reason), p_worker));
   end if;
@@ -322,6 +358,7 @@ create or replace function holdfast.worker_leave(p_worker uuid, p_exit_code inte
   returns void language plpgsql as $$
 -- May be repeated.
 begin
+  perform holdfast.mine(p_worker);
   perform from holdfast.process where id = p_worker and status = 'running' for update;
   if not found then return; end if;
   perform holdfast.worker_release(p_worker, 'interrupted', 'its worker left: ' || p_reason);
@@ -380,7 +417,7 @@ begin
         stats = stats || jsonb_build_object('gone', p_reason)
     where id = p_id
       and status = 'running'
-      and machine_id = p_machine_id
+      and machine_id = holdfast.machine_of(p_machine_id)
       and boot_id = p_boot_id
       and pid_namespace = p_pid_namespace
       and pid_namespace <> ''

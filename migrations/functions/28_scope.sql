@@ -156,7 +156,7 @@ declare
 begin
   select * into v_crawl from holdfast.crawl where id = p_crawl for no key update;
   if not found or v_crawl.judged_to is null then return true; end if;
-  perform holdfast.lock_for(array[p_crawl], holdfast.crawl_held(p_crawl), false);
+  perform holdfast.lock_for(array[p_crawl], holdfast.crawl_held(p_crawl));
   with next as materialized (
     select s.id, s.url, s.host
       from holdfast.snapshot s

@@ -1,30 +1,27 @@
 -- Crawls: adding, turning seeds into snapshots, waking, ending.
 
-create or replace function holdfast.option_chooses_binary(p_name text)
+create or replace function holdfast.option_of_workers(p_name text)
   returns boolean language sql immutable parallel safe as $$
-  -- Whether a hook option decides which binary a hook starts, what code it loads, whose files it uses or
-  -- how it is confined: *_BINARY, *_ARGS, *_DIR, *_SANDBOX, PATH.
-  -- hooks::chooses_binary() is the same rule.
-  select p_name ~ ('_BINARY$|_ARGS(_EXTRA)?$|_SANDBOX$|_DIR$|^(LD|BASH|ABXPKG|HOLDFAST)_|^PYTHON[A-Z]|^PERL5|^RUBY(OPT|LIB)$'
-    '|^NODE_(OPTIONS|PATH)$|^GIT_(SSH|CONFIG|ASKPASS|EXEC|EXTERNAL|EDITOR|PAGER|PROXY)'
-    '|^(PATH|ENV|IFS|SHELL|EDITOR|PAGER|BROWSER|WGETRC|CURL_HOME|JAVA_TOOL_OPTIONS)$')
+  -- Options of programs, their arguments, paths and sandboxes. hooks::is_workers_own() is the same rule.
+  select p_name ~ '_(BINARY|ARGS|ARGS_EXTRA|DIR|FILE|PATH|SANDBOX)$'
 $$;
 
 create or replace function holdfast.options_check(p_options jsonb)
   returns void language plpgsql immutable as $$
--- Fails if p_options names an option that is not a crawl's to set: workers choose their binaries themselves.
+-- Fails early for options that no worker takes from a crawl. Workers pass on what their plugins declare, and
+-- nothing else: hooks::crawl_may_set().
 declare
   v_wrong text;
 begin
   if p_options is null or jsonb_typeof(p_options) <> 'object' then return; end if; -- a constraint refuses others
   select o into v_wrong
     from jsonb_object_keys(p_options) o
-    where o !~ '^[A-Z0-9_]+$' or holdfast.option_chooses_binary(o)
+    where o !~ '^[A-Z0-9_]+$' or holdfast.option_of_workers(o)
     limit 1;
   if found then
     raise exception 'a crawl cannot set the option "%"', left(v_wrong, 200)
-      using errcode = 'HF004', hint = 'Options that choose binaries or directories, or weaken a sandbox, '
-        'belong into the settings of the workers.';
+      using errcode = 'HF004', hint = 'Programs, their arguments, paths and sandboxes belong into the '
+        'settings of the workers.';
   end if;
 end $$;
 
@@ -233,7 +230,6 @@ create or replace function holdfast.snapshots_add(
 -- every page with links.
 declare
   v_now constant timestamptz := clock_timestamp();
-  v_limits constant boolean := exists (select from holdfast.host);
   v_crawl holdfast.crawl;
   v_filtered boolean;
   v_done record;
@@ -272,9 +268,7 @@ begin
     select f.*, row_number() over (order by f.first) as rank
       from fresh f
   ), room as materialized ( -- as many as max_urls allows
-    select holdfast.new_uuid() as id, r.*,
-           case when v_limits and exists (select from holdfast.host h where h.name = r.host) then r.host
-                else '' end as lane
+    select holdfast.new_uuid() as id, r.*
       from ranked r
       where v_crawl.max_urls = 0 or r.rank <= v_crawl.max_urls - v_crawl.snapshots_total
   ), cold as (
@@ -292,16 +286,17 @@ begin
         from room r
         order by r.rank
   ), hot as (
-    insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, lane, retry_at)
-      select r.id, p_crawl, r.host, r.lane, v_now + (r.rank - n.count) * interval '1 microsecond'
+    insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at)
+      select r.id, p_crawl, r.host, v_now + (r.rank - n.count) * interval '1 microsecond'
         from room r
         cross join (select count(*) from room) n
         order by r.rank
+      returning host, retry_at
   )
   select (select count(*) from given) - (select count(*) from wanted) as refused,
          (select count(*) from fresh) as wanted,
          count(*) as added,
-         array_agg(distinct r.lane) filter (where r.lane <> '') as lanes
+         (select array_agg(h.host) from hot h) as hosts, (select array_agg(h.retry_at) from hot h) as due
     into v_done
     from room r;
   update holdfast.crawl
@@ -312,8 +307,8 @@ begin
     where id = p_crawl and (v_done.wanted > 0 or v_done.refused > 0);
   if v_done.added > 0 then
     perform holdfast.crawl_wake(p_crawl, v_now - v_done.added * interval '1 microsecond', p_ring);
+    perform holdfast.lane_open(p_crawl, v_done.hosts, v_done.due);
   end if;
-  if v_done.lanes is not null then perform holdfast.lane_open(p_crawl, v_done.lanes, v_now); end if;
   return v_done.added;
 end $$;
 
@@ -354,6 +349,7 @@ create or replace function holdfast.crawl_release(p_worker uuid)
 declare
   v_count bigint;
 begin
+  perform holdfast.mine(p_worker);
   update holdfast.crawl
     set owner_id = null, retry_at = clock_timestamp(), reason = 'the answer to its claim was lost'
     where owner_id = p_worker and status in ('queued', 'started');
@@ -478,6 +474,7 @@ declare
   v_inserted bigint := 0;
   v_left bigint := 0;
 begin
+  perform holdfast.mine(p_worker);
   select * into v_crawl from holdfast.crawl c where c.id = p_crawl for no key update;
   if not found or v_crawl.owner_id is distinct from p_worker or v_crawl.fence <> p_fence then
     raise exception 'crawl % is not held by % with fence %', p_crawl, p_worker, p_fence
@@ -590,7 +587,7 @@ begin
   select ready_at into v_was from holdfast.crawl_queue where crawl_id = p_crawl for no key update;
   if not found then return; end if;
   update holdfast.crawl_queue
-    set ready_at = least(coalesce(ready_at, p_at), p_at), low_at = least(low_at, p_at), wakes = wakes + 1
+    set ready_at = least(coalesce(ready_at, p_at), p_at), wakes = wakes + 1
     where crawl_id = p_crawl;
   if p_ring and p_at <= clock_timestamp() and (v_was is null or v_was > clock_timestamp()) then
     perform holdfast.ring();

@@ -141,8 +141,7 @@ create or replace function holdfast.claim_from_crawl(
     p_worker uuid, p_queue holdfast.crawl_queue, p_share integer, p_newest boolean, p_top_n integer,
     p_only uuid[])
   returns uuid[] language plpgsql as $$
--- Takes up to p_share due snapshots of one crawl: of its default lane, then of the lanes of hosts with
--- limits.
+-- Takes up to p_share due snapshots of one crawl.
 declare
   v_room integer := p_share;
   v_ids uuid[];
@@ -151,11 +150,7 @@ begin
     v_room := least(v_room, holdfast.crawl_room(p_queue.crawl_id, p_queue.max_parallel));
     if v_room <= 0 then return '{}'; end if;
   end if;
-  v_ids := holdfast.claim_default_lane(p_worker, p_queue, v_room, p_newest, p_top_n, p_only);
-  if cardinality(v_ids) < v_room then
-    v_ids := v_ids || holdfast.claim_lanes(p_worker, p_queue.crawl_id, v_room - cardinality(v_ids), p_newest,
-                                           p_top_n, p_only);
-  end if;
+  v_ids := holdfast.claim_lanes(p_worker, p_queue.crawl_id, v_room, p_newest, p_top_n, p_only);
   if v_ids <> '{}' then
     insert into holdfast.event (lifecycle, objects, crawl_id, from_state, event, to_state, process_id)
       values ('snapshot', v_ids, p_queue.crawl_id, 'queued', 'start', 'started', p_worker);
@@ -191,79 +186,26 @@ begin
   return v_room;
 end $$;
 
-create or replace function holdfast.claim_default_lane(
-    p_worker uuid, p_queue holdfast.crawl_queue, p_room integer, p_newest boolean, p_top_n integer,
-    p_only uuid[])
-  returns uuid[] language plpgsql as $$
--- Claimed rows leave dead index entries at the head of the lane, which stay as long as any transaction may
--- see them. So a crawl remembers in low_at how far its claims have come, and a claim looks from there. It
--- looks from the start when that does not fill its room, and in one claim of a hundred, to find what a failed
--- claim left.
-declare
-  v_in_order constant boolean := not p_newest and p_top_n <= p_room and p_only is null;
-  v_low timestamptz := case when random() < 0.01 then '-infinity' else p_queue.low_at end;
-  v_ids uuid[] := '{}';
-  v_due record;
-begin
-  loop
-    if v_in_order then
-      v_due := holdfast.claim_due(p_queue.crawl_id, '', v_low, p_room - cardinality(v_ids));
-    else
-      v_due := holdfast.claim_pick(p_queue.crawl_id, '', p_room - cardinality(v_ids), p_newest, p_top_n,
-                                    p_only);
-    end if;
-    v_ids := v_ids || holdfast.claim_take(p_worker, p_queue.crawl_id, v_due.ids);
-    if v_due.limited is not null then
-      exit when holdfast.lanes_fill(p_queue.crawl_id, v_due.limited) = 0 or cardinality(v_ids) >= p_room;
-    else
-      exit when not v_in_order or cardinality(v_ids) >= p_room or v_low = '-infinity';
-      v_low := '-infinity';
-    end if;
-  end loop;
-  if v_in_order
-     and cardinality(v_ids) = p_room
-     and p_queue.low_moved_at < clock_timestamp() - interval '100 milliseconds' then
-    update holdfast.crawl_queue
-      set low_at = v_due.last_at, low_moved_at = clock_timestamp()
-      where crawl_id in (select c.crawl_id
-                           from holdfast.crawl_queue c
-                           where c.crawl_id = p_queue.crawl_id
-                             and c.wakes = p_queue.wakes
-                             and c.low_at <= v_due.last_at
-                           for update skip locked);
-  end if;
-  return v_ids;
-end $$;
-
 create or replace function holdfast.claim_due(
-    p_crawl uuid, p_lane text, p_low timestamptz, p_room integer,
-    out ids uuid[], out limited text[], out last_at timestamptz)
-  language plpgsql as $$
--- Locks due snapshots of a lane, the earliest first. limited: hosts of rows in the default lane that have got
--- limits since these rows were added; those rows are not among ids.
--- last_at: due time of the last row looked at.
+    p_crawl uuid, p_host text, p_low timestamptz, p_room integer)
+  returns uuid[] language plpgsql as $$
+-- Locks due snapshots of a lane, the earliest first.
 begin
-  select array_agg(d.snapshot_id) filter (where not d.is_limited),
-         array_agg(distinct d.host) filter (where d.is_limited),
-         max(d.retry_at)
-    into ids, limited, last_at
-    from (select q.snapshot_id, q.retry_at, q.host,
-                 p_lane = '' and exists (select from holdfast.host h where h.name = q.host) as is_limited
-            from holdfast.snapshot_queue q
-            where q.crawl_id = p_crawl
-              and q.lane = p_lane
-              and q.owner_id is null
-              and q.retry_at >= p_low
-              and q.retry_at <= clock_timestamp()
-            order by q.retry_at
-            limit p_room
-            for update skip locked) d;
+  return array(select q.snapshot_id
+                 from holdfast.snapshot_queue q
+                 where q.crawl_id = p_crawl
+                   and q.host = p_host
+                   and q.owner_id is null
+                   and q.retry_at >= p_low
+                   and q.retry_at <= clock_timestamp()
+                 order by q.retry_at
+                 limit p_room
+                 for update skip locked);
 end $$;
 
 create or replace function holdfast.claim_pick(
-    p_crawl uuid, p_lane text, p_room integer, p_newest boolean, p_top_n integer, p_only uuid[],
-    out ids uuid[], out limited text[], out last_at timestamptz)
-  language plpgsql as $$
+    p_crawl uuid, p_host text, p_room integer, p_newest boolean, p_top_n integer, p_only uuid[])
+  returns uuid[] language plpgsql as $$
 -- As claim_due, in another order: the newest first, or at random among the first p_top_n of either order; or
 -- just those of p_only. Looks at twice as many as needed: other claims will have locked some.
 declare
@@ -277,7 +219,7 @@ begin
     v_seen := array(select q.snapshot_id
                       from holdfast.snapshot_queue q
                       where q.crawl_id = p_crawl
-                        and q.lane = p_lane
+                        and q.host = p_host
                         and q.owner_id is null
                         and q.retry_at <= v_now
                       order by q.retry_at desc
@@ -286,7 +228,7 @@ begin
     v_seen := array(select q.snapshot_id
                       from holdfast.snapshot_queue q
                       where q.crawl_id = p_crawl
-                        and q.lane = p_lane
+                        and q.host = p_host
                         and q.owner_id is null
                         and q.retry_at <= v_now
                       order by q.retry_at
@@ -298,21 +240,16 @@ begin
                       order by random()
                       limit 2 * p_room + 8);
   end if;
-  select array_agg(d.snapshot_id) filter (where not d.is_limited),
-         array_agg(distinct d.host) filter (where d.is_limited)
-    into ids, limited
-    from (select q.snapshot_id,
-                 p_lane = '' and exists (select from holdfast.host h where h.name = q.host) as is_limited,
-                 q.host
-            from holdfast.snapshot_queue q
-            where q.snapshot_id = any (v_seen)
-              and q.crawl_id = p_crawl
-              and q.status = 'queued'
-              and q.lane = p_lane
-              and q.retry_at <= v_now
-            order by array_position(v_seen, q.snapshot_id)
-            limit p_room
-            for update skip locked) d;
+  return array(select q.snapshot_id
+                 from holdfast.snapshot_queue q
+                 where q.snapshot_id = any (v_seen)
+                   and q.crawl_id = p_crawl
+                   and q.status = 'queued'
+                   and q.host = p_host
+                   and q.retry_at <= v_now
+                 order by array_position(v_seen, q.snapshot_id)
+                 limit p_room
+                 for update skip locked);
 end $$;
 
 create or replace function holdfast.claim_take(p_worker uuid, p_crawl uuid, p_snapshots uuid[])
@@ -327,7 +264,7 @@ begin
     set owner_id = p_worker, claimed_at = clock_timestamp(), due_at = q.retry_at, retry_at = v_lease,
         status = 'started', event = 'start', fence = greatest(q.fence, v_floor) + 1, attempts = q.attempts + 1, reason = null
     where q.snapshot_id = any (p_snapshots) and q.crawl_id = p_crawl;
-  return coalesce(p_snapshots, '{}');
+  return p_snapshots;
 end $$;
 
 create or replace function holdfast.claim_park(p_crawl uuid, p_wakes bigint)
@@ -338,17 +275,12 @@ declare
   v_now constant timestamptz := clock_timestamp();
   v_next timestamptz;
 begin
-  select min(q.retry_at)
-    into v_next
-    from holdfast.snapshot_queue q
-    where q.crawl_id = p_crawl and q.lane = '' and q.owner_id is null;
-  if v_next <= v_now then return; end if;
-  select least(v_next, min(l.next_at))
+  select min(l.next_at)
     into v_next
     from holdfast.crawl_lane l
     where l.crawl_id = p_crawl and l.next_at < holdfast.retry_at_max();
   -- A lane that is due and was not served is being served by another claim.
-  if v_next <= v_now then v_next := v_now + interval '50 milliseconds'; end if;
+  if v_next <= v_now then v_next := v_now + interval '10 milliseconds'; end if;
   v_next := least(v_next, v_now + interval '1 minute');
   update holdfast.crawl_queue
     set ready_at = v_next

@@ -15,48 +15,36 @@
 -- every further statement would cost every page.
 
 create or replace function holdfast.lock_for(
-    p_crawls uuid[], p_snapshots uuid[], p_wakes boolean, p_pages holdfast.finished_page[] default null)
+    p_crawls uuid[], p_snapshots uuid[], p_pages holdfast.finished_page[] default null)
   returns void language plpgsql as $$
 -- The one order of locks: crawls, snapshots, hosts, crawl_queue; all of one kind, in the order of their keys,
 -- before the first of the next. A lane is locked after its crawl's row in crawl_queue; a worker's own row
--- comes before all of them. p_wakes: the crawls will be woken. p_pages: their links may lead to hosts that
--- get their row now.
-declare
-  v_capped boolean;
-  v_lanes boolean;
+-- comes before all of them. p_pages: their links may lead to hosts that get their row now.
 begin
-  select bool_or(c.capped)
-    into v_capped
-    from (select max_parallel is not null as capped
-            from holdfast.crawl
-            where id = any (p_crawls)
-            order by id
-            for no key update) c;
-  select bool_or(q.lane <> '')
-    into v_lanes
-    from (select lane
-            from holdfast.snapshot_queue
-            where snapshot_id = any (p_snapshots) and crawl_id = any (p_crawls)
-            order by crawl_id, snapshot_id
-            for update) q;
-  if v_lanes then -- only a host where a delay is kept is written when one of its snapshots ends (lane_end)
-    perform from holdfast.host h
-      where (h.last_at is not null or greatest(h.min_delay, h.robots_delay) > '0')
-        and h.name in (select q.lane from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots))
-      order by h.name
-      for no key update;
-  end if;
+  perform from holdfast.crawl
+    where id = any (p_crawls)
+    order by id
+    for no key update;
+  perform from holdfast.snapshot_queue
+    where snapshot_id = any (p_snapshots) and crawl_id = any (p_crawls)
+    order by crawl_id, snapshot_id
+    for update;
+  -- Only a host where a delay is kept is written when one of its snapshots ends (lane_end).
+  perform from holdfast.host h
+    where (h.last_at is not null or greatest(h.min_delay, h.robots_delay) > '0')
+      and h.name = any (array(select q.host from holdfast.snapshot_queue q
+                                where q.snapshot_id = any (p_snapshots)))
+    order by h.name
+    for no key update;
   if p_pages is not null then
     perform holdfast.hosts_enter(array_agg(p.crawl), array_agg(holdfast.host_of(l.link ->> 'url')))
       from unnest(p_pages) p
       cross join lateral jsonb_array_elements(p.links) l(link);
   end if;
-  if p_wakes or v_capped or v_lanes then
-    perform from holdfast.crawl_queue c
-      where c.crawl_id = any (p_crawls)
-      order by c.crawl_id
-      for no key update;
-  end if;
+  perform from holdfast.crawl_queue c
+    where c.crawl_id = any (p_crawls)
+    order by c.crawl_id
+    for no key update;
 end $$;
 
 create or replace function holdfast.lock_held(p_snapshots uuid[])
@@ -69,7 +57,7 @@ declare
                                       from holdfast.snapshot_queue q
                                       where q.snapshot_id = any (p_snapshots) and q.owner_id is not null);
 begin
-  perform holdfast.lock_for(v_crawls, p_snapshots, true);
+  perform holdfast.lock_for(v_crawls, p_snapshots);
   return array(select q.snapshot_id
                  from holdfast.snapshot_queue q
                  where q.snapshot_id = any (p_snapshots)
@@ -305,7 +293,7 @@ begin
                 p.resources, p.resources_missing, p.missing_reasons,
                 p.outcome not in ('cancelled', 'quarantined') as kept,
                 case when p.outcome not in ('succeeded', 'partial', 'failed') then p.snapshot end as one,
-                q.status, q.owner_id, q.claimed_at, q.attempts, q.lapses, q.lane, q.excluded
+                q.status, q.owner_id, q.claimed_at, q.attempts, q.lapses, q.host, q.excluded
   ), closed as ( -- the sealed rows; a cancelled or quarantined page keeps no files
     insert into holdfast.snapshot_sealed (
         snapshot_id, crawl_id, outcome, reason, fence, owner_id,
@@ -357,8 +345,7 @@ begin
                 c.max_parallel is not null as capped, c.overwrite
   ), pages as (
     select bool_or(not g.kept and g.owner_id is not null) as cut, bool_or(g.tags <> '{}') as tagged,
-           array_agg(distinct g.crawl || ' ' || g.lane)
-             filter (where g.owner_id is not null and g.lane <> '') as lanes
+           array_agg(distinct g.crawl || ' ' || g.host) filter (where g.owner_id is not null) as lanes
       from gone g
   ), crawls as (
     select array_agg(c.id order by c.id) filter (where c.may_end) as may_end,
@@ -458,7 +445,7 @@ begin
           lapses = q.lapses + p.lapsed::integer
       from page p
       where q.snapshot_id = any (v_ids) and q.snapshot_id = p.snapshot and q.crawl_id = p.crawl
-      returning q.crawl_id, q.lane, q.retry_at, p.owner_id, p.excluded
+      returning q.crawl_id, q.host, q.retry_at, p.owner_id, p.excluded
   ), counted as (
     update holdfast.crawl c
       set snapshots_excluded = c.snapshots_excluded + n.more
@@ -471,20 +458,19 @@ begin
   )
   select count(*) as count,
          array_agg(distinct m.crawl_id) filter (where m.owner_id is not null) as crawls,
-         array_agg(distinct m.crawl_id || ' ' || m.lane)
-           filter (where m.owner_id is not null and m.lane <> '') as lanes,
-         jsonb_agg(jsonb_build_object('crawl', m.crawl_id, 'lane', m.lane, 'at', m.retry_at))
+         array_agg(distinct m.crawl_id || ' ' || m.host) filter (where m.owner_id is not null) as lanes,
+         jsonb_agg(jsonb_build_object('crawl', m.crawl_id, 'host', m.host, 'at', m.retry_at))
            filter (where p_to = 'queued') as due
     into v_done
     from moved m;
   for v_row in
-    select d.crawl, min(d.at) as at, array_agg(distinct d.lane) filter (where d.lane <> '') as lanes
-      from jsonb_to_recordset(v_done.due) as d(crawl uuid, lane text, at timestamptz)
+    select d.crawl, min(d.at) as at, array_agg(d.host) as hosts, array_agg(d.at) as due
+      from jsonb_to_recordset(v_done.due) as d(crawl uuid, host text, at timestamptz)
       group by d.crawl
       order by d.crawl
   loop
     perform holdfast.crawl_wake(v_row.crawl, v_row.at);
-    if v_row.lanes is not null then perform holdfast.lane_open(v_row.crawl, v_row.lanes, v_row.at); end if;
+    perform holdfast.lane_open(v_row.crawl, v_row.hosts, v_row.due);
   end loop;
   perform holdfast.room_made(v_done.crawls, v_done.lanes);
   return v_done.count;
@@ -534,11 +520,11 @@ declare
   v_children jsonb := '{}';
   v_ended uuid[];
 begin
+  perform holdfast.mine(p_worker);
   select array_agg(p) as pages,
          array_agg(distinct p.crawl) as crawls,
          array_agg(p.snapshot) as ids,
          bool_or(p.links <> '[]') as links,
-         bool_or(p.outcome is null) as released,
          bool_or(p.captures <> '[]') as captures,
          bool_or(p.originals <> '[]') as originals,
          bool_or(p.bytes_saved > 0) as saved,
@@ -554,8 +540,7 @@ begin
   if v_asked.wrong is not null then
     raise exception 'a worker cannot end a page like this: %', v_asked.wrong using errcode = 'HF001';
   end if;
-  perform holdfast.lock_for(v_asked.crawls, v_asked.ids, v_asked.links or v_asked.released,
-                            case when v_asked.links then v_asked.pages end);
+  perform holdfast.lock_for(v_asked.crawls, v_asked.ids, case when v_asked.links then v_asked.pages end);
   v_held := holdfast.judge_pages(v_asked.pages, p_worker);
   perform holdfast.keep_results(p_worker, v_held);
   if v_asked.links then v_children := holdfast.follow_links(v_held); end if;

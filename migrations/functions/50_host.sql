@@ -1,114 +1,79 @@
--- Hosts and their limits: those that people have set, else those of each crawl (host_limits). The snapshots
--- of a host with a row in holdfast.host are claimed through
--- lanes (a row of crawl_lane for each crawl and host), so that a host that has to wait costs one lane and not
--- a scan over its rows. Changes take effect with the next claim of any worker.
+-- Hosts and their limits: those that people have set, else those of each crawl (host_limits). Snapshots are
+-- claimed through lanes, a row of crawl_lane for each crawl and host, so that a host that has to wait costs
+-- one lane and not a scan over its rows. Changes take effect with the next claim of any worker.
 
-create or replace function holdfast.lane_open(p_crawl uuid, p_hosts text[], p_at timestamptz)
+create or replace function holdfast.lane_open(p_crawl uuid, p_hosts text[], p_at timestamptz[])
   returns void language plpgsql as $$
--- Claims look at these hosts of a crawl from p_at on. In the order of the hosts: two transactions that open
+-- Pages of these hosts of a crawl are due at these times. In the order of the hosts: two transactions that open
 -- the same lanes must not wait for each other.
 begin
   insert into holdfast.crawl_lane as l (crawl_id, host, next_at)
-    select p_crawl, h, p_at
-      from (select distinct unnest(p_hosts) as h order by 1) u
+    select p_crawl, u.host, min(u.at)
+      from unnest(p_hosts, p_at) u(host, at)
+      group by u.host
+      order by u.host
     on conflict (crawl_id, host) do update
-      set next_at = least(l.next_at, excluded.next_at);
-end $$;
-
-create or replace function holdfast.lanes_fill(p_crawl uuid, p_hosts text[])
-  returns integer language plpgsql as $$
--- For a claim that found rows in the default lane whose hosts have got limits since: moves them, with others
--- of the same hosts, into lanes. A lane that another transaction has locked is left to the next claim.
--- Returns how many lanes were filled.
-declare
-  v_now constant timestamptz := clock_timestamp();
-  v_host text;
-  v_count integer := 0;
-begin
-  foreach v_host in array p_hosts
-  loop
-    if not exists (select from holdfast.crawl_lane l where l.crawl_id = p_crawl and l.host = v_host) then
-      -- A transaction that adds work to the crawl may be making the same lane. It holds this row, and a claim
-      -- never waits.
-      perform from holdfast.crawl_queue c where c.crawl_id = p_crawl for update skip locked;
-      continue when not found;
-      insert into holdfast.crawl_lane (crawl_id, host, next_at)
-        values (p_crawl, v_host, v_now)
-        on conflict do nothing;
-    end if;
-    perform from holdfast.crawl_lane l
-      where l.crawl_id = p_crawl and l.host = v_host
-      for update skip locked;
-    continue when not found;
-    update holdfast.snapshot_queue q
-      set lane = q.host
-      from (select d.snapshot_id, d.crawl_id
-              from holdfast.snapshot_queue d
-              where d.crawl_id = p_crawl
-                and d.lane = ''
-                and d.owner_id is null
-                and d.retry_at <= v_now
-                and d.host = v_host
-              order by d.retry_at
-              limit 500
-              for update skip locked) d
-      where q.snapshot_id = d.snapshot_id and q.crawl_id = d.crawl_id;
-    update holdfast.crawl_lane
-      set next_at = least(next_at, v_now)
-      where crawl_id = p_crawl and host = v_host;
-    v_count := v_count + 1;
-  end loop;
-  return v_count;
+      set next_at = least(l.next_at, excluded.next_at), low_at = least(l.low_at, excluded.next_at);
 end $$;
 
 create or replace function holdfast.claim_lanes(
     p_worker uuid, p_crawl uuid, p_room integer, p_newest boolean, p_top_n integer, p_only uuid[])
   returns uuid[] language plpgsql as $$
--- Takes due snapshots of hosts with limits, lane by lane, each with the row of its host locked. So the limits
--- of a host are exact, however many workers claim. p_newest, p_top_n: the order within a lane, see
--- claim_pick; the lanes themselves take turns.
+-- Takes due snapshots lane by lane, each with the row of its host locked. So the limits of a host are exact,
+-- however many workers claim. p_newest, p_top_n: the order within a lane, see
+-- claim_pick; the lanes themselves take turns. Fetches one lane at a time, because a loop over the query would
+-- lock lanes ahead, which other claims could serve.
 declare
+  c_lanes cursor for
+    select l.host, l.low_at
+      from holdfast.crawl_lane l
+      where l.crawl_id = p_crawl
+        and l.next_at <= clock_timestamp()
+        and (p_only is null or l.host in (select q.host
+                                            from holdfast.snapshot_queue q
+                                            where q.snapshot_id = any (p_only)))
+      order by l.next_at
+      limit greatest(8, 2 * p_room)
+      for update skip locked;
   v_lane record;
   v_host holdfast.host;
   v_crawl holdfast.crawl;
   v_ids uuid[] := '{}';
 begin
-  for v_lane in
-    select l.host
-      from holdfast.crawl_lane l
-      where l.crawl_id = p_crawl
-        and l.next_at <= clock_timestamp()
-        and (p_only is null or l.host in (select q.lane
-                                            from holdfast.snapshot_queue q
-                                            where q.snapshot_id = any (p_only)))
-      order by l.next_at
-      limit greatest(8, 2 * p_room)
-      for update skip locked
-  loop
-    exit when cardinality(v_ids) >= p_room;
+  open c_lanes;
+  while cardinality(v_ids) < p_room loop
+    fetch c_lanes into v_lane;
+    exit when not found;
     select * into v_host from holdfast.host h where h.name = v_lane.host for update skip locked;
-    -- Without a row only the limits of the crawl hold: the row was deleted after the lane was made.
+    -- Without a row only the limits of the crawl hold.
     continue when not found and exists (select from holdfast.host h where h.name = v_lane.host);
     v_host.name := v_lane.host;
     if v_crawl.id is null then
       select * into v_crawl from holdfast.crawl c where c.id = p_crawl;
     end if;
-    v_ids := v_ids || holdfast.claim_lane(p_worker, v_crawl, v_host, p_room - cardinality(v_ids), p_newest,
-                                          p_top_n, p_only);
+    v_ids := v_ids || holdfast.claim_lane(p_worker, v_crawl, v_host, v_lane.low_at,
+                                          p_room - cardinality(v_ids), p_newest, p_top_n, p_only);
   end loop;
+  close c_lanes;
   return v_ids;
 end $$;
+
+create or replace function holdfast.host_delay(p_host holdfast.host, p_crawl holdfast.crawl)
+  returns interval language sql immutable as $$
+  -- The delay that a crawl keeps at a host: that which people have set for the host, else the crawl's own. A
+  -- Crawl-delay counts only in crawls that follow robots.txt.
+  select greatest(coalesce(p_host.min_delay, p_crawl.host_delay),
+                  case when p_crawl.robots then p_host.robots_delay end)
+$$;
 
 create or replace function holdfast.host_limits(
     p_host holdfast.host, p_crawl holdfast.crawl, out delay interval, out cap integer)
   language plpgsql immutable as $$
--- What a crawl keeps at a host. Limits that people have set for the host count before the crawl's own. A
--- Crawl-delay counts only in crawls that follow robots.txt.
+-- What a crawl keeps at a host.
 declare
   v_robots constant boolean := p_crawl.robots and p_host.robots_delay > '0';
 begin
-  delay := greatest(coalesce(p_host.min_delay, p_crawl.host_delay),
-                    case when v_robots then p_host.robots_delay end);
+  delay := holdfast.host_delay(p_host, p_crawl);
   -- Where one page at a time is allowed, the delay counts from the end of one to the start of the next: with
   -- a Crawl-delay, and with a delay without a cap.
   cap := case when v_robots then 1
@@ -117,17 +82,20 @@ begin
 end $$;
 
 create or replace function holdfast.claim_lane(
-    p_worker uuid, p_crawl holdfast.crawl, p_host holdfast.host, p_room integer, p_newest boolean,
-    p_top_n integer, p_only uuid[])
+    p_worker uuid, p_crawl holdfast.crawl, p_host holdfast.host, p_low timestamptz, p_room integer,
+    p_newest boolean, p_top_n integer, p_only uuid[])
   returns uuid[] language plpgsql as $$
 -- Takes what the host allows now from one lane; both rows are locked. Then sets when the lane is due again.
+--
+-- Claimed rows leave dead index entries at the head of the lane, which stay as long as any transaction may
+-- see them. So a lane remembers in low_at how far its claims have come, and a claim looks from there. What a
+-- claim in another transaction has taken still counts as waiting here, so low_at never passes it.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_limits constant record := holdfast.host_limits(p_host, p_crawl);
   v_free integer;
   v_room integer;
   v_full boolean;
-  v_due record;
   v_ids uuid[] := '{}';
   v_next timestamptz := case when p_host.paused then 'infinity'
                              else greatest(p_host.last_at + v_limits.delay, p_host.backoff_until) end;
@@ -140,17 +108,17 @@ begin
     select v_limits.cap - count(*)
       into v_free
       from (select from holdfast.snapshot_queue q
-              where q.lane = p_host.name and q.owner_id is not null and q.lane <> ''
+              where q.host = p_host.name and q.owner_id is not null
               limit v_limits.cap) held;
   end if;
   if v_free > 0 or v_limits.cap is null then
     v_room := least(p_room, v_free, case when v_limits.delay > '0' then 1 end);
     if p_only is not null or p_newest or p_top_n > v_room then
-      v_due := holdfast.claim_pick(p_crawl.id, p_host.name, v_room, p_newest, p_top_n, p_only);
+      v_ids := holdfast.claim_pick(p_crawl.id, p_host.name, v_room, p_newest, p_top_n, p_only);
     else
-      v_due := holdfast.claim_due(p_crawl.id, p_host.name, '-infinity', v_room);
+      v_ids := holdfast.claim_due(p_crawl.id, p_host.name, p_low, v_room);
     end if;
-    v_ids := holdfast.claim_take(p_worker, p_crawl.id, v_due.ids);
+    if v_ids <> '{}' then v_ids := holdfast.claim_take(p_worker, p_crawl.id, v_ids); end if;
   end if;
   -- Once a crawl has kept a delay at the host, pages of all crawls count for it.
   if v_ids <> '{}'
@@ -158,22 +126,23 @@ begin
     p_host.last_at := clock_timestamp();
     update holdfast.host set last_at = p_host.last_at where name = p_host.name;
   end if;
-  select min(q.retry_at)
+  select q.retry_at -- not min(): planned for an empty queue, that reads the whole lane
     into v_next
     from holdfast.snapshot_queue q
-    where q.crawl_id = p_crawl.id and q.lane = p_host.name and q.owner_id is null;
+    where q.crawl_id = p_crawl.id and q.host = p_host.name and q.owner_id is null and q.retry_at >= p_low
+    order by q.retry_at
+    limit 1;
   -- A full host is looked at again when one of its snapshots ends, and after a second at the latest. A lane
   -- that was served goes behind those that were not. An empty lane is opened by the transaction that puts
   -- work into it; should that ever fail, work that is held now and comes back waits a minute, not for ever.
   v_full := coalesce(v_free - cardinality(v_ids) <= 0, false);
   update holdfast.crawl_lane
-    set wants_room = v_full,
+    set wants_room = v_full, low_at = coalesce(v_next, p_low),
         next_at = case
           when v_next is null
                and exists (select from holdfast.snapshot_queue q
-                             where q.lane = p_host.name
+                             where q.host = p_host.name
                                and q.owner_id is not null
-                               and q.lane <> ''
                                and q.crawl_id = p_crawl.id)
             then v_now + interval '1 minute'
           when v_next is null or v_next = holdfast.retry_at_max() then 'infinity'
@@ -215,6 +184,12 @@ create or replace function holdfast.lane_end(p_crawl uuid, p_host text)
 declare
   v_crawls uuid[];
 begin
+  if not exists (select from holdfast.crawl_lane l where l.host = p_host and l.wants_room)
+     and not exists (select from holdfast.host h
+                       where h.name = p_host
+                         and (h.last_at is not null or greatest(h.min_delay, h.robots_delay) > '0')) then
+    return; -- no crawl waits for it, and it has no delay
+  end if;
   -- One at a time: the delay counts from here. The row is locked (lock_for), unless the host has only just
   -- got its delay.
   update holdfast.host
@@ -313,25 +288,13 @@ $$;
 
 create or replace function holdfast.host_enter(p_host text, p_by text)
   returns void language plpgsql as $$
--- Gives a host its row, and locks it. Snapshots of a new host that workers have count from now on, unless
--- they are just ending; those that wait move to a lane when a claim finds them.
-declare
-  v_new boolean;
+-- Gives a host its row, and locks it.
 begin
   loop -- again if another transaction has just deleted the row
     insert into holdfast.host (name, updated_by) values (p_host, p_by) on conflict do nothing;
-    v_new := found;
     perform from holdfast.host where name = p_host for no key update;
     exit when found;
   end loop;
-  if not v_new then return; end if;
-  update holdfast.snapshot_queue q
-    set lane = q.host
-    where q.lane = ''
-      and q.snapshot_id in (select o.snapshot_id
-                              from holdfast.snapshot_queue o
-                              where o.snapshot_id = any (holdfast.host_held(p_host))
-                              for update skip locked);
 end $$;
 
 create or replace function holdfast.host_check(p_host text)

@@ -5,12 +5,13 @@ create or replace function holdfast.robots_get(p_worker uuid, p_snapshot uuid, p
   language plpgsql as $$
 -- to_fetch: the caller must fetch robots.txt within a minute and call robots_put; no other worker fetches it
 -- meanwhile. State "wanted" without to_fetch: another worker is fetching it. too_early: the snapshot was
--- claimed without regard to its host's delay, through the default lane or before the delay was known.
+-- claimed before the delay of its host was known.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_row holdfast.robots;
   v_fetch boolean := false;
 begin
+  perform holdfast.mine(p_worker);
   select * into v_row from holdfast.robots r where r.origin = p_origin;
   if (v_row.expires_at > v_now) is not true then
     if v_row.origin is null then
@@ -31,10 +32,10 @@ begin
              exists (select from holdfast.snapshot_queue q
                        join holdfast.crawl c on c.id = q.crawl_id
                        join holdfast.host h on h.name = q.host
-                       where greatest(coalesce(h.min_delay, c.host_delay), h.robots_delay) > '0'
+                       where greatest(holdfast.host_delay(h, c), h.robots_delay) > '0'
                          and q.snapshot_id = p_snapshot
                          and q.crawl_id = p_crawl
-                         and (q.lane = '' or q.claimed_at < v_row.fetched_at));
+                         and q.claimed_at < v_row.fetched_at);
   else
     return query select 'wanted', '', null::text, v_fetch, false;
   end if;
@@ -50,6 +51,7 @@ create or replace function holdfast.robots_put(
 -- the host has a delay (its own, or of a crawl whose page the worker has), so that this request was the one
 -- for now.
 begin
+  perform holdfast.mine(p_worker);
   perform from holdfast.robots
     where origin = p_origin and fetcher_id = p_worker
     for update; -- locked before the host
@@ -66,7 +68,7 @@ begin
                    left join (holdfast.snapshot_queue q join holdfast.crawl c on c.id = q.crawl_id)
                      on q.owner_id = p_worker and q.host = h.name
                    where h.name = p_host
-                     and greatest(coalesce(h.min_delay, c.host_delay), h.robots_delay) > '0');
+                     and greatest(holdfast.host_delay(h, c), h.robots_delay) > '0');
 end $$;
 comment on function holdfast.robots_put(uuid, text, text, integer, text, text, interval, interval)
   is 'Stores robots.txt of a site, as just fetched.';

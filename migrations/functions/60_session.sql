@@ -5,6 +5,7 @@ create or replace function holdfast.session_open(
   returns void language plpgsql as $$
 -- Called before the first hook starts. May be repeated.
 begin
+  perform holdfast.mine(p_worker);
   -- The worker's row first: the foreign keys would lock it after the crawl's.
   perform from holdfast.process where id = p_worker and status = 'running' for key share;
   if not found then raise exception 'worker % has lapsed', p_worker using errcode = 'HF002'; end if;
@@ -20,9 +21,11 @@ create or replace function holdfast.session_set(p_session uuid, p_status text, p
 -- session that has ended (its worker lapsed) stays as it is.
 declare
   v_now constant timestamptz := clock_timestamp();
+  v_worker uuid;
 begin
-  perform from holdfast.session where id = p_session and ended_at is null for update;
+  select process_id into v_worker from holdfast.session where id = p_session and ended_at is null for update;
   if not found then return; end if;
+  perform holdfast.mine(v_worker);
   insert into holdfast.session_hook as k (
       session_id, plugin, hook_name, status, background, pid, ended_at, output, error,
       exit_code, exit_signal, wall_ms, user_ms, system_ms, peak_memory_bytes, read_bytes, written_bytes, log,

@@ -8,7 +8,7 @@ create or replace function holdfast.binary_want(p_worker uuid, p_wanted jsonb)
     select p.machine_id, w.name, coalesce(w.providers, '') as providers,
            coalesce(w.overrides, '') as overrides, w.plugins
       from jsonb_to_recordset(p_wanted) as w(name text, providers text, overrides text, plugins text[])
-      join holdfast.process p on p.id = p_worker
+      join holdfast.process p on p.id = holdfast.mine(p_worker)
       where w.name <> ''
   ), added as (
     insert into holdfast.binary (machine_id, name, providers, overrides, plugins)
@@ -37,7 +37,7 @@ create or replace function holdfast.binary_claim(p_worker uuid, p_limit integer)
     from (select d.machine_id, d.name
             from holdfast.binary d
             join holdfast.process p
-              on p.id = p_worker and p.status = 'running' and p.machine_id = d.machine_id
+              on p.id = holdfast.mine(p_worker) and p.status = 'running' and p.machine_id = d.machine_id
             left join holdfast.process o on o.id = d.owner_id
             where d.retry_at <= clock_timestamp() or o.status <> 'running'
             order by d.retry_at, d.name limit p_limit for update of d skip locked) due
@@ -55,6 +55,7 @@ declare
   v_row holdfast.binary;
   v_there constant boolean := p_found ->> 'path' is not null;
 begin
+  perform holdfast.mine(p_worker);
   select b.* into v_row
     from holdfast.binary b
     join holdfast.process p on p.machine_id = b.machine_id
@@ -108,7 +109,7 @@ create or replace function holdfast.machine_set_options(p_worker uuid, p_options
   update holdfast.machine m
     set options = m.options || p_options
     from holdfast.process p
-    where p.id = p_worker and m.id = p.machine_id and m.options || p_options <> m.options
+    where p.id = holdfast.mine(p_worker) and m.id = p.machine_id and m.options || p_options <> m.options
 $$;
 comment on function holdfast.machine_set_options(uuid, jsonb) is 'Adds hook options for a worker''s machine.';
 

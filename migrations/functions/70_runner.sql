@@ -104,6 +104,7 @@ declare
   v_others uuid[] := '{}';
   v_epoch bigint;
 begin
+  perform holdfast.mine(p_id);
   perform holdfast.lease_check(p_lease);
   select * into v_me from holdfast.process where id = p_id and status = 'running' for no key update;
   if not found then raise exception 'runner % has lapsed', p_id using errcode = 'HF002'; end if;
@@ -123,7 +124,8 @@ begin
     if v_others = '{}' then v_epoch := holdfast.runner_lead(p_id, p_lease); end if;
   end if;
   return query
-    select case when v_epoch is null then v_answer else 'lead' end, v_epoch, p.id, p.label, p.machine_id,
+    select case when v_epoch is null then v_answer else 'lead' end, v_epoch, p.id, p.label,
+           holdfast.machine_said(p.machine_id),
            p.boot_id, p.pid_namespace, p.pid, p.start_ticks, p.standby, p.worker_type = 'worker_runner'
       from (values (1)) one
       left join holdfast.process p on p.id = any (v_others);
@@ -140,6 +142,7 @@ declare
   v_now constant timestamptz := clock_timestamp();
   v_row holdfast.process;
 begin
+  perform holdfast.mine(p_id);
   perform holdfast.lease_check(p_lease);
   update holdfast.process
     set beat_at = v_now, stats = p_stats,
@@ -168,6 +171,7 @@ create or replace function holdfast.runner_leave(p_id uuid, p_exit_code integer,
 declare
   v_row holdfast.process;
 begin
+  perform holdfast.mine(p_id);
   select * into v_row from holdfast.process where id = p_id and status = 'running' for update;
   if not found then return; end if;
   update holdfast.runner_term
@@ -190,6 +194,7 @@ declare
   v_count bigint := 0;
   v_error text;
 begin
+  perform holdfast.mine(p_id);
   perform from holdfast.process
     where id = p_id and status = 'running' and worker_type = 'worker_runner' and epoch = p_epoch
       and lease_until > clock_timestamp() for key share;
@@ -234,13 +239,15 @@ create or replace function holdfast.local_processes(p_machine_id text, p_boot_id
   returns table (process_id uuid, label text, machine_id text, boot_id text, pid_namespace text,
                  pid integer, start_ticks bigint, standby boolean, leads boolean)
   language sql stable as $$
-  select p.id, p.label, p.machine_id, p.boot_id, p.pid_namespace, p.pid, p.start_ticks, p.standby,
+  select p.id, p.label, p_machine_id, p.boot_id, p.pid_namespace, p.pid, p.start_ticks, p.standby,
          p.worker_type = 'worker_runner'
     from holdfast.process p
-    where p.status = 'running' and p.lease_until > clock_timestamp() and p.machine_id = p_machine_id
+    where p.status = 'running' and p.lease_until > clock_timestamp()
+      and p.machine_id = holdfast.machine_of(p_machine_id)
       and p.boot_id = p_boot_id and p.pid_namespace = p_pid_namespace and p.pid_namespace <> ''
 $$;
-comment on function holdfast.local_processes(text, text, text) is 'Processes in the caller''s pid namespace.';
+comment on function holdfast.local_processes(text, text, text) is
+  'Processes of the caller''s login in its pid namespace.';
 
 create or replace view holdfast.v_runner as
   select p.id, p.label, m.hostname, p.pid,
@@ -328,7 +335,8 @@ create or replace function holdfast.workers_beside(p_runner uuid)
                             and not coalesce((w.capabilities ->> 'only')::boolean, false))
     from holdfast.process me
     join holdfast.process w
-      on w.machine_id = me.machine_id and w.status = 'running' and w.process_type = 'worker'
+      on holdfast.machine_said(w.machine_id) = holdfast.machine_said(me.machine_id)
+         and w.status = 'running' and w.process_type = 'worker'
          and w.lease_until > statement_timestamp()
     left join holdfast.process p on p.id = w.parent_id
     where me.id = p_runner
@@ -347,7 +355,8 @@ create or replace function holdfast.newer_run(p_runner uuid)
   select r.label
     from holdfast.process me
     join holdfast.process r
-      on r.machine_id = me.machine_id and r.boot_id = me.boot_id and r.status = 'running'
+      on holdfast.machine_said(r.machine_id) = holdfast.machine_said(me.machine_id)
+         and r.boot_id = me.boot_id and r.status = 'running'
          and r.process_type = 'runner' and r.lease_until > statement_timestamp()
          and (r.capabilities ->> 'spawns')::boolean
          and (r.start_ticks, r.pid) > (me.start_ticks, me.pid)
@@ -372,19 +381,13 @@ create or replace view holdfast.v_backlog as
                     limit 50) w
             cross join lateral (
               select count(*) as due
-                from ((select
-                         from holdfast.snapshot_queue s
-                         where s.crawl_id = w.crawl_id and s.lane = '' and s.owner_id is null
-                           and s.retry_at <= statement_timestamp()
-                         limit 200)
-                      union all
-                      (select
-                         from holdfast.crawl_lane l
-                         join holdfast.snapshot_queue s
-                           on s.crawl_id = l.crawl_id and s.lane = l.host and s.owner_id is null
-                         where l.crawl_id = w.crawl_id and l.next_at <= statement_timestamp()
-                           and s.retry_at <= statement_timestamp()
-                         limit 200)) y) n) as snapshots_due,
+                from (select
+                        from holdfast.crawl_lane l
+                        join holdfast.snapshot_queue s
+                          on s.crawl_id = l.crawl_id and s.host = l.host and s.owner_id is null
+                        where l.crawl_id = w.crawl_id and l.next_at <= statement_timestamp()
+                          and s.retry_at <= statement_timestamp()
+                        limit 200) y) n) as snapshots_due,
          (select count(*) from holdfast.snapshot_queue q where q.owner_id is not null)
            + (select count(*) from holdfast.crawl c where c.owner_id is not null) as held,
          exists (select from holdfast.collection a where a.paused_at is null)
@@ -396,7 +399,7 @@ comment on view holdfast.v_backlog is
   'What is due and held, and whether anything is left that is not paused.';
 comment on column holdfast.v_backlog.crawls_due is 'Crawls whose seeds are to be expanded, at most 100.';
 comment on column holdfast.v_backlog.snapshots_due is
-  'Snapshots that are due, at most 400 of each of 50 crawls.';
+  'Snapshots that are due, at most 200 of each of 50 crawls.';
 comment on column holdfast.v_backlog.held is 'Claimed snapshots, and crawls being expanded.';
 comment on column holdfast.v_backlog.unfinished is
   'Whether anything is left, due now or later, that is not paused and of no paused host.';

@@ -55,9 +55,9 @@ begin
     select q.crawl_id, d.due
       from holdfast.crawl_queue q
       join holdfast.crawl c on c.id = q.crawl_id and c.status = 'started'
-      cross join lateral (select min(s.retry_at) as due
-                            from holdfast.snapshot_queue s
-                            where s.crawl_id = q.crawl_id and s.lane = '' and s.owner_id is null) d
+      cross join lateral (select min(l.next_at) as due
+                            from holdfast.crawl_lane l
+                            where l.crawl_id = q.crawl_id) d
       where d.due <= clock_timestamp() and (q.ready_at is null or q.ready_at > clock_timestamp())
       order by q.crawl_id limit p_duty.batch
   loop

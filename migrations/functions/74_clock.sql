@@ -25,10 +25,10 @@ create or replace function holdfast.lane_due_latest(p_crawl uuid, p_host text)
   returns timestamptz language sql stable as $$
   -- The furthest that a lane can be ahead: a minute, or until its host or the first of its pages is due.
   select greatest(clock_timestamp() + interval '1 minute',
-                  h.last_at + greatest(coalesce(h.min_delay, c.host_delay), h.robots_delay), h.backoff_until,
+                  h.last_at + holdfast.host_delay(h, c), h.backoff_until,
                   (select min(q.retry_at)
                      from holdfast.snapshot_queue q
-                     where q.crawl_id = p_crawl and q.lane = p_host and q.owner_id is null))
+                     where q.crawl_id = p_crawl and q.host = p_host and q.owner_id is null))
     from (values (1)) one
     left join holdfast.host h on h.name = p_host
     left join holdfast.crawl c on c.id = p_crawl
@@ -107,12 +107,10 @@ begin
   get diagnostics v_more = row_count; v_count := v_count + v_more;
   update holdfast.crawl_queue q
     set ready_at = case when q.ready_at > p_now then p_now else q.ready_at end,
-        low_at = '-infinity', low_moved_at = '-infinity', wakes = q.wakes + 1
+        wakes = q.wakes + 1
     where q.crawl_id in (select o.crawl_id
                            from holdfast.crawl_queue o
                            where o.ready_at > p_now + interval '2 minutes'
-                              or o.low_at > p_now + interval '1 minute'
-                              or o.low_moved_at > p_now + interval '1 minute'
                            order by o.crawl_id
                            for no key update skip locked);
   get diagnostics v_more = row_count; v_count := v_count + v_more;
@@ -141,12 +139,16 @@ begin
     where q.snapshot_id = o.snapshot_id and q.crawl_id = o.crawl_id;
   get diagnostics v_count = row_count;
   update holdfast.crawl_lane l
-    set next_at = p_now
+    set next_at = p_now, low_at = '-infinity'
     from (select o.crawl_id, o.host
             from holdfast.crawl_lane o
-            where o.next_at > p_now + interval '1 minute'
-              and o.next_at < holdfast.retry_at_max()
-              and o.next_at > holdfast.lane_due_latest(o.crawl_id, o.host)
+            where (o.next_at > p_now + interval '1 minute'
+                   and o.next_at < holdfast.retry_at_max()
+                   and o.next_at > holdfast.lane_due_latest(o.crawl_id, o.host))
+               or (o.low_at > p_now
+                   and exists (select from holdfast.snapshot_queue q
+                                 where q.crawl_id = o.crawl_id and q.host = o.host and q.owner_id is null
+                                   and q.retry_at < o.low_at))
             order by o.crawl_id, o.host
             for update skip locked) o
     where l.crawl_id = o.crawl_id and l.host = o.host;

@@ -58,6 +58,7 @@ declare
   v_wrong uuid[];
   v_crawls uuid[];
 begin
+  perform holdfast.mine(p_worker);
   if v_ids = '{}' then return 0; end if;
   select array_agg(q.snapshot_id), array_agg(distinct q.crawl_id) into v_wrong, v_crawls
     from holdfast.snapshot_queue q
@@ -80,7 +81,7 @@ begin
       where q.snapshot_id = any (v_wrong) and q.crawl_id = any (v_crawls) and q.owner_id = p_worker
       order by q.crawl_id, q.snapshot_id for update skip locked);
   if cardinality(v_ids) < cardinality(v_wrong) then perform pg_notify('holdfast', 'control'); end if;
-  perform holdfast.lock_for(v_crawls, v_ids, true);
+  perform holdfast.lock_for(v_crawls, v_ids);
   for v_row in
     select case when c.stopping_at is not null then 'cancelled' end as outcome,
            array_agg(q.snapshot_id) as ids,
@@ -280,7 +281,7 @@ begin
   if v_crawl is null then
     raise exception 'there is no snapshot %', p_snapshot using errcode = 'HF004';
   end if;
-  perform holdfast.lock_for(array[v_crawl], array[p_snapshot], true);
+  perform holdfast.lock_for(array[v_crawl], array[p_snapshot]);
   select * into v_row from holdfast.snapshot_queue where snapshot_id = p_snapshot and crawl_id = v_crawl;
   if not found or (p_action = 'pause' and v_row.status = 'paused')
      or (p_action = 'resume' and (v_row.status <> 'paused' or v_row.excluded)) then
@@ -360,7 +361,7 @@ declare
   v_pages holdfast.finished_page[];
 begin
   if v_ids = '{}' then return 0; end if;
-  perform holdfast.lock_for(v_crawls, v_ids, true);
+  perform holdfast.lock_for(v_crawls, v_ids);
   v_pages := holdfast.pages_of(v_ids, null, 'cancelled',
     holdfast.control_reason('its host was cancelled', p_by, p_why));
   v_held := (select count(*)

@@ -137,7 +137,7 @@ begin
   select count(*) into v_held
     from (select
             from holdfast.snapshot_queue q
-            where q.lane = p_host and q.lane <> '' and q.owner_id is not null
+            where q.host = p_host and q.owner_id is not null
             limit v_limits.cap) x;
   reason := 'its host ' || p_host || case
     when v_host.paused then
@@ -321,7 +321,7 @@ create or replace function holdfast.why_not_looked_at(p_queue holdfast.snapshot_
           union all
           select l.next_at, holdfast.lane_due_latest(l.crawl_id, l.host)
             from holdfast.crawl_lane l
-            where l.crawl_id = p_queue.crawl_id and l.host = p_queue.lane) w
+            where l.crawl_id = p_queue.crawl_id and l.host = p_queue.host) w
     where w.at > w.latest and w.at < holdfast.retry_at_max()
     order by w.at desc
     limit 1
@@ -390,22 +390,15 @@ create or replace function holdfast.crawl_next(p_crawl uuid)
   returns table (snapshot_id uuid, due_at timestamptz) language plpgsql stable rows 1 as $$
 begin
   return query
-    select x.snapshot_id, x.due_at
-      from ((select q.snapshot_id, q.retry_at as due_at
-               from holdfast.snapshot_queue q
-               where q.crawl_id = p_crawl and q.lane = '' and q.owner_id is null
-               order by q.retry_at limit 1)
-            union all
-            (select q.snapshot_id, greatest(q.retry_at, l.next_at)
-               from (select *
-                       from holdfast.crawl_lane c
-                       where c.crawl_id = p_crawl
-                       order by c.next_at limit 1) l
-               cross join lateral (select *
-                                     from holdfast.snapshot_queue s
-                                     where s.crawl_id = p_crawl and s.lane = l.host and s.owner_id is null
-                                     order by s.retry_at limit 1) q)) x
-      order by x.due_at limit 1;
+    select q.snapshot_id, greatest(q.retry_at, l.next_at)
+      from (select *
+              from holdfast.crawl_lane c
+              where c.crawl_id = p_crawl
+              order by c.next_at limit 1) l
+      cross join lateral (select *
+                            from holdfast.snapshot_queue s
+                            where s.crawl_id = p_crawl and s.host = l.host and s.owner_id is null
+                            order by s.retry_at limit 1) q;
 end $$;
 comment on function holdfast.crawl_next(uuid) is
   'The snapshot of a crawl that is due next, of those that no worker has, and when; no row: there is none.';

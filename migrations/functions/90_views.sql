@@ -99,9 +99,7 @@ create or replace view holdfast.v_queue as
     join holdfast.crawl c on c.id = q.crawl_id
     cross join holdfast.collection a
     left join holdfast.host h on h.name = q.host
-    left join lateral (
-      select greatest(coalesce(h.min_delay, c.host_delay),
-                      case when c.robots then h.robots_delay end) as delay) d on true
+    left join lateral (select holdfast.host_delay(h, c) as delay) d on true
     left join holdfast.process p on p.id = q.owner_id
     where q.status <> ''; -- always true: see snapshot_queue_by_time
 comment on view holdfast.v_queue is 'Everything that is not sealed. Always use a limit on a large queue.';
@@ -221,7 +219,7 @@ create or replace view holdfast.v_worker as
          (select count(*) from holdfast.snapshot_queue q where q.owner_id = p.id) as held, p.beat_at,
          p.lease_until, p.lease_until - statement_timestamp() as lease_left, p.request, p.version, p.stats,
          p.started_at, p.ended_at, p.exit_code, p.exit_reason, p.revision, p.capabilities,
-         p.capabilities ->> 'browser' as browser
+         p.capabilities ->> 'browser' as browser, p.login
     from holdfast.process p
     join holdfast.machine m on m.id = p.machine_id;
 comment on view holdfast.v_worker is 'Processes of Holdfast, running and past.';
@@ -229,6 +227,7 @@ comment on column holdfast.v_worker.id is 'The process.';
 comment on column holdfast.v_worker.held is 'Snapshots it owns.';
 comment on column holdfast.v_worker.browser is
   'Whose sandbox its browser has, or why it does not start; NULL: not tried, or there is none.';
+comment on column holdfast.v_worker.login is 'The database login that it joined with.';
 comment on column holdfast.v_worker.lease_left is 'How long it keeps its work without another beat.';
 
 create or replace view holdfast.v_event as
@@ -247,7 +246,7 @@ create or replace view holdfast.v_host as
          h.paused, h.reason, h.updated_by, h.updated_at,
          (select count(*)
             from holdfast.snapshot_queue q
-            where q.lane = h.name and q.lane <> '' and q.owner_id is not null) as held
+            where q.host = h.name and q.owner_id is not null) as held
     from holdfast.host h;
 comment on view holdfast.v_host is 'Hosts that crawls with limits have met, or people have set; limits that are NULL are the crawl''s.';
 comment on column holdfast.v_host.held is 'Snapshots of it that workers have.';

@@ -92,11 +92,18 @@ create or replace function holdfast.text_keep(
     p_snapshot uuid, p_crawl uuid, p_fence bigint, p_text text)
   returns boolean language plpgsql
   set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
--- The language is what a hook reported in its output_json. The commit does not wait for the disk: a text that
--- a crash of the server loses is made again by `holdfast search --rebuild`.
+-- Workers keep the text of pages that they sealed, and an operator's any; of the pages of others they add one
+-- that was lost, and change none. The language is what a hook reported in its output_json. The commit does
+-- not wait for the disk: a text that a crash of the server loses is made again by `holdfast search --rebuild`.
 declare
   v_language text;
   v_config regconfig;
+  v_may constant boolean :=
+    coalesce(pg_has_role(session_user, to_regrole('holdfast_operator')::oid, 'member'), true)
+    or exists (select
+                 from holdfast.snapshot_sealed e
+                 join holdfast.process p on p.id = e.owner_id and p.login = session_user
+                 where e.snapshot_id = p_snapshot and e.crawl_id = p_crawl);
 begin
   perform set_config('synchronous_commit', 'off', true);
   select r.output_json ->> 'language'
@@ -120,8 +127,10 @@ begin
         select holdfast.search_text(coalesce(s.given_title, nullif(e.title, ''), s.title)) as title) t
       where s.id = p_snapshot and s.crawl_id = p_crawl
         and e.fence = p_fence and e.directory is not null
+        and (v_may or e.sealed_at < clock_timestamp() - interval '1 minute')
     on conflict (snapshot_id, crawl_id) do update
-      set language = excluded.language, text = excluded.text, words = excluded.words;
+      set language = excluded.language, text = excluded.text, words = excluded.words
+      where v_may;
   if not found then return false; end if;
   if v_language <> 'simple'
      and not exists (select from holdfast.text_language l where l.language = v_language) then

@@ -356,14 +356,14 @@ end $$;
 comment on function holdfast.list_failures(uuid, uuid, text, bigint, text, text, timestamptz) is
   'Failures: holdfast list failures.';
 
-create or replace function holdfast.list_workers(p_status text, p_limit bigint)
+create or replace function holdfast.list_workers(p_status text, p_limit bigint, p_kind text default null)
   returns setof holdfast.v_worker language sql stable as $$
   select *
     from holdfast.v_worker
-    where p_status is null or status = p_status
+    where (p_status is null or status = p_status) and (p_kind is null or process_type = p_kind)
     order by started_at desc limit p_limit
 $$;
-comment on function holdfast.list_workers(text, bigint) is
+comment on function holdfast.list_workers(text, bigint, text) is
   'Workers, runners, servers and long commands: holdfast list workers.';
 
 create or replace function holdfast.list_hosts(p_url text, p_limit bigint)

@@ -101,7 +101,7 @@ create or replace function holdfast.check_claims()
   returns table (invariant text, object_id uuid, detail text) language sql stable as $$
   -- That claims see everything that is due.
   with waiting as (
-    select q.snapshot_id, q.crawl_id, q.lane, q.retry_at, coalesce(cq.ready_at, 'infinity') as ready_at,
+    select q.snapshot_id, q.crawl_id, q.host, q.retry_at, coalesce(cq.ready_at, 'infinity') as ready_at,
            statement_timestamp()
              + case when cq.max_parallel is null then interval '0' else '1 second' end as soon
       from holdfast.snapshot_queue q
@@ -110,18 +110,15 @@ create or replace function holdfast.check_claims()
       where q.owner_id is null and q.status = 'queued' and q.retry_at <= statement_timestamp()
         and c.status = 'started' and num_nonnulls(c.stopping_at, c.judged_to) = 0
   )
-  select 'a due snapshot is in sight of claims', w.snapshot_id, 'its crawl is parked until ' || w.ready_at
+  select 'a due snapshot is in sight of claims', w.snapshot_id,
+         concat('its crawl is looked at ', w.ready_at, ', its lane ', coalesce(l.next_at::text, 'never'),
+                ' from ', l.low_at)
     from waiting w
-    where w.lane = '' and w.ready_at > w.soon
-  union all
-  select 'a due snapshot of a host with limits has a lane in sight', w.snapshot_id,
-         w.lane || coalesce(' is looked at ' || l.next_at, ' has none')
-    from waiting w
-    left join holdfast.crawl_lane l on l.crawl_id = w.crawl_id and l.host = w.lane
-    left join holdfast.host h on h.name = w.lane
-    where w.lane <> '' and not coalesce(h.paused, false)
-      and (coalesce(l.next_at, 'infinity') = 'infinity'
-           or w.ready_at > greatest(l.next_at, statement_timestamp()) + interval '1 second')
+    left join holdfast.crawl_lane l on l.crawl_id = w.crawl_id and l.host = w.host
+    left join holdfast.host h on h.name = w.host
+    where not coalesce(h.paused, false)
+      and (coalesce(l.next_at, 'infinity') = 'infinity' or w.retry_at < l.low_at
+           or w.ready_at > greatest(l.next_at, w.soon) + interval '1 second')
   union all
   select 'a claimed snapshot is leased no longer than its worker', q.snapshot_id,
          'until ' || q.retry_at || ', its worker until ' || p.lease_until

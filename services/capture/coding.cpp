@@ -1,6 +1,7 @@
 #include "services/capture/coding.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/unpacked.hpp"
 
 #include <brotli/decode.h>
 #include <zlib.h>
@@ -117,6 +118,7 @@ DecodedBody undo(std::string bytes, std::string_view coding, std::size_t most) {
     bytes.resize(std::min(bytes.size(), most));
     return {std::move(bytes), fits};
   }
+  most = base::most_unpacked(bytes.size(), most);
   if (coding == "gzip" || coding == "x-gzip") return read_all(Inflater(bytes, 15 + 32), most);
   if (coding == "deflate") { // meant is zlib's format; some servers send it without its head
     auto result = read_all(Inflater(bytes, 15 + 32), most);

@@ -8,7 +8,7 @@
 namespace holdfast::capture {
 
 struct DecodedBody {
-  std::string bytes; // as far as it can be decoded, at most as much as was asked for
+  std::string bytes; // as far as it can be decoded, at most base::most_unpacked() of what was asked for
   bool whole{false}; // nothing is missing
 };
 

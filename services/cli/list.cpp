@@ -113,6 +113,7 @@ int list(Context& context, const ListOptions& options) {
   if (!options.url.empty()) query.url_contains = options.url;
   if (!options.tag.empty()) query.tag = options.tag;
   if (!options.plugin.empty()) query.plugin = options.plugin;
+  if (!options.kind.empty()) query.kind = options.kind;
   if (!options.plugin.empty() && store::list(connection, query).empty()) check_plugin(context, options.plugin);
   check_columns(connection, query, options.columns);
   if (options.csv) {
@@ -144,6 +145,8 @@ Action list_verb(CLI::App& command) {
                      "Only what was added (failures: what ended) since: 2h, 7d, 2026-11-22, \"2026-11-22 14:00\"");
   command.add_option("--url", options->url, "Only URLs that contain this");
   command.add_option("--tag", options->tag, "Only with this tag");
+  command.add_option("--kind", options->kind, "Only processes of this kind (workers)")
+      ->check(CLI::IsMember({"worker", "runner", "serve", "command"}));
   command.add_option("--plugin", options->plugin, "Only hooks of this plugin (failures, running)");
   command.add_flag("--csv", options->csv, "All columns as CSV, with a header line");
   command.add_option("--columns", options->columns, "Only these columns: id,url,bytes,...; --csv has all of them")

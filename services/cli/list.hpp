@@ -11,7 +11,7 @@ namespace holdfast::cli {
 
 struct ListOptions {
   std::string what{"snapshots"};
-  std::string crawl, snapshot, status, outcome, host, since, url, tag, plugin;
+  std::string crawl, snapshot, status, outcome, host, since, url, tag, plugin, kind;
   std::vector<std::string> columns; // of tables, CSV and JSON; empty: the usual ones
   std::int64_t limit{50};
   bool csv{false};

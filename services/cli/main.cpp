@@ -3,15 +3,20 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/hide_secrets.hpp"
+#include "lib/base/text.hpp"
+#include "lib/base/umask.hpp"
+#include "lib/base/utf8.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/server/embedded_server.hpp"
 #include "services/cli/examples.hpp"
 #include "services/cli/mistakes.hpp"
+#include "services/cli/output.hpp"
 #include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,9 +28,19 @@ namespace {
 
 using namespace holdfast;
 
+// What was given may stand in an error: at most its beginning and its end, and nothing that steers a terminal.
+std::string told(std::string_view text) {
+  constexpr std::size_t kBegin = 1500, kEnd = 300;
+  std::string clean;
+  for (const auto& line : base::split(base::repair_utf8(text), "\n"))
+    clean += (clean.empty() ? "" : "\n") + cli::printable(line);
+  if (clean.size() <= kBegin + kEnd + 5) return clean;
+  return base::repair_utf8(clean.substr(0, kBegin) + " ... " + clean.substr(clean.size() - kEnd));
+}
+
 void print_error(const base::Error& error) {
-  std::cerr << "holdfast: " << error.what() << '\n';
-  if (!error.hint().empty()) std::cerr << "  hint: " << error.hint() << '\n';
+  std::cerr << "holdfast: " << told(error.what()) << '\n';
+  if (!error.hint().empty()) std::cerr << "  hint: " << told(error.hint()) << '\n';
 }
 
 // As they were typed.
@@ -81,6 +96,9 @@ cli::GlobalOptions global_options(const GivenOptions& given, char** argv) {
 }
 
 void parse(CLI::App& app, std::vector<std::string> words) {
+  for (const auto& word : words)
+    if (!base::is_utf8(word) && ::access(word.c_str(), F_OK) != 0) // files may have any name
+      throw base::Error(base::ErrorClass::usage, "an argument is no UTF-8 text: " + word);
   // holdfast help VERB is holdfast VERB --help.
   if (!words.empty() && words.front() == "help") {
     words.erase(words.begin());
@@ -99,6 +117,9 @@ void parse(CLI::App& app, std::vector<std::string> words) {
 
 int main(int argc, char** argv) {
   base::hide_secrets(environ);
+  // As root, hooks run as users of their own. They must get through to what is theirs, whatever the umask hides.
+  if (::geteuid() == 0) ::umask(::umask(077) & ~mode_t{0011});
+  base::allowed(0);                    // before there are threads
   std::setlocale(LC_CTYPE, "C.UTF-8"); // widths of characters in tables
   CLI::App app{"Holdfast archives web pages: URLs are queued in PostgreSQL and captured by any number of workers.",
                "holdfast"};
@@ -132,7 +153,7 @@ int main(int argc, char** argv) {
     print_error(base::Error(base::ErrorClass::usage, mistake.problem, mistake.hint));
     return static_cast<int>(base::ErrorClass::usage);
   } catch (const std::exception& error) {
-    std::cerr << "holdfast: " << error.what() << '\n';
+    std::cerr << "holdfast: " << told(error.what()) << '\n';
     return static_cast<int>(base::ErrorClass::bug);
   }
 }

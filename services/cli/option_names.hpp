@@ -7,8 +7,8 @@
 
 namespace holdfast::cli {
 
-// Throws Error(usage) with the nearest name, or the names there are, if no plugin knows the option and none that
-// declares nothing could. Everything is accepted where there are no plugins.
+// Throws Error(usage) with the nearest name, or the names there are, if it is none that a crawl may set.
+// Everything is accepted where there are no plugins.
 void check_option_name(const hooks::Catalog& catalog, const std::string& name);
 
 } // namespace holdfast::cli

@@ -27,9 +27,9 @@ std::map<std::string, std::string> parse_options(const std::vector<std::string>&
     const std::string name = text.substr(0, equals);
     const bool known = name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
     if (!known) throw base::Error(base::ErrorClass::usage, "--option " + name + ": a crawl cannot set this");
-    if (hooks::chooses_binary(name))
+    if (hooks::is_workers_own(name))
       throw base::Error(base::ErrorClass::usage,
-                        "--option " + name + ": a crawl cannot choose which binaries the workers start",
+                        "--option " + name + ": programs, paths and sandboxes are the workers' own",
                         "put it under hooks: in the settings file of the workers, or in their environment");
     if (hooks::is_secret_key(name))
       throw base::Error(base::ErrorClass::usage, "--option " + name + ": secrets are not stored with a crawl",

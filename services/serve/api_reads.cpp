@@ -42,7 +42,9 @@ constexpr ApiField kOfResults[] = {kCrawl, kSnapshot, kStatus, kUrl, kMost};
 constexpr ApiField kOfQueue[] = {kCrawl, kStatus, kUrl, kMost};
 constexpr ApiField kOfRunning[] = {kCrawl, kUrl, kPlugin, kMost};
 constexpr ApiField kOfFailures[] = {kCrawl, kUrl, kPlugin, kHost, kSince, kMost};
+constexpr ApiField kKind{"kind", kWord, "Only of this kind: worker, runner, serve, command"};
 constexpr ApiField kOfStatus[] = {kStatus, kMost};
+constexpr ApiField kOfWorkers[] = {kStatus, kKind, kMost};
 constexpr ApiField kOfBinaries[] = {kStatus, kUrl, kMost};
 constexpr ApiField kOfHosts[] = {kUrl, kMost};
 constexpr ApiField kOfSessions[] = {kCrawl, kStatus, kMost};
@@ -90,6 +92,7 @@ store::ListQuery query_of(const ApiCall& call) {
   query.crawl_id = call.parameter("crawl");
   query.snapshot_id = call.parameter("snapshot");
   query.status = call.parameter("status");
+  query.kind = call.parameter("kind");
   query.outcome = call.parameter("outcome");
   query.url_contains = call.parameter("url");
   query.tag = call.parameter("tag");
@@ -273,7 +276,7 @@ constexpr ApiOperation kReadOperations[] = {
     {"GET", "v1/results", "listResults", "What hooks did, newest first", &list, kOfResults, {}},
     {"GET", "v1/queue", "listQueue", "Open snapshots, next first", &list, kOfQueue, {}},
     {"GET", "v1/running", "listRunning", "Running hooks, longest first", &list, kOfRunning, {}},
-    {"GET", "v1/workers", "listWorkers", "Workers and runners, newest first", &list, kOfStatus, {}},
+    {"GET", "v1/workers", "listWorkers", "Workers, runners and other processes, newest first", &list, kOfWorkers, {}},
     {"GET", "v1/failures", "listFailures", "Failed hooks, newest first", &list, kOfFailures, {}},
     {"GET", "v1/hosts", "listHosts", "Hosts with their limits", &list, kOfHosts, {}},
     {"GET", "v1/sessions", "listSessions", "Sessions of crawls, newest first", &list, kOfSessions, {}},

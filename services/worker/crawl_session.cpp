@@ -49,15 +49,19 @@ CrawlSession::CrawlSession(JobContext& context, const store::Claim& claim, Callb
   if (!persona)
     throw base::Error(base::ErrorClass::configuration, "there is no persona \"" + persona_ + "\" on this machine",
                       "holdfast persona set " + persona_ + ", on each machine that has a worker");
+  const auto& catalog = *context_.options.catalog;
+  const auto of_crawl = hooks::crawl_options(catalog, claim.options);
+  for (const auto& [key, value] : claim.options)
+    if (!of_crawl.contains(key))
+      spdlog::warn("crawl {} sets {}, which no plugin here lets a crawl set: hooks do not get it", crawl_id_, key);
   // Stronger than the machine's options, weaker than the crawl's.
   const auto add_persona = [&](const hooks::Options& given) {
     for (const auto& [key, value] : given)
-      if (!claim.options.contains(key)) options_[key] = set_options_[key] = value;
+      if (!of_crawl.contains(key)) options_[key] = set_options_[key] = value;
   };
   add_persona(persona->options);
-  for (const auto& [key, value] : claim.options)
+  for (const auto& [key, value] : of_crawl)
     options_[key] = value;
-  const auto& catalog = *context_.options.catalog;
   const auto selected = hooks::selected_plugins(catalog, base::join(claim.plugins, ","), options_);
   context_.binary_resolver->also(selected, options_);
   hooks_ = catalog.hooks_for(hooks::Event::crawl_setup, selected);

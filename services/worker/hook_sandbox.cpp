@@ -53,7 +53,6 @@ public:
     show(options_.libexec);
     show(options_.shim.parent_path()); // our own programs, which the plugins that come with us start
     show(options_.data_dir / "lib");
-    show(options_.data_dir / "personas");
     if (const char* path = std::getenv("PATH"))
       for_each(path, [&](const fs::path& directory) { show_programs(directory); });
     for (const auto& [name, value] : options_.hook_options)
@@ -186,9 +185,10 @@ void change_owner_below(int directory, const fs::path& path, int depth, uid_t ui
   }
 }
 
-void change_owner(const fs::path& path, uid_t uid, gid_t gid) {
+void change_owner(const fs::path& path, uid_t uid, gid_t gid, mode_t mode) {
   const auto top = archive::open_own_directory(path);
   (void)!::fchown(top.get(), uid, gid);
+  (void)!::fchmod(top.get(), mode);
   change_owner_below(top.get(), path, 0, uid, gid);
 }
 
@@ -234,11 +234,14 @@ SandboxState choose_sandbox(const Options& options, const fs::path& work_dir) {
 }
 
 void give_to_hooks(const process::Sandbox& sandbox, const fs::path& directory) {
-  if (sandbox.user) change_owner(directory, sandbox.user->uid, sandbox.user->gid);
+  if (sandbox.user) change_owner(directory, sandbox.user->uid, sandbox.user->gid, 0700);
 }
 
 void take_from_hooks(const process::Sandbox& sandbox, const fs::path& directory) {
-  if (sandbox.user) change_owner(directory, ::geteuid(), ::getegid());
+  if (!sandbox.user) return;
+  struct stat made {}; // as the umask had it
+  const bool seen = ::stat(directory.parent_path().c_str(), &made) == 0;
+  change_owner(directory, ::geteuid(), ::getegid(), seen ? made.st_mode & 0777 : 0755);
 }
 
 } // namespace holdfast::worker

@@ -34,7 +34,8 @@ struct SandboxState {
 // work, and Error(configuration) if hook.users is no range.
 SandboxState choose_sandbox(const Options& options, const std::filesystem::path& work_dir);
 
-// Makes a directory, with all that is in it, the hook's own where hooks run as another user. Links are not followed.
+// Makes a directory, with all that is in it, the hook's own where hooks run as another user, and closes it to all
+// others. Links are not followed.
 // Throws Error if the directory is not there.
 void give_to_hooks(const process::Sandbox& sandbox, const std::filesystem::path& directory);
 // Takes it back, before it is published.

@@ -96,6 +96,9 @@ Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& worke
                         "cannot create " + (path_ / name).string() + ": " + error.message(),
                         "check owner, permissions and free space of work_dir");
   }
+  // What pages hold while they are in work is for no other user of the machine. As root, the users of hooks pass
+  // through it, into directories that are closed to each other (give_to_hooks).
+  std::filesystem::permissions(path_, std::filesystem::perms(::geteuid() == 0 ? 0711 : 0700), error);
   temporary_ = path_ / "tmp";
   if (temporary_.native().size() > kLongTemporary) {
     std::filesystem::create_directory_symlink(std::filesystem::absolute(temporary_), short_name(worker_id), error);

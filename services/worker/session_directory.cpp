@@ -47,7 +47,7 @@ SessionDirectory::SessionDirectory(JobContext& context, const std::string& crawl
       path_(context.options.work_dir / "crawls" / session_id), sandbox_(context.sandbox), pulse_(context.executor) {}
 
 std::filesystem::path SessionDirectory::personas() const {
-  return hooks_ ? path_ / ".persona" : context_.options.data_dir / "personas";
+  return hooks_ || sandboxed() ? path_ / ".persona" : context_.options.data_dir / "personas";
 }
 
 std::filesystem::path SessionDirectory::library() const {
@@ -73,9 +73,9 @@ awaitable<void> SessionDirectory::make() {
     if (user_) sandbox_.user = user_->user();
     give_to_hooks(sandbox_, temporary());
     give_to_hooks(sandbox_, path_);
-    if (!hooks_) return;
-    std::filesystem::create_directories(library(), error);
-    if (sandboxed())
+    if (!hooks_ && !sandboxed()) return;
+    if (hooks_) std::filesystem::create_directories(library(), error);
+    if (hooks_ && sandboxed())
       for (const auto& entry : std::filesystem::directory_iterator(context_.options.data_dir / "lib", error))
         std::filesystem::create_symlink(entry.path(), library() / entry.path().filename(), error);
     const auto persona = personas() / persona_;

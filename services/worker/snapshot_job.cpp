@@ -46,7 +46,7 @@ SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim)
       hook_context_(machine_context(context_)), results_(context_, claim_, [this] { check(); }), view_(results_.view()),
       files_(results_.files()), admission_(context_, claim_, options_, [this] { check(); }), limit_(context_.executor),
       hooks_(context_) {
-  for (const auto& [key, value] : claim_.options)
+  for (const auto& [key, value] : hooks::crawl_options(*context_.options.catalog, claim_.options))
     options_[key] = value;
   hook_context_.snapshot_id = claim_.lease.snapshot_id;
   hook_context_.crawl_id = claim_.lease.crawl_id;

@@ -42,7 +42,7 @@ ROWS = f"""\\set worker :client_id + 1
 begin;
 with due as (
   select snapshot_id, crawl_id from holdfast.snapshot_queue
-    where crawl_id = (select id from holdfast.crawl order by random() limit 1) and owner_id is null and lane = ''
+    where crawl_id = (select id from holdfast.crawl order by random() limit 1) and owner_id is null
       and retry_at <= now() order by retry_at limit :batch::int for update skip locked
 ), taken as (
   update holdfast.snapshot_queue q set owner_id = {WORKER}, claimed_at = now(), due_at = retry_at, status = 'started', event = 'start',

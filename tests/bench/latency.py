@@ -21,9 +21,10 @@ insert into holdfast.snapshot (id, crawl_id, url, url_hash)
   select holdfast.new_uuid(), c.id, u, sha256(convert_to(u, 'UTF8'))
     from holdfast.crawl c, generate_series(1, c.snapshots_total) n,
       lateral (select 'https://site' || n % {hosts} || '.example/' || n as u) s;
-insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, lane, retry_at)
-  select id, crawl_id, host, {lane}, now() - interval '1 hour' + row_number() over (order by id) * interval '1 microsecond'
+insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at)
+  select id, crawl_id, host, now() - interval '1 hour' + row_number() over (order by id) * interval '1 microsecond'
     from holdfast.snapshot;
+insert into holdfast.crawl_lane (crawl_id, host, next_at) select distinct crawl_id, host, now() from holdfast.snapshot_queue;
 reset session_replication_role;
 set maintenance_work_mem = '512MB';
 select holdfast.index_urls();
@@ -31,8 +32,8 @@ select holdfast.index_urls();
 FREE_FOR_HUGE = 30 << 30  # bytes of disk beside which a queue of ten million fits
 
 
-def fill(bench, database, items, crawls=1000, hosts=200, lanes=False):
-    text = FILL.format(items=items, crawls=crawls, hosts=hosts, lane="host" if lanes else "''")
+def fill(bench, database, items, crawls=1000, hosts=200):
+    text = FILL.format(items=items, crawls=crawls, hosts=hosts)
     bench.server.sql(database, text, 3600)
     bench.server.sql(database, "vacuum analyze", 1800)
 

@@ -20,7 +20,7 @@ TRIMS = ("trim_events", "trim_attempts", "trim_processes", "trim_runs")
 RUNNER = """select holdfast.runner_join('{id}', '{{"id": "bench", "hostname": "bench"}}', 'bench', 1, 1, 'bench', 'bench',
     'bench', false, '1 hour');
 select epoch from holdfast.runner_enter('{id}', '1 hour', '5 s')"""
-# A fifth of the hosts has a limit, so that their pages go through lanes.
+# A fifth of the hosts has a limit.
 HOSTS = """select holdfast.host_set('site' || n || '.example', null, 64, 'bench') from generate_series(0, 195, 5) n"""
 SIZES = """select c.relname, pg_relation_size(c.oid), pg_indexes_size(c.oid), s.n_live_tup, s.n_dead_tup,
     coalesce(round(100.0 * s.n_tup_hot_upd / nullif(s.n_tup_upd, 0))::text, '-'), s.autovacuum_count

@@ -4,8 +4,7 @@ import contextlib
 
 import latency
 
-HOSTS = """insert into holdfast.host (name, max_parallel, updated_by) select 'site' || n || '.example', {parallel}, 'bench' from generate_series(0, 199) n;
-insert into holdfast.crawl_lane (crawl_id, host, next_at) select distinct crawl_id, host, now() from holdfast.snapshot_queue; vacuum analyze"""
+HOSTS = """insert into holdfast.host (name, max_parallel, updated_by) select 'site' || n || '.example', {parallel}, 'bench' from generate_series(0, 199) n; vacuum analyze"""
 BARE = """create table lease (id bigint generated always as identity primary key, due timestamptz not null, owner int) with (fillfactor = 70);
 insert into lease (due) select now() - random() * interval '1 hour' from generate_series(1, {items}); create index on lease (due) where owner is null; analyze"""
 BARE_CLAIM = """with taken as (
@@ -31,7 +30,7 @@ def measure(bench, figures):
             bench.say("politeness: filling " + name)
             with figures.attempt(name):
                 databases[name] = stack.enter_context(bench.server.database(bench.migrated()))
-                latency.fill(bench, databases[name], items, crawls=crawls + (crawls == 1), lanes=parallel is not None)
+                latency.fill(bench, databases[name], items, crawls=crawls + (crawls == 1))
                 if crawls == 1:  # all in the first, the other is out of it
                     bench.server.sql(
                         databases[name], "delete from holdfast.crawl_queue where crawl_id = lpad('1', 32, '0')::uuid"

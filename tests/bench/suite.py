@@ -372,7 +372,6 @@ class Program:
             "HOLDFAST_URLS_ALLOW_PRIVATE": "true",
             "HOLDFAST_LOG_LEVEL": "error",
             "HOLDFAST_MEMORY_MINIMUM_FREE": "0",
-            "HOLDFAST_POLITENESS_PARALLEL": "0",
             **dict(settings),
         }
         if plugins:

@@ -77,7 +77,6 @@ class Place:
             "HOLDFAST_PLUGINS_PATH": str(self.plugins),
             "HOLDFAST_URLS_ALLOW_PRIVATE": "true",
             "HOLDFAST_HOOK_SANDBOX": "off",  # hooks here leave marks outside their directories
-            "HOLDFAST_POLITENESS_PARALLEL": "0",
             "HOLDFAST_DISK_MINIMUM_FREE": "0",
         }
         for name in ("ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"):

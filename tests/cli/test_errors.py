@@ -47,9 +47,9 @@ class CommandLine(Case):
             (["add", "--option", "LD_PRELOAD=/tmp/x.so", URL], ["LD_PRELOAD"]),
             (
                 ["add", "--option", "CHROME_BINARY=/usr/bin/id", URL],
-                ["CHROME_BINARY", "cannot choose which binaries", "hooks:"],
+                ["CHROME_BINARY", "workers' own", "hooks:"],
             ),
-            (["add", "--option", "CHROME_ARGS_EXTRA=--x", URL], ["CHROME_ARGS_EXTRA", "cannot choose which binaries"]),
+            (["add", "--option", "CHROME_ARGS_EXTRA=--x", URL], ["CHROME_ARGS_EXTRA", "workers' own"]),
             (["add", "--option", "MY_API_KEY=x", URL], ["MY_API_KEY", "secret"]),
             (["add", "--plugins", "nosuch", URL], ["nosuch", "page"]),
             (["add", "--plugins", "page,nosuch", URL], ["nosuch"]),

@@ -43,7 +43,7 @@ def samples():
         source = [*pip, "download", "--no-deps", "--no-binary", ":all:", "--dest", TOOLS, PYWB.replace("-", "==")]
         subprocess.run(source, check=True, timeout=600)
         with tarfile.open(TOOLS / f"{PYWB}.tar.gz") as package:
-            package.extractall(TOOLS, filter="data")
+            package.extractall(TOOLS)
         (TOOLS / "done").touch()
     return TOOLS / PYWB / "sample_archive/warcs", TOOLS / "bin/python"
 

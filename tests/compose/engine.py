@@ -45,6 +45,16 @@ def wait_for(what, condition, seconds, every=0.5):
         time.sleep(every)
 
 
+def compose_words(docker="docker"):
+    """The command of docker compose, version 2; None: there is none. Version 1 cannot read our files."""
+    for words in ([docker, "compose"], ["docker-compose"]):
+        if shutil.which(words[0]):
+            asked = subprocess.run([*words, "version", "--short"], capture_output=True, text=True, check=False)
+            if asked.returncode == 0 and not asked.stdout.startswith("1."):
+                return words
+    return None
+
+
 class Engine:
     """The docker program with an engine behind it."""
 
@@ -61,12 +71,11 @@ class Engine:
 
     def compose(self):
         """The words before those of docker compose."""
-        if self.call("compose", "version", check=False).returncode == 0:
-            return [self.docker, "compose"]
-        if not shutil.which("docker-compose"):
+        words = compose_words(self.docker)
+        if not words:
             self.stop()
-            skip("there is no docker compose (Debian 13: apt-get install docker-compose)")
-        return [shutil.which("docker-compose")]
+            skip("there is no docker compose of version 2 (Debian 13: apt-get install docker-compose)")
+        return words
 
     def start(self):
         if os.geteuid() != 0 or not shutil.which("dockerd"):

@@ -7,6 +7,7 @@
 #include "lib/formats/list.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/limits.hpp"
+#include "tests/support/packed_zeros.hpp"
 
 #include <doctest/doctest.h>
 
@@ -327,6 +328,10 @@ TEST_CASE("what gzip has packed") {
   auto broken = packed;
   broken[30] ^= 0x55;
   CHECK_THROWS_AS(gunzip(broken, 1000), base::Error);
+  // A thousand zeros in each byte, as often as it takes.
+  CHECK_THROWS_WITH_AS(gunzip(test::packed_zeros(64), std::size_t{1} << 30), doctest::Contains("more than 16 MiB"),
+                       base::Error);
+  CHECK(gunzip(test::packed_zeros(8), std::size_t{1} << 30).size() == std::size_t{8} << 20);
 }
 
 TEST_CASE("lists that people write: only URLs, a title behind them, or sentences") {

@@ -192,7 +192,8 @@ class Robots(Case):
         self.web.robots["127.0.0.1"] = (404, "")
         self.c.sql("update holdfast.robots set expires_at = now()")
         self.c.sql(
-            "update holdfast.snapshot_queue set retry_at = now(); select holdfast.crawl_wake(crawl_id, now()) from holdfast.snapshot_queue"
+            "update holdfast.snapshot_queue set retry_at = now(); update holdfast.crawl_lane set next_at = now(), low_at = '-infinity';"
+            "select holdfast.crawl_wake(crawl_id, now()) from holdfast.snapshot_queue"
         )
         self.c.wait(crawl)
         self.assertEqual(self.c.outcomes(crawl), {"/a": "succeeded"})
@@ -587,7 +588,8 @@ class Limits(Case):
         pages, delay = (150, 0.25) if OPTIONS.full else (12, 0.15)
         hosts = ["127.0.2.1", "127.0.2.2"]
         for host in hosts:
-            self.c.holdfast("host", "set", host, "--delay", f"{int(delay * 1000)}ms")
+            # One at a time, so that the site's own log shows the delay: from the end of a page to the next start.
+            self.c.holdfast("host", "set", host, "--delay", f"{int(delay * 1000)}ms", "--parallel", "1")
         workers = self.c.workers(4)
         crawls = [
             self.c.crawl(*[self.web.url(f"/{n}/{i}", host) for i in range(pages)]) for host in hosts for n in range(2)

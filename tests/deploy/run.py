@@ -101,7 +101,6 @@ class Collection(harness.Collection):
             "WORKER_POLL": "500ms",
             "DISK_MINIMUM_FREE": "1m",
             "URLS_ALLOW_PRIVATE": "true",
-            "POLITENESS_PARALLEL": 0,
             "LOG_FORMAT": "text",
             "HOOK_SANDBOX": "off",
         }

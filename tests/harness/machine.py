@@ -1,8 +1,20 @@
-"""Machines made of network namespaces."""
+"""What the kernel lets us do here, and machines made of network namespaces."""
 
 import os
 import shutil
 import subprocess
+
+
+def user_namespaces():
+    """Whether a plain process may have a namespace of users with mounts of its own."""
+    return subprocess.run(["unshare", "-rm", "true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def can_trace():
+    """Whether we may look into the processes of others: CAP_SYS_PTRACE."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        effective = next(line.split()[1] for line in status if line.startswith("CapEff"))
+    return bool(int(effective, 16) >> 19 & 1)
 
 
 def network_namespaces():

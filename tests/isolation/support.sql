@@ -3,7 +3,7 @@
 -- notice.
 create schema race;
 
--- Names: worker 1, crawl 1, page 1 (https://race.test/1) ------------------------------------------
+-- Names: worker 1, crawl 1, page 1 (https://1.race.test/1; https://race.test/1 after race.one_host()) ---
 
 create function race.worker(n integer) returns uuid language sql immutable as $$
   select ('a0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid
@@ -11,14 +11,18 @@ $$;
 create function race.crawl(n integer) returns uuid language sql immutable as $$
   select ('c0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid
 $$;
-create function race.url(n integer) returns text language sql immutable as $$
-  select 'https://race.test/' || n
+create table race.place (hosts text not null);
+insert into race.place values ('many');
+-- All pages are of one host, so of one lane: what one claim looks at, no other sees until it has committed.
+create procedure race.one_host() language sql as $$ update race.place set hosts = 'one' $$;
+create function race.url(n integer) returns text language sql stable as $$
+  select 'https://' || case hosts when 'one' then '' else n || '.' end || 'race.test/' || n from race.place
 $$;
 -- Lists are text, because a step of a spec must not hold a brace: '1 2 3', 'max_depth 1, robots 1'.
 create function race.list(p_list text) returns integer[] language sql immutable as $$
   select string_to_array(p_list, ' ')::integer[]
 $$;
-create function race.urls(p_list text) returns text[] language sql immutable as $$
+create function race.urls(p_list text) returns text[] language sql stable as $$
   select coalesce(array_agg(race.url(n) order by o), '{}')
     from unnest(race.list(p_list)) with ordinality u(n, o)
 $$;
@@ -60,6 +64,7 @@ begin
     holdfast.purge, holdfast.kept_capture, holdfast.superseded, holdfast.crawl_page_stale,
     holdfast.webhook cascade;
   update holdfast.collection set paused_at = null, paused_by = null;
+  update race.place set hosts = 'many';
   perform holdfast.worker_join(race.worker(n), '{"id": "machine", "hostname": "race"}', 'boot', n,
       n, null, 'worker', 'snapshot', 'worker ' || n, '1', 8, '1 hour')
     from generate_series(1, 3) n;
@@ -69,7 +74,7 @@ end $$;
 create procedure race.queued(crawl integer, seeds text, settings text default '')
   language plpgsql as $$
 begin
-  perform holdfast.crawl_add(race.crawl(crawl), race.settings(settings));
+  perform holdfast.crawl_add(race.crawl(crawl), '{"host_parallel": 4}' || race.settings(settings));
   perform holdfast.crawl_add_seeds(race.crawl(crawl), race.urls(seeds), '{}', null);
 end $$;
 
@@ -104,8 +109,8 @@ $$;
 
 -- So much time passes, as crawls, lanes, hosts and pages see it.
 create procedure race.pass(span interval) language sql as $$
-  update holdfast.crawl_queue set ready_at = ready_at - span, low_moved_at = low_moved_at - span;
-  update holdfast.crawl_lane set next_at = next_at - span;
+  update holdfast.crawl_queue set ready_at = ready_at - span;
+  update holdfast.crawl_lane set next_at = next_at - span, low_at = low_at - span;
   update holdfast.host set last_at = last_at - span, backoff_until = backoff_until - span;
   update holdfast.snapshot_queue set retry_at = retry_at - span where status = 'queued';
 $$;
@@ -226,10 +231,10 @@ begin
 end $$;
 
 -- The worker runs a hook of this page.
-create procedure race.hooks(worker integer, page integer) language plpgsql as $$
+create procedure race.hooks(worker integer, page integer, fence bigint default 1) language plpgsql as $$
 begin
   perform holdfast.worker_hooks(race.worker(worker), jsonb_build_array(jsonb_build_object(
-    'snapshot', race.page_id(page), 'crawl', race.crawl_of(page), 'fence', 1, 'plugin', 'wget',
+    'snapshot', race.page_id(page), 'crawl', race.crawl_of(page), 'fence', fence, 'plugin', 'wget',
     'hook', 'on_Snapshot__1', 'started_at', clock_timestamp())));
 end $$;
 
@@ -328,7 +333,7 @@ begin
   perform holdfast.session_set(race.worker(worker), 'ready', null, null);
 end $$;
 
--- Commands: to crawl 1, page 1 (held), page 2 (waiting), the host, worker 1, everything -------------
+-- Commands: to crawl 1, page 1 (held), page 2 (waiting), its host, worker 1, everything -------------
 
 create procedure race.give(action text, kind text) language plpgsql as $$
 declare
@@ -343,9 +348,9 @@ begin
     when 'remove crawl' then holdfast.crawl_remove(race.crawl(1), 'ann')
     when 'pause worker' then holdfast.worker_pause(race.worker(1), 'ann', '')
     when 'resume worker' then holdfast.worker_resume(race.worker(1), 'ann', '')
-    when 'pause host' then holdfast.host_pause('race.test', 'ann', '')
-    when 'resume host' then holdfast.host_resume('race.test', 'ann', '')
-    when 'cancel host' then holdfast.host_cancel('race.test', 'ann', '')
+    when 'pause host' then holdfast.host_pause(holdfast.host_of(race.url(2)), 'ann', '')
+    when 'resume host' then holdfast.host_resume(holdfast.host_of(race.url(2)), 'ann', '')
+    when 'cancel host' then holdfast.host_cancel(holdfast.host_of(race.url(2)), 'ann', '')
     when 'pause all' then holdfast.collection_pause('ann', '')
     when 'resume all' then holdfast.collection_resume('ann', '')
     else
@@ -388,11 +393,11 @@ create procedure race.open() language plpgsql as $$ begin perform pg_advisory_un
 create procedure race.low_at() language plpgsql as $$
 begin
   raise notice 'low_at: %', (
-    select case when q.low_at = '-infinity' then 'the beginning'
+    select case when l.low_at = '-infinity' then 'the beginning'
                 else 'page ' || string_agg(race.page_of(s.snapshot_id), ', ') end
-      from holdfast.crawl_queue q
-      left join holdfast.snapshot_queue s on coalesce(s.due_at, s.retry_at) = q.low_at
-      group by q.low_at);
+      from holdfast.crawl_lane l
+      left join holdfast.snapshot_queue s on coalesce(s.due_at, s.retry_at) = l.low_at
+      group by l.low_at);
 end $$;
 
 create procedure race.parked() language plpgsql as $$

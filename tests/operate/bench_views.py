@@ -103,10 +103,9 @@ update holdfast.snapshot_queue q set owner_id = o.owner, claimed_at = now(), due
           from (select snapshot_id, row_number() over () as r from holdfast.snapshot_queue limit 150) x) o where o.snapshot_id = q.snapshot_id;
 insert into holdfast.running_hook (snapshot_id, crawl_id, fence, plugin, hook_name, process_id, started_at, timeout_ms)
   select q.snapshot_id, q.crawl_id, 1, 'wget', 'on_Snapshot__35_wget', q.owner_id, now(), 60000 from holdfast.snapshot_queue q where owner_id is not null;
--- A fifth of the hosts has limits: what is open of them is in lanes.
+-- A fifth of the hosts has limits.
 insert into holdfast.host (name, min_delay) select 'site' || i || '.example', '1 second' from generate_series(1, 100) i;
-update holdfast.snapshot_queue q set lane = q.host from holdfast.host h where h.name = q.host and q.owner_id is null;
-insert into holdfast.crawl_lane (crawl_id, host, next_at) select distinct q.crawl_id, q.host, now() from holdfast.snapshot_queue q where q.lane <> '';
+insert into holdfast.crawl_lane (crawl_id, host, next_at) select distinct q.crawl_id, q.host, now() from holdfast.snapshot_queue q;
 -- What a year of use leaves besides.
 insert into holdfast.session (id, crawl_id, process_id, status, directory, opened_at, ready_at, draining_at, ended_at)
   select holdfast.new_uuid(), c.id, (select id from holdfast.process where status = 'running' limit 1), 'closed', '/tmp', clock_timestamp() - k * interval '1 minute',

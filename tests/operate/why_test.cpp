@@ -299,8 +299,8 @@ TEST_CASE("a snapshot that waits") {
   stage.release(worker, claim, 1h, "the site said 503");
   const auto facts = stage.ask(id, "snapshot", {"It waits until", "the site said 503", "after 1 attempt"});
   CHECK(facts["attempts"] == 1);
-  stage.run("update holdfast.snapshot_queue set retry_at = now() - interval '1 second', reason = null");
-  stage.run("update holdfast.crawl_queue set ready_at = now()");
+  stage.run("update holdfast.snapshot_queue set reason = null");
+  stage.all_due();
 
   store::host_pause(stage.connection, "site.test", {"ann", "they asked us to stop"});
   stage.ask(id, "snapshot",
@@ -323,7 +323,7 @@ TEST_CASE("a snapshot that waits") {
   stage.run("update holdfast.host set last_at = null, min_delay = '0', max_parallel = 1");
   const auto other = stage.start({Stage::seed("other")});
   stage.run("update holdfast.snapshot_queue set owner_id = $1::uuid, claimed_at = now(), due_at = retry_at, "
-            "status = 'started', event = 'start', lane = host where crawl_id = $2::uuid",
+            "status = 'started', event = 'start' where crawl_id = $2::uuid",
             pg::Params::of(worker, other));
   stage.ask(id, "snapshot", {"its host site.test has reached its limit of 1 snapshot at once"});
   stage.run("update holdfast.host set max_parallel = null");
@@ -501,7 +501,7 @@ TEST_CASE("processes") {
   stage.ask(leading, "process", {"a newer runner has asked it to leave"});
 }
 
-TEST_CASE("what is stuck is found, also at a host with limits, and what waits on purpose is not") {
+TEST_CASE("what is stuck is found, and what waits on purpose is not") {
   Questions stage;
   const auto stuck = [&] {
     return stage.value("select string_agg(kind || ': ' || what, ', ' order by what) from holdfast.v_stuck");
@@ -510,6 +510,7 @@ TEST_CASE("what is stuck is found, also at a host with limits, and what waits on
   stage.leave_all();
   CHECK(stuck().empty());
   stage.run("update holdfast.snapshot_queue set retry_at = now() - interval '3 minutes'");
+  stage.run("update holdfast.crawl_lane set next_at = now() - interval '3 minutes', low_at = '-infinity'");
   stage.run("update holdfast.crawl_queue set ready_at = now() - interval '3 minutes'");
   CHECK(stuck() == "snapshot: due, but no worker takes it");
   CHECK(stage.value("select reason from holdfast.v_stuck").find("no worker is running") != std::string::npos);
@@ -523,13 +524,6 @@ TEST_CASE("what is stuck is found, also at a host with limits, and what waits on
     stage.leave_all();
   }
 
-  // As nearly every snapshot is: its host has a cap.
-  stage.run("insert into holdfast.host (name, max_parallel) values ('site.test', 4)");
-  stage.run("update holdfast.snapshot_queue set lane = host");
-  stage.run("insert into holdfast.crawl_lane (crawl_id, host, next_at) select crawl_id, host, now() - interval '3 "
-            "minutes' from "
-            "holdfast.snapshot_queue");
-  CHECK(stuck() == "snapshot: due, but no worker takes it");
   CHECK(stage.value(
             "select count(*) from holdfast.metrics() where name = 'holdfast_queue_age_seconds' and labels ->> 'kind' "
             "= 'snapshot' and value > 170") == "1");

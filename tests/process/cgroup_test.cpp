@@ -92,6 +92,7 @@ TEST_CASE("in a cgroup, what cannot be started is reported as ever") {
 
 TEST_CASE("in a cgroup, a fork bomb is ended") {
   CgroupStage stage;
+  if (!stage.cgroups.any()) return;
   check_bomb_is_ended(stage);
 }
 

@@ -68,7 +68,6 @@ class Collection(harness.Collection):
             "HOLDFAST_PLUGINS_PATH": str(self.directory / "plugins"),
             "HOLDFAST_URLS_ALLOW_PRIVATE": "true",
             "HOLDFAST_HOOK_SANDBOX": "off",
-            "HOLDFAST_POLITENESS_PARALLEL": "0",
             "HOLDFAST_RUNNER_LEASE": f"{self.lease}s",
             "HOLDFAST_RUNNER_BEAT": f"{self.lease / 5}s",
             "HOLDFAST_RUNNER_POLL_INTERVAL": "200ms",

@@ -109,7 +109,7 @@ class Api(Asking):
             tags=["api"],
             depth=1,
             max_urls=9,
-            options={"PAGE_X": "2"},
+            options={"PAGE_TIMEOUT": "52"},
             priority=3,
             parallel=2,
             same="host",

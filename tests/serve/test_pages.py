@@ -92,7 +92,7 @@ base64 -d >screenshot.png <<<{base64.b64encode(picture(300, 900)).decode()}
             "--tag",
             "a tag",
             "--option",
-            "PAGE_X=1",
+            "PAGE_TIMEOUT=50",
             "http://127.0.0.1:9/good?x=<b>&y='\"",
             "http://127.0.0.1:9/bad",
         )

@@ -72,8 +72,7 @@ TEST_CASE("a page that fails is tried again later each time, and sealed as faile
     CHECK(delay > low - 1);
     CHECK(delay <= high);
     CHECK(stage.claim_many(worker, 1).empty());
-    stage.run("update holdfast.snapshot_queue set retry_at = clock_timestamp()");
-    stage.run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
+    stage.all_due();
   }
   const auto last = stage.claim(worker);
   CHECK(last.attempts == 4);
@@ -110,8 +109,7 @@ TEST_CASE("a page whose workers have trouble comes back unspent, later each time
         std::stod(stage.value("select extract(epoch from retry_at - clock_timestamp()) from holdfast.snapshot_queue"));
     CHECK(delay > seconds - 10);
     CHECK(delay <= seconds);
-    stage.run("update holdfast.snapshot_queue set retry_at = clock_timestamp()");
-    stage.run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
+    stage.all_due();
   }
   CHECK(troubled() == What::failed);
   CHECK(stage.value("select reason from holdfast.v_snapshot where outcome = 'failed'") ==

@@ -33,7 +33,7 @@ const std::vector<Breakage> kBreakages = {
      "insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, reason, fence) select snapshot_id, "
      "crawl_id, 'refused', 'r', 1 from holdfast.snapshot_queue where owner_id is null limit 1"},
     {"a queue row belongs to a snapshot",
-     "insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host) select gen_random_uuid(), id, 'h' from "
+     "insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host) select gen_random_uuid(), id, 'site.test' from "
      "holdfast.crawl where label = 'running'"},
     {"a snapshot belongs to a crawl",
      "with s as (insert into holdfast.snapshot (id, crawl_id, url, url_hash) values (gen_random_uuid(), "
@@ -67,8 +67,8 @@ const std::vector<Breakage> kBreakages = {
      "holdfast.crawl where label = 'running')"},
     {"a due snapshot is in sight of claims",
      "delete from holdfast.crawl_queue where crawl_id = (select id from holdfast.crawl where label = 'running')"},
-    {"a due snapshot of a host with limits has a lane in sight",
-     "update holdfast.snapshot_queue set lane = host where owner_id is null"},
+    {"a due snapshot is in sight of claims", "delete from holdfast.crawl_lane"},
+    {"a due snapshot is in sight of claims", "update holdfast.crawl_lane set low_at = 'infinity'"},
     {"a claimed snapshot is leased no longer than its worker",
      "update holdfast.snapshot_queue set retry_at = now() + interval '1 year' where owner_id is not null"},
     {"a crawl in crawl_queue is started", "update holdfast.crawl set stopping_at = now() where label = 'running'"},

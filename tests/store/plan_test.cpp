@@ -25,6 +25,8 @@ void fill(Stage& stage, const std::string& then = "analyze") {
         where c.id::text like 'c0000000-%';
     insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at)
       select id, crawl_id, host, now() - random() * interval '1 hour' from holdfast.snapshot where crawl_id::text like 'c0000000-%';
+    insert into holdfast.crawl_lane (crawl_id, host) select distinct crawl_id, host from holdfast.snapshot_queue
+      on conflict (crawl_id, host) do update set next_at = clock_timestamp(), low_at = '-infinity';
     )") + then);
 }
 

@@ -3,6 +3,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "tests/store/migrated.hpp"
+#include "tests/support/all_due.hpp"
 
 #include <doctest/doctest.h>
 
@@ -52,6 +53,8 @@ std::string Stage::worker(const std::string& label, std::chrono::milliseconds le
   store::worker_join(connection, process, lease);
   return process.id;
 }
+
+void Stage::all_due() { connection.script(kAllDue); }
 
 void Stage::expire(const std::string& worker) {
   run("update holdfast.process set lease_until = clock_timestamp() - interval '1 second' where id = $1::uuid",

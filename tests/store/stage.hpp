@@ -47,6 +47,7 @@ public:
   std::string worker(const std::string& label = "worker", std::chrono::milliseconds lease = 1h);
   // The database's clock is past the end of its lease.
   void expire(const std::string& worker);
+  void all_due();
 
   static store::Seed seed(const std::string& name); // https://site.test/<name>
   static std::vector<store::Seed> seeds(int from, int to);

@@ -196,7 +196,6 @@ std::vector<BadRow> bad_rows() {
       {"snapshot_found_on_or_parent", "update holdfast.snapshot set parent_id = id, found_on = url"},
       {"snapshot_queue_pkey", "insert into holdfast.snapshot_queue select * from holdfast.snapshot_queue"},
       {"snapshot_queue_status", queue("status = 'sealed' where owner_id is null")},
-      {"snapshot_queue_lane_is_host", queue("lane = 'other.test'")},
       {"snapshot_queue_started_has_owner", queue("status = 'started' where owner_id is null")},
       {"snapshot_queue_started_has_owner", queue("status = 'queued' where owner_id is not null")},
       {"snapshot_queue_owner_has_claim", queue("claimed_at = now() where owner_id is null")},

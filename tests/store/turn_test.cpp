@@ -53,8 +53,7 @@ TEST_CASE("a turn seals, releases and claims in one transaction") {
   CHECK(*second.wait <= 60s);
   CHECK(*second.wait > 50s);
   // The last turn: nothing is left to wait for, but the lease of a worker (an hour) could lapse.
-  stage.run("update holdfast.snapshot_queue set retry_at = clock_timestamp() where owner_id is null");
-  stage.run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
+  stage.all_due();
   const auto rest = stage.claim(worker);
   auto pages = sealed(second.claims);
   pages.push_back(stage.sealed(rest));

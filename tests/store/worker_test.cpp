@@ -95,7 +95,8 @@ TEST_CASE("a beat renews the lease and keeps what the worker says of itself") {
   CHECK(stage.value("select stats ->> 'held' from holdfast.process") == "0");
 }
 
-TEST_CASE("a claimed snapshot and crawl are leased until the lease of their worker ends, and come back to their place") {
+TEST_CASE(
+    "a claimed snapshot and crawl are leased until the lease of their worker ends, and come back to their place") {
   Stage stage;
   const auto worker = stage.worker("n", 10s);
   stage.start(stage.seeds(1, 2));

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import stat
+import urllib.request
 
 from worker import WorkerCase, until
 from support import FAILED_WORK, OK, REFUSED, USAGE
@@ -337,6 +339,7 @@ class Programs(WorkerCase):
             "on_Snapshot__50_page.sh",
             'cat "$COOKIES_FILE" >cookies.txt; echo "$ACTIVE_PERSONA $SAMPLE_WORD $PAGE_WORD" >words.txt; stat -c %a "$COOKIES_FILE" >>words.txt',
         )
+        (home.plugins / "page/config.json").write_text('{"properties": {"PAGE_WORD": {"type": "string"}}}')
         jar = home.path / "jar.txt"
         jar.write_text("# Netscape HTTP Cookie File\n.site.test\tTRUE\t/\tFALSE\t0\tname\tvalue\n")
         self.assertEqual(
@@ -407,3 +410,47 @@ class Programs(WorkerCase):
         self.assertEqual(home.run("logs", snapshot, "--plugin", "fine").records, [])
         ((crawl,),) = home.sql("select id from holdfast.crawl")
         self.assertEqual(len(text(home.run("logs", crawl).records)), 2)
+
+    def test_what_a_hook_left_is_seen_when_it_has_ended_and_its_page_has_not(self):
+        home = self.worker_place()
+        home.hook("good", "on_Snapshot__50_good.sh", "echo said; echo 12345 >good.txt")
+        home.hook("bad", "on_Snapshot__60_bad.sh", "echo 'it <broke>' >&2; exit 3")
+        home.hook("slow", "on_Snapshot__70_slow.sh", "gate slow; echo x >slow.txt")
+        home.work()
+        home.queue("https://site.test/talk", plugins="good,bad,slow")
+        until("the last hook runs", lambda: home.arrived("slow"))
+        ((snapshot,),) = home.sql("select id from holdfast.snapshot")
+        want = {"good": ("succeeded", 0), "bad": ("failed", 3), "slow": ("started", None)}
+
+        def seen(results):
+            return {one["plugin"]: (one["status"], one["exit_code"]) for one in results}
+
+        until("they are told of", lambda: home.sql("select count(*) from holdfast.v_result where exit_code = 3") == [["1"]])
+        results = [record for record in home.run("show", snapshot).records if "plugin" in record]
+        self.assertEqual(seen(results), want)
+        (good,) = (one for one in results if one["plugin"] == "good")
+        self.assertEqual((good["output_bytes"], good["error"]), (6, ""))
+        self.assertGreaterEqual(good["wall_ms"], 0)
+        self.assertEqual(seen(home.run("list", "results").records), want)
+        logs = home.run("logs", snapshot).records
+        self.assertEqual([(one["plugin"], one["text"]) for one in logs], [("bad", "it <broke>\n")])  # good leaves none
+        server = home.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
+        try:
+            address = re.search(r"http://[^/]+", server.stdout.readline()).group()
+
+            def get(path):
+                with urllib.request.urlopen(address + path, timeout=30) as answer:
+                    return answer.read().decode()
+
+            self.assertEqual(seen(json.loads(get(f"/api/v1/results?snapshot={snapshot}"))["items"]), want)
+            for text in (get(f"/snapshot/{snapshot}"), json.loads(get(f"/live.json?at=/snapshot/{snapshot}"))["sections"]["results"]):
+                self.assertIn("it &lt;broke&gt;", text)
+                self.assertRegex(text, r"good</td>.*Succeeded.*6 B")
+        finally:
+            server.terminate()
+            home.finish(server)
+        home.open("slow")
+        until("it is sealed", lambda: home.sql("select outcome from holdfast.snapshot_sealed") == [["partial"]])
+        want["slow"] = ("succeeded", 0)
+        results = [record for record in home.run("show", snapshot).records if "plugin" in record]
+        self.assertEqual(seen(results), want)

@@ -7,7 +7,8 @@ import unittest
 from pathlib import Path
 
 from worker import WorkerCase, until
-from support import ROOT, closed_to_others
+from harness.machine import network_namespaces
+from support import closed_to_others
 
 SMALL_WEB = Path(__file__).with_name("small_web.py")
 DOCKER_PROFILE = Path(__file__).with_name("docker_profile.py")
@@ -34,7 +35,7 @@ echo '{"type":"ArchiveResult","status":"succeeded","output_str":"tried"}'
 """
 
 
-@unittest.skipUnless(ROOT, "needs root for a network of its own")
+@unittest.skipUnless(network_namespaces(), "needs root and network namespaces")
 class Egress(WorkerCase):
     def begin(self, plain, docker=False, **settings):
         home = self.worker_place(plain, URLS_ALLOW_PRIVATE="false", WORKER_SNAPSHOTS=2, **settings)

@@ -69,6 +69,7 @@ class Many(WorkerCase):
         self.two_hundred(True)
 
     def two_hundred(self, plain):
+        # Ten pages of each host are at work at once.
         home = self.worker_place(plain, WORKER_SNAPSHOTS=HOOKS, POLITENESS_PARALLEL=0, DRAIN_TIMEOUT="300s")
         for kind, script in enumerate(KINDS):
             home.hook(f"kind{kind}", f"on_Snapshot__50_kind{kind}.sh", script)

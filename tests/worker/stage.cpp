@@ -2,6 +2,7 @@
 
 #include "lib/base/uuid.hpp"
 #include "tests/store/migrated.hpp"
+#include "tests/support/all_due.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <doctest/doctest.h>
@@ -55,8 +56,7 @@ WorkerStage::~WorkerStage() {
 }
 
 void WorkerStage::all_due() {
-  run("update holdfast.snapshot_queue set retry_at = clock_timestamp()");
-  run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
+  connection.script(kAllDue);
   ring();
 }
 

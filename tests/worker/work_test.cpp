@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <set>
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -395,33 +396,33 @@ echo '{"type":"RateLimit","host":"site.test","status":503,"retry_after":3600}')"
         "page|succeeded|the rate limit of victim.test is ignored: the page does not lead there\nlater|succeeded|");
 }
 
-TEST_CASE("the program and the database have one rule for options that choose programs") {
+TEST_CASE("a crawl sets what plugins declare and is not the workers' own, and nothing else") {
   WorkerStage stage;
-  const std::vector<std::string> choosing{"CHROME_BINARY",
-                                          "WGET_ARGS",
-                                          "CHROME_ARGS_EXTRA",
-                                          "LD_PRELOAD",
-                                          "PATH",
-                                          "ENV",
-                                          "BASH_ENV",
-                                          "ABXPKG_LIB_DIR",
-                                          "PYTHONPATH",
-                                          "PERL5LIB",
-                                          "RUBYOPT",
-                                          "CHROME_SANDBOX",
-                                          "CHROME_USER_DATA_DIR",
-                                          "NODE_MODULES_DIR",
-                                          "NODE_MODULE_DIR",
-                                          "GIT_SSH_COMMAND",
-                                          "WGETRC"};
-  const std::vector<std::string> harmless{
-      "CHROME_TIMEOUT", "WGET_WARC",      "USER_AGENT", "NODE_TIMEOUT", "GIT_ENABLED",
-      "PYTHON_TIMEOUT", "BINARY_ENABLED", "ARGS",       "HTTP_PROXY",   "TZ"};
-  for (const auto* names : {&choosing, &harmless})
-    for (const auto& name : *names) {
-      CAPTURE(name);
-      CHECK(hooks::chooses_binary(name) == (names == &choosing));
-      CHECK(stage.value("select holdfast.option_chooses_binary($1)", pg::Params::of(name)) ==
-            (names == &choosing ? "t" : "f"));
-    }
+  stage.hook("page", "on_Snapshot__10_page.sh", "env >env.txt");
+  stage.config("page", R"({"properties": {
+    "PAGE_WORD": {"type": "string", "x-aliases": ["OLD_WORD"]}, "PAGE_TOOL": {"type": "string", "x-scope": "worker"},
+    "PAGE_BINARY": {"type": "string"}, "PAGE_ARGS": {"type": "array"}, "PAGE_DIR": {"type": "string"}}})");
+  const std::set<std::string> allowed{"PAGE_WORD", "OLD_WORD", "PAGE_TIMEOUT", "TIMEOUT", "USER_AGENT", "TZ"};
+  const std::vector<std::string> others{
+      "PAGE_TOOL",          "PAGE_BINARY", "PAGE_ARGS",    "PAGE_DIR",        "WGET_ARGS",  "CHROME_SANDBOX",
+      "COOKIES_FILE",       "PATH",        "ENV",          "BASH_ENV",        "LD_PRELOAD", "PYTHONPATH",
+      "PERL5LIB",           "RUBYOPT",     "NODE_OPTIONS", "GIT_SSH_COMMAND", "WGETRC",     "HTTP_PROXY",
+      "HOLDFAST_LOG_LEVEL", "PGHOST",      "HOME",         "PAGE_UNDECLARED", "UNKNOWN"};
+  store::NewCrawl crawl;
+  for (const auto& name : allowed)
+    crawl.options[name] = "77";
+  for (const auto& name : others) {
+    CAPTURE(name);
+    CHECK(hooks::is_workers_own(name) ==
+          (stage.value("select holdfast.option_of_workers($1)", pg::Params::of(name)) == "t"));
+    // The database refuses what is never a crawl's. Of the rest, the worker knows.
+    if (!hooks::is_workers_own(name)) crawl.options[name] = "evil";
+  }
+  stage.add({WorkerStage::url("page")}, crawl);
+  stage.run("update holdfast.crawl set options = options || '{\"PAGE_BINARY\": \"evil\", \"PAGE_ARGS\": \"evil\"}'");
+  stage.work();
+  const auto environment = read_file(stage.published(WorkerStage::url("page")) / "page/env.txt");
+  CHECK(environment.find("evil") == std::string::npos);
+  for (const auto& name : allowed)
+    CHECK_MESSAGE(environment.find("\n" + name + "=77\n") != std::string::npos, name << " in " << environment);
 }

@@ -59,6 +59,13 @@ inline int apply_limits(const uint64_t (&limits)[kLimitCount]) {
   return 0;
 }
 
+// Threads and processes of the machine; 0: they cannot be read.
+inline uint64_t tasks_of_machine() {
+  char text[128]; // "0.10 0.20 0.30 1/234 5678"
+  const char* slash = tree::read_small_file("/proc/loadavg", text, sizeof text) > 0 ? strchr(text, '/') : nullptr;
+  return slash == nullptr ? 0 : strtoull(slash + 1, nullptr, 10);
+}
+
 // Threads and processes that a hook's user may have, where its tree may have `processes`. The shim counts those of the
 // tree a few times a second; a hook that forks without end is kept within this between two counts, or it would outrun
 // them. A user of the hook's own has what hooks start alone. Else the kernel counts whatever the worker's
@@ -66,13 +73,8 @@ inline int apply_limits(const uint64_t (&limits)[kLimitCount]) {
 inline uint64_t most_tasks(uint64_t processes, bool own_user) {
   constexpr uint64_t kTasksEach = 4, kMost = 1u << 22; // a browser has some 10 processes and 150 threads
   if (processes > kMost / kTasksEach) return kUnlimited;
-  uint64_t others = 0;
-  if (!own_user) {
-    char text[128]; // "0.10 0.20 0.30 1/234 5678"
-    const char* slash = tree::read_small_file("/proc/loadavg", text, sizeof text) > 0 ? strchr(text, '/') : nullptr;
-    if (slash == nullptr) return kUnlimited;
-    others = strtoull(slash + 1, nullptr, 10);
-  }
+  const uint64_t others = own_user ? 0 : tasks_of_machine();
+  if (!own_user && others == 0) return kUnlimited;
   return others + processes * kTasksEach;
 }
 

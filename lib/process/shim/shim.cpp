@@ -213,6 +213,14 @@ private:
       kill(list.pids[i], SIGCONT); // a stopped process must wake up to obey
   }
 
+  // By one call: all that its user runs, or, of the shim's own user, the hook's process group.
+  void signal_tree(int signal) const {
+    if (view.user() != 0)
+      shim::signal_user_from_here(view.user(), signal);
+    else if (!leader_gone_)
+      kill(-leader_, signal);
+  }
+
   void end_leftovers(int64_t now) {
     ending_leftovers_ = true;
     terminate_all();
@@ -242,6 +250,12 @@ private:
   void look(int64_t now) {
     next_look_ = killing() ? kNever : now + look_every_;
     if (killing()) return;
+    // A bomb may have the processors, and a look at each of its processes take minutes then: all of it is stopped
+    // first, by one call.
+    const uint64_t tasks = shim::tasks_of_machine();
+    const bool sudden = most_processes_ != shim::kUnlimited && tasks > tasks_ + most_processes_ / 2;
+    tasks_ = tasks;
+    if (sudden) signal_tree(SIGSTOP);
     const uint64_t memory = cgroup.memory_bytes();
     if (memory > peak_memory_) peak_memory_ = memory;
     tree::find_descendants(list);
@@ -252,6 +266,7 @@ private:
                 (tree::resident_bytes(list) > most_memory_ && tree::memory_bytes(list) > most_memory_))) {
       report_.excess = shim::Excess::memory;
     } else {
+      if (sudden) signal_tree(SIGCONT);
       return;
     }
     report_.terminated = 1;
@@ -331,6 +346,7 @@ private:
   const pid_t leader_;
   const int signals_;
   const uint64_t most_memory_, most_processes_;
+  uint64_t tasks_{shim::tasks_of_machine()}; // at the last look
   shim::Report& report_;
   const int64_t started_;
   int64_t kill_at_{kNever};      // when the next round of KILL is due

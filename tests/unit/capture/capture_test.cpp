@@ -11,6 +11,7 @@
 #include "services/capture/replay.hpp"
 #include "services/capture/replay_source.hpp"
 #include "services/capture/wget_log.hpp"
+#include "tests/support/packed_zeros.hpp"
 #include "tests/support/temp_dir.hpp"
 
 #include <doctest/doctest.h>
@@ -110,6 +111,9 @@ TEST_SUITE("content codings") {
     CHECK(!decode_body(kText, "", 10).whole);
     CHECK(!decode_body(kText, "compress", 1000).whole);
     CHECK(!decode_body(coded, "identity,identity,identity,identity,gzip,identity,", 1000).whole);
+    const auto bomb = decode_body(test::packed_zeros(64), "gzip", std::size_t{1} << 30);
+    CHECK(bomb.bytes.size() == std::size_t{16} << 20);
+    CHECK(!bomb.whole);
   }
 }
 

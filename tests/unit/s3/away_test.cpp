@@ -17,8 +17,8 @@ using namespace holdfast;
 
 namespace {
 
-// Takes connections one by one and hangs up, or says nothing at all, or says that there is nothing. The destructor ends
-// the thread.
+// Takes connections one by one and hangs up, or says nothing at all, or does not end, or says that there is nothing.
+// The destructor ends the thread.
 class Store {
 public:
   Store() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -46,7 +46,7 @@ public:
     return s3::parse_location("s3://bucket/prefix?endpoint=http://127.0.0.1:" + std::to_string(port_) +
                               "&region=test-1");
   }
-  std::atomic<bool> answers{false}, silent{false};
+  std::atomic<bool> answers{false}, silent{false}, endless{false};
   std::atomic<int> asked{0};
 
 private:
@@ -59,15 +59,19 @@ private:
         held_.push_back(connection);
         continue;
       }
-      if (answers) {
+      if (answers || endless) {
         std::string request;
         char buffer[1024];
         for (ssize_t got = 1; got > 0 && request.find("\r\n\r\n") == std::string::npos;) {
           got = ::recv(connection, buffer, sizeof buffer, 0);
           if (got > 0) request.append(buffer, static_cast<std::size_t>(got));
         }
-        const std::string answer = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        const std::string answer = endless ? "HTTP/1.1 200 OK\r\n\r\n"
+                                           : "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         (void)!::send(connection, answer.data(), answer.size(), MSG_NOSIGNAL);
+        const std::string piece(1u << 20, 'x');
+        while (endless && ::send(connection, piece.data(), piece.size(), MSG_NOSIGNAL) > 0) {
+        }
       }
       ::close(connection);
     }
@@ -109,4 +113,13 @@ TEST_CASE("a store that takes connections and says nothing is given up, and aske
   store.answers = true;
   CHECK(!client.get("a", body));
   CHECK(client.trouble().empty());
+}
+
+TEST_CASE("an answer without end is cut off, and said to be too long") {
+  Store store;
+  store.endless = true;
+  s3::Client client(store.location(), {"key", "secret", ""}, std::chrono::milliseconds(100));
+  std::string body;
+  CHECK_THROWS_WITH_AS(client.get("a", body), doctest::Contains("more than 256 MiB in one answer"), base::Error);
+  CHECK(body.empty());
 }

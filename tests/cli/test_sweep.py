@@ -1,0 +1,109 @@
+"""Every setting and every option of every verb that takes a text, with values that no one means: control characters, a
+hundred thousand letters, bytes that are no text. Each is taken, or refused with one clear sentence."""
+
+import re
+import subprocess
+import unittest
+
+from support import OK, Case
+
+BUG = 70
+VALUES = {
+    "a control character": "a\x01b",
+    "a line feed": "a\nX-Injected: b",
+    "a carriage return": "a\rb",
+    "a terminal's command": "a\x1b[31mb",
+    "delete": "a\x7fb",
+    "no UTF-8": b"a\xff\xfeb",
+    "a hundred thousand letters": "x" * 100_000,
+    "nothing": "",
+    "a large number": "9" * 40,
+    "less than nothing": "-1",
+    "quotes": "'\"`$(id)%s%n\\",
+}
+# Verbs that wait, or are no commands: their settings are tried above. `psql` and `worker` have no text of their own.
+LEFT_OUT = {"worker", "run", "runner", "top", "serve", "psql", "manual", "completion", "migrate", "quickstart"}
+# What makes a call complete, where the option alone does not.
+FIXED = {
+    "add": ["--bg", "https://site.test/"],
+    "list": ["snapshots"],
+    "search": ["word"],
+    "export": ["out.warc.gz"],
+    "import": ["nothing.db"],
+    "schedule add": ["https://site.test/", "--every", "daily"],
+    "host set": ["site.test"],
+    "persona set": ["work"],
+    "webhook set": ["one", "https://hooks.test/", "--events", "worker.lapsed"],
+    "token add": ["anna"],
+    "events": ["-n", "1"],
+}
+
+
+class Sweep(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.owner = cls("test_every_setting")
+        cls.home = cls.owner.place()
+        assert cls.home.run("add", "--bg", "https://site.test/first").code == OK
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.owner.doCleanups()
+
+    def ask(self, *arguments):
+        done = subprocess.run(
+            [self.home.command()[0], *arguments],
+            cwd=self.home.path,
+            env=self.home.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+        )
+        said = done.stderr
+        self.assertNotEqual(done.returncode, BUG, said[-2000:])
+        self.assertGreaterEqual(done.returncode, 0, said[-2000:])
+        self.assertNotRegex(said, rb"[\x00-\x08\x0b-\x1f\x7f]", "what was given comes out as it is")
+        self.assertLess(len(said), 4000, "what was given is repeated at length")
+        said.decode()  # it is text
+        if done.returncode:
+            self.assertTrue(said.strip(), "it says why")
+        return done
+
+    def test_every_setting(self):
+        keys = re.findall(r"^\| `([\w.]+)` \|", self.home.run("inspect", "reference", "settings").out, re.M)
+        self.assertGreater(len(keys), 50)
+        for key in keys:
+            for name, value in VALUES.items():
+                with self.subTest(key, value=name):
+                    given = value if isinstance(value, bytes) else value.encode()
+                    done = self.ask("--set", key.encode() + b"=" + given, "config", key)
+                    if done.returncode:
+                        self.assertIn(key.encode(), done.stderr)
+                    elif re.search(rb"[\x00-\x1f\x7f]", given):
+                        self.fail("a control character was taken")
+
+    def verbs(self, *words):
+        """Each verb, with its options that take a text."""
+        text = self.home.run(*words, "--help").out
+        inner = re.findall(r"^  ([a-z][a-z-]+) ", text.partition("Subcommands:")[2], re.M)
+        for verb in inner:
+            if verb not in LEFT_OUT:
+                yield from self.verbs(*words, verb)
+        if not inner and words:
+            text = text.partition("Options:")[2]
+            yield words, [long for long, _ in re.findall(r"^  (?:-\w,)?(--[a-z-]+)\S* (TEXT|INT|FLOAT)", text, re.M)]
+
+    def test_every_option(self):
+        tried = 0
+        for words, options in self.verbs():
+            for option in options:
+                for name, value in VALUES.items():
+                    with self.subTest(" ".join(words), option=option, value=name):
+                        given = value if isinstance(value, bytes) else value.encode()
+                        self.ask(*words, *FIXED.get(" ".join(words), []), option.encode() + b"=" + given)
+                        tried += 1
+        self.assertGreater(tried, 500)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,257 @@
+// A process speaks for itself alone: no function takes the word of one database login for a process of another.
+#include "lib/store/runner.hpp"
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+constexpr const char* kNotYours = "42501";
+constexpr const char* kSharedMachine = R"({"id": "shared", "hostname": "h", "pid_namespace": "ns"})";
+
+// Two logins of workers, and of each: a worker and a runner, both on a machine that says the same of itself.
+struct TwoLogins : Stage {
+  std::string mine, other, worker, runner, session, others_worker, others_runner, crawl;
+  store::Claim held, sealed;
+
+  TwoLogins() {
+    const auto name = value("select current_database()");
+    mine = name + "_mine";
+    other = name + "_other";
+    for (const auto& login : {mine, other})
+      run("create role \"" + login + "\" login in role holdfast_worker");
+    crawl = start(seeds(1, 2));
+    become(other);
+    others_worker = join("worker");
+    others_runner = join("runner");
+    become(mine);
+    worker = join("worker");
+    runner = join("runner");
+    held = claim(worker);
+    sealed = claim(worker);
+    seal(worker, sealed);
+    session = value("select holdfast.new_uuid()");
+    run("select holdfast.session_open($1::uuid, $2::uuid, $3::uuid, '/tmp')", pg::Params::of(worker, session, crawl));
+    run("select holdfast.binary_want($1::uuid, '[{\"name\": \"wget\"}]')", pg::Params::of(worker));
+    run("select * from holdfast.binary_claim($1::uuid, 1)", pg::Params::of(worker));
+    run("select holdfast.machine_set_options($1::uuid, '{\"WGET_BINARY\": \"/usr/bin/wget\"}')",
+        pg::Params::of(worker));
+    run("select holdfast.text_keep($1::uuid, $2::uuid, $3::bigint, 'as it was')",
+        pg::Params::of(sealed.lease.snapshot_id, crawl, sealed.lease.fence));
+    run("select * from holdfast.runner_enter($1::uuid, '1 hour', '5 s')", pg::Params::of(runner));
+    become("");
+  }
+  ~TwoLogins() {
+    try {
+      become("");
+      for (const auto& login : {mine, other})
+        run("drop role \"" + login + "\"");
+    } catch (const std::exception&) {
+    }
+  }
+
+  void become(const std::string& login) {
+    run(login.empty() ? "reset session authorization" : "set session authorization \"" + login + "\"");
+  }
+  std::string join(const std::string& type) {
+    const auto id = value("select holdfast.new_uuid()");
+    if (type == "runner")
+      run("select holdfast.runner_join($1::uuid, $2::jsonb, 'boot', 7, 7, 'ns', 'r', 'v', false, '1 hour')",
+          pg::Params::of(id, std::string(kSharedMachine)));
+    else
+      run("select holdfast.worker_join($1::uuid, $2::jsonb, 'boot', 8, 8, null, $3, 'all', 'w', 'v', 2, '1 hour')",
+          pg::Params::of(id, std::string(kSharedMachine), type));
+    return id;
+  }
+  // All rows in which one of the first login's ids stands.
+  std::string rows() {
+    std::string all;
+    for (const auto row : connection.call("select tablename from pg_tables where schemaname = 'holdfast' order by 1"))
+      all += (all.empty() ? "" : " union all ") + ("select t::text as r from holdfast." + row.text("tablename") + " t");
+    return value("select string_agg(r, E'\\n' order by r) from (" + all + ") x where r ~ $1",
+                 pg::Params::of(worker + "|" + runner + "|" + session + "|" + held.lease.snapshot_id + "|" +
+                                sealed.lease.snapshot_id + "|" + mine));
+  }
+  // What an argument of a function is in the call: by function and name, or by name.
+  std::map<std::string, std::string> arguments() {
+    const auto quoted = [](const std::string& text) { return "'" + text + "'"; };
+    const auto fence = std::to_string(held.lease.fence);
+    const auto page =
+        R"({"snapshot": ")" + held.lease.snapshot_id + R"(", "crawl": ")" + crawl + R"(", "fence": )" + fence;
+    return {{"p_worker", quoted(worker)},
+            {"p_id", quoted(worker)},
+            {"p_session", quoted(session)},
+            {"p_crawl", quoted(crawl)},
+            {"p_snapshot", quoted(held.lease.snapshot_id)},
+            {"p_fence", fence},
+            {"p_lease", "'1 hour'"},
+            {"p_room", "1"},
+            {"p_machine", quoted(kSharedMachine)},
+            {"p_machine_id", "'shared'"},
+            {"p_boot_id", "'boot'"},
+            {"p_pid", "8"},
+            {"p_pid_namespace", "'ns'"},
+            {"p_start_ticks", "8"},
+            {"p_parent", "null"},
+            {"p_process_type", "'worker'"},
+            {"p_worker_type", "'all'"},
+            {"p_label", "'x'"},
+            {"p_version", "'v'"},
+            {"p_slots", "1"},
+            {"p_standby", "false"},
+            {"p_capabilities", "'{}'"},
+            {"p_stats", "'{\"free\": 1}'"},
+            {"p_exit_code", "0"},
+            {"p_reason", "'mine now'"},
+            {"p_snapshots", "array['" + held.lease.snapshot_id + "']"},
+            {"p_fences", "array[" + fence + "]"},
+            {"p_hooks", "'[]'"},
+            {"worker_hooks.p_hooks",
+             quoted("[" + page + R"(000, "plugin": "wget", "hook": "h", "pid": 1, "running_ms": 1, "still_ms": 1}])")},
+            {"p_pages",
+             quoted("[" + page + R"(, "ending": "released", "reason": "mine now", "results": [], "links": []}])")},
+            {"p_open", "'{}'"},
+            {"p_open_only", "false"},
+            {"p_newest", "false"},
+            {"p_top_n", "0"},
+            {"p_seeds", "0"},
+            {"p_finished", "false"},
+            {"p_only", "null"},
+            {"p_batch", "10"},
+            {"p_directory", "'/tmp'"},
+            {"p_status", "'ready'"},
+            {"p_wanted", R"('[{"name": "curl"}]')"},
+            {"p_limit", "1"},
+            {"p_name", "'wget'"},
+            {"p_found", R"('{"path": "/tmp/wget"}')"},
+            {"binary_set.p_fence", "1"},
+            {"p_options", R"('{"WGET_BINARY": "/tmp/wget"}')"},
+            {"p_grace", "'5 s'"},
+            {"p_epoch", "1"},
+            {"p_duty", "'mend'"},
+            {"runner_join.p_id", quoted(runner)},
+            {"runner_enter.p_id", quoted(runner)},
+            {"runner_beat.p_id", quoted(runner)},
+            {"runner_leave.p_id", quoted(runner)},
+            {"runner_duty.p_id", quoted(runner)},
+            {"runner_join.p_pid", "7"},
+            {"p_origin", "'https://site.test'"},
+            {"p_host", "'site.test'"},
+            {"robots_put.p_status", "200"},
+            {"p_rules", "''"},
+            {"p_error", "null"},
+            {"p_delay", "'0'"},
+            {"p_keep", "'1 day'"},
+            {"p_position", "0"},
+            {"p_text", "'not as it was'"},
+            {"text_keep.p_snapshot", quoted(sealed.lease.snapshot_id)},
+            {"text_keep.p_fence", std::to_string(sealed.lease.fence)}};
+  }
+  // Calls as `login`, in a transaction that is then rolled back. Says how it ended, and whether a row of the first
+  // login is another than before.
+  std::pair<std::string, bool> attempt(const std::string& login, const std::string& call, const std::string& before) {
+    run("begin");
+    run("set local session authorization \"" + login + "\"");
+    const auto ended = refusal([&] { connection.call("select " + call); });
+    bool changed = false;
+    if (ended.empty()) {
+      run("reset session authorization");
+      changed = rows() != before;
+    }
+    run("rollback");
+    return {ended, changed};
+  }
+};
+
+} // namespace
+
+TEST_CASE("no login speaks for a process, session, machine or page of another") {
+  TwoLogins stage;
+  const auto before = stage.rows();
+  const auto known = stage.arguments();
+  std::map<std::string, std::string> calls, by_another;
+  // Whatever a worker's login may call that can write, and takes an id other than a crawl's.
+  for (const auto row : stage.connection.call(
+           "select p.oid, p.proname, a.name, format_type(a.type, null) as type "
+           "from pg_proc p cross join unnest(p.proargnames[:p.pronargs], p.proargtypes::oid[]) with ordinality a(name, "
+           "type, n) "
+           "where p.pronamespace = 'holdfast'::regnamespace and p.provolatile = 'v' "
+           "and has_function_privilege('holdfast_worker', p.oid, 'execute') "
+           "and exists (select from unnest(p.proargnames[:p.pronargs], p.proargtypes::oid[]) i(name, type) "
+           "where i.name like 'p_machine%' or i.type in ('uuid'::regtype, 'uuid[]'::regtype) and i.name <> 'p_crawl') "
+           "order by p.proname, p.oid, a.n")) {
+    const auto& function = row.text("proname");
+    const auto& name = row.text("name");
+    auto argument = known.find(function + "." + name);
+    if (argument == known.end()) argument = known.find(name);
+    REQUIRE_MESSAGE(argument != known.end(), function << "(" << name << "): say what this test gives it");
+    const auto cast = "::" + row.text("type");
+    auto& call = calls[function];
+    call += (call.empty() ? "holdfast." + function + "(" : ", ") + argument->second + cast;
+    auto& another = by_another[function];
+    const bool own =
+        name == "p_worker" || (name == "p_id" && function.starts_with("worker_") && function != "worker_gone");
+    another += (another.empty() ? "holdfast." + function + "(" : ", ") +
+               (own ? "'" + stage.others_worker + "'" : argument->second) + cast;
+  }
+  CHECK(calls.size() > 25);
+  for (const auto& [function, call] : calls) {
+    CAPTURE(call);
+    // crawl_expand: the worker expands no crawl now. Its own call fails for that alone.
+    CHECK(stage.attempt(stage.mine, call + ")", before).first == (function == "crawl_expand" ? "HF003" : ""));
+    const auto [ended, changed] = stage.attempt(stage.other, call + ")", before);
+    CHECK((ended.empty() || ended == kNotYours));
+    CHECK(!changed);
+  }
+  // Its own worker, and the page, session or machine of the other.
+  for (const auto& [function, call] : by_another) {
+    if (call == calls[function]) continue;
+    CAPTURE(call);
+    CHECK(!stage.attempt(stage.other, call + ")", before).second);
+  }
+  // What these do when they may.
+  for (const char* function : {"worker_hooks", "finish", "worker_leave", "session_set", "machine_set_options",
+                               "binary_set", "text_keep", "worker_beat", "worker_gone"})
+    CHECK_MESSAGE(stage.attempt(stage.mine, calls[function] + ")", before).second, function);
+}
+
+TEST_CASE("a server or a command speaks for itself") {
+  TwoLogins stage;
+  stage.run("grant holdfast_operator to \"" + stage.mine + "\", \"" + stage.other + "\"");
+  stage.become(stage.mine);
+  const auto serve = stage.value("select holdfast.new_uuid()");
+  const auto present = "holdfast.process_present('" + serve + "', '" + kSharedMachine +
+                       "', 'boot', 9, 9, 'serve', '127.0.0.1:1', 's', 'v', '1 hour', false)";
+  stage.run("select " + present);
+  stage.become("");
+  const auto before = stage.rows();
+  for (const auto& call : {present, "holdfast.process_left('" + serve + "', 'mine now')"}) {
+    CHECK(stage.attempt(stage.other, call, before).first == kNotYours);
+    CHECK(stage.attempt(stage.mine, call, before).first == "");
+  }
+}
+
+TEST_CASE("machines with a login of their own take over from each other") {
+  TwoLogins stage;
+  stage.expire(stage.worker);
+  stage.become(stage.other);
+  const auto taken = stage.claim_many(stage.others_worker, 2);
+  REQUIRE(taken.size() == 1);
+  CHECK(taken.at(0).lease.snapshot_id == stage.held.lease.snapshot_id);
+  CHECK(stage.seal(stage.others_worker, taken.at(0)).what == store::PageAnswer::What::sealed);
+  // A page whose text was lost is mended by any worker that finds it.
+  stage.become("");
+  stage.run("delete from holdfast.page_text");
+  stage.run("set holdfast.change_sealed = on");
+  stage.run("update holdfast.snapshot_sealed set sealed_at = sealed_at - interval '5 minutes'");
+  stage.become(stage.other);
+  CHECK(stage.value("select holdfast.text_keep($1::uuid, $2::uuid, $3::bigint, 'found')",
+                    pg::Params::of(stage.sealed.lease.snapshot_id, stage.crawl, stage.sealed.lease.fence)) == "t");
+  CHECK(stage.value("select holdfast.text_keep($1::uuid, $2::uuid, $3::bigint, 'found again')",
+                    pg::Params::of(stage.sealed.lease.snapshot_id, stage.crawl, stage.sealed.lease.fence)) == "f");
+}
