@@ -26,7 +26,6 @@ using Environment = std::map<std::string, std::string>;
 // The program of the built-in hooks. It is started as such: to start it through /usr/bin/env takes twice the time.
 constexpr const char* kOwnInterpreter = "holdfast-capture";
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
-constexpr std::string_view kUserAgent = "Mozilla/5.0 (compatible; Holdfast)";
 constexpr std::size_t kLongestEntry = 120u << 10; // the kernel takes 128 KiB a string, with name and end
 constexpr std::size_t kLongestSeeds = 64u << 10;
 
@@ -126,7 +125,6 @@ Options global_keys(const Hook& hook, const Options& options, const HookContext&
   keys["DRY_RUN"] = "False";
   keys["ABXPKG_NO_CACHE"] = "False";
   keys["TIMEOUT"] = "60";
-  keys["USER_AGENT"] = std::string(kUserAgent);
   keys["CHECK_SSL_VALIDITY"] = "True";
   keys["CHROME_SANDBOX"] = "true";
   keys["EXTRA_CONTEXT"] = extra_context(hook, context);
@@ -189,7 +187,7 @@ std::string search_path(const Environment& environment, const std::string& inher
 
 std::set<std::string> crawl_may_set(const Catalog& catalog) {
   std::set<std::string> may{"TIMEOUT", "STALL_TIMEOUT", "USER_AGENT", "CHECK_SSL_VALIDITY", "RESOLUTION", "DRY_RUN",
-                            "DEBUG",   "LANG",          "TZ",         "CHROME_ISOLATION"};
+                            "DEBUG",   "LANG",          "TZ",         "CHROME_ISOLATION",   "IDENTIFY"};
   std::set<std::string> own;
   for (const auto& [name, plugin] : catalog.plugins()) {
     const auto prefix = key_prefix(name);

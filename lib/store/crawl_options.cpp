@@ -50,6 +50,14 @@ constexpr CrawlOption kOptions[] = {
     {{"overwrite", kFlag, "Archive again, and remove older snapshots of each URL with their files once it is sealed"},
      limit},
     {{"robots", kFlag, "Obey robots.txt (default: politeness.robots)", false, "--robots,!--no-robots"}, limit},
+    {{"patience", R"({"type":"string","enum":["quick","normal","patient"]})",
+      "How pages are read: quick, normal (default) or patient, which may take minutes for each"},
+     limit,
+     false},
+    {{"identify", kText,
+      "Say whose crawl it is: a URL or an address of mail in the user agent; with robots: Holdfast"},
+     limit,
+     false},
     {{"keep", kDuration, "Remove the crawl after this time: 90d"}, limit},
 };
 

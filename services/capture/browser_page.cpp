@@ -1,10 +1,13 @@
 #include "services/capture/browser_page.hpp"
 
 #include "services/capture/browser_host.hpp"
+#include "services/capture/page_record.hpp"
 
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
 namespace holdfast::capture {
 
@@ -23,7 +26,63 @@ std::pair<int, int> resolution(const Job& job) {
 }
 
 Json device_metrics(std::pair<int, int> size) {
-  return {{"width", size.first}, {"height", size.second}, {"deviceScaleFactor", 1}, {"mobile", false}};
+  return {{"width", size.first}, {"height", size.second},     {"deviceScaleFactor", 1},
+          {"mobile", false},     {"screenWidth", size.first}, {"screenHeight", size.second}};
+}
+
+namespace {
+
+// Chromium's list of brands has one that no browser has, so that servers do not rely on the list; which one and where
+// follows from the version.
+Json brands(const std::string& version) {
+  constexpr std::string_view kSigns = " (:-./);=?_";
+  constexpr const char* kVersions[] = {"8", "99", "24"};
+  const auto seed = static_cast<std::size_t>(std::atoi(version.c_str()));
+  const bool full = version.find('.') != std::string::npos;
+  const std::string nobody =
+      std::string("Not") + kSigns[seed % kSigns.size()] + "A" + kSigns[(seed + 1) % kSigns.size()] + "Brand";
+  auto list = Json::array({{{"brand", nobody}, {"version", std::string(kVersions[seed % 3]) + (full ? ".0.0.0" : "")}},
+                           {{"brand", "Chromium"}, {"version", version}}});
+  if (seed % 2 != 0) std::swap(list[0], list[1]);
+  return list;
+}
+
+// "de-DE,de,en-US,en" for de_DE.UTF-8.
+std::string languages() {
+  auto language = Job::setting("LANG");
+  language.erase(std::min(language.find('.'), language.size()));
+  std::replace(language.begin(), language.end(), '_', '-');
+  if (language.size() < 2 || language == "POSIX" || language.starts_with("en-US")) return "en-US,en";
+  const auto general = language.substr(0, language.find('-'));
+  return language + (general != language ? "," + general : "") + (general == "en" ? "" : ",en-US,en");
+}
+
+} // namespace
+
+Json identity(const std::string& own) {
+  const auto agent = Job::setting("USER_AGENT");
+  Json says = {{"userAgent", identified(agent)}, {"acceptLanguage", languages()}};
+  if (!agent.empty()) return says;
+  auto plain = own;
+  const std::string kHeadless = "HeadlessChrome/";
+  if (const auto at = plain.find(kHeadless); at != std::string::npos) plain.erase(at, std::string("Headless").size());
+  const auto at = plain.find("Chrome/");
+  const auto version = at == std::string::npos ? "" : plain.substr(at + 7, plain.find(' ', at) - at - 7);
+  const auto major = version.substr(0, version.find('.'));
+  if (major.empty()) return says;
+  // The user agent has the first part of the version only, as that of Chromium with windows.
+  plain.replace(at + 7, version.size(), major + ".0.0.0");
+  says["userAgent"] = identified(plain);
+  says["userAgentMetadata"] = {{"brands", brands(major)},
+                               {"fullVersionList", brands(version)},
+                               {"platform", "Linux"},
+                               {"platformVersion", ""},
+                               {"architecture", "x86"},
+                               {"bitness", "64"},
+                               {"model", ""},
+                               {"mobile", false}};
+  says["platform"] = "Linux x86_64";
+  return says;
 }
 
 std::filesystem::path browser_socket() {

@@ -60,6 +60,8 @@ std::vector<std::string> chromium_arguments(const std::string& program, const st
                                      "--disable-domain-reliability",
                                      "--disable-client-side-phishing-detection",
                                      "--disable-features=Translate,MediaRouter,OptimizationHints,HttpsUpgrades",
+                                     "--disable-blink-features=AutomationControlled",
+                                     "--autoplay-policy=no-user-gesture-required",
                                      "--metrics-recording-only",
                                      "--mute-audio",
                                      "--hide-scrollbars",

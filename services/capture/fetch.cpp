@@ -142,7 +142,7 @@ void Client::prepare(const Job& job) {
   set(CURLOPT_COOKIEFILE, Job::setting("COOKIES_FILE").c_str()); // "" too: cookies are kept across redirects
   set(CURLOPT_HTTP09_ALLOWED, 0L);
   if (options_.head) set(CURLOPT_NOBODY, 1L);
-  if (const auto agent = Job::setting("USER_AGENT"); !agent.empty()) set(CURLOPT_USERAGENT, agent.c_str());
+  set(CURLOPT_USERAGENT, user_agent(job).c_str());
   if (!Job::flag("CHECK_SSL_VALIDITY", true)) {
     set(CURLOPT_SSL_VERIFYPEER, 0L);
     set(CURLOPT_SSL_VERIFYHOST, 0L);

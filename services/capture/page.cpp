@@ -57,11 +57,12 @@ bool Page::is_html() const {
 
 std::optional<Page> saved_page(Job& job, const std::string& plugin) {
   if (plugin == "tab") return page_of_tab(job);
-  const auto about = job.sibling(plugin + "/page.json");
+  const auto about = job.sibling((plugin == "read" ? "browser" : plugin) + "/page.json");
   const int status = about.value("status", 0);
   if (status >= kFirstError) throw failed("HTTP " + std::to_string(status));
-  const auto name = about.value("path", "");
-  Page page{about.value("url", job.url()), about.value("content_type", ""), "", plugin};
+  const auto name = about.value(plugin == "read" ? "read" : "path", "");
+  Page page{about.value("url", job.url()),
+            plugin == "read" ? "text/html; charset=utf-8" : about.value("content_type", ""), "", plugin};
   // The bytes say more than the page in which Chromium's viewer shows them.
   if (const auto record = load_page_record(job);
       plugin == "dom" && record && Page{"", record->content_type, "", ""}.is_plain_text())
@@ -72,7 +73,7 @@ std::optional<Page> saved_page(Job& job, const std::string& plugin) {
     return other && about.contains("ending") ? std::optional(page) : std::nullopt;
   }
   std::error_code error;
-  const auto directory = fs::weakly_canonical(job.snapshot() / plugin, error);
+  const auto directory = fs::weakly_canonical(job.snapshot() / (plugin == "read" ? "browser" : plugin), error);
   const auto path = fs::weakly_canonical(directory / name, error);
   if (!path.string().starts_with(directory.string() + "/") || !fs::is_regular_file(path, error)) return std::nullopt;
   page.bytes =

@@ -14,7 +14,7 @@ struct Page {
   std::string url; // after redirects: what relative links are relative to
   std::string content_type;
   std::string bytes;
-  std::string source; // "dom", "wget", "browser", "fetch"
+  std::string source; // "read", "dom", "wget", "browser", "fetch"
 
   std::string written_in{}; // the encoding of the document of which this is a copy; "": see encoding()
 
@@ -25,7 +25,8 @@ struct Page {
   bool is_plain_text() const; // letters without markup: text, tables, Markdown, JSON
 };
 
-// As `plugin` saved it; "browser" is what the server sent, "tab" what the browser made of it. nullopt: it has not.
+// As `plugin` saved it; "browser" is what the server sent, "read" what there was to
+// read in it, with its frames and shadow roots, "tab" what the browser made of it. nullopt: it has not.
 // Throws Ending if the site answered with an error.
 std::optional<Page> saved_page(Job& job, const std::string& plugin);
 

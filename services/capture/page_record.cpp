@@ -11,7 +11,21 @@ const char* kind_of(const Ending& ending) {
   return ending.status == Status::noresults ? "noresults" : ending.status == Status::skipped ? "skipped" : "failed";
 }
 
+constexpr const char* kPlainAgent = "Mozilla/5.0 (compatible; Holdfast)";
+
 } // namespace
+
+std::string identified(const std::string& agent) {
+  const auto who = Job::setting("IDENTIFY");
+  if (who.empty() || who == "false" || who == "False" || agent.find("Holdfast") != std::string::npos) return agent;
+  const bool contact = who != "true" && who != "True";
+  return agent + " (compatible; Holdfast" + (contact ? "; +" + one_line(who, 200) : "") + ")";
+}
+
+std::string user_agent(const Job& job) {
+  if (const auto agent = Job::setting("USER_AGENT"); !agent.empty()) return identified(agent);
+  return job.sibling(std::string("browser/") + kFile).value("user_agent", identified(kPlainAgent));
+}
 
 std::string host_in(const std::string& url) {
   const auto scheme = url.find("://");
@@ -60,6 +74,10 @@ void save_page_record(const Job& job, const PageRecord& page) {
   add("icon_url", page.icon_url);
   add("target", page.target);
   add("broken", page.broken);
+  add("doubt", page.doubt);
+  add("user_agent", page.user_agent);
+  add("read", page.read);
+  if (!page.steps.empty()) record["steps"] = page.steps;
   for (const auto& [url, reason] : page.missing)
     if (record["missing"].size() < kMostLacking) record["missing"].push_back({{"url", url}, {"reason", reason}});
   if (page.ending)
@@ -87,6 +105,8 @@ std::optional<PageRecord> load_page_record(const Job& job) {
   page.complete = record.value("complete", false);
   page.finished = record.value("finished", false);
   page.broken = record.value("broken", "");
+  page.doubt = record.value("doubt", "");
+  page.read = record.value("read", "");
   if (const auto ending = record.find("ending"); ending != record.end()) {
     const auto status = ending->value("status", "failed");
     page.ending = Ending{status == "noresults" ? Status::noresults

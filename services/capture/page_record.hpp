@@ -21,13 +21,17 @@ struct PageRecord {
   Json headers = Json::object(); // names in lower case
   std::vector<Redirect> redirects;
   std::string source;         // the file with the document as it was sent; empty: it is only in the WARC
+  std::string read;           // a file with what there is to read in it, its frames and shadow roots, as HTML
   std::string icon, icon_url; // the icon that the browser fetched, and its file
   std::string target;         // of the tab; empty: there is none
   bool complete{false};       // the document itself was parsed to its end
   bool finished{false};       // and everything that it asked for has come
+  std::string doubt;          // why what is shown is not the page that was asked for
   std::string broken;         // why the document did not arrive whole, if it was not merely slow
   std::vector<std::pair<std::string, std::string>> missing; // URLs that the record lacks, and why
-  std::vector<std::string> cut;                             // steps that time ended: "scroll", "settle", "script"
+  std::vector<std::string> cut;                             // steps that time ended: "wait", "scroll", "script"
+  std::string user_agent;     // what the browser has said of itself
+  Json steps = Json::array(); // of reading it: what each brought, and why it ended
   std::optional<Ending> ending;                             // why there is no page to show
 
   Json about() const;
@@ -39,6 +43,11 @@ struct PageRecord {
 void save_page_record(const Job& job, const PageRecord& page);
 // Nothing if the browser plugin did not run for this page.
 std::optional<PageRecord> load_page_record(const Job& job);
+
+// A user agent with whose crawl it is, if IDENTIFY says so: "true", or where to ask.
+std::string identified(const std::string& agent);
+// What a hook that asks without the browser says of itself: the same as the browser, if it has loaded the page.
+std::string user_agent(const Job& job);
 
 // The host in a URL, without port and brackets.
 std::string host_in(const std::string& url);

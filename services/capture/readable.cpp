@@ -166,7 +166,8 @@ std::vector<Block> readable_blocks(const std::string& html) {
     } else if (!block.in_surroundings && !is_menu(block)) {
       rest += block.size;
     }
-  if (size >= kEnoughMain && (!splitter.is_list() || rest < kEnoughMain)) found = std::move(in_main);
+  // One element's word is not believed against most of the page.
+  if (size >= kEnoughMain && size >= rest / 3 && !splitter.is_list()) found = std::move(in_main);
   std::vector<Block> worth;
   std::copy_if(found.begin(), found.end(), std::back_inserter(worth),
                [](const Block& block) { return !block.in_surroundings && !is_menu(block); });

@@ -287,7 +287,7 @@ Result save_title(Job& job) {
 }
 
 Result save_text(Job& job) {
-  const auto page = load_page(job);
+  const auto page = load_page(job, {"read", "dom", "tab", "wget", "browser"});
   std::vector<Block> blocks;
   std::string language;
   bool cut = false;
@@ -323,7 +323,7 @@ Result save_text(Job& job) {
 Result save_outlinks(Job& job) {
   // Links of the page as the server sent it and as the browser left it: scripts add some and remove others.
   std::vector<Page> copies;
-  for (const char* plugin : {"wget", "browser", "dom", "tab"}) {
+  for (const char* plugin : {"wget", "browser", "read", "dom", "tab"}) {
     if (plugin == std::string_view("tab") && !copies.empty() && copies.back().source == "dom") break;
     try {
       if (auto page = saved_page(job, plugin)) copies.push_back(std::move(*page));

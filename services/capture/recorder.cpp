@@ -168,9 +168,10 @@ void Recorder::log_in(const Json& parameters, const std::string& session) {
                 {{"requestId", parameters["requestId"]}, {"authChallengeResponse", std::move(answer)}}, session);
 }
 
-std::size_t Recorder::open_requests() const {
-  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) {
+std::size_t Recorder::open_requests(bool pictures) const {
+  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [pictures](const auto& entry) {
     const auto& type = entry.second->type;
+    if (!pictures && (type == "Image" || type == "Font")) return false;
     return type != "EventSource" && type != "Ping" && type != "Media" && type != "Other";
   }));
 }
@@ -279,8 +280,8 @@ void Recorder::add_bytes(Entry& entry, std::string_view bytes) {
 void Recorder::data_received(const Json& parameters) {
   const auto found = entries_.find(text_of(parameters, "requestId"));
   if (found == entries_.end()) return;
-  last_change_ = Clock::now();
   auto& entry = *found->second;
+  if (entry.type != "EventSource" && entry.type != "Media") last_change_ = Clock::now(); // which may never end
   entry.announced += parameters.value("dataLength", std::uint64_t{0});
   if (const auto data = parameters.find("data"); entry.streaming && data != parameters.end() && data->is_string())
     add_bytes(entry, base::base64_decode(data->get_ref<const std::string&>()));
@@ -349,6 +350,7 @@ void Recorder::end(const std::shared_ptr<Entry>& entry) {
     entries_.erase(found);
   write(*entry);
   if (entry->responded && entry->exchange.truncated.empty()) taken_.insert(entry->exchange.url);
+  if (entry->exchange.status == 200 && entry->exchange.truncated.empty()) whole_.insert(entry->exchange.url);
   if (rules_.finished) rules_.finished({entry->exchange, entry->body, entry->request_id, entry->type, entry->frame});
 }
 

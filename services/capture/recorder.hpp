@@ -53,8 +53,9 @@ public:
   // Takes an event of any session; false if it is none of the recorder's.
   bool take(const std::string& method, const Json& parameters, const std::string& session);
 
-  // Requests whose answers a person would wait for.
-  std::size_t open_requests() const;
+  // Requests whose answers a person would wait for; without pictures, those that may bring more requests.
+  std::size_t open_requests(bool pictures = true) const;
+  std::size_t urls_asked() const { return asked_.size(); }
   Clock::time_point last_change() const { return last_change_; }
   // The body of a document that was kept from the browser has arrived, or will not.
   bool taken() const { return !taking_ || taking_->over; }
@@ -68,6 +69,7 @@ public:
   std::vector<std::string> dropped() const;
   std::size_t requests() const { return requests_; }
   bool has_asked_for(const std::string& url) const { return asked_.contains(url); }
+  bool has_whole(const std::string& url) const { return whole_.contains(url); }
 
   // Writes what has not ended, as truncated.
   void finish(const std::string& why);
@@ -122,6 +124,7 @@ private:
   std::optional<Taking> taking_;
   std::uint64_t kept_{0};
   std::set<std::string> asked_; // URLs
+  std::set<std::string> whole_; // of them, those whose whole body is in the record
   std::vector<std::pair<std::string, std::string>> missing_;
   std::size_t requests_{0};
   std::size_t failed_{0}, awaited_{0}; // awaited: answers that bring bytes

@@ -10,6 +10,7 @@
 #include "services/capture/fetch.hpp"
 #include "services/capture/icon.hpp"
 #include "services/capture/page_record.hpp"
+#include "services/capture/reading.hpp"
 #include "services/capture/recorder.hpp"
 
 #include <signal.h>
@@ -26,16 +27,15 @@ namespace holdfast::capture {
 namespace {
 
 constexpr std::size_t kLargestSource = 8u << 20; // of a document that other hooks read
-constexpr Seconds kQuiet{0.25};                  // without a request: the page has settled
-constexpr Seconds kLongestSettling{8};
-constexpr Seconds kAnswer{3};    // a page that works answers within it
-constexpr int kMostReplaced = 3; // pages that lead on while they are looked at
+constexpr Seconds kAnswer{3};                    // a page that works answers within it
+constexpr int kMostReplaced = 3;                 // pages that lead on while they are looked at
 constexpr const char* kDownload = "not a page for a browser: the server sent a download";
 constexpr std::string_view kNamers = // elements that name files which a page shows
     "img,link[rel~=stylesheet],frame,iframe,embed,object,audio,video,source[src],track,input[type=image],"
     "script[src]:not([nomodule])";
 constexpr const char* kWarc = "page.warc.gz";
 constexpr const char* kSource = "source";
+constexpr const char* kRead = "read";  // what there is to read, for other hooks
 constexpr const char* kFiles = "file"; // a directory: what a site calls its file must not be one of ours
 
 // Errors that say nothing about the page.
@@ -84,7 +84,10 @@ public:
                {"format", "WARC File Format 1.1"},
                {"isPartOf", job.url()}},
               warc::OmittedHeaders(Job::setting("WARC_OMIT_HEADERS"))),
-        recorder_(browser_, warc_, rules()) {
+        recorder_(browser_, warc_, rules()),
+        reading_(browser_, recorder_, patience_of(job), give_up_, [this](auto until, const auto& done) {
+          return wait(until, [&] { return !crashed_.empty() || done(); });
+        }) {
     page_.url = job.url();
   }
   Result run();
@@ -105,14 +108,11 @@ private:
   std::string not_fetched(const std::string& error) const;
   void navigate();
   void take_download();
-  void settle();
-  void scroll(Clock::time_point until);
+  void read();
   std::string what_came() const { return document_bytes_ > 0 ? "; kept what there was" : "; nothing of it came"; }
   void judge();
   void refuse_error_page();
   std::vector<std::string> not_asked_for(std::string_view elements);
-  void fetch_files();
-  void step(const char* name, const std::function<void()>& work);
   void count_resources();
   Result close();
   bool over() const { return loaded_ || !broken_.empty() || (kept_ && recorder_.taken()) || !crashed_.empty(); }
@@ -125,7 +125,9 @@ private:
   DevTools browser_;
   warc::Writer warc_;
   Recorder recorder_;
+  Reading reading_;
   PageRecord page_;
+  Json identity_; // what the browser says of itself
   std::string session_, frame_;
   std::string navigation_url_, navigation_,
       navigation_error_; // the main frame's last request for a document, and why that brought none
@@ -215,7 +217,11 @@ void Tab::answered(const Json& response) {
 }
 
 void Tab::take(const std::string& method, const Json& parameters, const std::string& session) {
-  if (method == "Network.requestWillBeSent") request_sent(parameters);
+  reading_.take(method, parameters, session);
+  if (method == "Target.attachedToTarget" && !identity_.is_null()) // a frame or worker, before it runs
+    browser_.send("Emulation.setUserAgentOverride", identity_, text_of(parameters, "sessionId"));
+  if (method == "Fetch.requestPaused" && reading_.stop(parameters, session)) return;
+  if (method == "Network.requestWillBeSent" && !reading_.holds()) request_sent(parameters);
   close_dialog(browser_, method, parameters, session);
   const auto request = text_of(parameters, "requestId");
   if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document" &&
@@ -223,7 +229,8 @@ void Tab::take(const std::string& method, const Json& parameters, const std::str
     document_ = request;
     document_whole_ = false;
     answered(parameters["response"]);
-  } else if (method == "Page.frameRequestedNavigation" && text_of(parameters, "frameId") == frame_) {
+  } else if (method == "Page.frameRequestedNavigation" && !reading_.holds() &&
+             text_of(parameters, "frameId") == frame_) {
     led_by_ = text_of(parameters, "reason").find("Refresh") == std::string::npos ? "script" : "refresh";
   } else if (method == "Network.loadingFailed") {
     const auto error = text_of(parameters, "errorText");
@@ -303,11 +310,13 @@ void Tab::open() {
   browser_.send("Inspector.enable", {}, session_);
   recorder_.watch(session_, true);
   browser_.send("Emulation.setDeviceMetricsOverride", device_metrics({width, height}), session_);
-  if (const auto agent = Job::setting("USER_AGENT"); !agent.empty())
-    browser_.send("Emulation.setUserAgentOverride", {{"userAgent", agent}}, session_);
+  identity_ = identity(text_of(browser_.call("Browser.getVersion", nullptr, "", give_up_), "userAgent"));
+  page_.user_agent = text_of(identity_, "userAgent");
+  browser_.send("Emulation.setUserAgentOverride", identity_, session_);
   if (!Job::flag("CHECK_SSL_VALIDITY", true))
     browser_.send("Security.setIgnoreCertificateErrors", {{"ignore", true}}, session_);
   frame_ = text_of(call("Page.getFrameTree")["frameTree"]["frame"], "id");
+  reading_.attach(session_, frame_);
 }
 
 // Why the egress proxy did not fetch the document that was asked for last; empty: it did.
@@ -364,50 +373,6 @@ void Tab::refuse_error_page() {
   throw failed(led + (navigation_error_.empty() ? reason_on_error_page(browser_, session_, until) : navigation_error_));
 }
 
-// Pictures that are loaded when they come into view: down in steps of a window, then back to the top.
-void Tab::scroll(Clock::time_point until) {
-  const double most = Job::number("BROWSER_SCROLL_HEIGHT", 16000);
-  const std::string step = "scrollBy({top: innerHeight, behavior: 'instant'}); scrollY + innerHeight + 1 >= Math.min(" +
-                           std::to_string(most) + ", document.documentElement.scrollHeight)";
-  bool bottom = false;
-  for (int steps = 0; steps < 200 && !bottom && Clock::now() < until; ++steps) {
-    const auto answer =
-        call("Runtime.evaluate", {{"expression", step}, {"returnByValue", true}}, std::min(until, after(kAnswer)));
-    const auto value = answer.value("result", Json::object()).value("value", Json());
-    bottom = !value.is_boolean() || value.get<bool>();
-    if (bottom && steps == 0) return; // it has one window's height: nothing is out of view
-    wait(std::min(until, after(Seconds(0.05))), [] { return false; });
-  }
-  if (!bottom) page_.cut.emplace_back("scroll");
-  // However late it is: the page is looked at next.
-  call("Runtime.evaluate", {{"expression", "scrollTo({top: 0, behavior: 'instant'})"}},
-       std::min(job_.deadline(), after(kAnswer)));
-}
-
-// What a page can do without. One that does not answer in time is kept as it is.
-void Tab::step(const char* name, const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Silent&) {
-    page_.cut.emplace_back(name);
-  }
-}
-
-// Until there was no request for a moment.
-void Tab::settle() {
-  const auto until = std::min(give_up_, after(kLongestSettling));
-  const auto least = after(Seconds(Job::number("CHROME_DELAY_AFTER_LOAD", 0.5)));
-  if (Job::flag("BROWSER_SCROLL", true)) step("scroll", [&] { scroll(until); });
-  const auto crashed = [&] { return !crashed_.empty(); };
-  wait(std::min(least, until), crashed);
-  while (Clock::now() < until && !crashed()) {
-    const auto quiet = recorder_.last_change() + std::chrono::duration_cast<Clock::duration>(kQuiet);
-    if (recorder_.open_requests() == 0 && Clock::now() >= quiet) return;
-    wait(std::min(until, recorder_.open_requests() == 0 ? quiet : after(kQuiet)), crashed);
-  }
-  if (!crashed()) page_.cut.emplace_back("settle");
-}
-
 // Files that the document names now and that were not asked for, such as what Chromium has no viewer for.
 std::vector<std::string> Tab::not_asked_for(std::string_view elements) {
   constexpr std::string_view kNamed = R"((elements => {
@@ -428,21 +393,23 @@ std::vector<std::string> Tab::not_asked_for(std::string_view elements) {
   return found;
 }
 
-// What frames would download, and what Chromium has no viewer for, is fetched for the record.
-void Tab::fetch_files() {
-  auto urls = recorder_.dropped();
-  for (auto& url : not_asked_for("embed,object"))
-    urls.push_back(std::move(url));
-  if (urls.empty()) return;
-  const auto world = call("Page.createIsolatedWorld", {{"frameId", frame_}}, after(kAnswer))["executionContextId"];
-  const auto expression = "Promise.allSettled(" + json_text(urls) +
-                          ".map(url => fetch(url, {mode: 'no-cors', credentials: 'include'})"
-                          ".then(response => response.arrayBuffer()))).then(() => true)";
-  const auto over = std::make_shared<bool>(false);
-  browser_.send("Runtime.evaluate", {{"expression", expression}, {"contextId", world}, {"awaitPromise", true}},
-                session_, [over](const Json&, const std::string&) { *over = true; });
-  if (!wait(std::min(give_up_, after(kLongestSettling)), [&] { return *over || !crashed_.empty(); }))
-    page_.cut.emplace_back("files");
+// What a page can do without: one that does not answer in time is kept as it is.
+void Tab::read() {
+  try {
+    reading_.settle();
+    if (page_.status < kFirstError && crashed_.empty()) reading_.read();
+    reading_.leave();
+  } catch (const Silent&) {
+    page_.cut.emplace_back("script");
+  }
+  page_.cut.insert(page_.cut.end(), reading_.cut().begin(), reading_.cut().end());
+  page_.steps = reading_.steps();
+  page_.doubt = reading_.doubt();
+  if (media_type(page_.content_type) != "text/html" && media_type(page_.content_type) != "application/xhtml+xml")
+    return;
+  if (reading_.text().empty()) return;
+  job_.write(kRead, reading_.text());
+  page_.read = kRead;
 }
 
 void Tab::load() {
@@ -451,10 +418,7 @@ void Tab::load() {
   for (int left = kMostReplaced;; --left) {
     page_.cut.clear();
     try {
-      if (loaded_) {
-        settle();
-        step("files", [this] { fetch_files(); });
-      }
+      if (loaded_) read();
       return judge();
     } catch (const Replaced&) { // the page has led on while we looked: what it led to is the page
       if (left == 0) throw;
@@ -487,7 +451,8 @@ void Tab::judge() {
     }
   };
   if (broken_.empty()) ask([this] { refuse_error_page(); });
-  if (page_.status >= kFirstError) throw failed("HTTP " + std::to_string(page_.status));
+  if (page_.status >= kFirstError)
+    throw failed("HTTP " + std::to_string(page_.status) + (page_.doubt.empty() ? "" : ": " + page_.doubt));
   if (const auto why = not_a_page(page_.content_type, ""); !why.empty()) throw no_results(why);
   ask([this] {
     const auto state = call("Runtime.evaluate", {{"expression", "document.readyState"}, {"returnByValue", true}},
@@ -525,9 +490,10 @@ Result Tab::close() {
   recorder_.finish("time");
   warc_.close();
   if (source_ == nullptr) count_resources();
-  ::unlink(kSource);
-  ::unlink("icon");
+  for (const char* name : {kSource, kRead, "icon"})
+    ::unlink(name);
   auto kept = page_;
+  kept.read.clear();
   if (kept.source == kSource) kept.source.clear();
   kept.icon.clear();
   kept.target.clear();
@@ -549,6 +515,7 @@ Result Tab::close() {
   if (!broken_.empty()) throw failed("the page broke off: " + broken_ + what_came(), about);
   if (!page_.complete) throw failed("the page did not arrive whole within the time limit" + what_came(), about);
   if (source_ == nullptr && !document_whole_) throw failed("the record of the page is not whole" + what_came(), about);
+  if (!page_.doubt.empty()) throw failed(page_.doubt, about);
   return {kWarc, about};
 }
 

@@ -3,6 +3,7 @@
 #include "lib/base/base64.hpp"
 #include "services/capture/browser_page.hpp"
 #include "services/capture/chromium.hpp"
+#include "services/capture/embedded.hpp"
 #include "services/capture/page.hpp"
 #include "services/capture/page_record.hpp"
 
@@ -47,11 +48,26 @@ public:
       throw failed("the page broke off: " + page_.broken + "; kept what there was", page_.about());
     if (!page_.complete)
       throw failed("the page did not arrive whole within the time limit; kept what there was", page_.about());
+    if (!page_.doubt.empty()) throw failed(page_.doubt, page_.about());
     return {file, page_.about()};
   }
   const PageRecord& page() const { return page_; }
+  // Of reader/view.js, in the world of this hook; null if the page does not answer as it should.
+  Json ask(const std::string& what) {
+    if (world_ == 0) {
+      const auto frame = call("Page.getFrameTree")["frameTree"]["frame"]["id"];
+      world_ = call("Page.createIsolatedWorld", {{"frameId", frame}}).value("executionContextId", 0);
+      evaluate("globalThis.view = " + std::string(embedded::view_js) + "; null");
+    }
+    return evaluate("view." + what);
+  }
 
 private:
+  Json evaluate(const std::string& expression) {
+    return call("Runtime.evaluate", {{"expression", expression}, {"contextId", world_}, {"returnByValue", true}})
+        .value("result", Json::object())
+        .value("value", Json());
+  }
   static PageRecord page_of(Job& job) {
     auto page = load_page_record(job);
     if (!page) {
@@ -67,11 +83,17 @@ private:
   PageRecord page_;
   DevTools browser_;
   std::string session_;
+  int world_{0};
 };
 
 std::string html_of(View& view) {
-  const auto root = view.call("DOM.getDocument", {{"depth", 0}})["root"]["nodeId"];
-  auto html = text_of(view.call("DOM.getOuterHTML", {{"nodeId", root}}), "outerHTML");
+  std::string html;
+  if (const auto with_shadows = view.ask("html()"); with_shadows.is_string()) {
+    html = with_shadows.get<std::string>();
+  } else {
+    const auto root = view.call("DOM.getDocument", {{"depth", 0}})["root"]["nodeId"];
+    html = text_of(view.call("DOM.getOuterHTML", {{"nodeId", root}}), "outerHTML");
+  }
   view.refuse_error_page();
   return html;
 }
@@ -91,6 +113,7 @@ std::optional<Page> page_of_tab(Job& job) {
 Result take_screenshot(Job& job) {
   View view(job);
   view.call("Emulation.setDeviceMetricsOverride", device_metrics(resolution(job)));
+  view.ask("expand()");
   const auto size = view.call("Page.getLayoutMetrics")["cssContentSize"];
   const double most = Job::number("SCREENSHOT_MAX_HEIGHT", 16000);
   const Json clip = {{"x", 0},
@@ -114,6 +137,7 @@ Result take_screenshot(Job& job) {
   job.write("thumbnail.jpg",
             view.bytes("Page.captureScreenshot",
                        {{"format", "jpeg"}, {"quality", 75}, {"clip", top}, {"captureBeyondViewport", true}}));
+  view.ask("restore()");
   return view.result(file);
 }
 

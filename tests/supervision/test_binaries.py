@@ -313,7 +313,6 @@ class Programs(WorkerCase):
         for url, directory in home.sql("select url, directory from holdfast.v_snapshot"):
             lines = (home.data / "archive" / directory / "sample/env.txt").read_text().splitlines()
             seen[url[-3:]] = dict(line.split("=", 1) for line in lines)
-        agent = {"USER_AGENT": "Mozilla/5.0 (compatible; Holdfast)"}
         self.assertEqual(
             seen["one"],
             {
@@ -321,7 +320,6 @@ class Programs(WorkerCase):
                 "SAMPLE_WORD": "from the environment",
                 "SAMPLE_SIZE": "7",
                 "SAMPLE_LIMIT": "8",
-                **agent,
             },
         )
         self.assertEqual(
@@ -331,7 +329,6 @@ class Programs(WorkerCase):
                 "SAMPLE_WORD": "from the environment",
                 "SAMPLE_SIZE": "3",
                 "SAMPLE_LIMIT": "8",
-                **agent,
             },
         )
 
