@@ -12,7 +12,7 @@ create table holdfast.crawl (
   scope jsonb not null default '{}',
   host_delay interval not null default '0', host_parallel integer,
   robots boolean not null default false,
-  only_new boolean not null default false, only_new_age interval,
+  only_new boolean not null default false, max_age interval,
   only_complete boolean not null default false, wanted text[] not null default '{}',
   overwrite boolean not null default false,
   retry_of uuid, keep_until timestamptz,
@@ -86,7 +86,7 @@ comment on column holdfast.crawl.host_parallel is
 comment on column holdfast.crawl.robots is
   'Pages that robots.txt forbids are refused, and Crawl-delay is kept.';
 comment on column holdfast.crawl.only_new is 'URLs that the collection has already are left out.';
-comment on column holdfast.crawl.only_new_age is
+comment on column holdfast.crawl.max_age is
   'With only_new: older snapshots do not count; NULL: all count.';
 comment on column holdfast.crawl.only_complete is
   'With only_new: incomplete snapshots do not count (add --update).';

@@ -18,7 +18,7 @@ comment on column holdfast.page_text.language is
   'The text search configuration: english, german, ...; simple: not known.';
 comment on column holdfast.page_text.text is 'What excerpts are cut from.';
 comment on column holdfast.page_text.words is
-  'Words of title (A), URL (B) and text (D), and "host:<host>" for the filter.';
+  'Words of title (A), URL and tags (B), notes (C) and text (D), pairs of stop words, and "host:<host>".';
 -- lz4 compresses five times as fast as pglz, to the same size. Not every PostgreSQL is built with it.
 do $$ begin
   alter table holdfast.page_text

@@ -1,9 +1,8 @@
 #include "lib/archive/media_type.hpp"
 
 #include "lib/base/characters.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/formats/sniff.hpp"
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -49,59 +48,30 @@ constexpr auto kByExtension = std::to_array<std::pair<std::string_view, std::str
     {".odt", "application/vnd.oasis.opendocument.text"},
 });
 
-constexpr auto kByMagic = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {std::string_view("\x89PNG\r\n\x1a\n", 8), "image/png"},
-    {"\xff\xd8\xff", "image/jpeg"},
-    {"GIF87a", "image/gif"},
-    {"GIF89a", "image/gif"},
-    {"%PDF-", "application/pdf"},
-    {"\x1f\x8b", "application/gzip"},
-    {"WARC/", "application/warc"},
-    {"PK\x03\x04", "application/zip"},
-    {std::string_view("SQLite format 3\0", 16), "application/vnd.sqlite3"},
-    {"\x1a\x45\xdf\xa3", "video/webm"},
-    {std::string_view("\0\0\x01\0", 4), "image/x-icon"},
-});
 // clang-format on
 
-// UTF-8 without control characters; a sequence cut off by the end of `head` is forgiven.
-bool looks_like_text(std::string_view head) {
-  for (std::size_t i = 0; i < head.size();) {
-    const auto byte = static_cast<unsigned char>(head[i]);
-    if (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r' && byte != '\f' && byte != 0x1b) return false;
-    const std::size_t length = base::utf8_length(head.substr(i));
-    if (length == 0) return byte >= 0xC2 && head.size() - i < 4;
-    i += length;
-  }
-  return true;
-}
-
+// What the standard has no word for: files that no browser shows, and kinds of text.
 std::string_view sniff(std::string_view head) {
-  for (const auto& [magic, type] : kByMagic)
-    if (head.starts_with(magic)) return type;
-  if (head.size() >= 12 && head.starts_with("RIFF") && head.substr(8, 4) == "WEBP") return "image/webp";
-  if (head.size() >= 12 && head.substr(4, 4) == "ftyp") return "video/mp4";
-  if (!looks_like_text(head)) return "application/octet-stream";
-
-  std::string_view text = head;
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  const std::size_t start = text.find_first_not_of(" \t\r\n");
-  if (start == std::string_view::npos) return "text/plain";
-  const std::string opening = base::lower_case(text.substr(start));
-  if (opening.starts_with("<!doctype html") || opening.starts_with("<html") || opening.starts_with("<head") ||
-      opening.starts_with("<body"))
-    return "text/html";
-  if (opening.starts_with("<?xml"))
+  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
+  if (head.starts_with("WARC/")) return "application/warc";
+  if (head.starts_with(std::string_view("SQLite format 3\0", 16))) return "application/vnd.sqlite3";
+  const auto type = formats::type_of_bytes(head);
+  if (type == "application/x-gzip") return "application/gzip";
+  if (type != "text/plain" && type != "text/xml") return type;
+  const std::size_t start = head.find_first_not_of(" \t\r\n");
+  if (start == std::string_view::npos) return type;
+  const std::string opening = base::lower_case(head.substr(start));
+  if (type == "text/xml")
     return opening.find("<html") != std::string::npos ? "application/xhtml+xml" : "application/xml";
   if (opening.starts_with("<svg")) return "image/svg+xml";
   if (opening.front() == '{' || opening.front() == '[') {
     // Enough to tell JSON from prose in brackets; a reader parses it properly.
     const std::size_t next = opening.find_first_not_of(" \t\r\n", 1);
-    if (next == std::string::npos) return "text/plain";
+    if (next == std::string::npos) return type;
     const std::string_view starts = opening.front() == '{' ? "\"}" : "\"{[]-0123456789tfn";
     if (starts.find(opening[next]) != std::string_view::npos) return "application/json";
   }
-  return "text/plain";
+  return type;
 }
 
 } // namespace

@@ -108,7 +108,9 @@ std::optional<Url> canonical_url(std::string_view written, std::string& problem)
 
   // Browsers read "\" as "/" up to the query. A parser that does not would see another host in "http://a\@b/".
   std::string rest(text.substr(scheme.size() + 1));
-  rest.resize(std::min(rest.find('#'), rest.size()));
+  const auto hash = std::min(rest.find('#'), rest.size());
+  const auto fragment = rest.substr(std::min(hash + 1, rest.size()));
+  rest.resize(hash);
   const auto question = std::min(rest.find('?'), rest.size());
   std::replace(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(question), '\\', '/');
   if (!rest.starts_with("//")) return failed("\"//\" is missing after its scheme");
@@ -134,6 +136,8 @@ std::optional<Url> canonical_url(std::string_view written, std::string& problem)
   if (question < rest.size()) {
     url.text += "?" + canonical_escapes(std::string_view(rest).substr(question + 1), is_query_character);
   }
+  if (is_route(fragment)) url.text += "#" + canonical_escapes(fragment, is_query_character);
+  url.fragment_dropped = !fragment.empty() && !is_route(fragment);
   if (url.text.size() > kLongestUrl)
     return failed("it is longer than " + std::to_string(kLongestUrl) + " bytes once encoded");
 
@@ -166,6 +170,8 @@ std::string shown(std::string_view text) {
 }
 
 } // namespace
+
+bool is_route(std::string_view fragment) { return fragment.starts_with('/') || fragment.starts_with('!'); }
 
 Url parse_url(std::string_view text) {
   std::string problem;

@@ -9,17 +9,21 @@
 namespace holdfast::base {
 
 // A canonical absolute http(s) URL. Two URLs that must be archived once have the same `text`:
-// scheme and host in lower case, IDN host as punycode, default port and fragment dropped, "." and ".." resolved,
-// percent-encoding normalised (unreserved characters decoded, hex in upper case), empty path "/", user info kept out.
-// The query is never reordered: order can matter to a server. An IPv4 address in any spelling of inet_aton becomes four
-// decimal numbers, an IPv6 address its shortest form.
+// scheme and host in lower case, IDN host as punycode, default port dropped, and a fragment that is no route, "." and
+// ".." resolved, percent-encoding normalised (unreserved characters decoded, hex in upper case), empty path "/", user
+// info kept out. The query is never reordered: order can matter to a server. An IPv4 address in any spelling of
+// inet_aton becomes four decimal numbers, an IPv6 address its shortest form.
 struct Url {
   std::string text;      // canonical, ASCII only
   std::string scheme;    // "http" or "https"
   std::string host;      // lower case, punycode; IPv6 without brackets
   unsigned short port{}; // explicit or the scheme's default
   std::string path;      // starts with "/"
+  bool fragment_dropped{false};
 };
+
+// Whether what follows "#" names a page of its own ("#/second", "#!second"), not a place in one.
+bool is_route(std::string_view fragment);
 
 // Parses one URL as typed or pasted: surrounding blanks are trimmed, spaces and non-ASCII characters are
 // percent-encoded as browsers do, and "\" up to the query is "/". Throws Error(refused) naming the text and what is

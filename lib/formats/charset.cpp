@@ -16,7 +16,7 @@ namespace holdfast::formats {
 
 namespace {
 
-constexpr std::size_t kDeclaredWithin = 4096; // bytes from the start of the page
+constexpr std::size_t kDeclaredWithin = 1u << 18; // bytes from the start of the page
 
 // What iconv calls each encoding of the Encoding standard, and the labels that pages use for it, in lower case and
 // between blanks. Browsers read ISO 8859-1 as Windows 1252, and like pairs.
@@ -81,10 +81,21 @@ std::string codec_for(std::string_view label) {
   return {};
 }
 
+const iconv_t kNoCodec = reinterpret_cast<iconv_t>(-1);
+constexpr std::pair<std::string_view, std::string_view> kMarks[] = {
+    {"\xEF\xBB\xBF", "UTF-8"}, {"\xFF\xFE", "UTF-16LE"}, {"\xFE\xFF", "UTF-16BE"}};
+
+bool is_codec(const std::string& name) {
+  if (name.empty() || name == "UTF-8") return !name.empty();
+  const iconv_t converter = ::iconv_open("UTF-8", name.c_str());
+  if (converter != kNoCodec) ::iconv_close(converter);
+  return converter != kNoCodec;
+}
+
 // To UTF-8; what cannot be decoded becomes U+FFFD. False if there is no such codec.
 bool convert(std::string_view bytes, const std::string& from, std::string& result) {
   const iconv_t converter = ::iconv_open("UTF-8", from.c_str());
-  if (converter == reinterpret_cast<iconv_t>(-1)) return false;
+  if (converter == kNoCodec) return false;
   result.clear();
   std::array<char, 1u << 14> piece;
   char* in = const_cast<char*>(bytes.data());
@@ -110,68 +121,83 @@ bool convert(std::string_view bytes, const std::string& from, std::string& resul
   return true;
 }
 
+std::string charset_behind(std::string_view text) {
+  const auto equals = text.find_first_not_of(" \t\r\n");
+  if (equals == std::string_view::npos || text[equals] != '=') return {};
+  const auto begin = text.find_first_not_of(" \t\r\n\"'", equals + 1);
+  if (begin == std::string_view::npos) return {};
+  return std::string(text.substr(begin, text.find_first_of(" \t\r\n;\"'?", begin) - begin));
+}
+
 std::string header_charset(std::string_view content_type) {
   const auto text = base::lower_case(content_type);
   const auto at = text.find("charset");
-  if (at == std::string::npos) return {};
-  const auto equals = text.find_first_not_of(" \t", at + 7);
-  if (equals == std::string::npos || text[equals] != '=') return {};
-  const auto begin = text.find_first_not_of(" \t\"'", equals + 1);
-  if (begin == std::string::npos) return {};
-  return text.substr(begin, text.find_first_of(" \t;\"'", begin) - begin);
+  return at == std::string::npos ? "" : charset_behind(std::string_view(text).substr(at + 7));
 }
 
 // The charset of <meta> or of an XML declaration.
 std::string declared_charset(std::string_view bytes) {
   const auto text = base::lower_case(bytes.substr(0, kDeclaredWithin));
-  const auto value_after = [&](std::size_t at) -> std::string {
-    at = text.find_first_not_of(" \t\r\n", at);
-    if (at == std::string::npos || text[at] != '=') return {};
-    at = text.find_first_not_of(" \t\r\n\"'", at + 1);
-    if (at == std::string::npos) return {};
-    const auto end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_:.-", at);
-    return text.substr(at, std::min(end, text.size()) - at);
-  };
   if (const auto xml = text.find_first_not_of(" \t\r\n");
       xml != std::string::npos && text.compare(xml, 5, "<?xml") == 0)
     if (const auto at = text.find("encoding", xml); at != std::string::npos && at < text.find('>', xml))
-      if (auto value = value_after(at + 8); !value.empty()) return value;
-  for (auto meta = text.find("<meta"); meta != std::string::npos; meta = text.find("<meta", meta + 5)) {
-    const auto end = std::min(text.find('>', meta), text.size());
-    const auto at = text.find("charset", meta);
-    if (at >= end) continue;
-    if (auto value = value_after(at + 7); !value.empty()) return value;
-  }
-  return {};
+      if (auto value = charset_behind(std::string_view(text).substr(at + 8)); !value.empty()) return value;
+  std::string charset;
+  if (text.find("charset") != std::string::npos)
+    scan_html(text, [&](const Token& token) {
+      if (token.kind != Token::Kind::start || token.text != "meta") return true;
+      charset = base::trimmed(token.attribute("charset"));
+      if (charset.empty() && token.attribute("http-equiv") == "content-type")
+        charset = header_charset(token.attribute("content"));
+      return charset.empty();
+    });
+  return charset;
 }
 
 } // namespace
 
+std::string page_encoding(std::string_view bytes, std::string_view content_type) {
+  for (const auto& [mark, codec] : kMarks)
+    if (bytes.starts_with(mark)) return std::string(codec);
+  if (auto codec = codec_for(header_charset(content_type)); is_codec(codec)) return codec;
+  auto codec = codec_for(declared_charset(bytes));
+  if (codec.starts_with("UTF-16")) codec = "UTF-8"; // a declaration readable as ASCII is not in UTF-16
+  if (is_codec(codec)) return codec;
+  return base::is_utf8(bytes) ? "UTF-8" : "CP1252";
+}
+
 std::string decode_page(std::string_view bytes, std::string_view content_type) {
+  const auto codec = page_encoding(bytes, content_type);
+  for (const auto& [mark, of] : kMarks)
+    if (of == codec && bytes.starts_with(mark)) bytes.remove_prefix(mark.size());
   std::string result;
-  const auto decoded = [&](std::string_view rest, const std::string& codec) {
-    return codec == "UTF-8" ? (result = base::repair_utf8(rest), true) : convert(rest, codec, result);
-  };
-  using namespace std::string_view_literals;
-  for (const auto& [mark, codec] :
-       {std::pair{"\xEF\xBB\xBF"sv, "UTF-8"}, std::pair{"\xFF\xFE"sv, "UTF-16LE"}, std::pair{"\xFE\xFF"sv, "UTF-16BE"}})
-    if (bytes.starts_with(mark) && decoded(bytes.substr(mark.size()), codec)) return result;
-  auto codec = codec_for(header_charset(content_type));
-  if (codec.empty()) {
-    codec = codec_for(declared_charset(bytes));
-    if (codec.starts_with("UTF-16")) codec = "UTF-8"; // a declaration readable as ASCII is not in UTF-16
+  return codec != "UTF-8" && convert(bytes, codec, result) ? result : base::repair_utf8(bytes);
+}
+
+std::string encode(std::string_view text, const std::string& encoding) {
+  std::string result;
+  const iconv_t converter = ::iconv_open(encoding.c_str(), "UTF-8");
+  if (converter == kNoCodec) return std::string(text);
+  while (!text.empty()) {
+    const auto character = base::first_character(text);
+    std::array<char, 16> piece;
+    char *in = const_cast<char*>(text.data()), *out = piece.data();
+    std::size_t left = character.length, room = piece.size();
+    if (::iconv(converter, &in, &left, &out, &room) == 0)
+      result.append(piece.data(), piece.size() - room);
+    else
+      result += "%26%23" + std::to_string(static_cast<std::uint32_t>(character.code)) + "%3B";
+    text.remove_prefix(character.length);
   }
-  if (!codec.empty() && decoded(bytes, codec)) return result;
-  if (base::is_utf8(bytes)) return std::string(bytes);
-  return decoded(bytes, "CP1252") ? result : base::repair_utf8(bytes);
+  ::iconv_close(converter);
+  return result;
 }
 
 std::string decode_file(std::string_view bytes) {
   using namespace std::string_view_literals;
   std::string result;
   for (const auto& [mark, codec] : {std::pair{"\xFF\xFE\0\0"sv, "UTF-32LE"}, std::pair{"\0\0\xFE\xFF"sv, "UTF-32BE"}})
-    if (bytes.starts_with(mark) && convert(bytes.substr(mark.size()), codec, result))
-      return result;
+    if (bytes.starts_with(mark) && convert(bytes.substr(mark.size()), codec, result)) return result;
   if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")) return decode_page(bytes, "");
   if (bytes.size() > 1 && (bytes[0] == '\0') != (bytes[1] == '\0'))
     return decode_page(bytes, bytes[0] == '\0' ? "text/plain; charset=utf-16be" : "text/plain; charset=utf-16le");

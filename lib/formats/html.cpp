@@ -182,6 +182,36 @@ std::string escape_html(std::string_view text) {
   return result;
 }
 
+std::string xml_as_html(std::string_view xml) {
+  constexpr std::string_view kVoid = " area base br col embed hr img input link meta param source track wbr ",
+                             kData = "<![CDATA[";
+  std::string html;
+  Token token;
+  for (std::size_t at = 0; at < xml.size();) {
+    const auto opening = std::min(xml.find('<', at), xml.size());
+    html += xml.substr(at, opening - at);
+    at = opening;
+    const auto rest = xml.substr(opening);
+    if (rest.starts_with(kData)) {
+      at = after(xml, "]]>", opening);
+      html += escape_html(rest.substr(kData.size(), std::min(rest.find("]]>"), rest.size()) - kData.size()));
+      continue;
+    }
+    if (rest.starts_with("<!") || rest.starts_with("<?"))
+      at = after_comment(xml, opening);
+    else if (rest.size() > 1 && base::is_alpha(rest[1]))
+      at = std::min(take_start_tag(xml, opening + 1, token), xml.size());
+    else
+      at = after(xml, ">", opening);
+    const auto tag = xml.substr(opening, at - opening);
+    html += tag;
+    if (tag.size() > 2 && base::is_alpha(tag[1]) && tag.ends_with("/>") &&
+        kVoid.find(" " + token.text + " ") == std::string_view::npos)
+      html += "</" + token.text + ">";
+  }
+  return html;
+}
+
 void scan_html(std::string_view html, const std::function<bool(const Token&)>& take) {
   Token token;
   const auto take_text = [&](std::string text) {

@@ -27,6 +27,9 @@ struct Token {
 // Calls take(token) for each; false ends the scan.
 void scan_html(std::string_view html, const std::function<bool(const Token&)>& take);
 
+// XHTML for readers of HTML: elements that close themselves get an end tag, CDATA becomes text.
+std::string xml_as_html(std::string_view xml);
+
 // "&lt;" -> "<"
 std::string unescape_html(std::string_view text);
 std::string escape_html(std::string_view text);

@@ -14,42 +14,12 @@ constexpr std::size_t kSeedBatch = 5000;
 
 } // namespace
 
-std::string crawl_argument(const NewCrawl& crawl) {
-  nlohmann::json arguments = {{"label", crawl.label},
-                              {"notes", crawl.notes},
-                              {"tags", crawl.tags},
-                              {"persona", crawl.persona},
-                              {"plugins", crawl.plugins},
-                              {"options", crawl.options},
-                              {"max_depth", crawl.max_depth},
-                              {"max_urls", crawl.max_urls},
-                              {"priority", crawl.priority},
-                              {"created_by", crawl.created_by},
-                              {"max_bytes", crawl.max_bytes},
-                              {"only_new", crawl.only_new},
-                              {"robots", crawl.robots},
-                              {"overwrite", crawl.overwrite},
-                              {"only_complete", crawl.only_complete},
-                              {"wanted", crawl.wanted},
-                              {"max_snapshot_bytes", crawl.max_snapshot_bytes}};
-  const auto limit = [&](const char* name, std::chrono::milliseconds value) {
-    if (value.count() > 0) arguments[name] = std::to_string(value.count()) + " milliseconds";
-  };
-  limit("max_time", crawl.max_time);
-  limit("host_delay", crawl.host_delay);
-  limit("only_new_age", crawl.only_new_age);
-  limit("keep", crawl.keep);
-  if (crawl.max_parallel > 0) arguments["max_parallel"] = crawl.max_parallel;
-  if (crawl.host_parallel > 0) arguments["host_parallel"] = crawl.host_parallel;
-  if (!crawl.scope.empty()) arguments["scope"] = crawl.scope;
-  return json_text(arguments);
-}
-
 bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vector<Seed>& seeds) {
-  const auto arguments = crawl_argument(crawl);
   bool added = false;
   connection.transaction([&](pg::Transaction& transaction) {
-    added = transaction.call("select holdfast.crawl_add($1::uuid, $2::jsonb)", crawl.id, arguments).value().as<bool>();
+    added = transaction.call("select holdfast.crawl_add($1::uuid, $2::jsonb)", crawl.id, json_text(crawl.options))
+                .value()
+                .as<bool>();
     if (!added) return;
     for (std::size_t from = 0; from < seeds.size(); from += kSeedBatch) {
       const std::size_t to = std::min(seeds.size(), from + kSeedBatch);
@@ -75,14 +45,15 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
     }
     // In the same commit, so that no worker can claim it before.
     if (!crawl.paused_why.empty())
-      transaction.call("select holdfast.crawl_pause($1::uuid, $2, $3)", crawl.id, crawl.created_by, crawl.paused_why);
+      transaction.call("select holdfast.crawl_pause($1::uuid, $2, $3)", crawl.id, crawl.options.value("created_by", ""),
+                       crawl.paused_why);
   });
   return added;
 }
 
 std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCrawl& crawl,
                                          const std::vector<Seed>& seeds) {
-  const auto arguments = crawl_argument(crawl);
+  const auto arguments = json_text(crawl.options);
   std::vector<ArchivedSeed> archived;
   for (std::size_t from = 0; from < seeds.size(); from += kSeedBatch) {
     std::vector<std::string> urls;

@@ -1,6 +1,7 @@
 #include "lib/store/schedule.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/store/json.hpp"
 
 namespace holdfast::store {
 
@@ -11,7 +12,7 @@ std::string schedule_add(pg::Connection& connection, const NewSchedule& schedule
   return connection
       .call("select to_char(holdfast.schedule_add($1::uuid, $2, $3, $4, $5::text[], $6::jsonb) at time zone 'UTC', "
             "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')",
-            schedule.id, schedule.label, schedule.every, schedule.time_zone, urls, crawl_argument(schedule.crawl))
+            schedule.id, schedule.label, schedule.every, schedule.time_zone, urls, json_text(schedule.crawl.options))
       .value();
 }
 

@@ -12,7 +12,8 @@ Why why(pg::Connection& connection, const std::string& name) {
 }
 
 CrawlLacks crawl_lacks(pg::Connection& connection, const std::string& crawl) {
-  const auto row = connection.call("select * from holdfast.crawl_lacks($1::uuid)", crawl).one();
+  const auto rows = connection.call("select * from holdfast.crawl_lacks($1::uuid)", crawl);
+  const auto row = rows.one();
   return {row["lacks"].value_or(""), row["may_pass"].value_or(false)};
 }
 

@@ -189,6 +189,16 @@ void read_into(ReadWacz& read, std::uint64_t& texts_size, int file, const std::s
     } else if (path.ends_with(".wacz") && !inner) {
       const auto wacz = unpack_entry(zip, path, problem);
       read_into(read, texts_size, wacz.file.get(), name + ": " + path, true, problem);
+    } else if (path == "datapackage.json") {
+      std::string text;
+      zip.read(path, problem, [&](std::string_view bytes) {
+        if (text.size() < kLongestLine) text += bytes;
+      });
+      const auto about = nlohmann::json::parse(text, nullptr, false);
+      for (const auto& one : about.is_object() ? about.value("resources", nlohmann::json()) : nlohmann::json())
+        if (const auto at = one.is_object() ? one.find("path") : one.end(); at != one.end() && at->is_string())
+          if (auto where = at->get<std::string>(); where.starts_with("http://") || where.starts_with("https://"))
+            read.elsewhere.push_back(std::move(where));
     } else if (is_page_list(path)) {
       PageList pages(read, texts_size, path, problem);
       zip.read(path, problem, [&](std::string_view bytes) { pages.add(bytes); });
@@ -204,6 +214,13 @@ ReadWacz read_wacz(int file, const std::string& name, const Problem& problem) {
   read.texts = temporary_file();
   std::uint64_t texts_size = 0;
   read_into(read, texts_size, file, name, false, problem);
+  if (!read.elsewhere.empty()) {
+    const auto what = std::to_string(read.elsewhere.size()) + " of its files are on the web (" +
+                      read.elsewhere.front().substr(0, 200) + ")";
+    if (read.warcs.empty())
+      throw base::Error(base::ErrorClass::refused, name + ": " + what, "download these files and import them");
+    problem("datapackage.json", what + ": download these files and import them");
+  }
   if (read.warcs.empty())
     throw base::Error(base::ErrorClass::usage, name + " is not a WACZ file: it holds no archive/*.warc.gz");
   return read;

@@ -25,49 +25,47 @@ begin
   end if;
 end $$;
 
+create or replace function holdfast.crawl_option_names()
+  returns text[] language sql immutable parallel safe as $$
+  -- The columns of holdfast.crawl that are given when it is added; and keep, how long it is kept.
+  select '{label, notes, tags, persona, plugins, options, max_depth, max_urls, priority, created_by,
+    max_bytes, max_time, max_parallel, scope, host_delay, host_parallel, only_new, max_age, retry_of,
+    max_snapshot_bytes, robots, only_complete, wanted, overwrite, keep}'::text[]
+$$;
+
 create or replace function holdfast.crawl_add(p_id uuid, p_crawl jsonb)
   returns boolean language plpgsql as $$
 -- Adds an empty crawl; its seeds follow in the same transaction (crawl_add_seeds). False if the id is there
--- already, so adding may be repeated. Keys of p_crawl: those below, as the columns of holdfast.crawl; and
--- keep, how long it is kept (an interval).
+-- already, so adding may be repeated. Keys of p_crawl: crawl_option_names().
 declare
-  v_keys constant text[] := '{label, notes, tags, persona, plugins, options, max_depth, max_urls, priority,
-    created_by, max_bytes, max_time, max_parallel, scope, host_delay, host_parallel, only_new, only_new_age,
-    retry_of, max_snapshot_bytes, robots, only_complete, wanted, overwrite, keep}';
+  v_names constant text[] := holdfast.crawl_option_names();
   v_wrong text;
-  v_crawl holdfast.crawl;
+  v_crawl constant jsonb := jsonb_strip_nulls(p_crawl);
+  v_columns text;
+  v_added boolean;
 begin
-  select k into v_wrong from jsonb_object_keys(p_crawl) k where not k = any (v_keys) limit 1;
+  select k into v_wrong from jsonb_object_keys(p_crawl) k where not k = any (v_names) limit 1;
   if found then
     raise exception 'a crawl has no "%"', v_wrong
-      using errcode = 'HF004', hint = 'It has ' || array_to_string(v_keys, ', ') || '.';
+      using errcode = 'HF004', hint = 'It has ' || array_to_string(v_names, ', ') || '.';
   end if;
   perform holdfast.scope_check(coalesce(p_crawl -> 'scope', '{}'));
   perform holdfast.options_check(p_crawl -> 'options');
+  select string_agg(format(', %I', k), '') into v_columns from jsonb_object_keys(v_crawl - 'keep') k;
   begin
-    insert into holdfast.crawl (id) values (p_id) on conflict (id) do nothing returning * into v_crawl;
-    if not found then return false; end if;
-    v_crawl := jsonb_populate_record(v_crawl, jsonb_strip_nulls(p_crawl));
-    update holdfast.crawl c
-      set label = v_crawl.label, notes = v_crawl.notes,
-          tags = holdfast.tags_of(v_crawl.tags, null),
-          persona = v_crawl.persona, plugins = v_crawl.plugins, options = v_crawl.options,
-          max_depth = v_crawl.max_depth, max_urls = v_crawl.max_urls, priority = v_crawl.priority,
-          created_by = v_crawl.created_by, max_bytes = v_crawl.max_bytes, max_time = v_crawl.max_time,
-          max_parallel = v_crawl.max_parallel, scope = v_crawl.scope,
-          host_delay = v_crawl.host_delay, host_parallel = v_crawl.host_parallel,
-          only_new = v_crawl.only_new, only_new_age = v_crawl.only_new_age, retry_of = v_crawl.retry_of,
-          max_snapshot_bytes = v_crawl.max_snapshot_bytes, robots = v_crawl.robots,
-          only_complete = v_crawl.only_complete,
-          wanted = array(select w from unnest(v_crawl.wanted) w order by w),
-          overwrite = v_crawl.overwrite,
-          keep_until = clock_timestamp() + (p_crawl ->> 'keep')::interval
-      where c.id = p_id;
+    execute format('insert into holdfast.crawl (id, keep_until%1$s)
+                      select $1, clock_timestamp() + ($2 ->> ''keep'')::interval%1$s
+                        from jsonb_populate_record(null::holdfast.crawl, $2)
+                      on conflict (id) do nothing
+                      returning true', v_columns)
+      into v_added using p_id, v_crawl || jsonb_build_object('tags', holdfast.tags_of(array(
+        select jsonb_array_elements_text(v_crawl -> 'tags')), null));
+    if v_added is null then return false; end if;
   exception when data_exception or integrity_constraint_violation then
     raise exception 'crawl: %', sqlerrm using errcode = 'HF004';
   end;
   insert into holdfast.event (lifecycle, object_id, crawl_id, event, to_state, detail)
-    values ('crawl', p_id, p_id, 'add', 'queued', v_crawl.created_by);
+    values ('crawl', p_id, p_id, 'add', 'queued', coalesce(v_crawl ->> 'created_by', ''));
   perform holdfast.ring();
   return true;
 end $$;
@@ -137,15 +135,16 @@ create or replace function holdfast.is_wanted(
            when not p_crawl.only_new then true
            when p_crawl.wanted <> '{}'
              then not p_crawl.wanted
-                      <@ holdfast.archived_plugins(p_url_hash, p_crawl.id, p_crawl.only_new_age)
+                      <@ holdfast.archived_plugins(p_url_hash, p_crawl.id, p_crawl.max_age)
            else not exists (
              select from holdfast.snapshot s
                join holdfast.snapshot_sealed e
                  on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
-                   and (e.outcome = 'succeeded' or (e.outcome = 'partial' and not p_crawl.only_complete))
+                   and (e.outcome = 'succeeded'
+                        or (e.outcome = 'partial' and p_crawl.only_complete is not true))
                where s.url_hash = p_url_hash
                  and s.crawl_id <> p_crawl.id
-                 and (p_crawl.only_new_age is null or e.sealed_at > clock_timestamp() - p_crawl.only_new_age))
+                 and (p_crawl.max_age is null or e.sealed_at > clock_timestamp() - p_crawl.max_age))
          end
 $$;
 

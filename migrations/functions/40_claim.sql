@@ -12,7 +12,7 @@ create or replace view holdfast.claimed_snapshot as
          s.bookmarked_at, q.attempts, q.lapses,
          c.plugins, c.options, c.persona, c.max_depth, c.robots, c.max_snapshot_bytes,
          -- Plugins that need not run, because the collection has their results.
-         case when c.only_complete then holdfast.archived_plugins(s.url_hash, c.id, c.only_new_age)
+         case when c.only_complete then holdfast.archived_plugins(s.url_hash, c.id, c.max_age)
               else '{}' end as archived
     from holdfast.snapshot_queue q
     -- Row by row: a merge or hash join, planned while the tables were small, would read all of them.
@@ -22,7 +22,7 @@ create or replace view holdfast.claimed_snapshot as
                           where o.id = q.snapshot_id and o.crawl_id = q.crawl_id
                           limit 1) s
     cross join lateral (select o.id, o.plugins, o.options, o.persona, o.max_depth, o.robots,
-                               o.max_snapshot_bytes, o.only_complete, o.only_new_age
+                               o.max_snapshot_bytes, o.only_complete, o.max_age
                           from holdfast.crawl o
                           where o.id = q.crawl_id
                           limit 1) c;

@@ -4,8 +4,8 @@
 
 create or replace function holdfast.lane_open(p_crawl uuid, p_hosts text[], p_at timestamptz[])
   returns void language plpgsql as $$
--- Pages of these hosts of a crawl are due at these times. In the order of the hosts: two transactions that open
--- the same lanes must not wait for each other.
+-- Pages of these hosts of a crawl are due at these times. In the order of the hosts: two transactions that
+-- open the same lanes must not wait for each other.
 begin
   insert into holdfast.crawl_lane as l (crawl_id, host, next_at)
     select p_crawl, u.host, min(u.at)
@@ -20,9 +20,9 @@ create or replace function holdfast.claim_lanes(
     p_worker uuid, p_crawl uuid, p_room integer, p_newest boolean, p_top_n integer, p_only uuid[])
   returns uuid[] language plpgsql as $$
 -- Takes due snapshots lane by lane, each with the row of its host locked. So the limits of a host are exact,
--- however many workers claim. p_newest, p_top_n: the order within a lane, see
--- claim_pick; the lanes themselves take turns. Fetches one lane at a time, because a loop over the query would
--- lock lanes ahead, which other claims could serve.
+-- however many workers claim. p_newest, p_top_n: the order within a lane, see claim_pick; the lanes
+-- themselves take turns. Fetches one lane at a time: a loop over the query would lock lanes ahead, which
+-- other claims could serve.
 declare
   c_lanes cursor for
     select l.host, l.low_at

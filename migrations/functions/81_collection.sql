@@ -55,9 +55,8 @@ begin
   perform holdfast.crawl_add(p_new,
     (select jsonb_object_agg(key, value)
        from jsonb_each(to_jsonb(v_source))
-       where key in ('tags', 'persona', 'plugins', 'options', 'max_depth', 'max_urls', 'priority', 'scope',
-                     'max_bytes', 'max_time', 'max_parallel', 'host_delay', 'host_parallel',
-                     'max_snapshot_bytes', 'robots'))
+       where key = any (holdfast.crawl_option_names())
+         and key not in ('notes', 'only_new', 'max_age', 'only_complete', 'wanted', 'overwrite'))
     || case when v_plugins <> '{}' then jsonb_build_object('plugins', v_plugins) else '{}' end
     || jsonb_build_object('label',
                           coalesce(regexp_replace(nullif(v_source.label, ''), '( \(again\))+$', '')
@@ -94,24 +93,28 @@ create or replace function holdfast.crawl_describe(p_crawl uuid,
 -- NULL: as it is. Its snapshots get its tags too, also sealed ones; returns how many changed.
 declare
   v_crawl constant holdfast.crawl := holdfast.crawl_lock(p_crawl);
-  v_changed bigint;
+  v_changed uuid[];
 begin
   update holdfast.crawl c
     set label = coalesce(p_label, c.label), notes = coalesce(p_notes, c.notes),
         tags = holdfast.tags_of(c.tags, p_add, p_remove)
     where c.id = p_crawl;
-  update holdfast.snapshot s
-    set tags = holdfast.tags_of(s.tags, p_add, p_remove)
-    where s.crawl_id = p_crawl
-      and (not coalesce(p_add, '{}') <@ s.tags or s.tags && coalesce(p_remove, '{}'));
-  get diagnostics v_changed = row_count;
+  with changed as (
+    update holdfast.snapshot s
+      set tags = holdfast.tags_of(s.tags, p_add, p_remove)
+      where s.crawl_id = p_crawl
+        and (not coalesce(p_add, '{}') <@ s.tags or s.tags && coalesce(p_remove, '{}'))
+      returning s.id
+  )
+  select coalesce(array_agg(c.id), '{}') into v_changed from changed c;
+  perform holdfast.text_again(p_crawl, v_changed);
   if v_crawl.status = 'sealed' then perform holdfast.crawl_page_changes(p_crawl); end if;
   perform holdfast.control_done('edit', 'crawl', p_crawl::text, p_crawl, p_by,
     concat_ws(', ', holdfast.changed_text('label', v_crawl.label, coalesce(p_label, v_crawl.label)),
               holdfast.changed_text('notes', v_crawl.notes, coalesce(p_notes, v_crawl.notes)),
               '+' || nullif(array_to_string(p_add, ' +'), ''),
               '-' || nullif(array_to_string(p_remove, ' -'), '')), 0);
-  return v_changed;
+  return cardinality(v_changed);
 end $$;
 comment on function holdfast.crawl_describe(uuid, text, text, text[], text[], text) is
   'Changes label, notes and tags.';
@@ -145,14 +148,10 @@ begin
      is not distinct from (v_was.given_title, v_was.notes, v_was.tags) then
     return false;
   end if;
-  if v_is.given_title is distinct from v_was.given_title then
-    perform holdfast.text_keep(t.snapshot_id, t.crawl_id, e.fence, t.text)
-      from holdfast.page_text t
-      join holdfast.snapshot_sealed e on e.snapshot_id = t.snapshot_id and e.crawl_id = t.crawl_id
-      where t.snapshot_id = p_snapshot and t.crawl_id = v_was.crawl_id;
-    if exists (select from holdfast.crawl where id = v_was.crawl_id and status = 'sealed') then
-      perform holdfast.crawl_page_changes(v_was.crawl_id);
-    end if;
+  perform holdfast.text_again(v_was.crawl_id, array[p_snapshot]);
+  if v_is.given_title is distinct from v_was.given_title
+     and exists (select from holdfast.crawl where id = v_was.crawl_id and status = 'sealed') then
+    perform holdfast.crawl_page_changes(v_was.crawl_id);
   end if;
   perform holdfast.control_done('edit', 'snapshot', p_snapshot::text, v_was.crawl_id, p_by,
     concat_ws(', ', holdfast.changed_text('title', v_was.given_title, v_is.given_title),

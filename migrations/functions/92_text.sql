@@ -88,6 +88,29 @@ begin
     '\s' || c_run || '(?=\s|$)', ' ', 'g');
 end $$;
 
+create or replace function holdfast.search_stop_pairs(p_language text, p_text text, p_any boolean)
+  returns text[] language plpgsql stable parallel safe as $$
+-- Neighbours that are both stop words of the language, which are not in the index by themselves: names such
+-- as "The Who", the second in capitals; with p_any all. All of a text would let the index grow by a third.
+declare
+  c_first constant text[] := case when p_any then '{"[[:alpha:]]"}' else '{"[[:upper:]]","[[:lower:]]"}' end;
+  c_second constant text := case when p_any then '[[:alpha:]]' else '[[:upper:]]' end;
+  v_dictionary regdictionary;
+begin
+  if p_language = 'simple' then return '{}'; end if;
+  v_dictionary := (p_language || '_stem')::regdictionary;
+  return (
+    select coalesce(array_agg(distinct lower(m[1]) || ' ' || lower(m[2])), '{}')
+      from unnest(c_first) f(first)
+      cross join generate_series(0, case when p_any then 1 else 0 end) n -- pairs overlap
+      cross join lateral regexp_matches(
+        case n when 0 then p_text else regexp_replace(p_text, '[[:alpha:]]+', '') end,
+        '(?:^|[^[:alpha:]])(' || f.first || '[[:alpha:]]{0,11})\s+(' || c_second
+        || '[[:alpha:]]{0,11})(?![[:alpha:]])',
+        'g') m
+      where ts_lexize(v_dictionary, lower(m[1])) = '{}' and ts_lexize(v_dictionary, lower(m[2])) = '{}');
+end $$;
+
 create or replace function holdfast.text_keep(
     p_snapshot uuid, p_crawl uuid, p_fence bigint, p_text text)
   returns boolean language plpgsql
@@ -119,8 +142,10 @@ begin
            setweight(to_tsvector(v_config, t.title) || to_tsvector('simple', t.title), 'A') -- stop words, too
            || setweight(to_tsvector('simple', s.host || ' '
                                               || regexp_replace(s.url, '[^[:alnum:]]+', ' ', 'g')), 'B')
+           || setweight(to_tsvector('simple', holdfast.search_text(array_to_string(s.tags, ' '))), 'B')
+           || setweight(to_tsvector(v_config, holdfast.search_text(s.notes)), 'C')
            || to_tsvector(v_config, holdfast.search_text(p_text))
-           || array_to_tsvector(array['host:' || s.host])
+           || array_to_tsvector(holdfast.search_stop_pairs(v_language, p_text, false) || ('host:' || s.host))
       from holdfast.snapshot s
       join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
       cross join lateral (
@@ -140,6 +165,16 @@ begin
 end $$;
 comment on function holdfast.text_keep(uuid, uuid, bigint, text) is
   'Stores the text of a snapshot that was sealed with this fence. False: it was not.';
+
+create or replace function holdfast.text_again(p_crawl uuid, p_snapshots uuid[])
+  returns void language plpgsql as $$
+-- After their title, tags or notes have changed.
+begin
+  perform holdfast.text_keep(t.snapshot_id, t.crawl_id, e.fence, t.text)
+    from holdfast.page_text t
+    join holdfast.snapshot_sealed e on e.snapshot_id = t.snapshot_id and e.crawl_id = t.crawl_id
+    where t.snapshot_id = any (p_snapshots) and t.crawl_id = p_crawl;
+end $$;
 
 create or replace function holdfast.texts_missing(p_after uuid, p_limit bigint)
   returns table (snapshot_id uuid, crawl_id uuid, fence bigint, directory text)
@@ -211,6 +246,11 @@ begin
   for v_language in select l.language from holdfast.text_language l order by l.language
   loop
     v_one := websearch_to_tsquery(v_language::regconfig, v_rest);
+    if numnode(v_one) = 0 then -- only stop words
+      v_one := coalesce((select string_agg(quote_literal(p.pair), ' & ')
+                           from unnest(holdfast.search_stop_pairs(v_language, v_rest, true)) p(pair)),
+                        '')::tsquery;
+    end if;
     foreach v_prefix in array v_prefixes
     loop
       v_part := to_tsquery(v_language::regconfig, quote_literal(v_prefix) || ':*');

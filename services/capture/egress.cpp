@@ -71,10 +71,15 @@ std::vector<OtherProxy> other_proxies() {
   return proxies;
 }
 
-std::string egress_proxy() { return Job::setting("HOLDFAST_EGRESS"); }
+std::string egress_proxy() {
+  const auto door = Job::setting("HOLDFAST_EGRESS");
+  return door.substr(0, door.find('#'));
+}
 
 std::string egress_reason(const Headers& headers) {
-  return egress_proxy().empty() ? std::string() : header_of(headers, kEgressHeader);
+  const auto door = Job::setting("HOLDFAST_EGRESS");
+  const auto value = header_of(headers, kEgressHeader), key = door.substr(std::min(door.find('#'), door.size()));
+  return key.size() > 1 && value.starts_with(key.substr(1) + " ") ? value.substr(key.size()) : "";
 }
 
 std::string egress_reason(const std::string& url) {
@@ -88,7 +93,7 @@ std::string egress_reason(const std::string& url) {
   const auto at = lower(answer).find(std::string("\r\n") + kEgressHeader + ": ");
   if (at == std::string::npos) return {};
   const auto value = answer.find(": ", at) + 2;
-  return answer.substr(value, answer.find("\r\n", value) - value);
+  return egress_reason(Headers{{kEgressHeader, answer.substr(value, answer.find("\r\n", value) - value)}});
 }
 
 Ending egress_ending(const std::string& reason, Json detail) {

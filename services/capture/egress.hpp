@@ -10,7 +10,7 @@
 
 namespace holdfast::capture {
 
-inline constexpr const char* kEgressHeader = "x-holdfast-egress"; // of the proxy's own answers: why
+inline constexpr const char* kEgressHeader = "x-holdfast-egress"; // of the proxy's own answers: its key, and why
 
 std::string egress_proxy(); // its URL; empty: there is none
 
@@ -23,7 +23,7 @@ struct OtherProxy {
 };
 std::vector<OtherProxy> other_proxies();
 
-// Why the proxy has answered in place of the server; empty: it has not.
+// Why the proxy has answered in place of the server; empty: it has not. A site that sends its header lacks its key.
 std::string egress_reason(const Headers& headers);
 // Why it gives no connection for an https URL, which Chromium does not say; empty: it does, or there is no proxy.
 // Blocking; asks the proxy for another connection.

@@ -1,6 +1,9 @@
 #include "services/capture/icon.hpp"
 
+#include "lib/base/base64.hpp"
+#include "lib/base/characters.hpp"
 #include "lib/formats/html.hpp"
+#include "lib/formats/sniff.hpp"
 #include "services/capture/hook.hpp"
 #include "services/capture/link.hpp"
 
@@ -28,13 +31,28 @@ bool is_svg(std::string_view bytes) {
 } // namespace
 
 std::string icon_kind(std::string_view bytes) {
-  using namespace std::string_view_literals;
-  if (bytes.size() >= 3 && bytes.starts_with("\0\0"sv) && (bytes[2] == 1 || bytes[2] == 2)) return "ico";
-  if (bytes.starts_with("\x89PNG\r\n\x1a\n"sv)) return "png";
-  if (bytes.starts_with("GIF87a") || bytes.starts_with("GIF89a")) return "gif";
-  if (bytes.starts_with("\xff\xd8\xff")) return "jpg";
-  if (bytes.starts_with("RIFF") && bytes.substr(0, 12).ends_with("WEBP")) return "webp";
+  constexpr std::pair<std::string_view, std::string_view> kKinds[] = {{"image/x-icon", "ico"}, {"image/png", "png"},
+                                                                      {"image/gif", "gif"},    {"image/jpeg", "jpg"},
+                                                                      {"image/webp", "webp"},  {"image/avif", "avif"}};
+  const auto type = formats::media_of_bytes(bytes);
+  for (const auto& [known, kind] : kKinds)
+    if (type == known) return std::string(kind);
   return is_svg(bytes) ? "svg" : "";
+}
+
+std::string data_of(std::string_view url) {
+  const auto comma = url.find(',');
+  if (comma == std::string_view::npos) return {};
+  const bool coded = lower(url.substr(0, comma)).ends_with(";base64");
+  std::string bytes;
+  for (std::size_t at = comma + 1; at < url.size(); ++at) {
+    const int byte = base::percent_decoded(url, at);
+    bytes += byte < 0 ? url[at] : static_cast<char>(byte);
+    if (byte >= 0) at += 2;
+  }
+  if (!coded) return bytes;
+  std::erase_if(bytes, [](char letter) { return letter == ' ' || (letter >= '\t' && letter <= '\r'); });
+  return base::base64_decode(bytes);
 }
 
 std::vector<std::string> linked_icons(const std::string& html, const std::string& url) {
@@ -46,7 +64,8 @@ std::vector<std::string> linked_icons(const std::string& html, const std::string
     if (token.text == "base" && !href.empty()) base = join_url(url, href).value_or(url);
     if (token.text == "link" && !href.empty()) {
       const auto words = " " + lower(token.attribute("rel")) + " ";
-      const auto icon = absolute_link(base, href);
+      const bool data = lower(href.substr(0, 5)) == "data:";
+      const auto icon = data ? std::optional(href) : absolute_link(base, href);
       if (icon && words.find(" icon ") != std::string::npos)
         icons.push_back(*icon);
       else if (icon && words.find(" apple-touch-icon ") != std::string::npos)

@@ -9,10 +9,13 @@ namespace holdfast::capture {
 
 inline constexpr std::size_t kLargestIcon = 1u << 20;
 
-// "ico", "png", "gif", "jpg", "webp" or "svg" by the first bytes of a file; empty: no icon.
+// "ico", "png", "gif", "jpg", "webp", "avif" or "svg" by the first bytes of a file; empty: no icon.
 std::string icon_kind(std::string_view bytes);
 
-// The icons that a document at this URL links, best first.
+// What a data: URL holds.
+std::string data_of(std::string_view url);
+
+// The icons that a document at this URL links, best first; some are data: URLs.
 std::vector<std::string> linked_icons(const std::string& html, const std::string& url);
 
 } // namespace holdfast::capture

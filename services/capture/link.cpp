@@ -1,5 +1,8 @@
 #include "services/capture/link.hpp"
 
+#include "lib/base/characters.hpp"
+#include "lib/base/url.hpp"
+#include "lib/formats/charset.hpp"
 #include "services/capture/hook.hpp"
 
 #include <algorithm>
@@ -9,7 +12,7 @@ namespace holdfast::capture {
 
 namespace {
 
-constexpr std::size_t kLongestUrl = 2048;
+constexpr std::size_t kLongestLink = 1u << 16; // more is no link of a person
 
 struct Parts {
   std::string_view scheme, authority, path, query, fragment;
@@ -72,16 +75,44 @@ std::string without_dots(std::string_view path) {
   return result;
 }
 
+// As the URL standard reads http(s) URLs: "\\" is "/" up to the query, and any number of slashes stands before a host.
+std::string with_slashes(std::string_view base, std::string_view reference) {
+  std::string text(reference);
+  const auto colon = text.find(':');
+  const bool absolute = colon != std::string::npos && is_scheme(std::string_view(text).substr(0, colon));
+  const auto scheme = absolute ? lower(std::string_view(text).substr(0, colon)) : "";
+  if (absolute && scheme != "http" && scheme != "https") return text;
+  const auto end = std::min(text.find_first_of("?#"), text.size());
+  std::replace(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\\', '/');
+  const std::size_t begin = absolute ? colon + 1 : 0;
+  const auto slashes = std::min(text.find_first_not_of('/', begin), text.size()) - begin;
+  const bool other = absolute && lower(base.substr(0, base.find(':'))) != scheme;
+  if (slashes > 1 || other) text.replace(begin, slashes, "//");
+  return text;
+}
+
+// The query of a link is written in the encoding of its page.
+void encode_query(std::string& url, const std::string& encoding) {
+  const auto mark = url.find('?');
+  if (mark == std::string::npos || encoding.empty() || encoding.starts_with("UTF") || mark > url.find('#')) return;
+  const auto end = std::min(url.find('#', mark), url.size());
+  std::string query;
+  for (const char letter : formats::encode(std::string_view(url).substr(mark, end - mark), encoding))
+    base::is_ascii(letter) ? query.push_back(letter) : base::append_percent(query, letter);
+  url.replace(mark, end - mark, query);
+}
+
 } // namespace
 
-std::optional<std::string> join_url(std::string_view base, std::string_view reference) {
-  if (reference.empty()) return std::string(base);
+std::optional<std::string> join_url(std::string_view base, std::string_view written) {
+  if (written.empty()) return std::string(base);
+  const auto reference = with_slashes(base, written);
   const auto from = split_url(base), to = split_url(reference);
   const auto broken = [](std::string_view authority) {
     return (authority.find('[') == std::string_view::npos) != (authority.find(']') == std::string_view::npos);
   };
   if (broken(to.authority)) return std::nullopt;
-  if (!to.scheme.empty() && (to.has_authority || lower(to.scheme) != lower(from.scheme))) return std::string(reference);
+  if (!to.scheme.empty() && (to.has_authority || lower(to.scheme) != lower(from.scheme))) return reference;
   std::string result = std::string(from.scheme) + ":";
   const auto authority = to.has_authority ? to.authority : from.authority;
   result += "//" + std::string(authority);
@@ -110,17 +141,22 @@ bool is_web_url(std::string_view url) {
   return scheme != 0 && url.size() > scheme && kNoHost.find(url[scheme]) == std::string_view::npos;
 }
 
-std::optional<std::string> absolute_link(std::string_view base, std::string_view href) {
-  constexpr std::string_view kAround(" \t\r\n\f\0", 6);
-  const auto begin = href.find_first_not_of(kAround);
-  if (begin == std::string_view::npos) return std::nullopt;
-  std::string text(href.substr(begin, href.find_last_not_of(kAround) + 1 - begin));
+std::optional<std::string> absolute_link(std::string_view base, std::string_view href, const std::string& encoding) {
+  const auto around = [](char letter) { return static_cast<unsigned char>(letter) <= ' '; };
+  while (!href.empty() && around(href.front()))
+    href.remove_prefix(1);
+  while (!href.empty() && around(href.back()))
+    href.remove_suffix(1);
+  if (href.empty()) return std::nullopt;
+  std::string text(href);
   std::erase_if(text, [](char letter) { return letter == '\t' || letter == '\r' || letter == '\n'; });
-  if (text.size() > kLongestUrl) return std::nullopt;
+  if (text.size() > kLongestLink) return std::nullopt;
+  encode_query(text, encoding);
   auto url = join_url(base, text);
   if (!url) return std::nullopt;
-  url->resize(std::min(url->find('#'), url->size()));
-  if (!is_web_url(*url) || url->size() > kLongestUrl) return std::nullopt;
+  if (const auto hash = url->find('#'); hash != std::string::npos && !holdfast::base::is_route(url->substr(hash + 1)))
+    url->resize(hash);
+  if (!is_web_url(*url) || url->size() > kLongestLink) return std::nullopt;
   std::string result;
   for (const char letter : *url)
     letter == ' ' ? result += "%20" : result += letter;

@@ -7,11 +7,14 @@
 
 namespace holdfast::capture {
 
-// What `reference` means on a page at `base` (RFC 3986, lenient as browsers are); nullopt if it cannot be read.
+// What `reference` means on a page at `base` (the URL standard; what it escapes stays as it is); nullopt if it cannot
+// be read.
 std::optional<std::string> join_url(std::string_view base, std::string_view reference);
 
-// The http(s) URL that `href` means on a page at `base`, without its fragment; nullopt if it means none.
-std::optional<std::string> absolute_link(std::string_view base, std::string_view href);
+// The http(s) URL that `href` means on a page at `base`, without a fragment that is no route; nullopt if it means none.
+// `encoding`: of the page, as formats::page_encoding() names it; "": UTF-8.
+std::optional<std::string> absolute_link(std::string_view base, std::string_view href,
+                                         const std::string& encoding = "");
 
 bool is_web_url(std::string_view url); // http(s) with a host
 

@@ -20,9 +20,13 @@ constexpr std::array<std::string_view, 20> kInline{"a",    "abbr",  "b",    "cit
                                                    "font", "i",     "img",  "ins",    "kbd",  "mark", "q",
                                                    "s",    "small", "span", "strong", "sub",  "sup"};
 
+struct LinkPlace { // what references mean
+  std::string base, encoding;
+};
+
 // Calls take() for a reference if it is a link.
-bool give(const Take& take, const std::string& base, std::string_view href, std::string title) {
-  const auto url = absolute_link(base, href);
+bool give(const Take& take, const LinkPlace& place, std::string_view href, std::string title) {
+  const auto url = absolute_link(place.base, href, place.encoding);
   return !url || take({*url, std::move(title), "", ""});
 }
 
@@ -35,8 +39,28 @@ bool has_word(std::string_view text, std::string_view word) {
   return false;
 }
 
-void in_html(const std::string& text, const std::string& url, const Take& take) {
-  std::string base = url, words;
+// The URL in "5; url=/next" of a refresh; empty: the page itself.
+std::string refresh_target(std::string_view content) {
+  constexpr std::string_view kBlank = " \t\r\n\f";
+  const auto skip = [&](std::string_view letters) {
+    content.remove_prefix(std::min(content.find_first_not_of(letters), content.size()));
+  };
+  skip(kBlank);
+  skip("0123456789.");
+  skip(" \t\r\n\f;,");
+  if (lower(content.substr(0, 3)) == "url") {
+    auto behind = content.substr(3);
+    behind.remove_prefix(std::min(behind.find_first_not_of(kBlank), behind.size()));
+    if (behind.starts_with('=')) content = behind.substr(1);
+    skip(kBlank);
+  }
+  if (content.empty() || (content[0] != '"' && content[0] != '\'')) return std::string(content);
+  return std::string(content.substr(1, content.find(content[0], 1) - 1));
+}
+
+void in_html(const std::string& text, const std::string& url, const std::string& encoding, const Take& take) {
+  LinkPlace place{url, encoding};
+  std::string words;
   std::optional<std::string> anchor;
   int pieces = 0;
   bool more = true;
@@ -53,20 +77,24 @@ void in_html(const std::string& text, const std::string& url, const Take& take) 
     if (anchor && name == "a") end_anchor();
     if (anchor && std::find(kInline.begin(), kInline.end(), name) == kInline.end()) words += ' ';
     if (token.kind != formats::Token::Kind::start || !more) return more;
-    if (name == "base" && base == url && !token.attribute("href").empty()) {
-      base = join_url(url, token.attribute("href")).value_or(url);
+    if (name == "base" && place.base == url && !token.attribute("href").empty()) {
+      place.base = join_url(url, token.attribute("href")).value_or(url);
+    } else if (name == "meta" && lower(token.attribute("http-equiv")) == "refresh") {
+      more = give(take, place, refresh_target(token.attribute("content")), "");
     } else if (name == "a" && token.has("href")) {
-      anchor = absolute_link(base, token.attribute("href"));
+      anchor = absolute_link(place.base, token.attribute("href"), encoding);
       words.clear();
       pieces = 0;
     } else if (name == "area" && token.has("href")) {
-      more = give(take, base, token.attribute("href"), token.attribute("alt"));
-    } else if ((name == "frame" || name == "iframe") && !token.attribute("src").empty()) {
-      more = give(take, base, token.attribute("src"), token.attribute("title"));
+      more = give(take, place, token.attribute("href"), token.attribute("alt"));
+    } else if ((name == "frame" || name == "iframe" || name == "embed") && !token.attribute("src").empty()) {
+      more = give(take, place, token.attribute("src"), token.attribute("title"));
+    } else if (name == "object" && !token.attribute("data").empty()) {
+      more = give(take, place, token.attribute("data"), token.attribute("title"));
     } else if (name == "link") {
       const auto relation = lower(token.attribute("rel"));
       if (has_word(relation, "next") || has_word(relation, "prev"))
-        more = give(take, base, token.attribute("href"), "");
+        more = give(take, place, token.attribute("href"), "");
     } else if (name == "img" && anchor) {
       words += token.attribute("alt");
     }
@@ -84,7 +112,7 @@ void find_links(const Page& page, const Take& take) {
       lower(std::string_view(text).substr(0, kStart)).find("<!doctype netscape-") != std::string::npos;
   const bool list = page.type().find("json") != std::string::npos || page.type().ends_with("xml") ||
                     page.type().starts_with("text/") || page.type().empty();
-  if (page.is_html() && !bookmarks) return in_html(text, page.url, take);
+  if (page.is_html() && !bookmarks) return in_html(text, page.url, page.encoding(), take);
   if (!list && !text.starts_with('{') && !text.starts_with('[') && !text.starts_with('<')) return;
   formats::List read;
   try {

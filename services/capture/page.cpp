@@ -1,6 +1,8 @@
 #include "services/capture/page.hpp"
 
 #include "lib/formats/charset.hpp"
+#include "lib/formats/html.hpp"
+#include "lib/formats/sniff.hpp"
 #include "services/capture/coding.hpp"
 #include "services/capture/fetch.hpp"
 #include "services/capture/page_record.hpp"
@@ -15,16 +17,29 @@ namespace {
 
 constexpr std::size_t kLargestPage = 8u << 20;
 
-// Some servers compress whatever the client says, and wget may keep it so.
-std::string decompressed(std::string bytes) {
-  if (!bytes.starts_with("\x1f\x8b")) return bytes;
-  auto plain = decode_body(bytes, "gzip", kLargestPage).bytes;
-  return plain.empty() ? bytes : plain;
+// Some servers compress whatever the client says, and wget may keep it so. A browser's copy is decoded already.
+std::string decompressed(std::string bytes, const std::string& coding) {
+  const bool packed = bytes.starts_with("\x1f\x8b");
+  auto plain = decode_body(bytes, packed ? "gzip" : coding, kLargestPage);
+  return plain.whole || (packed && !plain.bytes.empty()) ? plain.bytes : bytes;
 }
+
+bool is_xml(const std::string& type) { return type.ends_with("/xml") || type.ends_with("+xml"); }
 
 } // namespace
 
-std::string Page::text() const { return formats::decode_page(bytes, content_type); }
+std::string Page::type() const {
+  return bytes.empty() ? media_type(content_type) : formats::sniffed_type(content_type, bytes);
+}
+
+std::string Page::text() const {
+  auto text = formats::decode_page(bytes, content_type);
+  return is_html() && is_xml(type()) ? formats::xml_as_html(text) : text;
+}
+
+std::string Page::encoding() const {
+  return written_in.empty() ? formats::page_encoding(bytes, content_type) : written_in;
+}
 
 bool Page::is_plain_text() const {
   const auto kind = type();
@@ -35,12 +50,9 @@ bool Page::is_plain_text() const {
 bool Page::is_html() const {
   const auto kind = type();
   if (kind == "text/html" || kind == "application/xhtml+xml") return true;
-  if (!kind.empty()) return false;
-  auto start = lower(std::string_view(bytes).substr(0, 1000));
-  start.erase(0, std::min(start.find_first_not_of(" \t\r\n"), start.size()));
-  for (const char* mark : {"<!doctype html", "<html", "<head", "<body", "<!--"})
-    if (start.starts_with(mark)) return true;
-  return false;
+  const auto start = std::string_view(bytes).substr(0, 2000);
+  const auto root = start.find("<html");
+  return is_xml(kind) && root != start.npos && start.find("http://www.w3.org/1999/xhtml", root) != start.npos;
 }
 
 std::optional<Page> saved_page(Job& job, const std::string& plugin) {
@@ -64,7 +76,8 @@ std::optional<Page> saved_page(Job& job, const std::string& plugin) {
   const auto directory = fs::weakly_canonical(job.snapshot() / (plugin == "read" ? "browser" : plugin), error);
   const auto path = fs::weakly_canonical(directory / name, error);
   if (!path.string().starts_with(directory.string() + "/") || !fs::is_regular_file(path, error)) return std::nullopt;
-  page.bytes = decompressed(read_file(path, kLargestPage));
+  page.bytes =
+      decompressed(read_file(path, kLargestPage), about.value("headers", Json::object()).value("content-encoding", ""));
   return page;
 }
 
@@ -87,7 +100,8 @@ Page load_page(Job& job, std::initializer_list<const char*> prefer) {
   if (response.status == 429 || response.status == 503)
     job.report_rate_limit(host_in(response.url), response.status, header_of(response.headers, "retry-after"));
   if (response.status >= kFirstError) throw failed("HTTP " + std::to_string(response.status));
-  return {response.url, type, decompressed(std::move(response.body)), "fetch"};
+  return {response.url, type, decompressed(std::move(response.body), header_of(response.headers, "content-encoding")),
+          "fetch"};
 }
 
 Page load_html(Job& job, std::initializer_list<const char*> prefer) {

@@ -16,8 +16,11 @@ struct Page {
   std::string bytes;
   std::string source; // "read", "dom", "wget", "browser", "fetch"
 
-  std::string type() const { return media_type(content_type); }
-  std::string text() const; // UTF-8
+  std::string written_in{}; // the encoding of the document of which this is a copy; "": see encoding()
+
+  std::string type() const; // as browsers see it: by the header and the first bytes
+  std::string text() const; // UTF-8; of XHTML, as HTML
+  std::string encoding() const;
   bool is_html() const;
   bool is_plain_text() const; // letters without markup: text, tables, Markdown, JSON
 };

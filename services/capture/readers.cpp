@@ -30,6 +30,7 @@ namespace {
 constexpr std::size_t kLargestPlain = 4u << 20;
 constexpr std::size_t kLongestTitle = 1000, kLongestLinkTitle = 300;
 constexpr std::size_t kMostIcons = 4;
+constexpr std::size_t kLongestArchived = 8192; // base::parse_url refuses longer ones
 
 Result headers_result(int status, const std::string& reason, const std::string& url, std::size_t redirects) {
   auto text = "HTTP " + std::to_string(status) + " " + reason;
@@ -264,9 +265,11 @@ Result save_favicon(Job& job) {
   if (const auto usual = join_url(base, "/favicon.ico")) candidates.push_back(*usual);
   for (const auto& url : candidates) {
     try {
-      refuse_private(job.url(), url);
-      const auto bytes = icon_at(job, url);
-      if (const auto kind = icon_kind(bytes); !kind.empty()) return keep_icon(job, kind, bytes, url);
+      const bool inside = lower(std::string_view(url).substr(0, 5)) == "data:"; // the page itself
+      if (!inside) refuse_private(job.url(), url);
+      const auto bytes = inside ? data_of(url) : icon_at(job, url);
+      if (const auto kind = icon_kind(bytes); !kind.empty())
+        return keep_icon(job, kind, bytes, inside ? url.substr(0, url.find(',')) : url);
     } catch (const Ending& ending) {
       if (ending.status == Status::skipped) throw;
       continue; // the next candidate may do
@@ -328,14 +331,22 @@ Result save_outlinks(Job& job) {
     }
   }
   if (copies.empty()) copies.push_back(load_page(job));
+  const auto encoding = copies.front().encoding();
+  for (auto& copy : copies)
+    if (copy.source == "dom" || copy.source == "tab") copy.written_in = encoding; // they are UTF-8 themselves
   const auto most = static_cast<std::size_t>(Job::number("OUTLINKS_MAX", 10000));
   std::vector<Json> records;
   std::map<std::string, std::size_t> known; // by URL: its place
+  std::set<std::string> too_long;
   bool cut = false;
   for (const auto& page : copies) {
     const auto itself = absolute_link(page.url, page.url);
     find_links(page, [&](const Link& link) {
       if (link.url == itself || link.url == job.url()) return true;
+      if (link.url.size() > kLongestArchived) {
+        too_long.insert(link.url);
+        return true;
+      }
       const auto before = known.find(link.url);
       if (before == known.end() && records.size() >= most) return !(cut = true);
       const auto title = one_line(std::string_view(link.title).substr(0, 10000), kLongestLinkTitle);
@@ -354,14 +365,17 @@ Result save_outlinks(Job& job) {
       return true;
     });
   }
-  if (records.empty()) throw no_results("no links");
+  const auto left_out = too_long.empty() ? ""
+                                         : "; " + std::to_string(too_long.size()) + " longer than " +
+                                               std::to_string(kLongestArchived) + " bytes left out";
+  if (records.empty()) throw no_results("no links" + left_out);
   std::string lines;
   for (const auto& record : records)
     lines += json_text(record) + "\n";
   job.write("urls.jsonl", lines);
   auto text = std::to_string(records.size()) + (records.size() == 1 ? " link" : " links");
   if (cut) text += ", the first of more (OUTLINKS_MAX=" + std::to_string(most) + ")";
-  return {text, {{"links", records.size()}}};
+  return {text + left_out, {{"links", records.size()}, {"too_long", too_long.size()}}};
 }
 
 // {root_hash, total_size, files: [{path, size, sha256}]}; root_hash is the SHA-256 of the lines "<sha256>  <path>" in

@@ -184,7 +184,12 @@ void Recorder::request_sent(const Json& parameters, const std::string& session) 
   std::size_t hop = 0;
   if (const auto before = entries_.find(id); before != entries_.end()) {
     const auto entry = before->second;
-    if (parameters.contains("redirectResponse")) take_response(*entry, parameters["redirectResponse"]);
+    if (parameters.contains("redirectResponse")) {
+      take_response(*entry, parameters["redirectResponse"]);
+      // Chromium reads no body of a redirect.
+      if (compared(entry->exchange, 0) != Length::right) entry->exchange.truncated = "unspecified";
+    }
+    entry->redirected = true;
     hop = entry->hop + 1;
     end(entry);
   }
@@ -356,7 +361,7 @@ void Recorder::count(const Entry& entry) {
   if (const auto refused = egress_reason(entry.exchange.response_headers); !refused.empty())
     why = refused.starts_with("refused:") ? "refused" : "not reached";
   else if (entry.responded)
-    why = entry.exchange.truncated.empty() ? "" : "cut (" + entry.exchange.truncated + ")";
+    why = entry.exchange.truncated.empty() || entry.redirected ? "" : "cut (" + entry.exchange.truncated + ")";
   else if (entry.error == "net::ERR_ABORTED")
     return;
   else

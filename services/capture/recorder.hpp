@@ -81,7 +81,8 @@ private:
     std::string request_id, type, frame, session, error;
     std::size_t hop{0};         // of its redirects
     std::uint64_t announced{0}; // bytes that Chromium said have come
-    bool asked{false}, streaming{false}, fetching{false}, responded{false}, overfull{false}, skip{false};
+    bool asked{false}, streaming{false}, fetching{false}, responded{false}, overfull{false}, skip{false},
+        redirected{false};
   };
   struct Taking { // a document's body by Fetch
     std::shared_ptr<Entry> entry;
@@ -117,7 +118,7 @@ private:
   // Documents that the browser has dropped, such as downloads. They are written at the end, unless their URL has been
   // taken: asked for again, or recorded whole. That may be known before what was dropped is.
   std::vector<std::shared_ptr<Entry>> dropped_;
-  std::set<std::string> taken_; // URLs
+  std::set<std::string> taken_;                  // URLs
   std::unordered_map<std::string, Extra> extra_; // by request
   std::set<std::string> logged_in_;              // requests that a proxy has been given a login for
   std::optional<Taking> taking_;

@@ -134,7 +134,7 @@ std::optional<ReplaySource::Answer> ReplaySource::find(const std::string& method
     answer.headers = {{"Content-Type", header_of(open.record->headers, "content-type")}};
   }
   auto body = rest_of(*open.reader);
-  if (body && body->empty() && open.record->type == "response" && method == "GET" && answer.status != 304 &&
+  if (body && body->empty() && open.record->type == "response" && method == "GET" && answer.status / 100 != 3 &&
       lost_body(*open.record, answer.headers))
     return std::nullopt;
   if (open.record->type == "revisit") { // its payload is in another record

@@ -457,7 +457,10 @@ void Tab::judge() {
   ask([this] {
     const auto state = call("Runtime.evaluate", {{"expression", "document.readyState"}, {"returnByValue", true}},
                             std::min(job_.deadline(), after(kAnswer)));
-    page_.complete = state.value("result", Json::object()).value("value", "loading") != "loading" && broken_.empty();
+    const bool parsed = state.value("result", Json::object()).value("value", "loading") != "loading";
+    // A script that does not come keeps a document that has come from being read on.
+    page_.complete = (parsed || document_whole_) && broken_.empty();
+    if (!parsed && page_.complete) page_.cut.emplace_back("load");
   });
   if (busy) {
     recorder_.finish("time");

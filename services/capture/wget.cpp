@@ -2,11 +2,15 @@
 
 #include "lib/base/pidfd.hpp"
 #include "lib/base/url.hpp"
+#include "lib/formats/sniff.hpp"
 #include "lib/warc/pack.hpp"
+#include "lib/warc/reader.hpp"
+#include "services/capture/coding.hpp"
 #include "services/capture/egress.hpp"
 #include "services/capture/fetch.hpp"
 #include "services/capture/link.hpp"
 #include "services/capture/page_record.hpp"
+#include "services/capture/replay_source.hpp"
 #include "services/capture/wget_log.hpp"
 
 #include <fcntl.h>
@@ -15,12 +19,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
-#include <memory>
 #include <set>
 
 namespace holdfast::capture {
@@ -31,6 +32,7 @@ namespace {
 
 constexpr std::size_t kLargestLog = 32u << 20;
 constexpr std::size_t kMostMissing = 50;
+constexpr std::size_t kLargestChecked = 64u << 20; // of a body that is decoded to see whether it is whole
 constexpr const char* kLog = "wget.log";
 
 // wget cannot be told to leave the machines inside alone, only which URLs not to follow.
@@ -129,50 +131,33 @@ void pack_warc() {
   fs::remove(raw);
 }
 
-// A line of a WARC, without its end; false at the end of the file.
-bool read_line(gzFile file, std::string& line) {
-  line.clear();
-  char piece[4096];
-  while (::gzgets(file, piece, sizeof piece) != nullptr) {
-    line += piece;
-    if (line.ends_with('\n') || line.size() > (1u << 16)) break;
-  }
-  const bool there = !line.empty();
-  while (!line.empty() && (line.back() == '\n' || line.back() == '\r'))
-    line.pop_back();
-  return there;
-}
-
-// wget does not tell a whole chunked body from one that broke off. False if the last response for `url` in its WARC
-// lacks the chunk that ends a body; true if it has it or that cannot be told.
-bool chunked_body_is_whole(const std::string& path, const std::string& url) {
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(::gzopen(path.c_str(), "rb"), ::gzclose);
-  if (!file) return true;
+// wget tells neither a whole chunked body from one that broke off, nor a whole gzip stream. False if the last response
+// for `url` in its WARC ends too early; true if it does not, or that cannot be told.
+bool body_is_whole(const char* path, const std::string& url) {
+  const base::Fd file(::open(path, O_RDONLY | O_CLOEXEC));
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (!file || error) return true;
   bool whole = true;
-  std::string line, piece(1u << 18, '\0');
-  while (read_line(file.get(), line)) {
-    if (line.empty()) continue; // between records
-    std::uint64_t length = 0;
-    bool response = false, of_page = false;
-    do {
-      const auto colon = line.find(':');
-      if (colon == std::string::npos) continue;
-      const auto name = lower(line.substr(0, colon));
-      auto value = line.substr(std::min(line.find_first_not_of(' ', colon + 1), line.size()));
-      if (name == "content-length") std::from_chars(value.data(), value.data() + value.size(), length);
-      if (name == "warc-type") response = value == "response";
-      if (name == "warc-target-uri") of_page = value == url || value == "<" + url + ">";
-    } while (read_line(file.get(), line) && !line.empty());
-    std::string tail;
-    while (length > 0) {
-      const int count =
-          ::gzread(file.get(), piece.data(), static_cast<unsigned>(std::min<std::uint64_t>(length, piece.size())));
-      if (count <= 0) return whole;
-      length -= static_cast<std::uint64_t>(count);
-      tail += std::string_view(piece).substr(0, static_cast<std::size_t>(count));
-      if (tail.size() > 7) tail.erase(0, tail.size() - 7);
+  warc::Reader reader(file.get(), 0, size);
+  std::string piece(1u << 18, '\0');
+  try {
+    while (const auto record = reader.next()) {
+      if (record->type == "response" && record->url == url)
+        if (const auto head = reader.read_http_head()) {
+          std::string body;
+          for (auto got = reader.read(piece.data(), piece.size()); got > 0 && body.size() < kLargestChecked;
+               got = reader.read(piece.data(), piece.size()))
+            body.append(piece, 0, got);
+          const bool chunked = lower(header_of(head->headers, "transfer-encoding")) == "chunked";
+          whole = body.size() >= kLargestChecked || !chunked || body.ends_with("0\r\n\r\n");
+          if (whole && chunked) body = without_chunks(body);
+          if (whole && body.starts_with("\x1f\x8b") && body.size() < kLargestChecked)
+            whole = decode_body(std::move(body), "gzip", kLargestChecked).whole;
+        }
+      reader.finish();
     }
-    if (response && of_page) whole = tail.ends_with("0\r\n\r\n");
+  } catch (const warc::Damaged&) { // as far as it can be read
   }
   return whole;
 }
@@ -182,8 +167,7 @@ void check_completeness(WgetExchange& main, std::uint64_t size) {
   if (!main.complete && size > 0 && main.header("content-length") == std::to_string(size) &&
       main.header("content-encoding").empty())
     main.complete = true; // stopped before it logged so, busy with what the page asks for
-  if (main.complete && lower(main.header("transfer-encoding")) == "chunked" &&
-      !chunked_body_is_whole("warc/page.warc.gz", main.url)) {
+  if (main.complete && !body_is_whole("warc/page.warc.gz", main.url)) {
     main.complete = false;
     main.error = "the page broke off after " + std::to_string(size) + " bytes";
   }
@@ -263,7 +247,9 @@ Result run_wget(Job& job) {
   }
   const auto url = main.url.empty() ? job.url() : main.url;
   const auto type = main.header("content-type");
-  job.report_response(url, main.status, type);
+  const bool typed = type.find('/') != std::string::npos || main.saved_to.empty();
+  job.report_response(url, main.status,
+                      typed ? type : formats::sniffed_type(type, read_file(main.saved_to, formats::kSniffed)));
   const auto size = main.saved_to.empty() ? 0 : fs::file_size(main.saved_to, ignored);
   check_completeness(main, ignored || size == static_cast<std::uintmax_t>(-1) ? 0 : size);
   if (led > 0) exchanges[led - 1].complete = main.complete;

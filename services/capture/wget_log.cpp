@@ -72,6 +72,8 @@ std::string error_in(std::string_view line) {
     std::string text(line.substr(begin + 1));
     text.erase(0, text.find_first_not_of(' '));
     text.erase(text.find_last_not_of(".)") + 1);
+    text.resize(std::min(text.find(").Giving up"), text.size()));
+    if (text == "Success") return "the page broke off";
     if (!text.empty()) return text;
   }
   if (const auto at = line.find("Connection closed at byte"); at != std::string_view::npos) {

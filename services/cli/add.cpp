@@ -1,14 +1,9 @@
 #include "lib/archive/root.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
-#include "lib/formats/list.hpp"
 #include "lib/store/crawl.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/view.hpp"
-#include "services/cli/checks.hpp"
 #include "services/cli/crawl_outcome.hpp"
-#include "services/cli/limits.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/plan.hpp"
 #include "services/cli/progress.hpp"
@@ -45,8 +40,8 @@ Followed follow(pg::Connection& connection, const std::function<bool(pg::Connect
 }
 
 // Whether there is nothing to do: every seed is archived already, which is said of each.
-bool all_archived(Context& context, pg::Connection& connection, const PlannedCrawl& planned) {
-  if (!planned.crawl.only_new) return false;
+bool all_archived(Context& context, pg::Connection& connection, const store::PlannedCrawl& planned) {
+  if (!planned.crawl.options["only_new"].get<bool>()) return false;
   const auto archived = store::seeds_archived(connection, planned.crawl, planned.seeds);
   for (const auto& seed : archived) {
     const auto path = archive::shown(context.archive_root(), seed.directory + "/index.html");
@@ -69,12 +64,16 @@ bool all_archived(Context& context, pg::Connection& connection, const PlannedCra
   return archived.size() == urls.size();
 }
 
-bool works(const AddOptions& options, const Context& context) {
+struct AddVerbOptions : AddOptions {
+  bool wait{false}, background{false};
+};
+
+bool works(const AddVerbOptions& options, const Context& context) {
   // In an embedded collection, `add` does the work; a cluster has workers for that.
   return !options.background && (options.wait || context.embedded());
 }
 
-int add(Context& context, const AddOptions& options) {
+int add(Context& context, const AddVerbOptions& options) {
   // The picture of the work and its log would disturb each other on a terminal.
   if (isatty(STDERR_FILENO) != 0 && context.settings().value("log.level").origin == "default")
     spdlog::set_level(spdlog::level::warn);
@@ -128,32 +127,10 @@ int add(Context& context, const AddOptions& options) {
 } // namespace
 
 Action add_verb(CLI::App& command) {
-  const auto given = std::make_shared<AddOptions>();
-  auto& options = *given;
-  command.add_option("inputs", options.inputs,
-                     "URLs, files with one URL or JSON object a line, or - for standard input");
-  command.add_option("-d,--depth", options.depth, "How many links to follow from each URL")
-      ->check(number(0, std::optional(16)));
-  command
-      .add_option("--max-urls", options.max_urls, "At most this many snapshots; 0: no cap (default: crawl.max_urls)")
-      ->check(number<std::int64_t>(0));
-  command
-      .add_option("-p,--plugins,--plugin", options.plugins, "Only these plugins, with what they need: wget,title,...")
-      ->allow_extra_args(false);
-  command.add_option("-t,--tag", options.tags, "Tags for every snapshot")->allow_extra_args(false);
-  command.add_option("--persona", options.persona, "Options, cookies and profile of this persona (holdfast persona)");
-  command.add_option("--label", options.label, "Name of the crawl");
-  command.add_option("--option", options.options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);
-  command.add_option("--notes", options.notes, "Notes on the crawl");
-  command
-      .add_option("--parser", options.parser,
-                  "Format of the files: " + base::join({formats::kParsers.begin(), formats::kParsers.end()}, ", "))
-      ->check(CLI::IsMember(std::vector<std::string>(formats::kParsers.begin(), formats::kParsers.end())));
-  add_limit_options(command, options.limits);
-  command.add_flag("--wait", options.wait, "Wait until everything is archived; archive it here if no worker runs");
-  command.add_flag("--bg", options.background, "Only queue it");
-  command.add_flag("--strict", options.strict,
-                   "Add nothing if a line of a file is invalid (default: skip the line and print it)");
+  const auto given = std::make_shared<AddVerbOptions>();
+  add_crawl_options(command, *given);
+  command.add_flag("--wait", given->wait, "Wait until everything is archived; archive it here if no worker runs");
+  command.add_flag("--bg", given->background, "Only queue it");
   return [given](Context& context) { return add(context, *given); };
 }
 

@@ -2,9 +2,9 @@
 #include "lib/store/control.hpp"
 #include "lib/store/worker.hpp"
 #include "services/cli/input.hpp"
+#include "services/cli/operate.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/signals.hpp"
-#include "services/cli/targets.hpp"
 #include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
@@ -30,16 +30,15 @@ int drain(Context& context, const DrainOptions& options) {
   auto& connection = context.connection();
   std::vector<std::string> workers;
   for (const auto& given : read_ids(options.ids))
-    workers.push_back(worker_id(connection, given));
+    workers.push_back(id_named(connection, given, "process"));
   if (!options.machine.empty()) {
     workers = store::processes_on(connection, options.machine);
     if (workers.empty())
       throw base::Error(base::ErrorClass::refused, "nothing runs on " + printable(options.machine),
                         "holdfast list workers shows the names of machines");
   }
-  const store::Command command{user_name(), options.why};
   for (const auto& worker : workers)
-    print_change(context, "drain", "worker", worker, store::worker_drain(connection, worker, command));
+    operate(context, "drain", "process", worker, {{"why", options.why}});
   std::cout.flush();
   // As long as it lives it beats; one that does not lapses.
   while (options.wait && !store::workers_running(connection, workers).empty()) {

@@ -1,26 +1,27 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/store/control.hpp"
-#include "lib/store/view.hpp"
-#include "services/cli/input.hpp"
+#include "lib/store/operation.hpp"
+#include "services/cli/fields.hpp"
+#include "services/cli/operate.hpp"
 #include "services/cli/output.hpp"
-#include "services/cli/targets.hpp"
 #include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
-#include <optional>
+#include <set>
 
 namespace holdfast::cli {
 
 namespace {
 
 struct EditOptions {
-  std::vector<std::string> ids, add, remove;
-  std::optional<std::string> label, title, notes;
+  std::vector<std::string> ids;
+  std::shared_ptr<nlohmann::json> changes = std::make_shared<nlohmann::json>(nlohmann::json::object());
 };
 
 // A crawl's label, a snapshot's title; the notes and tags of both.
@@ -42,36 +43,27 @@ void print_description(Context& context, pg::Connection& connection, const store
             << (now.notes.empty() ? "" : "; notes: " + printable(now.notes)) << '\n';
 }
 
+bool has_field(const std::string& kind, const std::string& name) {
+  const auto fields = store::operation(kind == "crawl" ? "changeCrawl" : "changeSnapshot").body;
+  return std::any_of(fields.begin(), fields.end(), [&](const auto& field) { return field.name == name; });
+}
+
 int edit(Context& context, const EditOptions& options) {
   auto& connection = context.connection();
-  std::vector<store::Found> targets; // all of them before anything is done
-  for (const auto& given : read_ids(options.ids)) {
-    targets.push_back(store::find(connection, given));
-    const auto& kind = targets.back().kind;
+  const auto targets = find_all(connection, options.ids); // before anything is done
+  for (const auto& [kind, id, crawl] : targets) {
     if (kind == "process")
-      throw base::Error(base::ErrorClass::usage, given + " is a worker; only crawls and snapshots can be edited");
-    if (kind == "snapshot" && options.label)
-      throw base::Error(base::ErrorClass::usage, given + " is a snapshot; only crawls have a label",
-                        "--title changes the title of a snapshot");
-    if (kind == "crawl" && options.title)
-      throw base::Error(base::ErrorClass::usage, given + " is a crawl; only snapshots have a title",
-                        "--label changes the name of a crawl");
+      throw base::Error(base::ErrorClass::usage, id + " is a worker; only crawls and snapshots can be edited");
+    for (const auto& [name, value] : options.changes->items())
+      if (!has_field(kind, name))
+        throw base::Error(base::ErrorClass::usage, id + " is a " + kind + "; only " +
+                                                       (kind == "crawl" ? "snapshots" : "crawls") + " have a " + name);
   }
-  store::Description description{options.label, options.title, options.notes,
-                                 base::split(base::join(options.add, ","), ","), // as add --tag takes them
-                                 base::split(base::join(options.remove, ","), ",")};
-  const bool changes = options.label || options.title || options.notes || !description.add_tags.empty() ||
-                       !description.remove_tags.empty();
-  for (const auto& target : targets) {
-    bool changed = true;
-    if (!changes)
+  for (const auto& target : targets)
+    if (options.changes->empty())
       print_description(context, connection, target);
-    else if (target.kind == "crawl")
-      store::crawl_describe(connection, target.id, description, user_name());
     else
-      changed = store::snapshot_describe(connection, target.id, description, user_name());
-    if (changes) print_change(context, "edit", target.kind, target.id, changed);
-  }
+      operate(context, "change", target.kind, target.id, *options.changes);
   std::cout << std::flush;
   return base::kExitSuccess;
 }
@@ -81,12 +73,10 @@ int edit(Context& context, const EditOptions& options) {
 Action edit_verb(CLI::App& command) {
   const auto options = std::make_shared<EditOptions>();
   command.add_option("ids", options->ids, "Crawls and snapshots; - reads them from standard input")->required();
-  command.add_option("-t,--tag", options->add, "Add a tag; a crawl's tags are also those of its snapshots")
-      ->allow_extra_args(false);
-  command.add_option("--untag", options->remove, "Remove a tag")->allow_extra_args(false);
-  command.add_option("--title", options->title, "Title of a snapshot; '' shows that of the page again");
-  command.add_option("--label", options->label, "Name of a crawl");
-  command.add_option("--notes", options->notes, "Notes on a crawl or snapshot");
+  std::set<std::string_view> seen;
+  for (const char* const name : {"changeCrawl", "changeSnapshot"})
+    for (const auto& field : store::operation(name).body)
+      if (seen.insert(field.name).second) add_field(command, field, options->changes);
   return [options](Context& context) { return edit(context, *options); };
 }
 

@@ -242,9 +242,9 @@ std::string ArchiveBoxImport::add_pending() {
     key += "\n" + seed.url;
   store::NewCrawl crawl;
   crawl.id = store::import_id({"archivebox", top_.native(), key}, {});
-  crawl.label = "ArchiveBox " + top_.filename().native() + ", not archived yet";
-  crawl.created_by = user_name();
-  crawl.only_new = true;
+  crawl["label"] = "ArchiveBox " + top_.filename().native() + ", not archived yet";
+  crawl["created_by"] = user_name();
+  crawl["only_new"] = true;
   crawl.paused_why = "imported from ArchiveBox";
   store::crawl_add(context_.connection(), crawl, pending_);
   return crawl.id;

@@ -10,7 +10,6 @@
 #include "lib/base/read_at.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
-#include "lib/formats/charset.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/wacz/reader.hpp"
 #include "lib/wacz/sorted_lines.hpp"
@@ -19,6 +18,7 @@
 #include "lib/warc/reader.hpp"
 #include "lib/warc/split.hpp"
 #include "lib/warc/surt.hpp"
+#include "services/capture/page.hpp"
 #include "services/capture/readable.hpp"
 #include "services/capture/replay_source.hpp"
 #include "services/cli/importer.hpp"
@@ -340,14 +340,18 @@ void WarcImport::keep_text(const warc::SplitPage& page, const nlohmann::json& re
                            archive::SnapshotView& view) {
   std::string text;
   if (const auto* about = listed(page)) text = wacz_.text_of(*about);
-  const bool html = page.mime.find("html") != std::string::npos;
-  if (!record.is_null() && (html || page.mime == "text/plain") && (text.empty() || view.title.empty())) {
-    const auto answer = capture::ReplaySource(with_original(record), "/dev/null").answer("GET", page.url);
-    const auto words =
-        answer ? formats::decode_page(answer->body, capture::header_of(answer->headers, "content-type")) : "";
-    if (view.title.empty() && html) view.title = title_in(words);
-    if (text.empty()) text = html ? capture::blocks_as_text(capture::readable_blocks(words)) : words;
-  }
+  const auto& mime = page.mime;
+  const bool readable = mime.find("ml") != mime.npos || mime.starts_with("text/") || mime.find('/') == mime.npos;
+  if (!record.is_null() && readable && (text.empty() || view.title.empty()))
+    if (auto answer = capture::ReplaySource(with_original(record), "/dev/null").answer("GET", page.url)) {
+      const capture::Page shown{page.url, capture::header_of(answer->headers, "content-type"), std::move(answer->body),
+                                "warc"};
+      const auto words = shown.text();
+      const bool html = shown.is_html();
+      if (view.title.empty() && html) view.title = title_in(words);
+      if (text.empty() && (html || shown.is_plain_text()))
+        text = html ? capture::blocks_as_text(capture::readable_blocks(words)) : words;
+    }
   text = capture::clean(text.substr(0, kLongestPageText));
   if (text.empty()) return;
   fs::create_directory(attempt / "text");

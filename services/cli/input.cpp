@@ -59,6 +59,7 @@ public:
         private_refused_ = true;
         return;
       }
+      fragments_ += url.fragment_dropped;
       seed.url = url.text;
       seeds_.push_back(std::move(seed));
     } catch (const base::Error& error) {
@@ -111,6 +112,10 @@ public:
     typed_wrong_.raise(hint);
     if (strict_ || seeds_.empty()) lines_wrong_.raise(hint);
     const auto left_out = lines_wrong_.count();
+    if (fragments_ > 0)
+      note("what follows # names a place in a page and was dropped" +
+           (fragments_ > 1 ? ", in " + std::to_string(fragments_) + " URLs" : std::string()) +
+           "; pages of their own (#/ and #!) are kept");
     return {std::move(seeds_), left_out, lines_wrong_.text() + (left_out > 0 && !notes_.empty() ? "\n" : "") + notes_};
   }
 
@@ -132,6 +137,7 @@ private:
         if (++left_out == 1) example = entry.where + ": \"" + printable(entry.url.substr(0, 80)) + "\"";
         continue;
       }
+      fragments_ += url->fragment_dropped;
       seeds_.push_back({url->text, std::move(entry.title), std::move(entry.tags), std::move(entry.bookmarked_at)});
     }
     if (left_out > 0)
@@ -143,6 +149,7 @@ private:
   std::vector<store::Seed> seeds_;
   Problems typed_wrong_, lines_wrong_;
   std::string notes_;
+  std::size_t fragments_{0}; // that were dropped
   bool private_refused_{false};
 };
 

@@ -3,43 +3,32 @@
 
 #include "lib/store/crawl.hpp"
 #include "services/cli/context.hpp"
+#include "services/cli/input.hpp"
 
-#include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
-namespace holdfast::cli {
+namespace CLI {
+class App;
+}
 
-// How far and how fast a crawl may go; see limits.hpp.
-struct LimitOptions {
-  std::string max_bytes, max_page_bytes, max_time, same, max_age, keep, delay; // as typed; empty: not given
-  int parallel{0}, priority{0};
-  std::vector<std::string> allow, deny, schemes;
-  bool only_new{false}, update{false}, overwrite{false};
-  std::optional<bool> robots; // nullopt: the setting
-  std::string patience, identify;
-};
+namespace holdfast::cli {
 
 struct AddOptions {
   std::vector<std::string> inputs; // URLs, files, "-" for standard input
-  int depth{0};
-  std::int64_t max_urls{-1}; // -1: the setting crawl.max_urls
-  std::vector<std::string> plugins, tags, options;
-  std::string label, notes, persona;
-  std::string parser{"auto"}; // see input.hpp
-  bool requested{false}; // over HTTP: the inputs are URLs, never files; `text` and `file` are what files would hold
-  std::string text, file;
-  LimitOptions limits;
-  bool wait{false}, background{false};
-  bool strict{false}; // a line that cannot be used is an error
+  std::shared_ptr<nlohmann::json> crawl = std::make_shared<nlohmann::json>(nlohmann::json::object());
 };
-struct PlannedCrawl {
-  store::NewCrawl crawl;
-  std::vector<store::Seed> seeds;
-  std::size_t left_out{0}; // lines that cannot be used
-  std::string problems;    // what is wrong with them; only if requested, else it is on standard error
-};
-PlannedCrawl plan_crawl(Context& context, const AddOptions& options);
+// `options` must live until the command line has been parsed.
+void add_crawl_options(CLI::App& command, AddOptions& options);
+
+store::PlannedCrawl plan_crawl(Context& context, const AddOptions& options);
+// `given`: options by name (lib/store/crawl_options.hpp), each of which fits its schema.
+store::PlannedCrawl plan_crawl(Context& context, const nlohmann::json& given, ReadSeeds read);
+// How the texts that list the URLs are read.
+ReadOptions reading_of(const Context& context, const nlohmann::json& given);
+
+// "news.example.co.uk" -> "example.co.uk": the part of a host name that can be registered.
+std::string registrable_domain(const std::string& host);
 
 } // namespace holdfast::cli

@@ -3,7 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 #include "services/cli/checks.hpp"
-#include "services/cli/limits.hpp"
+#include "services/cli/operate.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/plan.hpp"
 #include "services/cli/verbs.hpp"
@@ -51,7 +51,7 @@ int add_schedule(Context& context, const ScheduleOptions& options) {
   auto planned = plan_crawl(context, options.crawl);
   store::NewSchedule schedule;
   schedule.id = base::new_uuid();
-  schedule.label = options.crawl.label;
+  schedule.label = planned.crawl.options.value("label", "");
   schedule.every = options.every;
   schedule.time_zone = options.time_zone.empty() ? local_time_zone() : options.time_zone;
   schedule.crawl = std::move(planned.crawl);
@@ -78,45 +78,6 @@ int list_schedules(Context& context) {
   else
     print_table(rows, {"id", "label", "every", "time_zone", "state", "next_run", "runs", "skipped", "last_outcome",
                        "first_url", "note"});
-  return base::kExitSuccess;
-}
-
-int change_schedule(Context& context, const std::string& name,
-                    const std::function<std::string(pg::Connection&, const std::string&)>& change) {
-  auto& connection = context.connection();
-  const auto id = store::schedule_find(connection, name);
-  const auto what = change(connection, id);
-  const auto rows = store::schedules(connection, id);
-  if (context.json() && !rows.empty())
-    print_schedules(rows);
-  else if (context.json())
-    std::cout << nlohmann::json{{"type", "Schedule"}, {"id", id}, {"state", "removed"}}.dump() << std::endl;
-  else
-    std::cout << "schedule " << id << ": " << what << std::endl;
-  return base::kExitSuccess;
-}
-
-int run_schedule_now(Context& context, const std::string& name) {
-  auto& connection = context.connection();
-  const auto id = store::schedule_find(connection, name);
-  const auto crawl = base::new_uuid();
-  if (!store::schedule_run(connection, id, crawl)) {
-    const auto rows = store::schedules(connection, id);
-    const auto row = rows.one();
-    if (row["last_status"].value_or("sealed") != "sealed")
-      throw base::Error(base::ErrorClass::refused, "schedule " + id + " was left out: its last crawl is still open",
-                        "holdfast show " + row.text("last_crawl_id"));
-    if (context.json())
-      print_schedules(rows);
-    else
-      std::cout << "schedule " << id << ": nothing new, all its URLs are archived" << std::endl;
-    return base::kExitSuccess;
-  }
-  if (context.json())
-    std::cout << nlohmann::json{{"type", "Crawl"}, {"id", crawl}, {"status", "queued"}, {"schedule", id}}.dump()
-              << std::endl;
-  else
-    std::cout << "crawl " << crawl << ": queued\n  more: holdfast show " << crawl << std::endl;
   return base::kExitSuccess;
 }
 
@@ -153,20 +114,9 @@ constexpr const char* kZoneHelp = "Time zone, for example Europe/Berlin (default
 
 Action adding(CLI::App& command) {
   const auto options = std::make_shared<ScheduleOptions>();
-  auto& crawl = options->crawl;
-  command.add_option("inputs", crawl.inputs, "URLs, files with one URL a line, or - for standard input");
   command.add_option("--every", options->every, kEveryHelp)->required();
   command.add_option("--time-zone", options->time_zone, kZoneHelp);
-  command.add_option("--label", crawl.label, "Name of the schedule and of its crawls");
-  command.add_option("-d,--depth", crawl.depth, "How many links to follow from each URL")
-      ->check(number(0, std::optional(16)));
-  command.add_option("--max-urls", crawl.max_urls, "At most this many snapshots a run; 0: no cap")
-      ->check(number<std::int64_t>(0));
-  command.add_option("-p,--plugins,--plugin", crawl.plugins, "Only these plugins")->allow_extra_args(false);
-  command.add_option("-t,--tag", crawl.tags, "Tags for every snapshot")->allow_extra_args(false);
-  command.add_option("--option", crawl.options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);
-  add_limit_options(command, crawl.limits);
-  command.add_flag("--strict", crawl.strict, "Add nothing if a line of a file cannot be used");
+  add_crawl_options(command, options->crawl);
   return [options](Context& context) { return add_schedule(context, *options); };
 }
 
@@ -182,34 +132,13 @@ Action next(CLI::App& command) {
 } // namespace
 
 Action schedule_verb(CLI::App& command) {
-  const auto name = std::make_shared<std::string>();
   Group group(command);
-  const auto named = [&](const char* verb, const char* help, Action action) {
-    group.verb(verb, help, [&](CLI::App& one) {
-      one.add_option("schedule", *name, "Its label, its id, or the first or last few digits of it")->required();
-      return action;
-    });
-  };
-  using Change = std::string (*)(pg::Connection&, const std::string&);
-  const auto change = [&](const char* verb, const char* help, Change what) {
-    named(verb, help, [name, what](Context& context) { return change_schedule(context, *name, what); });
-  };
   group.verb("add", "Make a schedule", &adding);
   group.verb("list", "Schedules, when they run next and how the last run went",
              [](CLI::App&) { return &list_schedules; });
-  change("pause", "Add no crawls until it is resumed", [](pg::Connection& connection, const std::string& id) {
-    return std::string(store::schedule_enable(connection, id, false) ? "paused" : "was paused already");
-  });
-  change("resume", "Continue with its next time; missed runs are not made up",
-         [](pg::Connection& connection, const std::string& id) {
-           return std::string(store::schedule_enable(connection, id, true) ? "resumed" : "was not paused");
-         });
-  change("remove", "Delete the schedule; its archived pages stay",
-         [](pg::Connection& connection, const std::string& id) {
-           return std::string(store::schedule_remove(connection, id) ? "removed" : "was removed already");
-         });
-  named("run-now", "Add its crawl now, in addition to its times",
-        [name](Context& context) { return run_schedule_now(context, *name); });
+  for (const char* const verb : {"pause", "resume", "remove"})
+    operation_verb(group, verb, std::string(verb) + "Schedule");
+  operation_verb(group, "run-now", "runSchedule");
   group.verb("next", "When it will run", &next);
   return group.action();
 }

@@ -1,7 +1,7 @@
 #include "lib/base/error.hpp"
 #include "lib/store/control.hpp"
+#include "services/cli/operate.hpp"
 #include "services/cli/output.hpp"
-#include "services/cli/targets.hpp"
 #include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
@@ -22,7 +22,7 @@ struct ScopeOptions {
 
 int scope(Context& context, const std::string& given, const store::ScopeLists& add, const store::ScopeLists& remove) {
   auto& connection = context.connection();
-  const auto id = crawl_id(connection, given);
+  const auto id = id_named(connection, given, "crawl");
   bool changed = false;
   if (!add.empty() || !remove.empty()) changed = store::crawl_scope(connection, id, add, remove, user_name());
   const auto now = store::crawl_scope_of(connection, id);

@@ -8,6 +8,6 @@
 namespace holdfast::cli {
 
 // Loads the plugins first, on this thread. `context` must outlive what is returned.
-std::function<serve::PlannedAdd(const nlohmann::json& body)> plan_of_requests(Context& context);
+std::function<store::PlannedCrawl(const nlohmann::json& body)> plan_of_requests(Context& context);
 
 } // namespace holdfast::cli

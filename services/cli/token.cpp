@@ -2,8 +2,8 @@
 
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "services/cli/operate.hpp"
 #include "services/cli/output.hpp"
-#include "services/cli/targets.hpp"
 #include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>

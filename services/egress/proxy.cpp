@@ -2,6 +2,7 @@
 
 #include "lib/base/async.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/uuid.hpp"
 #include "services/egress/request_head.hpp"
 #include "services/egress/response_end.hpp"
 
@@ -69,6 +70,7 @@ struct Door::State {
   const Rules& rules;
   Asker page;
   std::string url;
+  const std::string key{base::random_hex32()};
   std::uint64_t most_bytes{0};
   tcp::acceptor acceptor;
   asio::thread_pool* resolver{nullptr};
@@ -163,8 +165,8 @@ awaitable<void> Connection::answer(int status, std::string reason) {
   std::replace_if(
       reason.begin(), reason.end(), [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
   reason.resize(std::min<std::size_t>(reason.size(), 300));
-  co_await send(client, "HTTP/1.1 " + std::to_string(status) + " " + reason + "\r\n" + kReasonHeader + ": " + reason +
-                            "\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+  co_await send(client, "HTTP/1.1 " + std::to_string(status) + " " + reason + "\r\n" + kReasonHeader + ": " +
+                            door->key + " " + reason + "\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
 }
 
 // Why no address answers; empty: one does.
@@ -375,6 +377,7 @@ Door::~Door() {
 }
 
 std::string Door::url() const { return state_->url; }
+std::string Door::key() const { return state_->key; }
 
 Traffic Door::traffic() const {
   const std::lock_guard lock(state_->mutex);

@@ -20,7 +20,8 @@
 
 namespace holdfast::egress {
 
-// Header of answers that are the proxy's own. The built-in hooks look for it (services/capture/egress.hpp).
+// Header of answers that are the proxy's own: the door's key and the reason. A site that sends it does not know the
+// key. The built-in hooks look for it (services/capture/egress.hpp).
 inline constexpr const char* kReasonHeader = "X-Holdfast-Egress";
 
 // What was asked for through a door.
@@ -52,6 +53,7 @@ public:
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
   std::string url() const; // "http://127.0.0.1:41234"
+  std::string key() const;
   Traffic traffic() const;
 
 private:

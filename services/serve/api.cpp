@@ -4,9 +4,9 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
-#include "lib/base/timestamp.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/pg/sqlstate.hpp"
+#include "lib/store/operation.hpp"
 #include "lib/store/view.hpp"
 #include "lib/warc/headers.hpp"
 #include "services/serve/api_table.hpp"
@@ -83,7 +83,7 @@ void check_fields(std::span<const ApiField> fields, const nlohmann::json& values
     if (field == fields.end())
       throw base::Error(base::ErrorClass::usage, "there is no " + std::string(what) + " \"" + name + "\" here",
                         "GET /api/openapi.json");
-    check_schema(name, schema_of(*field), value);
+    store::check_schema(name, store::schema_of(*field), value);
   }
   for (const auto& field : fields)
     if (field.required && !values.contains(field.name))
@@ -109,7 +109,8 @@ nlohmann::json read_parameters(const Request& request, const ApiOperation& opera
   for (const auto& [name, text] : request.query) {
     const auto field = std::find_if(operation.parameters.begin(), operation.parameters.end(),
                                     [&, &key = name](const auto& one) { return one.name == key; });
-    values[name] = field == operation.parameters.end() ? nlohmann::json(text) : value_of_text(schema_of(*field), text);
+    values[name] = field == operation.parameters.end() ? nlohmann::json(text)
+                                                       : store::value_of_text(store::schema_of(*field), text);
   }
   check_fields(operation.parameters, values, "parameter");
   return values;
@@ -179,8 +180,6 @@ Response json_response(const Json& json, unsigned status) {
   return response;
 }
 
-Response changed(bool value) { return json_response({{"changed", value}}); }
-
 Response not_found(const std::string& what) { return problem(404, "not_found", "there is no such " + what); }
 
 Json array_of(const std::vector<std::string>& lines) {
@@ -201,13 +200,24 @@ std::optional<std::string> target(const ApiCall& call, const std::string& kind) 
   }
 }
 
-store::Command command(const ApiCall& call) {
-  store::Command given{call.caller.by(), call.text("why"), call.text("at")};
-  if (given.at.empty()) return given;
-  given.at = base::canonical_timestamp(given.at);
-  if (given.at.empty()) throw base::Error(base::ErrorClass::usage, "\"" + call.text("at") + "\" is no time");
-  return given;
+namespace {
+
+constexpr int kBatchesAtOnce = 20; // of a cancelled crawl; its workers and the runner close the rest
+
+Response run_command(const ApiCall& call) {
+  const auto& operation = store::operation(call.operation.name);
+  const std::string kind(operation.kind());
+  auto id = call.id;
+  if (kind == "crawl" || kind == "snapshot" || kind == "process") {
+    const auto found = target(call, kind);
+    if (!found) return not_found(kind == "process" ? "worker" : kind);
+    id = *found;
+  }
+  return json_response(operation.run(
+      {call.connection, id, call.new_id, call.body, call.caller.by(), call.options.allow_private, kBatchesAtOnce}));
 }
+
+} // namespace
 
 std::optional<std::string> ApiCall::parameter(const char* name) const {
   const auto found = parameters.find(name);
@@ -217,14 +227,15 @@ std::optional<std::string> ApiCall::parameter(const char* name) const {
 int ApiCall::number(const char* name, int otherwise) const { return parameters.value(name, otherwise); }
 bool ApiCall::flag(const char* name) const { return parameters.value(name, false); }
 std::string ApiCall::text(const char* name) const { return body.value(name, std::string()); }
-std::vector<std::string> ApiCall::texts(const char* name) const { return body.value(name, std::vector<std::string>()); }
 bool ApiCall::checked(const char* name) const { return body.value(name, false); }
 
 std::span<const ApiOperation> api_operations() {
   static const auto all = [] {
     std::vector<ApiOperation> list;
-    for (const auto part : {api_reads(), api_crawls(), api_commands(), api_archivebox()})
+    for (const auto part : {api_reads(), api_crawls(), api_archivebox()})
       list.insert(list.end(), part.begin(), part.end());
+    for (const auto& one : store::operations())
+      list.push_back({one.method, one.path, one.name, one.summary, &run_command, {}, one.body});
     return list;
   }();
   return all;
@@ -274,10 +285,10 @@ nlohmann::json body_of_form(const ApiOperation& operation, const Form& form) {
   for (const auto& field : operation.body)
     for (const auto& [name, text] : form) {
       if (name != field.name || text.empty()) continue;
-      const auto& schema = schema_of(field);
+      const auto& schema = store::schema_of(field);
       body[name] = schema["type"] == "array"            ? list_of_text(text)
                    : schema.contains("contentEncoding") ? nlohmann::json(base::base64_encode(text))
-                                                        : value_of_text(schema, text);
+                                                        : store::value_of_text(schema, text);
     }
   return body;
 }

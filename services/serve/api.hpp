@@ -18,18 +18,11 @@ namespace holdfast::serve {
 
 class Feed;
 
-// The crawl that the body of a request to add describes, as `holdfast add` makes it.
-struct PlannedAdd {
-  store::NewCrawl crawl;
-  std::vector<store::Seed> seeds;
-  std::size_t left_out{0}; // lines of the text that cannot be used
-  std::string problems;    // what is wrong with them
-};
-
 struct ApiOptions {
-  std::function<PlannedAdd(const nlohmann::json& body)> plan; // throws Error(usage) or Error(refused)
-  bool allow_private{false};                                  // webhooks may lead to private addresses
-  Feed* feed{nullptr};                                        // for those that watch
+  // The crawl that the body of a request to add describes, as `holdfast add` makes it.
+  std::function<store::PlannedCrawl(const nlohmann::json& body)> plan; // throws Error(usage) or Error(refused)
+  bool allow_private{false};                                           // webhooks may lead to private addresses
+  Feed* feed{nullptr};                                                 // for those that watch
   // Where a file of the archive is, for a client that has asked so; empty: files are not served.
   std::function<std::string(const Request&, const Caller&, const std::string& path)> file_url{};
 };

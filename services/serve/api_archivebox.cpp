@@ -50,10 +50,10 @@ Response cli_add(const ApiCall& call) {
   if (const auto tag = call.text("tag"); !tag.empty()) body["tags"] = {tag};
   for (const char* name : {"extract", "extractors", "plugins"})
     if (const auto plugins = call.text(name); !plugins.empty()) body["plugins"] = {plugins};
-  if (call.body.contains("depth")) body["depth"] = call.body["depth"];
+  if (call.body.contains("depth")) body["max_depth"] = call.body["depth"];
   auto planned = call.options.plan(body);
   planned.crawl.id = call.new_id;
-  planned.crawl.created_by = call.caller.by();
+  planned.crawl["created_by"] = call.caller.by();
   store::crawl_add(call.connection, planned.crawl, planned.seeds);
   auto urls = Json::array();
   for (const auto& seed : planned.seeds)

@@ -3,6 +3,7 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"

@@ -40,7 +40,7 @@ void Route::apply(process::Command& command) const {
     process::set_variable(command.environment, name, url);
   for (const char* name : {"no_proxy", "NO_PROXY"})
     process::set_variable(command.environment, name, direct_);
-  process::set_variable(command.environment, "HOLDFAST_EGRESS", url); // for the built-in hooks
+  process::set_variable(command.environment, "HOLDFAST_EGRESS", url + "#" + door_->key()); // for the built-in hooks
 }
 
 HookNetworks::HookNetworks(const Options& options, const SandboxState& state)

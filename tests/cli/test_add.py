@@ -273,7 +273,7 @@ class Adding(Case):
     def test_a_delay_holds_at_a_host_that_was_archived_before(self):
         self.add("https://known.test/0")
         self.work()
-        crawl = self.add("--delay", "1s", *[f"https://known.test/{n}" for n in (1, 2, 3)])["id"]
+        crawl = self.add("--host-delay", "1s", *[f"https://known.test/{n}" for n in (1, 2, 3)])["id"]
         self.work()
         started = sorted(datetime.fromisoformat(s["started_at"]) for s in self.records("list", "--crawl", crawl))
         self.assertEqual(len(started), 3)

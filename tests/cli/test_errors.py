@@ -105,7 +105,7 @@ class CommandLine(Case):
             (["list", "--limit", "x"], ["--limit", '"x"', "at least 1"]),
             (["add", "--depth=x", URL], ["--depth", '"x"', "from 0 to 16"]),
             (["add", "--depth=17", URL], ["--depth", "from 0 to 16"]),
-            (["add", "--parallel", "0", URL], ["--parallel", "at least 1"]),
+            (["add", "--max-parallel", "0", URL], ["--max-parallel", "from 1 to"]),
             (["top", "-d", "0"], ["--delay", "from 0.1 to 3600"]),
         ):
             with self.subTest(arguments=arguments):

@@ -326,6 +326,14 @@ class ImportWarc(Case):
             path = home.path / "again.wacz"
             self.assertEqual(place.run("export", "--all", "-o", path).code, 0)
 
+    def test_wacz_files_that_are_elsewhere_are_named(self):
+        about = json.dumps({"profile": "multi-wacz-package", "resources": [{"path": "https://example.org/a.wacz"}]})
+        home = self.place()
+        done = home.run("import", "warc", self.file(home, "several.wacz", wacz({"datapackage.json": about.encode()})))
+        self.assertNotEqual(done.code, 0)
+        self.assertIn("https://example.org/a.wacz", done.err)
+        self.assertIn("download these files", done.err)
+
     def test_fractions_of_a_second_tell_pages_apart(self):
         parts = (("one", "00.100"), ("one.css", "00.200"), ("two.css", "00.700"), ("two", "00.600"))
         records = [

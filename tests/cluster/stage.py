@@ -31,7 +31,7 @@ class Postgres(Server):
         self.small_disk = mount(directory / "data")
         own = {"max_connections": 60, "shared_buffers": "32MB", "min_wal_size": "32MB", "max_wal_size": "64MB"}
         super().__init__(directory, user="holdfast", port=free_port(), fsync="on", **{**own, **settings})
-        if self.small_disk:
+        if (directory / "data").exists():  # also where it could not be mounted
             give(directory / "data", self.identity)
         self.create()
         self.start()

@@ -247,8 +247,8 @@ TEST_CASE("a domain is excluded from a running crawl, and let in again") {
 TEST_CASE("what failed is tried again as a new crawl, as deep as it was") {
   Stage stage;
   store::NewCrawl deep;
-  deep.max_depth = 2;
-  deep.tags = {"a"};
+  deep["max_depth"] = 2;
+  deep["tags"] = {"a"};
   const auto crawl = stage.start(stage.seeds(1, 2), deep);
   const auto worker = stage.worker();
   stage.seal(worker, stage.claim(worker), {stage.seed("9")});
@@ -327,7 +327,7 @@ TEST_CASE("what was found on a page that is removed says where it was found, and
   Stage stage;
   const auto worker = stage.worker();
   store::NewCrawl crawl;
-  crawl.max_depth = 1;
+  crawl["max_depth"] = 1;
   auto plain = stage.seed("1"), titled = plain;
   plain.tags = {"x"};
   titled.tags = {"y"};

@@ -91,7 +91,7 @@ TEST_CASE("a Crawl-delay slows down only the crawls that follow robots.txt") {
   Stage stage;
   const auto worker = stage.worker();
   store::NewCrawl asks;
-  asks.robots = true;
+  asks["robots"] = true;
   stage.start(stage.seeds(1, 3), asks);
   const auto first = stage.claim_many(worker, 1);
   REQUIRE(first.size() == 1);
@@ -214,7 +214,7 @@ TEST_CASE("the limits of a crawl hold at all hosts that have none of their own, 
   Stage stage;
   store::host_set(stage.connection, "site.test", {std::nullopt, 5}, "ann");
   store::NewCrawl polite;
-  polite.host_parallel = 2;
+  polite["host_parallel"] = 2;
   stage.start(
       {stage.seed("1"), {"https://other.test/", "", {}}, {"http://127.0.0.1/", "", {}}, {"http://nas.local/", "", {}}},
       polite);
@@ -225,8 +225,8 @@ TEST_CASE("the limits of a crawl hold at all hosts that have none of their own, 
 TEST_CASE("a crawl keeps its own delay at a host that other crawls have met before") {
   Stage stage;
   store::NewCrawl quick, slow;
-  quick.host_parallel = slow.host_parallel = 20;
-  slow.host_delay = 1h;
+  quick["host_parallel"] = slow["host_parallel"] = 20;
+  slow["host_delay"] = "1 hour";
   const auto first = stage.start(stage.seeds(1, 2), quick);
   const auto worker = stage.worker();
   CHECK(claimed(stage, worker) == 2);

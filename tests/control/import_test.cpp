@@ -6,7 +6,7 @@
 #include "lib/formats/gunzip.hpp"
 #include "lib/formats/list.hpp"
 #include "services/cli/input.hpp"
-#include "services/cli/limits.hpp"
+#include "services/cli/plan.hpp"
 #include "tests/support/packed_zeros.hpp"
 
 #include <doctest/doctest.h>

@@ -13,7 +13,7 @@ using namespace holdfast::test;
 TEST_CASE("a page that would take its crawl over max_bytes is not kept, and ends it") {
   Stage stage;
   store::NewCrawl small;
-  small.max_bytes = 2500; // a sealed page of the stage has 1000
+  small["max_bytes"] = 2500; // a sealed page of the stage has 1000
   const auto crawl = stage.start(stage.seeds(1, 10), small);
   const auto worker = stage.worker();
   const auto claims = stage.claim_many(worker, 4);
@@ -36,7 +36,7 @@ TEST_CASE("a page that would take its crawl over max_bytes is not kept, and ends
 TEST_CASE("a crawl whose time is over is stopped, and its pauses do not count") {
   Stage stage;
   store::NewCrawl brief;
-  brief.max_time = 1h;
+  brief["max_time"] = "1 hour";
   const auto crawl = stage.start(stage.seeds(1, 3), brief);
   const auto worker = stage.worker();
   const auto held = stage.claim(worker);
@@ -63,7 +63,7 @@ TEST_CASE("a crawl whose time is over is stopped, and its pauses do not count") 
 TEST_CASE("no more snapshots of a crawl are in work than it allows, however many workers claim") {
   Stage stage;
   store::NewCrawl narrow;
-  narrow.max_parallel = 3;
+  narrow["max_parallel"] = 3;
   stage.start(stage.seeds(1, 20), narrow);
   const auto worker = stage.worker(), other = stage.worker();
   const auto claims = stage.claim_many(worker, 2);
@@ -78,8 +78,8 @@ TEST_CASE("no more snapshots of a crawl are in work than it allows, however many
 TEST_CASE("links outside the scope never become snapshots") {
   Stage stage;
   store::NewCrawl crawl;
-  crawl.max_depth = 3;
-  crawl.scope = {{"domains", {"site.test"}}, {"deny", {"logout", "*.ads.site.test"}}, {"schemes", {"https"}}};
+  crawl["max_depth"] = 3;
+  crawl["scope"] = {{"domains", {"site.test"}}, {"deny", {"logout", "*.ads.site.test"}}, {"schemes", {"https"}}};
   stage.start({stage.seed("1")}, crawl);
   const auto worker = stage.worker();
   const auto link = [](const std::string& url) { return store::Seed{url, "", {}}; };
@@ -96,9 +96,9 @@ TEST_CASE("a scope that makes no sense is refused with the reason") {
   Stage stage;
   store::NewCrawl crawl;
   crawl.id = "018f0000-0000-7000-8000-000000000001";
-  crawl.scope = {{"deny", {"("}}};
+  crawl["scope"] = {{"deny", {"("}}};
   CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {stage.seed("1")}); }) == pg::kRefused);
-  crawl.scope = {{"colour", {"red"}}};
+  crawl["scope"] = {{"colour", {"red"}}};
   CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {stage.seed("1")}); }) == pg::kRefused);
 }
 
@@ -109,10 +109,10 @@ TEST_CASE("only what is new, or was archived too long ago") {
   stage.seal(worker, stage.claim(worker));
   stage.seal(worker, stage.claim(worker));
   store::NewCrawl fresh;
-  fresh.only_new = true;
+  fresh["only_new"] = true;
   const auto crawl = stage.start(stage.seeds(1, 3), fresh);
   CHECK(store::crawl(stage.connection, crawl).total == 1);
-  fresh.only_new_age = 1h;
+  fresh["max_age"] = "1 hour";
   stage.force(
       "update holdfast.snapshot_sealed set sealed_at = sealed_at - interval '2 hours' where snapshot_id = (select "
       "id from holdfast.snapshot where url = 'https://site.test/2' limit 1)");
@@ -132,8 +132,8 @@ TEST_CASE("a crawl of higher priority goes first, and the others still get their
   Stage stage;
   stage.run("select setseed(0.25)"); // the walk's dice
   store::NewCrawl urgent, late;
-  urgent.priority = 5;
-  late.priority = -5;
+  urgent["priority"] = 5;
+  late["priority"] = -5;
   const auto plain = stage.start(stage.seeds(1, 400));
   const auto first = stage.start(stage.seeds(1, 400), urgent);
   const auto last = stage.start(stage.seeds(1, 400), late);

@@ -275,7 +275,7 @@ class SlowDown(Case):
 class Keeping(Case):
     def test_no_more_of_a_page_is_kept_than_its_crawl_allows(self):
         self.c.workers(1)
-        crawl = self.c.crawl("--max-page-bytes", "50k", self.web.url("/small"), self.web.url("/large?bytes=200000"))
+        crawl = self.c.crawl("--max-snapshot-bytes", "50k", self.web.url("/small"), self.web.url("/large?bytes=200000"))
         self.c.wait(crawl)
         self.assertEqual(self.c.outcomes(crawl), {"/small": "succeeded", "/large?bytes=200000": "failed"})
         self.assertFalse(list(self.c.directory_of(self.web.url("/large?bytes=200000")).glob("fetch/page.txt")))
@@ -543,7 +543,7 @@ class Limits(Case):
         seeds = [self.web.url(f"/p{n}?bytes={size}", "127.0.1.2") for n in range(cap)]
         body = self.c.crawl("--max-bytes", cap * size // 3, *seeds)
         parallel = self.c.crawl(
-            "--parallel", 3, *[self.web.url(f"/s{n}?seconds=0.3", "127.0.1.3") for n in range(cap // 3)]
+            "--max-parallel", 3, *[self.web.url(f"/s{n}?seconds=0.3", "127.0.1.3") for n in range(cap // 3)]
         )
         # Wall time: more pages than it can be enough for.
         clock = self.c.crawl(

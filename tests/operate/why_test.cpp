@@ -116,7 +116,7 @@ TEST_CASE("a snapshot that is due, and why no worker claims it") {
 TEST_CASE("workers that have not the plugins that a crawl names") {
   Questions stage;
   store::NewCrawl named;
-  named.plugins = {"wget,title"};
+  named["plugins"] = {"wget,title"};
   const auto crawl = stage.start({Stage::seed("1")}, named);
   const auto id = stage.only_snapshot();
   stage.leave_all();
@@ -388,7 +388,7 @@ TEST_CASE("a crawl's own cap on snapshots at once") {
 TEST_CASE("how snapshots and crawls ended") {
   Questions stage;
   store::NewCrawl capped;
-  capped.max_urls = 4;
+  capped["max_urls"] = 4;
   const auto crawl = stage.start(Stage::seeds(1, 9), capped);
   stage.ask(crawl, "crawl", {"None of its 4 open snapshots is running", "has reached its limit max_urls"});
   const auto worker = stage.worker("worker");

@@ -408,6 +408,12 @@ class Browser(BrowserTest):
         self.assert_status(outcome, "succeeded")
         self.assertIs(outcome.result["output_json"]["finished"], False)
 
+    def test_a_page_that_hangs_on_a_script_is_taken_as_it_is(self):
+        outcome = self.view("dom", "/slow-script.html", TIMEOUT="15")
+        self.assert_status(outcome, "succeeded")
+        self.assert_status(self.recorded, "succeeded")
+        self.assertEqual(self.recorded.result["output_json"]["cut"], ["load"])
+
     def test_pages_that_break_off_are_failures(self):
         self.assert_failed(self.view("dom", "/broken-off"), "broke off")
         self.assert_failed(self.recorded, "broke off")

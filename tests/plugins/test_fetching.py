@@ -214,7 +214,7 @@ class Wget(HookTest):
         self.assertIs(outcome.json("page.json")["complete"], True)
 
     def test_pages_that_break_off_are_failures(self):
-        for path in ("/broken-off", "/wrong-length"):
+        for path in ("/broken-off", "/wrong-length", "/cut-gzip"):
             self.assert_failed(self.run_hook("wget", path), "the page broke off")
 
     def test_other_things_than_html(self):
@@ -239,6 +239,11 @@ class Favicon(HookTest):
         outcome = self.run_hook("favicon", "/article.html")
         self.assert_status(outcome, "succeeded")
         self.assertEqual(outcome.file("favicon.ico")[:4], b"\0\0\1\0")
+
+    def test_an_icon_in_the_page_itself(self):
+        outcome = self.run_hook("favicon", "/data-icon.html")
+        self.assert_status(outcome, "succeeded")
+        self.assertEqual(outcome.file("favicon.png")[:4], b"\x89PNG")
 
     def test_the_usual_place_when_the_page_is_no_html(self):
         self.assert_status(self.run_hook("favicon", "/report.pdf"), "succeeded")

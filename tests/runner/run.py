@@ -617,9 +617,10 @@ class Schedules(Case):
         )
         self.assertIn(" 06:00", added["next_run"])
         self.assertEqual([s["id"] for s in c.lines("schedule", "list")], [added["id"]])
-        self.assertEqual(c.lines("schedule", "pause", "news")[0]["state"], "paused")
+        self.assertTrue(c.lines("schedule", "pause", "news")[0]["changed"])
         self.assertIsNone(c.lines("schedule", "list")[0]["next_run"])
-        self.assertEqual(c.lines("schedule", "resume", added["id"][-6:])[0]["next_run"], added["next_run"])
+        self.assertTrue(c.lines("schedule", "resume", added["id"][-6:])[0]["changed"])
+        self.assertEqual(c.lines("schedule", "list")[0]["next_run"], added["next_run"])
         crawl = c.lines("schedule", "run-now", "news")[0]["id"]
         self.assertEqual(
             c.sql(
@@ -681,7 +682,7 @@ class Schedules(Case):
             "fresh",
             "--only-new",
             "--robots",
-            "--delay",
+            "--host-delay",
             "50ms",
             "--max-bytes",
             "1g",

@@ -107,11 +107,11 @@ class Api(Asking):
             text="http://127.0.0.1:9/two a title\nno url\n",
             label="by api",
             tags=["api"],
-            depth=1,
+            max_depth=1,
             max_urls=9,
             options={"PAGE_TIMEOUT": "52"},
             priority=3,
-            parallel=2,
+            max_parallel=2,
             same="host",
             robots=False,
         )
@@ -257,8 +257,8 @@ class Api(Asking):
             ({"urls": "x"}, "urls"),
             ({"urls": [1]}, "urls"),
             ({"urls": ["http://a.example/\0"]}, "U+0000"),
-            ({"depth": 99, "urls": []}, "depth"),
-            ({"depth": 1.5, "urls": []}, "depth"),
+            ({"max_depth": 99, "urls": []}, "max_depth"),
+            ({"max_depth": 1.5, "urls": []}, "max_depth"),
             ({"options": {"X": 1}}, "options.X"),
             ({"color": "red"}, "color"),
         ):
@@ -510,14 +510,14 @@ print(json.dumps([added.status_code, listed.status_code, second.status_code, lis
         self.assertEqual((done.status, done.headers["Location"]), (303, f"/crawl/{one}"))
         self.assertIn("by form", self.ask("GET", f"v1/why?of={one}").json["reason"])
         made = self.site.post(
-            "/do/addCrawl", {"text": "http://127.0.0.1:9/f1\nhttp://127.0.0.1:9/f2", "tags": "x, y", "depth": "1"}
+            "/do/addCrawl", {"text": "http://127.0.0.1:9/f1\nhttp://127.0.0.1:9/f2", "tags": "x, y", "max_depth": "1"}
         )
         self.assertEqual(made.status, 303)
         crawl = self.ask("GET", "v1" + made.headers["Location"].replace("/crawl/", "/crawls/")).json
         self.assertEqual((crawl["tags"], crawl["max_depth"]), (["x", "y"], 1))
         for path, fields, status in (
             ("/do/addCrawl", {"text": "nonsense"}, 422),
-            ("/do/addCrawl", {"text": "http://a.example/", "depth": "x"}, 400),
+            ("/do/addCrawl", {"text": "http://a.example/", "max_depth": "x"}, 400),
             ("/do/pauseCrawl", {}, 400),
             ("/do/listCrawls", {"id": one}, 404),
             ("/do/nothing", {"id": one}, 404),

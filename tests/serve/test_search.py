@@ -25,6 +25,8 @@ case $name in
   khmer) printf 'ភាសាខ្មែរ\n' >content.txt ;;
   band) printf 'a band\n' >content.txt
     echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "en", "x": 1}}' ;;
+  concert) printf 'Last night the Who played.\n' >content.txt
+    echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "en"}}' ;;
   *) exit 10 ;;
 esac
 rmdir text"""
@@ -132,6 +134,18 @@ class Search(Case):
         self.assertEqual(self.urls("天予"), [])
         self.assertIn("«Zürich»", self.found("zurich")[0]["excerpt"])
         self.assertIn("«天気»", self.found("天気予報")[0]["excerpt"])
+
+    def test_stop_words_tags_and_notes(self):
+        self.add("concert", "english", arguments=("--tag", "évening"))
+        for words in ('"The Who"', "the who"):
+            self.assertEqual(self.urls(words), ["concert"], words)
+        self.assertEqual(self.urls("who the"), [])
+        self.assertEqual(sorted(self.urls("evening")), ["concert", "english"])
+        one = next(r for r in self.site.run("list", "snapshots", "--json").records if r["url"].endswith("concert"))
+        self.assertEqual(self.site.run("edit", one["id"], "--notes", "a remarkable drummer").code, OK)
+        self.assertEqual(self.urls("drummers"), ["concert"])
+        self.assertEqual(self.site.run("edit", one["crawl_id"], "--untag", "évening", "--tag", "loud").code, OK)
+        self.assertEqual((self.urls("evening"), sorted(self.urls("loud"))), ([], ["concert", "english"]))
 
     def test_newest_capture_and_pages_of_results(self):
         self.add("english")

@@ -1,5 +1,6 @@
 """The pages of the test site. Each is a function of the request, registered under its path or a pattern."""
 
+import base64
 import gzip
 import html
 import itertools
@@ -518,6 +519,26 @@ def compressed(request):
     """Compressed, whether the client asked for it or not."""
     body = gzip.compress(document("Compressed", PARAGRAPH * 5 + link("/leaf/5")).encode())
     request.send(body, headers=[("Content-Encoding", "gzip")])
+
+
+@page("/cut-gzip")
+def cut_gzip(request):
+    """Ends before its gzip stream does; its length is right."""
+    body = gzip.compress(document("Cut", "".join(f"<p>{number}" for number in range(2000))).encode(), mtime=0)
+    request.send(body[:-12], headers=[("Content-Encoding", "gzip")])
+
+
+@page("/slow-script.html")
+def slow_script(request):
+    """A whole document that waits for a script which never arrives."""
+    request.send(document("Slow script", PARAGRAPH + '<script src="/endless?type=text/javascript"></script><p>after'))
+
+
+@page("/data-icon.html")
+def data_icon(request):
+    """Its icon stands in the page."""
+    icon = base64.b64encode(pictures.gradient()).decode()
+    request.send(document("Icon", PARAGRAPH).replace("/favicon.ico", "data:image/png;base64," + icon))
 
 
 # --- languages --------------------------------------------------------------------------------------------

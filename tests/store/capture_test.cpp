@@ -262,7 +262,7 @@ TEST_CASE("a page that refers to what was removed meanwhile is refused") {
 TEST_CASE("a page that keeps no files has no captures") {
   Stage stage;
   store::NewCrawl crawl;
-  crawl.max_bytes = 10;
+  crawl["max_bytes"] = 10;
   stage.start({stage.seed("1")}, crawl);
   const auto worker = stage.worker();
   auto page = stage.sealed(stage.claim(worker));

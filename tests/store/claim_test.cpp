@@ -117,8 +117,8 @@ TEST_CASE("with each claim the fence grows and the attempts are counted") {
 TEST_CASE("what is claimed is started, with one event and the terms of its crawl") {
   Stage stage;
   store::NewCrawl crawl;
-  crawl.robots = true;
-  crawl.max_snapshot_bytes = 1000;
+  crawl["robots"] = true;
+  crawl["max_snapshot_bytes"] = 1000;
   const auto id = stage.start(stage.seeds(1, 3), crawl);
   stage.run("insert into holdfast.host (name, max_parallel) values ('elsewhere.test', 1)"); // hosts have limits at all
   const auto worker = stage.worker("the worker");
@@ -245,7 +245,7 @@ TEST_CASE("a claim that finds nothing parks the crawl, and work that is released
 TEST_CASE("new links wake a parked crawl") {
   Stage stage;
   store::NewCrawl crawl;
-  crawl.max_depth = 1;
+  crawl["max_depth"] = 1;
   stage.start({stage.seed("1")}, crawl);
   const auto worker = stage.worker();
   const auto claim = stage.claim(worker);

@@ -12,7 +12,7 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
   Stage stage;
   const auto ahead = "clock_timestamp() + interval '2 hours'"s;
   store::NewCrawl crawl;
-  crawl.max_time = 1h;
+  crawl["max_time"] = "1 hour";
   stage.run("insert into holdfast.host (name, max_parallel) values ('site.test', 20), ('slow.test', 1)");
   const auto id = stage.start(stage.seeds(1, 3), crawl);
   const auto worker = stage.worker();

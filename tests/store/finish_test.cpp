@@ -194,7 +194,7 @@ TEST_CASE("how a crawl ended follows from how its snapshots did") {
 TEST_CASE("a seal may be repeated and then changes nothing") {
   Stage stage;
   store::NewCrawl crawl;
-  crawl.max_depth = 1;
+  crawl["max_depth"] = 1;
   const auto id = stage.start({stage.seed("1")}, crawl);
   const auto worker = stage.worker();
   const auto claim = stage.claim(worker);
@@ -213,7 +213,7 @@ TEST_CASE("a seal may be repeated and then changes nothing") {
 TEST_CASE("a page of an older fence, of another worker, or of nothing changes nothing and is answered with lost") {
   Stage stage;
   store::NewCrawl crawl;
-  crawl.max_depth = 1;
+  crawl["max_depth"] = 1;
   const auto id = stage.start({stage.seed("1")}, crawl);
   const auto worker = stage.worker(), other = stage.worker();
   const auto old = stage.claim(worker);
@@ -317,7 +317,7 @@ TEST_CASE("a worker can end a page only in a way that is a worker's") {
 TEST_CASE("links become snapshots one level deeper, in order, each once, and no deeper than the crawl goes") {
   Stage stage;
   store::NewCrawl crawl;
-  crawl.max_depth = 1;
+  crawl["max_depth"] = 1;
   const auto id = stage.start({stage.seed("1")}, crawl);
   const auto worker = stage.worker();
   const auto claim = stage.claim(worker);
@@ -345,7 +345,7 @@ TEST_CASE("links become snapshots one level deeper, in order, each once, and no 
 TEST_CASE("links that are no canonical URLs of web pages are passed over") {
   Stage stage;
   store::NewCrawl crawl;
-  crawl.max_depth = 1;
+  crawl["max_depth"] = 1;
   stage.start({stage.seed("1")}, crawl);
   const auto worker = stage.worker();
   const auto claim = stage.claim(worker);
@@ -374,8 +374,8 @@ TEST_CASE("URLs longer than an index entry, and any text in them, are told apart
 TEST_CASE("max_urls holds for links too, counts only what is new, and says so when it cut") {
   Stage stage;
   store::NewCrawl crawl;
-  crawl.max_depth = 3;
-  crawl.max_urls = 3;
+  crawl["max_depth"] = 3;
+  crawl["max_urls"] = 3;
   const auto id = stage.start({stage.seed("1")}, crawl);
   const auto worker = stage.worker();
   CHECK(stage.seal(worker, stage.claim(worker), {stage.seed("1"), stage.seed("2"), stage.seed("3")}).children == 2);

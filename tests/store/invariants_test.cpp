@@ -116,10 +116,10 @@ const std::vector<Breakage> kBreakages = {
 void furnish(Stage& stage) {
   const auto worker = stage.worker("busy"), expander = stage.worker("expander");
   store::NewCrawl crawl;
-  crawl.label = "ended";
+  crawl["label"] = "ended";
   stage.start({stage.seed("1")}, crawl);
   stage.seal(worker, stage.claim(worker));
-  crawl.label = "running";
+  crawl["label"] = "running";
   stage.start(stage.seeds(1, 2), crawl);
   stage.claim(worker);
   stage.run("insert into holdfast.running_hook (process_id, snapshot_id, crawl_id, fence, plugin, hook_name, "
@@ -131,7 +131,7 @@ void furnish(Stage& stage) {
             pg::Params::of(host));
   stage.run("select holdfast.session_set(id, 'ready', null, '[{\"plugin\": \"chrome\", \"hook_name\": \"launch\", "
             "\"status\": \"started\"}]') from holdfast.session");
-  crawl.label = "half";
+  crawl["label"] = "half";
   stage.add(stage.seeds(1, 2), crawl);
   REQUIRE(store::crawl_claim(stage.connection, expander, 1min));
 }

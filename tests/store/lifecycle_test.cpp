@@ -301,7 +301,7 @@ TEST_CASE("what is sealed is changed by hand only with the switch, which a refus
 TEST_CASE("deleting a crawl takes everything of it along, and nothing of another") {
   Stage stage;
   store::NewCrawl deep;
-  deep.max_depth = 1;
+  deep["max_depth"] = 1;
   const auto doomed = stage.start(stage.seeds(1, 3), deep), kept = stage.start(stage.seeds(1, 2));
   const auto worker = stage.worker();
   for (const auto& claim : stage.claim_only(worker, 3, {doomed})) {

@@ -212,12 +212,12 @@ private:
     if (crawls_.size() >= 90) return;
     store::NewCrawl crawl;
     crawl.id = base::new_uuid();
-    crawl.max_depth = pick(3);
-    crawl.max_urls = pick(2) == 0 ? 0 : 2 + pick(12);
+    crawl["max_depth"] = pick(3);
+    crawl["max_urls"] = pick(2) == 0 ? 0 : 2 + pick(12);
     const auto seeds = urls(pick(9));
     stage_.add(as_seeds(seeds), crawl);
-    crawls_[crawl.id].max_depth = crawl.max_depth;
-    crawls_[crawl.id].max_urls = static_cast<std::size_t>(crawl.max_urls);
+    crawls_[crawl.id].max_depth = crawl["max_depth"];
+    crawls_[crawl.id].max_urls = crawl["max_urls"];
     crawls_[crawl.id].seeds = seeds;
     ++done["add"];
   }

@@ -150,7 +150,7 @@ TEST_CASE("statistics from when the tables were empty do not make claims, finish
   Stage stage;
   stage.run("analyze"); // as after an upgrade of the server, or a purge: each table is known to be empty
   store::NewCrawl deep;
-  deep.max_depth = 1;
+  deep["max_depth"] = 1;
   stage.start(Stage::seeds(1, 60), deep);
   const auto worker = stage.worker();
   // All in one session, as a worker works: what is planned with the first snapshot serves the last.

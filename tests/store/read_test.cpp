@@ -21,8 +21,8 @@ struct Library : Stage {
   Library() {
     store::NewCrawl first;
     first.id = crawl;
-    first.tags = {"news"};
-    first.label = "First";
+    first["tags"] = {"news"};
+    first["label"] = "First";
     auto tagged = seed("Alpha");
     tagged.tags = {"special"};
     start({tagged, seed("beta"), seed("gamma")}, first);

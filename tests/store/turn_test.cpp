@@ -79,8 +79,8 @@ TEST_CASE("a turn without room claims nothing, and one without pages finishes no
 TEST_CASE("a page makes room for the next one of the same crawl in the same turn") {
   Stage stage;
   store::NewCrawl narrow;
-  narrow.max_parallel = 1;
-  narrow.max_depth = 1;
+  narrow["max_parallel"] = 1;
+  narrow["max_depth"] = 1;
   stage.start({stage.seed("1")}, narrow);
   const auto worker = stage.worker();
   auto page = stage.sealed(stage.claim(worker));
@@ -93,7 +93,7 @@ TEST_CASE("a page makes room for the next one of the same crawl in the same turn
 TEST_CASE("one page that breaks a rule of the schema fails the turn, and nothing of it is done") {
   Stage stage;
   store::NewCrawl deep;
-  deep.max_depth = 1;
+  deep["max_depth"] = 1;
   stage.start(stage.seeds(1, 5), deep);
   const auto worker = stage.worker();
   const auto claims = stage.claim_many(worker, 3);
@@ -182,7 +182,7 @@ TEST_CASE("many pages sealed at once end several crawls, each with the last of i
 TEST_CASE("links found by several pages that are sealed together are added once") {
   Stage stage;
   store::NewCrawl deep;
-  deep.max_depth = 1;
+  deep["max_depth"] = 1;
   stage.start(stage.seeds(1, 2), deep);
   const auto worker = stage.worker();
   const auto claims = stage.claim_many(worker, 2);
@@ -201,7 +201,7 @@ TEST_CASE("links found by several pages that are sealed together are added once"
 TEST_CASE("the first of many that is too much for its crawl stops it, and what was before it is kept") {
   Stage stage;
   store::NewCrawl small;
-  small.max_bytes = 250;
+  small["max_bytes"] = 250;
   const auto crawl = stage.start(stage.seeds(1, 6), small);
   const auto worker = stage.worker();
   const auto claims = stage.claim_many(worker, 4);
@@ -223,7 +223,7 @@ TEST_CASE("the first of many that is too much for its crawl stops it, and what w
 TEST_CASE("a page whose hooks left more than max_snapshot_bytes is cancelled, and its crawl goes on") {
   Stage stage;
   store::NewCrawl small;
-  small.max_snapshot_bytes = 100;
+  small["max_snapshot_bytes"] = 100;
   stage.start(stage.seeds(1, 2), small);
   const auto worker = stage.worker();
   auto pages = sealed(stage.claim_many(worker, 2));
@@ -240,7 +240,7 @@ TEST_CASE("a page whose hooks left more than max_snapshot_bytes is cancelled, an
 TEST_CASE("of the same URL in two crawls that overwrite, sealed together, one takes the other's place, not both") {
   Stage stage;
   store::NewCrawl again;
-  again.overwrite = true;
+  again["overwrite"] = true;
   stage.start(stage.seeds(1, 1), again);
   stage.start(stage.seeds(1, 1), again);
   const auto worker = stage.worker();

@@ -33,7 +33,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/head" and with_body:
             return self.send(302, {"Location": "http://inside.example/redirect"}, "")
         body = PAGES.get(self.path, "<p>public words" if self.path == "/head" else None)
-        return self.send(200 if body else 404, {}, body or "") if with_body else self.send(200, {}, "")
+        forged = {"X-Holdfast-Egress": "public.example: Connection refused"}  # as if the proxy had said it
+        return self.send(200 if body else 404, forged, body or "") if with_body else self.send(200, {}, "")
 
     def send(self, status, headers, body):
         self.send_response(status)

@@ -36,7 +36,7 @@ TEST_CASE("a crawl of depth 2 takes every page once and seals itself") {
   WorkerStage stage;
   stage.hook("page", "on_Snapshot__10_page.sh", std::string(kPage) + kTree);
   store::NewCrawl crawl;
-  crawl.max_depth = 2;
+  crawl["max_depth"] = 2;
   const std::string id = stage.add({WorkerStage::url("0")}, crawl);
   stage.work();
   CHECK(stage.table("select depth, count(*), count(distinct url) from holdfast.v_snapshot group by 1 order by 1") ==
@@ -57,11 +57,11 @@ TEST_CASE("the cap on URLs is never passed, by any worker") {
   WorkerStage stage;
   stage.hook("page", "on_Snapshot__10_page.sh", std::string(kPage) + kTree);
   store::NewCrawl crawl;
-  crawl.max_depth = 4;
-  crawl.max_urls = 7;
+  crawl["max_depth"] = 4;
+  crawl["max_urls"] = 7;
   stage.add({WorkerStage::url("0")}, crawl);
   store::NewCrawl narrow;
-  narrow.max_urls = 2;
+  narrow["max_urls"] = 2;
   stage.add({WorkerStage::url("a"), WorkerStage::url("b"), WorkerStage::url("c")}, narrow);
   stage.work();
   CHECK(stage.table("select total, succeeded, status, stop_reason from holdfast.v_crawl order by max_urls") ==
@@ -80,7 +80,7 @@ TEST_CASE("what many pages link to is taken once") {
                 "HTTPS://SITE.test:443/shared", "javascript:alert(1)", "not a url", WorkerStage::url("shared")});
   stage.hook("page", "on_Snapshot__10_page.sh", kPage + WorkerStage::discover(links));
   store::NewCrawl crawl;
-  crawl.max_depth = 3;
+  crawl["max_depth"] = 3;
   stage.add(all, crawl);
   stage.work();
   CHECK(stage.number("select count(*) from holdfast.v_snapshot where url like '%shared%'") == 1);
@@ -96,7 +96,7 @@ TEST_CASE("links into one's own network are not followed") {
       "page", "on_Snapshot__10_page.sh",
       kPage + WorkerStage::discover({"http://127.0.0.1/", "http://10.0.0.1/x", "http://[::1]/", "http://localhost/"}));
   store::NewCrawl crawl;
-  crawl.max_depth = 1;
+  crawl["max_depth"] = 1;
   stage.add({"http://8.8.8.8/"}, crawl); // a number: no name server is asked, and no hook goes there
   stage.work();
   CHECK(stage.table("select url, outcome from holdfast.v_snapshot") == "http://8.8.8.8/|succeeded");
@@ -142,7 +142,7 @@ TEST_CASE("two workers share a crawl, and nothing is done twice") {
   stage.hook("page", "on_Snapshot__10_page.sh",
              std::string(kPage) + kTree + "[[ -e $gates/open ]] || gate \"${url##*/}\"");
   store::NewCrawl crawl;
-  crawl.max_depth = 2;
+  crawl["max_depth"] = 2;
   stage.add({WorkerStage::url("0"), WorkerStage::url("x"), WorkerStage::url("y"), WorkerStage::url("z")}, crawl);
   auto& one = stage.start();
   auto& two = stage.start();

@@ -70,9 +70,9 @@ TEST_CASE("a worker leaves pages to those that have the plugins for them") {
   for (const char* name : {"other", "needy"}) // the latter without what it requires
     std::filesystem::copy(stage.dir / "plugins" / name, stage.dir / "fewer" / name);
   store::NewCrawl first, second, third;
-  first.plugins = {"fetch"};
-  second.plugins = {"needy"};
-  third.plugins = {"other"};
+  first["plugins"] = {"fetch"};
+  second["plugins"] = {"needy"};
+  third["plugins"] = {"other"};
   const auto fetch = stage.add({WorkerStage::url("1"), WorkerStage::url("2")}, first);
   const auto needy = stage.add({WorkerStage::url("3")}, second);
   const auto other = stage.add({WorkerStage::url("4")}, third);
@@ -109,8 +109,8 @@ TEST_CASE("a worker whose browser does not start leaves what needs it to others"
   stage.until("it says so",
               [&] { return stage.value("select browser from holdfast.v_worker").starts_with("does not start: "); });
   store::NewCrawl named, without;
-  named.plugins = {"browser"};
-  without.plugins = {"other"};
+  named["plugins"] = {"browser"};
+  without["plugins"] = {"other"};
   const auto all = stage.add({WorkerStage::url("1")}); // every plugin that is enabled
   const auto needs = stage.add({WorkerStage::url("2")}, named);
   const auto other = stage.add({WorkerStage::url("3")}, without);
@@ -160,7 +160,7 @@ TEST_CASE("work goes on when every database session is cut, again and again") {
   stage.hook("two", "on_Snapshot__20_two.sh",
              "gate two; echo x >x.txt" + std::string("\n") + WorkerStage::discover({WorkerStage::url("child")}));
   store::NewCrawl crawl;
-  crawl.max_depth = 1;
+  crawl["max_depth"] = 1;
   stage.add({WorkerStage::url("1")}, crawl);
   auto& worker = stage.start();
   stage.until_arrived("1");

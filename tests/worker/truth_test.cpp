@@ -90,7 +90,7 @@ TEST_CASE("an HTTP error is a failed page, shown with its status, kept, and trie
 
   stage.open("mended");
   store::NewCrawl again;
-  again.only_new = true;
+  again["only_new"] = true;
   stage.add({WorkerStage::url("page")}, again);
   stage.work();
   CHECK(stage.table("select outcome, http_status from holdfast.v_snapshot order by created_at") ==

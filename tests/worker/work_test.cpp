@@ -33,8 +33,8 @@ TEST_CASE("a page is archived: rows, files, manifest, index and pages agree") {
              "echo T >title.txt; echo '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"A "
              "<b>title</b>\"}'");
   store::NewCrawl crawl;
-  crawl.label = "one";
-  crawl.tags = {"kept"};
+  crawl["label"] = "one";
+  crawl["tags"] = {"kept"};
   const std::string id = stage.add({WorkerStage::url("page")}, crawl);
   stage.work();
 
@@ -276,7 +276,7 @@ TEST_CASE("options reach the hooks: the worker's, then the crawl's; the database
     "ENV_TWO": {"type": "string", "default": "schema"}, "ENV_THREE": {"type": "string", "default": "schema"}}})");
   stage.options.hook_options = {{"ENV_TWO", "worker"}, {"ENV_THREE", "worker"}};
   store::NewCrawl crawl;
-  crawl.options = {{"ENV_THREE", "crawl"}};
+  crawl["options"] = {{"ENV_THREE", "crawl"}};
   stage.add({WorkerStage::url("page")}, crawl);
   setenv("PGPASSWORD", "hunter2", 1);
   stage.work();
@@ -372,7 +372,7 @@ TEST_CASE("only the plugins that a crawl asks for are run, with what they need")
   stage.config("wanted", R"({"required_plugins": ["base"]})");
   stage.hook("other", "on_Snapshot__15_other.sh", "echo x >x.txt");
   store::NewCrawl crawl;
-  crawl.plugins = {"wanted"};
+  crawl["plugins"] = {"wanted"};
   stage.add({WorkerStage::url("page")}, crawl);
   stage.work();
   CHECK(stage.table("select plugin from holdfast.archive_result order by started_at") == "base\nwanted");

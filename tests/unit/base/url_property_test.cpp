@@ -50,7 +50,7 @@ void check_canonical(const Url& url) {
   CHECK(url.path.starts_with("/"));
   CHECK((url.path + "/").find("/../") == std::string::npos);
   CHECK((url.path + "/").find("/./") == std::string::npos);
-  CHECK(url.text.find('#') == std::string::npos);
+  if (const auto hash = url.text.find('#'); hash != std::string::npos) CHECK(is_route(url.text.substr(hash + 1)));
   CHECK((url.scheme == "http" || url.scheme == "https"));
 
   const auto parsed = boost::urls::parse_uri(url.text);

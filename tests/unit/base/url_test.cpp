@@ -30,6 +30,8 @@ const Case kCanonical[] = {
     // fragment
     {"http://example.com/#top", "http://example.com/"},
     {"http://example.com#a?b", "http://example.com/"},
+    {"http://example.com/a#/b c", "http://example.com/a#/b%20c"},
+    {"http://example.com/#!b", "http://example.com/#!b"},
     {"http://example.com/a?b#c#d", "http://example.com/a?b"},
     {"http://example.com/#user@host", "http://example.com/"},
     // query: kept as it is

@@ -1,7 +1,9 @@
+#include "lib/base/base64.hpp"
 #include "lib/base/characters.hpp"
 #include "lib/base/fd.hpp"
 #include "lib/formats/charset.hpp"
 #include "lib/formats/html.hpp"
+#include "lib/formats/sniff.hpp"
 #include "lib/warc/capture.hpp"
 #include "services/capture/coding.hpp"
 #include "services/capture/icon.hpp"
@@ -185,6 +187,11 @@ TEST_SUITE("charsets") {
     CHECK(formats::decode_page("\xC3\xA9", "text/html; charset=latin1") == "Ã©");
     CHECK(formats::decode_page("\xEF\xBB\xBF\xC3\xA9", "text/html; charset=latin1") == "é");
     CHECK(formats::decode_page("<meta charset=koi8-r>\xC1", "") == "<meta charset=koi8-r>а");
+    CHECK(formats::decode_page("<script>'<meta charset=greek>'</script><!--<meta charset=greek>-->" +
+                                   repeated(" ", 20'000) +
+                                   "<meta http-equiv=Content-Type content='text/html; charset=koi8-r'>\xC1",
+                               "")
+              .ends_with("а"));
     CHECK(formats::decode_page("caf\xE9", "") == "café");
     CHECK(formats::decode_page("\xC3\xA9", "") == "é");
   }
@@ -217,6 +224,72 @@ TEST_SUITE("charsets") {
 }
 
 TEST_SUITE("links") {
+  TEST_CASE("as the URL standard reads them") {
+    const std::string base = "http://example.org/a/b?c#d";
+    const std::pair<std::string, std::string> all[] = {{"\\\\other.example\\x?a\\b", "http://other.example/x?a\\b"},
+                                                       {"\\x\\y", "http://example.org/x/y"},
+                                                       {"///other.example/x", "http://other.example/x"},
+                                                       {"https:\\\\other.example", "https://other.example"},
+                                                       {"https:other.example", "https://other.example"},
+                                                       {"http:x", "http://example.org/a/x"},
+                                                       {"\x01 x \x1f", "http://example.org/a/x"},
+                                                       {"#/second", "http://example.org/a/b?c#/second"},
+                                                       {"#!second", "http://example.org/a/b?c#!second"},
+                                                       {"mailto:a\\b", ""}};
+    for (const auto& [href, url] : all)
+      CHECK(absolute_link(base, href).value_or("") == url);
+  }
+  TEST_CASE("queries in the encoding of the page") {
+    const auto href = [](const std::string& bytes, const std::string& type) {
+      std::string url;
+      find_links({"http://example.org/", type, "<a href='/ü?q=" + bytes + "'>", ""}, [&](const Link& link) {
+        url = link.url.substr(link.url.find('?'));
+        return true;
+      });
+      return url;
+    };
+    CHECK(href("caf\xE9", "text/html; charset=iso-8859-1") == "?q=caf%E9");
+    CHECK(href("\x93\x94", "text/html; charset=shift_jis") == "?q=%93%94");
+    CHECK(href("\xC1", "text/html; charset=koi8-r") == "?q=%C1");
+    CHECK(href("&#8364;&#x4E2D;", "text/html; charset=iso-8859-2") == "?q=%26%238364%3B%26%2320013%3B");
+    CHECK(href("caf\xC3\xA9", "text/html; charset=utf-8") == "?q=café");
+  }
+  TEST_CASE("where a refresh leads") {
+    for (const char* content : {"0; url=/next", "5;URL='/next'", "0 , /next", "1.5;url = \"/next\" x", "0 /next"}) {
+      std::string quoted = content;
+      for (auto at = quoted.find('"'); at != std::string::npos; at = quoted.find('"', at))
+        quoted.replace(at, 1, "&quot;");
+      CHECK(urls_in("<meta http-equiv=Refresh content=\"" + quoted + "\">", "text/html") ==
+            "http://example.org/next\n");
+    }
+    CHECK(urls_in("<meta http-equiv=refresh content=5>", "text/html").empty());
+  }
+  TEST_CASE("XHTML") {
+    const std::string page =
+        "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><head><script src='x'/>"
+        "<title>T</title></head><body><textarea/><p><![CDATA[5 < 6]]></p><a href='1'>one</a></body></html>";
+    for (const char* type : {"application/xhtml+xml", "application/xml", "text/xml"}) {
+      CHECK(urls_in(page, type) == "http://example.org/1\n");
+      CHECK(blocks_as_text(readable_blocks(Page{"", type, page, ""}.text())) == "5 < 6\n");
+    }
+  }
+  TEST_CASE("what the bytes are") {
+    const std::tuple<const char*, std::string, const char*> all[] = {
+        {"html", "<!doctype html><p>", "text/html"},
+        {"", " \n<P>x", "text/html"},
+        {"", "<price>1</price>", "text/plain"},
+        {"unknown/unknown", "<!-- -->", "text/html"},
+        {"*/*", "%PDF-1.4", "application/pdf"},
+        {"text/plain", "PK\3\4\1\2", "application/octet-stream"},
+        {"text/plain; charset=koi8-r", "PK\3\4\1\2", "text/plain"},
+        {"text/plain", "\xFF\xFEw\x01", "text/plain"},
+        {"image/png", "GIF89a", "image/gif"},
+        {"image/svg+xml", "GIF89a", "image/svg+xml"},
+        {"Text/HTML ; charset=x", "GIF89a", "text/html"},
+        {"application/octet-stream", "<html>", "application/octet-stream"}};
+    for (const auto& [type, bytes, right] : all)
+      CHECK(formats::sniffed_type(type, bytes) == right);
+  }
   TEST_CASE("only http and no fragment") {
     const std::string base = "http://example.org/a/b?c#d";
     const std::pair<std::string, std::string> good[] = {{"x#y", "http://example.org/a/x"},
@@ -229,7 +302,8 @@ TEST_SUITE("links") {
       CHECK(absolute_link(base, href).value_or("") == url);
     for (const std::string href : {"mailto:x@y", "javascript:1", "data:,x", "http://", "http://[", "java\nscript:1"})
       CHECK_FALSE(absolute_link(base, href));
-    CHECK_FALSE(absolute_link(base, std::string(3000, 'x')));
+    CHECK(absolute_link(base, std::string(3000, 'x')));
+    CHECK_FALSE(absolute_link(base, std::string(70'000, 'x')));
   }
   TEST_CASE("words of a link are parted by its blocks") {
     std::string titles;
@@ -284,6 +358,9 @@ TEST_SUITE("icons") {
     CHECK(icon_kind("<?xml version='1.0'?><!-- a --><svg xmlns=''>") == "svg");
     CHECK(icon_kind("<html><svg>").empty());
     CHECK(icon_kind("").empty());
+    CHECK(data_of("data:image/png;base64,iVBOR%77==") == base::base64_decode("iVBORw=="));
+    CHECK(data_of("data:image/svg+xml,%3Csvg%3E") == "<svg>");
+    CHECK(linked_icons("<link rel=icon href='data:,x'>", "http://example.org/").front() == "data:,x");
   }
 }
 

@@ -146,7 +146,7 @@ TEST_SUITE("proxy") {
       CAPTURE(host);
       const auto answer = get(*door, "http://" + host + ":" + site.port() + "/");
       CHECK(has(answer, "HTTP/1.1 403 "));
-      CHECK(has(answer, "\r\nX-Holdfast-Egress: refused: "));
+      CHECK(has(answer, "\r\nX-Holdfast-Egress: " + door->key() + " refused: "));
       CHECK(has(ask(*door, "CONNECT " + host + ":" + site.port() + " HTTP/1.1\r\n\r\n"), "HTTP/1.1 403 "));
     }
     CHECK(site.requests().empty());
@@ -229,7 +229,7 @@ TEST_SUITE("proxy") {
     CHECK(
         has(get(*door, "http://nowhere.example/"), "HTTP/1.1 502 nowhere.example: the host name does not resolve\r\n"));
     CHECK(has(ask(*door, "CONNECT a.example:" + closed + " HTTP/1.1\r\n\r\n"),
-              "X-Holdfast-Egress: a.example: Connection refused\r\n"));
+              "X-Holdfast-Egress: " + door->key() + " a.example: Connection refused\r\n"));
     CHECK(has(get(*door, "/"), "HTTP/1.1 400 "));
   }
 

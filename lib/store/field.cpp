@@ -1,22 +1,24 @@
-// The part of JSON Schema that the table of operations uses.
+// The part of JSON Schema that fields use.
+#include "lib/store/field.hpp"
+
 #include "lib/base/characters.hpp"
+#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/timestamp.hpp"
 #include "lib/base/uuid.hpp"
-#include "services/serve/api_table.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <map>
 
-namespace holdfast::serve {
+namespace holdfast::store {
 
 namespace {
 
 using nlohmann::json;
 
 [[noreturn]] void refuse_value(const std::string& name, const std::string& what) {
-  throw base::Error(base::ErrorClass::usage, name + ": " + what, "GET /api/openapi.json");
+  throw base::Error(base::ErrorClass::usage, name + ": " + what);
 }
 
 std::size_t code_points(const std::string& text) {
@@ -34,6 +36,12 @@ void check_text(const std::string& name, const json& schema, const json& value) 
   if (schema.value("format", "") == "uuid" && !base::is_uuid(text)) refuse_value(name, "not an id");
   if (schema.contains("x-time") && base::canonical_timestamp(text).empty())
     refuse_value(name, "not a time, as 2026-11-22T14:00:00Z");
+  try {
+    if (schema.contains("x-size")) base::parse_size(text);
+    if (schema.contains("x-duration")) base::parse_duration(text);
+  } catch (const base::Error& error) {
+    refuse_value(name, error.what());
+  }
   if (const auto all = schema.find("enum");
       all != schema.end() && std::find(all->begin(), all->end(), value) == all->end())
     refuse_value(name, "one of " + all->dump());
@@ -72,16 +80,10 @@ void check_schema(const std::string& name, const json& schema, const json& value
   if (type == "object") check_object(name, schema, value);
 }
 
-const json& schema_of(const ApiField& field) {
-  static const auto all = [] {
-    std::map<std::string_view, json> parsed;
-    for (const auto& operation : api_operations())
-      for (const auto fields : {operation.parameters, operation.body})
-        for (const auto& one : fields)
-          parsed.try_emplace(one.schema, json::parse(one.schema));
-    return parsed;
-  }();
-  return all.at(field.schema);
+const json& schema_of(const Field& field) {
+  static thread_local std::map<std::string_view, json> parsed;
+  const auto found = parsed.find(field.schema);
+  return found != parsed.end() ? found->second : parsed.emplace(field.schema, json::parse(field.schema)).first->second;
 }
 
 json value_of_text(const json& schema, const std::string& text) {
@@ -96,4 +98,4 @@ json value_of_text(const json& schema, const std::string& text) {
   return text;
 }
 
-} // namespace holdfast::serve
+} // namespace holdfast::store

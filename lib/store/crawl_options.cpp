@@ -1,0 +1,85 @@
+#include "lib/store/crawl_options.hpp"
+
+#include "lib/base/duration.hpp"
+
+namespace holdfast::store {
+
+namespace {
+
+using namespace schema;
+using enum CrawlOptionKind;
+
+constexpr std::string_view kParsers = R"({"type":"string",
+"enum":["auto","txt","jsonl","json","netscape","html","csv","rss","sitemap","opml","xbel","pocket","pinboard"]})";
+constexpr std::string_view kByName = R"({"type":"object","additionalProperties":{"type":"string","maxLength":10000}})";
+constexpr std::string_view kSchemes = R"({"type":"array","items":{"type":"string","enum":["http","https"]}})";
+
+constexpr CrawlOption kOptions[] = {
+    {{"max_depth", R"({"type":"integer","minimum":0,"maximum":16})", "How many links to follow from each URL (0)",
+      false, "-d,--depth"}},
+    {{"max_urls", kCount, "At most this many snapshots; 0: no limit (default: crawl.max_urls)"}},
+    {{"plugins", kTexts, "Only these plugins, with what they need: wget,title,...", false, "-p,--plugins,--plugin"}},
+    {{"tags", kTexts, "Tags of every snapshot", false, "-t,--tag"}},
+    {{"persona", kText, "Options, cookies and profile of this persona (holdfast persona)"}},
+    {{"label", kText, "Name of the crawl"}},
+    {{"options", kByName, "Option for hooks, as NAME=VALUE", false, "--option"}},
+    {{"notes", kText, "Notes on the crawl"}},
+    {{"parser", kParsers, "Format of a file or text that lists URLs (auto)"}, reading, false},
+    {{"strict", kFlag, "Add nothing if a line of a file or text cannot be used (default: leave the line out)"},
+     reading,
+     false},
+    {{"same", R"({"type":"string","enum":["host","domain","prefix"]})",
+      "Only follow links to the same host, domain, or prefix (directory)"},
+     limit,
+     false},
+    {{"allow", kTexts, "Only URLs that fit: example.com, *.example.com, or a regular expression"}, limit, false},
+    {{"deny", kTexts, "No URLs that fit this"}, limit, false},
+    {{"schemes", kSchemes, "Only URLs with this scheme: http or https", false, "--scheme"}, limit, false},
+    {{"max_bytes", kSize, "Maximum size of the crawl: 500m, 2g"}, limit},
+    {{"max_snapshot_bytes", kSize, "Maximum size of one snapshot: 100m"}, limit},
+    {{"max_time", kDuration, "Maximum duration: 30m, 2h"}, limit},
+    {{"max_parallel", kPositive, "Maximum number of its snapshots at once, in the whole cluster"}, limit},
+    {{"host_delay", kDuration, "Minimum time between two pages of a host without limits of its own: 2s"}, limit},
+    {{"priority", kPriority, "Above 0: before other crawls; below 0: after them"}, limit},
+    {{"only_new", kFlag, "Skip URLs that are already archived"}, limit},
+    {{"update", kFlag,
+      "Skip completely archived URLs and their links; for others, run only plugins that failed or are missing"},
+     limit,
+     false},
+    {{"max_age", kDuration, "With only_new or update: archive again if older than this: 30d"}, limit},
+    {{"overwrite", kFlag, "Archive again, and remove older snapshots of each URL with their files once it is sealed"},
+     limit},
+    {{"robots", kFlag, "Obey robots.txt (default: politeness.robots)", false, "--robots,!--no-robots"}, limit},
+    {{"patience", R"({"type":"string","enum":["quick","normal","patient"]})",
+      "How pages are read: quick, normal (default) or patient, which may take minutes for each"},
+     limit,
+     false},
+    {{"identify", kText, "Say whose crawl it is in the user agent: a URL or address of mail; with robots: Holdfast"},
+     limit,
+     false},
+    {{"keep", kDuration, "Remove the crawl after this time: 90d"}, limit},
+};
+
+nlohmann::json stored(const nlohmann::json& schema, const nlohmann::json& value) {
+  if (schema.contains("x-size")) return base::parse_size(value.get_ref<const std::string&>());
+  if (schema.contains("x-duration")) return interval(base::parse_duration(value.get_ref<const std::string&>()));
+  return value;
+}
+
+} // namespace
+
+std::span<const CrawlOption> crawl_options() { return kOptions; }
+
+nlohmann::json interval(std::chrono::milliseconds time) {
+  return time.count() > 0 ? nlohmann::json(std::to_string(time.count()) + " milliseconds") : nlohmann::json();
+}
+
+nlohmann::json crawl_columns(const nlohmann::json& given) {
+  auto columns = nlohmann::json::object();
+  for (const auto& option : kOptions)
+    if (const auto value = given.find(option.name); option.column && value != given.end())
+      columns[std::string(option.name)] = stored(schema_of(option), *value);
+  return columns;
+}
+
+} // namespace holdfast::store

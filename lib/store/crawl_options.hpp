@@ -1,0 +1,25 @@
+#pragma once
+// The options of a crawl: on the command line (add, schedule add), in a request and a form, and as columns. Immutable;
+// any thread.
+
+#include "lib/store/crawl.hpp"
+#include "lib/store/field.hpp"
+
+#include <span>
+
+namespace holdfast::store {
+
+// How far and how fast: a group of its own in the help.
+enum class CrawlOptionKind { identity, limit, reading };
+struct CrawlOption : Field {
+  CrawlOptionKind kind{CrawlOptionKind::identity};
+  bool column{true}; // stored under its name; the others are turned into columns by services/cli/plan.cpp
+};
+std::span<const CrawlOption> crawl_options();
+
+// The columns of a crawl that these options say, each of which fits its schema.
+nlohmann::json crawl_columns(const nlohmann::json& given);
+// A time as a column takes it; null: none.
+nlohmann::json interval(std::chrono::milliseconds time);
+
+} // namespace holdfast::store

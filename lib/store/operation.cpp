@@ -1,0 +1,270 @@
+#include "lib/store/operation.hpp"
+
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
+#include "lib/base/timestamp.hpp"
+#include "lib/base/url.hpp"
+#include "lib/store/control.hpp"
+#include "lib/store/host.hpp"
+#include "lib/store/schedule.hpp"
+#include "lib/store/view.hpp"
+#include "lib/store/webhook.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::store {
+
+namespace {
+
+using namespace schema;
+using Answer = nlohmann::ordered_json;
+using Call = OperationCall;
+
+constexpr std::string_view kLists =
+    R"({"type":"object","additionalProperties":{"type":"array","items":{"type":"string","maxLength":2000}}})";
+constexpr Field kAddTags{"add_tags", kTexts, "Tags to add; a crawl's tags are also those of its snapshots", false,
+                         "-t,--tag"};
+constexpr Field kRemoveTags{"remove_tags", kTexts, "Tags to remove", false, "--untag"};
+constexpr Field kNotes{"notes", kText, "Notes on it"};
+constexpr Field kReason[] = {{"why", kText, "A reason, shown to others"}};
+constexpr Field kResume[] = {kReason[0], {"at", kTime, "Not before this time: 2026-12-24T18:00:00Z"}};
+constexpr Field kRetry[] = {
+    {"ids", kIds, "Crawls and snapshots", true},
+    {"failed", kFlag, "Only failed or partial pages"},
+    {"plugins", kTexts, "Only this plugin (with failed: only where it failed)", false, "-p,--plugin,--plugins"}};
+constexpr Field kCrawl[] = {{"label", kText, "Name of a crawl"},
+                            kNotes,
+                            kAddTags,
+                            kRemoveTags,
+                            {"priority", kPriority, "Above 0: before other crawls; below 0: after them"},
+                            {"keep", kText, "How long it is kept: 90d, or forever"}};
+constexpr Field kScope[] = {{"add", kLists, "Patterns to add to allow, deny, hosts, domains, prefixes, schemes"},
+                            {"remove", kLists, "Patterns to remove"}};
+constexpr Field kSnapshot[] = {
+    {"title", kText, "Title of a snapshot; empty: that of the page"}, kNotes, kAddTags, kRemoveTags};
+constexpr Field kLimits[] = {{"delay", kDuration, "Minimum time between two of its pages: 5s"},
+                             {"parallel", kCount, "Maximum number of its pages at once; 0: no limit"}};
+constexpr Field kWebhook[] = {
+    {"url", kText, "Where to send", true},
+    {"events", kTexts, "What it is told: crawl.sealed, snapshot.failed, worker.lapsed (all)", false, "--on"}};
+constexpr Field kLevel[] = {{"level",
+                             R"({"type":"string","enum":["trace","debug","info","warn","error","off","default"]})",
+                             "default: what each has configured", true},
+                            {"worker", kWord, "Only of this worker or runner"}};
+
+Answer say_changed(bool value) { return {{"changed", value}}; }
+
+Command command_of(const Call& call) {
+  Command command{call.by, call.text("why"), call.text("at")};
+  if (!command.at.empty()) command.at = base::canonical_timestamp(command.at);
+  return command;
+}
+
+template <bool (*Act)(pg::Connection&, const std::string&, const Command&)>
+Answer on_row(const Call& call) {
+  return say_changed(Act(call.connection, call.id, command_of(call)));
+}
+
+Answer cancel_crawl(const Call& call) {
+  return say_changed(crawl_cancel(call.connection, call.id, command_of(call), {}, call.most_batches));
+}
+
+Answer on_snapshot(const Call& call, const char* action) {
+  return say_changed(snapshot_command(call.connection, call.id, action, command_of(call)));
+}
+Answer pause_snapshot(const Call& call) { return on_snapshot(call, "pause"); }
+Answer resume_snapshot(const Call& call) { return on_snapshot(call, "resume"); }
+Answer cancel_snapshot(const Call& call) { return on_snapshot(call, "cancel"); }
+
+Answer retry(const Call& call) {
+  const auto urls = crawl_retry(call.connection, call.new_id, call.texts("ids"), call.body.value("failed", false),
+                                call.texts("plugins"), call.by);
+  return {{"id", urls > 0 ? Answer(call.new_id) : Answer(nullptr)}, {"seeds", urls}};
+}
+
+Description description_of(const Call& call) {
+  return {call.given<std::string>("label"), call.given<std::string>("title"), call.given<std::string>("notes"),
+          call.texts("add_tags"), call.texts("remove_tags")};
+}
+
+Answer change_crawl(const Call& call) {
+  const auto keep = call.text("keep");
+  std::optional<std::chrono::milliseconds> time;
+  if (!keep.empty() && keep != "forever") time = base::parse_duration(keep);
+  for (const char* name : {"label", "notes", "add_tags", "remove_tags"})
+    if (call.body.contains(name)) {
+      crawl_describe(call.connection, call.id, description_of(call), call.by);
+      break;
+    }
+  bool any = !call.body.contains("priority") || call.body.size() > 1;
+  if (const auto priority = call.given<int>("priority"))
+    any |= crawl_priority(call.connection, call.id, *priority, call.by);
+  if (!keep.empty()) crawl_keep(call.connection, call.id, time);
+  return say_changed(any);
+}
+
+Answer change_scope(const Call& call) {
+  const auto lists = [&](const char* name) { return call.body.value(name, ScopeLists()); };
+  return say_changed(crawl_scope(call.connection, call.id, lists("add"), lists("remove"), call.by));
+}
+
+Answer change_snapshot(const Call& call) {
+  return say_changed(snapshot_describe(call.connection, call.id, description_of(call), call.by));
+}
+
+Answer remove_crawl(const Call& call) {
+  crawl_remove(call.connection, call.id, call.by);
+  return say_changed(true);
+}
+Answer remove_snapshot(const Call& call) { return say_changed(snapshot_remove(call.connection, call.id, call.by)); }
+
+Answer enable_schedule(const Call& call, bool enabled) {
+  return say_changed(schedule_enable(call.connection, schedule_find(call.connection, call.id), enabled));
+}
+Answer pause_schedule(const Call& call) { return enable_schedule(call, false); }
+Answer resume_schedule(const Call& call) { return enable_schedule(call, true); }
+Answer remove_schedule(const Call& call) {
+  return say_changed(schedule_remove(call.connection, schedule_find(call.connection, call.id)));
+}
+Answer run_schedule(const Call& call) {
+  const auto id = schedule_find(call.connection, call.id);
+  if (schedule_run(call.connection, id, call.new_id)) return {{"changed", true}, {"id", call.new_id}};
+  const auto rows = schedules(call.connection, id);
+  const auto row = rows.one();
+  if (row["last_status"].value_or("sealed") != "sealed")
+    throw base::Error(base::ErrorClass::refused, "schedule " + id + " was left out: its last crawl is still open",
+                      "holdfast show " + row.text("last_crawl_id"));
+  return {{"changed", false}, {"id", nullptr}, {"note", row["note"].value_or("")}};
+}
+
+std::string host_of(const Call& call) {
+  const auto url = base::try_parse_url("http://" + call.id + "/");
+  if (!url || call.id.find_first_of("/?#@") != std::string::npos)
+    throw base::Error(base::ErrorClass::usage, "\"" + call.id + "\" is not a host name");
+  return url->host;
+}
+
+Answer set_host(const Call& call) {
+  HostLimits limits;
+  if (const auto delay = call.text("delay"); !delay.empty()) limits.delay = base::parse_duration(delay);
+  limits.parallel = call.given<int>("parallel");
+  if (!limits.delay && !limits.parallel)
+    throw base::Error(base::ErrorClass::usage, "nothing to set: give delay or parallel");
+  host_set(call.connection, host_of(call), limits, call.by);
+  return say_changed(true);
+}
+Answer forget_host(const Call& call) { return say_changed(host_forget(call.connection, host_of(call), call.by)); }
+Answer pause_host(const Call& call) {
+  return say_changed(host_pause(call.connection, host_of(call), command_of(call)));
+}
+Answer resume_host(const Call& call) {
+  return say_changed(host_resume(call.connection, host_of(call), command_of(call)));
+}
+Answer cancel_host(const Call& call) {
+  return say_changed(host_cancel(call.connection, host_of(call), command_of(call)) > 0);
+}
+
+Answer set_webhook(const Call& call) {
+  webhook_set(call.connection, call.id, webhook_url(call.text("url"), call.allow_private), call.texts("events"),
+              call.by);
+  return say_changed(true);
+}
+Answer enable_webhook(const Call& call, bool enabled) {
+  webhook_enable(call.connection, call.id, enabled, call.by);
+  return say_changed(true);
+}
+Answer pause_webhook(const Call& call) { return enable_webhook(call, false); }
+Answer resume_webhook(const Call& call) { return enable_webhook(call, true); }
+Answer retry_webhook(const Call& call) { return say_changed(webhook_retry(call.connection, call.id, call.by) > 0); }
+Answer test_webhook(const Call& call) {
+  return {{"changed", true}, {"delivery", webhook_test(call.connection, call.id, call.by)}};
+}
+Answer remove_webhook(const Call& call) {
+  webhook_remove(call.connection, call.id);
+  return say_changed(true);
+}
+
+Answer pause_all(const Call& call) { return say_changed(collection_pause(call.connection, command_of(call))); }
+Answer resume_all(const Call& call) { return say_changed(collection_resume(call.connection, command_of(call))); }
+
+Answer set_log_level(const Call& call) {
+  const auto level = call.text("level"), worker = call.text("worker");
+  log_level_set(call.connection, worker.empty() ? "" : find(call.connection, worker).id,
+                level == "default" ? "" : level);
+  return say_changed(true);
+}
+
+// clang-format off: a row a line, two if need be
+constexpr Operation kOperations[] = {
+    {"PATCH", "v1/crawls/{id}", "changeCrawl", "Change label, notes, tags, priority, or how long it is kept",
+     &change_crawl, kCrawl},
+    {"DELETE", "v1/crawls/{id}", "removeCrawl", "Delete a sealed crawl; the runner deletes its files", &remove_crawl},
+    {"POST", "v1/crawls/{id}/pause", "pauseCrawl", "Pause a crawl", &on_row<&crawl_pause>, kReason},
+    {"POST", "v1/crawls/{id}/resume", "resumeCrawl", "Resume a crawl", &on_row<&crawl_resume>, kResume},
+    {"POST", "v1/crawls/{id}/cancel", "cancelCrawl", "End a crawl for ever", &cancel_crawl, kReason},
+    {"POST", "v1/crawls/{id}/scope", "scopeCrawl", "Change what belongs to a crawl", &change_scope, kScope},
+    {"POST", "v1/retry", "retry", "Try crawls and snapshots again, as one new crawl", &retry, kRetry},
+    {"PATCH", "v1/snapshots/{id}", "changeSnapshot", "Change title, notes and tags of a snapshot", &change_snapshot,
+     kSnapshot},
+    {"DELETE", "v1/snapshots/{id}", "removeSnapshot",
+     "Delete a snapshot of a sealed crawl; the runner deletes its files", &remove_snapshot},
+    {"POST", "v1/snapshots/{id}/pause", "pauseSnapshot", "Pause a snapshot", &pause_snapshot, kReason},
+    {"POST", "v1/snapshots/{id}/resume", "resumeSnapshot", "Resume a snapshot", &resume_snapshot, kResume},
+    {"POST", "v1/snapshots/{id}/cancel", "cancelSnapshot", "End a snapshot for ever", &cancel_snapshot, kReason},
+    {"POST", "v1/schedules/{id}/pause", "pauseSchedule", "Add no more crawls until it is resumed", &pause_schedule},
+    {"POST", "v1/schedules/{id}/resume", "resumeSchedule", "Continue with its next time; missed runs are not made up",
+     &resume_schedule},
+    {"POST", "v1/schedules/{id}/run", "runSchedule", "Add its crawl now, in addition to its times", &run_schedule},
+    {"DELETE", "v1/schedules/{id}", "removeSchedule", "Delete the schedule; its archived pages stay", &remove_schedule},
+    {"POST", "v1/workers/{id}/pause", "pauseWorker", "A worker releases its pages and claims none until it is resumed",
+     &on_row<&worker_pause>, kReason},
+    {"POST", "v1/workers/{id}/resume", "resumeWorker", "Resume a worker", &on_row<&worker_resume>, kReason},
+    {"POST", "v1/workers/{id}/cancel", "cancelWorker", "A worker releases its pages and ends", &on_row<&worker_cancel>,
+     kReason},
+    {"POST", "v1/workers/{id}/drain", "drainWorker", "A worker or runner finishes what it has, and ends",
+     &on_row<&worker_drain>, kReason},
+    {"PUT", "v1/hosts/{id}", "setHost", "Set the delay and cap of a host; applies to the next claim", &set_host,
+     kLimits},
+    {"DELETE", "v1/hosts/{id}", "forgetHost", "Remove all limits of a host", &forget_host},
+    {"POST", "v1/hosts/{id}/pause", "pauseHost", "Pause a host", &pause_host, kReason},
+    {"POST", "v1/hosts/{id}/resume", "resumeHost", "Resume a host", &resume_host, kReason},
+    {"POST", "v1/hosts/{id}/cancel", "cancelHost", "End all open pages of a host", &cancel_host, kReason},
+    {"PUT", "v1/webhooks/{id}", "setWebhook", "Add a webhook, or change and resume one", &set_webhook, kWebhook},
+    {"DELETE", "v1/webhooks/{id}", "removeWebhook", "Delete the webhook and its waiting deliveries", &remove_webhook},
+    {"POST", "v1/webhooks/{id}/pause", "pauseWebhook", "Send nothing and record no deliveries until it is resumed",
+     &pause_webhook},
+    {"POST", "v1/webhooks/{id}/resume", "resumeWebhook", "Resume a webhook", &resume_webhook},
+    {"POST", "v1/webhooks/{id}/retry", "retryWebhook", "Retry waiting and abandoned deliveries now", &retry_webhook},
+    {"POST", "v1/webhooks/{id}/test", "testWebhook", "Send a test event", &test_webhook},
+    {"POST", "v1/pause", "pauseAll", "Workers claim nothing until it is resumed", &pause_all, kReason},
+    {"POST", "v1/resume", "resumeAll", "Workers claim again", &resume_all, kReason},
+    {"PUT", "v1/log-level", "setLogLevel", "Change the log level of running workers and runners", &set_log_level,
+     kLevel},
+};
+// clang-format on
+
+} // namespace
+
+std::vector<std::string> OperationCall::texts(const char* name) const {
+  return base::split(base::join(body.value(name, std::vector<std::string>()), ","), ",");
+}
+
+std::string_view Operation::kind() const noexcept {
+  static constexpr std::pair<std::string_view, std::string_view> kinds[] = {
+      {"v1/crawls/", "crawl"}, {"v1/snapshots/", "snapshot"}, {"v1/workers/", "process"},
+      {"v1/hosts/", "host"},   {"v1/schedules/", "schedule"}, {"v1/webhooks/", "webhook"}};
+  for (const auto& [below, kind] : kinds)
+    if (path.starts_with(below)) return kind;
+  return {};
+}
+
+std::span<const Operation> operations() { return kOperations; }
+
+const Operation& operation(std::string_view name) {
+  return *std::find_if(std::begin(kOperations), std::end(kOperations),
+                       [&](const auto& one) { return one.name == name; });
+}
+
+} // namespace holdfast::store

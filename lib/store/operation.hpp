@@ -1,0 +1,46 @@
+#pragma once
+// Commands to a collection. Each is a row of one table: an operation of the API, a button of the page and a verb of the
+// command line are the same row. Immutable; any thread. A command blocks, and may be repeated: the answer then says
+// that nothing changed.
+
+#include "lib/pg/connection.hpp"
+#include "lib/store/field.hpp"
+
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::store {
+
+struct OperationCall {
+  pg::Connection& connection;
+  const std::string& id;      // of what it is about: the id of a row, or the name of a host, schedule or webhook
+  const std::string& new_id;  // for what it makes; the same if it is repeated
+  const nlohmann::json& body; // each member fits its field
+  const std::string& by;
+  bool allow_private{false};                         // webhooks may lead to private addresses
+  int most_batches{std::numeric_limits<int>::max()}; // of a cancelled crawl; workers and the runner close the rest
+
+  std::string text(const char* name) const { return body.value(name, std::string()); } // empty: not given
+  std::vector<std::string> texts(const char* name) const;                              // each may hold several: "a,b"
+  template <class Value>
+  std::optional<Value> given(const char* name) const {
+    return body.contains(name) ? std::optional(body[name].get<Value>()) : std::nullopt;
+  }
+};
+
+struct Operation {
+  std::string_view method, path; // path: below /api/; "{id}" stands for one part
+  std::string_view name, summary;
+  nlohmann::ordered_json (*run)(const OperationCall&); // "changed", and maybe more
+  std::span<const Field> body{};
+
+  // What it is about: crawl, snapshot, process, host, schedule or webhook; empty: no single thing.
+  std::string_view kind() const noexcept;
+};
+std::span<const Operation> operations();
+const Operation& operation(std::string_view name);
+
+} // namespace holdfast::store

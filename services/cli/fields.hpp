@@ -1,0 +1,18 @@
+#pragma once
+// Fields of a request (lib/store/field.hpp) as options of the command line. Main thread.
+
+#include "lib/store/field.hpp"
+
+#include <memory>
+
+namespace CLI {
+class App;
+class Option;
+} // namespace CLI
+
+namespace holdfast::cli {
+
+// What the command line gives of it becomes a member of `given`, in the type of its schema.
+CLI::Option* add_field(CLI::App& command, const store::Field& field, const std::shared_ptr<nlohmann::json>& given);
+
+} // namespace holdfast::cli
