@@ -54,7 +54,7 @@ constexpr CrawlOption kOptions[] = {
       "How pages are read: quick, normal (default) or patient, which may take minutes for each"},
      limit,
      false},
-    {{"identify", kText, "Say whose crawl it is: a URL or an address of mail in the user agent; with robots: Holdfast"},
+    {{"identify", kText, "Say whose crawl it is in the user agent: a URL or address of mail; with robots: Holdfast"},
      limit,
      false},
     {{"keep", kDuration, "Remove the crawl after this time: 90d"}, limit},

@@ -39,9 +39,9 @@ Json brands(const std::string& version) {
   constexpr const char* kVersions[] = {"8", "99", "24"};
   const auto seed = static_cast<std::size_t>(std::atoi(version.c_str()));
   const bool full = version.find('.') != std::string::npos;
-  const std::string nobody =
+  const std::string filler =
       std::string("Not") + kSigns[seed % kSigns.size()] + "A" + kSigns[(seed + 1) % kSigns.size()] + "Brand";
-  auto list = Json::array({{{"brand", nobody}, {"version", std::string(kVersions[seed % 3]) + (full ? ".0.0.0" : "")}},
+  auto list = Json::array({{{"brand", filler}, {"version", std::string(kVersions[seed % 3]) + (full ? ".0.0.0" : "")}},
                            {{"brand", "Chromium"}, {"version", version}}});
   if (seed % 2 != 0) std::swap(list[0], list[1]);
   return list;

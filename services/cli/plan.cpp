@@ -151,19 +151,17 @@ store::PlannedCrawl plan_crawl(Context& context, const nlohmann::json& given, Re
   const auto plugins = words("plugins");
   crawl["plugins"] = plugins;
   auto options = given.value("options", std::map<std::string, std::string>());
-  if (!given.contains("robots")) crawl["robots"] = settings.boolean("politeness.robots");
-  constexpr const char* kPatientTime = "600"; // seconds of a page
-  const auto patience = given.value("patience", ""), identify = given.value("identify", "");
-  if (!patience.empty()) options["BROWSER_PATIENCE"] = patience;
-  if (patience == "patient") options.emplace("BROWSER_TIMEOUT", kPatientTime);
-  if (!identify.empty())
-    options["IDENTIFY"] = identify;
-  else if (crawl["robots"].get<bool>())
-    options.emplace("IDENTIFY", "true");
-  crawl["options"] = options;
   crawl["scope"] = scope_of(given, planned.seeds);
   crawl["only_new"] = only_new;
   if (!given.contains("max_urls")) crawl["max_urls"] = settings.integer("crawl.max_urls");
+  if (!given.contains("robots")) crawl["robots"] = settings.boolean("politeness.robots");
+  if (const auto patience = given.value("patience", ""); !patience.empty()) {
+    options["BROWSER_PATIENCE"] = patience;
+    if (patience == "patient") options.emplace("BROWSER_TIMEOUT", "600"); // seconds of a page
+  }
+  if (const auto who = given.value("identify", crawl["robots"].get<bool>() ? "true" : ""); !who.empty())
+    options.emplace("IDENTIFY", who);
+  if (!options.empty()) crawl["options"] = options;
   if (!given.contains("host_delay")) crawl["host_delay"] = store::interval(settings.duration("politeness.delay"));
   if (const auto parallel = settings.integer("politeness.parallel"); parallel > 0) crawl["host_parallel"] = parallel;
   // Better now than as a failure of every snapshot: plugins and their options must make sense here.

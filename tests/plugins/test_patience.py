@@ -93,14 +93,22 @@ page("/film", "<video src=/f/film.mp4 preload=none></video><audio preload=none><
 page("/named", "<img hidden data-src=/i/named-lazy><link rel=icon href=/i/named-icon><div hidden><img loading=lazy src=/i/named-hidden></div><video poster=/i/named-poster></video>")
 page("/stream", SCRIPT + "<div id=a></div><script>new EventSource('/events').onmessage = e => put('#a', 'said' + e.data)</script>")
 # What ends only because the reader ends it.
-page("/grows", "<div id=a></div><script>onscroll = () => { fetch('/j/g' + Math.random()); document.querySelector('#a').insertAdjacentHTML('beforeend', '<div style=height:2000px>more</div>') }; onscroll()</script>")
+page(
+    "/grows",
+    "<div id=a></div><script>onscroll = () => {"
+    " fetch('/j/g' + Math.random()); document.querySelector('#a').insertAdjacentHTML('beforeend', '<div style=height:2000px>more</div>') }; onscroll()</script>",
+)
 page("/tabs", "<button onclick=\"for (let i = 0; i < 1000; ++i) window.open('/plain?' + i)\">Show all</button>")
 page("/reloads", "<div style='height:9000px'>Words</div><script>onscroll = () => location.reload()</script>")
 page("/moves", SCRIPT + "<div id=a></div><button style='position:absolute' onmouseover=\"this.style.left = Math.random() * 900 + 'px'\" onclick=\"load('#a', 'moved')\">Show more</button>")
 page("/buttons", "<p>Many</p><script>document.body.innerHTML += '<button onclick=\"window.c = 1\">Show</button>'.repeat(100000)</script>")
 page("/all-lead", "".join(f"<button onclick=\"location = '/plain?n{i}'\">Show {i}</button>" for i in range(200)))
 page("/endless-film", "<video src=/endless autoplay muted></video>")
-page("/trap", SCRIPT + "<div id=a></div><button onclick=\"document.body.requestPointerLock(); addEventListener('mousemove', e => e.stopImmediatePropagation(), true); load('#a', 'trap')\">Show more</button>")
+page(
+    "/trap",
+    SCRIPT + "<div id=a></div><button onclick=\"document.body.requestPointerLock(); "
+    "window.addEventListener('mousemove', e => e.stopImmediatePropagation(), true); load('#a', 'trap')\">Show more</button>",
+)
 page("/challenge", "<script>1</script><title>Just a moment...</title><p>Verify you are human")
 
 LIST = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1,RESOLUTION=640x360\nlow.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=9,RESOLUTION=1920x1080\nhigh.m3u8\n"
