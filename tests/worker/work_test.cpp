@@ -409,14 +409,15 @@ TEST_CASE("a crawl sets what plugins declare and is not the workers' own, and no
       "PERL5LIB",           "RUBYOPT",     "NODE_OPTIONS", "GIT_SSH_COMMAND", "WGETRC",     "HTTP_PROXY",
       "HOLDFAST_LOG_LEVEL", "PGHOST",      "HOME",         "PAGE_UNDECLARED", "UNKNOWN"};
   store::NewCrawl crawl;
+  auto& given = crawl["options"];
   for (const auto& name : allowed)
-    crawl.options[name] = "77";
+    given[name] = "77";
   for (const auto& name : others) {
     CAPTURE(name);
     CHECK(hooks::is_workers_own(name) ==
           (stage.value("select holdfast.option_of_workers($1)", pg::Params::of(name)) == "t"));
     // The database refuses what is never a crawl's. Of the rest, the worker knows.
-    if (!hooks::is_workers_own(name)) crawl.options[name] = "evil";
+    if (!hooks::is_workers_own(name)) given[name] = "evil";
   }
   stage.add({WorkerStage::url("page")}, crawl);
   stage.run("update holdfast.crawl set options = options || '{\"PAGE_BINARY\": \"evil\", \"PAGE_ARGS\": \"evil\"}'");
