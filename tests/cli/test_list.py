@@ -91,7 +91,7 @@ class Lists(Case):
         self.assertEqual((status["crawls"], status["archived"], status["failed"]), (2, 2, 1))
         self.assertRegex(status["last_sealed_at"], r"^\d{4}-\d\d-\d\dT[\d:.]+\+00:00$")
         self.assertEqual(status["bytes"], sum(s["bytes"] for s in self.records("list")))
-        self.assertEqual(self.records("host", "set", "one.test", "--delay", "1s")[0]["type"], "Host")
+        self.assertEqual(self.records("host", "set", "one.test", "--delay", "1s")[0]["type"], "Control")
         self.assertEqual({h["type"] for h in self.records("host", "list")}, {"Host"})
         archived = self.records("add", "--only-new", "http://one.test/good")[0]
         self.assertRegex(archived["sealed_at"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
