@@ -275,7 +275,7 @@ comment on function holdfast.worker_beat(uuid, interval, uuid[], bigint[], jsonb
   is 'Renews a worker''s lease; returns what it lost, what it holds without knowing it, and its commands.';
 
 create or replace function holdfast.worker_hooks(p_worker uuid, p_hooks jsonb)
-  returns void language plpgsql as $$
+  returns void language plpgsql set enable_seqscan = off set jit = off as $$
 -- Replaces the rows of the hooks that the worker runs now, and of those that have ended while their page is
 -- in work. They are live state, not history: the table is unlogged and the commit does not wait for the disk.
 -- running_ms, still_ms: for how long a hook has run, and has made no progress. The worker's row is locked
