@@ -60,11 +60,12 @@ end $$;
 
 create or replace function holdfast.host_delay(p_host holdfast.host, p_crawl holdfast.crawl)
   returns interval language sql immutable as $$
-  -- The delay that a crawl keeps at a host: that which people have set for the host, else the crawl's own. A
-  -- Crawl-delay counts only in crawls that follow robots.txt.
   select greatest(coalesce(p_host.min_delay, p_crawl.host_delay),
                   case when p_crawl.robots then p_host.robots_delay end)
 $$;
+comment on function holdfast.host_delay(holdfast.host, holdfast.crawl)
+  is 'The delay that a crawl keeps at a host: that which people have set for the host, else the crawl''s own. A '
+     'Crawl-delay counts only in crawls that follow robots.txt.';
 
 create or replace function holdfast.host_limits(
     p_host holdfast.host, p_crawl holdfast.crawl, out delay interval, out cap integer)
