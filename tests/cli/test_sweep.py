@@ -87,7 +87,7 @@ class Sweep(Case):
         text = self.home.run(*words, "--help").out
         inner = re.findall(r"^  ([a-z][a-z-]+) ", text.partition("Subcommands:")[2], re.M)
         for verb in inner:
-            if verb not in LEFT_OUT:
+            if verb not in LEFT_OUT and verb not in words:
                 yield from self.verbs(*words, verb)
         if not inner and words:
             text = text.partition("Options:")[2]
