@@ -423,9 +423,10 @@ class Operator(Case):
         self.assertIn("ancelled", browser.value("document.querySelector('#crawl').innerText"))
 
         browser.open(front + "/hosts")
-        fill("id", "slow.example")
-        fill("delay", "5s")
-        fill("parallel", "1")
+        new = "form:has(input[name=id][required])"
+        fill("id", "slow.example", new)
+        fill("delay", "5s", new)
+        fill("parallel", "1", new)
         press("Set limits")
         self.assertIn("slow.example", browser.value("document.querySelector('#hosts').innerText"))
         fill("delay", "90s", "#hosts")
