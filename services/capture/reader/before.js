@@ -1,5 +1,6 @@
 // Runs in the page's own world, before its scripts. Windows that a page opens are closed at once; after some, it gets
-// none. Knows which short one-shot timers are pending. The event `name` asks: it is cancelled if one is pending that is at most event.detail ms long. While the page is fresh, timers count;
+// none. Knows which short one-shot timers are pending. The event `name` asks: it is cancelled if one is pending that is
+// at most event.detail ms long. While the page is fresh, timers count;
 // a timer that another one has set, and so on, counts only a few times, because a loop of them never ends.
 (name => {
   const kLongest = 3000, kMost = 1000, kDeepest = 10, kFresh = 2500, kMostWindows = 25;
