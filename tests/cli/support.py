@@ -211,7 +211,7 @@ def as_plain_user():
         return {}
     if closed := closed_to_others():
         raise unittest.SkipTest(f"other users cannot enter {closed}")
-    # Not nobody: the kernel shows an unmapped user under its number.
+    # The kernel shows 65534 for users that are not mapped: as that user, a test misses faults of the mapping.
     daemon = pwd.getpwnam("daemon")
     return {"user": daemon.pw_uid, "group": daemon.pw_gid, "extra_groups": []}
 

@@ -41,7 +41,7 @@ public:
   //   N          has the network of kNetworkDescriptor; NU: which the users of kOwnerDescriptor own
   //   L          no namespaces: takes on the rules of kRulesDescriptor
   bool read(char* text) {
-    own_uid_ = geteuid(); // in a new namespace of users they are not mapped at first
+    own_uid_ = geteuid(); // before the child is in a new namespace of users, where ids are not mapped yet
     own_gid_ = getegid();
     wanted_ = text[0] != '-' || text[1] != '\0';
     for (char* line = text; wanted_ && line != nullptr && *line != '\0';) {
