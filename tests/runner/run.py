@@ -465,6 +465,20 @@ class Work(Case):
         self.assertEqual(c.sql("select count(*) from holdfast.process where status = 'running'"), "0")
         self.assertEqual(c.broken(), "")
 
+    def test_a_worker_ends_when_its_runner_has_died_and_its_database_does_not_come_back(self):
+        c = self.collection()
+        proxy = Proxy(c.socket_directory)
+        self.addCleanup(proxy.close)
+        short = {"LEASE": "3s", "MARGIN": "1s", "BEAT": "500ms", "KILL_GRACE": "300ms"}
+        settings = {f"HOLDFAST_{name}": value for name, value in short.items()}
+        run = c.start("run", "--daemon", address=proxy.directory, **settings)
+        c.add(1)
+        there = "select pid from holdfast.v_worker where process_type = 'worker' and status = 'running' limit 1"
+        pid = c.until("a worker is there", lambda: c.sql(there))
+        run.kill()
+        proxy.set("refuse")
+        c.until("it has ended", lambda: not os.path.exists(f"/proc/{pid}"), seconds=60)
+
     def test_a_run_makes_way_for_a_newer_runner_of_its_machine_goes_on_working_and_takes_the_gate_again(self):
         for verb in ("run", "runner"):
             with self.subTest(verb):
