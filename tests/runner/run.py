@@ -510,8 +510,8 @@ class Work(Case):
         workers["blue"].terminate()
         self.assertEqual(workers["blue"].wait(timeout=60), 0)
         crawl = add("blue", "http://127.0.0.1:9/later")
-        why = lambda: c.holdfast("why", crawl, **both).stdout
-        c.until("why names who lacks what", lambda: 'has no plugin "blue"' in why())
+        why = lambda: c.lines("why", crawl, **both)[0]["reason"]
+        c.until("why says who lacks it", lambda: 'has no plugin "blue"' in why())
         self.assertFalse(self.sealed(c, crawl, 1))
         c.start("worker", **machine("new disk", "blue"))
         c.until("the new one does it", lambda: self.sealed(c, crawl, 1))
