@@ -24,7 +24,7 @@ void print_crawl_outcome(Context& context, const std::string& crawl_id) {
   auto& connection = context.connection();
   if (context.json()) {
     store::ListQuery query;
-    query.crawl_id = crawl_id;
+    query.by("crawl", crawl_id);
     query.limit = 100000;
     for (const auto& line : store::list_json(connection, query)) {
       auto json = nlohmann::ordered_json{{"type", "Snapshot"}};

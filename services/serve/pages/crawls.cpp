@@ -43,18 +43,10 @@ Html crawl_filter(const PageRequest& request) {
 }
 
 pg::Result crawl_rows(const PageRequest& request) {
-  const auto given = [&](const char* name) {
-    const auto text = request.parameter(name);
-    return text.empty() ? std::nullopt : std::optional(text);
-  };
-  store::ListQuery query;
-  query.view = "crawls";
-  query.status = given("status");
-  query.outcome = given("outcome");
-  query.tag = given("tag");
-  query.url_contains = given("url");
-  query.before = request.before;
-  query.limit = kCrawlsOfPage;
+  store::ListQuery query{"crawls", kCrawlsOfPage};
+  for (const char* name : {"status", "outcome", "tag", "url"})
+    if (const auto value = request.parameter(name); !value.empty()) query.by(name, value);
+  query.by("before", request.before);
   const auto sort = request.parameter("sort");
   const bool known =
       std::any_of(std::begin(kOrders), std::end(kOrders), [&](const auto& one) { return sort == one.value; });
