@@ -214,6 +214,7 @@ std::pair<std::string, pg::Params> list_call(const ListQuery& query) {
   for (const auto& [name, value] : query.filters)
     if (!list.knows(name)) throw base::Error(base::ErrorClass::usage, query.view + " cannot be filtered by " + name);
   const bool view = list.source.starts_with("v_");
+  const auto source = "holdfast." + std::string(list.source);
   pg::Params params;
   std::string arguments, conditions;
   int number = 0;
@@ -224,23 +225,22 @@ std::pair<std::string, pg::Params> list_call(const ListQuery& query) {
     params.add(value);
     const auto given = "$" + std::to_string(++number) + "::" + std::string(filter.type);
     arguments += "p_" + std::string(name) + " => " + given + ", ";
+    if (name == "before" && !query.most.empty()) {
+      conditions += (conditions.empty() ? " where (" : " and (") + query.most + ", id) < (select " + query.most +
+                    ", id from " + source + " where id = " + given + ")";
+      continue;
+    }
     conditions += (conditions.empty() ? " where " : " and ") +
                   replaced(replaced(std::string(filter.condition), '$', given), '%', column.empty() ? name : column);
   }
   params.add(query.limit);
-  const auto limit = "$" + std::to_string(++number) + "::bigint", source = "holdfast." + std::string(list.source);
+  const auto limit = "$" + std::to_string(++number) + "::bigint";
   if (!view) return {source + "(" + arguments + "p_limit => " + limit + ") v", params};
-  return {"(select * from " + source + conditions + " order by " + std::string(list.order) + " limit " + limit + ") v",
-          params};
+  const auto order = (query.most.empty() ? "" : query.most + " desc, ") + std::string(list.order);
+  return {"(select * from " + source + conditions + " order by " + order + " limit " + limit + ") v", params};
 }
 
 } // namespace
-
-pg::Result crawls_by(pg::Connection& connection, const std::string& order, const ListQuery& query) {
-  return connection.call("select * from holdfast.list_crawls_by($1, $2, $3, $4, $5, $6::uuid, $7::bigint)", order,
-                         query.filter("status"), query.filter("url"), query.filter("tag"), query.filter("outcome"),
-                         query.filter("before"), query.limit);
-}
 
 pg::Result list(pg::Connection& connection, const ListQuery& query) {
   const auto [call, params] = list_call(query);
@@ -300,6 +300,19 @@ Found find_one(pg::Connection& connection, const std::string& name, bool newest)
 Found find(pg::Connection& connection, const std::string& name) { return find_one(connection, name, false); }
 
 Found find_newest(pg::Connection& connection, const std::string& name) { return find_one(connection, name, true); }
+
+Why why(pg::Connection& connection, const std::string& name) {
+  const auto url = base::try_parse_url(name);
+  const auto result = connection.call("select * from holdfast.why($1::text)", url ? url->text : name);
+  const auto row = result.one();
+  return {row["kind"], row["id"].value_or(""), row["reason"], row["facts"]};
+}
+
+CrawlLacks crawl_lacks(pg::Connection& connection, const std::string& crawl) {
+  const auto rows = connection.call("select * from holdfast.crawl_lacks($1::uuid)", crawl);
+  const auto row = rows.one();
+  return {row["lacks"].value_or(""), row["may_pass"].value_or(false)};
+}
 
 pg::Result check_invariants(pg::Connection& connection) {
   return connection.call("select * from holdfast.check_invariants()");

@@ -1,8 +1,8 @@
--- The lists that are more than a view with a condition for each filter (lib/store/view.cpp has them all). NULL:
--- no filter. A list has no argument for a filter that it does not know. Each answers quickly in a collection of
--- millions: an index finds the rows, or they are met soon in the order in which they are shown. Where neither is
--- certain for one query, there is one query for each case, in PL/pgSQL; those functions read tables and run as
--- the owner (99_roles.sql).
+-- The lists that are more than a view with a condition for each filter (lib/store/view.cpp has them all).
+-- NULL: no filter. A list has no argument for a filter that it does not know. Each answers quickly in a
+-- collection of millions: an index finds the rows, or they are met soon in the order in which they are
+-- shown. Where neither is certain for one query, there is one query for each case, in PL/pgSQL; those
+-- functions read tables and run as the owner (99_roles.sql).
 
 create or replace function holdfast.has_part(p_text text, p_part text)
   returns boolean language sql immutable as $$
@@ -35,37 +35,6 @@ exception
     return sqlerrm;
 end $$;
 do $$ begin perform holdfast.index_urls(); end $$;
-
-create or replace function holdfast.crawl_rank(p_order text, p_crawl holdfast.v_crawl)
-  returns bigint language sql immutable as $$
-  select case p_order
-           when 'failed' then p_crawl.failed
-           when 'open' then p_crawl.open
-           when 'size' then p_crawl.bytes
-           when 'total' then p_crawl.total
-         end
-$$;
-comment on function holdfast.crawl_rank(text, holdfast.v_crawl) is
-  'What crawls are ordered by: failed, open, size or total.';
-
-create or replace function holdfast.list_crawls_by(p_order text,
-    p_status text, p_url text, p_tag text, p_outcome text, p_before uuid, p_limit bigint)
-  returns setof holdfast.v_crawl language sql stable as $$
-  -- Reads all crawls: with 100,000 it takes 0.13 s of processor time. An index for each order would cost each
-  -- seal more, because it counts in the row of its crawl.
-  select v.*
-    from holdfast.v_crawl v
-    where (p_status is null or v.status = p_status) and (p_outcome is null or v.outcome = p_outcome)
-      and holdfast.has_part(v.first_url, p_url) and (p_tag is null or p_tag = any (v.tags))
-      and (p_before is null
-           or (holdfast.crawl_rank(p_order, v), v.id)
-              < (select holdfast.crawl_rank(p_order, b), b.id
-                   from holdfast.v_crawl b
-                   where b.id = p_before))
-    order by holdfast.crawl_rank(p_order, v) desc, v.id desc limit p_limit
-$$;
-comment on function holdfast.list_crawls_by(text, text, text, text, text, uuid, bigint) is
-  'Crawls, those with the most (crawl_rank) first; behind the crawl p_before.';
 
 create or replace function holdfast.snapshots_found(
     p_crawl uuid, p_url text, p_host text, p_tag text, p_before uuid, p_limit bigint)

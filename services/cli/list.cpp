@@ -134,6 +134,10 @@ int list(Context& context, const ListOptions& options) {
 
 Action list_verb(CLI::App& command) {
   const auto options = std::make_shared<ListOptions>();
+  std::vector<std::string> names;
+  for (const auto& one : store::lists())
+    names.emplace_back(one.name);
+  command.description("List " + base::join(names, ", "));
   command.add_option("what", options->what, "What to list (default: snapshots)");
   for (const auto& filter : store::filters()) {
     const std::string name(filter.field.name);

@@ -9,7 +9,6 @@
 #include "lib/store/schedule.hpp"
 #include "lib/store/text.hpp"
 #include "lib/store/view.hpp"
-#include "lib/store/why.hpp"
 #include "services/serve/api_table.hpp"
 #include "services/serve/feed.hpp"
 

@@ -254,7 +254,7 @@ ASKS = [
         "select * from holdfast.v_crawl where holdfast.has_part(first_url, 'no such thing') order by id desc limit 50",
     ),
     ("list crawls --tag, none", "select * from holdfast.v_crawl where 'none' = any (tags) order by id desc limit 50"),
-    ("crawls by failures", "select * from holdfast.list_crawls_by('failed', null, null, null, null, null, 100)"),
+    ("crawls by failures", "select * from holdfast.v_crawl order by failed desc, id desc limit 100"),
     ("list events of a large crawl", "select * from holdfast.list_events(:'large', null, 50)"),
     ("list events of a snapshot", "select * from holdfast.list_events(null, :'snapshot', 50)"),
     ("list running", "select * from holdfast.v_running order by running_for desc limit 50"),

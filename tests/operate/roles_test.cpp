@@ -2,7 +2,6 @@
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/view.hpp"
-#include "lib/store/why.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>

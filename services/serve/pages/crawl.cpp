@@ -1,7 +1,6 @@
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/view.hpp"
-#include "lib/store/why.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"
