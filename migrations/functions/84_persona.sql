@@ -105,7 +105,8 @@ begin
   return v_version;
 end $$;
 comment on function holdfast.persona_save(text, bigint, bytea, text, text) is
-  'Replaces the sealed state of a persona if its version is still this one. Returns the new version, or NULL.';
+  'Replaces the sealed state of a persona if its version is still this one. '
+  'Returns the new version, or NULL.';
 
 create or replace function holdfast.persona_load(p_name text)
   returns setof holdfast.persona language sql stable rows 1 as $$
@@ -137,7 +138,8 @@ comment on function holdfast.persona_remove(text) is
 
 create or replace function holdfast.persona_lacks(p_name text, p_capabilities jsonb)
   returns text language plpgsql stable as $$
--- Why a worker with these capabilities cannot take pages of this persona; NULL: it can. '' and none: no persona.
+-- Why a worker with these capabilities cannot take pages of this persona; NULL: it can. '' and none: no
+-- persona.
 declare
   v_can constant jsonb := coalesce(p_capabilities -> 'persona', '{}');
   v_persona record;
