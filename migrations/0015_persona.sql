@@ -1,4 +1,4 @@
--- Personas: what makes a browser somebody's, so that pages behind a login can be archived by any worker.
+-- Personas: what signs a browser in, so that pages behind a login can be archived by any worker.
 
 create table holdfast.persona (
   name text primary key,

@@ -88,7 +88,7 @@ create or replace function holdfast.persona_save(
     p_name text, p_version bigint, p_state bytea, p_key_id text, p_by text)
   returns bigint language plpgsql as $$
 -- p_version: the version that this state was made from; 0: there was none, and the persona is made if it is
--- missing. Returns the new version, or NULL if another was faster: load it again. A persona that somebody has
+-- missing. Returns the new version, or NULL if another was faster: load it again. A persona that was
 -- removed stays removed.
 declare
   v_version bigint;
@@ -166,4 +166,4 @@ create or replace view holdfast.v_persona as
     from holdfast.persona p
     order by p.name;
 comment on view holdfast.v_persona is 'Personas, without what is sealed.';
-comment on column holdfast.v_persona.version is 'How many states it has had. 0: nobody has signed in yet.';
+comment on column holdfast.v_persona.version is 'How many states it has had. 0: it has not signed in yet.';
