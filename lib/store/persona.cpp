@@ -19,7 +19,8 @@ std::optional<PersonaRow> persona_load(pg::Connection& connection, const std::st
   persona.version = row["version"];
   persona.sealed = base::base64_decode(row["state"].value_or(""));
   persona.key_id = row["key_id"].value_or("");
-  for (const auto& [key, value] : nlohmann::json::parse(row.text("options")).items())
+  const auto options = nlohmann::json::parse(row.text("options"));
+  for (const auto& [key, value] : options.items())
     persona.options[key] = value.is_string() ? value.get<std::string>() : value.dump();
   persona.hosts = row["hosts"];
   persona.worker_label = row["worker_label"].value_or("");

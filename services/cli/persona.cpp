@@ -84,7 +84,8 @@ int export_persona(Context& context, const PersonaOptions& given) {
 int rotate_personas(Context& context) {
   auto& connection = context.connection();
   const auto vault = context.vault();
-  for (const auto& row : store::personas(connection)) {
+  const auto rows = store::personas(connection);
+  for (const auto& row : rows) {
     const auto name = row.text("name");
     bool changed = false;
     for (auto persona = opened(context, name);
