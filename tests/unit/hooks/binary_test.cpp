@@ -6,7 +6,6 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <fstream>
 
 using namespace holdfast::hooks;
 namespace fs = std::filesystem;
