@@ -10,7 +10,8 @@
 create or replace view holdfast.claimed_snapshot as
   select q.snapshot_id, q.crawl_id, q.fence, s.url, s.host, s.depth, s.title, s.tags, s.created_at,
          s.bookmarked_at, q.attempts, q.lapses,
-         c.plugins, c.options, c.persona, c.max_depth, c.robots, c.max_snapshot_bytes,
+         c.plugins, c.options, coalesce(nullif(c.persona, 'none'), '') as persona,
+         c.max_depth, c.robots, c.max_snapshot_bytes,
          -- Plugins that need not run, because the collection has their results.
          case when c.only_complete then holdfast.archived_plugins(s.url_hash, c.id, c.max_age)
               else '{}' end as archived
@@ -128,6 +129,7 @@ begin
     exit when cardinality(v_ids) >= p_room;
     continue when v_queue.stop_at <= v_now; -- its time is over
     continue when not holdfast.can_run(v_can, v_queue.plugins);
+    continue when v_queue.persona <> '' and holdfast.persona_lacks(v_queue.persona, v_can) is not null;
     v_ids := v_ids || holdfast.claim_from_crawl(
       p_worker, v_queue,
       least(case when v_ranked and v_queue.priority > 0 then greatest(p_share, p_room / 2) else p_share end,
