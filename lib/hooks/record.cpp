@@ -165,7 +165,7 @@ std::optional<double> number_of(const json& object, const char* key) {
 
 // Retry-After as a date ("Wed, 21 Oct 2026 07:28:00 GMT"), which hooks may pass on as it is.
 std::optional<double> seconds_until(const std::string& date) {
-  const auto time = date.ends_with(" GMT") ? base::read_timestamp(date) : std::nullopt;
+  const auto time = date.ends_with(" GMT") && date.find(", ") == 3 ? base::read_timestamp(date) : std::nullopt;
   if (!time) return std::nullopt;
   return std::max(0.0, std::chrono::duration<double>(*time - std::chrono::system_clock::now()).count());
 }

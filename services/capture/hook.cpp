@@ -316,7 +316,7 @@ long retry_after_seconds(const std::string& value) {
   const std::string text(base::trimmed(value));
   if (text.empty()) return -1;
   if (text.size() <= 9 && text.find_first_not_of("0123456789") == std::string::npos) return std::stol(text);
-  const auto time = text.ends_with(" GMT") ? base::read_timestamp(text) : std::nullopt;
+  const auto time = text.ends_with(" GMT") && text.find(", ") == 3 ? base::read_timestamp(text) : std::nullopt;
   if (!time) return -1;
   return std::max<long>(0, std::chrono::system_clock::to_time_t(*time) - std::time(nullptr));
 }
