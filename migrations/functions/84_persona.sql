@@ -158,7 +158,7 @@ begin
       || coalesce(' (' || (v_can ->> 'lacks') || ')', '') end;
 end $$;
 comment on function holdfast.persona_lacks(text, jsonb) is
-  'Why a worker with these capabilities cannot take pages of a persona; NULL: it can.';
+  'Why a worker with these capabilities cannot take pages of this persona; NULL: it can.';
 
 create or replace view holdfast.v_persona as
   select p.name, p.version, p.key_id, p.options, p.hosts, p.worker_label, p.checks,
