@@ -35,13 +35,6 @@ exception
 end $$;
 do $$ begin perform holdfast.index_urls(); end $$;
 
-create or replace function holdfast.first_id(p_since timestamptz)
-  returns uuid language sql stable as $$
-  -- The least id of version 7 of that time; NULL for NULL.
-  select (lpad(to_hex(floor(extract(epoch from p_since) * 1000)::bigint), 12, '0')
-          || '70008000000000000000')::uuid
-$$;
-
 create or replace function holdfast.list_crawls(p_crawl uuid,
     p_status text, p_url text, p_tag text, p_limit bigint, p_outcome text default null,
     p_since timestamptz default null, p_before uuid default null)

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """What the views, verbs and pages for people cost in a large collection.
 
-bench_views.py [SNAPSHOTS] [--program FILE] [--markdown] [--partitioned] [--hooks N] [--data DIRECTORY]
+bench_views.py [SNAPSHOTS] [--program FILE] [--markdown] [--months N] [--hooks N] [--data DIRECTORY]
                [--only PATTERN]
     Starts a PostgreSQL of its own, fills a collection with SNAPSHOTS (default 1,000,000) and prints the median time of
     each view and function; with a built program also of each verb (the whole process) and each page. Numbers depend
     on the machine.
-    --partitioned: the tables that only grow are partitioned, with crawls of four months.
+    --months N: the crawls are of N months (default 1), so in as many partitions.
     --hooks N: each sealed snapshot has N results, up to ten (default 3).
     --data DIRECTORY: the server's files stay there, and the next run measures the collection that it finds.
     --only PATTERN: of the views, verbs and pages only those whose name matches the regular expression.
 bench_views.py --budget
     For ctest: no times. In two collections, one four times as large as the other, each view and function reads about
-    as many pages of the database: none looks at everything. Nor does it where the tables are partitioned. Says as well
-    which view is not asked for here.
+    as many pages of the database: none looks at everything. Nor does it where the crawls are of four months. Says as
+    well which view is not asked for here.
 """
 
 import argparse
@@ -57,12 +57,13 @@ insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process
 insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, worker_type, label, slots, beat_at, status, ended_at, exit_reason, started_at)
   select holdfast.new_uuid(), 'm' || (i % 20 + 1), 'boot', i, i, 'worker', 'snapshot', 'old worker ' || i, 8, clock_timestamp(), 'exited',
          clock_timestamp() - i * interval '1 hour', 'done', clock_timestamp() - i * interval '2 hours' from generate_series(1, 5000) i;
+select holdfast.partition_month(holdfast.month_of(clock_timestamp(), i)) from generate_series(1, :months - 1) i;
 -- Crawls: one of half of all, one of a tenth, and many small ones.
 create temporary table c as
-  select case when holdfast.is_partitioned()
-              then overlay(holdfast.new_uuid()::text placing
-                     left(holdfast.first_id(holdfast.month_of(clock_timestamp(), i % 4))::text, 13) from 1)::uuid
-              else holdfast.new_uuid() end as id,
+  select case i % :months when 0 then holdfast.new_uuid()
+              else overlay(holdfast.new_uuid()::text placing
+                     left(holdfast.first_id(holdfast.month_of(clock_timestamp(), i % :months))::text, 13) from 1)::uuid
+         end as id,
          i, case i when 1 then :n / 2 when 2 then :n / 10 else (:n * 4 / 10) / 2000 end as size
   from generate_series(1, 2002) i;
 create temporary table s as
@@ -421,7 +422,7 @@ class Kept(support.Database):
 class Collection:
     """A database on the server, filled with so many snapshots."""
 
-    def __init__(self, server, name, snapshots, program=None, gap=10, partitioned=False, hooks=3):
+    def __init__(self, server, name, snapshots, program=None, gap=10, months=1, hooks=3):
         self.url = server.url(name)
         self.environment = {
             **os.environ,
@@ -431,7 +432,7 @@ class Collection:
         }
         if server.sql(f"select count(*) from pg_database where datname = '{name}'") == "0":
             server.sql(f"create database {name}")
-            self.fill(program, snapshots, gap, partitioned, hooks)
+            self.fill(program, snapshots, gap, months, hooks)
             if isinstance(server, Kept):
                 server.filled()
         self.ids = dict(
@@ -447,7 +448,7 @@ class Collection:
         )
         self.variables = [word for name, value in self.ids.items() for word in ("-v", f"{name}={value}")]
 
-    def fill(self, program, snapshots, gap, partitioned, hooks):
+    def fill(self, program, snapshots, gap, months, hooks):
         """`gap`: milliseconds between two seals."""
         if program:
             subprocess.run([program, "migrate"], env=self.environment, check=True, capture_output=True)
@@ -456,12 +457,7 @@ class Collection:
                 (ROOT / "migrations/functions").glob("*.sql")
             )
             self.psql(text="\n".join(file.read_text() for file in files))
-        if partitioned:
-            functions = sorted((ROOT / "migrations/functions").glob("*.sql"))
-            self.psql(
-                text="\n".join(["select holdfast.partition_tables();", *(file.read_text() for file in functions)])
-            )
-        self.psql("-v", f"n={snapshots}", "-v", f"gap={gap}", "-v", f"hooks={hooks}", text=FILL)
+        self.psql("-v", f"n={snapshots}", "-v", f"gap={gap}", "-v", f"months={months}", "-v", f"hooks={hooks}", text=FILL)
 
     def psql(self, *arguments, text=None):
         done = subprocess.run(
@@ -498,9 +494,9 @@ def times_of(call, times=9):
     return taken
 
 
-def bench(server, snapshots, program, markdown, partitioned, hooks, only):
+def bench(server, snapshots, program, markdown, months, hooks, only):
     print(f"filling {snapshots:,} snapshots ...", file=sys.stderr, flush=True)
-    collection = Collection(server, "bench", snapshots, program, partitioned=partitioned, hooks=hooks)
+    collection = Collection(server, "bench", snapshots, program, months=months, hooks=hooks)
     worst = 0
 
     def tell(kind, name, taken):
@@ -567,7 +563,7 @@ def bench(server, snapshots, program, markdown, partitioned, hooks, only):
 
 def budget(server):
     small, large = Collection(server, "small", 8_000, gap=300), Collection(server, "large", 32_000, gap=300)
-    partitioned = Collection(server, "partitioned", 32_000, gap=300, partitioned=True)
+    spread = Collection(server, "spread", 32_000, gap=300, months=4)
     asked = {name for _, ask in ASKS for name in re.findall(r"holdfast\.(v_\w+)", ask)}
     views = set(
         small.psql(
@@ -583,13 +579,13 @@ def budget(server):
     problems = [f"{name} is not asked for in ASKS" for name in sorted((views - asked) | (lists - listed))]
     for name, ask in ASKS:
         ask = ask.replace("null, 20000, 50)", "null, 2000, 50)")  # a window that both are larger than
-        few, many, parts = small.pages_of(ask), large.pages_of(ask), partitioned.pages_of(ask)
+        few, many, parts = small.pages_of(ask), large.pages_of(ask), spread.pages_of(ask)
         line = f"{few:7} {many:7} {parts:7}  {name}"
         print(line, flush=True)
         if many > 1.5 * few + 300 and name not in READS_A_WINDOW:
             problems.append(f"grows with the collection, in pages read: {line}")
         if parts > 4 * many + 1000 and name not in READS_THE_CRAWL:
-            problems.append(f"reads too much of partitioned tables: {line}")
+            problems.append(f"reads too much of other months: {line}")
     if problems:
         sys.exit("\n".join(problems))
 
@@ -600,10 +596,11 @@ def main():
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("snapshots", nargs="?", type=int, default=1_000_000)
     parser.add_argument("--program", type=Path)
+    parser.add_argument("--months", type=int, default=1)
     parser.add_argument("--hooks", type=int, default=3)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--only", default="")
-    for flag in ("--markdown", "--partitioned", "--budget"):
+    for flag in ("--markdown", "--budget"):
         parser.add_argument(flag, action="store_true")
     options = parser.parse_args()
     program = options.program and str(options.program.resolve())
@@ -612,9 +609,7 @@ def main():
         if options.budget:
             budget(server)
         else:
-            bench(
-                server, options.snapshots, program, options.markdown, options.partitioned, options.hooks, options.only
-            )
+            bench(server, options.snapshots, program, options.markdown, options.months, options.hooks, options.only)
     finally:
         server.close()
 

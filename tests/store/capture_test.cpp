@@ -187,7 +187,6 @@ TEST_CASE("what other crawls refer to is kept when its crawl is removed") {
 
 TEST_CASE("what others refer to is found at any time, while its month is removed") {
   Stage stage;
-  store::migrator().migrate(stage.connection, {.partition = true});
   const auto worker = stage.worker();
   const auto first = crawl_with(stage, worker, "text/html", {},
                                 stage.value("select holdfast.first_id(holdfast.month_of(clock_timestamp(), 1))"));
