@@ -7,6 +7,7 @@
 #include "lib/base/url.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/host.hpp"
+#include "lib/store/persona.hpp"
 #include "lib/store/schedule.hpp"
 #include "lib/store/view.hpp"
 #include "lib/store/webhook.hpp"
@@ -49,6 +50,14 @@ constexpr Field kLimits[] = {{"delay", kDuration, "Minimum time between two of i
 constexpr Field kWebhook[] = {
     {"url", kText, "Where to send", true},
     {"events", kTexts, "What it is told: crawl.sealed, snapshot.failed, worker.lapsed (all)", false, "--on"}};
+constexpr std::string_view kStrings = R"({"type":"object","additionalProperties":{"type":"string","maxLength":10000}})";
+constexpr Field kPersona[] = {
+    {"options", kStrings, "Option for hooks, as NAME=VALUE; none that is secret", false, "--option"},
+    {"unset", kTexts, "Option to remove"},
+    {"hosts", kTexts, "Crawls with seeds on these hosts, or below them, use it unless they name another; - for none",
+     false, "--host"},
+    {"worker_label", kWord, "Only workers with this label, or of the machine of this name; empty: any"},
+    {"notes", kText, "What it is for"}};
 constexpr Field kLevel[] = {{"level",
                              R"({"type":"string","enum":["trace","debug","info","warn","error","off","default"]})",
                              "default: what each has configured", true},
@@ -186,6 +195,25 @@ Answer remove_webhook(const Call& call) {
   return say_changed(true);
 }
 
+Answer set_persona(const Call& call) {
+  PersonaChange change;
+  change.options = call.body.value("options", nlohmann::json::object());
+  for (const auto& name : call.texts("unset"))
+    change.options[name] = nullptr;
+  if (call.body.contains("hosts")) {
+    change.hosts = call.texts("hosts");
+    std::erase(*change.hosts, "-");
+  }
+  change.worker_label = call.given<std::string>("worker_label");
+  change.notes = call.given<std::string>("notes");
+  persona_set(call.connection, call.id, change, call.by);
+  return say_changed(true);
+}
+Answer remove_persona(const Call& call) {
+  persona_remove(call.connection, call.id);
+  return say_changed(true);
+}
+
 Answer pause_all(const Call& call) { return say_changed(collection_pause(call.connection, command_of(call))); }
 Answer resume_all(const Call& call) { return say_changed(collection_resume(call.connection, command_of(call))); }
 
@@ -238,6 +266,8 @@ constexpr Operation kOperations[] = {
     {"POST", "v1/webhooks/{id}/resume", "resumeWebhook", "Resume a webhook", &resume_webhook},
     {"POST", "v1/webhooks/{id}/retry", "retryWebhook", "Retry waiting and abandoned deliveries now", &retry_webhook},
     {"POST", "v1/webhooks/{id}/test", "testWebhook", "Send a test event", &test_webhook},
+    {"PUT", "v1/personas/{id}", "setPersona", "Create a persona, or change one", &set_persona, kPersona},
+    {"DELETE", "v1/personas/{id}", "removePersona", "Delete a persona and its state", &remove_persona},
     {"POST", "v1/pause", "pauseAll", "Workers claim nothing until it is resumed", &pause_all, kReason},
     {"POST", "v1/resume", "resumeAll", "Workers claim again", &resume_all, kReason},
     {"PUT", "v1/log-level", "setLogLevel", "Change the log level of running workers and runners", &set_log_level,
@@ -253,8 +283,8 @@ std::vector<std::string> OperationCall::texts(const char* name) const {
 
 std::string_view Operation::kind() const noexcept {
   static constexpr std::pair<std::string_view, std::string_view> kinds[] = {
-      {"v1/crawls/", "crawl"}, {"v1/snapshots/", "snapshot"}, {"v1/workers/", "process"},
-      {"v1/hosts/", "host"},   {"v1/schedules/", "schedule"}, {"v1/webhooks/", "webhook"}};
+      {"v1/crawls/", "crawl"},       {"v1/snapshots/", "snapshot"}, {"v1/workers/", "process"}, {"v1/hosts/", "host"},
+      {"v1/schedules/", "schedule"}, {"v1/webhooks/", "webhook"},   {"v1/personas/", "persona"}};
   for (const auto& [below, kind] : kinds)
     if (path.starts_with(below)) return kind;
   return {};

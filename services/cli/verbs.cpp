@@ -52,7 +52,7 @@ constexpr Verb kVerbs[] = {
     {"doctor", "Show missing binaries on this machine, and install them", &doctor_verb},
     {"plugins", "List, install and switch plugins on this machine", &plugins_verb},
     {"binary", "Show the binaries that plugins need, as found on each machine", &binary_verb},
-    {"persona", "Manage personas: options, cookies and a browser profile for add --persona", &persona_verb},
+    {"persona", "Manage personas: cookies, storage and options that sign a browser in", &persona_verb},
     {"logs", "Show the output of hooks that run here or have failed", &logs_verb},
     {"inspect", "Show lifecycles and references; safe on a live system", &inspect_verb},
 };

@@ -6,6 +6,7 @@
 #include "lib/base/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/live.hpp"
+#include "lib/store/persona.hpp"
 #include "lib/store/schedule.hpp"
 #include "lib/store/text.hpp"
 #include "lib/store/view.hpp"
@@ -228,6 +229,10 @@ Response schedules(const ApiCall& call) {
   return json_response({{"items", array_of(store::schedules(call.connection, std::nullopt).column("json"))}});
 }
 
+Response personas(const ApiCall& call) {
+  return json_response({{"items", array_of(store::personas(call.connection).column("json"))}});
+}
+
 // Paths are relative to the snapshot's directory.
 Response files(const ApiCall& call) {
   if (!base::is_uuid(call.id)) return not_found("snapshot");
@@ -284,6 +289,7 @@ constexpr ApiOperation kReadOperations[] = {
     {"GET", "v1/webhooks", "listWebhooks", "Webhooks", &list, kOnlyLimit, {}},
     {"GET", "v1/deliveries", "listDeliveries", "Deliveries of webhooks, newest first", &list, kOfStatus, {}},
     {"GET", "v1/schedules", "listSchedules", "Schedules", &schedules, {}, {}},
+    {"GET", "v1/personas", "listPersonas", "Personas, without what is secret", &personas, {}, {}},
 };
 
 } // namespace
