@@ -166,9 +166,8 @@ std::optional<Json> Reading::ask(Frame& frame, const std::string& expression, st
     const auto world = reply_to("Page.createIsolatedWorld", {{"frameId", frame.id}}, frame, longest);
     if (!world.is_object()) return std::nullopt;
     frame.context = world.value("executionContextId", 0);
-    const auto source =
-        "globalThis.reader = globalThis.reader || (" + std::string(embedded::reader_js) + ")('" + name_ + "', " +
-        std::string(embedded::words_json) + "); null";
+    const auto source = "globalThis.reader = globalThis.reader || (" + std::string(embedded::reader_js) + ")('" +
+                        name_ + "', " + std::string(embedded::words_json) + "); null";
     reply_to("Runtime.evaluate", {{"expression", source}, {"contextId", frame.context}}, frame, longest);
     if (frame.context == 0) return std::nullopt;
   }
