@@ -24,11 +24,7 @@ constexpr Verb kVerbs[] = {
     {"remove", "Delete crawls or snapshots with their files", &remove_verb},
     {"schedule", "Manage crawls that the runner adds repeatedly", &schedule_verb},
     {"status", "Show totals, and what runs", &status_verb},
-    {"list",
-     "List crawls, snapshots, results, queue, running, sessions, workers, events, failures, hosts, webhooks, "
-     "deliveries, "
-     "binaries",
-     &list_verb},
+    {"list", "", &list_verb}, // it says itself what can be listed
     {"search", "Find words in the text, titles and URLs of archived pages", &search_verb},
     {"show", "Show everything about a crawl, snapshot or process", &show_verb},
     {"migrate", "Bring the database's schema up to date", &migrate_verb},

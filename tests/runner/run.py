@@ -507,6 +507,12 @@ class Work(Case):
             did = "select distinct pid from holdfast.v_attempt a join holdfast.process p on p.id = a.process_id "
             children = pathlib.Path(f"/proc/{workers[name].pid}/task/{workers[name].pid}/children")
             self.assertIn(c.sql(did + by), children.read_text().split())  # each worker is the child of its guard
+        self.assertEqual(c.sql("select distinct cpu_count from holdfast.machine"), str(len(os.sched_getaffinity(0))))
+        runner = c.start("runner")
+        c.wait_until_leads(runner)
+        for kind, count in (("worker", 2), ("runner", 1), ("serve", 0)):
+            self.assertEqual(len(c.lines("list", "workers", "--kind", kind, "--status", "running", **both)), count)
+        self.assertEqual(c.lines("status", **both)[0]["workers"], 2)
         workers["blue"].terminate()
         self.assertEqual(workers["blue"].wait(timeout=60), 0)
         crawl = add("blue", "http://127.0.0.1:9/later")

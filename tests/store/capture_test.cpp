@@ -1,7 +1,6 @@
 // The index of WARC files: written with the seal, read by key and time, gone with the snapshot.
 #include "lib/store/capture.hpp"
 #include "lib/store/control.hpp"
-#include "lib/store/export.hpp"
 #include "lib/store/schema.hpp"
 #include "tests/store/stage.hpp"
 
