@@ -2,12 +2,14 @@
 
 create or replace function holdfast.persona_check(p_name text)
   returns text language plpgsql as $$
--- Until the transaction ends, it is not removed. Returns the name.
+-- Until the transaction ends, it is not removed. Returns the name. NULL, '' and none: no persona.
 begin
+  if coalesce(p_name, '') in ('', 'none') then return coalesce(p_name, ''); end if;
   perform from holdfast.persona p where p.name = p_name for key share;
   if not found then
     raise exception 'there is no persona "%"', p_name
-      using errcode = 'HF004', hint = 'holdfast persona list; holdfast persona set ' || p_name || ' makes one';
+      using errcode = 'HF004',
+            hint = 'holdfast persona list; holdfast persona set ' || p_name || ' makes one';
   end if;
   return p_name;
 end $$;
@@ -30,9 +32,10 @@ begin
       order by p.name);
   if cardinality(v_names) > 1 then
     raise exception 'these pages belong to the personas %', array_to_string(v_names, ', ')
-      using errcode = 'HF004', hint = 'A crawl has one: add them apart, or name one with --persona (none: without).';
+      using errcode = 'HF004',
+            hint = 'A crawl has one: add them apart, or name one with --persona (none: without).';
   end if;
-  return case when v_names = '{}' then '' else holdfast.persona_check(v_names[1]) end;
+  return holdfast.persona_check(v_names[1]);
 end $$;
 
 create or replace function holdfast.persona_set(
@@ -52,7 +55,8 @@ begin
     limit 1;
   if found then
     raise exception 'a persona cannot set the option "%", which is secret', left(v_wrong, 200)
-      using errcode = 'HF004', hint = 'Put it into the settings of the workers; holdfast persona import for logins.';
+      using errcode = 'HF004',
+            hint = 'Put it into the settings of the workers; holdfast persona import for logins.';
   end if;
   select h into v_wrong
     from unnest(p_hosts) h
@@ -69,13 +73,14 @@ begin
       set options = jsonb_strip_nulls(p.options || coalesce(p_options, '{}')),
           hosts = coalesce(p_hosts, p.hosts),
           worker_label = nullif(coalesce(p_worker_label, p.worker_label), ''),
-          checks = coalesce(p_checks, p.checks),
-          notes = coalesce(p_notes, p.notes), changed_at = clock_timestamp(), changed_by = p_by;
+          checks = coalesce(p_checks, p.checks), notes = coalesce(p_notes, p.notes),
+          changed_at = clock_timestamp(), changed_by = p_by;
   perform holdfast.ring(); -- a worker may take now what none could
 exception
   when check_violation then
     raise exception '"%" cannot be the name of a persona', left(p_name, 200)
-      using errcode = 'HF004', hint = 'Letters, digits, dots, underscores and hyphens, at most 64; not "none".';
+      using errcode = 'HF004',
+            hint = 'Letters, digits, dots, underscores and hyphens, at most 64; not "none".';
 end $$;
 comment on function holdfast.persona_set(text, jsonb, text[], text, text, text, jsonb) is
   'Makes a persona, or changes what is not NULL of one.';

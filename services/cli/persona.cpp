@@ -38,7 +38,8 @@ int show_personas(Context& context, const std::string& name) {
 }
 
 persona::Persona opened(Context& context, const std::string& name) {
-  auto persona = persona::load(context.connection(), context.vault(), name);
+  auto& connection = context.connection();
+  auto persona = persona::load(connection, context.vault(), name);
   if (!persona) show_personas(context, name); // throws
   return std::move(*persona);
 }
@@ -47,8 +48,8 @@ int import_persona(Context& context, const PersonaOptions& given) {
   const TemporaryDirectory scratch("persona");
   auto imported = persona::import_from(given.path, scratch.path());
   persona::keep_hosts(imported.state, given.hosts);
-  const auto vault = context.vault();
   auto& connection = context.connection(true);
+  const auto vault = context.vault();
   std::optional<std::int64_t> version;
   while (!version) { // what a capture stores at the same time is replaced as well
     const auto known = store::personas(connection, given.name);
@@ -81,8 +82,8 @@ int export_persona(Context& context, const PersonaOptions& given) {
 }
 
 int rotate_personas(Context& context) {
-  const auto vault = context.vault();
   auto& connection = context.connection();
+  const auto vault = context.vault();
   for (const auto& row : store::personas(connection)) {
     const auto name = row.text("name");
     bool changed = false;

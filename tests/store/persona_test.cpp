@@ -1,4 +1,5 @@
 #include "lib/base/uuid.hpp"
+#include "lib/store/control.hpp"
 #include "lib/persona/store.hpp"
 #include "tests/store/stage.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -105,6 +106,16 @@ TEST_CASE("a crawl gets the persona of its hosts unless it names another") {
   store::Seed mail;
   mail.url = "https://mail.test/";
   CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {Stage::seed("1"), mail}); }) == pg::kRefused);
+  // A crawl that was added before its host had a persona: what is retried has it.
+  store::PersonaChange later;
+  later.hosts = {"late.test"};
+  store::Seed late;
+  late.url = "https://late.test/";
+  const auto early = stage.add({late});
+  store::persona_set(stage.connection, "late", later, "ann");
+  const auto again = base::new_uuid();
+  REQUIRE(store::crawl_retry(stage.connection, again, {early}, false, {}, "ann") == 1);
+  CHECK(stage.value("select persona from holdfast.crawl where id = $1::uuid", pg::Params::of(again)) == "late");
   crawl["persona"] = "nobody";
   CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {Stage::seed("1")}); }) == pg::kRefused);
   CHECK(refusal([&] { store::persona_remove(stage.connection, "press"); }) == pg::kRefused);
