@@ -2,6 +2,7 @@
 
 #include "lib/base/base64.hpp"
 #include "lib/base/characters.hpp"
+#include "lib/base/inflater.hpp"
 #include "lib/base/text.hpp"
 #include "lib/warc/digest.hpp"
 #include "lib/warc/file.hpp"
@@ -9,8 +10,6 @@
 #include "lib/warc/pack.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/spool.hpp"
-
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -222,20 +221,15 @@ std::string unchunked(std::string_view body) {
   return bytes;
 }
 
-// gzip or zlib; empty: it is neither, or too large.
-std::string inflated(const std::string& bytes) {
-  z_stream stream{};
+// gzip or zlib; empty: it is neither.
+std::string inflated(std::string_view bytes) {
+  base::Inflater inflater(bytes, base::kGzipOrZlib);
   std::string text, piece(1u << 18, '\0');
-  if (::inflateInit2(&stream, 15 + 32) != Z_OK) return {};
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  for (int answer = Z_OK; answer == Z_OK && text.size() < kLargestCoded;) {
-    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
-    stream.avail_out = static_cast<uInt>(piece.size());
-    answer = ::inflate(&stream, Z_NO_FLUSH);
-    text.append(piece, 0, piece.size() - stream.avail_out);
+  for (auto step = base::Step::more; step == base::Step::more && text.size() < kLargestCoded;) {
+    std::size_t got = 0;
+    step = inflater.next(piece, got);
+    text.append(piece, 0, got);
   }
-  ::inflateEnd(&stream);
   return text;
 }
 

@@ -124,7 +124,8 @@ create or replace function holdfast.persona_signed_out(
     p_name text, p_version bigint, p_reason text, p_crawl uuid, p_worker uuid)
   returns boolean language plpgsql as $$
 -- A page that was given this version was captured signed out. Its crawls wait (persona_lacks) until a new
--- session is stored. False: that has happened meanwhile, or it is known already. Told once: an event, and webhooks.
+-- session is stored. False: that has happened meanwhile, or it is known already. Told once: by an event and to
+-- webhooks.
 begin
   update holdfast.persona
     set signed_out_at = clock_timestamp(), signed_out_reason = left(p_reason, 500)
