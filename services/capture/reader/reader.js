@@ -174,11 +174,17 @@
       any.filter(word => packed.test(word)).join('|'), 'iu');
   };
   const kActs = pattern_of(Object.keys(words_of)), kActsByName = pattern_of(['sign out', 'buy', 'delete', 'follow']);
+  const kActsInCode = pattern_of(['sign out', 'buy', 'follow']), kDeletes = /\b(delete|destroy)[A-Z_]\w*\(/; // not: this.remove()
   // What a click changes, by its state: a switch, a vote.
   const kStates = '[role=switch],[role=checkbox],[role=radio],[role=menuitemcheckbox],[role=menuitemradio],[aria-pressed],[aria-checked]';
   // What else it says or names, of which the page shows nothing.
-  const names_of = e => ['aria-label', 'title', 'name', 'value', 'onclick', 'data-action', 'data-testid', 'href']
-    .map(name => (e.getAttribute(name) ?? '').replace(/([a-z])([A-Z])/g, '$1 $2').replace(/[-_/.]+/g, ' ').slice(0, 500)).join(' ; ');
+  const split_of = text => (text ?? '').slice(0, 500).replace(/([a-z])([A-Z])/g, '$1 $2').replace(/[-_/.]+/g, ' ');
+  const acts_by_name = e => {
+    const code = e.getAttribute('onclick') ?? '', url = e.getAttribute('href') ?? '', is_code = /^javascript:/i.test(url);
+    const names = ['aria-label', 'title', 'name', 'value', 'data-action', 'data-testid'].map(name => split_of(e.getAttribute(name)));
+    return kActsByName.test(names.join(' ; ')) || kActsInCode.test(split_of(code) + ' ; ' + split_of(url)) ||
+      kDeletes.test(code + (is_code ? url : ''));
+  };
   // Leaves, and more that is no reading.
   const kNever = /\b(sign|log)[-_ ]?(in|out|up|off|on)\b|\b(login|logout|register|(un)?subscribe|(un)?follow|buy|cart|basket|checkout|order|purchase|pay|paypal|donate|delete|remove|discard|erase|reset|send|submit|publish|unlike|upvote|downvote|upload|install|download|print|book now|reserve|accept|allow|agree|block|ban|report|flag|e?mail)\b|abmelden|anmelden|einloggen|registrieren|löschen|entfernen|kaufen|warenkorb|bestellen|bezahlen|senden|absenden|abonnieren|folgen|melden|herunterladen|drucken|connexion|déconnexion|inscri|supprimer|acheter|panier|commander|payer|envoyer|abonner|suivre|télécharger|imprimer|iniciar sesión|cerrar sesión|registr|eliminar|borrar|comprar|carrito|pagar|enviar|suscrib|seguir|descargar|accedi|esci|iscriv|elimina|acquista|carrello|invia|segui|inloggen|uitloggen|verwijder|kopen|winkel|bestel|verzend|volgen|zaloguj|wyloguj|usuń|kup|koszyk|wyślij|войти|выйти|удалить|купить|корзин|оплат|отправить|подпис|скачать|登录|退出|注册|删除|购买|购物车|发送|关注|下载|ログイン|ログアウト|削除|購入|カート|送信|フォロー|ダウンロード|로그인|로그아웃|삭제|구매|장바구니|전송/i;
   // Of no use to a reader, if nothing says that there is more behind it.
@@ -209,7 +215,7 @@
     const text = label(e), marks = hints(e), link = e.closest('a[href]');
     if (text.length > 90 && !e.matches(kToggles)) return '';
     if (kNever.test(text.length > 1 ? text : marks) || kActs.test(text.length > 1 ? text : marks) || e.matches(kStates)) return '';
-    if (kActsByName.test(names_of(e)) || (link && kActsByName.test(names_of(link)))) return '';
+    if (acts_by_name(e) || (link && link !== e && acts_by_name(link))) return '';
     let is_picture = false;
     if (link) {
       const raw = link.getAttribute('href').trim();
