@@ -153,7 +153,8 @@ Json Persona::propose(const std::string& context, const std::string& session, co
     Sight sight{text_of(answer, "url"), {}, {}, answer.value("password", false)};
     for (const auto& label : answer.value("labels", Json::array()))
       sight.labels.insert(label.get<std::string>());
-    for (const auto& one : browser_.call("Storage.getCookies", {{"browserContextId", in}}, "", until)["cookies"])
+    const auto cookies = browser_.call("Storage.getCookies", {{"browserContextId", in}}, "", until);
+    for (const auto& one : cookies.value("cookies", Json::array()))
       if (one.value("httpOnly", false)) sight.cookies.insert(text_of(one, "name"));
     return sight;
   };
@@ -169,7 +170,8 @@ Json Persona::propose(const std::string& context, const std::string& session, co
                        "sessionId");
     browser_.call("Page.navigate", {{"url", url}}, session_, until);
     checks = proposed_checks(with, look(session_, nobody, true));
-  } catch (const Ending&) { // the next page may tell
+  } catch (const Ending& ending) { // the next page may tell
+    std::fprintf(stderr, "no check is proposed: %s\n", ending.reason.c_str());
   }
   if (!nobody.empty()) browser_.send("Target.disposeBrowserContext", {{"browserContextId", nobody}}, "");
   session_.clear();

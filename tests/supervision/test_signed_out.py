@@ -133,8 +133,8 @@ class SignedOut(WorkerCase):
         self.sign_in(FIRST)
         checked = home.run("persona", "set", "press", "--check", f"redirect={site.url}/login", "--check", "text=Log out")
         self.assertEqual(checked.code, OK, str(checked))
-        home.sql("select holdfast.webhook_set('ops', 'http://127.0.0.1:9/', '{persona.signed_out}', 'me')")
         home.work()
+        home.sql("select holdfast.webhook_set('ops', 'http://127.0.0.1:9/', '{persona.signed_out}', 'me')")
         self.add("/a", "/b")
         self.sealed(2)
         site.open.clear()
@@ -165,7 +165,7 @@ class SignedOut(WorkerCase):
         for kept in (b"Inside xxxxxx+xxxxx/0000=x", b"Inside xxxxxx+xxxxxx/0000=x", b"xxxxxx.xxxxxx.0000.xxxxx", b"Set-Cookie: fresh=xxxxxx"):
             self.assertIn(kept, warc)
         self.assertEqual(self.found(home.log.read_bytes()), [])
-        self.assertEqual(home.run("verify").code, OK)
+        self.assertEqual(home.run("verify", "--all").code, OK)
 
     @unittest.skipUnless(HAS_BROWSER, "no browser")
     def test_a_check_is_proposed(self):
