@@ -174,7 +174,7 @@ class SignedOut(WorkerCase):
         self.add("/a")
         self.sealed(1)
         kept = "select checks -> 0 ->> 'kind', checks -> 0 ->> 'value' from holdfast.v_persona"
-        until("it is kept", lambda: self.home.sql(kept) == [["redirect", self.site.url + "/login"]])
+        until("it is kept", lambda: self.home.sql(kept) == [["redirect", self.site.url + "/login"]], 10)
         self.site.open.clear()
         self.add("/b")
         out = "select signed_out_reason from holdfast.v_persona"
