@@ -144,9 +144,14 @@ Json Persona::propose(const std::string& context, const std::string& session, co
   const auto look = [&](const std::string& at, const std::string& in, bool wait) {
     Json answer;
     for (;;) {
-      answer =
-          browser_.call("Runtime.evaluate", {{"expression", embedded::tells_js}, {"returnByValue", true}}, at, until);
-      answer = answer.value("result", Json::object()).value("value", Json::object());
+      try {
+        answer =
+            browser_.call("Runtime.evaluate", {{"expression", embedded::tells_js}, {"returnByValue", true}}, at, until)
+                .value("result", Json::object())
+                .value("value", Json::object());
+      } catch (const Replaced&) { // it is about to be shown
+        answer = Json::object();
+      }
       if (!wait || answer.value("ready", false) || Clock::now() >= until) break;
       browser_.pump(Clock::now() + std::chrono::milliseconds(200), [] { return false; });
     }

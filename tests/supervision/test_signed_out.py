@@ -167,19 +167,6 @@ class SignedOut(WorkerCase):
         self.assertEqual(self.found(home.log.read_bytes()), [])
         self.assertEqual(home.run("verify", "--all").code, OK)
 
-    @unittest.skipUnless(HAS_BROWSER, "no browser")
-    def test_a_check_is_proposed(self):
-        self.sign_in(FIRST)
-        self.home.work()
-        self.add("/a")
-        self.sealed(1)
-        kept = "select checks -> 0 ->> 'kind', checks -> 0 ->> 'value' from holdfast.v_persona"
-        until("it is kept", lambda: self.home.sql(kept) == [["redirect", self.site.url + "/login"]], 10)
-        self.site.open.clear()
-        self.add("/b")
-        out = "select signed_out_reason from holdfast.v_persona"
-        until("it is noticed", lambda: self.home.sql(out) == [["the page led to the login"]], 120)
-
     def test_what_is_no_check(self):
         for check, words in (
             ("text", 'it has no "="'),
