@@ -3,6 +3,7 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/hooks/record_json.hpp"
 #include "lib/hooks/text.hpp"
 
@@ -11,12 +12,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <ctime>
-#include <iomanip>
-#include <locale>
-#include <sstream>
 
 namespace holdfast::hooks {
 
@@ -168,13 +165,9 @@ std::optional<double> number_of(const json& object, const char* key) {
 
 // Retry-After as a date ("Wed, 21 Oct 2026 07:28:00 GMT"), which hooks may pass on as it is.
 std::optional<double> seconds_until(const std::string& date) {
-  std::istringstream text(date);
-  text.imbue(std::locale::classic());
-  std::tm parts{};
-  std::string zone;
-  text >> std::get_time(&parts, "%a, %d %b %Y %H:%M:%S") >> zone;
-  if (text.fail() || zone != "GMT") return std::nullopt;
-  return std::max(0.0, std::difftime(timegm(&parts), std::time(nullptr)));
+  const auto time = date.ends_with(" GMT") && date.find(", ") == 3 ? base::read_timestamp(date) : std::nullopt;
+  if (!time) return std::nullopt;
+  return std::max(0.0, std::chrono::duration<double>(*time - std::chrono::system_clock::now()).count());
 }
 
 std::optional<Record> rate_limit_record(const json& object) {

@@ -191,6 +191,8 @@ begin
       'no key ' || v_persona.key_id || ' of persona "' || p_name || '"'
       || coalesce(' (' || (v_can ->> 'lacks') || ')', '') end;
 end $$;
+comment on function holdfast.persona_lacks(text, jsonb) is
+  'Why a worker with these capabilities cannot take pages of this persona; NULL: it can.';
 
 create or replace view holdfast.v_persona as
   select p.name, p.version, p.key_id, p.options, p.hosts, p.worker_label, p.checks,

@@ -1,6 +1,5 @@
 #include "services/capture/reading.hpp"
 
-#include "lib/base/text.hpp"
 #include "lib/formats/html.hpp"
 #include "services/capture/embedded.hpp"
 #include "services/capture/page_record.hpp"

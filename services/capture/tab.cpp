@@ -1,6 +1,5 @@
 #include "services/capture/tab.hpp"
 
-#include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
