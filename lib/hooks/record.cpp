@@ -219,6 +219,10 @@ std::optional<Record> unreachable_record(const json& object) {
   return record;
 }
 
+std::optional<Record> signed_out_record(const json& object) {
+  return SignedOutRecord{text_of(object, "reason", kLongestWord)};
+}
+
 std::optional<Record> resources_record(const json& object) {
   const auto bounded = [](std::optional<double> number) {
     return static_cast<std::uint32_t>(std::clamp(number.value_or(0), 0.0, static_cast<double>(kMostResources)));
@@ -239,7 +243,7 @@ std::optional<Record> resources_record(const json& object) {
 }
 
 using Maker = std::optional<Record> (*)(const json&);
-constexpr std::array<std::pair<std::string_view, Maker>, 11> kMakers{{{"ArchiveResult", result_record},
+constexpr std::array<std::pair<std::string_view, Maker>, 12> kMakers{{{"ArchiveResult", result_record},
                                                                       {"Snapshot", snapshot_record},
                                                                       {"Tag", tag_record},
                                                                       {"Binary", binary_record},
@@ -249,6 +253,7 @@ constexpr std::array<std::pair<std::string_view, Maker>, 11> kMakers{{{"ArchiveR
                                                                       {"Redirect", redirect_record},
                                                                       {"Response", response_record},
                                                                       {"Unreachable", unreachable_record},
+                                                                      {"SignedOut", signed_out_record},
                                                                       {"Resources", resources_record}}};
 
 std::optional<Record> make_record(const json& object, RecordSource source) {

@@ -90,7 +90,7 @@ int rotate_personas(Context& context) {
     bool changed = false;
     for (auto persona = opened(context, name);
          persona.version > 0 && persona.key_id != vault.key_ids().front() && !changed; persona = opened(context, name))
-      changed = persona::save(connection, vault, name, persona.version, persona.state, user_name()).has_value();
+      changed = persona::save(connection, vault, name, persona.version, persona.state, user_name(), false).has_value();
     print_change(context, "rotate", "persona", name, changed);
   }
   std::cout << std::flush;
