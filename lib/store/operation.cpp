@@ -8,6 +8,7 @@
 #include "lib/store/control.hpp"
 #include "lib/store/host.hpp"
 #include "lib/store/schedule.hpp"
+#include "lib/store/sign_in.hpp"
 #include "lib/store/view.hpp"
 #include "lib/store/webhook.hpp"
 
@@ -46,6 +47,7 @@ constexpr Field kSnapshot[] = {
     {"title", kText, "Title of a snapshot; empty: that of the page"}, kNotes, kAddTags, kRemoveTags};
 constexpr Field kLimits[] = {{"delay", kDuration, "Minimum time between two of its pages: 5s"},
                              {"parallel", kCount, "Maximum number of its pages at once; 0: no limit"}};
+constexpr Field kSignIn[] = {{"url", kText, "Where the browser begins: the page with the login", true}};
 constexpr Field kWebhook[] = {
     {"url", kText, "Where to send", true},
     {"events", kTexts, "What it is told: crawl.sealed, snapshot.failed, worker.lapsed (all)", false, "--on"}};
@@ -186,6 +188,12 @@ Answer remove_webhook(const Call& call) {
   return say_changed(true);
 }
 
+Answer sign_in(const Call& call) {
+  sign_in_ask(call.connection, call.new_id, call.id, call.text("url"), call.by);
+  return {{"changed", true}, {"sign_in", call.new_id}};
+}
+Answer cancel_sign_in(const Call& call) { return say_changed(sign_in_cancel(call.connection, call.id)); }
+
 Answer pause_all(const Call& call) { return say_changed(collection_pause(call.connection, command_of(call))); }
 Answer resume_all(const Call& call) { return say_changed(collection_resume(call.connection, command_of(call))); }
 
@@ -238,6 +246,9 @@ constexpr Operation kOperations[] = {
     {"POST", "v1/webhooks/{id}/resume", "resumeWebhook", "Resume a webhook", &resume_webhook},
     {"POST", "v1/webhooks/{id}/retry", "retryWebhook", "Retry waiting and abandoned deliveries now", &retry_webhook},
     {"POST", "v1/webhooks/{id}/test", "testWebhook", "Send a test event", &test_webhook},
+    {"POST", "v1/personas/{id}/sign-in", "signIn", "Open a browser on a worker, to sign in by hand", &sign_in, kSignIn},
+    {"DELETE", "v1/sign-ins/{id}", "cancelSignIn", "End the browser of a sign-in; nothing of it is kept",
+     &cancel_sign_in},
     {"POST", "v1/pause", "pauseAll", "Workers claim nothing until it is resumed", &pause_all, kReason},
     {"POST", "v1/resume", "resumeAll", "Workers claim again", &resume_all, kReason},
     {"PUT", "v1/log-level", "setLogLevel", "Change the log level of running workers and runners", &set_log_level,

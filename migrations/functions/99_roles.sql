@@ -35,7 +35,8 @@ create or replace function holdfast.entry_points()
         robots_put, purge_fill, purge_list, purge_done, captures_to_move, captures_moved,
         captures_stored,
         crawl_pages_stale, crawl_page_made, clock_check,
-        webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep, texts_lost}'),
+        webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep, texts_lost,
+        sign_in_take, sign_in_ready, sign_in_check, sign_in_end}'),
       ('holdfast_operator', true, '{
         crawl_add, crawl_add_seeds, seeds_archived, crawl_options, crawl_pause, crawl_resume,
         crawl_cancel, crawl_stop,
@@ -49,7 +50,7 @@ create or replace function holdfast.entry_points()
         process_present, process_left,
         text_keep, texts_drop, replay_judged, archive_begun, import_check, import_pages,
         token_add, token_revoke, api_request_once,
-        crawl_judge_step}')) e(roles, as_owner, names)
+        crawl_judge_step, sign_in_ask, sign_in_open, sign_in_cancel}')) e(roles, as_owner, names)
   union all
   select p.proname, 'holdfast_reader, holdfast_operator, holdfast_worker', false
     from pg_catalog.pg_proc p

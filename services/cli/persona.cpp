@@ -2,8 +2,11 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/store/sign_in.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/verbs.hpp"
+#include "services/serve/endpoint.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -16,7 +19,7 @@ namespace holdfast::cli {
 namespace {
 
 struct PersonaOptions {
-  std::string name, cookies, notes;
+  std::string name, cookies, notes, url;
   std::vector<std::string> options, unset;
 };
 
@@ -91,6 +94,19 @@ int set_persona(Context& context, const PersonaOptions& given) {
   return base::kExitSuccess;
 }
 
+// Prints where the browser is; the page of `holdfast serve` shows it.
+int sign_in(Context& context, const PersonaOptions& given) {
+  const auto id = base::new_uuid();
+  store::sign_in_ask(context.connection(), id, given.name, given.url, user_name());
+  const auto endpoint = serve::parse_endpoint(context.settings().text("serve.listen"), "serve.listen");
+  const auto link = serve::url_of(endpoint, endpoint.port) + "persona/" + id;
+  if (context.json())
+    std::cout << base::json_text(nlohmann::ordered_json{{"type", "SignIn"}, {"id", id}, {"url", link}}) << std::endl;
+  else
+    std::cout << "Open " << link << "\n  where holdfast serve listens; a worker must run\n" << std::flush;
+  return base::kExitSuccess;
+}
+
 } // namespace
 
 Action persona_verb(CLI::App& command) {
@@ -112,6 +128,11 @@ Action persona_verb(CLI::App& command) {
     set.add_option("--unset", given->unset, "Option to remove")->allow_extra_args(false);
     set.add_option("--notes", given->notes, "What it is for");
     return [given](Context& context) { return set_persona(context, *given); };
+  });
+  group.verb("sign-in", "Sign in to a site by hand, in a browser on a worker", [&](CLI::App& one) {
+    one.add_option("name", given->name, "Its name")->required();
+    one.add_option("url", given->url, "The page with the login")->required();
+    return [given](Context& context) { return sign_in(context, *given); };
   });
   group.verb("remove", "Remove one, with its cookies and profile", [&](CLI::App& one) {
     one.add_option("name", given->name, "Its name")->required();
