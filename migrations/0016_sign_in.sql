@@ -13,7 +13,8 @@ create table holdfast.persona_sign_in (
   address inet, port integer,
   constraint persona_sign_in_persona check (persona ~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$'),
   constraint persona_sign_in_key_hash check (octet_length(key_hash) = 32),
-  constraint persona_sign_in_port check (port between 1 and 65535 and process_id is not null)
+  constraint persona_sign_in_port
+    check (port is null or (port between 1 and 65535 and process_id is not null))
 );
 comment on table holdfast.persona_sign_in is
   'Sign-ins that are under way: at most one for each persona. A row ends with its sign-in. What a person '

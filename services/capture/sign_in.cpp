@@ -64,6 +64,7 @@ private:
 
   void prepare();
   void start();
+  void begin(const Json& first);
   bool round();
   void command(const std::string& method, Json parameters, const std::string& session = {}, Reply reply = {});
   void say(const Json& message);
@@ -101,6 +102,7 @@ private:
   std::unordered_map<int, Reply> replies_;
   std::vector<Window> pages_;
   std::unordered_map<std::string, std::string> frames_; // those in other processes: their session, that of their page
+  std::set<std::string> unused_;                        // targets
   std::set<std::string> origins_, unsaved_;
   std::string visited_; // the origin whose storage is being read
   Json storage_ = Json::array();
@@ -137,6 +139,15 @@ void PersonsBrowser::start() {
   command("Browser.setDownloadBehavior", {{"behavior", "deny"}});
   command("Browser.getVersion", {}, {}, [this](const Json& version) {
     identity_ = identity(text_of(version, "userAgent"));
+    command("Target.getTargets", {}, {}, [this](const Json& answer) { begin(answer.value("targetInfos", Json())); });
+  });
+}
+
+// The page that Chromium starts with is not used: it still loads, and would take the place of what is opened in it.
+void PersonsBrowser::begin(const Json& first) {
+  command("Target.createTarget", {{"url", "about:blank"}}, {}, [this, first](const Json&) {
+    for (const auto& target : first)
+      unused_.insert(text_of(target, "targetId"));
     const auto pages = Json::array({{{"type", "page"}}});
     command("Target.setDiscoverTargets", {{"discover", true}, {"filter", pages}});
     command("Target.setAutoAttach",
@@ -200,7 +211,8 @@ void PersonsBrowser::attached(const Json& parameters, const std::string& parent)
     frames_[session] = page->session;
     return prepare(session);
   }
-  if (pages_.size() >= kMostPages || saving_) return command("Target.closeTarget", {{"targetId", target}});
+  if (unused_.contains(target) || pages_.size() >= kMostPages || saving_)
+    return command("Target.closeTarget", {{"targetId", target}});
   pages_.push_back({target, session, one_line(text_of(info, "title"), 200), text_of(info, "url")});
   // A list that opens is a window of the desktop, which the picture lacks; one that the page draws is in it.
   command("Page.addScriptToEvaluateOnNewDocument", {{"source", embedded::sign_in_js}}, session);

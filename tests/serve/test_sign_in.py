@@ -1,0 +1,254 @@
+"""Signing in by hand: a person in a real Chromium drives the live view of a browser on a worker, on a site of this
+test."""
+
+import http.cookies
+import http.server
+import os
+import re
+import shutil
+import threading
+import unittest
+import urllib.parse
+from pathlib import Path
+
+import chromium
+from support import REFUSED, Case, until
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSWORD, CODE, SESSION = "correct horse battery", "492817", "s3ss10n-of-anna"
+# Everything is where the test can click without knowing the page: x and y of its middle.
+PLACED = "<style>*{position:absolute;width:200px;height:30px;left:%dpx;top:%dpx;margin:0;box-sizing:border-box}</style>"
+
+
+def placed(*things):
+    """HTML of things, each 200 x 30, at the place in front of it."""
+    return "".join(
+        f'<div style="position:absolute;left:{x}px;top:{y}px;width:200px;height:30px">{thing}</div>'
+        for x, y, thing in things
+    )
+
+
+class Guarded(http.server.BaseHTTPRequestHandler):
+    """A site with a login of two steps, a window of another provider, a photo to send, and a page for members."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments):
+        pass
+
+    def page(self, body, status=200, cookie=None, location=None):
+        data = ("<!doctype html><meta charset=utf-8><title>" + self.path + "</title>" + body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(data)))
+        if cookie:
+            self.send_header("Set-Cookie", cookie)
+        if location:
+            self.send_header("Location", location)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def cookie(self, name):
+        found = http.cookies.SimpleCookie(self.headers.get("Cookie", "")).get(name)
+        return found and found.value
+
+    def do_GET(self):
+        seen = self.server.seen
+        path = self.path.split("?")[0]
+        if path == "/login":
+            self.page(
+                "<form method=post action=/login>"
+                + placed((20, 20, "<input name=user style='width:200px;height:30px'>"), (20, 60, "<input name=password type=password style='width:200px;height:30px'>"), (20, 100, "<button style='width:200px;height:30px'>Next</button>"))
+                + "</form>"
+            )
+        elif path == "/second":
+            self.page(
+                "<form method=post action=/second>"
+                + placed((20, 20, "<input name=code style='width:200px;height:30px'>"), (20, 60, "<button style='width:200px;height:30px'>Next</button>"))
+                + "</form>"
+            )
+        elif path == "/welcome":
+            self.page(
+                placed(
+                    (20, 20, "<button onclick=\"open('/provider','','width=400,height=300')\" style='width:200px;height:30px'>Provider</button>"),
+                    (20, 60, "<form method=post action=/photo enctype=multipart/form-data id=f><input type=file name=photo onchange='f.submit()' style='width:200px;height:30px'></form>"),
+                    (20, 100, "<button onclick=\"fetch('/asked?'+confirm('Really?'))\" style='width:200px;height:30px'>Ask</button>"),
+                    (20, 140, "<select onchange=\"fetch('/chosen?'+value)\" style='width:200px;height:30px'><option>one<option>two</select>"),
+                )
+                + "<script>localStorage.token='kept-by-script';"
+                "indexedDB.open('site',1).onupgradeneeded=e=>e.target.result.createObjectStore('login').put({id:7},'anna')</script>"
+            )
+        elif path == "/provider":
+            self.page(placed((20, 20, "<form method=post action=/provider><button style='width:200px;height:30px'>Allow</button></form>")))
+        elif path == "/endless":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<title>endless</title><p>It never ends." + b" " * 4096)
+            self.wfile.flush()
+            self.server.over.wait(120)
+        elif path == "/private":
+            if self.cookie("session") == SESSION and self.cookie("provider") == "yes":
+                self.page("<h1>For members</h1>")
+            else:
+                self.page("", 302, location="/login")
+        else:
+            seen.append(self.path)
+            self.page("")
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        form = urllib.parse.parse_qs(body.decode("utf-8", "replace"))
+        if self.path == "/login" and form == {"user": ["Ännä"], "password": [PASSWORD]}:
+            self.page("", 302, "step=1; HttpOnly; Path=/", "/second")
+        elif self.path == "/second" and form == {"code": [CODE]} and self.cookie("step") == "1":
+            self.page("", 302, f"session={SESSION}; HttpOnly; Path=/; Max-Age=86400", "/welcome")
+        elif self.path == "/provider":
+            self.page("<script>close()</script>", 200, "provider=yes; HttpOnly; Path=/")
+        elif self.path == "/photo":
+            self.server.seen.append(body)
+            self.page("", 302, location="/welcome")
+        else:
+            self.server.seen.append((self.path, form))
+            self.page("wrong", 403)
+
+
+class Live(chromium.Chromium):
+    """A person in front of the view."""
+
+    def window(self, title):
+        """Waits until the view shows the page of this title, loaded and painted."""
+        self.until(
+            f"the view shows {title}",
+            f"document.querySelector('[data-address]').textContent.endsWith({title!r}) && (() => {{"
+            "const c = document.querySelector('canvas'); if (c.width < 320) return false;"
+            "const d = new Uint32Array(c.getContext('2d').getImageData(0, 0, 240, 200).data.buffer);"
+            "return d.some((one) => one !== d[0]) })()",
+        )
+
+    def touch_at(self, x, y, kind="mouse"):
+        left, top = self.value(
+            "(() => { const e = document.querySelector('.screen'); e.scrollIntoView(); "
+            "const r = document.querySelector('canvas').getBoundingClientRect(); return [r.x, r.y] })()"
+        )
+        if kind == "touch":
+            self.ask("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": left + x, "y": top + y}])
+            self.ask("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+            return
+        for name in ("mousePressed", "mouseReleased"):
+            self.ask("Input.dispatchMouseEvent", type=name, x=left + x, y=top + y, button="left", clickCount=1)
+
+    def write(self, text):
+        for letter in text:
+            self.key(letter, letter)
+
+    def press(self, selector):
+        self.value(f"document.querySelector({selector!r}).click()")
+
+
+@unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
+class SignIn(Case):
+    def setUp(self):
+        self.web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Guarded)
+        self.web.daemon_threads = True
+        self.web.seen, self.web.over = [], threading.Event()
+        threading.Thread(target=self.web.serve_forever, daemon=True).start()
+        self.addCleanup(self.web.server_close)
+        self.addCleanup(self.web.shutdown)
+        self.addCleanup(self.web.over.set)
+        self.address = f"http://127.0.0.1:{self.web.server_port}"
+        self.place = self.place()
+        del self.place.environment["HOLDFAST_HOOK_SANDBOX"]
+        for name in ("browser", "title"):
+            shutil.copytree(ROOT / "deploy/plugins" / name, self.place.plugins / name, dirs_exist_ok=True)
+        self.server, self.front = self.serve()
+        self.worker = self.start("worker")
+
+    def start(self, *arguments, **more):
+        log = open(self.place.path / (arguments[0] + ".log"), "w+")
+        process = self.place.start(*arguments, stderr=log, **more)
+        self.addCleanup(log.close)
+        self.addCleanup(self.place.finish, process)
+        self.addCleanup(process.terminate)
+        return process
+
+    def serve(self):
+        tokens = {name: self.place.run("token", "add", name, "--role", role).records[0]["token"] for name, role in (("anna", "operator"), ("bert", "operator"), ("rita", "reader"))}
+        self.tokens = tokens
+        server = self.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
+        port = re.search(r":(\d+)/", server.stdout.readline()).group(1)
+        return server, f"http://127.0.0.1:{port}/"
+
+    def person(self, name="anna", width=1280, height=900):
+        browser = Live(width, height)
+        self.addCleanup(browser.close)
+        browser.open(self.front + "sign-in")
+        browser.value(f"document.querySelector('#t').value = {self.tokens[name]!r}")
+        browser.click("button")
+        return browser
+
+    def ask(self, browser, path="/login", persona="press"):
+        browser.open(self.front + "personas")
+        browser.value(
+            f"(f => {{ f.id.value; f.elements.id.value = {persona!r}; f.url.value = {self.address + path!r} }})"
+            "(document.querySelector('form[action=\"/do/signIn\"]'))"
+        )
+        browser.click("form[action='/do/signIn'] button")
+
+    def browsers(self):
+        return [pid for pid in self.place.hooks() if b"chrom" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    def gone(self):
+        until("the browser has ended", lambda: not self.place.hooks(), 30)
+
+    def test_signed_in(self):
+        view = self.person()
+        self.ask(view)
+        view.window("/login")
+        view.screenshot("sign-in-login")
+        view.touch_at(120, 35)
+        view.write("Ä")
+        view.ask("Input.insertText", text="nn")  # as an input method or a phone writes
+        view.write("ä")
+        view.key("Tab")
+        view.write(PASSWORD)
+        view.touch_at(120, 115)
+        view.screenshot("x1"); print(view.complaints); view.window("/second")
+        view.touch_at(120, 35, "touch")
+        view.value(
+            "document.querySelector('textarea').dispatchEvent(new ClipboardEvent('paste', {clipboardData: (() => {"
+            f" const d = new DataTransfer(); d.setData('text/plain', '{CODE}'); return d }})(), cancelable: true}}))"
+        )
+        view.key("Enter")
+        view.window("/welcome")
+        view.screenshot("sign-in-welcome")
+        view.touch_at(120, 35)
+        view.window("/provider")
+        self.assertFalse(view.value("document.querySelector('[data-windows]').hidden"), "there is a list of windows")
+        view.screenshot("sign-in-windows")
+        view.touch_at(120, 35)
+        view.window("/welcome")
+        view.touch_at(120, 75)
+        view.until("a file is asked for", "document.querySelector('dialog').open")
+        view.screenshot("sign-in-file")
+        photo = self.place.path / "photo of me.jpg"
+        photo.write_bytes(b"\xff\xd8 a photo")
+        node = view.ask("DOM.querySelector", nodeId=view.ask("DOM.getDocument")["root"]["nodeId"], selector="[name=files]")
+        view.ask("DOM.setFileInputFiles", nodeId=node["nodeId"], files=[str(photo)])
+        view.press("dialog button[value=ok]")
+        until("the site has the photo", lambda: any(b"\xff\xd8 a photo" in one and b"photo of me.jpg" in one for one in self.web.seen if isinstance(one, bytes)))
+        view.window("/welcome")
+        view.touch_at(120, 115)
+        view.until("the script's question is shown", "document.querySelector('#view-asks').textContent === 'Really?'")
+        view.press("dialog button[value=ok]")
+        until("it is answered", lambda: "/asked?true" in self.web.seen)
+        view.touch_at(120, 155)
+        view.key("ArrowDown")
+        view.key("Enter")
+        until("the choice is made", lambda: "/chosen?two" in self.web.seen)
+        view.press("[data-do=done]")
+        view.until("it is kept", "document.querySelector('[data-view]').dataset.over")
+        view.until("the list is shown", "location.pathname === '/personas'")
+        view.screenshot("sign-in-personas")
+        self.assertEqual(view.complaints, [])
+        self.gone()
