@@ -4,7 +4,7 @@ create table holdfast.crawl (
   id uuid primary key,
   label text not null default '', notes text not null default '',
   tags text[] not null default '{}',
-  persona text not null default 'Default',
+  persona text not null default '',
   plugins text[] not null default '{}', options jsonb not null default '{}',
   max_depth integer not null default 0, max_urls bigint not null default 0,
   max_bytes bigint not null default 0, max_snapshot_bytes bigint not null default 0,
@@ -65,7 +65,8 @@ comment on column holdfast.crawl.id is
 comment on column holdfast.crawl.label is 'Name for people.';
 comment on column holdfast.crawl.notes is 'Free text.';
 comment on column holdfast.crawl.tags is 'Given to each of its snapshots.';
-comment on column holdfast.crawl.persona is 'Named set of cookies, browser profile and options.';
+comment on column holdfast.crawl.persona is
+  'The persona of its pages. Empty: that of the hosts of its seeds, if any; none: without.';
 comment on column holdfast.crawl.plugins is 'Plugins to run; empty: all that are enabled.';
 comment on column holdfast.crawl.options is 'Hook options ("WGET_TIMEOUT": "30"), fixed when it is added.';
 comment on column holdfast.crawl.max_depth is 'How many links away from a seed it goes.';
@@ -173,7 +174,7 @@ create table holdfast.crawl_queue (
   crawl_id uuid primary key references holdfast.crawl (id) on delete cascade,
   shuffle double precision not null default random(),
   priority integer not null default 0, max_parallel integer,
-  plugins text[] not null default '{}',
+  plugins text[] not null default '{}', persona text not null default '',
   stop_at timestamptz, ready_at timestamptz,
   wakes bigint not null default 0
 ) with (fillfactor = 50);
@@ -187,6 +188,8 @@ comment on column holdfast.crawl_queue.max_parallel is
   'As in crawl; the lock on this row makes the count exact.';
 comment on column holdfast.crawl_queue.plugins is
   'Plugins that the crawl names. A worker that has not announced all of them claims nothing of it.';
+comment on column holdfast.crawl_queue.persona is
+  'As in crawl. A worker that cannot use it (persona_lacks) claims nothing of it.';
 comment on column holdfast.crawl_queue.stop_at is 'As crawl.deadline_at: nothing is claimed after it.';
 comment on column holdfast.crawl_queue.ready_at is
   'No claim looks at it before this; NULL: it has never had work. Moved later by claims, earlier by '

@@ -1,7 +1,7 @@
 -- People who sign in to sites by hand, through a browser on a worker.
 
 create table holdfast.persona_sign_in (
-  persona text primary key,
+  persona text primary key references holdfast.persona (name) on delete cascade,
   id uuid not null unique,
   url text not null,
   asked_by text not null,
@@ -11,7 +11,6 @@ create table holdfast.persona_sign_in (
   key_hash bytea,
   process_id uuid references holdfast.process (id) on delete cascade,
   address inet, port integer,
-  constraint persona_sign_in_persona check (persona ~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$'),
   constraint persona_sign_in_key_hash check (octet_length(key_hash) = 32),
   constraint persona_sign_in_port
     check (port is null or (port between 1 and 65535 and process_id is not null))

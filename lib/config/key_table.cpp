@@ -50,6 +50,11 @@ const std::vector<Key>& key_table() {
       {"binaries.path", Type::path_list, "", false,
        "Directories to look for the binaries of plugins in, before PATH."},
 
+      {"persona.key_file", Type::path, "", false,
+       "File with the keys that seal personas, one a line; empty: none, or with the embedded database persona.key in data_dir, which is made."},
+      {"persona.plugins", Type::text, "browser", false,
+       "Plugins whose hooks get the cookies and credentials of a crawl's persona, separated by commas."},
+
       {"urls.allow_private", Type::boolean, "false", false,
        "Archive pages of private, loopback and link-local addresses too."},
 
@@ -61,6 +66,8 @@ const std::vector<Key>& key_table() {
        "How often an idle worker looks for work if no notification arrives.", 50, kHour},
       {"worker.kind", Type::text, "all", false,
        "What a worker does: turn seeds into snapshots (crawl), work on snapshots (snapshot), or all of it.", 0, 0, "all|crawl|snapshot"},
+      {"worker.labels", Type::text, "", false,
+       "Words, separated by commas, that tie personas to a worker; the name of its machine is always one."},
       {"claim.order", Type::text, "oldest", false,
        "Which pages of a crawl a worker takes first: those found first (oldest) or last (newest).", 0, 0, "oldest|newest"},
       {"claim.from_top_n", Type::integer, "0", false,

@@ -23,7 +23,7 @@ std::optional<SignInPlace> sign_in_open(pg::Connection& connection, const std::s
   const auto found =
       connection.call("select * from holdfast.sign_in_open($1::uuid, $2, $3)", id, by, base::sha256_hex(key));
   if (found.empty()) return std::nullopt;
-  return SignInPlace{found.one()["address"], found.one()["port"].value_or(0)};
+  return SignInPlace{found.one()["address"], found.one()["port"].value_or(0), found.one()["waits"]};
 }
 
 std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string& worker) {

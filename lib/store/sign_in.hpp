@@ -30,6 +30,7 @@ pg::Result sign_ins(pg::Connection& connection);
 struct SignInPlace {
   std::string address;
   int port{0};
+  std::string waits; // for what, for people
 };
 std::optional<SignInPlace> sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by,
                                         const std::string& key);

@@ -128,6 +128,7 @@ begin
     exit when cardinality(v_ids) >= p_room;
     continue when v_queue.stop_at <= v_now; -- its time is over
     continue when not holdfast.can_run(v_can, v_queue.plugins);
+    continue when v_queue.persona <> '' and holdfast.persona_lacks(v_queue.persona, v_can) is not null;
     v_ids := v_ids || holdfast.claim_from_crawl(
       p_worker, v_queue,
       least(case when v_ranked and v_queue.priority > 0 then greatest(p_share, p_room / 2) else p_share end,

@@ -8,6 +8,9 @@ declare
 begin
   delete from holdfast.persona_sign_in s
     where s.deadline <= clock_timestamp();
+  if not exists (select from holdfast.persona where name = p_persona) then
+    perform holdfast.persona_set(p_persona, null, null, null, null, p_by);
+  end if;
   insert into holdfast.persona_sign_in (persona, id, url, asked_by, deadline)
     values (p_persona, p_id, p_url, p_by, clock_timestamp() + interval '20 minutes')
     on conflict (persona) do nothing;
@@ -21,13 +24,21 @@ begin
                           to_char(v_other.deadline at time zone 'UTC', 'HH24:MI:SS'));
   end if;
   perform pg_notify('holdfast', 'sign_in');
-exception
-  when check_violation then
-    raise exception 'a persona cannot have the name "%"', p_persona
-      using errcode = 'HF004', hint = 'A name has letters, digits and ._-; it begins with none of the last.';
 end $$;
 comment on function holdfast.sign_in_ask(uuid, text, text, text) is
-  'Asks workers for a browser to sign in to a persona with.';
+  'Asks workers for a browser to sign in to a persona with; the persona is made if need be.';
+
+create or replace function holdfast.sign_in_lacks(p_persona text, p_worker uuid)
+  returns text language sql stable as $$
+  -- Why a worker cannot have the browser of this persona; NULL: it can. It needs a key also for the first state.
+  select coalesce(holdfast.persona_lacks(p_persona, p.capabilities),
+                  case when jsonb_array_length(coalesce(p.capabilities #> '{persona,keys}', '[]')) = 0
+                    then coalesce(p.capabilities #>> '{persona,lacks}', 'no key of personas') end,
+                  case when not coalesce(p.capabilities -> 'plugins' ? 'browser', false)
+                    then 'no plugin browser' end)
+    from holdfast.process p
+    where p.id = p_worker
+$$;
 
 create or replace function holdfast.sign_in_take(p_worker uuid)
   returns table (id uuid, persona text, url text, asked_by text, address text, left_ms bigint) language plpgsql as $$
@@ -40,6 +51,7 @@ begin
       where s.persona = (select o.persona
                            from holdfast.persona_sign_in o
                            where o.process_id is null and o.deadline > clock_timestamp()
+                             and holdfast.sign_in_lacks(o.persona, p_worker) is null
                            order by o.asked_at
                            limit 1
                            for update skip locked)
@@ -59,8 +71,8 @@ comment on function holdfast.sign_in_ready(uuid, uuid, integer) is
   'The browser can be reached now. False: the sign-in has ended.';
 
 create or replace function holdfast.sign_in_open(p_id uuid, p_by text, p_key_hash text)
-  returns table (address text, port integer) language plpgsql as $$
--- p_key_hash: SHA-256 of a key made for this one connection, as hexadecimal digits.
+  returns table (address text, port integer, waits text) language plpgsql as $$
+-- waits: for what, as long as there is no port. p_key_hash: SHA-256 of a key made for this one connection, as hexadecimal digits.
 declare
   v_viewer text;
 begin
@@ -81,7 +93,15 @@ begin
     update holdfast.persona_sign_in s
       set viewer = p_by, key_hash = decode(p_key_hash, 'hex')
       where s.id = p_id
-      returning coalesce(host(s.address), '127.0.0.1'), s.port;
+      returning coalesce(host(s.address), '127.0.0.1'), s.port,
+                case
+                  when s.process_id is not null then 'Its browser starts.'
+                  else (select coalesce('No worker can take it: ' || string_agg(distinct l.lacks, '; ') || '.',
+                                        'No worker runs.')
+                          from holdfast.process p
+                          cross join lateral (select holdfast.sign_in_lacks(s.persona, p.id) as lacks) l
+                          where p.process_type = 'worker' and p.status = 'running')
+                end;
 end $$;
 comment on function holdfast.sign_in_open(uuid, text, text) is
   'Lets a server connect to the browser once, for a person. No row: there is no such sign-in. Port NULL: its '

@@ -43,8 +43,8 @@ begin
     v_count := v_count + 1;
     perform holdfast.ring();
   end if;
-  insert into holdfast.crawl_queue (crawl_id, plugins)
-    select c.id, holdfast.plugin_names(c.plugins)
+  insert into holdfast.crawl_queue (crawl_id, plugins, persona)
+    select c.id, holdfast.plugin_names(c.plugins), c.persona
       from holdfast.crawl c
       where c.status = 'started' and c.stopping_at is null and c.judged_to is null
         and not exists (select from holdfast.crawl_queue q where q.crawl_id = c.id)

@@ -80,37 +80,41 @@ begin
     'last_worker', v_last.label, 'last_worker_ended_at', v_last.at, 'last_worker_ended_by', v_last.how));
 end $$;
 
-create or replace function holdfast.why_plugins(p_plugins text[], out reason text, out lacking text)
+create or replace function holdfast.why_unable(p_crawl holdfast.crawl, out reason text, out lacking text)
   language plpgsql stable as $$
--- lacking: which running workers cannot run these plugins, for people. reason: if that is all of them.
+-- lacking: which running workers cannot run its plugins or use its persona, for people. reason: if that is all
+-- of them.
 declare
   v_all boolean;
+  v_plugins constant text[] := holdfast.plugin_names(p_crawl.plugins);
 begin
-  select bool_and(not holdfast.can_run(p.capabilities, p_plugins)),
-         string_agg(p.label || case when p.capabilities ? 'lacks' then ': ' || (p.capabilities ->> 'lacks')
-                                    else ' has no plugin ' || n.names end, ', ' order by p.started_at)
-           filter (where not holdfast.can_run(p.capabilities, p_plugins))
+  select bool_and(u.says is not null), string_agg(p.label || u.says, ', ' order by p.started_at)
     into v_all, lacking
     from holdfast.process p
     cross join lateral (select string_agg('"' || w.name || '"', ', ' order by w.name) as names
-                          from unnest(p_plugins) w(name)
+                          from unnest(v_plugins) w(name)
                           where not p.capabilities -> 'plugins' ? w.name) n
+    cross join lateral (select case when holdfast.can_run(p.capabilities, v_plugins)
+                                    then ': ' || holdfast.persona_lacks(p_crawl.persona, p.capabilities)
+                                    when p.capabilities ? 'lacks' then ': ' || (p.capabilities ->> 'lacks')
+                                    else ' has no plugin ' || n.names end as says) u
     where p.process_type = 'worker' and p.status = 'running' and p.lease_until > clock_timestamp();
-  if v_all then reason := 'no running worker can run the plugins of its crawl: ' || lacking; end if;
+  if v_all then reason := 'no running worker can take pages of its crawl: ' || lacking; end if;
 end $$;
 
 create or replace function holdfast.crawl_lacks(p_crawl uuid, out lacks text, out may_pass boolean)
   language sql stable as $$
   select case when p.reason is null then r.says else p.lacking end, p.reason is null
     from holdfast.crawl c
-    cross join lateral holdfast.why_plugins(holdfast.plugin_names(c.plugins)) p
+    cross join lateral holdfast.why_unable(c) p
     cross join lateral (select case when bool_and(not w.draining and w.stats ->> 'not_claiming' <> '')
                                     then string_agg(w.label || ': ' || (w.stats ->> 'not_claiming'), ', '
                                                     order by w.started_at) end as says
                           from holdfast.process w
                           where w.process_type = 'worker' and w.status = 'running'
                             and w.lease_until > clock_timestamp()
-                            and holdfast.can_run(w.capabilities, holdfast.plugin_names(c.plugins))) r
+                            and holdfast.can_run(w.capabilities, holdfast.plugin_names(c.plugins))
+                            and holdfast.persona_lacks(c.persona, w.capabilities) is null) r
     where c.id = p_crawl
       and (p.reason is not null or r.says is not null)
       and not exists (select
@@ -119,7 +123,7 @@ create or replace function holdfast.crawl_lacks(p_crawl uuid, out lacks text, ou
 $$;
 comment on function holdfast.crawl_lacks(uuid) is
   'What all running workers lack for a crawl of which nothing is in work; NULL: one of them can take it. '
-  'may_pass: they lack room, or their network or clock is wrong, not a plugin.';
+  'may_pass: they lack room, or their network or clock is wrong, not a plugin or the key of a persona.';
 
 create or replace function holdfast.why_host_waits(p_host text, p_crawl holdfast.crawl,
     out reason text, out facts jsonb)
@@ -334,7 +338,7 @@ declare
   v_queue holdfast.snapshot_queue;
   v_crawl holdfast.crawl;
   v_more record; -- what another question says
-  v_plugins record;
+  v_unable record;
 begin
   select * into v_queue
     from holdfast.snapshot_queue q
@@ -370,10 +374,10 @@ begin
     reason := ', but ' || v_more.reason;
     if reason is null then
       v_more := holdfast.why_not_claimed();
-      v_plugins := holdfast.why_plugins(holdfast.plugin_names(v_crawl.plugins));
-      reason := coalesce(holdfast.why_not_looked_at(v_queue), ', but ' || v_plugins.reason,
-                         v_more.reason || coalesce('; ' || v_plugins.lacking, ''));
-      v_more.facts := v_more.facts || jsonb_strip_nulls(jsonb_build_object('lacking', v_plugins.lacking));
+      v_unable := holdfast.why_unable(v_crawl);
+      reason := coalesce(holdfast.why_not_looked_at(v_queue), ', but ' || v_unable.reason,
+                         v_more.reason || coalesce('; ' || v_unable.lacking, ''));
+      v_more.facts := v_more.facts || jsonb_strip_nulls(jsonb_build_object('lacking', v_unable.lacking));
     end if;
     reason := 'It has been due since ' || holdfast.people_time(v_queue.retry_at) || reason || '.';
   end if;

@@ -16,12 +16,13 @@ create or replace view holdfast.v_stuck as
                            join holdfast.snapshot_queue h on h.owner_id = p.id
                            where p.status = 'running' and h.crawl_id = w.crawl_id))
     union all
-    (select 'crawl', w.crawl_id, w.crawl_id, w.ready_at, 'no worker can run its plugins' -- waiting will not help
-       from (select q.crawl_id, q.ready_at, q.plugins
+    (select 'crawl', w.crawl_id, w.crawl_id, w.ready_at, 'no running worker can take it' -- waiting will not help
+       from (select q.crawl_id, q.ready_at, q.plugins, q.persona
                from holdfast.crawl_queue q
                where q.ready_at <= statement_timestamp()
                order by q.ready_at limit 30) w
-       where (select bool_and(not holdfast.can_run(p.capabilities, w.plugins))
+       where (select bool_and(not holdfast.can_run(p.capabilities, w.plugins)
+                              or holdfast.persona_lacks(w.persona, p.capabilities) is not null)
                 from holdfast.process p
                 where p.process_type = 'worker' and p.status = 'running'
                   and p.lease_until > statement_timestamp()))

@@ -34,7 +34,7 @@ create or replace function holdfast.entry_points()
         host_rate_limited, robots_get,
         robots_put, purge_fill, purge_list, purge_done, captures_to_move, captures_moved,
         captures_stored,
-        crawl_pages_stale, crawl_page_made, clock_check,
+        crawl_pages_stale, crawl_page_made, clock_check, persona_load, persona_save,
         webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep, texts_lost,
         sign_in_take, sign_in_ready, sign_in_check, sign_in_end}'),
       ('holdfast_operator', true, '{
@@ -49,7 +49,7 @@ create or replace function holdfast.entry_points()
         webhook_enable, webhook_remove, webhook_retry, webhook_test, log_level_set, binary_recheck,
         process_present, process_left,
         text_keep, texts_drop, replay_judged, archive_begun, import_check, import_pages,
-        token_add, token_revoke, api_request_once,
+        token_add, token_revoke, api_request_once, persona_set, persona_save, persona_remove,
         crawl_judge_step, sign_in_ask, sign_in_open, sign_in_cancel}')) e(roles, as_owner, names)
   union all
   select p.proname, 'holdfast_reader, holdfast_operator, holdfast_worker', false

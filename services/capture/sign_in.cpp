@@ -454,8 +454,7 @@ void PersonsBrowser::read_storage(const std::string& session) {
   command("Runtime.evaluate", {{"expression", embedded::storage_js}, {"awaitPromise", true}, {"returnByValue", true}},
           session, [this](const Json& answer) {
             const auto found = answer.value("result", Json::object()).value("value", Json());
-            if (found.is_object() && (!found["localStorage"].empty() || !found["indexedDB"].empty()))
-              storage_.push_back(found);
+            if (found.is_object()) storage_.push_back(found);
             next_origin();
           });
 }

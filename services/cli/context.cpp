@@ -36,11 +36,15 @@ std::map<std::string, std::string> own_environment() {
   return all;
 }
 
+// Where the key of personas is made if the settings name no file.
+std::filesystem::path made_key(const config::Settings& settings) { return settings.path("data_dir") / "persona.key"; }
+
 // What no hook may see: files with secrets, and the directory of the database's socket.
 std::vector<std::filesystem::path> secret_paths(const config::Settings& settings, const std::string& dsn) {
   std::vector<std::filesystem::path> paths{settings.file()};
-  for (const char* key : {"database.password_file", "webhooks.secret_file"})
+  for (const char* key : {"database.password_file", "webhooks.secret_file", "persona.key_file"})
     paths.push_back(settings.path(key));
+  paths.push_back(made_key(settings));
   for (const auto& host : pg::socket_directories(dsn))
     paths.push_back(host);
   std::erase(paths, std::filesystem::path());
@@ -184,6 +188,13 @@ worker::Options Context::worker_options(bool with_database) {
   options.cgroups = settings_.boolean("hook.cgroups");
   options.allow_private = settings_.boolean("urls.allow_private");
   options.slots = static_cast<int>(settings_.integer("worker.snapshots"));
+  options.labels = base::split(settings_.text("worker.labels"), ",");
+  options.persona_plugins = base::split(settings_.text("persona.plugins"), ",");
+  try {
+    options.vault = vault();
+  } catch (const base::Error& error) { // it does all else
+    options.vault_problem = error.what();
+  }
   options.snapshot_timeout = settings_.duration("worker.snapshot_timeout");
   options.kind = settings_.text("worker.kind");
   options.claim_order = {settings_.text("claim.order") == "newest",
@@ -206,6 +217,13 @@ worker::Options Context::worker_options(bool with_database) {
   options.minimum_free_memory_bytes = settings_.size("memory.minimum_free");
   options.maximum_load = settings_.integer("load.maximum");
   return options;
+}
+
+persona::Vault Context::vault() const {
+  auto file = settings_.path("persona.key_file");
+  if (file.empty() && !embedded()) return {};
+  if (file.empty()) persona::Vault::make(file = made_key(settings_));
+  return persona::Vault::open(file);
 }
 
 std::unique_ptr<webhook::Deliverer> Context::deliverer(const std::string& role) {

@@ -4,6 +4,7 @@
 
 #include "lib/config/settings.hpp"
 #include "lib/hooks/catalog.hpp"
+#include "lib/persona/vault.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/server/embedded_server.hpp"
 #include "services/webhook/deliverer.hpp"
@@ -64,6 +65,9 @@ public:
   // however they end. Replaces this process by the guard unless it is our parent already; returns only in the guarded
   // process, which notes signals. Throws Error(configuration) if the settings break the lease rule.
   void guard();
+  // The keys of personas; without any if no file is set. With the embedded database a key is made. Throws
+  // Error(configuration).
+  persona::Vault vault() const;
   // Sends what waits for webhooks while it lives; nothing if webhooks.secret_file is not set.
   std::unique_ptr<webhook::Deliverer> deliverer(const std::string& role);
 

@@ -6,9 +6,9 @@
 
 namespace holdfast::serve {
 
-// Where the browser is. Port 0: not ready yet. `problem`: there will be none.
+// Where the browser is. Port 0: not ready yet, for the reason `waits`. `problem`: there will be none.
 struct FarEnd {
-  std::string address, key, problem;
+  std::string address, key, waits, problem;
   int port{0};
 };
 using FindFarEnd = std::function<FarEnd()>; // blocking

@@ -54,9 +54,9 @@ awaitable<FarEnd> wait_for_browser(Ends& ends, const FindFarEnd& find, asio::thr
   for (;;) {
     auto found = co_await asio::co_spawn(blocking, ask(find), asio::use_awaitable);
     if (found.port != 0) co_return found;
-    const auto text = found.problem.empty()
-                          ? std::string(R"({"type":"waiting"})")
-                          : base::json_text(nlohmann::json{{"type", "over"}, {"kept", false}, {"text", found.problem}});
+    auto message = nlohmann::json{{"type", "waiting"}, {"text", found.waits}};
+    if (!found.problem.empty()) message = {{"type", "over"}, {"kept", false}, {"text", found.problem}};
+    const auto text = base::json_text(message);
     if (!co_await say(ends, text) || !found.problem.empty()) co_return FarEnd{};
     timer.expires_after(kAskAgain);
     co_await timer.async_wait(asio::use_awaitable);

@@ -1,5 +1,6 @@
 #include "services/worker/machine.hpp"
 
+#include "lib/base/host_name.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/environment.hpp"
 #include "lib/process/launcher.hpp"
@@ -29,6 +30,11 @@ std::string capabilities_json(const Options& options, const BrowserState& browse
     if (catalog.lacking(name).empty() && works(name)) can["plugins"].push_back(name);
   for (const auto& name : hooks::selected_plugins(catalog, "", options.hook_options))
     if (!works(name)) can["lacks"] = "its browser does not start (" + browser.description + ")";
+  auto labels = options.labels;
+  labels.push_back(base::own_host_name());
+  can["persona"] = {{"keys", options.vault.key_ids()}, {"labels", labels}};
+  if (options.vault.empty())
+    can["persona"]["lacks"] = options.vault_problem.empty() ? "persona.key_file is not set" : options.vault_problem;
   if (!browser.description.empty()) can["browser"] = (browser.starts ? "" : "does not start: ") + browser.description;
   return store::json_text(can);
 }

@@ -19,7 +19,8 @@ store::ProcessInfo describe_process(const std::string& process_type, const std::
 inline constexpr const char* kBrowserPlugin = "browser";
 
 // What a worker can do, as a claim looks at it: `plugins`, those that it has and that work here; `lacks`, why not all
-// that are enabled without being named do; `browser`, what is known of it; `archive`, where its files go.
+// that are enabled without being named do; `persona`, whose pages it can take; `browser`, what is known of it;
+// `archive`, where its files go.
 std::string capabilities_json(const Options& options, const BrowserState& browser);
 
 // A worker of these options, with the plugins that it has.

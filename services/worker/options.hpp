@@ -4,6 +4,7 @@
 #include "lib/hooks/catalog.hpp"
 #include "lib/hooks/environment.hpp"
 #include "lib/hooks/hook_run.hpp"
+#include "lib/persona/vault.hpp"
 #include "lib/store/snapshot.hpp"
 #include "services/egress/destination.hpp"
 
@@ -31,15 +32,18 @@ struct Options {
     return libexec.empty() ? own : libexec.string() + ":" + own;
   }
   std::shared_ptr<const hooks::Catalog> catalog;
-  hooks::Options hook_options;                     // of this machine: weaker than the crawl's
-  std::vector<std::string> environment_names;      // further variables of ours that hooks may see
-  hooks::HookLimits hook_limits;                   // timeout: default for hooks without one
-  std::string sandbox{"off"};                      // of hooks: auto, required, off
-  std::string hook_users{"50000-59999"};           // whom hooks run as in it, if we are root
-  bool egress{false};                              // hooks reach the web through a proxy of ours
-  egress::Ports ports;                             // that it connects to
-  std::vector<std::filesystem::path> secret_paths; // files and directories that no hook may see
-  bool cgroups{true};                              // for hooks, where there may be some
+  hooks::Options hook_options;                      // of this machine: weaker than the crawl's
+  std::vector<std::string> environment_names;       // further variables of ours that hooks may see
+  hooks::HookLimits hook_limits;                    // timeout: default for hooks without one
+  std::string sandbox{"off"};                       // of hooks: auto, required, off
+  std::string hook_users{"50000-59999"};            // whom hooks run as in it, if we are root
+  bool egress{false};                               // hooks reach the web through a proxy of ours
+  egress::Ports ports;                              // that it connects to
+  std::vector<std::filesystem::path> secret_paths;  // files and directories that no hook may see
+  persona::Vault vault;                             // opens personas
+  std::string vault_problem;                        // why it has no keys
+  std::vector<std::string> labels, persona_plugins; // of the worker; plugins that get what is secret of a persona
+  bool cgroups{true};                               // for hooks, where there may be some
   bool allow_private{false};
   int slots{4};
   std::chrono::milliseconds snapshot_timeout{0}; // of all hooks of a snapshot together; 0: no limit

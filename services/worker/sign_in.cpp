@@ -6,6 +6,7 @@
 #include "lib/base/no_links.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/text.hpp"
+#include "lib/persona/store.hpp"
 #include "services/worker/browser_watch.hpp"
 #include "services/worker/hook_sandbox.hpp"
 #include "services/worker/machine.hpp"
@@ -124,7 +125,7 @@ awaitable<void> SignIn::work() {
     spawn_(pass_on());
   }
   co_await wait_for_end();
-  if (exit_.clean())
+  if (exit_.clean() && why_.empty())
     co_await keep();
   else if (why_.empty())
     why_ = last_words(directory_.path() / "stderr");
@@ -266,10 +267,24 @@ awaitable<void> SignIn::pass_on() {
   }
 }
 
+// Puts what the browser had into the persona, whatever happens to that meanwhile.
 awaitable<void> SignIn::keep() {
-  const auto text =
-      co_await on_thread(context_.files, [this] { return state_of(directory_.path() / "browser/state.json"); });
-  kept_ = !text.empty();
+  const auto file = directory_.path() / "browser/state.json";
+  const auto text = co_await on_thread(context_.files, [&] { return state_of(file); });
+  std::vector<std::string> left_out;
+  const auto fresh = persona::State::parse(text, "the browser's state", left_out);
+  for (const auto& one : left_out)
+    spdlog::warn("sign-in to persona {}: left out: {}", asked_.persona, one);
+  const auto& vault = context_.options.vault;
+  for (std::optional<std::int64_t> saved; !saved;)
+    saved = co_await context_.retry.repeat([&](pg::Connection& connection) {
+      auto persona = persona::load(connection, vault, asked_.persona);
+      if (!persona)
+        throw base::Error(base::ErrorClass::refused, "the persona \"" + asked_.persona + "\" was removed meanwhile");
+      renew(persona->state, fresh);
+      return persona::save(connection, vault, asked_.persona, persona->version, persona->state, asked_.asked_by);
+    });
+  kept_ = true;
 }
 
 // Says how it ended, if somebody looks.

@@ -128,11 +128,11 @@ TEST_CASE("workers that have not the plugins that a crawl names") {
   has(one, R"(["title"])");
   has(two, R"([])");
   const std::string lacking = "one has no plugin \"wget\", two has no plugin \"title\", \"wget\"";
-  auto facts = stage.ask(id, "snapshot", {"but no running worker can run the plugins of its crawl: " + lacking + "."});
+  auto facts = stage.ask(id, "snapshot", {"but no running worker can take pages of its crawl: " + lacking + "."});
   CHECK(facts["lacking"] == lacking);
   stage.ask(crawl, "crawl", {"no running worker can run the plugins"});
   CHECK(stage.value("select name || ': ' || what from holdfast.v_stuck") ==
-        "https://site.test/1: no worker can run its plugins");
+        "https://site.test/1: no running worker can take it");
   CHECK(stage.claim_many(one, 1).empty());
   CHECK(stage.claim_many(two, 1).empty());
 

@@ -2,6 +2,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/live.hpp"
+#include "lib/store/persona.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -14,6 +15,7 @@ TEST_CASE("a crawl that is added is queued, due, and keeps everything it was giv
   store::NewCrawl crawl;
   crawl["label"] = "a \"label\"";
   crawl["notes"] = "notes with \\ and \n and \xC3\xA9";
+  store::persona_set(stage.connection, "Work", {}, "ann");
   crawl["persona"] = "Work";
   crawl["created_by"] = "alice";
   crawl["tags"] = {"one", "t,w{o}", ""};

@@ -325,6 +325,14 @@ std::vector<BadRow> bad_rows() {
       {"api_request_body_hash", request("'k', 'x'")},
       {"api_token_files_key", "insert into holdfast.api_token (name, role, hash, created_by, files_key) "
                               "values ('anna', 'reader', sha256('x'), 'me', '../')"},
+      // Personas.
+      {"persona_name", "insert into holdfast.persona (name) values ('none')"},
+      {"persona_sealed", "insert into holdfast.persona (name, state) values ('p', 'x')"},
+      {"persona_state_size", "insert into holdfast.persona (name, version, key_id, state) "
+                             "values ('p', 1, 'k', convert_to(repeat('x', 67108865), 'UTF8'))"},
+      {"persona_options", "insert into holdfast.persona (name, options) values ('p', '[]')"},
+      {"persona_checks", "insert into holdfast.persona (name, checks) values ('p', '{}')"},
+      {"persona_signed_out_for_a_reason", "insert into holdfast.persona (name, signed_out_at) values ('p', now())"},
       // Webhooks and commands.
       {"webhook_name",
        "insert into holdfast.webhook (name, url, events) values ('Ops!', 'https://hooks.test/x', '{crawl.sealed}')"},

@@ -85,10 +85,10 @@ TEST_CASE("a worker leaves pages to those that have the plugins for them") {
   });
   for (const auto& [crawl, plugin] : {std::pair{fetch, "fetch"}, std::pair{needy, "needy"}}) {
     const auto why = stage.value("select reason from holdfast.why('" + crawl + "')");
-    CHECK_MESSAGE(why.find("no running worker can run the plugins of its crawl: worker on ") != std::string::npos, why);
+    CHECK_MESSAGE(why.find("no running worker can take pages of its crawl: worker on ") != std::string::npos, why);
     CHECK_MESSAGE(why.find(std::string("has no plugin \"") + plugin + "\"") != std::string::npos, why);
   }
-  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no worker can run its plugins'") == 2);
+  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no running worker can take it'") == 2);
   CHECK(stage.number("select sum(fence + attempts) from holdfast.snapshot_queue") == 0); // nothing of them was claimed
 
   auto& has = stage.start();
@@ -97,7 +97,7 @@ TEST_CASE("a worker leaves pages to those that have the plugins for them") {
   stage.leave(has);
   CHECK(stage.table("select outcome, attempts, count(*) from holdfast.v_snapshot group by 1, 2") == "succeeded|1|4");
   CHECK(stage.number("select count(*) from holdfast.attempt") == 0);
-  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no worker can run its plugins'") == 0);
+  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no running worker can take it'") == 0);
 }
 
 TEST_CASE("a worker whose browser does not start leaves what needs it to others") {
@@ -121,10 +121,10 @@ TEST_CASE("a worker whose browser does not start leaves what needs it to others"
   });
   for (const auto& crawl : {all, needs}) {
     const auto why = stage.value("select reason from holdfast.why('" + crawl + "')");
-    CHECK_MESSAGE(why.find("no running worker can run the plugins of its crawl: worker on ") != std::string::npos, why);
+    CHECK_MESSAGE(why.find("no running worker can take pages of its crawl: worker on ") != std::string::npos, why);
     CHECK_MESSAGE(why.find(": its browser does not start (") != std::string::npos, why);
   }
-  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no worker can run its plugins'") == 2);
+  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no running worker can take it'") == 2);
   CHECK(stage.number("select sum(fence + attempts) from holdfast.snapshot_queue") == 0);
 
   stage.options.hook_options["BROWSER_BINARY"] = "/none"; // not installed: its hooks would say so

@@ -1,3 +1,5 @@
+#include "lib/base/text.hpp"
+#include "lib/store/persona.hpp"
 #include "lib/store/sign_in.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
@@ -27,10 +29,33 @@ Html sign_ins_under_way(const PageRequest& request) {
   return table.html("Nobody is signing in.");
 }
 
+Html all_personas(const PageRequest& request) {
+  std::vector<Table::Column> columns{{"Persona", ""}, {"State", "long"}, {"Hosts", "long"}, {"Changed", "nw"}};
+  if (request.may_change) columns.push_back({"Change", "long"});
+  Table table(columns, "Personas");
+  const auto rows = store::personas(request.connection);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto row = rows[i];
+    const auto name = row.text("name");
+    const auto state =
+        !row.is_null("signed_out_at")
+            ? sentence("signed out since " + row.text("signed_out_at") + ": " + row.text("signed_out_reason"))
+        : row.integer("version") == 0 ? sentence("nobody has signed in yet")
+                                      : sentence("signed in, as far as is known");
+    std::vector<html::Value> cells{name, state, base::join(row["hosts"].as<std::vector<std::string>>(), ", "),
+                                   ago(row.text("changed_at"))};
+    if (request.may_change) cells.emplace_back(html::fill(embedded::persona_form_html, {{"name", name}}));
+    table.row(std::move(cells));
+  }
+  return table.html("There are no personas yet.");
+}
+
 } // namespace
 
 std::optional<Page> personas_page(const PageRequest& request) {
-  Page page{"Personas", "Personas", {{"sign-ins", sign_ins_under_way(request), "Signing in"}}};
+  Page page{"Personas",
+            "Personas",
+            {{"personas", all_personas(request), "", false}, {"sign-ins", sign_ins_under_way(request), "Signing in"}}};
   if (request.may_change)
     page.sections.push_back(
         {"new", html::fill(embedded::persona_form_html, {{"name", ""}}), "Sign in to a site", true, false});

@@ -1,0 +1,153 @@
+#include "lib/persona/vault.hpp"
+
+#include "lib/base/base64.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/fd.hpp"
+#include "lib/base/sha256.hpp"
+#include "lib/base/write_all.hpp"
+
+#include <fcntl.h>
+#include <nettle/base16.h>
+#include <nettle/gcm.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+
+namespace holdfast::persona {
+
+using base::Error;
+using base::ErrorClass;
+
+namespace {
+
+constexpr std::size_t kKeyId = 8; // digits
+constexpr char kForm = '\1';      // then nonce, encrypted text, tag
+constexpr std::size_t kAround = 1 + GCM_IV_SIZE + GCM_DIGEST_SIZE;
+
+[[noreturn]] void wrong_file(const std::filesystem::path& file, const std::string& what) {
+  throw Error(ErrorClass::configuration, "persona.key_file: " + file.string() + what,
+              "a key of 32 bytes a line, such as `openssl rand -base64 32` prints");
+}
+
+std::string random_bytes(std::size_t count) {
+  std::string bytes(count, '\0');
+  if (::getentropy(bytes.data(), count) != 0)
+    throw Error(ErrorClass::system, "no random bytes: " + base::errno_text(errno));
+  return bytes;
+}
+
+// Empty: it is none.
+std::string key_bytes(const std::string& line) {
+  if (line.size() == 2 * AES256_KEY_SIZE && line.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos) {
+    std::string bytes(AES256_KEY_SIZE, '\0');
+    base16_decode_ctx context{};
+    base16_decode_init(&context);
+    std::size_t size = bytes.size();
+    base16_decode_update(&context, &size, reinterpret_cast<std::uint8_t*>(bytes.data()), line.size(), line.data());
+    return bytes;
+  }
+  auto bytes = base::base64_decode(line);
+  return bytes.size() == AES256_KEY_SIZE && base::base64_encode(bytes) == line ? bytes : "";
+}
+
+const std::uint8_t* in(std::string_view bytes) { return reinterpret_cast<const std::uint8_t*>(bytes.data()); }
+
+void start(gcm_aes256_ctx& context, const std::string& key, std::string_view nonce, const std::string& name,
+           std::int64_t version) {
+  const auto about = name + "\n" + std::to_string(version);
+  gcm_aes256_set_key(&context, in(key));
+  gcm_aes256_set_iv(&context, GCM_IV_SIZE, in(nonce));
+  gcm_aes256_update(&context, about.size(), in(about));
+}
+
+} // namespace
+
+Vault Vault::open(const std::filesystem::path& key_file) {
+  std::ifstream stream(key_file);
+  if (!stream) wrong_file(key_file, ": cannot be read: " + base::errno_text(errno));
+  Vault vault;
+  int number = 0;
+  for (std::string line; std::getline(stream, line);) {
+    ++number;
+    line.erase(std::min(line.find('#'), line.size()));
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\t' || line.back() == '\r'))
+      line.pop_back();
+    if (line.empty()) continue;
+    auto bytes = key_bytes(line);
+    if (bytes.empty()) wrong_file(key_file, ":" + std::to_string(number) + ": not a key");
+    auto id = base::sha256_hex(bytes).substr(0, kKeyId);
+    vault.keys_.push_back({std::move(id), std::move(bytes)});
+  }
+  if (vault.empty()) wrong_file(key_file, ": there is no key in it");
+  return vault;
+}
+
+void Vault::make(const std::filesystem::path& key_file) {
+  std::error_code error;
+  if (std::filesystem::exists(key_file, error)) return;
+  const auto partial = key_file.string() + "." + std::to_string(::getpid());
+  const auto text = "# Opens the personas of this collection. Without it they must sign in again.\n" +
+                    base::base64_encode(random_bytes(AES256_KEY_SIZE)) + "\n";
+  const base::Fd file(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  // Another process may make it at the same time: the first name counts, and the file is whole under it.
+  bool made = file && base::write_all(file.get(), text) && ::fsync(file.get()) == 0 &&
+              (::link(partial.c_str(), key_file.c_str()) == 0 || errno == EEXIST);
+  const int problem = errno;
+  std::filesystem::remove(partial, error);
+  if (!made)
+    throw Error(ErrorClass::cannot_create, "cannot write " + key_file.string() + ": " + base::errno_text(problem),
+                "check the owner of data_dir");
+}
+
+std::vector<std::string> Vault::key_ids() const {
+  std::vector<std::string> ids;
+  for (const auto& key : keys_)
+    ids.push_back(key.id);
+  return ids;
+}
+
+std::string Vault::seal(const std::string& name, std::int64_t version, std::string_view plain) const {
+  if (empty())
+    throw Error(ErrorClass::configuration, "there is no key to seal persona \"" + name + "\" with",
+                "set persona.key_file here and for the workers");
+  const auto nonce = random_bytes(GCM_IV_SIZE);
+  std::string sealed = kForm + nonce;
+  sealed.resize(plain.size() + kAround);
+  auto* const out = reinterpret_cast<std::uint8_t*>(sealed.data()) + 1 + GCM_IV_SIZE;
+  gcm_aes256_ctx context{};
+  start(context, keys_.front().bytes, nonce, name, version);
+  gcm_aes256_encrypt(&context, plain.size(), out, in(plain));
+  gcm_aes256_digest(&context, GCM_DIGEST_SIZE, out + plain.size());
+  return sealed;
+}
+
+std::string Vault::open(const std::string& name, std::int64_t version, const std::string& key_id,
+                        std::string_view sealed) const {
+  const auto key = std::find_if(keys_.begin(), keys_.end(), [&](const Key& one) { return one.id == key_id; });
+  if (key == keys_.end())
+    throw Error(ErrorClass::configuration,
+                "no key here opens persona \"" + name + "\", which key " + key_id + " sealed",
+                "persona.key_file must hold that key; if it is lost, sign in again or import the persona anew");
+  std::string plain(sealed.size() < kAround ? 0 : sealed.size() - kAround, '\0');
+  std::array<std::uint8_t, GCM_DIGEST_SIZE> tag{};
+  bool whole = sealed.size() >= kAround && sealed.front() == kForm;
+  if (whole) {
+    gcm_aes256_ctx context{};
+    start(context, key->bytes, sealed.substr(1, GCM_IV_SIZE), name, version);
+    gcm_aes256_decrypt(&context, plain.size(), reinterpret_cast<std::uint8_t*>(plain.data()),
+                       in(sealed.substr(1 + GCM_IV_SIZE)));
+    gcm_aes256_digest(&context, tag.size(), tag.data());
+    whole = std::equal(tag.begin(), tag.end(), in(sealed.substr(sealed.size() - tag.size())));
+  }
+  if (!whole)
+    throw Error(ErrorClass::configuration,
+                "the state of persona \"" + name + "\" is not what key " + key_id + " sealed",
+                "sign in again, or import the persona anew");
+  return plain;
+}
+
+} // namespace holdfast::persona

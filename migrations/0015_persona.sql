@@ -1,0 +1,43 @@
+-- Personas: what makes a browser somebody's, so that pages behind a login can be archived by any worker.
+
+create table holdfast.persona (
+  name text primary key,
+  version bigint not null default 0,
+  state bytea, key_id text,
+  options jsonb not null default '{}',
+  hosts text[] not null default '{}',
+  worker_label text,
+  checks jsonb not null default '[]',
+  signed_out_at timestamptz, signed_out_reason text,
+  notes text not null default '',
+  created_at timestamptz not null default clock_timestamp(),
+  changed_at timestamptz not null default clock_timestamp(), changed_by text not null default '',
+  constraint persona_name check (name ~ '^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$' and name <> 'none'),
+  constraint persona_sealed check ((state is null) = (key_id is null) and (state is null) = (version = 0)),
+  constraint persona_state_size check (octet_length(state) <= 67108864),
+  constraint persona_options check (jsonb_typeof(options) = 'object'),
+  constraint persona_checks check (jsonb_typeof(checks) = 'array'),
+  constraint persona_signed_out_for_a_reason check ((signed_out_at is null) = (signed_out_reason is null))
+);
+comment on table holdfast.persona is
+  'Named sets of browser state (cookies, storage, credentials), sealed with a key that the database does '
+  'not have.';
+comment on column holdfast.persona.name is 'Its name.';
+comment on column holdfast.persona.version is
+  'Counts the states it has had. A write names the version that it replaces, so that none undoes another.';
+comment on column holdfast.persona.state is
+  'The state, encrypted and authenticated with its name and version (lib/persona/vault.hpp). NULL: none yet.';
+comment on column holdfast.persona.key_id is 'Which key sealed it: the first 8 digits of the key''s SHA-256.';
+comment on column holdfast.persona.options is 'Options for hooks ("USER_AGENT": "..."), none of them secret.';
+comment on column holdfast.persona.hosts is
+  'A crawl with seeds on these hosts, or below them, gets this persona unless it names another.';
+comment on column holdfast.persona.worker_label is
+  'Only workers with this label (worker.labels, or their host name) use it. NULL: any.';
+comment on column holdfast.persona.checks is
+  'What tells that it is signed in: [{"kind": "text", "value": "Log out", "url": "https://..."}].';
+comment on column holdfast.persona.signed_out_at is 'Since when it is known to be signed out. NULL: it is not.';
+comment on column holdfast.persona.signed_out_reason is 'What told so.';
+comment on column holdfast.persona.notes is 'What it is for.';
+comment on column holdfast.persona.created_at is 'When it was made.';
+comment on column holdfast.persona.changed_at is 'When its state or a setting of it changed last.';
+comment on column holdfast.persona.changed_by is 'Who changed it last.';

@@ -1,0 +1,146 @@
+-- Personas (lib/persona). The state is sealed by the programs: the database never sees what is in it.
+
+create or replace function holdfast.persona_check(p_name text)
+  returns text language plpgsql as $$
+-- Until the transaction ends, it is not removed. Returns the name.
+begin
+  perform from holdfast.persona p where p.name = p_name for key share;
+  if not found then
+    raise exception 'there is no persona "%"', p_name
+      using errcode = 'HF004', hint = 'holdfast persona list; holdfast persona set ' || p_name || ' makes one';
+  end if;
+  return p_name;
+end $$;
+
+create or replace function holdfast.persona_of(p_urls text[])
+  returns text language plpgsql as $$
+-- The persona whose hosts these URLs are on; '': there is none.
+declare
+  v_names text[];
+begin
+  v_names := array(
+    select p.name
+      from holdfast.persona p
+      where p.hosts <> '{}'
+        and exists (select
+                      from unnest(p_urls) u(url)
+                      cross join lateral (select holdfast.host_of(u.url) as host offset 0) o
+                      cross join unnest(p.hosts) h(host)
+                      where o.host = h.host or right(o.host, length(h.host) + 1) = '.' || h.host)
+      order by p.name);
+  if cardinality(v_names) > 1 then
+    raise exception 'these pages belong to the personas %', array_to_string(v_names, ', ')
+      using errcode = 'HF004', hint = 'A crawl has one: add them apart, or name one with --persona (none: without).';
+  end if;
+  return case when v_names = '{}' then '' else holdfast.persona_check(v_names[1]) end;
+end $$;
+
+create or replace function holdfast.persona_set(
+    p_name text, p_options jsonb, p_hosts text[], p_worker_label text, p_notes text, p_by text)
+  returns void language plpgsql as $$
+-- Makes it, or changes what is not NULL. p_options: those to set; an option that is null there is removed.
+-- p_worker_label: '' takes it away.
+declare
+  v_host text;
+begin
+  perform holdfast.options_check(p_options);
+  select h into v_host from unnest(p_hosts) h where holdfast.host_of('http://' || h || '/') is distinct from h limit 1;
+  if found then
+    raise exception '"%" is not a host name', left(v_host, 200)
+      using errcode = 'HF004', hint = 'For example press.example.com, in lower case.';
+  end if;
+  insert into holdfast.persona as p (name, options, hosts, worker_label, notes, changed_by)
+    values (p_name, jsonb_strip_nulls(coalesce(p_options, '{}')), coalesce(p_hosts, '{}'),
+            nullif(p_worker_label, ''), coalesce(p_notes, ''), p_by)
+    on conflict (name) do update
+      set options = jsonb_strip_nulls(p.options || coalesce(p_options, '{}')),
+          hosts = coalesce(p_hosts, p.hosts),
+          worker_label = nullif(coalesce(p_worker_label, p.worker_label), ''),
+          notes = coalesce(p_notes, p.notes), changed_at = clock_timestamp(), changed_by = p_by;
+  perform holdfast.ring(); -- a worker may take now what none could
+exception
+  when check_violation then
+    raise exception '"%" cannot be the name of a persona', left(p_name, 200)
+      using errcode = 'HF004', hint = 'Letters, digits, dots, underscores and hyphens, at most 64; not "none".';
+end $$;
+comment on function holdfast.persona_set(text, jsonb, text[], text, text, text) is
+  'Makes a persona, or changes what is not NULL of one.';
+
+create or replace function holdfast.persona_save(
+    p_name text, p_version bigint, p_state bytea, p_key_id text, p_by text)
+  returns bigint language plpgsql as $$
+-- p_version: the version that this state was made from; 0: there was none, and the persona is made if it is
+-- missing. Returns the new version, or NULL if another was faster: load it again. A persona that somebody has
+-- removed stays removed.
+declare
+  v_version bigint;
+begin
+  if p_version = 0 and not exists (select from holdfast.persona where name = p_name) then
+    perform holdfast.persona_set(p_name, null, null, null, null, p_by);
+  end if;
+  update holdfast.persona
+    set version = version + 1, state = p_state, key_id = p_key_id, changed_at = clock_timestamp(), changed_by = p_by
+    where name = p_name and version = p_version
+    returning version into v_version;
+  if found then perform holdfast.ring(); end if;
+  return v_version;
+end $$;
+comment on function holdfast.persona_save(text, bigint, bytea, text, text) is
+  'Replaces the sealed state of a persona if its version is still this one. Returns the new version, or NULL.';
+
+create or replace function holdfast.persona_load(p_name text)
+  returns setof holdfast.persona language sql stable rows 1 as $$
+  select p.* from holdfast.persona p where p.name = p_name
+$$;
+comment on function holdfast.persona_load(text) is 'A persona with its sealed state. No row: there is none.';
+
+create or replace function holdfast.persona_remove(p_name text)
+  returns void language plpgsql as $$
+-- A crawl that is being added holds the row (persona_check), so none comes to need it meanwhile.
+declare
+  v_crawls bigint;
+  v_schedules bigint;
+begin
+  perform from holdfast.persona p where p.name = p_name for update;
+  perform holdfast.persona_check(p_name);
+  select count(*) into v_crawls from holdfast.crawl c where c.status <> 'sealed' and c.persona = p_name;
+  select count(*) into v_schedules from holdfast.schedule s where s.crawl ->> 'persona' = p_name;
+  if v_crawls + v_schedules > 0 then
+    raise exception 'persona "%" is used by %', p_name,
+        concat_ws(' and ', holdfast.people_count(nullif(v_crawls, 0), 'open crawl'),
+                  holdfast.people_count(nullif(v_schedules, 0), 'schedule'))
+      using errcode = 'HF004', hint = 'Cancel them, or wait for their end; holdfast list crawls';
+  end if;
+  delete from holdfast.persona where name = p_name;
+end $$;
+comment on function holdfast.persona_remove(text) is
+  'Removes a persona and its state. Refused while a crawl or schedule uses it.';
+
+create or replace function holdfast.persona_lacks(p_name text, p_capabilities jsonb)
+  returns text language plpgsql stable as $$
+-- Why a worker with these capabilities cannot take pages of this persona; NULL: it can. '' and none: no persona.
+declare
+  v_can constant jsonb := coalesce(p_capabilities -> 'persona', '{}');
+  v_persona record;
+begin
+  if p_name in ('', 'none') then return null; end if;
+  select p.name, p.key_id, p.worker_label
+    into v_persona
+    from holdfast.persona p
+    where p.name = p_name;
+  return case
+    when v_persona.name is null then 'there is no persona "' || p_name || '"'
+    when not coalesce(coalesce(v_can -> 'labels', '[]') ? v_persona.worker_label, true) then
+      'persona "' || p_name || '" is tied to workers with the label "' || v_persona.worker_label || '"'
+    when not coalesce(coalesce(v_can -> 'keys', '[]') ? v_persona.key_id, true) then
+      'no key ' || v_persona.key_id || ' of persona "' || p_name || '"'
+      || coalesce(' (' || (v_can ->> 'lacks') || ')', '') end;
+end $$;
+
+create or replace view holdfast.v_persona as
+  select p.name, p.version, p.key_id, p.options, p.hosts, p.worker_label, p.checks,
+         p.signed_out_at, p.signed_out_reason, p.notes, p.created_at, p.changed_at, p.changed_by
+    from holdfast.persona p
+    order by p.name;
+comment on view holdfast.v_persona is 'Personas, without what is sealed.';
+comment on column holdfast.v_persona.version is 'How many states it has had. 0: nobody has signed in yet.';

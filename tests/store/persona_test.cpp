@@ -1,0 +1,142 @@
+#include "lib/base/uuid.hpp"
+#include "lib/persona/store.hpp"
+#include "tests/store/stage.hpp"
+#include "tests/support/temp_dir.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+persona::Vault vault_of(const std::string& digit) {
+  const TempDir dir;
+  return persona::Vault::open(dir.write("key", std::string(64, digit.front())));
+}
+
+persona::State signed_in(const std::string& value) {
+  persona::State state;
+  state.cookies.push_back({"session", value, "site.test"});
+  return state;
+}
+
+} // namespace
+
+TEST_CASE("a persona is stored sealed, by version, and opens with its key alone") {
+  Stage stage;
+  const auto vault = vault_of("1");
+  auto& connection = stage.connection;
+  CHECK_FALSE(persona::load(connection, vault, "work"));
+  CHECK(persona::save(connection, vault, "work", 0, signed_in("seeded-secret"), "ann") == 1);
+  CHECK_FALSE(persona::save(connection, vault, "work", 0, signed_in("other"), "ann"));
+  const auto loaded = persona::load(connection, vault, "work");
+  REQUIRE(loaded);
+  CHECK(loaded->version == 1);
+  CHECK(loaded->state == signed_in("seeded-secret"));
+  CHECK(persona::save(connection, vault, "work", 1, signed_in("second"), "ann") == 2);
+  CHECK(persona::load(connection, vault, "work")->state == signed_in("second"));
+  CHECK(refusal([&] { persona::load(connection, vault_of("2"), "work"); }) == "configuration");
+  CHECK(refusal([&] { persona::save(connection, {}, "work", 2, {}, "ann"); }) == "configuration");
+  // A state that is put under another name or version does not open.
+  stage.run("update holdfast.persona set version = 3");
+  CHECK(refusal([&] { persona::load(connection, vault, "work"); }) == "configuration");
+  CHECK(stage.value("select count(*) from holdfast.persona p where p::text like '%second%'") == "0");
+  store::persona_remove(connection, "work");
+  CHECK_FALSE(persona::save(connection, vault, "work", 3, signed_in("late"), "ann"));
+  CHECK_FALSE(persona::load(connection, vault, "work"));
+}
+
+TEST_CASE("settings of a persona change one by one") {
+  Stage stage;
+  auto& connection = stage.connection;
+  store::PersonaChange change;
+  change.options = {{"USER_AGENT", "Mozilla"}, {"A", "1"}};
+  change.hosts = {"press.test"};
+  store::persona_set(connection, "press", change, "ann");
+  change = {};
+  change.options = {{"A", nullptr}};
+  change.worker_label = "office";
+  store::persona_set(connection, "press", change, "bob");
+  const auto rows = store::personas(connection, "press");
+  const auto row = rows.one();
+  CHECK(row.text("options") == R"({"USER_AGENT": "Mozilla"})");
+  CHECK(row["hosts"].as<std::vector<std::string>>() == std::vector<std::string>{"press.test"});
+  CHECK(row.text("worker_label") == "office");
+  CHECK(row.text("changed_by") == "bob");
+  change = {};
+  change.worker_label = "";
+  store::persona_set(connection, "press", change, "bob");
+  CHECK(stage.value("select worker_label from holdfast.persona").empty());
+  for (const auto* name : {"", "none", ".x", "a b", "../x", "a\n"})
+    CHECK(refusal([&] { store::persona_set(connection, name, {}, "ann"); }) == pg::kRefused);
+  change = {};
+  change.hosts = {"https://press.test/"};
+  CHECK(refusal([&] { store::persona_set(connection, "press", change, "ann"); }) == pg::kRefused);
+  CHECK(store::personas(connection).size() == 1);
+}
+
+TEST_CASE("a crawl gets the persona of its hosts unless it names another") {
+  Stage stage;
+  const auto host = [&](const std::string& name, const std::string& of) {
+    store::PersonaChange change;
+    change.hosts = {of};
+    store::persona_set(stage.connection, name, change, "ann");
+  };
+  host("press", "site.test");
+  host("mail", "mail.test");
+  const auto persona = [&](const std::vector<std::string>& urls, const std::string& named) {
+    store::NewCrawl crawl;
+    if (!named.empty()) crawl["persona"] = named;
+    std::vector<store::Seed> seeds(urls.size());
+    for (std::size_t i = 0; i < urls.size(); ++i)
+      seeds[i].url = urls[i];
+    return stage.value("select persona from holdfast.crawl where id = $1::uuid",
+                       pg::Params::of(stage.add(seeds, crawl)));
+  };
+  CHECK(persona({"https://site.test/1", "https://other.test/"}, "") == "press");
+  CHECK(persona({"https://www.site.test/1"}, "") == "press");
+  CHECK(persona({"https://mysite.test/1"}, "").empty());
+  CHECK(persona({"https://site.test/1"}, "mail") == "mail");
+  CHECK(persona({"https://site.test/1"}, "none") == "none");
+  store::NewCrawl crawl;
+  crawl.id = base::new_uuid();
+  crawl.options = nlohmann::json::object();
+  store::Seed mail;
+  mail.url = "https://mail.test/";
+  CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {Stage::seed("1"), mail}); }) == pg::kRefused);
+  crawl["persona"] = "nobody";
+  CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {Stage::seed("1")}); }) == pg::kRefused);
+  CHECK(refusal([&] { store::persona_remove(stage.connection, "press"); }) == pg::kRefused);
+}
+
+TEST_CASE("only a worker with the key and the label takes pages of a persona") {
+  Stage stage;
+  auto& connection = stage.connection;
+  const auto vault = vault_of("1");
+  persona::save(connection, vault, "work", 0, signed_in("x"), "ann");
+  store::PersonaChange change;
+  change.worker_label = "office";
+  store::persona_set(connection, "work", change, "ann");
+  const auto worker = stage.worker();
+  store::NewCrawl crawl;
+  crawl["persona"] = "work";
+  const auto id = stage.start(Stage::seeds(1, 1), crawl);
+  const auto able = [&](const std::string& key, const std::string& label) {
+    store::worker_able(connection, worker,
+                       R"({"persona": {"keys": [")" + key + R"("], "labels": [")" + label + R"("]}})");
+    stage.run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
+    return stage.value("select reason from holdfast.why($1::uuid)", pg::Params::of(id));
+  };
+  CHECK(able("00000000", "office").find("worker: no key " + vault.key_ids().front() + " of persona \"work\"") !=
+        std::string::npos);
+  CHECK(stage.claim_many(worker, 1).empty());
+  CHECK(stage.value("select what from holdfast.v_stuck") == "no running worker can take it");
+  CHECK(able(vault.key_ids().front(), "home").find("is tied to workers with the label \"office\"") !=
+        std::string::npos);
+  CHECK(stage.claim_many(worker, 1).empty());
+  able(vault.key_ids().front(), "office");
+  const auto claims = stage.claim_many(worker, 1);
+  REQUIRE(claims.size() == 1);
+  CHECK(claims.front().persona == "work");
+}
