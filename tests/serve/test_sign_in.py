@@ -3,7 +3,7 @@ test."""
 
 import http.cookies
 import http.server
-import os
+import json
 import re
 import shutil
 import threading
@@ -16,15 +16,13 @@ from support import REFUSED, Case, until
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD, CODE, SESSION = "correct horse battery", "492817", "s3ss10n-of-anna"
-# Everything is where the test can click without knowing the page: x and y of its middle.
-PLACED = "<style>*{position:absolute;width:200px;height:30px;left:%dpx;top:%dpx;margin:0;box-sizing:border-box}</style>"
 
 
 def placed(*things):
-    """HTML of things, each 200 x 30, at the place in front of it."""
-    return "".join(
-        f'<div style="position:absolute;left:{x}px;top:{y}px;width:200px;height:30px">{thing}</div>'
-        for x, y, thing in things
+    """HTML of things, each 200 x 30 and where the test can click: 20 pixels from the left, 40 below the one before."""
+    style = "<style>input,button,select{width:200px;height:30px}</style>"
+    return style + "".join(
+        f'<div style="position:absolute;left:20px;top:{20 + 40 * i}px">{thing}</div>' for i, thing in enumerate(things)
     )
 
 
@@ -56,30 +54,25 @@ class Guarded(http.server.BaseHTTPRequestHandler):
         seen = self.server.seen
         path = self.path.split("?")[0]
         if path == "/login":
-            self.page(
-                "<form method=post action=/login>"
-                + placed((20, 20, "<input name=user style='width:200px;height:30px'>"), (20, 60, "<input name=password type=password style='width:200px;height:30px'>"), (20, 100, "<button style='width:200px;height:30px'>Next</button>"))
-                + "</form>"
-            )
+            fields = placed("<input name=user>", "<input name=password type=password>", "<button>Next</button>")
+            self.page(f"<form method=post action=/login>{fields}</form>")
         elif path == "/second":
-            self.page(
-                "<form method=post action=/second>"
-                + placed((20, 20, "<input name=code style='width:200px;height:30px'>"), (20, 60, "<button style='width:200px;height:30px'>Next</button>"))
-                + "</form>"
-            )
+            self.page(f"<form method=post action=/second>{placed('<input name=code>', '<button>Next</button>')}</form>")
         elif path == "/welcome":
             self.page(
                 placed(
-                    (20, 20, "<button onclick=\"open('/provider','','width=400,height=300')\" style='width:200px;height:30px'>Provider</button>"),
-                    (20, 60, "<form method=post action=/photo enctype=multipart/form-data id=f><input type=file name=photo onchange='f.submit()' style='width:200px;height:30px'></form>"),
-                    (20, 100, "<button onclick=\"fetch('/asked?'+confirm('Really?'))\" style='width:200px;height:30px'>Ask</button>"),
-                    (20, 140, "<select onchange=\"fetch('/chosen?'+value)\" style='width:200px;height:30px'><option>one<option>two</select>"),
+                    "<button onclick=\"open('/provider','','width=400,height=300')\">Provider</button>",
+                    "<form method=post action=/photo enctype=multipart/form-data id=f>"
+                    "<input type=file name=photo onchange='f.submit()'></form>",
+                    "<button onclick=\"fetch('/asked?'+confirm('Really?'))\">Ask</button>",
+                    "<select onchange=\"fetch('/chosen?'+value)\"><option>one<option>two</select>",
                 )
                 + "<script>localStorage.token='kept-by-script';"
-                "indexedDB.open('site',1).onupgradeneeded=e=>e.target.result.createObjectStore('login').put({id:7},'anna')</script>"
+                "indexedDB.open('site',1).onupgradeneeded="
+                "e=>e.target.result.createObjectStore('login').put({id:7},'anna')</script>"
             )
         elif path == "/provider":
-            self.page(placed((20, 20, "<form method=post action=/provider><button style='width:200px;height:30px'>Allow</button></form>")))
+            self.page(placed("<form method=post action=/provider><button>Allow</button></form>"))
         elif path == "/endless":
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
@@ -213,7 +206,7 @@ class SignIn(Case):
         view.key("Tab")
         view.write(PASSWORD)
         view.touch_at(120, 115)
-        view.screenshot("x1"); print(view.complaints); view.window("/second")
+        view.window("/second")
         view.touch_at(120, 35, "touch")
         view.value(
             "document.querySelector('textarea').dispatchEvent(new ClipboardEvent('paste', {clipboardData: (() => {"
@@ -252,3 +245,106 @@ class SignIn(Case):
         view.screenshot("sign-in-personas")
         self.assertEqual(view.complaints, [])
         self.gone()
+        state = json.loads(self.place.run("persona", "export", "press").out)
+        cookies = {one["name"]: (one["value"], one["httpOnly"]) for one in state["cookies"]}
+        self.assertEqual(cookies, {"step": ("1", True), "session": (SESSION, True), "provider": ("yes", True)})
+        self.assertEqual(len(state["origins"]), 1)
+        kept = state["origins"][0]
+        self.assertEqual(kept["localStorage"], [{"name": "token", "value": "kept-by-script"}])
+        self.assertEqual(kept["indexedDB"][0]["stores"][0]["records"], [{"key": "anna", "value": {"id": 7}}])
+        self.captured_as_a_member()
+        self.nothing_said()
+
+    def captured_as_a_member(self):
+        for more, title in ((["--persona", "press"], "For members"), ([], "/login")):
+            done = self.place.run("add", "--wait", *more, self.address + "/private")
+            self.assertEqual(done.code, 0, str(done))
+            shown = self.place.run("show", done.records[0]["id"]).out
+            self.assertIn(title, shown)
+
+    def nothing_said(self):
+        """What the person typed is in no log, no row and no process."""
+        dump = self.place.run("psql", "-c", "select p::text from holdfast.persona p union all select e::text from holdfast.event e").out
+        logs = "".join(path.read_text() for path in self.place.path.glob("*.log"))
+        started = b"".join(
+            Path(f"/proc/{pid}/cmdline").read_bytes() for pid in self.place.own_programs() + self.place.hooks()
+        ).decode("utf-8", "replace")
+        for secret in (PASSWORD, CODE, SESSION):
+            for where, text in (("rows", dump), ("logs", logs), ("processes", started)):
+                self.assertNotIn(secret, text, where)
+
+    def test_only_one_person_of_those_who_may(self):
+        anna, bert = self.person("anna"), self.person("bert")
+        self.ask(anna)
+        anna.window("/login")
+        self.ask(bert)
+        self.assertRegex(bert.value("document.body.innerText"), r'token anna is signing in to the persona "press" since')
+        bert.open(anna.value("location.href"))
+        bert.until("he is told", "document.querySelector('#view-state').textContent.includes('token anna has this view')")
+        told = self.place.run("persona", "sign-in", "press", self.address + "/login")
+        self.check_error(told, REFUSED, "token anna is signing in")
+        anna.window("/login")
+        reader = self.person("rita")
+        reader.open(anna.value("location.href"))
+        self.assertIn("Only an operator may sign in", reader.value("document.body.innerText"))
+        opened = (
+            "new Promise(done => { const s = new WebSocket(location.origin.replace('http', 'ws') + '/view/'"
+            " + location.pathname.split('/').pop()); s.onopen = () => done('opened'); s.onerror = () => done('refused') })"
+        )
+        self.assertEqual(reader.value(opened), "refused")
+        stranger = chromium.Chromium()
+        self.addCleanup(stranger.close)
+        stranger.open(self.address + "/other")
+        self.assertEqual(
+            stranger.value(opened.replace("location.origin", repr(self.front[:-1])).replace("location.pathname", repr(anna.value("location.pathname")))),
+            "refused",
+        )
+        anna.click("form[action='/do/cancelSignIn'] button")
+        self.gone()
+        self.ask(bert)
+        bert.window("/login")
+
+    def test_a_page_that_does_not_end_and_a_view_left_open(self):
+        view = self.person()
+        self.ask(view, "/endless")
+        view.until("it loads", "document.querySelector('[data-address]').textContent.endsWith('/endless (loading)')")
+        view.press("[data-do=stop]")
+        view.window("/endless")
+        page = view.value("location.href")
+        view.open(page)  # loaded again: the view before has gone
+        view.window("/endless")
+        view.open("about:blank")
+        until("the browser ends without a view", lambda: not self.place.hooks(), 150)
+        view.open(page)
+        self.assertIn("There is no such sign-in", view.value("document.body.innerText"))
+
+    def test_a_worker_that_stops_or_lacks_something(self):
+        view = self.person()
+        self.ask(view)
+        view.window("/login")
+        self.worker.terminate()
+        view.until("it is said", "document.querySelector('#view-state').textContent.includes('its worker stops')")
+        self.worker.wait(60)
+        self.gone()
+        self.ask(view)
+        view.until("it says what is missing", "document.querySelector('#view-state').textContent === 'No worker runs.'")
+        key = self.place.path / "no.key"
+        key.write_text("not a key\n")
+        self.worker = self.start("worker", env={"HOLDFAST_PERSONA_KEY_FILE": str(key)})
+        view.until("it says what is missing", "document.querySelector('#view-state').textContent.includes('no.key')")
+        link = self.place.run("persona", "sign-in", "intranet", self.address + "/login")
+        self.assertRegex(link.records[0]["url"], r"^http://.*/persona/[0-9a-f-]{36}$")
+        self.check_error(self.place.run("persona", "sign-in", "intranet", "ftp://x"), REFUSED, "ftp")
+        self.check_error(self.place.run("persona", "sign-in", "../x", self.address), REFUSED, "cannot be the name")
+
+    def test_by_keyboard_alone_and_looked_at(self):
+        view = self.person()
+        self.ask(view)
+        view.window("/login")
+        self.assertEqual(view.value("document.activeElement.tagName"), "TEXTAREA")
+        view.key("Tab")
+        view.write("x")
+        view.key("F6")
+        self.assertEqual(view.value("document.activeElement.dataset.do"), "done")
+        view.look(390, 844, True)
+        view.screenshot("sign-in-phone")
