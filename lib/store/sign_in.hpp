@@ -1,5 +1,5 @@
 #pragma once
-// People who sign in by hand (migrations/functions/64_sign_in.sql). Blocking; call on the thread that owns the
+// People who sign in by hand (migrations/functions/87_sign_in.sql). Blocking; call on the thread that owns the
 // connection. All may be repeated.
 
 #include "lib/pg/connection.hpp"

@@ -64,7 +64,7 @@ private:
 
   void prepare();
   void start();
-  void begin(const Json& first);
+  void begin();
   bool round();
   void command(const std::string& method, Json parameters, const std::string& session = {}, Reply reply = {});
   void say(const Json& message);
@@ -79,7 +79,6 @@ private:
   void forget(const std::string& target);
   void show(const std::string& target);
   void picture();
-  void open(const std::string& url);
   void say_pages();
   void say_waiting();
   void save();
@@ -139,19 +138,20 @@ void PersonsBrowser::start() {
   command("Browser.setDownloadBehavior", {{"behavior", "deny"}});
   command("Browser.getVersion", {}, {}, [this](const Json& version) {
     identity_ = identity(text_of(version, "userAgent"));
-    command("Target.getTargets", {}, {}, [this](const Json& answer) { begin(answer.value("targetInfos", Json())); });
+    if (!first_.empty()) begin();
   });
 }
 
 // The page that Chromium starts with is not used: it still loads, and would take the place of what is opened in it.
-void PersonsBrowser::begin(const Json& first) {
-  command("Target.createTarget", {{"url", "about:blank"}}, {}, [this, first](const Json&) {
-    for (const auto& target : first)
+void PersonsBrowser::begin() {
+  command("Target.getTargets", {}, {}, [this](const Json& answer) {
+    for (const auto& target : answer.value("targetInfos", Json::array()))
       unused_.insert(text_of(target, "targetId"));
     const auto pages = Json::array({{{"type", "page"}}});
     command("Target.setDiscoverTargets", {{"discover", true}, {"filter", pages}});
     command("Target.setAutoAttach",
             {{"autoAttach", true}, {"waitForDebuggerOnStart", true}, {"flatten", true}, {"filter", pages}});
+    command("Target.createTarget", {{"url", first_}});
   });
 }
 
@@ -218,7 +218,6 @@ void PersonsBrowser::attached(const Json& parameters, const std::string& parent)
   command("Page.addScriptToEvaluateOnNewDocument", {{"source", embedded::sign_in_js}}, session);
   prepare(session);
   show(target);
-  if (const auto url = std::exchange(first_, {}); !url.empty()) open(url);
 }
 
 void PersonsBrowser::prepare(const std::string& session) {
@@ -238,7 +237,7 @@ void PersonsBrowser::prepare(const std::string& session) {
 void PersonsBrowser::forget(const std::string& target) {
   std::erase_if(pages_, [&](const auto& page) { return page.target == target; });
   if (pages_.empty())
-    command("Target.createTarget", {{"url", "about:blank"}});
+    command("Target.createTarget", {{"url", first_}});
   else if (shown_ == target)
     show(pages_.back().target);
   say_pages();
@@ -322,11 +321,6 @@ void PersonsBrowser::take_page_event(Window& page, const std::string& session, c
   }
 }
 
-void PersonsBrowser::open(const std::string& text) {
-  const auto url = base::try_parse_url(text);
-  if (url) command("Page.navigate", {{"url", url->text}}, current()->session);
-}
-
 void PersonsBrowser::take_input(std::string_view text) {
   const auto message = Json::parse(text, nullptr, false);
   auto* page = current();
@@ -342,14 +336,13 @@ void PersonsBrowser::take_input(std::string_view text) {
     show(shown_);
   } else if (type == "show") {
     if (by_target(text_of(message, "page")) != nullptr) show(text_of(message, "page"));
-  } else if (type == "open" && page == nullptr) { // the browser has not started yet
-    first_ = text_of(message, "url");
+  } else if (type == "open" && first_.empty()) { // of the worker
+    if (const auto url = base::try_parse_url(text_of(message, "url"))) first_ = url->text;
+    if (!first_.empty() && !identity_.is_null()) begin();
   } else if (page == nullptr) {
     return;
   } else if (type == "shown") {
     command("Page.screencastFrameAck", {{"sessionId", number("number", 1 << 30)}}, page->session);
-  } else if (type == "open") {
-    open(text_of(message, "url"));
   } else if (type == "stop") {
     command("Page.stopLoading", {}, page->session);
   } else if (type == "reload") {
@@ -357,7 +350,7 @@ void PersonsBrowser::take_input(std::string_view text) {
   } else if (type == "back") {
     command("Page.getNavigationHistory", {}, page->session, [this, session = page->session](const Json& history) {
       const auto at = history.value("currentIndex", 0);
-      if (at > 1) // the first is the empty page that each begins with
+      if (at > 0)
         command("Page.navigateToHistoryEntry",
                 {{"entryId", history["entries"][static_cast<std::size_t>(at - 1)]["id"]}}, session);
     });
