@@ -5,6 +5,7 @@
 #include "lib/base/url.hpp"
 #include "services/capture/browser_page.hpp"
 #include "services/capture/chromium.hpp"
+#include "services/capture/egress.hpp"
 #include "services/capture/embedded.hpp"
 
 #include <fcntl.h>
@@ -222,6 +223,7 @@ void PersonsBrowser::attached(const Json& parameters, const std::string& parent)
 
 void PersonsBrowser::prepare(const std::string& session) {
   command("Page.enable", {}, session);
+  command("Network.enable", {}, session);
   command("Page.setInterceptFileChooserDialog", {{"enabled", true}}, session);
   command("Emulation.setUserAgentOverride", identity_, session);
   command("Emulation.setFocusEmulationEnabled", {{"enabled", true}}, session);
@@ -296,6 +298,10 @@ void PersonsBrowser::take_page_event(Window& page, const std::string& session, c
     if (text_of(parameters, "frameId") != page.target) return; // the main frame has the id of its page
     page.loading = method == "Page.frameStartedLoading";
     say_pages();
+  } else if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document") {
+    const auto headers = parameters["response"].value("headers", Json::object());
+    const auto reason = egress_reason(Headers{{kEgressHeader, text_of(headers, kEgressHeader)}});
+    if (!reason.empty()) say({{"type", "refused"}, {"text", reason}}); // the worker's proxy, not the site
   } else if (method == "Page.javascriptDialogOpening") {
     if (saving_) return command("Page.handleJavaScriptDialog", {{"accept", true}}, page.session);
     page.dialog = {{"kind", text_of(parameters, "type")},
@@ -423,7 +429,6 @@ void PersonsBrowser::save() {
     if (!other.dialog.is_null()) command("Page.handleJavaScriptDialog", {{"accept", false}}, other.session);
     if (other.target != shown_) command("Target.closeTarget", {{"targetId", other.target}});
   }
-  command("Network.enable", {}, page->session);
   command("Network.setBypassServiceWorker", {{"bypass", true}}, page->session);
   command("Page.stopLoading", {}, page->session);
   command("Fetch.enable", {{"patterns", Json::array({{{"urlPattern", "*"}}})}}, page->session,

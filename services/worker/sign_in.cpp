@@ -6,6 +6,7 @@
 #include "lib/base/no_links.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/url.hpp"
 #include "lib/persona/store.hpp"
 #include "services/worker/browser_watch.hpp"
 #include "services/worker/hook_sandbox.hpp"
@@ -136,7 +137,8 @@ awaitable<void> SignIn::start() {
   const auto* const hook = SignIn::hook(context_);
   co_await directory_.make();
   network_ = context_.networks.enter();
-  route_ = context_.networks.route(network_, {}, 0);
+  const auto url = base::parse_url(asked_.url);
+  route_ = context_.networks.route(network_, {url.host, url.port}, 0);
   auto hook_context = machine_context(context_);
   hook_context.crawl_dir = directory_.path();
   hook_context.persona = asked_.persona;
