@@ -1,6 +1,9 @@
 -- Snapshots, split by how often a row is written. `snapshot` holds what was asked for and is written once.
 -- The slim `snapshot_queue` holds what is open and is all that a claim writes. `snapshot_sealed` holds how it
 -- ended and is written once. Primary keys end in crawl_id, so that the tables can be distributed by crawl.
+--
+-- The tables that only grow are partitioned by crawl_id, that is by the month of the crawl. Ids of no month
+-- are in <table>_other, whose foreign keys all partitions get: functions/76_partition.sql.
 
 create table holdfast.snapshot (
   id uuid not null, crawl_id uuid not null,
@@ -20,7 +23,8 @@ create table holdfast.snapshot (
   constraint snapshot_depth check (depth between 0 and 16),
   constraint snapshot_given_title check (given_title <> ''),
   constraint snapshot_found_on_or_parent check (found_on is null or parent_id is null)
-);
+) partition by range (crawl_id);
+create table holdfast.snapshot_other partition of holdfast.snapshot default;
 comment on table holdfast.snapshot is
   'A URL to be archived once for one crawl. Written once, but for titles, tags, notes and resume_at. See '
   'v_snapshot.';
@@ -125,8 +129,6 @@ create table holdfast.snapshot_sealed (
   started_at timestamptz,
   sealed_at timestamptz not null default clock_timestamp(),
   constraint snapshot_sealed_pkey primary key (snapshot_id, crawl_id),
-  constraint snapshot_sealed_snapshot foreign key (snapshot_id, crawl_id)
-    references holdfast.snapshot (id, crawl_id) on delete cascade,
   constraint snapshot_sealed_outcome check (
     outcome in ('succeeded', 'partial', 'failed', 'refused', 'quarantined', 'cancelled')),
   constraint snapshot_sealed_has_files check (
@@ -144,7 +146,11 @@ create table holdfast.snapshot_sealed (
   constraint snapshot_sealed_resources check (
     num_nulls(resources, resources_missing, missing_reasons) in (0, 3)
     and resources_missing between 0 and resources and jsonb_typeof(missing_reasons) = 'object')
-);
+) partition by range (crawl_id);
+create table holdfast.snapshot_sealed_other partition of holdfast.snapshot_sealed (
+  constraint snapshot_sealed_snapshot foreign key (snapshot_id, crawl_id)
+    references holdfast.snapshot_other (id, crawl_id) on delete cascade
+) default;
 comment on table holdfast.snapshot_sealed is
   'How each snapshot ended. Never changes: this row is the commit.';
 comment on column holdfast.snapshot_sealed.snapshot_id is 'The snapshot.';
@@ -195,11 +201,13 @@ create table holdfast.attempt (
   ending text not null, reason text,
   hooks text[] not null default '{}',
   constraint attempt_pkey primary key (snapshot_id, crawl_id, fence),
-  constraint attempt_snapshot foreign key (snapshot_id, crawl_id)
-    references holdfast.snapshot (id, crawl_id) on delete cascade,
   constraint attempt_ending check (
     ending in ('released', 'troubled', 'interrupted', 'lapsed', 'declined', 'cancelled'))
-);
+) partition by range (crawl_id);
+create table holdfast.attempt_other partition of holdfast.attempt (
+  constraint attempt_snapshot foreign key (snapshot_id, crawl_id)
+    references holdfast.snapshot_other (id, crawl_id) on delete cascade
+) default;
 comment on table holdfast.attempt is 'Append-only: attempts that ended without a seal. v_attempt has all.';
 comment on column holdfast.attempt.snapshot_id is 'The snapshot.';
 comment on column holdfast.attempt.crawl_id is 'Its crawl.';

@@ -14,8 +14,6 @@ create table holdfast.archive_result (
   peak_memory_bytes bigint, read_bytes bigint, written_bytes bigint,
   started_with jsonb,
   constraint archive_result_pkey primary key (snapshot_id, crawl_id, fence, plugin, hook_name),
-  constraint archive_result_snapshot foreign key (snapshot_id, crawl_id)
-    references holdfast.snapshot (id, crawl_id) on delete cascade,
   constraint archive_result_status check (status in ('succeeded', 'failed', 'skipped', 'noresults')),
   constraint archive_result_failure_has_error check (status <> 'failed' or error <> ''),
   constraint archive_result_files_array check (jsonb_typeof(output_files) = 'array'),
@@ -24,7 +22,11 @@ create table holdfast.archive_result (
   constraint archive_result_numbers check (
     least(fence, output_bytes, wall_ms, user_ms, system_ms, peak_memory_bytes, read_bytes, written_bytes)
       >= 0)
-);
+) partition by range (crawl_id);
+create table holdfast.archive_result_other partition of holdfast.archive_result (
+  constraint archive_result_snapshot foreign key (snapshot_id, crawl_id)
+    references holdfast.snapshot_other (id, crawl_id) on delete cascade
+) default;
 comment on table holdfast.archive_result is
   'What one hook did in one attempt. Insert-only: written when the attempt is finished, whatever its ending.';
 comment on column holdfast.archive_result.snapshot_id is 'The snapshot.';

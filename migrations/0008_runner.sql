@@ -67,6 +67,8 @@ insert into holdfast.duty (name, every, function, batch, keep, about)
    'after the clock has gone back, makes due what lies too far ahead'),
   ('hosts', '1 minute', 'duty_hosts', 500, null,
    'reduces the back-off of hosts that have not asked again'),
+  ('partitions', '1 day', 'duty_partitions', 3, null,
+   'makes the partitions of the next month'),
   ('trim_events', '10 minutes', 'duty_trim_events', 5000, '90 days',
    'removes old events'),
   ('trim_attempts', '10 minutes', 'duty_trim_attempts', 5000, '1 year',

@@ -7,10 +7,8 @@ create table holdfast.page_text (
   text text not null,
   words tsvector not null,
   constraint page_text_pkey primary key (snapshot_id, crawl_id),
-  constraint page_text_sealed foreign key (snapshot_id, crawl_id)
-    references holdfast.snapshot_sealed (snapshot_id, crawl_id) on delete cascade,
   constraint page_text_bounded check (octet_length(text) <= 1048576)
-);
+) partition by range (crawl_id);
 comment on table holdfast.page_text is 'The readable text of sealed snapshots. See search().';
 comment on column holdfast.page_text.snapshot_id is 'The snapshot.';
 comment on column holdfast.page_text.crawl_id is 'Its crawl.';
@@ -26,6 +24,10 @@ do $$ begin
     alter column words set compression lz4;
 exception when feature_not_supported then null;
 end $$;
+create table holdfast.page_text_other partition of holdfast.page_text (
+  constraint page_text_sealed foreign key (snapshot_id, crawl_id)
+    references holdfast.snapshot_sealed_other (snapshot_id, crawl_id) on delete cascade
+) default;
 create index page_text_words on holdfast.page_text using gin (words);
 comment on index holdfast.page_text_words is 'Pages that have a word.';
 

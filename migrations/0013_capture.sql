@@ -10,8 +10,6 @@ create table holdfast.capture (
   status integer, mime text not null, digest text not null,
   refers_to text collate "C",
   constraint capture_pkey primary key (snapshot_id, crawl_id, file, record_offset),
-  constraint capture_sealed foreign key (snapshot_id, crawl_id)
-    references holdfast.snapshot_sealed (snapshot_id, crawl_id) on delete cascade,
   constraint capture_file check (file ~ '\.warc(\.gz)?$' and file !~ '(^|/)\.{0,2}(/|$)'),
   constraint capture_record check (record_offset >= 0 and record_length > 0),
   constraint capture_url_key check (octet_length(url_key) <= 2000 and url_key ~ '^[!-~]+$'),
@@ -22,7 +20,11 @@ create table holdfast.capture (
   constraint capture_refers_to check (
     refers_to is null
     or mime = 'warc/revisit' and octet_length(refers_to) <= 2000 and refers_to ~ '^[!-~]+$')
-);
+) partition by range (crawl_id);
+create table holdfast.capture_other partition of holdfast.capture (
+  constraint capture_sealed foreign key (snapshot_id, crawl_id)
+    references holdfast.snapshot_sealed_other (snapshot_id, crawl_id) on delete cascade
+) default;
 comment on table holdfast.capture is
   'One record of a WARC file that can be replayed. Written with the seal; see v_capture.';
 comment on column holdfast.capture.snapshot_id is 'The snapshot whose files it is in.';

@@ -41,14 +41,8 @@ struct Replaced {
 // Writes bytes of a file to the end of another.
 void copy_range(int from, std::uint64_t begin, std::uint64_t end, const std::string& path,
                 const std::function<void(std::string_view)>& put) {
-  std::string piece(1u << 18, '\0');
-  while (begin < end) {
-    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), end - begin));
-    const auto got = base::read_at(from, piece.data(), most, begin);
-    if (got <= 0) throw_errno(got < 0 ? errno : EIO, "read", path);
-    put(std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
-    begin += static_cast<std::uint64_t>(got);
-  }
+  const auto got = base::each_piece(from, begin, end, put);
+  if (got < static_cast<std::int64_t>(end - begin)) throw_errno(got < 0 ? errno : EIO, "read", path);
 }
 
 class Deduplicator {

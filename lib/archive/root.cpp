@@ -5,6 +5,7 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/read_at.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <fcntl.h>
@@ -193,14 +194,8 @@ int Root::fetch(const std::string& file) const {
       const auto directory = std::filesystem::temp_directory_path();
       Fd larger(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
       if (!larger) throw_errno(errno, "create a file in", directory.native());
-      std::vector<char> buffer(1u << 20);
-      for (off_t at = 0;;) {
-        const ssize_t got = ::pread(copy.get(), buffer.data(), buffer.size(), at);
-        if (got < 0) throw_errno(errno, "read", "a file in memory");
-        if (got == 0) break;
-        write_all(larger.get(), {buffer.data(), static_cast<std::size_t>(got)}, directory.native());
-        at += got;
-      }
+      const auto write = [&](std::string_view piece) { write_all(larger.get(), piece, directory.native()); };
+      if (base::each_piece(copy.get(), 0, size, write) < 0) throw_errno(errno, "read", "a file in memory");
       copy = std::move(larger);
       moved = true;
     }

@@ -2,11 +2,14 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/utf8.hpp"
-#include "lib/formats/html_entities.hpp"
+#include "lib/formats/embedded.hpp"
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
+#include <map>
+#include <string>
 
 namespace holdfast::formats {
 
@@ -23,6 +26,26 @@ constexpr std::array<std::uint16_t, 32> kWindows1252{0x20AC, 0x81,   0x201A, 0x0
                                                      0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,   0x017D, 0x8F,
                                                      0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
                                                      0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
+
+// The characters of the named references, by name. Those that may stand without a semicolon ("AElig!=C6") are there
+// twice. A code point is hexadecimal; "+" stands between two.
+std::map<std::string, std::string, std::less<>> read_entities() {
+  std::map<std::string, std::string, std::less<>> entities;
+  const auto* const end = embedded::html_entities_txt.data() + embedded::html_entities_txt.size();
+  for (const auto* at = embedded::html_entities_txt.data(); at < end; ++at) {
+    const auto* const equals = std::find(at, end, '=');
+    std::string name(at, equals), characters;
+    std::uint32_t code = 0;
+    for (at = equals; at < end && (*at == '=' || *at == '+'); characters += base::utf8_of(code))
+      at = std::from_chars(at + 1, end, code, 16).ptr;
+    if (name.ends_with('!')) {
+      name.pop_back();
+      entities.emplace(name, characters);
+    }
+    entities.emplace(name + ";", characters);
+  }
+  return entities;
+}
 
 // At "&#": the end of the reference, or `at` if it is none.
 std::size_t numeric_reference(std::string_view text, std::size_t at, std::string& result) {
@@ -44,11 +67,12 @@ std::size_t numeric_reference(std::string_view text, std::size_t at, std::string
 // At "&": as above. The longest name counts.
 std::size_t named_reference(std::string_view text, std::size_t at, std::string& result) {
   constexpr std::size_t kLongestName = 33;
+  static const auto entities = read_entities();
   auto length = std::min(text.find_first_of("\t\n\f <&#;", at + 1), text.size()) - at - 1;
   if (at + 1 + length < text.size() && text[at + 1 + length] == ';') ++length;
   for (length = std::min(length, kLongestName); length > 1; --length)
-    if (const auto characters = entity(text.substr(at + 1, length)); !characters.empty()) {
-      result += characters;
+    if (const auto found = entities.find(text.substr(at + 1, length)); found != entities.end()) {
+      result += found->second;
       return at + 1 + length;
     }
   return at;

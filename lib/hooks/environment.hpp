@@ -21,6 +21,7 @@ struct HookContext {
   int depth{0};
   std::filesystem::path data_dir, crawl_dir, snapshot_dir, temporary_dir, library_dir, personas_dir;
   std::string persona{"Default"};
+  std::filesystem::path persona_files; // cookies.txt, auth.json; empty: none, or not for this hook
   std::string snapshot_title, snapshot_tags;
   std::string machine_id;
   std::string last_on_path;      // directories searched after everything else: stand-ins, and our own programs

@@ -178,9 +178,6 @@ MigrationReport Migrator::migrate_once(Connection& connection, const MigrateOpti
     if (!report.applied.empty() ||
         !std::all_of(functions_.begin(), functions_.end(), [&](const auto& file) { return is_applied(ledger, file); }))
       apply_functions(transaction, report);
-    if (!options.partition) return;
-    report.partitioned = transaction.call("select holdfast.partition_tables() as done").one().boolean("done");
-    if (report.partitioned) apply_functions(transaction, report); // views name tables that have another name now
   });
   return report;
 }

@@ -23,12 +23,10 @@ struct MigrationFile {
 struct MigrationReport {
   std::vector<std::string> applied; // names, in order; empty if there was nothing to do
   int revision{0};                  // highest number in the database now
-  bool partitioned{false};          // the tables were split now
 };
 
 struct MigrateOptions {
-  bool force{false};     // apply a breaking file although programs run that are too old for it
-  bool partition{false}; // split the tables that only grow by month, if they are not (holdfast.partition_tables)
+  bool force{false}; // apply a breaking file although programs run that are too old for it
 };
 
 class Migrator {

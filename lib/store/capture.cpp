@@ -1,7 +1,5 @@
 #include "lib/store/capture.hpp"
 
-#include "lib/store/export.hpp"
-
 namespace holdfast::store {
 
 namespace {

@@ -57,4 +57,21 @@ std::optional<double> replay_judged(pg::Connection& connection, const std::strin
 // nullopt: it was not tried.
 std::optional<double> replay_score(pg::Connection& connection, const std::string& snapshot);
 
+// What `holdfast export` reads (migrations/functions/43_export.sql):
+
+struct ExportQuery {
+  std::optional<std::vector<std::string>> ids; // crawls and snapshots; nullopt: all
+  std::optional<std::string> tag, host, since, until;
+};
+
+struct ExportedSnapshot {
+  std::string id, crawl_id, url, title, date, directory; // date: "2026-01-31T23:59:59Z", when it was captured
+};
+
+// In the order of their ids, after `after`.
+std::vector<ExportedSnapshot> export_snapshots(pg::Connection& connection, const ExportQuery& query,
+                                               const std::optional<std::string>& after, std::int64_t limit);
+// By snapshot and file.
+std::vector<Capture> captures_of(pg::Connection& connection, const std::vector<std::string>& snapshots);
+
 } // namespace holdfast::store

@@ -22,13 +22,18 @@ std::optional<std::string> not_before(const Command& command) {
 
 } // namespace
 
-bool crawl_pause(pg::Connection& connection, const std::string& crawl, const Command& command) {
-  return changed(connection, "select holdfast.crawl_pause($1::uuid, $2, $3)", crawl, command.by, command.why);
-}
-
-bool crawl_resume(pg::Connection& connection, const std::string& crawl, const Command& command) {
-  return changed(connection, "select holdfast.crawl_resume($1::uuid, $2, $3, $4::timestamptz)", crawl, command.by,
-                 command.why, not_before(command));
+bool give(pg::Connection& connection, const std::string& kind, const std::string& action, const std::string& id,
+          const Command& command) {
+  if (kind == "snapshot")
+    return changed(connection, "select holdfast.snapshot_command($1::uuid, $2, $3, $4, $5::timestamptz)", id, action,
+                   command.by, command.why, not_before(command));
+  const auto function = "select holdfast." + kind + "_" + action;
+  if (kind == "collection") return changed(connection, function + "($1, $2)", command.by, command.why);
+  if (kind == "crawl" && action == "resume")
+    return changed(connection, function + "($1::uuid, $2, $3, $4::timestamptz)", id, command.by, command.why,
+                   not_before(command));
+  return changed(connection, function + (kind == "host" ? "($1, $2, $3)" : "($1::uuid, $2, $3)"), id, command.by,
+                 command.why);
 }
 
 bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Command& command,
@@ -49,36 +54,6 @@ bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Co
                .as<std::int64_t>();
   }
   return open;
-}
-
-bool snapshot_command(pg::Connection& connection, const std::string& snapshot, const std::string& action,
-                      const Command& command) {
-  return changed(connection, "select holdfast.snapshot_command($1::uuid, $2, $3, $4, $5::timestamptz)", snapshot,
-                 action, command.by, command.why, not_before(command));
-}
-
-bool worker_pause(pg::Connection& connection, const std::string& worker, const Command& command) {
-  return changed(connection, "select holdfast.worker_pause($1::uuid, $2, $3)", worker, command.by, command.why);
-}
-
-bool worker_resume(pg::Connection& connection, const std::string& worker, const Command& command) {
-  return changed(connection, "select holdfast.worker_resume($1::uuid, $2, $3)", worker, command.by, command.why);
-}
-
-bool worker_cancel(pg::Connection& connection, const std::string& worker, const Command& command) {
-  return changed(connection, "select holdfast.worker_cancel($1::uuid, $2, $3)", worker, command.by, command.why);
-}
-
-bool worker_drain(pg::Connection& connection, const std::string& worker, const Command& command) {
-  return changed(connection, "select holdfast.worker_drain($1::uuid, $2, $3)", worker, command.by, command.why);
-}
-
-bool collection_pause(pg::Connection& connection, const Command& command) {
-  return changed(connection, "select holdfast.collection_pause($1, $2)", command.by, command.why);
-}
-
-bool collection_resume(pg::Connection& connection, const Command& command) {
-  return changed(connection, "select holdfast.collection_resume($1, $2)", command.by, command.why);
 }
 
 std::vector<std::string> crawls_to_stop(pg::Connection& connection, int limit) {

@@ -25,23 +25,15 @@ struct Command {
 using ScopeLists = std::map<std::string, std::vector<std::string>>; // "deny" -> patterns, as in holdfast.scope_refusal
 
 // All return whether anything changed. Throw Error(refused) for an id that names nothing.
-bool crawl_pause(pg::Connection& connection, const std::string& crawl, const Command& command);
-bool crawl_resume(pg::Connection& connection, const std::string& crawl, const Command& command);
+// kind: crawl, snapshot, host, worker, or collection (without an id). action: pause, resume, cancel or drain, as
+// 80_commands.sql has them. A drained worker or runner claims nothing more, finishes what it has, and ends.
+bool give(pg::Connection& connection, const std::string& kind, const std::string& action, const std::string& id,
+          const Command& command);
 // Also closes what is open, at most so many batches of it; workers and the runner close the rest. `progress` is told
 // how many snapshots are left.
 bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Command& command,
                   const std::function<void(std::int64_t)>& progress,
                   int most_batches = std::numeric_limits<int>::max());
-// action: pause, resume, cancel.
-bool snapshot_command(pg::Connection& connection, const std::string& snapshot, const std::string& action,
-                      const Command& command);
-bool worker_pause(pg::Connection& connection, const std::string& worker, const Command& command);
-bool worker_resume(pg::Connection& connection, const std::string& worker, const Command& command);
-bool worker_cancel(pg::Connection& connection, const std::string& worker, const Command& command);
-// Claims nothing more, finishes what it has, ends. Also for runners.
-bool worker_drain(pg::Connection& connection, const std::string& worker, const Command& command);
-bool collection_pause(pg::Connection& connection, const Command& command);
-bool collection_resume(pg::Connection& connection, const Command& command);
 
 // Open crawls that nothing stops yet.
 std::vector<std::string> crawls_to_stop(pg::Connection& connection, int limit);

@@ -20,7 +20,7 @@ constexpr CrawlOption kOptions[] = {
     {{"max_urls", kCount, "At most this many snapshots; 0: no limit (default: crawl.max_urls)"}},
     {{"plugins", kTexts, "Only these plugins, with what they need: wget,title,...", false, "-p,--plugins,--plugin"}},
     {{"tags", kTexts, "Tags of every snapshot", false, "-t,--tag"}},
-    {{"persona", kText, "Options, cookies and profile of this persona (holdfast persona)"}},
+    {{"persona", kText, "Sign in as this persona (default: that of the seeds' hosts, if any); none: without"}},
     {{"label", kText, "Name of the crawl"}},
     {{"options", kByName, "Option for hooks, as NAME=VALUE", false, "--option"}},
     {{"notes", kText, "Notes on the crawl"}},

@@ -11,15 +11,6 @@ bool host_forget(pg::Connection& connection, const std::string& host, const std:
   return connection.call("select holdfast.host_forget($1, $2)", host, by).value().as<int>() > 0;
 }
 
-bool host_pause(pg::Connection& connection, const std::string& host, const Command& command) {
-  return connection.call("select holdfast.host_pause($1, $2, $3)", host, command.by, command.why).value().as<int>() > 0;
-}
-
-bool host_resume(pg::Connection& connection, const std::string& host, const Command& command) {
-  return connection.call("select holdfast.host_resume($1, $2, $3)", host, command.by, command.why).value().as<int>() >
-         0;
-}
-
 std::int64_t host_cancel(pg::Connection& connection, const std::string& host, const Command& command) {
   for (std::int64_t all = 0;;) {
     const std::int64_t some =

@@ -20,8 +20,6 @@ struct HostLimits {
 void host_set(pg::Connection& connection, const std::string& host, const HostLimits& limits, const std::string& by);
 // Takes its limits off it; false if it had none. Error(refused) while it is paused or left in peace.
 bool host_forget(pg::Connection& connection, const std::string& host, const std::string& by);
-bool host_pause(pg::Connection& connection, const std::string& host, const Command& command);
-bool host_resume(pg::Connection& connection, const std::string& host, const Command& command);
 // Every open snapshot of the host, in every crawl; returns how many.
 std::int64_t host_cancel(pg::Connection& connection, const std::string& host, const Command& command);
 // The site asked to be left alone. `by`: the worker that heard it.

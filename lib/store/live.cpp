@@ -46,8 +46,6 @@ Process process_of(const pg::Row& row) {
           .label = row["label"],
           .process_type = row["process_type"],
           .hostname = row["hostname"],
-          .ended_at = row["ended_at"].value_or(""),
-          .exit_reason = row["exit_reason"].value_or(""),
           .why = "",
           .held = row["held"],
           .slots = row["slots"],
@@ -254,13 +252,6 @@ std::vector<Stuck> stuck(pg::Connection& connection, int limit) {
       });
 }
 
-std::vector<Failure> latest_failures(pg::Connection& connection, int limit) {
-  return connection.call("select * from holdfast.v_failure order by ended_at desc limit $1::integer", limit)
-      .map([](const pg::Row& row) {
-        return Failure{row["ended_at"].value_or(""), row["plugin"], row["error"], row["snapshot_id"], row["url"]};
-      });
-}
-
 std::vector<Process> workers(pg::Connection& connection, int limit) {
   return connection
       .call(kProcess + std::string("where status = 'running' and process_type = 'worker' order by label "
@@ -280,12 +271,6 @@ std::vector<Process> running_processes(pg::Connection& connection, int limit) {
         process.why = row.text("why");
         return process;
       });
-}
-
-std::vector<Process> ended_processes(pg::Connection& connection, int limit) {
-  return connection
-      .call(kProcess + std::string("where status = 'exited' order by started_at desc limit $1::integer"), limit)
-      .map(&process_of);
 }
 
 std::vector<TreeLine> process_tree(pg::Connection& connection, int limit) {
@@ -308,10 +293,6 @@ std::vector<LimitedHost> limited_hosts(pg::Connection& connection, int limit) {
         return LimitedHost{row["name"], row["max_parallel"].value_or(""), row["reason"], row["delay_seconds"],
                            row["paused"]};
       });
-}
-
-std::vector<Event> latest_events(pg::Connection& connection, int limit) {
-  return connection.call("select * from holdfast.v_event order by id desc limit $1::integer", limit).map(&event_of);
 }
 
 std::vector<Event> events_after(pg::Connection& connection, std::int64_t id, std::int64_t limit,

@@ -94,20 +94,14 @@ struct Stuck {
 };
 std::vector<Stuck> stuck(pg::Connection& connection, int limit);
 
-struct Failure {
-  std::string ended_at, plugin, error, snapshot_id, url;
-};
-std::vector<Failure> latest_failures(pg::Connection& connection, int limit);
-
 struct Process {
-  std::string id, label, process_type, hostname, ended_at, exit_reason, why; // why: only of running_processes()
+  std::string id, label, process_type, hostname, why; // why: only of running_processes()
   std::int64_t held{0}, slots{0};
   std::optional<double> lease_seconds;
   bool draining{false};
 };
 std::vector<Process> workers(pg::Connection& connection, int limit); // that run
 std::vector<Process> running_processes(pg::Connection& connection, int limit);
-std::vector<Process> ended_processes(pg::Connection& connection, int limit);
 
 struct TreeLine {
   std::string tree, state, hostname, pid;
@@ -127,7 +121,6 @@ struct Event {
   std::string at, lifecycle, object_id, event, to_state, detail;
   std::string json; // all of it; only of events_after()
 };
-std::vector<Event> latest_events(pg::Connection& connection, int limit);
 // In their order, of at most `limit` ids after `id`. What one call did to many snapshots has one id and comes whole.
 // `crawl_id`: only of that crawl; may be empty.
 std::vector<Event> events_after(pg::Connection& connection, std::int64_t id, std::int64_t limit,

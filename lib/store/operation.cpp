@@ -7,8 +7,8 @@
 #include "lib/base/url.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/host.hpp"
+#include "lib/store/persona.hpp"
 #include "lib/store/schedule.hpp"
-#include "lib/store/sign_in.hpp"
 #include "lib/store/view.hpp"
 #include "lib/store/webhook.hpp"
 
@@ -47,10 +47,17 @@ constexpr Field kSnapshot[] = {
     {"title", kText, "Title of a snapshot; empty: that of the page"}, kNotes, kAddTags, kRemoveTags};
 constexpr Field kLimits[] = {{"delay", kDuration, "Minimum time between two of its pages: 5s"},
                              {"parallel", kCount, "Maximum number of its pages at once; 0: no limit"}};
-constexpr Field kSignIn[] = {{"url", kText, "Where the browser begins: the page with the login", true}};
 constexpr Field kWebhook[] = {
     {"url", kText, "Where to send", true},
     {"events", kTexts, "What it is told: crawl.sealed, snapshot.failed, worker.lapsed (all)", false, "--on"}};
+constexpr std::string_view kStrings = R"({"type":"object","additionalProperties":{"type":"string","maxLength":10000}})";
+constexpr Field kPersona[] = {
+    {"options", kStrings, "Option for hooks, as NAME=VALUE; none that is secret", false, "--option"},
+    {"unset", kTexts, "Option to remove"},
+    {"hosts", kTexts, "Crawls with seeds on these hosts, or below them, use it unless they name another; - for none",
+     false, "--host"},
+    {"worker_label", kWord, "Only workers with this label, or of the machine of this name; empty: any"},
+    {"notes", kText, "What it is for"}};
 constexpr Field kLevel[] = {{"level",
                              R"({"type":"string","enum":["trace","debug","info","warn","error","off","default"]})",
                              "default: what each has configured", true},
@@ -64,21 +71,13 @@ Command command_of(const Call& call) {
   return command;
 }
 
-template <bool (*Act)(pg::Connection&, const std::string&, const Command&)>
-Answer on_row(const Call& call) {
-  return say_changed(Act(call.connection, call.id, command_of(call)));
+Answer given(const Call& call, const char* kind, const char* action) {
+  return say_changed(give(call.connection, kind, action, call.id, command_of(call)));
 }
 
 Answer cancel_crawl(const Call& call) {
   return say_changed(crawl_cancel(call.connection, call.id, command_of(call), {}, call.most_batches));
 }
-
-Answer on_snapshot(const Call& call, const char* action) {
-  return say_changed(snapshot_command(call.connection, call.id, action, command_of(call)));
-}
-Answer pause_snapshot(const Call& call) { return on_snapshot(call, "pause"); }
-Answer resume_snapshot(const Call& call) { return on_snapshot(call, "resume"); }
-Answer cancel_snapshot(const Call& call) { return on_snapshot(call, "cancel"); }
 
 Answer retry(const Call& call) {
   const auto urls = crawl_retry(call.connection, call.new_id, call.texts("ids"), call.body.value("failed", false),
@@ -125,8 +124,6 @@ Answer remove_snapshot(const Call& call) { return say_changed(snapshot_remove(ca
 Answer enable_schedule(const Call& call, bool enabled) {
   return say_changed(schedule_enable(call.connection, schedule_find(call.connection, call.id), enabled));
 }
-Answer pause_schedule(const Call& call) { return enable_schedule(call, false); }
-Answer resume_schedule(const Call& call) { return enable_schedule(call, true); }
 Answer remove_schedule(const Call& call) {
   return say_changed(schedule_remove(call.connection, schedule_find(call.connection, call.id)));
 }
@@ -158,11 +155,8 @@ Answer set_host(const Call& call) {
   return say_changed(true);
 }
 Answer forget_host(const Call& call) { return say_changed(host_forget(call.connection, host_of(call), call.by)); }
-Answer pause_host(const Call& call) {
-  return say_changed(host_pause(call.connection, host_of(call), command_of(call)));
-}
-Answer resume_host(const Call& call) {
-  return say_changed(host_resume(call.connection, host_of(call), command_of(call)));
+Answer given_host(const Call& call, const char* action) {
+  return say_changed(give(call.connection, "host", action, host_of(call), command_of(call)));
 }
 Answer cancel_host(const Call& call) {
   return say_changed(host_cancel(call.connection, host_of(call), command_of(call)) > 0);
@@ -177,8 +171,6 @@ Answer enable_webhook(const Call& call, bool enabled) {
   webhook_enable(call.connection, call.id, enabled, call.by);
   return say_changed(true);
 }
-Answer pause_webhook(const Call& call) { return enable_webhook(call, false); }
-Answer resume_webhook(const Call& call) { return enable_webhook(call, true); }
 Answer retry_webhook(const Call& call) { return say_changed(webhook_retry(call.connection, call.id, call.by) > 0); }
 Answer test_webhook(const Call& call) {
   return {{"changed", true}, {"delivery", webhook_test(call.connection, call.id, call.by)}};
@@ -188,14 +180,24 @@ Answer remove_webhook(const Call& call) {
   return say_changed(true);
 }
 
-Answer sign_in(const Call& call) {
-  sign_in_ask(call.connection, call.new_id, call.id, call.text("url"), call.by);
-  return {{"changed", true}, {"sign_in", call.new_id}};
+Answer set_persona(const Call& call) {
+  PersonaChange change;
+  change.options = call.body.value("options", nlohmann::json::object());
+  for (const auto& name : call.texts("unset"))
+    change.options[name] = nullptr;
+  if (call.body.contains("hosts")) {
+    change.hosts = call.texts("hosts");
+    std::erase(*change.hosts, "-");
+  }
+  change.worker_label = call.given<std::string>("worker_label");
+  change.notes = call.given<std::string>("notes");
+  persona_set(call.connection, call.id, change, call.by);
+  return say_changed(true);
 }
-Answer cancel_sign_in(const Call& call) { return say_changed(sign_in_cancel(call.connection, call.id)); }
-
-Answer pause_all(const Call& call) { return say_changed(collection_pause(call.connection, command_of(call))); }
-Answer resume_all(const Call& call) { return say_changed(collection_resume(call.connection, command_of(call))); }
+Answer remove_persona(const Call& call) {
+  persona_remove(call.connection, call.id);
+  return say_changed(true);
+}
 
 Answer set_log_level(const Call& call) {
   const auto level = call.text("level"), worker = call.text("worker");
@@ -209,8 +211,10 @@ constexpr Operation kOperations[] = {
     {"PATCH", "v1/crawls/{id}", "changeCrawl", "Change label, notes, tags, priority, or how long it is kept",
      &change_crawl, kCrawl},
     {"DELETE", "v1/crawls/{id}", "removeCrawl", "Delete a sealed crawl; the runner deletes its files", &remove_crawl},
-    {"POST", "v1/crawls/{id}/pause", "pauseCrawl", "Pause a crawl", &on_row<&crawl_pause>, kReason},
-    {"POST", "v1/crawls/{id}/resume", "resumeCrawl", "Resume a crawl", &on_row<&crawl_resume>, kResume},
+    {"POST", "v1/crawls/{id}/pause", "pauseCrawl", "Pause a crawl",
+     [](const Call& call) { return given(call, "crawl", "pause"); }, kReason},
+    {"POST", "v1/crawls/{id}/resume", "resumeCrawl", "Resume a crawl",
+     [](const Call& call) { return given(call, "crawl", "resume"); }, kResume},
     {"POST", "v1/crawls/{id}/cancel", "cancelCrawl", "End a crawl for ever", &cancel_crawl, kReason},
     {"POST", "v1/crawls/{id}/scope", "scopeCrawl", "Change what belongs to a crawl", &change_scope, kScope},
     {"POST", "v1/retry", "retry", "Try crawls and snapshots again, as one new crawl", &retry, kRetry},
@@ -218,39 +222,48 @@ constexpr Operation kOperations[] = {
      kSnapshot},
     {"DELETE", "v1/snapshots/{id}", "removeSnapshot",
      "Delete a snapshot of a sealed crawl; the runner deletes its files", &remove_snapshot},
-    {"POST", "v1/snapshots/{id}/pause", "pauseSnapshot", "Pause a snapshot", &pause_snapshot, kReason},
-    {"POST", "v1/snapshots/{id}/resume", "resumeSnapshot", "Resume a snapshot", &resume_snapshot, kResume},
-    {"POST", "v1/snapshots/{id}/cancel", "cancelSnapshot", "End a snapshot for ever", &cancel_snapshot, kReason},
-    {"POST", "v1/schedules/{id}/pause", "pauseSchedule", "Add no more crawls until it is resumed", &pause_schedule},
+    {"POST", "v1/snapshots/{id}/pause", "pauseSnapshot", "Pause a snapshot",
+     [](const Call& call) { return given(call, "snapshot", "pause"); }, kReason},
+    {"POST", "v1/snapshots/{id}/resume", "resumeSnapshot", "Resume a snapshot",
+     [](const Call& call) { return given(call, "snapshot", "resume"); }, kResume},
+    {"POST", "v1/snapshots/{id}/cancel", "cancelSnapshot", "End a snapshot for ever",
+     [](const Call& call) { return given(call, "snapshot", "cancel"); }, kReason},
+    {"POST", "v1/schedules/{id}/pause", "pauseSchedule", "Add no more crawls until it is resumed",
+     [](const Call& call) { return enable_schedule(call, false); }},
     {"POST", "v1/schedules/{id}/resume", "resumeSchedule", "Continue with its next time; missed runs are not made up",
-     &resume_schedule},
+     [](const Call& call) { return enable_schedule(call, true); }},
     {"POST", "v1/schedules/{id}/run", "runSchedule", "Add its crawl now, in addition to its times", &run_schedule},
     {"DELETE", "v1/schedules/{id}", "removeSchedule", "Delete the schedule; its archived pages stay", &remove_schedule},
     {"POST", "v1/workers/{id}/pause", "pauseWorker", "A worker releases its pages and claims none until it is resumed",
-     &on_row<&worker_pause>, kReason},
-    {"POST", "v1/workers/{id}/resume", "resumeWorker", "Resume a worker", &on_row<&worker_resume>, kReason},
-    {"POST", "v1/workers/{id}/cancel", "cancelWorker", "A worker releases its pages and ends", &on_row<&worker_cancel>,
-     kReason},
+     [](const Call& call) { return given(call, "worker", "pause"); }, kReason},
+    {"POST", "v1/workers/{id}/resume", "resumeWorker", "Resume a worker",
+     [](const Call& call) { return given(call, "worker", "resume"); }, kReason},
+    {"POST", "v1/workers/{id}/cancel", "cancelWorker", "A worker releases its pages and ends",
+     [](const Call& call) { return given(call, "worker", "cancel"); }, kReason},
     {"POST", "v1/workers/{id}/drain", "drainWorker", "A worker or runner finishes what it has, and ends",
-     &on_row<&worker_drain>, kReason},
+     [](const Call& call) { return given(call, "worker", "drain"); }, kReason},
     {"PUT", "v1/hosts/{id}", "setHost", "Set the delay and cap of a host; applies to the next claim", &set_host,
      kLimits},
     {"DELETE", "v1/hosts/{id}", "forgetHost", "Remove all limits of a host", &forget_host},
-    {"POST", "v1/hosts/{id}/pause", "pauseHost", "Pause a host", &pause_host, kReason},
-    {"POST", "v1/hosts/{id}/resume", "resumeHost", "Resume a host", &resume_host, kReason},
+    {"POST", "v1/hosts/{id}/pause", "pauseHost", "Pause a host",
+     [](const Call& call) { return given_host(call, "pause"); }, kReason},
+    {"POST", "v1/hosts/{id}/resume", "resumeHost", "Resume a host",
+     [](const Call& call) { return given_host(call, "resume"); }, kReason},
     {"POST", "v1/hosts/{id}/cancel", "cancelHost", "End all open pages of a host", &cancel_host, kReason},
     {"PUT", "v1/webhooks/{id}", "setWebhook", "Add a webhook, or change and resume one", &set_webhook, kWebhook},
     {"DELETE", "v1/webhooks/{id}", "removeWebhook", "Delete the webhook and its waiting deliveries", &remove_webhook},
     {"POST", "v1/webhooks/{id}/pause", "pauseWebhook", "Send nothing and record no deliveries until it is resumed",
-     &pause_webhook},
-    {"POST", "v1/webhooks/{id}/resume", "resumeWebhook", "Resume a webhook", &resume_webhook},
+     [](const Call& call) { return enable_webhook(call, false); }},
+    {"POST", "v1/webhooks/{id}/resume", "resumeWebhook", "Resume a webhook",
+     [](const Call& call) { return enable_webhook(call, true); }},
     {"POST", "v1/webhooks/{id}/retry", "retryWebhook", "Retry waiting and abandoned deliveries now", &retry_webhook},
     {"POST", "v1/webhooks/{id}/test", "testWebhook", "Send a test event", &test_webhook},
-    {"POST", "v1/personas/{id}/sign-in", "signIn", "Open a browser on a worker, to sign in by hand", &sign_in, kSignIn},
-    {"DELETE", "v1/sign-ins/{id}", "cancelSignIn", "End the browser of a sign-in; nothing of it is kept",
-     &cancel_sign_in},
-    {"POST", "v1/pause", "pauseAll", "Workers claim nothing until it is resumed", &pause_all, kReason},
-    {"POST", "v1/resume", "resumeAll", "Workers claim again", &resume_all, kReason},
+    {"PUT", "v1/personas/{id}", "setPersona", "Create a persona, or change one", &set_persona, kPersona},
+    {"DELETE", "v1/personas/{id}", "removePersona", "Delete a persona and its state", &remove_persona},
+    {"POST", "v1/pause", "pauseAll", "Workers claim nothing until it is resumed",
+     [](const Call& call) { return given(call, "collection", "pause"); }, kReason},
+    {"POST", "v1/resume", "resumeAll", "Workers claim again",
+     [](const Call& call) { return given(call, "collection", "resume"); }, kReason},
     {"PUT", "v1/log-level", "setLogLevel", "Change the log level of running workers and runners", &set_log_level,
      kLevel},
 };
@@ -264,8 +277,8 @@ std::vector<std::string> OperationCall::texts(const char* name) const {
 
 std::string_view Operation::kind() const noexcept {
   static constexpr std::pair<std::string_view, std::string_view> kinds[] = {
-      {"v1/crawls/", "crawl"}, {"v1/snapshots/", "snapshot"}, {"v1/workers/", "process"},
-      {"v1/hosts/", "host"},   {"v1/schedules/", "schedule"}, {"v1/webhooks/", "webhook"}};
+      {"v1/crawls/", "crawl"},       {"v1/snapshots/", "snapshot"}, {"v1/workers/", "process"}, {"v1/hosts/", "host"},
+      {"v1/schedules/", "schedule"}, {"v1/webhooks/", "webhook"},   {"v1/personas/", "persona"}};
   for (const auto& [below, kind] : kinds)
     if (path.starts_with(below)) return kind;
   return {};

@@ -37,7 +37,7 @@ struct Operation {
   nlohmann::ordered_json (*run)(const OperationCall&); // "changed", and maybe more
   std::span<const Field> body{};
 
-  // What it is about: crawl, snapshot, process, host, schedule or webhook; empty: no single thing.
+  // What it is about: crawl, snapshot, process, host, schedule, webhook or persona; empty: no single thing.
   std::string_view kind() const noexcept;
 };
 std::span<const Operation> operations();

@@ -4,7 +4,6 @@
 #include "lib/base/url.hpp"
 
 #include <algorithm>
-#include <map>
 #include <string_view>
 #include <utility>
 
@@ -12,88 +11,236 @@ namespace holdfast::store {
 
 namespace {
 
-using Filter = std::optional<std::string> ListQuery::*;
+constexpr std::string_view kKind = R"({"type":"string","enum":["worker","runner","serve","command"]})";
 
-struct List {
-  std::string_view call; // the function and the types of its filters
-  std::vector<Filter> filters;
+// clang-format off: a row a line, two if need be
+constexpr Filter kFilters[] = {
+    {{"crawl", schema::kId, "Only of this crawl"}, "uuid"},
+    {{"snapshot", schema::kId, "Only of this snapshot"}, "uuid"},
+    {{"status", schema::kWord, "Only with this status"}, "text"},
+    {{"outcome", schema::kWord, "Only with this outcome"}, "text"},
+    {{"host", schema::kWord, "Only of this host"}, "text"},
+    {{"since", schema::kTime, "Only what was added, or failed, since this time: 2026-11-22T14:00:00Z"},
+     "timestamptz",
+     "% >= $",
+     ", 2h, 7d, 2026-11-22, \"2026-11-22 14:00\""},
+    {{"url", schema::kWord, "Only if the URL or name contains this"}, "text", "holdfast.has_part(%, $)"},
+    {{"tag", schema::kWord, "Only with this tag"}, "text", "$ = any (%)"},
+    {{"kind", kKind, "Only of this kind: worker, runner, serve, command"}, "text"},
+    {{"plugin", schema::kWord, "Only of this plugin"}, "text"},
+    {{"before", schema::kId, "Only with a lesser id"}, "uuid", "% < $"},
 };
-
-const std::map<std::string, List, std::less<>>& lists() {
-  static constexpr Filter crawl = &ListQuery::crawl_id, snapshot = &ListQuery::snapshot_id, status = &ListQuery::status,
-                          url = &ListQuery::url_contains, tag = &ListQuery::tag, plugin = &ListQuery::plugin,
-                          outcome = &ListQuery::outcome, host = &ListQuery::host, since = &ListQuery::since,
-                          before = &ListQuery::before, kind = &ListQuery::kind;
-  static const std::map<std::string, List, std::less<>> all = {
-      {"crawls",
-       {"holdfast.list_crawls($1::uuid, $2, $3, $4, $8::bigint, $5, $6::timestamptz, $7::uuid)",
-        {crawl, status, url, tag, outcome, since, before}}},
-      {"snapshots",
-       {"holdfast.list_snapshots($1::uuid, $2::uuid, $3, $4, $5, $10::bigint, $6, $7, $8::timestamptz, $9::uuid)",
-        {crawl, snapshot, status, url, tag, outcome, host, since, before}}},
-      {"results", {"holdfast.list_results($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
-      {"queue", {"holdfast.list_queue($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
-      {"running", {"holdfast.list_running($1::uuid, $2::uuid, $3, $5::bigint, $4)", {crawl, snapshot, url, plugin}}},
-      {"workers", {"holdfast.list_workers($1, $3::bigint, $2)", {status, kind}}},
-      {"events", {"holdfast.list_events($1::uuid, $2::uuid, $3::bigint)", {crawl, snapshot}}},
-      {"failures",
-       {"holdfast.list_failures($1::uuid, $2::uuid, $3, $7::bigint, $4, $5, $6::timestamptz)",
-        {crawl, snapshot, url, plugin, host, since}}},
-      {"binaries", {"holdfast.list_binaries($1, $2, $3::bigint)", {status, url}}},
-      {"hosts", {"holdfast.list_hosts($1, $2::bigint)", {url}}},
-      {"sessions", {"holdfast.list_sessions($1::uuid, $2, $3::bigint)", {crawl, status}}},
-      {"webhooks", {"holdfast.list_webhooks($1::bigint)", {}}},
-      {"deliveries", {"holdfast.list_deliveries($1, $2::bigint)", {status}}},
-  };
-  return all;
-}
 
 } // namespace
 
-std::vector<std::string> list_names() {
+const std::vector<List>& lists() {
+  static const std::vector<List> all = {
+      {"crawls",
+       "crawl",
+       "Crawl",
+       "Crawls, newest first",
+       "crawl",
+       "v_crawl",
+       "id desc",
+       {{"crawl", "id"},
+        {"status"},
+        {"outcome"},
+        {"url", "first_url"},
+        {"tag", "tags"},
+        {"since", "created_at"},
+        {"before", "id"}},
+       {"id", "status", "outcome?", "total", "open?", "partial?", "failed?", "cancelled?", "bytes", "age", "label?",
+        "tags?", "first_url"}},
+      {"snapshots",
+       "snapshot",
+       "Snapshot",
+       "Snapshots, newest first",
+       "snapshot",
+       "list_snapshots",
+       "",
+       {{"crawl"}, {"snapshot"}, {"status"}, {"outcome"}, {"url"}, {"tag"}, {"host"}, {"since"}, {"before"}},
+       {"id", "status", "outcome?", "http_status?", "depth?", "tags?", "title?", "url", "reason?"}},
+      {"results",
+       "result",
+       "ArchiveResult",
+       "What hooks did, newest first",
+       "archive_result",
+       "list_results",
+       "",
+       {{"crawl"}, {"snapshot"}, {"status"}, {"url"}},
+       {"plugin", "status", "wall_ms", "output", "error", "url"}},
+      {"queue",
+       "queue",
+       "Snapshot",
+       "Open snapshots, next first",
+       "snapshot",
+       "list_queue",
+       "",
+       {{"crawl"}, {"snapshot"}, {"status"}, {"url"}},
+       {"id", "state", "retry_at", "attempts", "url"}},
+      {"running",
+       "running",
+       "ArchiveResult",
+       "Running hooks, longest first",
+       "",
+       "v_running",
+       "running_for desc",
+       {{"crawl", "crawl_id"}, {"snapshot", "snapshot_id"}, {"url"}, {"plugin"}},
+       {"plugin", "running_for", "worker", "pid", "url"}},
+      {"workers",
+       "worker",
+       "Process",
+       "Workers, runners and other processes, newest first",
+       "process",
+       "v_worker",
+       "started_at desc",
+       {{"status"}, {"kind", "process_type"}},
+       {"label", "status", "held", "slots", "lease_left", "exit_reason", "started_at"}},
+      {"events",
+       "event",
+       "Event",
+       "Changes of state, newest first",
+       "",
+       "list_events",
+       "",
+       {{"crawl"}, {"snapshot"}},
+       {"at", "lifecycle", "object_id", "event", "to_state", "detail"}},
+      {"failures",
+       "failure",
+       "ArchiveResult",
+       "Failed hooks, newest first",
+       "",
+       "list_failures",
+       "",
+       {{"crawl"}, {"snapshot"}, {"url"}, {"plugin"}, {"host"}, {"since"}},
+       {"ended_at", "plugin", "error", "url"}},
+      {"hosts",
+       "host",
+       "Host",
+       "Hosts with their limits",
+       "",
+       "v_host",
+       "name",
+       {{"url", "name"}},
+       {"name", "min_delay", "max_parallel", "backoff_until", "reason"}},
+      {"sessions",
+       "session",
+       "CrawlSession",
+       "Sessions of crawls, newest first",
+       "session",
+       "v_session",
+       "opened_at desc",
+       {{"crawl", "crawl_id"}, {"status"}},
+       {"crawl_id", "status", "worker", "snapshots", "running", "opened_at", "reason"}},
+      {"webhooks",
+       "webhook",
+       "Webhook",
+       "Webhooks",
+       "",
+       "v_webhook",
+       "name",
+       {},
+       {"name", "url", "events", "waiting", "delivered", "given_up", "reason"}},
+      {"deliveries",
+       "delivery",
+       "Delivery",
+       "Deliveries of webhooks, newest first",
+       "delivery",
+       "v_delivery",
+       "id desc",
+       {{"status"}},
+       {"id", "webhook", "event", "status", "attempts", "last_status", "last_error", "created_at"}},
+      {"binaries",
+       "binary",
+       "Binary",
+       "Binaries that plugins need, by machine",
+       "binary",
+       "v_binary",
+       "hostname, name",
+       {{"status"}, {"url", "name"}},
+       {"name", "hostname", "status", "version", "path", "plugins", "error"}},
+  };
+  return all;
+}
+// clang-format on
+
+const List& list_of(std::string_view name) {
+  std::string known;
+  for (const auto& list : lists()) {
+    if (name == list.name || name == list.one) return list;
+    known += (known.empty() ? "" : ", ") + std::string(list.name);
+  }
+  if (name == "archiveresult") return list_of("results");
+  throw base::Error(base::ErrorClass::usage, "nothing called \"" + std::string(name) + "\" can be listed",
+                    "one of: " + known);
+}
+
+std::span<const Filter> filters() { return kFilters; }
+
+bool List::knows(std::string_view filter) const noexcept {
+  return std::any_of(filters.begin(), filters.end(), [&](const auto& known) { return known.name == filter; });
+}
+
+const Filter& filter_of(std::string_view name) {
+  for (const auto& filter : kFilters)
+    if (filter.field.name == name) return filter;
+  throw base::Error(base::ErrorClass::bug, "no list can be filtered by " + std::string(name));
+}
+
+std::vector<std::string> lists_by(std::string_view filter) {
   std::vector<std::string> names;
-  for (const auto& [name, one] : lists())
-    names.push_back(name);
+  for (const auto& list : lists())
+    if (list.knows(filter)) names.emplace_back(list.name);
   return names;
+}
+
+ListQuery& ListQuery::by(std::string_view filter, const std::optional<std::string>& value) {
+  if (value) filters.insert_or_assign(std::string(filter), *value);
+  return *this;
+}
+
+std::optional<std::string> ListQuery::filter(std::string_view name) const {
+  const auto found = filters.find(name);
+  return found == filters.end() ? std::nullopt : std::optional(found->second);
 }
 
 namespace {
 
-// The call of the list's function with its parameters; throws Error(usage) for an unknown list or filter.
+std::string replaced(std::string text, char mark, std::string_view by) { return text.replace(text.find(mark), 1, by); }
+
+// What to select from, with its parameters; throws Error(usage) for an unknown list or filter.
 std::pair<std::string, pg::Params> list_call(const ListQuery& query) {
-  const auto found = lists().find(query.view);
-  if (found == lists().end()) {
-    std::string known;
-    for (const auto& [name, one] : lists())
-      known += (known.empty() ? "" : ", ") + name;
-    throw base::Error(base::ErrorClass::usage, "nothing called \"" + query.view + "\" can be listed",
-                      "one of: " + known);
-  }
-  static constexpr std::pair<Filter, std::string_view> names[] = {
-      {&ListQuery::crawl_id, "crawl"},  {&ListQuery::snapshot_id, "snapshot"},
-      {&ListQuery::status, "status"},   {&ListQuery::url_contains, "url"},
-      {&ListQuery::tag, "tag"},         {&ListQuery::plugin, "plugin"},
-      {&ListQuery::outcome, "outcome"}, {&ListQuery::host, "host"},
-      {&ListQuery::since, "since"},     {&ListQuery::before, "id"},
-      {&ListQuery::kind, "kind"}};
-  for (const auto& [filter, name] : names) {
-    const auto& known = found->second.filters;
-    if (query.*filter && std::find(known.begin(), known.end(), filter) == known.end())
-      throw base::Error(base::ErrorClass::usage, query.view + " cannot be filtered by " + std::string(name));
-  }
+  const auto& list = list_of(query.view);
+  for (const auto& [name, value] : query.filters)
+    if (!list.knows(name)) throw base::Error(base::ErrorClass::usage, query.view + " cannot be filtered by " + name);
+  const bool view = list.source.starts_with("v_");
+  const auto source = "holdfast." + std::string(list.source);
   pg::Params params;
-  for (const Filter filter : found->second.filters)
-    params.add(query.*filter);
+  std::string arguments, conditions;
+  int number = 0;
+  for (const auto& [name, column] : list.filters) {
+    const auto& filter = filter_of(name);
+    const auto value = query.filter(name);
+    if (view && !value) continue;
+    params.add(value);
+    const auto given = "$" + std::to_string(++number) + "::" + std::string(filter.type);
+    arguments += "p_" + std::string(name) + " => " + given + ", ";
+    if (name == "before" && !query.most.empty()) {
+      conditions += (conditions.empty() ? " where (" : " and (") + query.most + ", id) < (select " + query.most +
+                    ", id from " + source + " where id = " + given + ")";
+      continue;
+    }
+    conditions += (conditions.empty() ? " where " : " and ") +
+                  replaced(replaced(std::string(filter.condition), '$', given), '%', column.empty() ? name : column);
+  }
   params.add(query.limit);
-  return {std::string(found->second.call), params};
+  const auto limit = "$" + std::to_string(++number) + "::bigint";
+  if (!view) return {source + "(" + arguments + "p_limit => " + limit + ") v", params};
+  const auto order = (query.most.empty() ? "" : query.most + " desc, ") + std::string(list.order);
+  return {"(select * from " + source + conditions + " order by " + order + " limit " + limit + ") v", params};
 }
 
 } // namespace
-
-pg::Result crawls_by(pg::Connection& connection, const std::string& order, const ListQuery& query) {
-  return connection.call("select * from holdfast.list_crawls_by($1, $2, $3, $4, $5, $6::uuid, $7::bigint)", order,
-                         query.status, query.url_contains, query.tag, query.outcome, query.before, query.limit);
-}
 
 pg::Result list(pg::Connection& connection, const ListQuery& query) {
   const auto [call, params] = list_call(query);
@@ -102,15 +249,15 @@ pg::Result list(pg::Connection& connection, const ListQuery& query) {
 
 std::optional<std::string> snapshot_number(pg::Connection& connection, std::int64_t number, const ListQuery& query) {
   return connection
-      .call("select holdfast.snapshot_number($1::bigint, $2, $3, $4)::text as id", number, query.status,
-            query.url_contains, query.tag)
+      .call("select holdfast.snapshot_number($1::bigint, $2, $3, $4)::text as id", number, query.filter("status"),
+            query.filter("url"), query.filter("tag"))
       .value()
       .optional<std::string>();
 }
 
 std::vector<std::string> list_json(pg::Connection& connection, const ListQuery& query) {
   const auto [call, params] = list_call(query);
-  return connection.call("select to_jsonb(v)::text as json from " + call + " v", params).column("json");
+  return connection.call("select to_jsonb(v)::text as json from " + call, params).column("json");
 }
 
 std::vector<std::string> crawl_seeds(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
@@ -153,6 +300,19 @@ Found find_one(pg::Connection& connection, const std::string& name, bool newest)
 Found find(pg::Connection& connection, const std::string& name) { return find_one(connection, name, false); }
 
 Found find_newest(pg::Connection& connection, const std::string& name) { return find_one(connection, name, true); }
+
+Why why(pg::Connection& connection, const std::string& name) {
+  const auto url = base::try_parse_url(name);
+  const auto result = connection.call("select * from holdfast.why($1::text)", url ? url->text : name);
+  const auto row = result.one();
+  return {row["kind"], row["id"].value_or(""), row["reason"], row["facts"]};
+}
+
+CrawlLacks crawl_lacks(pg::Connection& connection, const std::string& crawl) {
+  const auto rows = connection.call("select * from holdfast.crawl_lacks($1::uuid)", crawl);
+  const auto row = rows.one();
+  return {row["lacks"].value_or(""), row["may_pass"].value_or(false)};
+}
 
 pg::Result check_invariants(pg::Connection& connection) {
   return connection.call("select * from holdfast.check_invariants()");

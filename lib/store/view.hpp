@@ -3,10 +3,14 @@
 // names. Blocking; call on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
+#include "lib/store/field.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::store {
@@ -20,21 +24,52 @@ struct CrawlEntry {
 std::vector<std::string> crawl_seeds(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit);
 std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit);
 
-// What can be listed.
-std::vector<std::string> list_names();
-
-// A view's rows, newest first where it has a notion of that. `view`: one of list_names(). Filters are optional.
-struct ListQuery {
-  std::string view{"snapshots"};
-  std::optional<std::string> crawl_id, snapshot_id, status, url_contains, tag, plugin;
-  std::optional<std::string> outcome, host, since; // since: a time as PostgreSQL reads it
-  std::optional<std::string> before;               // only crawls or snapshots with a lesser id
-  std::optional<std::string> kind;                 // of a process: worker, runner, serve, command
-  std::int64_t limit{50};
+// What a list may be filtered by: an option of `holdfast list` (--crawl), a parameter of the API (?crawl=).
+struct Filter {
+  Field field;
+  std::string_view type;               // of its value in SQL
+  std::string_view condition{"% = $"}; // in a view; %: its column, $: the value
+  std::string_view examples{};         // how else it can be written on the command line
 };
-// Crawls with the most of something first: failed, open, size or total. Filters: status, outcome, url_contains, tag,
-// before.
-pg::Result crawls_by(pg::Connection& connection, const std::string& order, const ListQuery& query);
+// `column`: of the view; empty: it has the filter's name.
+struct ListFilter {
+  std::string_view name, column{};
+};
+
+// All that is to be said of a list. The command line, its help and completion, and the API read it here.
+struct List {
+  std::string_view name, one, record, summary; // "crawls", "crawl"; record: the type of its lines of JSON
+  std::string_view lifecycle;                  // whose states are its statuses; empty: it has none
+  std::string_view source;                     // a view with its `order`; or a function with the arguments p_<filter>
+  std::string_view order;
+  std::vector<ListFilter> filters; // "before": only what has a lesser id
+  // Columns that people see first; JSON has all of them. A name that ends in "?": left out if nothing is there.
+  std::vector<std::string> columns;
+
+  bool knows(std::string_view filter) const noexcept;
+};
+const std::vector<List>& lists();
+// By its name or that of one of its rows; throws Error(usage) if there is none.
+const List& list_of(std::string_view name);
+std::span<const Filter> filters();
+const Filter& filter_of(std::string_view name);
+// The names of those that know this filter.
+std::vector<std::string> lists_by(std::string_view filter);
+
+struct ListQuery {
+  std::string view{"snapshots"}; // the name of a list
+  std::int64_t limit{50};
+  std::map<std::string, std::string, std::less<>> filters{}; // values as PostgreSQL reads them
+  // Of a list that is a view with ids: those with the most in this column first, "before" then being the row before.
+  // For crawls this reads all of them: with 100,000 it takes 0.13 s of processor time. An index for each order would
+  // cost each seal more, because it counts in the row of its crawl.
+  std::string most{};
+
+  // Nothing: not filtered by that.
+  ListQuery& by(std::string_view filter, const std::optional<std::string>& value);
+  std::optional<std::string> filter(std::string_view name) const;
+};
+inline constexpr const char* kNewest = "ffffffff-ffff-ffff-ffff-ffffffffffff"; // every id is less
 // Rows as they are, for tables.
 pg::Result list(pg::Connection& connection, const ListQuery& query);
 // The id of the `number`th newest snapshot of a list, from 1, with the filters status, url_contains and tag; nullopt:
@@ -51,6 +86,24 @@ struct Found {
 };
 Found find(pg::Connection& connection, const std::string& name);
 Found find_newest(pg::Connection& connection, const std::string& name);
+
+// Why a thing is where it is: holdfast.why() of the database.
+struct Why {
+  std::string kind;   // crawl, snapshot, process, host; "nothing" if the name means nothing, or more than one thing
+  std::string id;     // empty for a host
+  std::string reason; // one sentence
+  std::string facts;  // a JSON object
+};
+
+// `name`: an id, the head or tail of one, or a host.
+Why why(pg::Connection& connection, const std::string& name);
+
+// What all running workers lack for a crawl of which nothing is in work, for people; empty: one of them can take it.
+struct CrawlLacks {
+  std::string what;
+  bool may_pass{false}; // a full disk, not a plugin
+};
+CrawlLacks crawl_lacks(pg::Connection& connection, const std::string& crawl);
 
 // Rows of holdfast.check_invariants(): empty when all is well.
 pg::Result check_invariants(pg::Connection& connection);

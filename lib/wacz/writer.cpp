@@ -16,21 +16,12 @@ namespace holdfast::wacz {
 namespace {
 
 constexpr std::size_t kLinesOfBlock = 3000; // of the index, each compressed alone
-constexpr std::size_t kCopied = 1u << 18;
 
 // Hands on the first `size` bytes of a file, or as many as there are.
 template <typename Take>
-void each_piece(int file, std::uint64_t size, const std::string& path, Take&& take) {
-  std::string piece(kCopied, '\0');
-  for (std::uint64_t at = 0; at < size;) {
-    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), size - at));
-    const auto got = base::read_at(file, piece.data(), most, at);
-    if (got < 0)
-      throw base::Error(base::ErrorClass::input_output, "cannot read " + path + ": " + base::errno_text(errno));
-    if (got == 0) return;
-    take(std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
-    at += static_cast<std::uint64_t>(got);
-  }
+void hand_on(int file, std::uint64_t size, const std::string& path, Take&& take) {
+  if (base::each_piece(file, 0, size, take) < 0)
+    throw base::Error(base::ErrorClass::input_output, "cannot read " + path + ": " + base::errno_text(errno));
 }
 
 } // namespace
@@ -46,7 +37,7 @@ Writer::Writer(int file, About about, std::time_t time)
 
 std::string Writer::add_file(const std::string& path, int file, std::uint64_t size) {
   zip_.begin(path, size);
-  each_piece(file, size, path, [&](std::string_view piece) { zip_.write(piece); }); // end() says if there is less
+  hand_on(file, size, path, [&](std::string_view piece) { zip_.write(piece); }); // end() says if there is less
   auto sha256 = zip_.end();
   add_resource(path, size, sha256);
   return sha256;
@@ -129,8 +120,8 @@ void Writer::close() {
   const std::string tail = "\n  ]\n}\n";
   const auto package = temporary_file();
   write_all(package.get(), head);
-  each_piece(resources_.get(), resources_size_, "the list of resources",
-             [&](std::string_view piece) { write_all(package.get(), piece); });
+  hand_on(resources_.get(), resources_size_, "the list of resources",
+          [&](std::string_view piece) { write_all(package.get(), piece); });
   write_all(package.get(), tail);
   const auto sha256 = add_file("datapackage.json", package.get(), head.size() + resources_size_ + tail.size());
   add_text("datapackage-digest.json",

@@ -28,11 +28,10 @@ void GzipMember::add(std::string_view bytes, const std::function<void(std::strin
   } while (stream_.avail_out == 0 || (last && answer != Z_STREAM_END));
 }
 
-std::string gzip(std::string_view text) {
+std::string gzip(std::string_view text, int level) {
   std::string packed;
-  GzipMember(Z_DEFAULT_COMPRESSION)
-      .add(
-          text, [&](std::string_view piece) { packed += piece; }, true);
+  GzipMember(level).add(
+      text, [&](std::string_view piece) { packed += piece; }, true);
   return packed;
 }
 

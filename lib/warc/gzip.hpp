@@ -27,6 +27,6 @@ private:
 };
 
 // A whole member.
-std::string gzip(std::string_view text);
+std::string gzip(std::string_view text, int level = Z_DEFAULT_COMPRESSION);
 
 } // namespace holdfast::warc

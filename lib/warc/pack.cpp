@@ -2,6 +2,7 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/fd.hpp"
+#include "lib/base/read_at.hpp"
 #include "lib/warc/digest.hpp"
 #include "lib/warc/file.hpp"
 #include "lib/warc/gzip.hpp"
@@ -92,19 +93,12 @@ public:
 
 private:
   void read(std::uint64_t offset, std::uint64_t length, const std::function<void(std::string_view)>& take) {
-    while (length > 0) {
-      const auto most = std::min<std::uint64_t>(length, piece_.size());
-      const auto got = ::pread(from_, piece_.data(), most, static_cast<off_t>(offset));
-      if (got <= 0) cannot("cannot read the WARC");
-      take(std::string_view(piece_).substr(0, static_cast<std::size_t>(got)));
-      offset += static_cast<std::uint64_t>(got);
-      length -= static_cast<std::uint64_t>(got);
-    }
+    if (base::each_piece(from_, offset, offset + length, take) < static_cast<std::int64_t>(length))
+      cannot("cannot read the WARC");
   }
 
   int from_, to_;
   GzipMember member_{kUsual};
-  std::string piece_ = std::string(1u << 16, '\0');
 };
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "lib/warc/record_bytes.hpp"
 
+#include "lib/base/inflater.hpp"
 #include "lib/base/read_at.hpp"
 
 #include <algorithm>
@@ -133,19 +134,12 @@ std::uint64_t RecordBytes::skip_line_ends(std::uint64_t offset) {
 // Whether what lies there, decompressed if it is gzip, begins as a record does.
 bool RecordBytes::begins_record(std::uint64_t offset) const {
   std::array<char, 4096> head{};
-  const auto got = fetch(offset, head.data(), head.size());
+  auto got = fetch(offset, head.data(), head.size());
   const std::string_view text(head.data(), got);
   if (!text.starts_with(kGzip)) return text.starts_with(kRecord);
-  std::array<char, kRecord.size()> begin{};
-  z_stream stream{};
-  if (::inflateInit2(&stream, 15 + 16) != Z_OK) return false;
-  stream.next_in = reinterpret_cast<Bytef*>(head.data());
-  stream.avail_in = static_cast<uInt>(got);
-  stream.next_out = reinterpret_cast<Bytef*>(begin.data());
-  stream.avail_out = static_cast<uInt>(begin.size());
-  ::inflate(&stream, Z_SYNC_FLUSH);
-  ::inflateEnd(&stream);
-  return stream.avail_out == 0 && std::string_view(begin.data(), begin.size()) == kRecord;
+  std::string begin(kRecord.size(), '\0');
+  base::Inflater(text, base::kGzip).next(begin, got);
+  return got == begin.size() && begin == kRecord;
 }
 
 std::uint64_t RecordBytes::find_record(std::uint64_t offset) {

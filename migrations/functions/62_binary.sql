@@ -132,13 +132,3 @@ comment on view holdfast.v_binary is
   'Binaries that plugins need, on each machine: found or not, where, checked when.';
 comment on column holdfast.v_binary.id is 'Its name for on_Binary hooks.';
 comment on column holdfast.v_binary.looked_for_by is 'The worker that is looking for it, or installing it.';
-
-create or replace function holdfast.list_binaries(p_status text, p_url text, p_limit bigint)
-  returns setof holdfast.v_binary language sql stable as $$
-  select *
-    from holdfast.v_binary
-    where (p_status is null or status = p_status)
-      and (p_url is null or position(lower(p_url) in lower(name)) > 0)
-    order by hostname, name limit p_limit
-$$;
-comment on function holdfast.list_binaries(text, text, bigint) is 'Binaries, filtered: holdfast binary list.';

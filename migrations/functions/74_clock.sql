@@ -34,182 +34,91 @@ create or replace function holdfast.lane_due_latest(p_crawl uuid, p_host text)
     left join holdfast.crawl c on c.id = p_crawl
 $$;
 
-create or replace function holdfast.clock_mend_leases(p_now timestamptz)
+create or replace function holdfast.clock_rules()
+  returns table (relation text, key text, late text, mended text) language sql immutable as $$
+  -- In the order of locks. late: a row lies beyond its maximum; $1: now.
+  values
+    -- A lease is not ended but begins again, so that no worker that lives loses it.
+    ('process', 'id', $r$status = 'running' and beat_at > $1 + interval '1 minute'$r$,
+     'lease_until = $1 + (lease_until - beat_at), beat_at = $1'),
+    ('robots', 'origin',
+     $r$fetched_at > $1 + interval '1 minute' or fetch_until > $1 + interval '2 minutes'$r$,
+     $r$fetch_until = case when fetch_until > $1 + interval '2 minutes' then $1 else fetch_until end,
+        expires_at = case when fetched_at > $1 + interval '1 minute' then $1 else expires_at end,
+        fetched_at = case when fetched_at > $1 then $1 else fetched_at end$r$),
+    ('binary', 'machine_id, name', $r$retry_at > $1 + interval '31 minutes'$r$, 'retry_at = $1'),
+    -- Only schedules that an earlier clock has run or made: the next run of each is computed again.
+    ('schedule', 'id', $r$enabled and greatest(last_run_at, created_at) > $1 + interval '1 minute'$r$,
+     $r$next_run_at = holdfast.schedule_next(every, time_zone, $1),
+        last_run_at = case when last_run_at > $1 then $1 else last_run_at end,
+        created_at = least(created_at, $1)$r$),
+    ('webhook', 'name', $r$hold_until > $1 + interval '6 minutes'$r$, 'hold_until = $1'),
+    ('delivery', 'id',
+     $r$status = 'waiting'
+        and retry_at > $1 + greatest(holdfast.webhook_back_off(attempts) * 1.25, interval '6 minutes')$r$,
+     'retry_at = $1'),
+    ('crawl', 'id', $r$status <> 'sealed' and deadline_at > $1 + max_time + interval '1 minute'$r$,
+     $r$deadline_at = $1 + max_time,
+        retry_at = case when retry_at = deadline_at then $1 + max_time else retry_at end$r$),
+    ('crawl', 'id',
+     $r$status in ('queued', 'started') and owner_id is null and retry_at > $1 + interval '1 minute'
+        and retry_at is distinct from deadline_at and retry_at is distinct from resume_at$r$,
+     'retry_at = $1'),
+    ('host', 'name',
+     $r$last_at > $1 + interval '1 minute' or updated_at > $1 + interval '1 minute'
+        or backoff_until > $1 + interval '1 day 1 minute'$r$,
+     $r$last_at = case when last_at > $1 then $1 else last_at end,
+        backoff_until = case when updated_at > $1 + interval '1 minute'
+                               or backoff_until > $1 + interval '1 day 1 minute' then $1
+                             else backoff_until end,
+        updated_at = least(updated_at, $1)$r$),
+    ('crawl_queue', 'crawl_id', $r$ready_at > $1 + interval '2 minutes'$r$,
+     'ready_at = $1, wakes = wakes + 1'),
+    -- After the hosts, on which the maximum of pages and lanes depends. status: snapshot_queue_by_time
+    ('snapshot_queue', 'crawl_id, snapshot_id',
+     $r$status <> '' and retry_at > $1 + (select c.retry_max from holdfast.collection c)
+        and retry_at < holdfast.retry_at_max() and owner_id is null
+        and retry_at > holdfast.page_due_latest(snapshot_id, crawl_id, host)$r$,
+     'retry_at = $1'),
+    ('crawl_lane', 'crawl_id, host',
+     $r$(next_at > $1 + interval '1 minute' and next_at < holdfast.retry_at_max()
+           and next_at > holdfast.lane_due_latest(crawl_id, host))
+        or (low_at > $1
+            and exists (select from holdfast.snapshot_queue q
+                          where q.crawl_id = crawl_lane.crawl_id and q.host = crawl_lane.host
+                            and q.owner_id is null and q.retry_at < crawl_lane.low_at))$r$,
+     $r$next_at = $1, low_at = '-infinity'$r$)
+$$;
+
+create or replace function holdfast.clock_went_back()
   returns bigint language plpgsql as $$
--- Leases, and the records of runners. A lease is not ended but begins again at p_now, so that no worker that
--- lives loses it.
+-- Makes due what lies further ahead than its maximum. May be called at any time. Leaves rows that others have
+-- locked, and what is more than a batch, to the next call. Returns how many rows it changed.
 declare
-  v_count bigint;
+  c_now constant timestamptz := clock_timestamp();
+  v_rule record;
+  v_more bigint;
+  v_count bigint := 0;
 begin
-  update holdfast.process
-    set lease_until = p_now + (lease_until - beat_at), beat_at = p_now
-    where id in (select p.id
-                   from holdfast.process p
-                   where p.status = 'running' and p.beat_at > p_now + interval '1 minute'
-                   order by p.id
-                   for no key update skip locked);
-  get diagnostics v_count = row_count;
   -- Earlier terms end where the next one begins; runs dated ahead have lost their order.
   update holdfast.runner_term t
     set began_at = least(t.began_at, n.at), valid_until = least(t.valid_until, n.at)
     from (select o.epoch, min(l.began_at) as at
             from holdfast.runner_term o
             join holdfast.runner_term l on l.epoch > o.epoch
-            where o.valid_until > p_now + interval '1 minute' and o.ended_at is not null
+            where o.valid_until > c_now + interval '1 minute' and o.ended_at is not null
             group by o.epoch) n
     where t.epoch = n.epoch;
-  delete from holdfast.duty_run where began_at > p_now + interval '1 minute';
-  return v_count;
-end $$;
-
-create or replace function holdfast.clock_mend_queue(p_now timestamptz)
-  returns bigint language plpgsql as $$
--- Crawls, pages, hosts, and where claims look. In the order of locks; rows that others have locked wait for
--- the next call.
-declare
-  v_more bigint;
-  v_count bigint := 0;
-begin
-  update holdfast.crawl c
-    set deadline_at = p_now + c.max_time,
-        retry_at = case when c.retry_at = c.deadline_at then p_now + c.max_time else c.retry_at end
-    where c.id in (select o.id
-                     from holdfast.crawl o
-                     where o.status <> 'sealed' and o.deadline_at > p_now + o.max_time + interval '1 minute'
-                     order by o.id
-                     for no key update skip locked);
-  get diagnostics v_more = row_count; v_count := v_count + v_more;
-  update holdfast.crawl c
-    set retry_at = p_now
-    where c.id in (select o.id
-                     from holdfast.crawl o
-                     where o.status in ('queued', 'started')
-                       and o.owner_id is null
-                       and o.retry_at > p_now + interval '1 minute'
-                       and o.retry_at is distinct from o.deadline_at
-                       and o.retry_at is distinct from o.resume_at
-                     order by o.id
-                     for no key update skip locked);
-  get diagnostics v_more = row_count; v_count := v_count + v_more;
-  update holdfast.host h
-    set last_at = case when h.last_at > p_now then p_now else h.last_at end,
-        backoff_until = case when h.updated_at > p_now + interval '1 minute'
-                               or h.backoff_until > p_now + interval '1 day 1 minute' then p_now
-                             else h.backoff_until end,
-        updated_at = least(h.updated_at, p_now)
-    where h.name in (select o.name
-                       from holdfast.host o
-                       where o.last_at > p_now + interval '1 minute'
-                          or o.updated_at > p_now + interval '1 minute'
-                          or o.backoff_until > p_now + interval '1 day 1 minute'
-                       order by o.name
-                       for no key update skip locked);
-  get diagnostics v_more = row_count; v_count := v_count + v_more;
-  update holdfast.crawl_queue q
-    set ready_at = case when q.ready_at > p_now then p_now else q.ready_at end,
-        wakes = q.wakes + 1
-    where q.crawl_id in (select o.crawl_id
-                           from holdfast.crawl_queue o
-                           where o.ready_at > p_now + interval '2 minutes'
-                           order by o.crawl_id
-                           for no key update skip locked);
-  get diagnostics v_more = row_count; v_count := v_count + v_more;
-  return v_count;
-end $$;
-
-create or replace function holdfast.clock_mend_pages(p_now timestamptz)
-  returns bigint language plpgsql as $$
--- Pages that wait, then the lanes; after clock_mend_queue, because their maximum depends on their host.
-declare
-  v_more bigint;
-  v_count bigint;
-begin
-  update holdfast.snapshot_queue q
-    set retry_at = p_now
-    from (select o.snapshot_id, o.crawl_id
-            from holdfast.snapshot_queue o
-            where o.status <> '' -- snapshot_queue_by_time
-              and o.retry_at > p_now + (select c.retry_max from holdfast.collection c)
-              and o.retry_at < holdfast.retry_at_max()
-              and o.owner_id is null
-              and o.retry_at > holdfast.page_due_latest(o.snapshot_id, o.crawl_id, o.host)
-            order by o.crawl_id, o.snapshot_id
-            limit 5000
-            for update skip locked) o
-    where q.snapshot_id = o.snapshot_id and q.crawl_id = o.crawl_id;
-  get diagnostics v_count = row_count;
-  update holdfast.crawl_lane l
-    set next_at = p_now, low_at = '-infinity'
-    from (select o.crawl_id, o.host
-            from holdfast.crawl_lane o
-            where (o.next_at > p_now + interval '1 minute'
-                   and o.next_at < holdfast.retry_at_max()
-                   and o.next_at > holdfast.lane_due_latest(o.crawl_id, o.host))
-               or (o.low_at > p_now
-                   and exists (select from holdfast.snapshot_queue q
-                                 where q.crawl_id = o.crawl_id and q.host = o.host and q.owner_id is null
-                                   and q.retry_at < o.low_at))
-            order by o.crawl_id, o.host
-            for update skip locked) o
-    where l.crawl_id = o.crawl_id and l.host = o.host;
-  get diagnostics v_more = row_count;
-  return v_count + v_more;
-end $$;
-
-create or replace function holdfast.clock_mend_rest(p_now timestamptz)
-  returns bigint language plpgsql as $$
--- robots.txt, binaries, schedules, webhooks.
-declare
-  v_more bigint;
-  v_count bigint := 0;
-begin
-  update holdfast.robots r
-    set fetch_until = case when r.fetch_until > p_now + interval '2 minutes' then p_now
-                           else r.fetch_until end,
-        expires_at = case when r.fetched_at > p_now + interval '1 minute' then p_now else r.expires_at end,
-        fetched_at = case when r.fetched_at > p_now then p_now else r.fetched_at end
-    where r.origin in (select o.origin
-                         from holdfast.robots o
-                         where o.fetched_at > p_now + interval '1 minute'
-                            or o.fetch_until > p_now + interval '2 minutes'
-                         order by o.origin
-                         for no key update skip locked);
-  get diagnostics v_more = row_count; v_count := v_count + v_more;
-  update holdfast.binary b
-    set retry_at = p_now
-    where b.retry_at > p_now + interval '31 minutes';
-  get diagnostics v_more = row_count; v_count := v_count + v_more;
-  -- Only schedules that an earlier clock has run or made: the next run of each is computed again.
-  update holdfast.schedule s
-    set next_run_at = holdfast.schedule_next(s.every, s.time_zone, p_now),
-        last_run_at = case when s.last_run_at > p_now then p_now else s.last_run_at end,
-        created_at = least(s.created_at, p_now)
-    where s.enabled and greatest(s.last_run_at, s.created_at) > p_now + interval '1 minute';
-  get diagnostics v_more = row_count; v_count := v_count + v_more;
-  update holdfast.webhook w
-    set hold_until = p_now
-    where w.hold_until > p_now + interval '6 minutes';
-  get diagnostics v_more = row_count; v_count := v_count + v_more;
-  update holdfast.delivery d
-    set retry_at = p_now
-    where d.status = 'waiting'
-      and d.retry_at > p_now + greatest(holdfast.webhook_back_off(d.attempts) * 1.25, interval '6 minutes');
-  get diagnostics v_more = row_count;
-  return v_count + v_more;
-end $$;
-
-create or replace function holdfast.clock_went_back()
-  returns bigint language plpgsql as $$
--- Makes due what lies further ahead than its maximum. May be called at any time. Leaves locked rows of the
--- queue to the next call. Returns how many rows it changed.
-declare
-  v_now constant timestamptz := clock_timestamp();
-  v_count bigint;
-begin
-  v_count := holdfast.clock_mend_leases(v_now);
-  v_count := v_count + holdfast.clock_mend_rest(v_now);
-  v_count := v_count + holdfast.clock_mend_queue(v_now);
-  v_count := v_count + holdfast.clock_mend_pages(v_now);
+  delete from holdfast.duty_run where began_at > c_now + interval '1 minute';
+  for v_rule in select * from holdfast.clock_rules() loop
+    execute format('update holdfast.%1$I set %4$s where (%2$s) in ('
+                   'select %2$s from holdfast.%1$I where %3$s order by %2$s limit 5000 '
+                   'for no key update skip locked)',
+                   v_rule.relation, v_rule.key, v_rule.late, v_rule.mended)
+      using c_now;
+    get diagnostics v_more = row_count;
+    v_count := v_count + v_more;
+  end loop;
   if v_count > 0 then perform holdfast.ring(); end if;
   return v_count;
 end $$;

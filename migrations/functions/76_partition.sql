@@ -1,12 +1,13 @@
--- Large collections: the tables that only grow are split by the month of their crawl. `holdfast migrate
--- --partition` does it once. A crawl's id is a UUID of version 7, so a range of ids is a range of time; every
--- unique and foreign key of these tables holds crawl_id; and a crawl's rows are all in one partition.
+-- The tables that only grow are partitioned by the month of their crawl. A crawl's id is a UUID of version 7,
+-- so a range of ids is a range of time; every unique and foreign key of these tables holds crawl_id; and a
+-- crawl's rows are all in one partition.
 --
 -- Foreign keys between these tables are those of partitions of the same month. A key of a whole table would
 -- be checked against all months whenever one is removed.
 --
--- <table>_first holds what was there before, <table>_2027_01 the crawls of a month, and <table>_other ids
--- that no month has. The duty "partitions" makes the months ahead of time.
+-- <table>_2027_01 holds the crawls of a month, <table>_first those of the time before the collection was made
+-- (imports bring them), and <table>_other ids that no month has. The duty "partitions" makes the months ahead
+-- of time.
 
 create or replace function holdfast.growing_tables()
   returns text[] language sql immutable as $$
@@ -14,10 +15,11 @@ create or replace function holdfast.growing_tables()
   select '{snapshot, snapshot_sealed, attempt, archive_result, capture, page_text}'::text[]
 $$;
 
-create or replace function holdfast.is_partitioned()
-  returns boolean language sql stable as $$
-  select exists (select from pg_catalog.pg_partitioned_table
-                   where partrelid = to_regclass('holdfast.snapshot'))
+create or replace function holdfast.first_id(p_since timestamptz)
+  returns uuid language sql stable as $$
+  -- The least id of version 7 of that time; NULL for NULL.
+  select (lpad(to_hex(floor(extract(epoch from p_since) * 1000)::bigint), 12, '0')
+          || '70008000000000000000')::uuid
 $$;
 
 create or replace function holdfast.month_of(p_at timestamptz, p_later integer)
@@ -26,147 +28,54 @@ create or replace function holdfast.month_of(p_at timestamptz, p_later integer)
   select (date_trunc('month', p_at at time zone 'UTC') + p_later * interval '1 month') at time zone 'UTC'
 $$;
 
-create or replace function holdfast.partition_table(p_table text, p_bound uuid)
-  returns void language plpgsql as $$
--- Puts a partitioned table of the same name, with the same constraints and indexes, in front of a table. The
--- statements that make an index are those that PostgreSQL prints before the table gets another name; it then
--- finds the old index and does not build one.
+create or replace function holdfast.partition_add(p_suffix text, p_bounds text)
+  returns bigint language plpgsql as $$
+-- Makes a partition of each table, with the foreign keys that those of no month have among each other.
+-- Returns how many it made: none if they are there.
 declare
-  c_first constant text := p_table || '_first';
-  v_old constant regclass := ('holdfast.' || p_table)::regclass;
-  v_about constant text := obj_description(v_old, 'pg_class');
-  v_one record;
-  v_renames text[] := '{}';
-  v_makes text[] := '{}';
-  v_statement text;
-begin
-  for v_one in
-    select i.relname as name, obj_description(i.oid, 'pg_class') as about,
-           case when c.oid is null then pg_get_indexdef(i.oid)
-                else format('alter table holdfast.%I add constraint %I %s', p_table, c.conname,
-                            pg_get_constraintdef(c.oid)) end as statement
-      from pg_catalog.pg_index x
-      join pg_catalog.pg_class i on i.oid = x.indexrelid
-      left join pg_catalog.pg_constraint c
-        on c.conindid = i.oid and c.conrelid = v_old and c.contype in ('p', 'u')
-      where x.indrelid = v_old
-  loop
-    v_renames := v_renames
-      || format('alter index holdfast.%I rename to %I', v_one.name, v_one.name || '_first');
-    v_makes := v_makes || v_one.statement
-      || format('comment on index holdfast.%I is %L', v_one.name, v_one.about);
-  end loop;
-  -- The functions' files, which follow, put them on the partitioned table.
-  for v_one in
-    select tgname as name from pg_catalog.pg_trigger where tgrelid = v_old and not tgisinternal
-  loop
-    execute format('drop trigger %I on holdfast.%I', v_one.name, p_table);
-  end loop;
-  execute format('alter table holdfast.%I rename to %I', p_table, c_first);
-  execute format(
-    'create table holdfast.%I (like holdfast.%I including defaults including generated including constraints'
-    ' including storage including compression including comments) partition by range (crawl_id)',
-    p_table, c_first);
-  execute format('comment on table holdfast.%I is %L', p_table, v_about);
-  execute format('alter table holdfast.%I attach partition holdfast.%I for values from (minvalue) to (%L)',
-                 p_table, c_first, p_bound);
-  foreach v_statement in array v_renames || v_makes loop
-    execute v_statement;
-  end loop;
-  execute format('create table holdfast.%I partition of holdfast.%I default', p_table || '_other', p_table);
-end $$;
-
-create or replace function holdfast.partition_keys(p_suffix text)
-  returns void language plpgsql as $$
--- Gives the partitions of one month the foreign keys that the first ones have among each other.
-declare
+  v_table text;
   v_key record;
 begin
-  for v_key in
-    select replace(k.conrelid::regclass::text, '_first', p_suffix) as on_table, k.conname as name,
-           replace(pg_get_constraintdef(k.oid), '_first(', p_suffix || '(') as definition
-      from pg_catalog.pg_constraint k
-      where k.contype = 'f' and k.conparentid = 0
-        and k.conrelid = any (select ('holdfast.' || t || '_first')::regclass
-                                from unnest(holdfast.growing_tables()) t)
-        and k.confrelid = any (select ('holdfast.' || t || '_first')::regclass
-                                 from unnest(holdfast.growing_tables()) t)
-  loop
-    execute format('alter table %s add constraint %I %s', v_key.on_table, v_key.name, v_key.definition);
+  if to_regclass('holdfast.snapshot' || p_suffix) is not null then return 0; end if;
+  foreach v_table in array holdfast.growing_tables() loop
+    execute format('create table holdfast.%I partition of holdfast.%I for values %s',
+                   v_table || p_suffix, v_table, p_bounds);
+    for v_key in
+      select k.conname as name,
+             replace(pg_get_constraintdef(k.oid), '_other(', p_suffix || '(') as definition
+        from pg_catalog.pg_constraint k
+        where k.contype = 'f' and k.conparentid = 0
+          and k.conrelid = ('holdfast.' || v_table || '_other')::regclass
+    loop
+      execute format('alter table holdfast.%I add constraint %I %s', v_table || p_suffix, v_key.name,
+                     v_key.definition);
+    end loop;
   end loop;
+  return cardinality(holdfast.growing_tables());
 end $$;
 
-create or replace function holdfast.partition_tables()
-  returns boolean language plpgsql as $$
--- Returns false if that is done already. No row moves, but PostgreSQL reads the tables to check them, and
--- they are locked meanwhile. Views still read the first partitions afterwards: the migrator, which calls
--- this, applies the files of functions next.
+create or replace function holdfast.partition_month(p_month timestamptz)
+  returns bigint language plpgsql as $$
+-- The same for the month that begins then. A month of which the partitions "other" have crawls already (a
+-- clock went ahead, or no runner was there) stays in them.
 declare
-  v_bound constant uuid := holdfast.first_id(holdfast.month_of(clock_timestamp(), 1));
-  v_crawl uuid;
-  v_key record;
-  v_keys text[] := '{}';
-  v_one text;
+  v_from constant uuid := holdfast.first_id(p_month);
+  v_to constant uuid := holdfast.first_id(holdfast.month_of(p_month, 1));
 begin
-  if holdfast.is_partitioned() then return false; end if;
-  lock table holdfast.crawl in share mode;
-  select c.id into v_crawl from holdfast.crawl c where c.id >= v_bound order by c.id limit 1;
-  if found then
-    raise exception 'crawl % has an id of a time to come; the tables cannot be split by time', v_crawl
-      using errcode = 'HF004', hint = 'A clock that went ahead made it. Remove the crawl: holdfast remove';
-  end if;
-  for v_key in
-    select k.conrelid::regclass as on_table, k.conname as name, pg_get_constraintdef(k.oid) as definition
-      from pg_catalog.pg_constraint k
-      where k.contype = 'f'
-        and (k.conrelid = any (select ('holdfast.' || t)::regclass from unnest(holdfast.growing_tables()) t))
-            <> (k.confrelid = any (select ('holdfast.' || t)::regclass from unnest(holdfast.growing_tables()) t))
-  loop
-    v_keys := v_keys
-      || format('alter table %s add constraint %I %s', v_key.on_table, v_key.name, v_key.definition);
-    execute format('alter table %s drop constraint %I', v_key.on_table, v_key.name);
-  end loop;
-  foreach v_one in array holdfast.growing_tables() loop
-    perform holdfast.partition_table(v_one, v_bound);
-  end loop;
-  perform holdfast.partition_keys('_other');
-  foreach v_one in array v_keys loop
-    execute v_one;
-  end loop;
-  insert into holdfast.duty (name, every, function, batch, about)
-    values ('partitions', '1 day', 'duty_partitions', 3, 'makes the partitions of the next months')
-    on conflict do nothing;
-  perform holdfast.partitions_ahead();
-  return true;
+  if exists (select from holdfast.crawl c where c.id >= v_from and c.id < v_to) then return 0; end if;
+  return holdfast.partition_add(to_char(p_month at time zone 'UTC', '_YYYY_MM'),
+                                format('from (%L) to (%L)', v_from, v_to));
 end $$;
 
 create or replace function holdfast.partitions_ahead()
   returns bigint language plpgsql as $$
--- Makes the partitions of the next three months; returns how many tables it made. A month of which the
--- partitions "other" have crawls already (a clock went ahead, or no runner was there) stays in them.
+-- Makes the partitions of this month and of the next. Each partition makes plans longer: there are no more
+-- than a runner that comes once a day needs.
 declare
-  v_month timestamptz;
-  v_from uuid;
-  v_to uuid;
-  v_table text;
-  v_suffix text;
-  v_count bigint := 0;
+  v_month constant timestamptz := holdfast.month_of(clock_timestamp(), 0);
 begin
-  for i in 1..3 loop
-    v_month := holdfast.month_of(clock_timestamp(), i);
-    v_from := holdfast.first_id(v_month);
-    v_to := holdfast.first_id(holdfast.month_of(v_month, 1));
-    continue when exists (select from holdfast.crawl c where c.id >= v_from and c.id < v_to);
-    v_suffix := to_char(v_month at time zone 'UTC', '_YYYY_MM');
-    continue when to_regclass('holdfast.snapshot' || v_suffix) is not null;
-    foreach v_table in array holdfast.growing_tables() loop
-      execute format('create table holdfast.%I partition of holdfast.%I for values from (%L) to (%L)',
-                     v_table || v_suffix, v_table, v_from, v_to);
-      v_count := v_count + 1;
-    end loop;
-    perform holdfast.partition_keys(v_suffix);
-  end loop;
-  return v_count;
+  return holdfast.partition_add('_first', format('from (minvalue) to (%L)', holdfast.first_id(v_month)))
+         + holdfast.partition_month(v_month) + holdfast.partition_month(holdfast.month_of(v_month, 1));
 end $$;
 
 create or replace function holdfast.duty_partitions(p_duty holdfast.duty)
@@ -272,10 +181,13 @@ create or replace view holdfast.v_partition as
       and (p.relkind = 'p' or p.relname in ('removed_page', 'removed_capture'))
     order by p.relname, c.relname;
 comment on view holdfast.v_partition is
-  'Partitions of the tables that only grow; no row: they are not partitioned. Also what is left of removed '
-  'months until their files are listed in purge.';
+  'Partitions of the tables that only grow. Also what is left of removed months until their files are listed '
+  'in purge.';
 comment on column holdfast.v_partition.table_name is 'The table.';
 comment on column holdfast.v_partition.name is 'The partition: first, a month, other, or what is left.';
 comment on column holdfast.v_partition.holds is 'The ids of crawls whose rows it holds.';
 comment on column holdfast.v_partition.rows_estimated is 'About how many rows; counted by the last analyze.';
 comment on column holdfast.v_partition.bytes is 'Bytes that it takes with its indexes.';
+
+-- A new collection has its first partitions at once.
+select holdfast.partitions_ahead();

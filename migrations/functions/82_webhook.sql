@@ -328,22 +328,6 @@ create or replace view holdfast.v_delivery as
     from holdfast.delivery d;
 comment on view holdfast.v_delivery is 'Events sent to webhooks, and those that wait (retry_at: for what).';
 
-create or replace function holdfast.list_webhooks(p_limit bigint)
-  returns setof holdfast.v_webhook language sql stable as $$
-  select * from holdfast.v_webhook order by name limit p_limit
-$$;
-comment on function holdfast.list_webhooks(bigint) is 'Webhooks: holdfast list webhooks.';
-
-create or replace function holdfast.list_deliveries(p_status text, p_limit bigint)
-  returns setof holdfast.v_delivery language sql stable as $$
-  select *
-    from holdfast.v_delivery
-    where p_status is null or status = p_status
-    order by id desc limit p_limit
-$$;
-comment on function holdfast.list_deliveries(text, bigint) is
-  'Deliveries, filtered: holdfast list deliveries.';
-
 create or replace trigger webhook_crawl_sealed after update of status on holdfast.crawl
   for each row when (new.status = 'sealed' and old.status <> 'sealed')
   execute function holdfast.webhook_crawl_sealed();

@@ -41,12 +41,24 @@ create or replace function holdfast.persona_set(
 -- Makes it, or changes what is not NULL. p_options: those to set; an option that is null there is removed.
 -- p_worker_label: '' takes it away.
 declare
-  v_host text;
+  v_wrong text;
 begin
   perform holdfast.options_check(p_options);
-  select h into v_host from unnest(p_hosts) h where holdfast.host_of('http://' || h || '/') is distinct from h limit 1;
+  -- hooks::is_secret_key() is the same rule.
+  select o into v_wrong
+    from jsonb_object_keys(p_options) o
+    where o ~ 'TOKEN|SECRET|API_?KEY|PASSWORD|COOKIE_STRING' and p_options ->> o is not null
+    limit 1;
   if found then
-    raise exception '"%" is not a host name', left(v_host, 200)
+    raise exception 'a persona cannot set the option "%", which is secret', left(v_wrong, 200)
+      using errcode = 'HF004', hint = 'Put it into the settings of the workers; holdfast persona import for logins.';
+  end if;
+  select h into v_wrong
+    from unnest(p_hosts) h
+    where holdfast.host_of('http://' || h || '/') is distinct from h
+    limit 1;
+  if found then
+    raise exception '"%" is not a host name', left(v_wrong, 200)
       using errcode = 'HF004', hint = 'For example press.example.com, in lower case.';
   end if;
   insert into holdfast.persona as p (name, options, hosts, worker_label, notes, changed_by)

@@ -1,7 +1,8 @@
--- Lists for the command line: the views with the usual filters. NULL: no filter. A list has no argument for a
--- filter that it does not know. Each answers quickly in a collection of millions: an index finds the rows, or
--- they are met soon in the order in which they are shown. Where neither is certain for one query, there is
--- one query for each case, in PL/pgSQL; those functions read tables and run as the owner (99_roles.sql).
+-- The lists that are more than a view with a condition for each filter (lib/store/view.cpp has them all).
+-- NULL: no filter. A list has no argument for a filter that it does not know. Each answers quickly in a
+-- collection of millions: an index finds the rows, or they are met soon in the order in which they are
+-- shown. Where neither is certain for one query, there is one query for each case, in PL/pgSQL; those
+-- functions read tables and run as the owner (99_roles.sql).
 
 create or replace function holdfast.has_part(p_text text, p_part text)
   returns boolean language sql immutable as $$
@@ -34,59 +35,6 @@ exception
     return sqlerrm;
 end $$;
 do $$ begin perform holdfast.index_urls(); end $$;
-
-create or replace function holdfast.first_id(p_since timestamptz)
-  returns uuid language sql stable as $$
-  -- The least id of version 7 of that time; NULL for NULL.
-  select (lpad(to_hex(floor(extract(epoch from p_since) * 1000)::bigint), 12, '0')
-          || '70008000000000000000')::uuid
-$$;
-
-create or replace function holdfast.list_crawls(p_crawl uuid,
-    p_status text, p_url text, p_tag text, p_limit bigint, p_outcome text default null,
-    p_since timestamptz default null, p_before uuid default null)
-  returns setof holdfast.v_crawl language sql stable as $$
-  select *
-    from holdfast.v_crawl
-    where (p_crawl is null or id = p_crawl) and (p_status is null or status = p_status)
-      and (p_outcome is null or outcome = p_outcome) and (p_since is null or created_at >= p_since)
-      and holdfast.has_part(first_url, p_url) and (p_tag is null or p_tag = any (tags))
-      and (p_before is null or id < p_before)
-    order by id desc limit p_limit
-$$;
-comment on function holdfast.list_crawls(uuid, text, text, text, bigint, text, timestamptz, uuid) is
-  'Crawls: holdfast list crawls.';
-
-create or replace function holdfast.crawl_rank(p_order text, p_crawl holdfast.v_crawl)
-  returns bigint language sql immutable as $$
-  select case p_order
-           when 'failed' then p_crawl.failed
-           when 'open' then p_crawl.open
-           when 'size' then p_crawl.bytes
-           when 'total' then p_crawl.total
-         end
-$$;
-comment on function holdfast.crawl_rank(text, holdfast.v_crawl) is
-  'What crawls are ordered by: failed, open, size or total.';
-
-create or replace function holdfast.list_crawls_by(p_order text,
-    p_status text, p_url text, p_tag text, p_outcome text, p_before uuid, p_limit bigint)
-  returns setof holdfast.v_crawl language sql stable as $$
-  -- Reads all crawls: with 100,000 it takes 0.13 s of processor time. An index for each order would cost each
-  -- seal more, because it counts in the row of its crawl.
-  select v.*
-    from holdfast.v_crawl v
-    where (p_status is null or v.status = p_status) and (p_outcome is null or v.outcome = p_outcome)
-      and holdfast.has_part(v.first_url, p_url) and (p_tag is null or p_tag = any (v.tags))
-      and (p_before is null
-           or (holdfast.crawl_rank(p_order, v), v.id)
-              < (select holdfast.crawl_rank(p_order, b), b.id
-                   from holdfast.v_crawl b
-                   where b.id = p_before))
-    order by holdfast.crawl_rank(p_order, v) desc, v.id desc limit p_limit
-$$;
-comment on function holdfast.list_crawls_by(text, text, text, text, text, uuid, bigint) is
-  'Crawls, those with the most (crawl_rank) first; behind the crawl p_before.';
 
 create or replace function holdfast.snapshots_found(
     p_crawl uuid, p_url text, p_host text, p_tag text, p_before uuid, p_limit bigint)
@@ -301,18 +249,6 @@ create or replace function holdfast.list_queue(p_crawl uuid,
 $$;
 comment on function holdfast.list_queue(uuid, uuid, text, text, bigint) is 'The queue: holdfast list queue.';
 
-create or replace function holdfast.list_running(p_crawl uuid,
-    p_snapshot uuid, p_url text, p_limit bigint, p_plugin text default null)
-  returns setof holdfast.v_running language sql stable as $$
-  select *
-    from holdfast.v_running
-    where (p_crawl is null or crawl_id = p_crawl) and (p_snapshot is null or snapshot_id = p_snapshot)
-      and (p_plugin is null or plugin = p_plugin) and holdfast.has_part(url, p_url)
-    order by running_for desc limit p_limit
-$$;
-comment on function holdfast.list_running(uuid, uuid, text, bigint, text) is
-  'Running hooks: holdfast list running.';
-
 create or replace function holdfast.list_failures(p_crawl uuid,
     p_snapshot uuid, p_url text, p_limit bigint, p_plugin text default null, p_host text default null,
     p_since timestamptz default null)
@@ -355,31 +291,6 @@ begin
 end $$;
 comment on function holdfast.list_failures(uuid, uuid, text, bigint, text, text, timestamptz) is
   'Failures: holdfast list failures.';
-
-create or replace function holdfast.list_workers(p_status text, p_limit bigint, p_kind text default null)
-  returns setof holdfast.v_worker language sql stable as $$
-  select *
-    from holdfast.v_worker
-    where (p_status is null or status = p_status) and (p_kind is null or process_type = p_kind)
-    order by started_at desc limit p_limit
-$$;
-comment on function holdfast.list_workers(text, bigint, text) is
-  'Workers, runners, servers and long commands: holdfast list workers.';
-
-create or replace function holdfast.list_hosts(p_url text, p_limit bigint)
-  returns setof holdfast.v_host language sql stable as $$
-  select * from holdfast.v_host where holdfast.has_part(name, p_url) order by name limit p_limit
-$$;
-comment on function holdfast.list_hosts(text, bigint) is 'Hosts: holdfast list hosts.';
-
-create or replace function holdfast.list_sessions(p_crawl uuid, p_status text, p_limit bigint)
-  returns setof holdfast.v_session language sql stable as $$
-  select *
-    from holdfast.v_session
-    where (p_crawl is null or crawl_id = p_crawl) and (p_status is null or status = p_status)
-    order by opened_at desc limit p_limit
-$$;
-comment on function holdfast.list_sessions(uuid, text, bigint) is 'Crawl sessions: holdfast list sessions.';
 
 create or replace function holdfast.snapshot_events(p_snapshot uuid)
   returns setof holdfast.v_event language sql stable as $$

@@ -14,7 +14,7 @@ create or replace function holdfast.entry_points()
   select unnest(e.names::text[]), e.roles, e.as_owner
     from (values
       ('holdfast_reader, holdfast_operator, holdfast_worker', false, '{
-        retry_at_max, new_uuid, scope_refusal, url_matches, has_part, crawl_rank, kept_directory,
+        retry_at_max, new_uuid, scope_refusal, url_matches, has_part, kept_directory,
         kept_file, page_status, can_run, host_delay}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
         blockers, find, why, crawl_lacks, persona_lacks, why_webhook, search, search_query, search_names, search_window,

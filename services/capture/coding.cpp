@@ -1,10 +1,10 @@
 #include "services/capture/coding.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/inflater.hpp"
 #include "lib/base/unpacked.hpp"
 
 #include <brotli/decode.h>
-#include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -18,38 +18,7 @@ namespace {
 
 constexpr int kMostCodings = 4; // one within the other
 
-enum class Step { more, whole, damaged };
-
-class Inflater {
-public:
-  // window_bits: as zlib's inflateInit2() takes it.
-  Inflater(std::string_view bytes, int window_bits) : good_(::inflateInit2(&stream_, window_bits) == Z_OK) {
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-    stream_.avail_in = static_cast<uInt>(bytes.size());
-  }
-  ~Inflater() {
-    if (good_) ::inflateEnd(&stream_);
-  }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-
-  Step next(std::string& piece, std::size_t& got) {
-    if (!good_) return Step::damaged;
-    stream_.next_out = reinterpret_cast<Bytef*>(piece.data());
-    stream_.avail_out = static_cast<uInt>(piece.size());
-    const int answer = ::inflate(&stream_, Z_NO_FLUSH);
-    got = piece.size() - stream_.avail_out;
-    if (answer == Z_STREAM_END) { // another gzip member may follow
-      const bool another = stream_.avail_in > 1 && stream_.next_in[0] == 0x1f && stream_.next_in[1] == 0x8b;
-      return another && ::inflateReset(&stream_) == Z_OK ? Step::more : Step::whole;
-    }
-    return answer == Z_OK ? Step::more : Step::damaged; // Z_BUF_ERROR: it ends too early
-  }
-
-private:
-  z_stream stream_{};
-  const bool good_;
-};
+using base::Inflater, base::Step;
 
 class BrotliReader {
 public:
@@ -119,10 +88,10 @@ DecodedBody undo(std::string bytes, std::string_view coding, std::size_t most) {
     return {std::move(bytes), fits};
   }
   most = base::most_unpacked(bytes.size(), most);
-  if (coding == "gzip" || coding == "x-gzip") return read_all(Inflater(bytes, 15 + 32), most);
+  if (coding == "gzip" || coding == "x-gzip") return read_all(Inflater(bytes, base::kGzipOrZlib), most);
   if (coding == "deflate") { // meant is zlib's format; some servers send it without its head
-    auto result = read_all(Inflater(bytes, 15 + 32), most);
-    return result.bytes.empty() && !result.whole ? read_all(Inflater(bytes, -15), most) : result;
+    auto result = read_all(Inflater(bytes, base::kGzipOrZlib), most);
+    return result.bytes.empty() && !result.whole ? read_all(Inflater(bytes, base::kBareDeflate), most) : result;
   }
   if (coding == "br") return read_all(BrotliReader(bytes), most);
   if (coding == "zstd") return read_all(ZstdReader(bytes), most);

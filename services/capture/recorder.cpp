@@ -156,11 +156,17 @@ bool Recorder::take(const std::string& method, const Json& parameters, const std
   return true;
 }
 
-// A site that asks for a password gets none; a proxy gets that of the environment, once.
+// A site that asks for a password gets that of the persona, a proxy that of the environment; each once.
 void Recorder::log_in(const Json& parameters, const std::string& session) {
   Json answer{{"response", "CancelAuth"}};
-  if (text_of(parameters["authChallenge"], "source") == "Proxy" &&
-      logged_in_.insert(text_of(parameters, "requestId")).second)
+  const auto& challenge = parameters["authChallenge"];
+  const bool first = logged_in_.insert(text_of(parameters, "requestId")).second;
+  const auto login = text_of(challenge, "source") != "Proxy" && rules_.login
+                         ? rules_.login(text_of(challenge, "origin"))
+                         : std::nullopt;
+  if (first && login)
+    answer = {{"response", "ProvideCredentials"}, {"username", login->first}, {"password", login->second}};
+  if (first && text_of(challenge, "source") == "Proxy")
     for (const auto& proxy : other_proxies())
       if (!proxy.user.empty())
         answer = {{"response", "ProvideCredentials"}, {"username", proxy.user}, {"password", proxy.password}};
@@ -244,7 +250,11 @@ void Recorder::paused(const Json& parameters, const std::string& session) {
   }
   if (rules_.source != nullptr && on_the_network(url))
     return answer_from(*rules_.source, browser_, parameters, session);
-  browser_.send("Fetch.continueRequest", {{"requestId", pause}}, session);
+  Json send = {{"requestId", pause}};
+  if (rules_.headers)
+    if (auto all = rules_.headers(url, parameters["request"]["headers"]); !all.is_null())
+      send["headers"] = std::move(all);
+  browser_.send("Fetch.continueRequest", std::move(send), session);
 }
 
 void Recorder::take_response(Entry& entry, const Json& response) {

@@ -43,6 +43,10 @@ public:
     std::function<std::string(const std::string& url, const std::string& type, const std::string& frame)> refuse;
     // A document's response has come; true: it is taken here instead of being shown (see take_body).
     std::function<bool(const Json& paused)> keep_from_browser;
+    // User and password for a server that asks for them.
+    std::function<std::optional<std::pair<std::string, std::string>>(const std::string& origin)> login;
+    // The headers to send to a URL in place of its own; null: those.
+    std::function<Json(const std::string& url, const Json& own)> headers;
     std::function<void(const Finished&)> finished;
   };
 
@@ -120,7 +124,7 @@ private:
   std::vector<std::shared_ptr<Entry>> dropped_;
   std::set<std::string> taken_;                  // URLs
   std::unordered_map<std::string, Extra> extra_; // by request
-  std::set<std::string> logged_in_;              // requests that a proxy has been given a login for
+  std::set<std::string> logged_in_;              // requests that have been given a login
   std::optional<Taking> taking_;
   std::uint64_t kept_{0};
   std::set<std::string> asked_; // URLs

@@ -5,11 +5,11 @@
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "services/capture/browser_page.hpp"
-#include "services/capture/cookies.hpp"
 #include "services/capture/egress.hpp"
 #include "services/capture/fetch.hpp"
 #include "services/capture/icon.hpp"
 #include "services/capture/page_record.hpp"
+#include "services/capture/persona.hpp"
 #include "services/capture/reading.hpp"
 #include "services/capture/recorder.hpp"
 
@@ -77,7 +77,7 @@ public:
       : job_(job), source_(source),
         give_up_(job.deadline() -
                  std::chrono::duration_cast<Clock::duration>(Seconds(std::min(15.0, 0.25 * job.timeout())))),
-        limit_(Job::size("BROWSER_MAX_SIZE", "1g")), browser_(browser_socket()),
+        limit_(Job::size("BROWSER_MAX_SIZE", "1g")), browser_(browser_socket()), persona_(browser_, job),
         warc_(kWarc,
               {{"date", base::utc_timestamp()},
                {"software", "Holdfast"},
@@ -123,12 +123,13 @@ private:
   const Clock::time_point give_up_; // then only the time to save the page is left
   const std::uint64_t limit_;
   DevTools browser_;
+  Persona persona_;
   warc::Writer warc_;
   Recorder recorder_;
   Reading reading_;
   PageRecord page_;
   Json identity_; // what the browser says of itself
-  std::string session_, frame_;
+  std::string session_, frame_, context_;
   std::string navigation_url_, navigation_,
       navigation_error_; // the main frame's last request for a document, and why that brought none
   std::string document_; // the request that brought it
@@ -148,6 +149,8 @@ Recorder::Rules Tab::rules() {
   rules.source = source_;
   rules.refuse = [this](const auto& url, const auto& type, const auto& frame) { return refuse(url, type, frame); };
   rules.keep_from_browser = [this](const Json& paused) { return keep_from_browser(paused); };
+  rules.login = [this](const auto& origin) { return persona_.login(origin); };
+  rules.headers = [this](const auto& url, const Json& own) { return persona_.headers(url, own); };
   rules.finished = [this](const Recorder::Finished& exchange) { finished(exchange); };
   return rules;
 }
@@ -217,6 +220,7 @@ void Tab::answered(const Json& response) {
 }
 
 void Tab::take(const std::string& method, const Json& parameters, const std::string& session) {
+  if (persona_.take(method, parameters, session)) return;
   reading_.take(method, parameters, session);
   if (method == "Target.attachedToTarget" && !identity_.is_null()) // a frame or worker, before it runs
     browser_.send("Emulation.setUserAgentOverride", identity_, text_of(parameters, "sessionId"));
@@ -295,14 +299,14 @@ void Tab::open() {
   if (const auto proxy = egress_proxy(); !proxy.empty()) // the page's own, not that of the browser
     wanted.update({{"proxyServer", proxy}, {"proxyBypassList", "<-loopback>"}});
   const auto context = browser_.call("Target.createBrowserContext", wanted, "", give_up_);
-  const auto id = text_of(context, "browserContextId");
-  load_cookies(browser_, id, job_);
+  context_ = text_of(context, "browserContextId");
+  persona_.give(context_);
   const auto [width, height] = resolution(job_);
-  page_.target =
-      text_of(browser_.call("Target.createTarget",
-                            {{"url", "about:blank"}, {"browserContextId", id}, {"width", width}, {"height", height}},
-                            "", give_up_),
-              "targetId");
+  page_.target = text_of(
+      browser_.call("Target.createTarget",
+                    {{"url", "about:blank"}, {"browserContextId", context_}, {"width", width}, {"height", height}}, "",
+                    give_up_),
+      "targetId");
   session_ =
       text_of(browser_.call("Target.attachToTarget", {{"targetId", page_.target}, {"flatten", true}}, "", give_up_),
               "sessionId");
@@ -523,6 +527,7 @@ Result Tab::run() {
   try {
     open();
     load();
+    if (source_ == nullptr) persona_.keep(context_, page_.url, job_.deadline());
   } catch (const Ending& ending) {
     page_.ending = ending;
   }

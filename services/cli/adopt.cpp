@@ -1,10 +1,9 @@
-#include "lib/store/adopt.hpp"
-
 #include "lib/archive/captures.hpp"
 #include "lib/archive/recover.hpp"
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/store/import.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/presence.hpp"

@@ -32,9 +32,9 @@ Action binary_verb(CLI::App& command) {
     const auto listing = std::make_shared<ListOptions>();
     listing->what = "binaries";
     listing->limit = 1000;
-    all.add_option("--status", listing->status, "Only those: installed, or queued (not found)")
+    all.add_option("--status", listing->filters["status"], "Only those: installed, or queued (not found)")
         ->check(CLI::IsMember({"installed", "queued"}));
-    all.add_option("--name", listing->url, "Only names that contain this");
+    all.add_option("--name", listing->filters["url"], "Only names that contain this");
     return [listing](Context& context) { return list(context, *listing); };
   });
   group.verb("recheck", "Check binaries again now, for example after an installation", [](CLI::App& recheck) {

@@ -36,8 +36,8 @@ std::string words_after(const CLI::App& verb) {
   for (const auto* inner : verbs_of(verb))
     words.push_back(inner->get_name());
   if (verb.get_name() == "list")
-    for (const auto& what : store::list_names())
-      words.push_back(what);
+    for (const auto& list : store::lists())
+      words.emplace_back(list.name);
   if (verb.get_name() == "completion")
     for (const char* shell : {"bash", "zsh", "fish"})
       words.emplace_back(shell);

@@ -1,8 +1,8 @@
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
-#include "lib/hooks/persona.hpp"
 #include "lib/hooks/plugin_options.hpp"
 #include "lib/store/binary.hpp"
+#include "lib/store/persona.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/verbs.hpp"
@@ -90,9 +90,9 @@ int show_options(Context& context, const ConfigOptions& options) {
     if (found.kind == "process")
       throw base::Error(base::ErrorClass::refused, "\"" + options.crawl + "\" is not a crawl");
     const auto crawl = store::crawl_options(connection, found.crawl_id.empty() ? found.id : found.crawl_id);
-    if (const auto persona = hooks::read_persona(context.data_dir() / "personas", crawl.persona))
-      layers.add(hooks::persona_options(*persona, context.data_dir() / "personas" / crawl.persona),
-                 "persona " + crawl.persona);
+    for (const auto& row : store::personas(connection, crawl.persona.empty() ? "none" : crawl.persona))
+      for (const auto& [key, value] : nlohmann::json::parse(row.text("options")).items())
+        layers.set(key, value.get<std::string>(), "persona " + crawl.persona);
     layers.add(crawl.options, "the crawl");
     plugins = crawl.plugins;
   }

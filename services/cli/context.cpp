@@ -221,7 +221,7 @@ worker::Options Context::worker_options(bool with_database) {
 
 persona::Vault Context::vault() const {
   auto file = settings_.path("persona.key_file");
-  if (file.empty() && !embedded()) return {};
+  if (file.empty() && (!embedded() || !has_embedded_data())) return {};
   if (file.empty()) persona::Vault::make(file = made_key(settings_));
   return persona::Vault::open(file);
 }

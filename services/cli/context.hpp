@@ -65,7 +65,7 @@ public:
   // however they end. Replaces this process by the guard unless it is our parent already; returns only in the guarded
   // process, which notes signals. Throws Error(configuration) if the settings break the lease rule.
   void guard();
-  // The keys of personas; without any if no file is set. With the embedded database a key is made. Throws
+  // The keys of personas; without any if no file is set. Once there is an embedded database, a key is made. Throws
   // Error(configuration).
   persona::Vault vault() const;
   // Sends what waits for webhooks while it lives; nothing if webhooks.secret_file is not set.

@@ -4,7 +4,6 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/store/view.hpp"
-#include "lib/store/why.hpp"
 #include "services/cli/output.hpp"
 #include "services/worker/crawl_page.hpp"
 
@@ -24,7 +23,7 @@ void print_crawl_outcome(Context& context, const std::string& crawl_id) {
   auto& connection = context.connection();
   if (context.json()) {
     store::ListQuery query;
-    query.crawl_id = crawl_id;
+    query.by("crawl", crawl_id);
     query.limit = 100000;
     for (const auto& line : store::list_json(connection, query)) {
       auto json = nlohmann::ordered_json{{"type", "Snapshot"}};

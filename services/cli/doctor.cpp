@@ -275,10 +275,11 @@ HookSurroundings describe_surroundings(const worker::Options& options, const std
   return found;
 }
 
-// What is wrong with this machine's clock and certificates; empty: nothing.
-std::vector<std::string> machine_troubles() {
+// What is wrong with this machine's clock, certificates and key of personas; empty: nothing.
+std::vector<std::string> machine_troubles(const worker::Options& options) {
   std::vector<std::string> troubles;
   if (const auto clock = worker::clock_trouble(); !clock.empty()) troubles.push_back(clock);
+  if (!options.vault_problem.empty()) troubles.push_back(options.vault_problem);
   const char* const own = std::getenv("SSL_CERT_FILE");
   const std::filesystem::path certificates = own != nullptr ? own : "/etc/ssl/certs/ca-certificates.crt";
   std::error_code error;
@@ -376,7 +377,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins, bool insta
   const auto hooks = describe_surroundings(options, browser == findings.end() ? "" : browser->path);
   const auto of_browser = hooks.browser ? hooks.browser->description : "none";
   const auto troubles = database_troubles(context);
-  const auto of_machine = machine_troubles();
+  const auto of_machine = machine_troubles(options);
   const bool named = base::name_server_answers();
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   if (context.json()) {

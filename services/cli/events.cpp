@@ -52,10 +52,8 @@ struct Seen {
 
 Seen print_recent(Context& context, const EventOptions& options, const std::string& crawl) {
   auto& connection = context.connection();
-  store::ListQuery query;
-  query.view = "events";
-  query.limit = options.limit;
-  if (!crawl.empty()) query.crawl_id = crawl;
+  store::ListQuery query{"events", options.limit};
+  if (!crawl.empty()) query.by("crawl", crawl);
   Seen seen;
   seen.newest = store::last_event(connection);
   const auto recent = store::list(connection, query); // newest first

@@ -1,5 +1,3 @@
-#include "lib/store/export.hpp"
-
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/page_text.hpp"
 #include "lib/archive/root.hpp"
@@ -9,6 +7,7 @@
 #include "lib/base/read_at.hpp"
 #include "lib/base/text.hpp"
 #include "lib/s3/client.hpp"
+#include "lib/store/capture.hpp"
 #include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
 #include "lib/wacz/sorted_lines.hpp"
@@ -220,14 +219,9 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
 
 // A record, which may be as large as a video, to the end of another file.
 void append_range(int from, const warc::Capture& record, int to) {
-  std::string piece(std::min<std::uint64_t>(record.length, 1u << 20), '\0');
-  for (std::uint64_t at = 0; at < record.length;) {
-    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), record.length - at));
-    const auto got = base::read_at(from, piece.data(), most, record.offset + at);
-    if (got <= 0) archive::throw_errno(got < 0 ? errno : EIO, "read", record.file);
-    wacz::write_all(to, std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
-    at += static_cast<std::uint64_t>(got);
-  }
+  const auto got = base::each_piece(from, record.offset, record.offset + record.length,
+                                    [&](std::string_view piece) { wacz::write_all(to, piece); });
+  if (got < static_cast<std::int64_t>(record.length)) archive::throw_errno(got < 0 ? errno : EIO, "read", record.file);
 }
 
 // Records of snapshots that are not exported, to which revisit records of exported ones refer, or which a browser had

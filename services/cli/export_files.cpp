@@ -59,14 +59,9 @@ public:
   explicit ZipTree(int file) : zip_(file, std::time(nullptr)) {}
   void add(const std::string& path, int file, std::uint64_t size, bool) override {
     zip_.begin(path, size);
-    std::string piece(1u << 18, '\0');
-    for (std::uint64_t at = 0; at < size;) {
-      const auto got = base::read_at(file, piece.data(), piece.size(), at);
-      if (got < 0) archive::throw_errno(errno, "read", path);
-      if (got == 0) break; // end() says so
-      zip_.write(std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
-      at += static_cast<std::uint64_t>(got);
-    }
+    // end() says if there is less
+    if (base::each_piece(file, 0, size, [&](std::string_view piece) { zip_.write(piece); }) < 0)
+      archive::throw_errno(errno, "read", path);
     zip_.end();
   }
   void close() override { zip_.close(); }

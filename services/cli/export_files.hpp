@@ -3,7 +3,7 @@
 // index.jsonl, which lists the snapshots. Blocking; main thread.
 
 #include "lib/archive/root.hpp"
-#include "lib/store/export.hpp"
+#include "lib/store/capture.hpp"
 
 #include <cstdint>
 #include <functional>

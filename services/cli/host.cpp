@@ -11,9 +11,7 @@ namespace holdfast::cli {
 namespace {
 
 int list_hosts(Context& context) {
-  store::ListQuery query;
-  query.view = "hosts";
-  query.limit = 100000;
+  const store::ListQuery query{"hosts", 100000};
   auto& connection = context.connection();
   if (context.json())
     print_records(store::list_json(connection, query), "Host");

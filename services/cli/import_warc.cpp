@@ -66,17 +66,11 @@ bool begins_with(int file, std::string_view bytes) {
 }
 
 void copy_range(int from, std::uint64_t offset, std::uint64_t length, int to, const std::string& path) {
-  std::string piece(std::min<std::uint64_t>(length, 1u << 20), '\0');
-  while (length > 0) {
-    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(length, piece.size()));
-    const auto got = base::read_at(from, piece.data(), most, offset);
-    if (got <= 0)
-      throw base::Error(base::ErrorClass::input_output, path + " became shorter while it was read",
-                        "import it again when nothing writes to it");
-    archive::write_all(to, std::string_view(piece).substr(0, static_cast<std::size_t>(got)), path);
-    offset += static_cast<std::uint64_t>(got);
-    length -= static_cast<std::uint64_t>(got);
-  }
+  const auto got = base::each_piece(from, offset, offset + length,
+                                    [&](std::string_view piece) { archive::write_all(to, piece, path); });
+  if (got < static_cast<std::int64_t>(length))
+    throw base::Error(base::ErrorClass::input_output, path + " became shorter while it was read",
+                      "import it again when nothing writes to it");
 }
 
 std::string title_in(const std::string& html) {

@@ -3,24 +3,24 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/store/lifecycle.hpp"
-#include "lib/store/view.hpp"
 #include "services/cli/checks.hpp"
 #include "services/cli/input.hpp"
-#include "services/cli/lists.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <iostream>
-#include <map>
 #include <memory>
 
 namespace holdfast::cli {
 
 namespace {
+
+constexpr std::size_t kFewLists = 3; // help names them
 
 void check_columns(pg::Connection& connection, store::ListQuery query, const std::vector<std::string>& columns) {
   if (columns.empty()) return;
@@ -32,44 +32,32 @@ void check_columns(pg::Connection& connection, store::ListQuery query, const std
                         "one of: " + base::join(rows.columns(), ", "));
 }
 
-std::string one_or_many(const std::string& what) {
-  static const std::map<std::string, std::string, std::less<>> plural = {
-      {"crawl", "crawls"},     {"snapshot", "snapshots"}, {"result", "results"},      {"worker", "workers"},
-      {"event", "events"},     {"failure", "failures"},   {"host", "hosts"},          {"archiveresult", "results"},
-      {"session", "sessions"}, {"webhook", "webhooks"},   {"delivery", "deliveries"}, {"binary", "binaries"}};
-  const auto found = plural.find(what);
-  return found == plural.end() ? what : found->second;
-}
-
 // The statuses that a list can be filtered by; empty if it has none.
-std::vector<std::string> statuses(const std::string& list) {
-  static const std::map<std::string, std::string, std::less<>> lifecycles = {
-      {"crawls", "crawl"},    {"snapshots", "snapshot"}, {"queue", "snapshot"},      {"results", "archive_result"},
-      {"workers", "process"}, {"sessions", "session"},   {"deliveries", "delivery"}, {"binaries", "binary"}};
-  const auto lifecycle = lifecycles.find(list);
+std::vector<std::string> statuses(const store::List& list) {
   std::vector<std::string> names;
-  if (lifecycle == lifecycles.end()) return names;
   for (const auto& edge : store::kEdges)
     for (const auto state : {edge.from, edge.to})
-      if (edge.lifecycle == lifecycle->second && std::find(names.begin(), names.end(), state) == names.end() &&
-          !(list == "queue" && state == "sealed"))
+      if (edge.lifecycle == list.lifecycle && std::find(names.begin(), names.end(), state) == names.end() &&
+          !(list.name == "queue" && state == "sealed"))
         names.emplace_back(state);
   return names;
 }
 
-void check_status(const std::string& list, const std::string& status) {
+void check_status(const store::List& list, const std::string& status) {
   const auto known = statuses(list);
-  if (status.empty() || known.empty() || std::find(known.begin(), known.end(), status) != known.end()) return;
-  throw base::Error(base::ErrorClass::usage, "no " + list + " have the status \"" + printable(status) + "\"",
+  if (known.empty() || std::find(known.begin(), known.end(), status) != known.end()) return;
+  throw base::Error(base::ErrorClass::usage,
+                    "no " + std::string(list.name) + " have the status \"" + printable(status) + "\"",
                     "one of: " + base::join(known, ", "));
 }
 
-void check_outcome(const std::string& list, const std::string& outcome) {
+void check_outcome(std::string_view list, const std::string& outcome) {
   std::vector<std::string> known = {"succeeded", "partial", "failed", "cancelled"};
   if (list == "crawls") known.emplace_back("empty");
   if (list == "snapshots") known.insert(known.end(), {"refused", "quarantined"});
-  if (outcome.empty() || std::find(known.begin(), known.end(), outcome) != known.end()) return;
-  throw base::Error(base::ErrorClass::usage, "no " + list + " have the outcome \"" + printable(outcome) + "\"",
+  if (std::find(known.begin(), known.end(), outcome) != known.end()) return;
+  throw base::Error(base::ErrorClass::usage,
+                    "no " + std::string(list) + " have the outcome \"" + printable(outcome) + "\"",
                     "one of: " + base::join(known, ", "));
 }
 
@@ -92,29 +80,40 @@ void check_plugin(Context& context, const std::string& plugin) {
                     "one of: " + base::join(names, ", "));
 }
 
+// As PostgreSQL reads it.
+std::string value_of(Context& context, const store::List& list, const std::string& filter, const std::string& typed) {
+  if (filter == "crawl" || filter == "snapshot") return id_of(context.connection(), filter, typed);
+  if (filter == "host") return host_name(typed);
+  if (filter == "since") return time_before(typed);
+  if (filter == "status") check_status(list, typed);
+  if (filter == "outcome") check_outcome(list.name, typed);
+  return typed;
+}
+
 } // namespace
+
+void print_json(pg::Connection& connection, const store::ListQuery& query, const std::vector<std::string>& columns) {
+  for (const auto& line : store::list_json(connection, query)) {
+    auto json = nlohmann::ordered_json{{"type", store::list_of(query.view).record}};
+    const auto row = nlohmann::ordered_json::parse(line);
+    for (const auto& column : columns)
+      json[column] = row.at(column);
+    if (columns.empty()) json.update(row);
+    std::cout << json.dump() << '\n';
+  }
+}
 
 int list(Context& context, const ListOptions& options) {
   for (const std::string one : {"schedule", "persona"})
     if (options.what == one || options.what == one + "s")
       throw base::Error(base::ErrorClass::usage, "list does not show " + one + "s", "holdfast " + one + " list");
-  store::ListQuery query;
-  query.view = one_or_many(options.what);
-  query.limit = options.limit;
-  check_status(query.view, options.status);
-  check_outcome(query.view, options.outcome);
+  const auto& shown = store::list_of(options.what);
+  store::ListQuery query{std::string(shown.name), options.limit};
+  for (const auto& [filter, typed] : options.filters)
+    if (!typed.empty()) query.by(filter, value_of(context, shown, filter, typed));
   auto& connection = context.connection();
-  if (!options.crawl.empty()) query.crawl_id = id_of(connection, "crawl", options.crawl);
-  if (!options.snapshot.empty()) query.snapshot_id = id_of(connection, "snapshot", options.snapshot);
-  if (!options.status.empty()) query.status = options.status;
-  if (!options.outcome.empty()) query.outcome = options.outcome;
-  if (!options.host.empty()) query.host = host_name(options.host);
-  if (!options.since.empty()) query.since = time_before(options.since);
-  if (!options.url.empty()) query.url_contains = options.url;
-  if (!options.tag.empty()) query.tag = options.tag;
-  if (!options.plugin.empty()) query.plugin = options.plugin;
-  if (!options.kind.empty()) query.kind = options.kind;
-  if (!options.plugin.empty() && store::list(connection, query).empty()) check_plugin(context, options.plugin);
+  if (const auto plugin = query.filter("plugin"); plugin && store::list(connection, query).empty())
+    check_plugin(context, *plugin);
   check_columns(connection, query, options.columns);
   if (options.csv) {
     print_csv(store::list(connection, query), options.columns);
@@ -125,7 +124,7 @@ int list(Context& context, const ListOptions& options) {
     if (rows.empty())
       std::cout << "none\n";
     else
-      print_table(rows, options.columns.empty() ? table_columns(query.view) : options.columns);
+      print_table(rows, options.columns.empty() ? shown.columns : options.columns);
     if (static_cast<std::int64_t>(rows.size()) == query.limit)
       std::cout << "(the first " << query.limit << "; -n NUMBER shows more)\n";
   }
@@ -135,19 +134,20 @@ int list(Context& context, const ListOptions& options) {
 
 Action list_verb(CLI::App& command) {
   const auto options = std::make_shared<ListOptions>();
+  std::vector<std::string> names;
+  for (const auto& one : store::lists())
+    names.emplace_back(one.name);
+  command.description("List " + base::join(names, ", "));
   command.add_option("what", options->what, "What to list (default: snapshots)");
-  command.add_option("--crawl", options->crawl, "Only of this crawl");
-  command.add_option("--snapshot", options->snapshot, "Only of this snapshot");
-  command.add_option("--status", options->status, "Only with this status");
-  command.add_option("--outcome", options->outcome, "Only with this outcome (crawls, snapshots)");
-  command.add_option("--host", options->host, "Only pages of this host (snapshots, failures)");
-  command.add_option("--since", options->since,
-                     "Only what was added (failures: what ended) since: 2h, 7d, 2026-11-22, \"2026-11-22 14:00\"");
-  command.add_option("--url", options->url, "Only URLs that contain this");
-  command.add_option("--tag", options->tag, "Only with this tag");
-  command.add_option("--kind", options->kind, "Only processes of this kind (workers)")
-      ->check(CLI::IsMember({"worker", "runner", "serve", "command"}));
-  command.add_option("--plugin", options->plugin, "Only hooks of this plugin (failures, running)");
+  for (const auto& filter : store::filters()) {
+    const std::string name(filter.field.name);
+    if (name == "before") continue;
+    auto what = std::string(filter.field.what) + std::string(filter.examples);
+    if (const auto of = store::lists_by(name); of.size() <= kFewLists) what += " (" + base::join(of, ", ") + ")";
+    auto* option = command.add_option("--" + name, options->filters[name], what);
+    if (const auto& schema = store::schema_of(filter.field); schema.contains("enum"))
+      option->check(CLI::IsMember(schema["enum"].get<std::vector<std::string>>()));
+  }
   command.add_flag("--csv", options->csv, "All columns as CSV, with a header line");
   command.add_option("--columns", options->columns, "Only these columns: id,url,bytes,...; --csv has all of them")
       ->delimiter(',');

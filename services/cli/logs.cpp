@@ -253,9 +253,8 @@ int logs(Context& context, const LogOptions& options) {
         printer.print("crawl " + found.id + " on " + one.worker, one.plugin, one.hook_name, "log", one.log);
   }
   store::ListQuery query;
-  query.view = "snapshots";
-  query.crawl_id = found.kind == "crawl" ? found.id : found.crawl_id;
-  if (found.kind == "snapshot") query.snapshot_id = found.id;
+  query.by("crawl", found.kind == "crawl" ? found.id : found.crawl_id);
+  if (found.kind == "snapshot") query.by("snapshot", found.id);
   query.limit = 100000;
   Snapshots snapshots(context, printer);
   for (;;) {

@@ -27,14 +27,12 @@ int migrate(Context& context, const pg::MigrateOptions& what) {
     std::cout << nlohmann::json{{"type", "Migration"},
                                 {"revision", report.revision},
                                 {"applied", report.applied},
-                                {"partitioned", report.partitioned},
                                 {"lacking", left}}
                      .dump()
               << std::endl;
   } else {
     for (const auto& name : report.applied)
       std::cout << "applied " << name << '\n';
-    if (report.partitioned) std::cout << "the tables that only grow are partitioned by month\n";
     std::cout << "the schema is at revision " << report.revision
               << (newer                    ? ", of a newer release; this program can work with it"
                   : report.applied.empty() ? ", nothing to do"
@@ -52,9 +50,6 @@ int migrate(Context& context, const pg::MigrateOptions& what) {
 Action migrate_verb(CLI::App& command) {
   const auto what = std::make_shared<pg::MigrateOptions>();
   command.add_flag("--force", what->force, "Migrate even if programs run that are too old for it");
-  command.add_flag("--partition", what->partition,
-                   "Split the tables that only grow by month, for collections of more than 10^7 pages; locks them "
-                   "meanwhile");
   return [what](Context& context) { return migrate(context, *what); };
 }
 

@@ -4,7 +4,6 @@
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/hooks/persona.hpp"
 #include "lib/store/crawl_options.hpp"
 #include "services/cli/fields.hpp"
 #include "services/cli/option_names.hpp"
@@ -43,12 +42,6 @@ std::vector<std::string> inputs_of(const AddOptions& options) {
     throw base::Error(base::ErrorClass::usage, "no URL given",
                       "holdfast add URL... | FILE | -   (holdfast add --help)");
   return {"-"};
-}
-
-void check_persona(const Context& context, const std::string& name) {
-  if (!hooks::read_persona(context.data_dir() / "personas", name))
-    throw base::Error(base::ErrorClass::refused, "there is no persona \"" + name + "\"",
-                      "holdfast persona list; holdfast persona set " + name + " makes one");
 }
 
 std::vector<std::string> distinct(const std::vector<store::Seed>& seeds,
@@ -140,10 +133,6 @@ store::PlannedCrawl plan_crawl(Context& context, const nlohmann::json& given, Re
   crawl.id = base::new_uuid();
   crawl.options = store::crawl_columns(given);
   crawl["created_by"] = user_name();
-  if (crawl.options.value("persona", "").empty())
-    crawl.options.erase("persona");
-  else
-    check_persona(context, crawl["persona"]);
   const auto words = [&](const char* name) {
     return base::split(base::join(given.value(name, std::vector<std::string>()), ","), ",");
   };

@@ -1,7 +1,7 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
 #include "lib/store/view.hpp"
-#include "services/cli/lists.hpp"
+#include "services/cli/list.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
@@ -22,18 +22,14 @@ int show(Context& context, const std::string& id) {
   store::ListQuery object, parts;
   if (found.kind == "crawl") {
     object.view = "crawls";
-    object.crawl_id = found.id;
-    parts.view = "snapshots";
-    parts.crawl_id = found.id;
+    object.by("crawl", found.id);
+    parts.by("crawl", found.id);
   } else if (found.kind == "snapshot") {
-    object.snapshot_id = found.id;
-    object.crawl_id = found.crawl_id;
     parts.view = "results";
-    parts.snapshot_id = found.id;
-    parts.crawl_id = found.crawl_id;
+    for (auto* query : {&object, &parts})
+      query->by("snapshot", found.id).by("crawl", found.crawl_id);
   } else {
-    object.view = "workers";
-    object.limit = 100000;
+    object = {"workers", 100000};
   }
   if (context.json()) {
     print_json(connection, object);
@@ -57,7 +53,7 @@ int show(Context& context, const std::string& id) {
     const auto list_of_parts = store::list(connection, parts);
     if (!list_of_parts.empty()) {
       std::cout << '\n';
-      print_table(list_of_parts, table_columns(parts.view));
+      print_table(list_of_parts, store::list_of(parts.view).columns);
     }
   }
   std::cout << std::flush;

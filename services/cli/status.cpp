@@ -3,7 +3,6 @@
 #include "lib/base/error.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/view.hpp"
-#include "services/cli/lists.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
@@ -73,13 +72,10 @@ int status(Context& context) {
   if (now.paused) std::cout << '\n' << printable(*now.paused) << ": holdfast resume --all\n";
   if (now.crawls_to_do > 0 && now.workers == 0)
     std::cout << "\nThere is work, but no worker runs: holdfast run, or holdfast worker.\n";
-  store::ListQuery failures;
-  failures.view = "failures";
-  failures.limit = 5;
-  const auto recent = store::list(connection, failures);
+  const auto recent = store::list(connection, {"failures", 5});
   if (!recent.empty()) {
     std::cout << "\nlatest failures\n";
-    print_table(recent, table_columns("failures"));
+    print_table(recent, store::list_of("failures").columns);
   }
   std::cout << std::flush;
   return base::kExitSuccess;

@@ -1,7 +1,7 @@
 #include "services/cli/unknown_directories.hpp"
 
 #include "lib/archive/recover.hpp"
-#include "lib/store/adopt.hpp"
+#include "lib/store/import.hpp"
 
 namespace holdfast::cli {
 

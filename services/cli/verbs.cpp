@@ -24,11 +24,7 @@ constexpr Verb kVerbs[] = {
     {"remove", "Delete crawls or snapshots with their files", &remove_verb},
     {"schedule", "Manage crawls that the runner adds repeatedly", &schedule_verb},
     {"status", "Show totals, and what runs", &status_verb},
-    {"list",
-     "List crawls, snapshots, results, queue, running, sessions, workers, events, failures, hosts, webhooks, "
-     "deliveries, "
-     "binaries",
-     &list_verb},
+    {"list", "", &list_verb}, // it says itself what can be listed
     {"search", "Find words in the text, titles and URLs of archived pages", &search_verb},
     {"show", "Show everything about a crawl, snapshot or process", &show_verb},
     {"migrate", "Bring the database's schema up to date", &migrate_verb},
@@ -52,7 +48,7 @@ constexpr Verb kVerbs[] = {
     {"doctor", "Show missing binaries on this machine, and install them", &doctor_verb},
     {"plugins", "List, install and switch plugins on this machine", &plugins_verb},
     {"binary", "Show the binaries that plugins need, as found on each machine", &binary_verb},
-    {"persona", "Manage personas: options, cookies and a browser profile for add --persona", &persona_verb},
+    {"persona", "Manage personas: cookies, storage and options that sign a browser in", &persona_verb},
     {"logs", "Show the output of hooks that run here or have failed", &logs_verb},
     {"inspect", "Show lifecycles and references; safe on a live system", &inspect_verb},
 };

@@ -6,7 +6,6 @@
 #include "lib/base/json_text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/store/capture.hpp"
-#include "lib/store/export.hpp"
 #include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/input.hpp"

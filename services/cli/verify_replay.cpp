@@ -4,7 +4,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/store/export.hpp"
+#include "lib/store/capture.hpp"
 #include "services/capture/replay_source.hpp"
 #include "services/cli/page_info.hpp"
 #include "services/cli/temporary_directory.hpp"

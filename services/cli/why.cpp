@@ -1,8 +1,7 @@
-#include "lib/store/why.hpp"
-
 #include "lib/base/error.hpp"
 #include "lib/pg/locks.hpp"
 #include "lib/pg/sqlstate.hpp"
+#include "lib/store/view.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/times.hpp"

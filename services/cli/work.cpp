@@ -24,11 +24,17 @@ namespace holdfast::cli {
 
 namespace {
 
+// A worker that a runner started is not missed: when the database is back, a runner starts another. Without this it
+// would wait for ever for a database that was thrown away, if its runner has died.
+constexpr int kLeasesAway = 10;
+
 awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopSignal& stop,
                              const std::function<bool(pg::Connection&)>& done, const WorkerOptions& given) {
   auto pause = std::chrono::milliseconds(500);
+  auto was_there = std::chrono::steady_clock::now();
   for (;;) {
     auto options = context.worker_options();
+    const auto patience = kLeasesAway * options.lease;
     if (!given.kind.empty()) options.kind = given.kind;
     options.parent_id = given.parent;
     options.only_crawls = given.only_crawls;
@@ -46,6 +52,7 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
       }
       worker::Worker worker(io, std::move(options), stop, done);
       again = co_await worker.run() == worker::Worker::Ending::lost_trust;
+      was_there = std::chrono::steady_clock::now();
       pause = std::chrono::milliseconds(500);
     } catch (const base::Error& error) {
       // Once started, a worker waits for its database to come back; before that, the person who starts it wants to
@@ -60,6 +67,10 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
     }
     if (!again || stop.strength() != base::Strength::none) co_return;
     if (!problem.empty()) spdlog::warn("cannot join again yet: {}", problem);
+    if (!given.parent.empty() && std::chrono::steady_clock::now() - was_there > patience) {
+      spdlog::warn("the database was away for too long; a runner starts another worker when it is back");
+      co_return;
+    }
     asio::steady_timer timer(io, pause);
     pause = std::min(pause * 2, std::chrono::milliseconds(5000)) + std::chrono::milliseconds(1);
     co_await timer.async_wait(asio::use_awaitable);

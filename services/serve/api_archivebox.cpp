@@ -71,14 +71,11 @@ Response core_snapshots(const ApiCall& call) {
   const auto limit = call.number("limit", kPageOfSnapshots),
              offset = call.number("offset", 0) > 0 ? call.number("offset", 0)
                                                    : std::min(call.number("page", 0), 100'000 / limit) * limit;
-  store::ListQuery query;
-  query.url_contains = call.parameter("url");
-  if (!query.url_contains) query.url_contains = call.parameter("search");
-  query.tag = call.parameter("tag");
-  query.status = call.parameter("status");
-  query.since = call.parameter("created_at__gte");
-  query.limit = limit;
-  if (offset > 0) query.before = store::snapshot_number(call.connection, offset, query).value_or(kNone);
+  store::ListQuery query{"snapshots", limit};
+  query.by("url", call.parameter("search")).by("url", call.parameter("url"));
+  query.by("tag", call.parameter("tag")).by("status", call.parameter("status"));
+  query.by("since", call.parameter("created_at__gte"));
+  if (offset > 0) query.by("before", store::snapshot_number(call.connection, offset, query).value_or(kNone));
   auto items = Json::array();
   for (const auto& row : array_of(store::list_json(call.connection, query)))
     items.push_back({{"TYPE", "core.models.Snapshot"},

@@ -6,14 +6,15 @@
 #include "lib/base/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/live.hpp"
+#include "lib/store/persona.hpp"
 #include "lib/store/schedule.hpp"
 #include "lib/store/text.hpp"
 #include "lib/store/view.hpp"
-#include "lib/store/why.hpp"
 #include "services/serve/api_table.hpp"
 #include "services/serve/feed.hpp"
 
 #include <charconv>
+#include <deque>
 
 namespace holdfast::serve {
 
@@ -22,33 +23,13 @@ namespace {
 using namespace schema;
 
 constexpr int kUsualLimit = 50;
-constexpr const char* kNewest = "ffffffff-ffff-ffff-ffff-ffffffffffff"; // everything is before it
 
 constexpr ApiField kCrawl{"crawl", kId, "Only of this crawl"};
-constexpr ApiField kSnapshot{"snapshot", kId, "Only of this snapshot"};
-constexpr ApiField kStatus{"status", kWord, "Only with this status"};
 constexpr ApiField kOutcome{"outcome", kWord, "Only with this outcome"};
-constexpr ApiField kUrl{"url", kWord, "Only if the URL or name contains this"};
 constexpr ApiField kTag{"tag", kWord, "Only with this tag"};
-constexpr ApiField kPlugin{"plugin", kWord, "Only of this plugin"};
 constexpr ApiField kHost{"host", kWord, "Only of this host"};
-constexpr ApiField kSince{"since", kTime, "Only what was added, or failed, since this time: 2026-11-22T14:00:00Z"};
 constexpr ApiField kCursor{"cursor", kId, "Continue behind the last page: its cursor"};
 constexpr ApiField kMost{"limit", kLimit, "At most this many (50)"};
-
-constexpr ApiField kOfCrawls[] = {kStatus, kOutcome, kUrl, kTag, kSince, kCursor, kMost};
-constexpr ApiField kOfSnapshots[] = {kCrawl, kStatus, kOutcome, kUrl, kTag, kHost, kSince, kCursor, kMost};
-constexpr ApiField kOfResults[] = {kCrawl, kSnapshot, kStatus, kUrl, kMost};
-constexpr ApiField kOfQueue[] = {kCrawl, kStatus, kUrl, kMost};
-constexpr ApiField kOfRunning[] = {kCrawl, kUrl, kPlugin, kMost};
-constexpr ApiField kOfFailures[] = {kCrawl, kUrl, kPlugin, kHost, kSince, kMost};
-constexpr ApiField kKind{"kind", kWord, "Only of this kind: worker, runner, serve, command"};
-constexpr ApiField kOfStatus[] = {kStatus, kMost};
-constexpr ApiField kOfWorkers[] = {kStatus, kKind, kMost};
-constexpr ApiField kOfBinaries[] = {kStatus, kUrl, kMost};
-constexpr ApiField kOfHosts[] = {kUrl, kMost};
-constexpr ApiField kOfSessions[] = {kCrawl, kStatus, kMost};
-constexpr ApiField kOnlyLimit[] = {kMost};
 constexpr ApiField kOfSearch[] = {
     {"q", kWord, "Words, \"a phrase\", or, -not, begin*"},
     kHost,
@@ -87,19 +68,13 @@ std::optional<std::string> time_asked(const ApiCall& call, const char* name) {
 }
 
 store::ListQuery query_of(const ApiCall& call) {
-  store::ListQuery query;
-  query.view = call.operation.path.substr(call.operation.path.rfind('/') + 1);
-  query.crawl_id = call.parameter("crawl");
-  query.snapshot_id = call.parameter("snapshot");
-  query.status = call.parameter("status");
-  query.kind = call.parameter("kind");
-  query.outcome = call.parameter("outcome");
-  query.url_contains = call.parameter("url");
-  query.tag = call.parameter("tag");
-  query.plugin = call.parameter("plugin");
-  query.host = host_asked(call);
-  query.since = time_asked(call, "since");
-  query.limit = call.number("limit", kUsualLimit);
+  store::ListQuery query{std::string(call.operation.path.substr(call.operation.path.rfind('/') + 1)),
+                         call.number("limit", kUsualLimit)};
+  for (const auto& [name, column] : store::list_of(query.view).filters)
+    if (name == "host")
+      query.by(name, host_asked(call));
+    else
+      query.by(name, name == "since" ? time_asked(call, "since") : call.parameter(std::string(name).c_str()));
   return query;
 }
 
@@ -109,7 +84,7 @@ Response list(const ApiCall& call) {
 
 Response pages(const ApiCall& call) {
   auto query = query_of(call);
-  query.before = call.parameter("cursor").value_or(kNewest);
+  query.by("before", call.parameter("cursor").value_or(store::kNewest));
   auto items = array_of(store::list_json(call.connection, query));
   for (auto& item : items)
     item.erase("age");
@@ -118,24 +93,17 @@ Response pages(const ApiCall& call) {
   return json_response(page(std::move(items), cursor));
 }
 
-Response one_of(const ApiCall& call, const char* view, std::optional<std::string> store::ListQuery::*filter,
-                const char* what) {
+Response one_of(const ApiCall& call, const std::string& what) {
   if (!base::is_uuid(call.id)) return not_found(what);
-  store::ListQuery query;
-  query.view = view;
-  query.*filter = call.id;
-  query.limit = 1;
-  const auto rows = store::list_json(call.connection, query);
+  const auto rows = store::list_json(call.connection, store::ListQuery{what + "s", 1}.by(what, call.id));
   if (rows.empty()) return not_found(what);
   auto item = Json::parse(rows[0]);
   item.erase("age"); // it grows, and what has not changed shall have the same ETag
   return json_response(item);
 }
 
-Response one_crawl(const ApiCall& call) { return one_of(call, "crawls", &store::ListQuery::crawl_id, "crawl"); }
-Response one_snapshot(const ApiCall& call) {
-  return one_of(call, "snapshots", &store::ListQuery::snapshot_id, "snapshot");
-}
+Response one_crawl(const ApiCall& call) { return one_of(call, "crawl"); }
+Response one_snapshot(const ApiCall& call) { return one_of(call, "snapshot"); }
 
 Response status(const ApiCall& call) {
   const auto now = store::status(call.connection);
@@ -228,6 +196,10 @@ Response schedules(const ApiCall& call) {
   return json_response({{"items", array_of(store::schedules(call.connection, std::nullopt).column("json"))}});
 }
 
+Response personas(const ApiCall& call) {
+  return json_response({{"items", array_of(store::personas(call.connection).column("json"))}});
+}
+
 // Paths are relative to the snapshot's directory.
 Response files(const ApiCall& call) {
   if (!base::is_uuid(call.id)) return not_found("snapshot");
@@ -268,26 +240,34 @@ constexpr ApiOperation kReadOperations[] = {
      {},
      200,
      "text/event-stream"},
-    {"GET", "v1/crawls", "listCrawls", "Crawls, newest first", &pages, kOfCrawls, {}},
     {"GET", "v1/crawls/{id}", "crawl", "A crawl", &one_crawl, {}, {}},
-    {"GET", "v1/snapshots", "listSnapshots", "Snapshots, newest first", &pages, kOfSnapshots, {}},
     {"GET", "v1/snapshots/{id}", "snapshot", "A snapshot", &one_snapshot, {}, {}},
     {"GET", "v1/snapshots/{id}/files", "listFiles", "Files of a sealed snapshot, and where they are", &files, {}, {}},
-    {"GET", "v1/results", "listResults", "What hooks did, newest first", &list, kOfResults, {}},
-    {"GET", "v1/queue", "listQueue", "Open snapshots, next first", &list, kOfQueue, {}},
-    {"GET", "v1/running", "listRunning", "Running hooks, longest first", &list, kOfRunning, {}},
-    {"GET", "v1/workers", "listWorkers", "Workers, runners and other processes, newest first", &list, kOfWorkers, {}},
-    {"GET", "v1/failures", "listFailures", "Failed hooks, newest first", &list, kOfFailures, {}},
-    {"GET", "v1/hosts", "listHosts", "Hosts with their limits", &list, kOfHosts, {}},
-    {"GET", "v1/sessions", "listSessions", "Sessions of crawls, newest first", &list, kOfSessions, {}},
-    {"GET", "v1/binaries", "listBinaries", "Binaries that plugins need, by machine", &list, kOfBinaries, {}},
-    {"GET", "v1/webhooks", "listWebhooks", "Webhooks", &list, kOnlyLimit, {}},
-    {"GET", "v1/deliveries", "listDeliveries", "Deliveries of webhooks, newest first", &list, kOfStatus, {}},
     {"GET", "v1/schedules", "listSchedules", "Schedules", &schedules, {}, {}},
+    {"GET", "v1/personas", "listPersonas", "Personas, without what is secret", &personas, {}, {}},
 };
 
 } // namespace
 
-std::span<const ApiOperation> api_reads() { return kReadOperations; }
+std::span<const ApiOperation> api_reads() {
+  static std::deque<std::string> names;                // that do not move
+  static std::deque<std::vector<ApiField>> parameters; // like these
+  static const auto all = [] {
+    std::vector<ApiOperation> made(std::begin(kReadOperations), std::end(kReadOperations));
+    for (const auto& list : store::lists()) {
+      if (list.name == "events") continue; // a program reads those in their order
+      auto& fields = parameters.emplace_back();
+      for (const auto& [name, column] : list.filters)
+        fields.push_back(name == "before" ? kCursor : store::filter_of(name).field);
+      fields.push_back(kMost);
+      const auto& path = names.emplace_back("v1/" + std::string(list.name));
+      auto& name = names.emplace_back("list" + std::string(list.name));
+      name[4] = static_cast<char>(name[4] - 'a' + 'A');
+      made.push_back({"GET", path, name, list.summary, list.knows("before") ? &pages : &serve::list, fields, {}});
+    }
+    return made;
+  }();
+  return all;
+}
 
 } // namespace holdfast::serve

@@ -3,9 +3,9 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/warc/gzip.hpp"
 
 #include <arpa/inet.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <charconv>
@@ -101,22 +101,6 @@ bool is_text(std::string_view type) {
   return type.starts_with("text/") || type.find("json") != std::string_view::npos || type.starts_with("image/svg");
 }
 
-// Empty: it did not work.
-std::string gzipped(const std::string& text) {
-  constexpr int kFast = 1, kGzip = 15 + 16, kMemory = 8;
-  z_stream stream{};
-  if (deflateInit2(&stream, kFast, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) return {};
-  std::string out(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const bool whole = deflate(&stream, Z_FINISH) == Z_STREAM_END;
-  out.resize(whole ? stream.total_out : 0);
-  deflateEnd(&stream);
-  return out;
-}
-
 } // namespace
 
 void compress(const Request& request, Response& response) {
@@ -124,8 +108,9 @@ void compress(const Request& request, Response& response) {
   if (response.file || response.watch || !is_text(response.type) || response.body.size() > kMost) return;
   response.headers.emplace_back("Vary", "Accept-Encoding");
   if (response.body.size() < kLeast || !takes_gzip(request.accept_encoding)) return;
-  auto small = gzipped(response.body);
-  if (small.empty() || small.size() >= response.body.size()) return;
+  constexpr int kFast = 1;
+  auto small = warc::gzip(response.body, kFast);
+  if (small.size() >= response.body.size()) return;
   response.body = std::move(small);
   response.headers.emplace_back("Content-Encoding", "gzip");
   for (auto& [name, value] : response.headers)

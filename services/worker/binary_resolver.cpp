@@ -240,7 +240,6 @@ awaitable<std::string> BinaryResolver::install(const store::BinaryClaim& claim, 
   where.crawl_dir = where.snapshot_dir = directory;
   where.temporary_dir = options.temporary_dir;
   where.library_dir = options.data_dir / "lib";
-  where.personas_dir = options.data_dir / "personas";
   where.last_on_path = options.last_on_path();
   where.machine_id = process::machine_id(options.data_dir / "machine-id");
   const auto plugins = hooks::selected_plugins(catalog, "", options.hook_options);

@@ -46,7 +46,7 @@ void write_crawl_page(pg::Connection& connection, const archive::Root& root, con
   }();
   store::ListQuery query;
   query.view = "crawls";
-  query.crawl_id = crawl_id;
+  query.by("crawl", crawl_id);
   for (const auto& row : store::list_json(connection, query)) // one
     root.write_file(crawl_page_path(crawl_id).replace_filename(archive::kCrawlFacts), row + "\n", "application/json");
   root.write_file(crawl_page_path(crawl_id), archive::render_crawl_html(view), "text/html");

@@ -5,13 +5,13 @@
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/hooks/persona.hpp"
 #include "lib/process/signal_scope.hpp"
 #include "lib/store/json.hpp"
 #include "lib/store/session.hpp"
 #include "lib/store/view.hpp"
 #include "services/worker/binary_resolver.hpp"
 #include "services/worker/browser_watch.hpp"
+#include "services/worker/on_thread.hpp"
 #include "services/worker/prepare_hook.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -40,26 +40,21 @@ static_assert(!may_become(SessionState::opening, SessionState::closed), "the dat
 
 } // namespace
 
-CrawlSession::CrawlSession(JobContext& context, const store::Claim& claim, Callbacks callbacks)
+CrawlSession::CrawlSession(JobContext& context, const store::Claim& claim, std::unique_ptr<SessionPersona> persona,
+                           Callbacks callbacks)
     : context_(context), callbacks_(std::move(callbacks)), crawl_id_(claim.lease.crawl_id), id_(base::new_uuid()),
-      persona_(claim.persona.empty() ? "Default" : claim.persona), options_(context.options.hook_options),
-      directory_(context, crawl_id_, id_, persona_), hook_context_(machine_context(context)), running_(context),
+      persona_(std::move(persona)), options_(context.options.hook_options),
+      directory_(context, crawl_id_, id_, persona_ ? persona_->name() : "Default"),
+      hook_context_(machine_context(context)), running_(context),
       changed_(context.executor, asio::steady_timer::time_point::max()), linger_(context.executor) {
-  const auto persona = hooks::read_persona(context.options.data_dir / "personas", persona_);
-  if (!persona)
-    throw base::Error(base::ErrorClass::configuration, "there is no persona \"" + persona_ + "\" on this machine",
-                      "holdfast persona set " + persona_ + ", on each machine that has a worker");
   const auto& catalog = *context_.options.catalog;
   const auto of_crawl = hooks::crawl_options(catalog, claim.options);
   for (const auto& [key, value] : claim.options)
     if (!of_crawl.contains(key))
       spdlog::warn("crawl {} sets {}, which no plugin here lets a crawl set: hooks do not get it", crawl_id_, key);
   // Stronger than the machine's options, weaker than the crawl's.
-  const auto add_persona = [&](const hooks::Options& given) {
-    for (const auto& [key, value] : given)
-      if (!of_crawl.contains(key)) options_[key] = set_options_[key] = value;
-  };
-  add_persona(persona->options);
+  for (const auto& [key, value] : persona_ ? persona_->options() : hooks::Options())
+    if (!of_crawl.contains(key)) options_[key] = set_options_[key] = value;
   for (const auto& [key, value] : of_crawl)
     options_[key] = value;
   const auto selected = hooks::selected_plugins(catalog, base::join(claim.plugins, ","), options_);
@@ -67,7 +62,6 @@ CrawlSession::CrawlSession(JobContext& context, const store::Claim& claim, Callb
   hooks_ = catalog.hooks_for(hooks::Event::crawl_setup, selected);
   directory_.set_hooks(has_hooks());
   last_hooks_ = catalog.hooks_for(hooks::Event::crawl_end, selected);
-  add_persona(hooks::persona_options(*persona, directory_.personas() / persona_));
 }
 
 int CrawlSession::enter(std::function<void(const std::string&)> broken) {
@@ -168,6 +162,7 @@ awaitable<void> CrawlSession::open() {
   std::string problem;
   try {
     co_await directory_.make();
+    if (persona_) co_await persona_->make(directory_.sandbox());
     if (context_.sandbox.level != process::SandboxLevel::none) signals_ = process::SignalScope::make();
     network_ = context_.networks.enter();
     route_ = context_.networks.route(network_, {}, 0);
@@ -214,7 +209,10 @@ awaitable<void> CrawlSession::describe_crawl() {
   hook_context_.crawl_dir = directory_.path();
   hook_context_.library_dir = directory_.library();
   hook_context_.personas_dir = directory_.personas();
-  hook_context_.persona = persona_;
+  if (persona_) {
+    hook_context_.persona = persona_->name();
+    hook_context_.persona_files = persona_->directory();
+  }
 }
 
 void CrawlSession::note(const hooks::Hook& hook, nlohmann::json columns) {
@@ -319,6 +317,7 @@ awaitable<void> CrawlSession::wind_up(bool was_ready) {
   }
   route_.reset();
   network_.reset();
+  if (persona_) co_await on_thread(context_.files, [this] { persona_->remove(); });
   co_await directory_.remove();
   // Only now: who waits for the end looks for the session again at once, and must not find it.
   gone_ = true;

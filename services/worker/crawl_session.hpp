@@ -13,6 +13,7 @@
 #include "services/worker/hook_set.hpp"
 #include "services/worker/job_context.hpp"
 #include "services/worker/session_directory.hpp"
+#include "services/worker/session_persona.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json_fwd.hpp>
@@ -60,7 +61,9 @@ public:
     std::function<void(const CrawlSession&)> ended; // nothing of it is left
   };
 
-  CrawlSession(JobContext& context, const store::Claim& claim, Callbacks callbacks);
+  // `persona`: of the claim; null: it has none.
+  CrawlSession(JobContext& context, const store::Claim& claim, std::unique_ptr<SessionPersona> persona,
+               Callbacks callbacks);
 
   const std::string& crawl_id() const { return crawl_id_; }
   const SessionDirectory& directory() const { return directory_; }
@@ -68,6 +71,7 @@ public:
   std::shared_ptr<process::SignalScope> signals() const { return signals_; } // of its hooks; null: there is none
   // What crawl hooks and the persona have set for the hooks of its snapshots.
   const hooks::Options& set_options() const { return set_options_; }
+  SessionPersona* persona() const { return persona_.get(); } // null: it has none
   bool has_hooks() const { return !hooks_.empty(); }
   bool idle() const { return state_ == SessionState::ready && users_.empty(); }
   bool ending() const { return state_ != SessionState::opening && state_ != SessionState::ready; }
@@ -109,7 +113,8 @@ private:
 
   JobContext& context_;
   const Callbacks callbacks_;
-  const std::string crawl_id_, id_, persona_;
+  const std::string crawl_id_, id_;
+  const std::unique_ptr<SessionPersona> persona_;
   hooks::Options options_, set_options_;
   SessionDirectory directory_;
   hooks::HookContext hook_context_;

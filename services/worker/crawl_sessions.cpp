@@ -19,6 +19,7 @@ const SessionDirectory& CrawlSessions::Share::directory() const { return session
 std::shared_ptr<HookNetwork> CrawlSessions::Share::network() const { return session_->network(); }
 std::shared_ptr<process::SignalScope> CrawlSessions::Share::signals() const { return session_->signals(); }
 const hooks::Options& CrawlSessions::Share::options() const { return session_->set_options(); }
+SessionPersona* CrawlSessions::Share::persona() const { return session_->persona(); }
 
 CrawlSessions::CrawlSessions(JobContext& context, std::function<void()> changed)
     : context_(context), changed_(std::move(changed)) {}
@@ -28,30 +29,24 @@ awaitable<CrawlSessions::Share> CrawlSessions::join(const store::Claim& claim,
                                                     std::function<void(const std::string&)> broken) {
   for (;;) {
     if (haste_ != Haste::none) throw SessionFailed(haste_reason_);
-    auto& slot = sessions_[claim.lease.crawl_id];
-    if (!slot) {
-      std::shared_ptr<CrawlSession> opening, other;
-      try {
-        opening = std::make_shared<CrawlSession>(context_, claim,
-                                                 CrawlSession::Callbacks{changed_, [this](const CrawlSession& session) {
-                                                                           sessions_.erase(session.crawl_id());
-                                                                         }});
-      } catch (...) {
-        sessions_.erase(claim.lease.crawl_id);
-        throw;
-      }
+    if (!sessions_.contains(claim.lease.crawl_id)) {
+      auto persona = co_await SessionPersona::open(context_, claim);
+      if (haste_ != Haste::none || sessions_.contains(claim.lease.crawl_id)) continue; // meanwhile
+      const auto opening = std::make_shared<CrawlSession>(
+          context_, claim, std::move(persona), CrawlSession::Callbacks{changed_, [this](const CrawlSession& session) {
+                                                                         sessions_.erase(session.crawl_id());
+                                                                       }});
       if (opening->has_hooks() && with_hooks() >= context_.options.session_max) {
-        sessions_.erase(claim.lease.crawl_id);
-        other = idle();
+        const auto other = idle();
         if (!other) throw SessionsFull{};
         other->drain("another crawl needs its place");
         co_await other->ended();
         continue;
       }
-      slot = opening;
-      slot->start();
+      sessions_[claim.lease.crawl_id] = opening;
+      opening->start();
     }
-    const auto session = slot;
+    const auto session = sessions_.at(claim.lease.crawl_id);
     if (session->ending()) {
       co_await session->ended();
       continue;

@@ -34,6 +34,7 @@ public:
     std::shared_ptr<process::SignalScope> signals() const;
     // What crawl hooks have set for the hooks after them.
     const hooks::Options& options() const;
+    SessionPersona* persona() const; // null: the crawl has none
 
   private:
     std::shared_ptr<CrawlSession> session_;
@@ -47,7 +48,8 @@ public:
   CrawlSessions& operator=(const CrawlSessions&) = delete;
 
   // Opens the crawl's session or joins it, and completes when it is ready. `broken`: called if a hook of it dies while
-  // the share lives. Throws SessionsFull, SessionFailed, and Error(configuration) for options that do not fit.
+  // the share lives. Throws SessionsFull, SessionFailed, Failure if
+  // its persona cannot be used here, and Error(configuration) for options that do not fit.
   awaitable<Share> join(const store::Claim& claim, std::function<void(const std::string&)> broken);
 
   // Crawls whose hooks run here, or are about to: claims prefer them.

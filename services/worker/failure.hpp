@@ -17,7 +17,7 @@ struct Failure {
     refused,     // nothing of this page may be kept
     later,       // its host, or its robots.txt, asks for a pause
     no_session,  // this worker may not open another crawl
-    no_plugin,   // this worker has not the plugins that are wanted
+    no_plugin,   // this worker has not the plugins that are wanted, or cannot open the persona
     error,       // trouble: of the page, or of this worker
   };
   Kind kind{Kind::error};

@@ -5,7 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace holdfast::worker {
 
@@ -38,6 +40,15 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
     if (key.size() > 7 && key.ends_with("_BINARY") && !value.empty())
       if (const auto path = context.binaries.locate(value)) options[key] = *path;
 
+  const auto& allowed = context.options.persona_plugins;
+  if (!hook_context.persona_files.empty() &&
+      std::find(allowed.begin(), allowed.end(), hook.plugin->name) != allowed.end()) {
+    options["COOKIES_FILE"] = hook_context.persona_files / "cookies.txt";
+    options["AUTH_STORAGE_FILE"] = hook_context.persona_files / "auth.json";
+    prepared.command.sandbox.readable = {hook_context.persona_files};
+    prepared.command.sandbox.writable = {hook_context.persona_files / "changes"};
+  }
+
   auto inherited = hooks::inherited_environment(context.options.environment_names);
   std::string first;
   for (const auto& directory : context.options.binary_directories)
@@ -57,8 +68,10 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
 
 void confine(const JobContext& context, const process::Sandbox& sandbox, process::Command& command,
              std::vector<std::filesystem::path> writable, const std::filesystem::path& temporary) {
-  command.sandbox = sandbox;
+  const auto own = std::exchange(command.sandbox, sandbox);
+  command.sandbox.readable.insert(command.sandbox.readable.end(), own.readable.begin(), own.readable.end());
   command.sandbox.writable = std::move(writable);
+  command.sandbox.writable.insert(command.sandbox.writable.end(), own.writable.begin(), own.writable.end());
   command.sandbox.temporary = temporary;
   if (sandbox.level != process::SandboxLevel::user) return;
   const auto name = context.options.temporary_dir / temporary.filename(); // which is short

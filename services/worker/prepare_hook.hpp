@@ -26,7 +26,8 @@ hooks::HookContext machine_context(const JobContext& context);
 PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, hooks::Options options,
                           const hooks::HookContext& hook_context);
 
-// Puts a hook into its crawl's sandbox, in which it may write to `writable` and `temporary`.
+// Puts a hook into its crawl's sandbox, in which it may write to `writable` and `temporary`, and has its persona's
+// files if its plugin may.
 void confine(const JobContext& context, const process::Sandbox& sandbox, process::Command& command,
              std::vector<std::filesystem::path> writable, const std::filesystem::path& temporary);
 

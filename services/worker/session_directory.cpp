@@ -46,9 +46,7 @@ SessionDirectory::SessionDirectory(JobContext& context, const std::string& crawl
     : context_(context), crawl_id_(crawl_id), session_id_(session_id), persona_(persona),
       path_(context.options.work_dir / "crawls" / session_id), sandbox_(context.sandbox), pulse_(context.executor) {}
 
-std::filesystem::path SessionDirectory::personas() const {
-  return hooks_ || sandboxed() ? path_ / ".persona" : context_.options.data_dir / "personas";
-}
+std::filesystem::path SessionDirectory::personas() const { return path_ / ".persona"; }
 
 std::filesystem::path SessionDirectory::library() const {
   return hooks_ && sandboxed() ? path_ / ".library" : context_.options.data_dir / "lib";
@@ -72,17 +70,11 @@ awaitable<void> SessionDirectory::make() {
     if (sandboxed()) user_ = context_.hook_users.lease();
     if (user_) sandbox_.user = user_->user();
     give_to_hooks(sandbox_, temporary());
-    give_to_hooks(sandbox_, path_);
-    if (!hooks_ && !sandboxed()) return;
     if (hooks_) std::filesystem::create_directories(library(), error);
     if (hooks_ && sandboxed())
       for (const auto& entry : std::filesystem::directory_iterator(context_.options.data_dir / "lib", error))
         std::filesystem::create_symlink(entry.path(), library() / entry.path().filename(), error);
-    const auto persona = personas() / persona_;
-    std::filesystem::create_directories(persona, error);
-    std::filesystem::copy(context_.options.data_dir / "personas" / persona_, persona,
-                          std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks,
-                          error);
+    std::filesystem::create_directories(personas() / persona_, error);
     give_to_hooks(sandbox_, path_);
   });
 }

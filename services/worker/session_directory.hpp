@@ -15,12 +15,12 @@ namespace holdfast::worker {
 class SessionDirectory {
 public:
   SessionDirectory(JobContext& context, const std::string& crawl_id, const std::string& session_id,
-                   const std::string& persona);
+                   const std::string& persona); // its name, or Default
 
   // The crawl has hooks: they need more than its snapshots do.
   void set_hooks(bool any) { hooks_ = any; }
   const std::filesystem::path& path() const { return path_; }
-  // A browser locks its profile: each session works on a copy of the persona's.
+  // A browser locks its profile: each session has one of its own.
   std::filesystem::path personas() const;
   // Hooks of a crawl keep things in the library for the hooks of its pages. In the sandbox the real one is read-only,
   // as its programs run in other crawls too: each session has one of its own, with links to what the real one has.

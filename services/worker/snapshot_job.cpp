@@ -54,7 +54,6 @@ SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim)
   hook_context_.source_url = claim_.url;
   hook_context_.depth = claim_.depth;
   hook_context_.snapshot_dir = files_.directory();
-  hook_context_.persona = claim_.persona;
   hook_context_.snapshot_title = claim_.title;
   hook_context_.snapshot_tags = base::join(claim_.tags, ",");
   page_.lease = claim_.lease;
@@ -172,6 +171,12 @@ awaitable<void> SnapshotJob::join_session() {
   hook_context_.crawl_dir = session_.directory().path();
   hook_context_.library_dir = session_.directory().library();
   hook_context_.personas_dir = session_.directory().personas();
+  if (auto* const persona = session_.persona()) {
+    co_await persona->renew();
+    check();
+    hook_context_.persona = persona->name();
+    hook_context_.persona_files = persona->directory();
+  }
   for (const auto& [key, value] : session_.options())
     options_[key] = value;
 }
@@ -210,6 +215,7 @@ awaitable<void> SnapshotJob::run_hooks() {
   check();
   co_await end_background();
   limit_.cancel();
+  if (auto* const persona = session_.persona()) co_await persona->keep();
   check();
 }
 

@@ -1,10 +1,8 @@
 """Figures as tables."""
 
-import pathlib
 import statistics
 import textwrap
 
-HERE = pathlib.Path(__file__).resolve().parent
 TITLES = {
     "drain": "Draining a queue of no-op items",
     "page": "A page of ten hooks, one at a time",
@@ -65,11 +63,9 @@ def table(part, result):
     return "\n".join(lines) + "\n"
 
 
-def write(results):
-    """Into README.md; parts that were not measured this time keep what they have."""
-    readme = HERE / "README.md"
-    before, rest = readme.read_text().split("<!-- table -->\n")
-    old, after = rest.split("<!-- end -->")
+def write(results, file):
+    """Parts that were not measured this time keep what the file has."""
+    old = file.read_text() if file.exists() else ""
     texts = {text.partition("\n")[0]: "### " + text.rstrip() + "\n" for text in old.split("### ") if text.strip()}
     for part, result in results["parts"].items():
         if part == "check":
@@ -81,5 +77,4 @@ def write(results):
             f"{result['repeats']} repeat{'s' if result['repeats'] > 1 else ''}{', --small' if result['small'] else ''}; {result['seconds']:.0f} s."
         )
         texts[TITLES[part]] = f"{table(part, result)}\n{wrapped(measured)}\n"
-    text = "\n".join(texts[title] for title in TITLES.values() if title in texts)
-    readme.write_text(f"{before}<!-- table -->\n{text}\n<!-- end -->{after}")
+    file.write_text("\n".join(texts[title] for title in TITLES.values() if title in texts))

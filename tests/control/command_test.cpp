@@ -1,4 +1,4 @@
-// Pause, resume, cancel, scope, retry, remove: each in every state, repeated, and told to the workers.
+// Pause, resume, cancel, scope, retry, remove: what matrix_test.cpp does not see of them.
 #include "lib/base/uuid.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/host.hpp"
@@ -29,8 +29,8 @@ TEST_CASE("a paused crawl gives back what is in work, and nothing of it is claim
   const auto crawl = stage.start(stage.seeds(1, 3));
   const auto worker = stage.worker();
   const auto held = stage.claim(worker);
-  CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
-  CHECK_FALSE(store::crawl_pause(stage.connection, crawl, kOrder));
+  CHECK(store::give(stage.connection, "crawl", "pause", crawl, kOrder));
+  CHECK_FALSE(store::give(stage.connection, "crawl", "pause", crawl, kOrder));
   CHECK(crawl_status(stage, crawl) == "paused");
   CHECK(stage.value("select reason from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) ==
         "paused by ann: for a test");
@@ -41,8 +41,8 @@ TEST_CASE("a paused crawl gives back what is in work, and nothing of it is claim
   CHECK_FALSE(store::crawl_claim(stage.connection, worker, 1min));
   CHECK(stage.value("select held from holdfast.v_control where action = 'pause'") == "1");
 
-  CHECK(store::crawl_resume(stage.connection, crawl, kOrder));
-  CHECK_FALSE(store::crawl_resume(stage.connection, crawl, kOrder));
+  CHECK(store::give(stage.connection, "crawl", "resume", crawl, kOrder));
+  CHECK_FALSE(store::give(stage.connection, "crawl", "resume", crawl, kOrder));
   stage.expand(worker);
   CHECK(crawl_status(stage, crawl) == "started");
   const auto claims = stage.claim_many(worker, 8);
@@ -59,25 +59,25 @@ TEST_CASE("a crawl can be paused and cancelled before a worker has seen it, and 
   const auto worker = stage.worker();
   const auto crawl = stage.add(stage.seeds(1, 10));
   SUBCASE("queued") {
-    CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
+    CHECK(store::give(stage.connection, "crawl", "pause", crawl, kOrder));
     CHECK_FALSE(store::crawl_claim(stage.connection, worker, 1min));
   }
   SUBCASE("half expanded") {
     const auto lease = store::crawl_claim(stage.connection, worker, 1min);
     REQUIRE(lease);
     store::crawl_expand(stage.connection, worker, *lease, 4);
-    CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
+    CHECK(store::give(stage.connection, "crawl", "pause", crawl, kOrder));
     CHECK(refusal([&] { store::crawl_expand(stage.connection, worker, *lease, 4); }) == pg::kStaleFence);
-    CHECK(store::crawl_resume(stage.connection, crawl, kOrder));
+    CHECK(store::give(stage.connection, "crawl", "resume", crawl, kOrder));
     stage.expand(worker);
     CHECK(store::crawl(stage.connection, crawl).open == 10);
-    CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
+    CHECK(store::give(stage.connection, "crawl", "pause", crawl, kOrder));
   }
   CHECK(store::crawl_cancel(stage.connection, crawl, kOrder, {}));
   CHECK_FALSE(store::crawl_cancel(stage.connection, crawl, kOrder, {}));
   CHECK(crawl_status(stage, crawl) == "sealed");
-  CHECK_FALSE(store::crawl_pause(stage.connection, crawl, kOrder));
-  CHECK_FALSE(store::crawl_resume(stage.connection, crawl, kOrder));
+  CHECK_FALSE(store::give(stage.connection, "crawl", "pause", crawl, kOrder));
+  CHECK_FALSE(store::give(stage.connection, "crawl", "resume", crawl, kOrder));
 }
 
 TEST_CASE("cancelling a large crawl goes in batches, and workers end it if no one else does") {
@@ -98,65 +98,13 @@ TEST_CASE("cancelling a large crawl goes in batches, and workers end it if no on
   CHECK(ended.cancelled == 2500);
 }
 
-TEST_CASE("a snapshot is paused, resumed and cancelled on its own, queued or in work") {
-  Stage stage;
-  const auto crawl = stage.start(stage.seeds(1, 2));
-  const auto worker = stage.worker();
-  const auto held = stage.claim(worker);
-  const auto id = held.lease.snapshot_id;
-  CHECK(store::snapshot_command(stage.connection, id, "pause", kOrder));
-  CHECK_FALSE(store::snapshot_command(stage.connection, id, "pause", kOrder));
-  CHECK(stage.status(held.lease) == "paused");
-  CHECK(lost(stage, worker, held.lease) == 1);
-  CHECK(stage.claim_many(worker, 8).size() == 1);
-  CHECK(store::snapshot_command(stage.connection, id, "resume", kOrder));
-  const auto again = stage.claim(worker);
-  CHECK(again.lease.fence > held.lease.fence);
-  CHECK(store::snapshot_command(stage.connection, id, "cancel", kOrder));
-  CHECK_FALSE(store::snapshot_command(stage.connection, id, "cancel", kOrder));
-  CHECK(stage.status(held.lease) == "sealed");
-  CHECK(crawl_status(stage, crawl) == "started");
-  CHECK_FALSE(refusal([&] { store::snapshot_command(stage.connection, base::new_uuid(), "pause", kOrder); }).empty());
-}
-
-TEST_CASE("workers, hosts and everything can be paused; what they hold is released at once") {
-  Stage stage;
-  stage.start(stage.seeds(1, 4));
-  const auto worker = stage.worker(), other = stage.worker();
-  const auto held = stage.claim(worker);
-  SUBCASE("a worker") {
-    CHECK(store::worker_pause(stage.connection, worker, kOrder));
-    CHECK_FALSE(store::worker_pause(stage.connection, worker, kOrder));
-    CHECK(stage.claim_many(worker, 8).empty());
-    CHECK(stage.claim_many(other, 8).size() == 4);
-    CHECK(store::worker_resume(stage.connection, worker, kOrder));
-    CHECK_FALSE(store::worker_resume(stage.connection, worker, kOrder));
-  }
-  SUBCASE("a host") {
-    CHECK(store::host_pause(stage.connection, "site.test", kOrder));
-    CHECK_FALSE(store::host_pause(stage.connection, "site.test", kOrder));
-    CHECK(stage.claim_many(worker, 8).empty());
-    CHECK(store::host_resume(stage.connection, "site.test", kOrder));
-    CHECK_FALSE(store::host_resume(stage.connection, "site.test", kOrder));
-    CHECK(stage.claim_many(worker, 8).size() == 4);
-  }
-  SUBCASE("everything") {
-    CHECK(store::collection_pause(stage.connection, kOrder));
-    CHECK_FALSE(store::collection_pause(stage.connection, kOrder));
-    CHECK(stage.claim_many(other, 8).empty());
-    CHECK(store::collection_resume(stage.connection, kOrder));
-    CHECK(stage.claim_many(other, 8).size() == 4);
-  }
-  CHECK(lost(stage, worker, held.lease) == 1);
-}
-
 TEST_CASE("a worker is told to end, and a host's pages are cancelled in every crawl") {
   Stage stage;
   stage.start(stage.seeds(1, 3));
   stage.start({{"https://other.test/", "", {}}, stage.seed("1")});
   const auto worker = stage.worker();
-  CHECK(store::worker_cancel(stage.connection, worker, kOrder));
-  CHECK_FALSE(store::worker_cancel(stage.connection, worker, kOrder));
+  CHECK(store::give(stage.connection, "worker", "cancel", worker, kOrder));
+  CHECK_FALSE(store::give(stage.connection, "worker", "cancel", worker, kOrder));
   CHECK(store::worker_beat(stage.connection, worker, 1h, {}, "{}").request == "stop");
   CHECK(store::host_cancel(stage.connection, "site.test", kOrder) == 4);
   CHECK(store::host_cancel(stage.connection, "site.test", kOrder) == 0);
@@ -310,14 +258,14 @@ TEST_CASE("a worker that loses its lease and comes back is still paused, and sti
   const auto crawl = stage.start(stage.seeds(1, 3));
   const auto first = join(base::new_uuid(), 70000);
   const store::Command command{"ann", "too hot"};
-  store::worker_pause(stage.connection, first, command);
+  store::give(stage.connection, "worker", "pause", first, command);
   stage.expire(first);
   const auto second = join(base::new_uuid(), 70000);
   CHECK(told(second) == "true its worker was paused by ann: too hot ");
   CHECK(stage.claim_only(second, 1, {crawl}).empty());
   CHECK(told(join(base::new_uuid(), 70001)) == "false  "); // another process
-  CHECK(store::worker_resume(stage.connection, second, command));
-  store::worker_cancel(stage.connection, second, command);
+  CHECK(store::give(stage.connection, "worker", "resume", second, command));
+  store::give(stage.connection, "worker", "cancel", second, command);
   stage.expire(second);
   CHECK(told(join(base::new_uuid(), 70000)) == "false  stop");
 }

@@ -64,14 +64,14 @@ TEST_CASE("a host whose row is deleted has no limits, also for what waits becaus
   CHECK(claims.size() == 1);
   CHECK(claimed(stage, worker) == 0);
 
-  store::host_pause(stage.connection, "site.test", {"ann", ""});
+  store::give(stage.connection, "host", "pause", "site.test", {"ann", ""});
   const auto forget = [&] { store::host_forget(stage.connection, "site.test", "ann"); };
   CHECK(refusal(forget) == pg::kRefused);
-  store::host_resume(stage.connection, "site.test", {"ann", ""});
+  store::give(stage.connection, "host", "resume", "site.test", {"ann", ""});
   store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "worker");
   CHECK(refusal(forget) == pg::kRefused);
   CHECK(claimed(stage, worker) == 0);
-  store::host_resume(stage.connection, "site.test", {"ann", ""});
+  store::give(stage.connection, "host", "resume", "site.test", {"ann", ""});
 
   CHECK(store::host_forget(stage.connection, "site.test", "ann"));
   CHECK_FALSE(store::host_forget(stage.connection, "site.test", "ann"));
@@ -206,7 +206,7 @@ TEST_CASE("a site that asks for time gets it, twice as long each time it has to 
   store::host_rate_limited(stage.connection, "site.test", 503, 10min, "worker");
   CHECK(seconds() == 600);
   CHECK(claimed(stage, worker) == 0);
-  CHECK(store::host_resume(stage.connection, "site.test", {"ann", ""}));
+  CHECK(store::give(stage.connection, "host", "resume", "site.test", {"ann", ""}));
   CHECK(claimed(stage, worker) == 4);
 }
 

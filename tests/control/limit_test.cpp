@@ -45,9 +45,9 @@ TEST_CASE("a crawl whose time is over is stopped, and its pauses do not count") 
   };
   CHECK(left() > 3500);
   CHECK(left() <= 3600);
-  store::crawl_pause(stage.connection, crawl, {});
+  store::give(stage.connection, "crawl", "pause", crawl, {});
   stage.run("update holdfast.crawl set paused_at = paused_at - interval '30 minutes'");
-  store::crawl_resume(stage.connection, crawl, {});
+  store::give(stage.connection, "crawl", "resume", crawl, {});
   CHECK(left() > 5300);
   stage.expand(worker);
   CHECK(stage.value("select retry_at = deadline_at from holdfast.v_crawl") == "t"); // when a worker shall look again

@@ -30,8 +30,9 @@ store::Claim hold(Stage& stage, const std::string& worker, const std::string& cr
   return claims[0];
 }
 
-// Its worker cannot seal it any more, and hears so.
+// Its worker cannot seal it any more, and hears so, also with its next beat.
 bool taken(Stage& stage, const std::string& worker, const store::Claim& held) {
+  if (store::worker_beat(stage.connection, worker, 1h, {held.lease}, "{}").lost.empty()) return false;
   const auto answer = stage.seal(worker, held).what;
   return answer == store::PageAnswer::What::lost || answer == store::PageAnswer::What::cancelled;
 }
@@ -44,8 +45,8 @@ std::string crawl_state(Stage& stage, const std::string& crawl) {
 }
 
 bool order_crawl(Stage& stage, const std::string& action, const std::string& crawl) {
-  return action == "pause"    ? store::crawl_pause(stage.connection, crawl, kAnnsCommand)
-         : action == "resume" ? store::crawl_resume(stage.connection, crawl, kAnnsCommand)
+  return action == "pause"    ? store::give(stage.connection, "crawl", "pause", crawl, kAnnsCommand)
+         : action == "resume" ? store::give(stage.connection, "crawl", "resume", crawl, kAnnsCommand)
                               : store::crawl_cancel(stage.connection, crawl, kAnnsCommand, {});
 }
 
@@ -76,7 +77,7 @@ TEST_CASE("every command to a crawl, in every state") {
       std::optional<store::Claim> held;
       if (state == "being expanded") expanding = store::crawl_claim(stage.connection, worker, 1min);
       if (state == "in work") held = hold(stage, worker, crawl);
-      if (state == "paused") store::crawl_pause(stage.connection, crawl, kAnnsCommand);
+      if (state == "paused") store::give(stage.connection, "crawl", "pause", crawl, kAnnsCommand);
       if (state == "stopping")
         stage.run("select holdfast.crawl_stop($1::uuid, 'cancelled', 'bob', '', 1)", pg::Params::of(crawl));
       if (state == "sealed") store::crawl_cancel(stage.connection, crawl, kAnnsCommand, {});
@@ -127,16 +128,16 @@ TEST_CASE("every command to a snapshot, in every state") {
                                                 "$1::uuid order by retry_at limit 1",
                                                 pg::Params::of(crawl));
       const store::Lease lease{id, crawl, held ? held->lease.fence : 0};
-      if (state == "paused") store::snapshot_command(stage.connection, id, "pause", kAnnsCommand);
-      if (state == "in a paused crawl") store::crawl_pause(stage.connection, crawl, kAnnsCommand);
+      if (state == "paused") store::give(stage.connection, "snapshot", "pause", id, kAnnsCommand);
+      if (state == "in a paused crawl") store::give(stage.connection, "crawl", "pause", crawl, kAnnsCommand);
       if (state == "excluded") {
         store::crawl_scope(stage.connection, crawl, {{"deny", {"/1$"}}}, {}, "ann");
         stage.expand(worker);
       }
 
-      CHECK(store::snapshot_command(stage.connection, id, action, kAnnsCommand) == expected.changed);
+      CHECK(store::give(stage.connection, "snapshot", action, id, kAnnsCommand) == expected.changed);
       CHECK(stage.status(lease) == expected.after);
-      CHECK_FALSE(store::snapshot_command(stage.connection, id, action, kAnnsCommand));
+      CHECK_FALSE(store::give(stage.connection, "snapshot", action, id, kAnnsCommand));
       CHECK(stage.status(lease) == expected.after);
       if (held && state != "sealed" && expected.changed) CHECK(taken(stage, worker, *held));
       CHECK(refusal([&] { store::snapshot_remove(stage.connection, id, "ann"); }) == pg::kRefused); // its crawl is open
@@ -145,6 +146,7 @@ TEST_CASE("every command to a snapshot, in every state") {
       CHECK(crawl_state(stage, crawl) == "sealed");
       CHECK(store::snapshot_remove(stage.connection, id, "ann"));
       CHECK_FALSE(store::snapshot_remove(stage.connection, id, "ann"));
+      CHECK_FALSE(refusal([&] { store::give(stage.connection, "snapshot", action, id, kAnnsCommand); }).empty());
     }
 }
 
@@ -167,12 +169,12 @@ TEST_CASE("every command to a worker, in every state") {
       if (state == "in work") held = hold(stage, worker, crawl);
       if (state == "draining")
         stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(worker));
-      if (state == "paused") store::worker_pause(stage.connection, worker, kAnnsCommand);
+      if (state == "paused") store::give(stage.connection, "worker", "pause", worker, kAnnsCommand);
       if (state == "gone") store::worker_leave(stage.connection, worker, 0, "done");
       const auto command = [&] {
-        return action == "pause"    ? store::worker_pause(stage.connection, worker, kAnnsCommand)
-               : action == "resume" ? store::worker_resume(stage.connection, worker, kAnnsCommand)
-                                    : store::worker_cancel(stage.connection, worker, kAnnsCommand);
+        return action == "pause"    ? store::give(stage.connection, "worker", "pause", worker, kAnnsCommand)
+               : action == "resume" ? store::give(stage.connection, "worker", "resume", worker, kAnnsCommand)
+                                    : store::give(stage.connection, "worker", "cancel", worker, kAnnsCommand);
       };
       const auto now = [&] {
         return stage.value(
@@ -186,6 +188,11 @@ TEST_CASE("every command to a worker, in every state") {
       CHECK(now() == expected.after);
       if (held) CHECK(stage.status(held->lease) == (action == "pause" ? "queued" : "started"));
       if (now().starts_with("paused")) CHECK(stage.claim_only(worker, 1, {crawl}).empty());
+      if (action == "pause" && held) {
+        const auto other = stage.worker();
+        hold(stage, other, crawl);
+        store::worker_leave(stage.connection, other, 0, "done");
+      }
       if (state != "gone") store::worker_leave(stage.connection, worker, 0, "done");
     }
 }
@@ -209,11 +216,11 @@ TEST_CASE("every command to a host, and to everything, in every state") {
       std::optional<store::Claim> held;
       if (state == "with limits") store::host_set(stage.connection, "site.test", {std::nullopt, 2}, "ann");
       if (state == "in work") held = hold(stage, worker, crawl);
-      if (state == "paused") store::host_pause(stage.connection, "site.test", kAnnsCommand);
+      if (state == "paused") store::give(stage.connection, "host", "pause", "site.test", kAnnsCommand);
       if (state == "backed off") store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "worker");
       const auto command = [&] {
-        return action == "pause"    ? store::host_pause(stage.connection, "site.test", kAnnsCommand)
-               : action == "resume" ? store::host_resume(stage.connection, "site.test", kAnnsCommand)
+        return action == "pause"    ? store::give(stage.connection, "host", "pause", "site.test", kAnnsCommand)
+               : action == "resume" ? store::give(stage.connection, "host", "resume", "site.test", kAnnsCommand)
                                     : store::host_cancel(stage.connection, "site.test", kAnnsCommand) > 0;
       };
       const auto now = [&] {
@@ -226,7 +233,8 @@ TEST_CASE("every command to a host, and to everything, in every state") {
       CHECK_FALSE(command());
       CHECK(now() == expected.after);
       if (held && action != "resume") CHECK(taken(stage, worker, *held));
-      if (now() == "paused" || now() == "backed off") CHECK(stage.claim_only(worker, 1, {crawl}).empty());
+      CHECK(stage.claim_only(worker, 1, {crawl}).size() ==
+            (now() == "paused" || now() == "backed off" || action == "cancel" ? 0 : 1));
       if (action == "cancel") CHECK(crawl_state(stage, crawl) == "sealed");
       store::crawl_cancel(stage.connection, crawl, kAnnsCommand, {});
       stage.expand(worker);
@@ -238,12 +246,12 @@ TEST_CASE("every command to a host, and to everything, in every state") {
   stage.run("delete from holdfast.host");
   const auto crawl = stage.start(stage.seeds(1, 3));
   const auto held = hold(stage, worker, crawl);
-  CHECK_FALSE(store::collection_resume(stage.connection, kAnnsCommand));
-  CHECK(store::collection_pause(stage.connection, kAnnsCommand));
-  CHECK_FALSE(store::collection_pause(stage.connection, kAnnsCommand));
+  CHECK_FALSE(store::give(stage.connection, "collection", "resume", "", kAnnsCommand));
+  CHECK(store::give(stage.connection, "collection", "pause", "", kAnnsCommand));
+  CHECK_FALSE(store::give(stage.connection, "collection", "pause", "", kAnnsCommand));
   CHECK(taken(stage, worker, held));
   CHECK(stage.claim_only(worker, 1, {crawl}).empty());
-  CHECK(store::collection_resume(stage.connection, kAnnsCommand));
-  CHECK_FALSE(store::collection_resume(stage.connection, kAnnsCommand));
+  CHECK(store::give(stage.connection, "collection", "resume", "", kAnnsCommand));
+  CHECK_FALSE(store::give(stage.connection, "collection", "resume", "", kAnnsCommand));
   CHECK(stage.claim_only(worker, 1, {crawl}).size() == 1);
 }

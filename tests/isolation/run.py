@@ -25,6 +25,12 @@ SKIPPED = 77
 WRONG = re.compile(r"^BROKEN.*|^.*(?:deadlock detected|syntax error|setup failed|teardown failed).*", re.MULTILINE)
 # Both sides of a deadlock: the victim says what it did; the other one has logged that it waits.
 CYCLE = re.compile(r"(?:ERROR:  deadlock detected\n|LOG:  process \d+ still waiting)(?:.*\n)*?(?=.*STATEMENT:)")
+# What the spec says already, or what only frames a table: "step finish: call race.finish(1, '1');", "(2 rows)".
+FRAME = re.compile(
+    r"^(?:Parsed test spec .*|step \w+: (?!.*<waiting \.\.\.>$|<\.\.\. completed>$).*|what *\|state *\|pages *"
+    r"|[-+]+|\(\d+ rows?\)|)\n|(?<=[^\n ]) +$",
+    re.MULTILINE,
+)
 
 
 def find_tester(programs):
@@ -45,7 +51,8 @@ class Races(postgres.Server):
         self.environment["PGISOLATIONTIMEOUT"] = "60"
 
     def play(self, tester, database, spec):
-        return subprocess.run(
+        """Answers, waits and outcomes, in their order."""
+        text = subprocess.run(
             [tester, f"dbname={database}"],
             cwd=self.directory,
             env=self.environment,
@@ -56,6 +63,7 @@ class Races(postgres.Server):
             stderr=subprocess.STDOUT,
             **self.identity,
         ).stdout
+        return FRAME.sub("", text)
 
     def stress(self, database, seconds):
         """16 sessions make random calls; then open work is finished. Returns (text, all well)."""

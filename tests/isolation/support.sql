@@ -144,9 +144,8 @@ create function race.finish_all(worker integer, pages jsonb) returns void langua
 begin
   perform race.tell(worker, (
     select string_agg(race.answer(f.snapshot_id, f.answer, f.children, f.crawl_sealed), '; '
-                      order by f.n)
-      from rows from (holdfast.finish(race.worker(worker), pages)) with ordinality
-             f(snapshot_id, crawl_id, fence, answer, children, crawl_sealed, n)));
+                      order by f.snapshot_id)
+      from holdfast.finish(race.worker(worker), pages) f));
 end $$;
 
 -- A page whose file has one record, which is the payload of a URL, or refers to that of page p_refers.

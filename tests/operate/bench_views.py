@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """What the views, verbs and pages for people cost in a large collection.
 
-bench_views.py [SNAPSHOTS] [--program FILE] [--markdown] [--partitioned] [--hooks N] [--data DIRECTORY]
+bench_views.py [SNAPSHOTS] [--program FILE] [--markdown] [--months N] [--hooks N] [--data DIRECTORY]
                [--only PATTERN]
     Starts a PostgreSQL of its own, fills a collection with SNAPSHOTS (default 1,000,000) and prints the median time of
     each view and function; with a built program also of each verb (the whole process) and each page. Numbers depend
     on the machine.
-    --partitioned: the tables that only grow are partitioned, with crawls of four months.
+    --months N: the crawls are of N months (default 1), so in as many partitions.
     --hooks N: each sealed snapshot has N results, up to ten (default 3).
     --data DIRECTORY: the server's files stay there, and the next run measures the collection that it finds.
     --only PATTERN: of the views, verbs and pages only those whose name matches the regular expression.
 bench_views.py --budget
     For ctest: no times. In two collections, one four times as large as the other, each view and function reads about
-    as many pages of the database: none looks at everything. Nor does it where the tables are partitioned. Says as well
-    which view is not asked for here.
+    as many pages of the database: none looks at everything. Nor does it where the crawls are of four months. Says as
+    well which view is not asked for here.
 """
 
 import argparse
@@ -57,12 +57,13 @@ insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process
 insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, worker_type, label, slots, beat_at, status, ended_at, exit_reason, started_at)
   select holdfast.new_uuid(), 'm' || (i % 20 + 1), 'boot', i, i, 'worker', 'snapshot', 'old worker ' || i, 8, clock_timestamp(), 'exited',
          clock_timestamp() - i * interval '1 hour', 'done', clock_timestamp() - i * interval '2 hours' from generate_series(1, 5000) i;
+select holdfast.partition_month(holdfast.month_of(clock_timestamp(), i)) from generate_series(1, :months - 1) i;
 -- Crawls: one of half of all, one of a tenth, and many small ones.
 create temporary table c as
-  select case when holdfast.is_partitioned()
-              then overlay(holdfast.new_uuid()::text placing
-                     left(holdfast.first_id(holdfast.month_of(clock_timestamp(), i % 4))::text, 13) from 1)::uuid
-              else holdfast.new_uuid() end as id,
+  select case i % :months when 0 then holdfast.new_uuid()
+              else overlay(holdfast.new_uuid()::text placing
+                     left(holdfast.first_id(holdfast.month_of(clock_timestamp(), i % :months))::text, 13) from 1)::uuid
+         end as id,
          i, case i when 1 then :n / 2 when 2 then :n / 10 else (:n * 4 / 10) / 2000 end as size
   from generate_series(1, 2002) i;
 create temporary table s as
@@ -182,7 +183,7 @@ ASKS = [
     ("why(), a webhook", "select * from holdfast.why('hook1')"),
     ("why(), large crawl", "select * from holdfast.why(:'large')"),
     ("why(), short id", "select * from holdfast.why(right(:'large', 8))"),
-    ("list crawls", "select * from holdfast.list_crawls(null, null, null, null, 50)"),
+    ("list crawls", "select * from holdfast.v_crawl order by id desc limit 50"),
     ("list snapshots", "select * from holdfast.list_snapshots(null, null, null, null, null, 50)"),
     ("list snapshots of a large crawl", "select * from holdfast.list_snapshots(:'large', null, null, null, null, 50)"),
     ("list snapshots of a small crawl", "select * from holdfast.list_snapshots(:'small', null, null, null, null, 50)"),
@@ -248,25 +249,30 @@ ASKS = [
     ("list failures --url, none", "select * from holdfast.list_failures(null, null, 'no such thing', 50)"),
     ("list failures --plugin, none", "select * from holdfast.list_failures(null, null, null, 50, 'none')"),
     ("list failures of a large crawl", "select * from holdfast.list_failures(:'large', null, null, 50)"),
-    ("list crawls --url, none", "select * from holdfast.list_crawls(null, null, 'no such thing', null, 50)"),
-    ("list crawls --tag, none", "select * from holdfast.list_crawls(null, null, null, 'none', 50)"),
-    ("crawls by failures", "select * from holdfast.list_crawls_by('failed', null, null, null, null, null, 100)"),
+    (
+        "list crawls --url, none",
+        "select * from holdfast.v_crawl where holdfast.has_part(first_url, 'no such thing') order by id desc limit 50",
+    ),
+    ("list crawls --tag, none", "select * from holdfast.v_crawl where 'none' = any (tags) order by id desc limit 50"),
+    ("crawls by failures", "select * from holdfast.v_crawl order by failed desc, id desc limit 100"),
     ("list events of a large crawl", "select * from holdfast.list_events(:'large', null, 50)"),
     ("list events of a snapshot", "select * from holdfast.list_events(null, :'snapshot', 50)"),
-    ("list running", "select * from holdfast.list_running(null, null, null, 50)"),
-    ("list workers", "select * from holdfast.list_workers(null, 50)"),
+    ("list running", "select * from holdfast.v_running order by running_for desc limit 50"),
+    ("list workers", "select * from holdfast.v_worker order by started_at desc limit 50"),
     ("list queue of a large crawl", "select * from holdfast.list_queue(:'large', null, null, null, 50)"),
-    ("list sessions", "select * from holdfast.list_sessions(null, null, 50)"),
-    ("list hosts", "select * from holdfast.list_hosts(null, 50)"),
-    ("list webhooks", "select * from holdfast.list_webhooks(50)"),
+    ("list sessions", "select * from holdfast.v_session order by opened_at desc limit 50"),
+    ("list hosts", "select * from holdfast.v_host order by name limit 50"),
+    ("list webhooks", "select * from holdfast.v_webhook order by name limit 50"),
     ("v_binary", "select * from holdfast.v_binary order by hostname, name limit 50"),
     ("v_purge", "select * from holdfast.v_purge limit 50"),
     ("v_partition", "select * from holdfast.v_partition"),
     ("v_robots", "select * from holdfast.v_robots order by origin limit 50"),
     ("v_session_log", "select * from holdfast.v_session_log order by ended_at desc limit 50"),
-    ("list binaries", "select * from holdfast.list_binaries(null, null, 50)"),
-    ("list deliveries", "select * from holdfast.list_deliveries(null, 50)"),
-    ("list deliveries that wait", "select * from holdfast.list_deliveries('waiting', 50)"),
+    ("list deliveries", "select * from holdfast.v_delivery order by id desc limit 50"),
+    (
+        "list deliveries that wait",
+        "select * from holdfast.v_delivery where status = 'waiting' order by id desc limit 50",
+    ),
     ("list events", "select * from holdfast.list_events(null, null, 50)"),
     ("list events of a small crawl", "select * from holdfast.list_events(:'small', null, 50)"),
     ("list failures", "select * from holdfast.list_failures(null, null, null, 50)"),
@@ -421,7 +427,7 @@ class Kept(support.Database):
 class Collection:
     """A database on the server, filled with so many snapshots."""
 
-    def __init__(self, server, name, snapshots, program=None, gap=10, partitioned=False, hooks=3):
+    def __init__(self, server, name, snapshots, program=None, gap=10, months=1, hooks=3):
         self.url = server.url(name)
         self.environment = {
             **os.environ,
@@ -431,7 +437,7 @@ class Collection:
         }
         if server.sql(f"select count(*) from pg_database where datname = '{name}'") == "0":
             server.sql(f"create database {name}")
-            self.fill(program, snapshots, gap, partitioned, hooks)
+            self.fill(program, snapshots, gap, months, hooks)
             if isinstance(server, Kept):
                 server.filled()
         self.ids = dict(
@@ -447,7 +453,7 @@ class Collection:
         )
         self.variables = [word for name, value in self.ids.items() for word in ("-v", f"{name}={value}")]
 
-    def fill(self, program, snapshots, gap, partitioned, hooks):
+    def fill(self, program, snapshots, gap, months, hooks):
         """`gap`: milliseconds between two seals."""
         if program:
             subprocess.run([program, "migrate"], env=self.environment, check=True, capture_output=True)
@@ -456,12 +462,7 @@ class Collection:
                 (ROOT / "migrations/functions").glob("*.sql")
             )
             self.psql(text="\n".join(file.read_text() for file in files))
-        if partitioned:
-            functions = sorted((ROOT / "migrations/functions").glob("*.sql"))
-            self.psql(
-                text="\n".join(["select holdfast.partition_tables();", *(file.read_text() for file in functions)])
-            )
-        self.psql("-v", f"n={snapshots}", "-v", f"gap={gap}", "-v", f"hooks={hooks}", text=FILL)
+        self.psql("-v", f"n={snapshots}", "-v", f"gap={gap}", "-v", f"months={months}", "-v", f"hooks={hooks}", text=FILL)
 
     def psql(self, *arguments, text=None):
         done = subprocess.run(
@@ -498,9 +499,9 @@ def times_of(call, times=9):
     return taken
 
 
-def bench(server, snapshots, program, markdown, partitioned, hooks, only):
+def bench(server, snapshots, program, markdown, months, hooks, only):
     print(f"filling {snapshots:,} snapshots ...", file=sys.stderr, flush=True)
-    collection = Collection(server, "bench", snapshots, program, partitioned=partitioned, hooks=hooks)
+    collection = Collection(server, "bench", snapshots, program, months=months, hooks=hooks)
     worst = 0
 
     def tell(kind, name, taken):
@@ -567,7 +568,7 @@ def bench(server, snapshots, program, markdown, partitioned, hooks, only):
 
 def budget(server):
     small, large = Collection(server, "small", 8_000, gap=300), Collection(server, "large", 32_000, gap=300)
-    partitioned = Collection(server, "partitioned", 32_000, gap=300, partitioned=True)
+    spread = Collection(server, "spread", 32_000, gap=300, months=4)
     asked = {name for _, ask in ASKS for name in re.findall(r"holdfast\.(v_\w+)", ask)}
     views = set(
         small.psql(
@@ -583,13 +584,13 @@ def budget(server):
     problems = [f"{name} is not asked for in ASKS" for name in sorted((views - asked) | (lists - listed))]
     for name, ask in ASKS:
         ask = ask.replace("null, 20000, 50)", "null, 2000, 50)")  # a window that both are larger than
-        few, many, parts = small.pages_of(ask), large.pages_of(ask), partitioned.pages_of(ask)
+        few, many, parts = small.pages_of(ask), large.pages_of(ask), spread.pages_of(ask)
         line = f"{few:7} {many:7} {parts:7}  {name}"
         print(line, flush=True)
         if many > 1.5 * few + 300 and name not in READS_A_WINDOW:
             problems.append(f"grows with the collection, in pages read: {line}")
         if parts > 4 * many + 1000 and name not in READS_THE_CRAWL:
-            problems.append(f"reads too much of partitioned tables: {line}")
+            problems.append(f"reads too much of other months: {line}")
     if problems:
         sys.exit("\n".join(problems))
 
@@ -600,10 +601,11 @@ def main():
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("snapshots", nargs="?", type=int, default=1_000_000)
     parser.add_argument("--program", type=Path)
+    parser.add_argument("--months", type=int, default=1)
     parser.add_argument("--hooks", type=int, default=3)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--only", default="")
-    for flag in ("--markdown", "--partitioned", "--budget"):
+    for flag in ("--markdown", "--budget"):
         parser.add_argument(flag, action="store_true")
     options = parser.parse_args()
     program = options.program and str(options.program.resolve())
@@ -612,9 +614,7 @@ def main():
         if options.budget:
             budget(server)
         else:
-            bench(
-                server, options.snapshots, program, options.markdown, options.partitioned, options.hooks, options.only
-            )
+            bench(server, options.snapshots, program, options.markdown, options.months, options.hooks, options.only)
     finally:
         server.close()
 

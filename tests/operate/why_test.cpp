@@ -1,7 +1,7 @@
 // Every reason that holdfast.why() can give, each from a collection that is really in that state.
 #include "lib/base/uuid.hpp"
 #include "lib/store/host.hpp"
-#include "lib/store/why.hpp"
+#include "lib/store/view.hpp"
 #include "migrations/migrations.hpp"
 #include "tests/store/stage.hpp"
 
@@ -302,7 +302,7 @@ TEST_CASE("a snapshot that waits") {
   stage.run("update holdfast.snapshot_queue set reason = null");
   stage.all_due();
 
-  store::host_pause(stage.connection, "site.test", {"ann", "they asked us to stop"});
+  store::give(stage.connection, "host", "pause", "site.test", {"ann", "they asked us to stop"});
   stage.ask(id, "snapshot",
             {"It has been due since", ", but its host site.test is paused by ann: they asked us to stop"});
   stage.ask("site.test", "host", {"It is paused by ann: they asked us to stop"});

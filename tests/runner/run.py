@@ -465,6 +465,66 @@ class Work(Case):
         self.assertEqual(c.sql("select count(*) from holdfast.process where status = 'running'"), "0")
         self.assertEqual(c.broken(), "")
 
+    def test_a_worker_ends_when_its_runner_has_died_and_its_database_does_not_come_back(self):
+        c = self.collection()
+        proxy = Proxy(c.socket_directory)
+        self.addCleanup(proxy.close)
+        short = {"LEASE": "3s", "MARGIN": "1s", "BEAT": "500ms", "KILL_GRACE": "300ms"}
+        settings = {f"HOLDFAST_{name}": value for name, value in short.items()}
+        run = c.start("run", "--daemon", address=proxy.directory, **settings)
+        c.add(1)
+        there = "select pid from holdfast.v_worker where process_type = 'worker' and status = 'running' limit 1"
+        pid = c.until("a worker is there", lambda: c.sql(there))
+        run.kill()
+        proxy.set("refuse")
+        c.until("it has ended", lambda: not os.path.exists(f"/proc/{pid}"), seconds=60)
+
+    def test_workers_of_one_machine_id_with_disks_and_plugins_of_their_own_do_what_each_can(self):
+        # As machines that were cloned: all here have the id of this one. Nothing but the archive is shared.
+        c = self.collection()
+
+        def machine(name, *plugins):
+            for plugin in plugins:
+                hook = c.directory / name / "plugins" / plugin / "on_Snapshot__50_say.sh"
+                hook.parent.mkdir(parents=True)
+                hook.write_text(NOTE)
+                hook.chmod(0o755)
+            data, own = c.directory / name / "data", c.directory / name / "plugins"
+            return {
+                "HOLDFAST_DATA_DIR": str(data),
+                "HOLDFAST_PLUGINS_PATH": str(own),
+                "HOLDFAST_ARCHIVE_ROOT": str(c.directory / "archive"),
+            }
+
+        both = machine("both", "red", "blue")
+        (c.directory / "archive").mkdir()
+        workers = {name: c.start("worker", **machine(name, name)) for name in ("red", "blue")}
+        add = lambda plugin, *urls: c.lines("add", "--bg", "--plugins", plugin, *urls, **both)[0]["id"]
+        for name in ("red", "blue"):
+            crawl = add(name, *(f"http://127.0.0.1:9/{name}{n}" for n in range(3)))
+            c.until("it is sealed", lambda: self.sealed(c, crawl, 3))
+            by = f"where a.crawl_id = '{crawl}'"
+            did = "select distinct pid from holdfast.v_attempt a join holdfast.process p on p.id = a.process_id "
+            children = pathlib.Path(f"/proc/{workers[name].pid}/task/{workers[name].pid}/children")
+            self.assertIn(c.sql(did + by), children.read_text().split())  # each worker is the child of its guard
+        self.assertEqual(c.sql("select distinct cpu_count from holdfast.machine"), str(len(os.sched_getaffinity(0))))
+        runner = c.start("runner")
+        c.wait_until_leads(runner)
+        for kind, count in (("worker", 2), ("runner", 1), ("serve", 0)):
+            self.assertEqual(len(c.lines("list", "workers", "--kind", kind, "--status", "running", **both)), count)
+        self.assertEqual(c.lines("status", **both)[0]["workers"], 2)
+        workers["blue"].terminate()
+        self.assertEqual(workers["blue"].wait(timeout=60), 0)
+        crawl = add("blue", "http://127.0.0.1:9/later")
+        why = lambda: c.lines("why", crawl, **both)[0]["reason"]
+        c.until("why says who lacks it", lambda: 'has no plugin "blue"' in why())
+        self.assertFalse(self.sealed(c, crawl, 1))
+        c.start("worker", **machine("new disk", "blue"))
+        c.until("the new one does it", lambda: self.sealed(c, crawl, 1))
+        machines = "select count(distinct machine_id) from holdfast.process where process_type = 'worker'"
+        self.assertEqual(c.sql(machines), "1")
+        self.assertEqual(c.broken(), "")
+
     def test_a_run_makes_way_for_a_newer_runner_of_its_machine_goes_on_working_and_takes_the_gate_again(self):
         for verb in ("run", "runner"):
             with self.subTest(verb):

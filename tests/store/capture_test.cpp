@@ -1,7 +1,6 @@
 // The index of WARC files: written with the seal, read by key and time, gone with the snapshot.
 #include "lib/store/capture.hpp"
 #include "lib/store/control.hpp"
-#include "lib/store/export.hpp"
 #include "lib/store/schema.hpp"
 #include "tests/store/stage.hpp"
 
@@ -187,7 +186,6 @@ TEST_CASE("what other crawls refer to is kept when its crawl is removed") {
 
 TEST_CASE("what others refer to is found at any time, while its month is removed") {
   Stage stage;
-  store::migrator().migrate(stage.connection, {.partition = true});
   const auto worker = stage.worker();
   const auto first = crawl_with(stage, worker, "text/html", {},
                                 stage.value("select holdfast.first_id(holdfast.month_of(clock_timestamp(), 1))"));

@@ -6,14 +6,11 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-
 namespace holdfast::test {
 
 void migrate_template(const std::string& dsn) {
   pg::Connection connection(dsn);
-  // The same tests pass on partitioned tables: tests/store/CMakeLists.txt runs them twice.
-  store::migrator().migrate(connection, {.partition = std::getenv("HOLDFAST_TEST_PARTITIONED") != nullptr});
+  store::migrator().migrate(connection);
 }
 
 void expect_invariants(pg::Connection& connection) {

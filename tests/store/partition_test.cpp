@@ -1,4 +1,4 @@
-// Partitioned tables: what was there stays as it was, what comes finds its month, a month goes at once.
+// Partitioned tables: what comes finds its month, and a month goes at once.
 #include "lib/store/control.hpp"
 #include "lib/store/schema.hpp"
 #include "tests/store/stage.hpp"
@@ -9,8 +9,6 @@ using namespace holdfast;
 using namespace holdfast::test;
 
 namespace {
-
-pg::MigrationReport partition(Stage& stage) { return store::migrator().migrate(stage.connection, {.partition = true}); }
 
 // A crawl of this id with one page, added, archived and sealed. The id says when the crawl was made.
 std::string sealed_crawl(Stage& stage, const std::string& worker, const std::string& id, const std::string& page) {
@@ -29,57 +27,54 @@ std::string id_in(Stage& stage, int months) {
 
 } // namespace
 
-TEST_CASE("tables are partitioned once, with all that was in them, and work goes on") {
-  Stage stage;
-  if (stage.value("select holdfast.is_partitioned()") == "t") return; // this run has it from the beginning
-  const auto worker = stage.worker();
-  stage.start(Stage::seeds(1, 3));
-  stage.seal(worker, stage.claim(worker));
-  const auto open = stage.claim(worker);
-  const auto before = stage.value("select jsonb_agg(v order by v.id)::text from holdfast.v_snapshot v");
-  const auto indexes = stage.value("select string_agg(relname, ' ' order by relname) from pg_class "
-                                   "where relnamespace = 'holdfast'::regnamespace and relkind = 'i'");
-
-  CHECK(partition(stage).partitioned);
-  CHECK_FALSE(partition(stage).partitioned);
-
-  CHECK(stage.value("select jsonb_agg(v order by v.id)::text from holdfast.v_snapshot v") == before);
-  CHECK(stage.value("select count(distinct name) from holdfast.v_partition where table_name = 'snapshot'") == "5");
-  // No constraint, index or trigger was lost on the way.
-  CHECK(stage.value("select string_agg(relname, ' ' order by relname) from pg_class "
-                    "where relnamespace = 'holdfast'::regnamespace and relname = any (string_to_array($1, ' '))",
-                    pg::Params::of(indexes)) == indexes);
-  CHECK(stage.value("select count(distinct attcompression) from pg_attribute join pg_class on oid = attrelid "
-                    "where relname like 'page\\_text%' and relkind in ('r', 'p') and attname = 'text'") == "1");
-  CHECK(refusal([&] { stage.run("delete from holdfast.snapshot_sealed"); }) == pg::kBrokenInvariant);
-  CHECK(refusal([&] { stage.run("delete from holdfast.snapshot_sealed_first"); }) == pg::kBrokenInvariant);
-  CHECK(refusal([&] { stage.run("truncate holdfast.archive_result"); }) == pg::kBrokenInvariant);
-
-  stage.seal(worker, open);
-  stage.seal(worker, stage.claim(worker));
-  CHECK(stage.value("select count(*) from holdfast.v_snapshot where status = 'sealed'") == "3");
-}
-
 TEST_CASE("the crawls of a month are in its partition, and ids of no month are kept as well") {
   Stage stage;
-  partition(stage);
   const auto worker = stage.worker();
+  sealed_crawl(stage, worker, id_in(stage, -40), "earlier");
   sealed_crawl(stage, worker, stage.value("select holdfast.new_uuid()"), "now");
   sealed_crawl(stage, worker, id_in(stage, 1), "next");
   sealed_crawl(stage, worker, id_in(stage, 40), "later");
-  CHECK(stage.value("select count(*) from holdfast.snapshot_sealed_first") == "1");
-  CHECK(stage.value("select count(*) from holdfast.snapshot_sealed_other") == "1");
-  CHECK(stage.value("select count(*) from holdfast.snapshot_sealed") == "3");
-  CHECK(stage.value("select count(*) from holdfast.v_snapshot where status = 'sealed'") == "3");
+  const auto month = stage.value("select to_char(clock_timestamp() at time zone 'UTC', 'YYYY_MM')");
+  for (const auto& partition : {std::string("first"), month, std::string("other")})
+    CHECK(stage.value("select count(*) from holdfast.snapshot_sealed_" + partition) == "1");
+  CHECK(stage.value("select count(*) from holdfast.v_snapshot where status = 'sealed'") == "4");
+}
+
+TEST_CASE("a partition has the constraints, indexes, triggers and compression that those of no month have") {
+  Stage stage;
+  const auto parts = [&](const std::string& suffix) {
+    return stage.value(
+        "with part as (select ('holdfast.' || t || $1)::regclass as id "
+        "from unnest(holdfast.growing_tables()) t), line as ("
+        "select format('%s %s', conrelid::regclass, pg_get_constraintdef(oid)) as text "
+        "from pg_constraint where conrelid in (select id from part) "
+        "union all select pg_get_indexdef(indexrelid) from pg_index where indrelid in (select id from part) "
+        "union all select format('%s %s', tgrelid::regclass, tgname) from pg_trigger "
+        "where not tgisinternal and tgrelid in (select id from part) "
+        "union all select format('%s %s %s', attrelid::regclass, attname, attcompression) "
+        "from pg_attribute where attrelid in (select id from part)) "
+        "select string_agg(replace(text, $1, ''), E'\\n' order by replace(text, $1, '')) from line",
+        pg::Params::of(suffix));
+  };
+  const auto month = stage.value("select to_char(clock_timestamp() at time zone 'UTC', '_YYYY_MM')");
+  CHECK(parts(month) == parts("_other"));
+  CHECK(parts("_first") == parts("_other"));
+  CHECK(refusal([&] { stage.run("truncate holdfast.archive_result"); }) == pg::kBrokenInvariant);
+}
+
+TEST_CASE("a sealed page is not deleted by way of its partition") {
+  Stage stage;
+  sealed_crawl(stage, stage.worker(), id_in(stage, 40), "later");
+  CHECK(refusal([&] { stage.run("delete from holdfast.snapshot_sealed"); }) == pg::kBrokenInvariant);
+  CHECK(refusal([&] { stage.run("delete from holdfast.snapshot_sealed_other"); }) == pg::kBrokenInvariant);
 }
 
 TEST_CASE("partitions are made ahead of time, but for a month whose crawls are elsewhere already") {
   Stage stage;
-  partition(stage);
   CHECK(stage.value("select holdfast.partitions_ahead()") == "0");
   stage.run(
-      "select holdfast.partition_remove((holdfast.month_of(clock_timestamp(), 3) at time zone 'UTC')::date, 'ann')");
-  const auto early = id_in(stage, 3); // a month that has no partition
+      "select holdfast.partition_remove((holdfast.month_of(clock_timestamp(), 1) at time zone 'UTC')::date, 'ann')");
+  const auto early = id_in(stage, 1); // a month that has no partition
   sealed_crawl(stage, stage.worker(), early, "early");
   CHECK(stage.value("select holdfast.partitions_ahead()") == "0");
   CHECK(stage.value("select count(*) from holdfast.snapshot_other") == "1");
@@ -89,7 +84,6 @@ TEST_CASE("partitions are made ahead of time, but for a month whose crawls are e
 
 TEST_CASE("the crawls of a month are removed at once, if none of them is open or kept") {
   Stage stage;
-  partition(stage);
   const auto worker = stage.worker();
   const auto month = stage.value("select (holdfast.month_of(clock_timestamp(), 1) at time zone 'UTC')::date");
   const auto remove = [&] {
@@ -112,20 +106,6 @@ TEST_CASE("the crawls of a month are removed at once, if none of them is open or
   CHECK(store::purge_list(stage.connection, 10) == std::vector{directory});
   CHECK(stage.value("select count(*) from holdfast.v_control where action = 'remove'") == "1");
   CHECK(refusal([&] { remove(); }) == pg::kRefused); // there is no such partition any more
-}
-
-TEST_CASE("a crawl whose id lies in a later month is named, and nothing is changed") {
-  Stage stage;
-  if (stage.value("select holdfast.is_partitioned()") == "t") return;
-  const auto crawl = sealed_crawl(stage, stage.worker(), id_in(stage, 2), "early");
-  try {
-    partition(stage);
-    FAIL("it was partitioned");
-  } catch (const pg::DatabaseError& error) {
-    CHECK(error.sqlstate() == pg::kRefused);
-    CHECK(std::string(error.what()).find(crawl) != std::string::npos);
-  }
-  CHECK(stage.value("select holdfast.is_partitioned()") == "f");
 }
 
 namespace {
@@ -162,7 +142,6 @@ std::string left(Stage& stage) { return stage.value("select count(*) from holdfa
 
 TEST_CASE("the directories of a removed month are listed in batches, while workers claim and seal") {
   Stage stage;
-  partition(stage);
   const auto worker = stage.worker();
   const auto removed = remove_month(stage, worker);
   CHECK(left(stage) == "2");
@@ -195,7 +174,6 @@ TEST_CASE("the directories of a removed month are listed in batches, while worke
 
 TEST_CASE("a page of a removed month is not adopted while its files wait to be deleted") {
   Stage stage;
-  partition(stage);
   const auto removed = remove_month(stage, stage.worker());
   const auto unknown = [&] {
     return stage.value("select count(*) from holdfast.directories_unknown($1::text[])",
@@ -217,7 +195,6 @@ TEST_CASE("a page of a removed month is not adopted while its files wait to be d
 
 TEST_CASE("a month is not removed while a query reads its pages, and nothing is changed then") {
   Stage stage;
-  partition(stage);
   const auto crawl = sealed_crawl(stage, stage.worker(), id_in(stage, 1), "goes");
   pg::Connection reader(stage.dsn());
   reader.transaction([&](pg::Transaction& transaction) {

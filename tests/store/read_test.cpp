@@ -106,25 +106,25 @@ TEST_CASE("each filter of each list keeps what fits and nothing else") {
   for (const char* view : {"crawls", "snapshots", "results", "queue", "running", "events", "failures"}) {
     CAPTURE(view);
     auto query = of(view);
-    query.crawl_id = library.crawl;
+    query.by("crawl", library.crawl);
     CHECK(library.count(query) >= 1);
-    query.crawl_id = nowhere;
+    query.by("crawl", nowhere);
     CHECK(library.count(query) == 0);
   }
   for (const char* view : {"snapshots", "results", "events", "failures"}) {
     CAPTURE(view);
     auto query = of(view);
-    query.snapshot_id = library.done.lease.snapshot_id;
+    query.by("snapshot", library.done.lease.snapshot_id);
     CHECK(library.count(query) >= 1);
-    query.snapshot_id = nowhere;
+    query.by("snapshot", nowhere);
     CHECK(library.count(query) == 0);
   }
   for (const char* view : {"queue", "running"}) {
     CAPTURE(view);
     auto query = of(view);
-    query.snapshot_id = library.held.lease.snapshot_id;
+    query.by("snapshot", library.held.lease.snapshot_id);
     CHECK(library.count(query) == 1);
-    query.snapshot_id = library.done.lease.snapshot_id;
+    query.by("snapshot", library.done.lease.snapshot_id);
     CHECK(library.count(query) == 0);
   }
   const std::vector<std::tuple<std::string, std::string, std::size_t>> by_status = {
@@ -135,7 +135,7 @@ TEST_CASE("each filter of each list keeps what fits and nothing else") {
     CAPTURE(view);
     CAPTURE(status);
     auto query = of(view);
-    query.status = status;
+    query.by("status", status);
     CHECK(library.count(query) == rows);
   }
   const std::vector<std::tuple<std::string, std::string, std::size_t>> by_url = {
@@ -146,7 +146,7 @@ TEST_CASE("each filter of each list keeps what fits and nothing else") {
     CAPTURE(view);
     CAPTURE(url);
     auto query = of(view);
-    query.url_contains = url;
+    query.by("url", url);
     CHECK(library.count(query) == rows);
   }
   const std::vector<std::tuple<std::string, std::string, std::size_t>> by_tag = {{"crawls", "news", 1},
@@ -158,25 +158,25 @@ TEST_CASE("each filter of each list keeps what fits and nothing else") {
     CAPTURE(view);
     CAPTURE(tag);
     auto query = of(view);
-    query.tag = tag;
+    query.by("tag", tag);
     CHECK(library.count(query) == rows);
   }
   auto both = of("snapshots");
-  both.tag = "news";
-  both.status = "sealed";
-  both.crawl_id = library.crawl;
+  both.by("tag", "news");
+  both.by("status", "sealed");
+  both.by("crawl", library.crawl);
   CHECK(library.count(both) == 1);
 }
 
 TEST_CASE("a list that is unknown, or a filter that a list does not know, is an error of usage") {
   Library library;
-  CHECK(refusal([&] { library.count(of("crawl")); }) == "usage");
+  CHECK(refusal([&] { library.count(of("v_crawl")); }) == "usage");
   CHECK(refusal([&] { library.count(of("v_crawl; drop table x")); }) == "usage");
   auto query = of("workers");
-  query.tag = "news";
+  query.by("tag", "news");
   CHECK(refusal([&] { library.count(query); }) == "usage");
   query = of("hosts");
-  query.status = "running";
+  query.by("status", "running");
   CHECK(refusal([&] { library.count(query); }) == "usage");
 }
 
@@ -205,7 +205,7 @@ TEST_CASE("pages are found by their state, with the time at which each is due") 
   stage.release(worker, page(2), 1h);
   const auto paused = page(3);
   stage.release(worker, paused);
-  REQUIRE(store::snapshot_command(stage.connection, paused.lease.snapshot_id, "pause", {"me", "", ""}));
+  REQUIRE(store::give(stage.connection, "snapshot", "pause", paused.lease.snapshot_id, {"me", "", ""}));
   page(4);
   const auto found = [&](const std::string& condition) {
     return stage.value("select string_agg(right(url, 1), '' order by url) from holdfast.v_snapshot where " + condition);
@@ -228,7 +228,7 @@ TEST_CASE("a page of a paused crawl is paused, in lists, counts and in itself") 
   stage.seal(worker, stage.claim(worker));
   const auto alone = stage.claim(worker);
   stage.release(worker, alone);
-  REQUIRE(store::snapshot_command(stage.connection, alone.lease.snapshot_id, "pause", {"me", "", ""}));
+  REQUIRE(store::give(stage.connection, "snapshot", "pause", alone.lease.snapshot_id, {"me", "", ""}));
   stage.claim(worker);
   const auto counts = [&] {
     const auto counted =
@@ -258,7 +258,7 @@ TEST_CASE("a page of a paused crawl is paused, in lists, counts and in itself") 
 TEST_CASE("an event is recorded for every change of state, with who and why") {
   Library library;
   auto query = of("events");
-  query.snapshot_id = library.done.lease.snapshot_id;
+  query.by("snapshot", library.done.lease.snapshot_id);
   const auto events = store::list(library.connection, query);
   REQUIRE(events.size() == 2);
   CHECK(events[0].text("event") == "seal");
@@ -266,7 +266,7 @@ TEST_CASE("an event is recorded for every change of state, with who and why") {
   CHECK(events[0].text("to_state") == "sealed");
   CHECK(events[0].text("process") == "reader");
   CHECK(events[1].text("event") == "start");
-  query.snapshot_id = library.crawl;
+  query.by("snapshot", library.crawl);
   const auto of_crawl = store::list(library.connection, query);
   REQUIRE(of_crawl.size() == 2);
   CHECK(of_crawl[0].text("event") == "start");

@@ -186,8 +186,8 @@ std::vector<BadRow> bad_rows() {
       {"schedule_last_crawl_id_fkey", "insert into holdfast.schedule (id, every, urls, last_crawl_id) values "
                                       "(gen_random_uuid(), 'daily', '{u}', gen_random_uuid())"},
       // Snapshots.
-      {"snapshot_url_once_per_crawl", "insert into holdfast.snapshot (id, crawl_id, url, url_hash) select "
-                                      "gen_random_uuid(), crawl_id, url, url_hash from holdfast.snapshot"},
+      {"snapshot_other_url_hash_crawl_id_key", "insert into holdfast.snapshot (id, crawl_id, url, url_hash) select "
+                                               "gen_random_uuid(), crawl_id, url, url_hash from holdfast.snapshot"},
       {"snapshot_url_hash", "update holdfast.snapshot set url = url || 'x'"},
       {"host", "insert into holdfast.snapshot (id, crawl_id, url, url_hash) select gen_random_uuid(), id, u, "
                "sha256(convert_to(u, 'UTF8')) from holdfast.crawl, (values ('https://user@site.test/')) v(u)"},
@@ -234,7 +234,7 @@ std::vector<BadRow> bad_rows() {
       {"attempt_snapshot", "insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, "
                            "ending) select gen_random_uuid(), id, 1, id, now(), 'lapsed' from holdfast.crawl"},
       // Results.
-      {"capture_pkey", capture("status", "200", 2)},
+      {"capture_other_pkey", capture("status", "200", 2)},
       {"capture_sealed", capture("status", "200")},
       {"capture_file", capture("file", "'../a.warc'")},
       {"capture_file", capture("file", "'p/a.txt'")},
@@ -354,21 +354,26 @@ std::vector<BadRow> bad_rows() {
 
 TEST_CASE("every table, column and index says what it is") {
   Tables tables;
-  CHECK(tables.names("select relname from pg_class where relnamespace = 'holdfast'::regnamespace and relkind = 'r' and "
-                     "obj_description(oid, 'pg_class') is null") == "");
+  CHECK(tables.names(
+            "select relname from pg_class where relnamespace = 'holdfast'::regnamespace and relkind in ('r', 'p') and "
+            "not relispartition and obj_description(oid, 'pg_class') is null") == "");
   CHECK(tables.names("select c.relname || '.' || a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid "
-                     "where c.relnamespace = 'holdfast'::regnamespace and c.relkind = 'r' and a.attnum > 0 and "
+                     "where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'p') and not "
+                     "c.relispartition and a.attnum > 0 and "
                      "not a.attisdropped and col_description(c.oid, a.attnum) is null") == "");
   CHECK(tables.names("select c.relname from pg_class c where c.relnamespace = 'holdfast'::regnamespace and "
-                     "c.relkind = 'i' and not exists (select from pg_constraint k where k.conindid = c.oid) and "
+                     "c.relkind in ('i', 'I') and not c.relispartition and not exists (select from pg_constraint k "
+                     "where k.conindid = c.oid) and "
                      "obj_description(c.oid, 'pg_class') is null") == "");
 }
 
 TEST_CASE("a reference without a foreign key says why") {
   Tables tables;
   CHECK(tables.names("select c.relname || '.' || a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid "
-                     "where c.relnamespace = 'holdfast'::regnamespace and c.relkind = 'r' and a.attname like '%\\_id' "
-                     "and not exists (select from pg_constraint k where k.conrelid = c.oid and k.contype = 'f' and "
+                     "where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'p') and not "
+                     "c.relispartition and a.attname like '%\\_id' "
+                     "and not exists (select from pg_constraint k where k.contype = 'f' and (k.conrelid = c.oid or "
+                     "k.conrelid in (select inhrelid from pg_inherits where inhparent = c.oid)) and "
                      "a.attnum = any (k.conkey)) and a.atttypid = 'uuid'::regtype and "
                      "coalesce(col_description(c.oid, a.attnum), '') || obj_description(c.oid, 'pg_class') "
                      "not like '%No foreign key%'") == "");
@@ -385,7 +390,8 @@ TEST_CASE("every table of crawls can be distributed by crawl: all its unique key
   // The exceptions are records that may stay on one server (deploy/scaling.md), and live state.
   CHECK(tables.names("select x.relname from pg_index i join pg_class c on c.oid = i.indrelid join pg_class x on "
                      "x.oid = i.indexrelid join pg_attribute a on a.attrelid = c.oid and a.attname = 'crawl_id' and "
-                     "not a.attisdropped where c.relnamespace = 'holdfast'::regnamespace and i.indisunique and "
+                     "not a.attisdropped where c.relnamespace = 'holdfast'::regnamespace and not c.relispartition and "
+                     "i.indisunique and "
                      "not a.attnum = any (i.indkey) order by 1") ==
         "control_pkey, event_pkey, running_hook_pkey, session_pkey");
 }
@@ -405,7 +411,7 @@ TEST_CASE("bad rows are refused by the constraint that is there for them") {
     }
   }
   const auto all = tables.connection.call("select conname as name from pg_constraint where connamespace = "
-                                          "'holdfast'::regnamespace and contype in ('c', 'f')");
+                                          "'holdfast'::regnamespace and contype in ('c', 'f') and conparentid = 0");
   for (std::size_t i = 0; i < all.size(); ++i)
     CHECK_MESSAGE(tried.contains(all[i].text("name")), all[i].text("name") << " has no bad row");
 }

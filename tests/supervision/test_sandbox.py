@@ -33,7 +33,7 @@ import ctypes, sys
 print([ctypes.CDLL(None).ptrace(16, int(pid), 0, 0) for pid in sys.argv[1:]])
 END'
   say database 'find / -xdev -type s -name ".s.PGSQL*"; psql -h "$DATA_DIR/postgres-run" -U holdfast -Atc "select 1"'
-  say archive 'ls "$DATA_DIR/archive"; ls "$DATA_DIR" | grep -v -e personas -e lib -e work'
+  say archive 'ls "$DATA_DIR/archive"; ls "$DATA_DIR" | grep -v -e lib -e work'
   say secret 'cat "{secret}" "{password}" "{config}"'
   say home 'ls -A "$HOME" | grep -v -e data -e plugins -e mine; echo broken >"$HOME/.profile"'
   say others 'find "$SNAP_DIR/../../../.." -type f -not -path "*/attack/*" -not -name .heartbeat.json; touch "$SNAP_DIR/../../planted"'

@@ -29,12 +29,13 @@ class Umask(WorkerCase):
     def check(self, mask, plain):
         home = self.worker_place(plain=plain)
         home.environment["HOLDFAST_HOOK_SANDBOX"] = "auto"
+        home.environment["HOLDFAST_PERSONA_PLUGINS"] = "page"
         home.hook("page", "on_Snapshot__50_page.sh", HOOK)
         home.identity["umask"] = mask  # of every program that is started below
         jar = home.path / "jar.txt"
         jar.write_text(f"# Netscape HTTP Cookie File\n.site.test\tTRUE\t/\tFALSE\t0\tname\t{SECRET}\n")
         jar.chmod(0o644)
-        self.assertEqual(home.run("persona", "set", "work", "--cookies", jar, **home.identity).code, OK)
+        self.assertEqual(home.run("persona", "import", "work", jar, **home.identity).code, OK)
         jar.unlink()
         home.work()
         added = home.run("add", "https://site.test/", "--bg", "--persona", "work", "-p", "page", **home.identity)

@@ -13,7 +13,7 @@ MODULES = {
     path.parent.name: path.parent for top in ("lib", "services") for path in SOURCE.glob(f"{top}/*/CMakeLists.txt")
 }
 # The only modules that include a library.
-ONLY = {"pqxx/": {"pg"}, "boost/process": {"process"}, "curl/": {"http", "capture"}, "sqlite3.h": {"archivebox"}}
+ONLY = {"pqxx/": {"pg"}, "boost/process": {"process"}, "curl/": {"http", "capture"}, "sqlite3.h": {"archivebox", "persona"}}
 
 
 def sources(directory):

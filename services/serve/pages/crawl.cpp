@@ -1,7 +1,6 @@
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/view.hpp"
-#include "lib/store/why.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"
@@ -100,12 +99,10 @@ Html shown_links(const PageRequest& request, const store::Crawl& crawl) {
 }
 
 pg::Result snapshot_rows(const PageRequest& request) {
-  store::ListQuery query;
-  query.crawl_id = request.id;
-  if (const auto outcome = request.parameter("outcome"); !outcome.empty()) query.outcome = outcome;
-  if (const auto status = request.parameter("status"); !status.empty()) query.status = status;
-  query.before = request.before.value_or("ffffffff-ffff-ffff-ffff-ffffffffffff");
-  query.limit = kSnapshotsOfTable;
+  store::ListQuery query{"snapshots", kSnapshotsOfTable};
+  query.by("crawl", request.id).by("before", request.before.value_or(store::kNewest));
+  for (const char* name : {"outcome", "status"})
+    if (const auto value = request.parameter(name); !value.empty()) query.by(name, value);
   return store::list(request.connection, query);
 }
 

@@ -17,10 +17,13 @@ constexpr int kCrawlsOfPage = 100;
 constexpr std::array kCrawlStatuses = {"", "queued", "started", "paused", "sealed"};
 constexpr std::array kCrawlOutcomes = {"", "succeeded", "partial", "failed", "cancelled"};
 struct Order {
-  const char *value, *name; // value: of holdfast.crawl_rank()
+  const char *value, *name, *column;
 };
-constexpr Order kOrders[] = {
-    {"", "newest"}, {"failed", "most failed"}, {"open", "most open"}, {"size", "largest"}, {"total", "most pages"}};
+constexpr Order kOrders[] = {{"", "newest", ""},
+                             {"failed", "most failed", "failed"},
+                             {"open", "most open", "open"},
+                             {"size", "largest", "bytes"},
+                             {"total", "most pages", "total"}};
 
 html::List options_of(std::span<const char* const> values, const std::string& chosen) {
   html::List list;
@@ -43,23 +46,13 @@ Html crawl_filter(const PageRequest& request) {
 }
 
 pg::Result crawl_rows(const PageRequest& request) {
-  const auto given = [&](const char* name) {
-    const auto text = request.parameter(name);
-    return text.empty() ? std::nullopt : std::optional(text);
-  };
-  store::ListQuery query;
-  query.view = "crawls";
-  query.status = given("status");
-  query.outcome = given("outcome");
-  query.tag = given("tag");
-  query.url_contains = given("url");
-  query.before = request.before;
-  query.limit = kCrawlsOfPage;
-  const auto sort = request.parameter("sort");
-  const bool known =
-      std::any_of(std::begin(kOrders), std::end(kOrders), [&](const auto& one) { return sort == one.value; });
-  return known && !sort.empty() ? store::crawls_by(request.connection, sort, query)
-                                : store::list(request.connection, query);
+  store::ListQuery query{"crawls", kCrawlsOfPage};
+  for (const char* name : {"status", "outcome", "tag", "url"})
+    if (const auto value = request.parameter(name); !value.empty()) query.by(name, value);
+  query.by("before", request.before);
+  for (const auto& order : kOrders)
+    if (request.parameter("sort") == order.value) query.most = order.column;
+  return store::list(request.connection, query);
 }
 
 Html crawl_table(const PageRequest& request) {

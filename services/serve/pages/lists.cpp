@@ -1,5 +1,6 @@
 // The pages that are one table: hosts, failures, events.
 #include "lib/store/live.hpp"
+#include "lib/store/view.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"
@@ -52,21 +53,22 @@ std::optional<Page> hosts_page(const PageRequest& request) {
 
 std::optional<Page> failures_page(const PageRequest& request) {
   Table table({{"When", "nw"}, {"Plugin", "nw"}, {"Why", "long"}, {"Snapshot", "long"}}, "Hooks that failed");
-  for (const auto& failure : store::latest_failures(request.connection, kFailures))
-    table.row({ago(failure.ended_at), failure.plugin, cut(failure.error, kLongestError),
-               snapshot_link(failure.snapshot_id, failure.url)});
+  for (const auto failure : store::list(request.connection, {"failures", kFailures}))
+    table.row({ago(failure.text("ended_at")), failure.text("plugin"), cut(failure.text("error"), kLongestError),
+               snapshot_link(failure.text("snapshot_id"), failure.text("url"))});
   return one_table("Failures", "Latest failures", "failures", table.html("No hook has failed."));
 }
 
 std::optional<Page> events_page(const PageRequest& request) {
   Table table({{"When", "nw"}, {"What", "nw"}, {"Event", "nw"}, {"Detail", "long"}}, "Events");
-  for (const auto& event : store::latest_events(request.connection, kEvents)) {
-    const auto id = short_id(event.object_id);
-    Html what = html::escaped(event.lifecycle + " ");
-    what += event.lifecycle == "crawl"      ? crawl_link(event.object_id, id)
-            : event.lifecycle == "snapshot" ? snapshot_link(event.object_id, id)
-                                            : html::escaped(id);
-    table.row({when(event.at), what, event.event + " → " + event.to_state, sentence(event.detail)});
+  for (const auto event : store::list(request.connection, {"events", kEvents})) {
+    const std::string lifecycle = event["lifecycle"], object = event["object_id"], id = short_id(object);
+    Html what = html::escaped(lifecycle + " ");
+    what += lifecycle == "crawl"      ? crawl_link(object, id)
+            : lifecycle == "snapshot" ? snapshot_link(object, id)
+                                      : html::escaped(id);
+    table.row({when(event.text("at")), what, event.text("event") + " → " + event.text("to_state"),
+               sentence(event["detail"].value_or(""))});
   }
   return one_table("Events", "Recent events", "events", table.html("Nothing yet."));
 }

@@ -101,13 +101,10 @@ Html in_names(const PageRequest& request) {
 
 // Without words: the newest that pass the filters.
 Html newest(const PageRequest& request) {
-  store::ListQuery query;
-  query.host = filter(request, "host");
-  query.tag = filter(request, "tag");
-  query.outcome = filter(request, "outcome");
-  query.since = date(request, "since");
-  query.before = request.before.value_or("ffffffff-ffff-ffff-ffff-ffffffffffff");
-  query.limit = kSnapshotsOfPage;
+  store::ListQuery query{"snapshots", kSnapshotsOfPage};
+  for (const char* name : {"host", "tag", "outcome"})
+    query.by(name, filter(request, name));
+  query.by("since", date(request, "since")).by("before", request.before.value_or(store::kNewest));
   const auto rows = store::list(request.connection, query);
   auto pictures = store::thumbnails(request.connection, rows.column("id"));
   html::List list;

@@ -3,7 +3,7 @@
 #include "lib/html/parts.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/live.hpp"
-#include "lib/store/why.hpp"
+#include "lib/store/view.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"

@@ -1,4 +1,5 @@
 #include "lib/store/live.hpp"
+#include "lib/store/view.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"
@@ -46,8 +47,9 @@ Html tree(pg::Connection& connection) {
 
 Html ended(pg::Connection& connection) {
   Table table({{"Process", "long"}, {"Machine", ""}, {"Ended", "nw"}, {"Why", "long"}}, "Processes that ended");
-  for (const auto& process : store::ended_processes(connection, kEnded))
-    table.row({process.label, process.hostname, ago(process.ended_at), process.exit_reason});
+  for (const auto process : store::list(connection, store::ListQuery{"workers", kEnded}.by("status", "exited")))
+    table.row({process.text("label"), process.text("hostname"), ago(process["ended_at"].value_or("")),
+               process["exit_reason"].value_or("")});
   return table.html("None has ended yet.");
 }
 

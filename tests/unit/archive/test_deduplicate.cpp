@@ -103,8 +103,8 @@ std::string records_in(const std::filesystem::path& path, warc::Headers* last = 
 } // namespace
 
 TEST_CASE("a response that the archive holds becomes a revisit record; what is around it stays") {
-  for (const auto& packed :
-       {std::function(warc::gzip), std::function([](std::string_view text) { return std::string(text); })}) {
+  for (const auto& packed : {std::function([](std::string_view text) { return warc::gzip(text); }),
+                             std::function([](std::string_view text) { return std::string(text); })}) {
     Place place;
     const auto other = packed(response(std::string(2000, 'o'), sha1("other")));
     const auto picture = packed(response(kBody, sha1(kBody)));

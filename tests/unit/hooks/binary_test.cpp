@@ -1,6 +1,5 @@
 #include "lib/base/error.hpp"
 #include "lib/hooks/binary.hpp"
-#include "lib/hooks/persona.hpp"
 #include "tests/support/temp_dir.hpp"
 
 #include <doctest/doctest.h>
@@ -83,40 +82,5 @@ TEST_SUITE("programs") {
     hook.executable = false;
     hook.name.extension = "js";
     CHECK(interpreter_of(hook) == "node");
-  }
-}
-
-TEST_SUITE("personas") {
-  TEST_CASE("a persona is read as it was written") {
-    const holdfast::test::TempDir dir;
-    Persona persona;
-    persona.name = "work";
-    persona.notes = "for the intranet";
-    persona.options = {{"USER_AGENT", "Mozilla/5.0 \"quoted\""}, {"EMPTY", ""}};
-    const auto jar = dir.write("jar", "# comment\n\n#HttpOnly_.a\tTRUE\t/\tFALSE\t0\tn\tv\n");
-    write_persona(dir / "personas", persona, jar);
-    const auto read = read_persona(dir / "personas", "work");
-    REQUIRE(read);
-    CHECK(read->options == persona.options);
-    CHECK(read->notes == persona.notes);
-    CHECK(read->cookies);
-    CHECK((fs::status(dir / "personas/work").permissions() & fs::perms::all) == fs::perms::owner_all);
-    CHECK(persona_options(*read, "/p/work").at("COOKIES_FILE") == "/p/work/cookies.txt");
-    CHECK_FALSE(read_persona(dir / "personas", "other"));
-    CHECK(read_persona(dir / "personas", "Default")->options.empty());
-    CHECK(persona_names(dir / "personas") == std::vector<std::string>{"work"});
-    CHECK(remove_persona(dir / "personas", "work"));
-    CHECK_FALSE(remove_persona(dir / "personas", "work"));
-  }
-
-  TEST_CASE("names that lead elsewhere, and wrong files, are refused") {
-    const holdfast::test::TempDir dir;
-    for (const char* name : {"", "..", ".hidden", "a/b", "a b"})
-      CHECK_THROWS_AS(read_persona(dir / "personas", name), holdfast::base::Error);
-    dir.write("personas/bad/persona.json", "[1]");
-    CHECK_THROWS_AS(read_persona(dir / "personas", "bad"), holdfast::base::Error);
-    Persona persona;
-    persona.name = "good";
-    CHECK_THROWS_AS(write_persona(dir / "personas", persona, dir.write("jar", "a=b\n")), holdfast::base::Error);
   }
 }

@@ -1,0 +1,256 @@
+#include "lib/persona/import.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/sha256.hpp"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <nettle/aes.h>
+#include <nettle/cbc.h>
+#include <nettle/pbkdf2.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+namespace holdfast::persona {
+
+namespace fs = std::filesystem;
+using base::Error;
+using base::ErrorClass;
+
+namespace {
+
+constexpr std::uintmax_t kLargestFile = 64u << 20;
+constexpr const char* kStorage = "localStorage and IndexedDB of the profile: if a site keeps its login there, sign in "
+                                 "by hand or import storage state";
+
+std::string read_whole(const fs::path& file) {
+  std::error_code error;
+  if (fs::is_regular_file(file, error) && fs::file_size(file, error) > kLargestFile)
+    throw Error(ErrorClass::refused, file.string() + " is larger than 64 MB");
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  if (!stream) throw Error(ErrorClass::refused, "cannot read " + file.string() + ": " + base::errno_text(errno));
+  return std::move(text).str();
+}
+
+// The first of these that exists.
+std::optional<fs::path> first_of(const fs::path& directory, std::initializer_list<const char*> names) {
+  std::error_code error;
+  for (const char* name : names)
+    if (fs::exists(directory / name, error)) return directory / name;
+  return std::nullopt;
+}
+
+using Row = std::function<void(sqlite3_stmt*)>;
+std::string text_at(sqlite3_stmt* row, int column) {
+  const auto* const bytes = static_cast<const char*>(sqlite3_column_blob(row, column));
+  return bytes == nullptr ? "" : std::string(bytes, static_cast<std::size_t>(sqlite3_column_bytes(row, column)));
+}
+
+// Of a copy, because its browser may have it open.
+void for_each_row(const fs::path& file, const fs::path& scratch, const char* query, const Row& row) {
+  std::error_code error;
+  const auto copy = scratch / "copy.sqlite";
+  for (const char* part : {"", "-wal", "-journal"}) {
+    fs::remove(copy.string() + part, error);
+    fs::copy_file(file.string() + part, copy.string() + part, error);
+    if (*part == '\0' && error)
+      throw Error(ErrorClass::refused, "cannot read " + file.string() + ": " + error.message());
+  }
+  sqlite3* opened = nullptr;
+  int code = sqlite3_open_v2(copy.c_str(), &opened, SQLITE_OPEN_READWRITE, nullptr);
+  const std::unique_ptr<sqlite3, int (*)(sqlite3*)> database(opened, &sqlite3_close);
+  sqlite3_stmt* prepared = nullptr;
+  if (code == SQLITE_OK) code = sqlite3_prepare_v2(opened, query, -1, &prepared, nullptr);
+  const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared, &sqlite3_finalize);
+  if (code == SQLITE_OK)
+    while ((code = sqlite3_step(prepared)) == SQLITE_ROW)
+      row(prepared);
+  if (code != SQLITE_DONE) throw Error(ErrorClass::refused, file.string() + " cannot be read: " + sqlite3_errstr(code));
+}
+
+// Chromium on Linux encrypts cookies with a key from the desktop's keyring ("v11") or, without one, with a key that is
+// the same everywhere ("v10"). nullopt: by another key.
+std::optional<std::string> decrypted(const std::string& sealed, const std::string& host) {
+  constexpr std::size_t kVersion = 3;
+  if (!sealed.starts_with("v10") || (sealed.size() - kVersion) % AES_BLOCK_SIZE != 0 || sealed.size() == kVersion)
+    return std::nullopt;
+  static constexpr std::string_view kPassword = "peanuts", kSalt = "saltysalt";
+  std::array<std::uint8_t, AES128_KEY_SIZE> key{};
+  pbkdf2_hmac_sha1(kPassword.size(), reinterpret_cast<const std::uint8_t*>(kPassword.data()), 1, kSalt.size(),
+                   reinterpret_cast<const std::uint8_t*>(kSalt.data()), key.size(), key.data());
+  std::array<std::uint8_t, AES_BLOCK_SIZE> chain{};
+  chain.fill(' ');
+  aes128_ctx context{};
+  aes128_set_decrypt_key(&context, key.data());
+  std::string plain(sealed.size() - kVersion, '\0');
+  cbc_decrypt(&context, reinterpret_cast<nettle_cipher_func*>(&aes128_decrypt), AES_BLOCK_SIZE, chain.data(),
+              plain.size(), reinterpret_cast<std::uint8_t*>(plain.data()),
+              reinterpret_cast<const std::uint8_t*>(sealed.data()) + kVersion);
+  const auto padding = static_cast<unsigned char>(plain.back());
+  if (padding == 0 || padding > AES_BLOCK_SIZE || plain.size() < padding) return std::nullopt;
+  plain.resize(plain.size() - padding);
+  // Newer versions put the hash of the host before the value.
+  base::Sha256 hash;
+  hash.update(host);
+  const auto digits = hash.finish();
+  std::string digest;
+  for (std::size_t i = 0; i < digits.size(); i += 2)
+    digest.push_back(static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16)));
+  if (plain.starts_with(digest)) plain.erase(0, digest.size());
+  return plain;
+}
+
+std::string same_site_of(int value) { return value == 0 ? "None" : value == 1 ? "Lax" : value == 2 ? "Strict" : ""; }
+
+void take_chromium(Imported& imported, const fs::path& cookies, const fs::path& scratch) {
+  std::map<std::string, int> closed; // by host
+  for_each_row(cookies, scratch,
+               "select host_key, name, value, encrypted_value, path, expires_utc, is_secure, is_httponly, samesite, "
+               "has_expires from cookies",
+               [&](sqlite3_stmt* row) {
+                 constexpr double kFrom1601 = 11644473600;
+                 Cookie cookie;
+                 cookie.domain = text_at(row, 0);
+                 cookie.name = text_at(row, 1);
+                 cookie.value = text_at(row, 2);
+                 if (const auto sealed = text_at(row, 3); !sealed.empty()) {
+                   const auto plain = decrypted(sealed, cookie.domain);
+                   if (!plain) {
+                     ++closed[cookie.domain];
+                     return;
+                   }
+                   cookie.value = *plain;
+                 }
+                 cookie.path = text_at(row, 4);
+                 if (sqlite3_column_int(row, 9) != 0)
+                   cookie.expires = static_cast<double>(sqlite3_column_int64(row, 5)) / 1e6 - kFrom1601;
+                 cookie.secure = sqlite3_column_int(row, 6) != 0;
+                 cookie.http_only = sqlite3_column_int(row, 7) != 0;
+                 cookie.same_site = same_site_of(sqlite3_column_int(row, 8));
+                 add_cookie(imported.state, std::move(cookie), imported.left_out);
+               });
+  for (const auto& [host, count] : closed)
+    imported.left_out.push_back(std::to_string(count) + (count == 1 ? " cookie" : " cookies") + " of " + host +
+                                ", encrypted with a key of the desktop's keyring");
+}
+
+void take_firefox(Imported& imported, const fs::path& cookies, const fs::path& scratch) {
+  for_each_row(cookies, scratch,
+               "select host, name, value, path, expiry, isSecure, isHttpOnly, sameSite from moz_cookies "
+               "where originAttributes = ''",
+               [&](sqlite3_stmt* row) {
+                 Cookie cookie;
+                 cookie.domain = text_at(row, 0);
+                 cookie.name = text_at(row, 1);
+                 cookie.value = text_at(row, 2);
+                 cookie.path = text_at(row, 3);
+                 cookie.expires = static_cast<double>(sqlite3_column_int64(row, 4));
+                 if (cookie.expires > 1e11) cookie.expires /= 1000; // newer versions count milliseconds
+                 cookie.secure = sqlite3_column_int(row, 5) != 0;
+                 cookie.http_only = sqlite3_column_int(row, 6) != 0;
+                 const int same_site = sqlite3_column_int(row, 7);
+                 cookie.same_site = cookie.secure || same_site != 0 ? same_site_of(same_site) : "";
+                 add_cookie(imported.state, std::move(cookie), imported.left_out);
+               });
+}
+
+// The cookies of a Chromium profile in a tar file.
+fs::path cookies_in_archive(const fs::path& file, const fs::path& scratch) {
+  const std::unique_ptr<archive, int (*)(archive*)> reader(archive_read_new(), &archive_read_free);
+  archive_read_support_filter_all(reader.get());
+  archive_read_support_format_tar(reader.get());
+  const auto wrong = [&](const std::string& what) {
+    throw Error(ErrorClass::refused, file.string() + ": " + what,
+                "cookies.txt, Playwright's storage state, or a profile of a browser");
+  };
+  if (archive_read_open_filename(reader.get(), file.c_str(), 1u << 16) != ARCHIVE_OK)
+    wrong("nothing that browser state can be read from");
+  archive_entry* entry = nullptr;
+  while (archive_read_next_header(reader.get(), &entry) == ARCHIVE_OK) {
+    const fs::path name = archive_entry_pathname(entry) == nullptr ? "" : archive_entry_pathname(entry);
+    if (name.filename() != "Cookies" || archive_entry_filetype(entry) != AE_IFREG) continue;
+    const auto copy = scratch / "Cookies";
+    std::ofstream stream(copy, std::ios::binary);
+    std::array<char, 1u << 16> piece;
+    std::uintmax_t all = 0;
+    for (la_ssize_t got = 0; (got = archive_read_data(reader.get(), piece.data(), piece.size())) != 0;) {
+      if (got < 0 || (all += static_cast<std::uintmax_t>(got)) > kLargestFile) wrong("its Cookies cannot be unpacked");
+      stream.write(piece.data(), got);
+    }
+    stream.close();
+    return copy;
+  }
+  wrong("has no Cookies of a Chromium profile in it");
+  return {};
+}
+
+void add(State& state, State more, std::vector<std::string>& left_out) {
+  for (auto& cookie : more.cookies)
+    add_cookie(state, std::move(cookie), left_out);
+  more.cookies = std::move(state.cookies);
+  more.origins.insert(more.origins.end(), state.origins.begin(), state.origins.end());
+  state = std::move(more);
+}
+
+void take_file(Imported& imported, const fs::path& file, const fs::path& scratch) {
+  const auto text = read_whole(file);
+  const auto first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  if (text.find('\0') != std::string::npos || text.starts_with("\x1F\x8B")) {
+    take_chromium(imported, cookies_in_archive(file, scratch), scratch);
+    imported.left_out.emplace_back(kStorage);
+  } else if (first != std::string::npos && text[first] == '{') {
+    add(imported.state, State::parse(std::string_view(text).substr(first), file.string(), imported.left_out),
+        imported.left_out);
+  } else {
+    add(imported.state, parse_cookies_txt(text, file.string(), imported.left_out), imported.left_out);
+  }
+}
+
+bool take_profile(Imported& imported, const fs::path& directory, const fs::path& scratch) {
+  if (const auto firefox = first_of(directory, {"cookies.sqlite"}))
+    take_firefox(imported, *firefox, scratch);
+  else if (const auto chromium =
+               first_of(directory, {"Network/Cookies", "Cookies", "Default/Network/Cookies", "Default/Cookies"}))
+    take_chromium(imported, *chromium, scratch);
+  else
+    return false;
+  imported.left_out.emplace_back(kStorage);
+  return true;
+}
+
+} // namespace
+
+Imported import_from(const fs::path& path, const fs::path& scratch) {
+  Imported imported;
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    take_file(imported, path, scratch);
+    return imported;
+  }
+  bool any = take_profile(imported, path, scratch);
+  // ArchiveBox's: a profile of Chrome, what was exported from it, and its own cookies.
+  for (const char* profile : {"chrome_user_data", "chrome_profile"})
+    if (!any) any = take_profile(imported, path / profile, scratch);
+  for (const char* file : {"cookies.txt", "auth.json"})
+    if (const auto found = first_of(path, {file})) {
+      take_file(imported, *found, scratch);
+      any = true;
+    }
+  if (!any)
+    throw Error(ErrorClass::refused, path.string() + " is no profile of a browser",
+                "a directory with Cookies (Chromium), cookies.sqlite (Firefox), cookies.txt or auth.json (ArchiveBox)");
+  return imported;
+}
+
+} // namespace holdfast::persona

@@ -1,0 +1,187 @@
+#include "services/capture/persona.hpp"
+
+#include "services/capture/embedded.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <set>
+#include <vector>
+
+namespace holdfast::capture {
+
+namespace {
+
+// domain, whether for subdomains, path, secure, expires, name, value: parted by tabs.
+Json parse_line(std::string line) {
+  constexpr std::string_view kHttpOnly = "#HttpOnly_";
+  const bool http_only = line.starts_with(kHttpOnly);
+  if (http_only) line.erase(0, kHttpOnly.size());
+  if (line.ends_with('\r')) line.pop_back();
+  if (line.empty() || line[0] == '#') return nullptr;
+  std::vector<std::string> fields;
+  for (std::size_t begin = 0; begin <= line.size();) {
+    const auto end = std::min(line.find('\t', begin), line.size());
+    fields.push_back(line.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (fields.size() < 7) return nullptr;
+  const double expires = std::strtod(fields[4].c_str(), nullptr);
+  if (expires > 0 && expires < static_cast<double>(std::time(nullptr))) return nullptr;
+  Json cookie = {{"name", fields[5]},
+                 {"value", fields[6]},
+                 {"domain", fields[0]},
+                 {"path", fields[2]},
+                 {"secure", fields[3] == "TRUE"},
+                 {"httpOnly", http_only}};
+  if (expires > 0) cookie["expires"] = expires;
+  return cookie;
+}
+
+Json cookies_of_file(const std::string& path) {
+  std::ifstream file(path);
+  Json cookies = Json::array();
+  for (std::string line; std::getline(file, line);)
+    if (auto cookie = parse_line(line); !cookie.is_null()) cookies.push_back(std::move(cookie));
+  return cookies;
+}
+
+// "https://press.example:8443" of a URL, as its scripts see it.
+std::string origin_of(const std::string& url) {
+  const auto host = url.find("://");
+  return host == std::string::npos ? "" : url.substr(0, url.find_first_of("/?#", host + 3));
+}
+
+constexpr std::size_t kLargestState = 64u << 20;
+constexpr Seconds kPerOrigin{10};
+
+} // namespace
+
+Persona::Persona(DevTools& browser, const Job& job)
+    : browser_(browser), job_(job), file_(Job::setting("AUTH_STORAGE_FILE")) {
+  if (!file_.empty()) state_ = Json::parse(read_file(file_, kLargestState), nullptr, false);
+  if (!state_.is_object()) state_ = Json::object();
+}
+
+void Persona::give(const std::string& context) {
+  give_cookies(context, state_.contains("cookies") ? state_["cookies"] : cookies_of_file(Job::setting("COOKIES_FILE")));
+  const auto until = [&] {
+    return std::min(job_.deadline(), Clock::now() + std::chrono::duration_cast<Clock::duration>(kPerOrigin));
+  };
+  for (const auto& one : state_.value("origins", Json::array()))
+    if (!one.value("localStorage", Json::array()).empty() || !one.value("indexedDB", Json::array()).empty())
+      on_origin(context, text_of(one, "origin"), one, until());
+}
+
+void Persona::give_cookies(const std::string& context, const Json& cookies) {
+  const auto set = [&](const Json& some) {
+    browser_.call("Storage.setCookies", {{"cookies", some}, {"browserContextId", context}}, "", job_.deadline());
+  };
+  auto all = Json::array();
+  for (const auto& cookie : cookies) {
+    all.push_back(cookie);
+    if (cookie.value("expires", -1.0) <= 0) all.back().erase("expires");
+  }
+  if (all.empty()) return;
+  try {
+    set(all);
+  } catch (const Ending&) { // one that it does not take spoils them all
+    for (const auto& cookie : all)
+      try {
+        set(Json::array({cookie}));
+      } catch (const Ending&) {
+      }
+  }
+}
+
+// Runs storage.js on an empty page of this origin, which no server is asked for. Null: it could not be done.
+Json Persona::on_origin(const std::string& context, const std::string& origin, const Json& given,
+                        Clock::time_point until) {
+  Json answer;
+  std::string target;
+  try {
+    target = text_of(
+        browser_.call("Target.createTarget", {{"url", "about:blank"}, {"browserContextId", context}}, "", until),
+        "targetId");
+    session_ = text_of(browser_.call("Target.attachToTarget", {{"targetId", target}, {"flatten", true}}, "", until),
+                       "sessionId");
+    browser_.send("Fetch.enable", {{"patterns", Json::array({{{"urlPattern", "*"}}})}}, session_);
+    browser_.call("Page.navigate", {{"url", origin + "/"}}, session_, until);
+    const auto script = "(" + std::string(embedded::storage_js) + ")(" + json_text(given) + ")";
+    answer = browser_
+                 .call("Runtime.evaluate", {{"expression", script}, {"awaitPromise", true}, {"returnByValue", true}},
+                       session_, until)
+                 .value("result", Json::object())
+                 .value("value", Json());
+  } catch (const Ending&) {
+  }
+  if (!target.empty()) browser_.send("Target.closeTarget", {{"targetId", target}}, "");
+  session_.clear();
+  return answer;
+}
+
+bool Persona::take(const std::string& method, const Json& parameters, const std::string& session) {
+  if (session.empty() || session != session_) return false;
+  if (method == "Fetch.requestPaused")
+    browser_.send("Fetch.fulfillRequest",
+                  {{"requestId", parameters["requestId"]},
+                   {"responseCode", 200},
+                   {"responseHeaders", Json::array({{{"name", "Content-Type"}, {"value", "text/html"}}})}},
+                  session);
+  return true;
+}
+
+void Persona::keep(const std::string& context, const std::string& page_url, Clock::time_point until) {
+  const auto changes = std::filesystem::path(file_).parent_path() / "changes";
+  std::error_code error;
+  if (file_.empty() || !std::filesystem::is_directory(changes, error)) return;
+  Json now = {{"version", state_.value("version", 0)}, {"origins", Json::array()}};
+  try {
+    now["cookies"] = browser_.call("Storage.getCookies", {{"browserContextId", context}}, "", until)["cookies"];
+  } catch (const Ending&) { // the page is none the worse
+    return;
+  }
+  std::set<std::string> origins{origin_of(page_url)};
+  for (const auto& one : state_.value("origins", Json::array()))
+    origins.insert(text_of(one, "origin"));
+  for (const auto& origin : origins) {
+    if (!origin.starts_with("http")) continue;
+    auto storage = on_origin(context, origin, nullptr, until);
+    if (!storage.is_object()) return; // what is not known is not taken for gone
+    if (storage["localStorage"].empty() && storage["indexedDB"].empty()) continue;
+    storage["origin"] = origin;
+    now["origins"].push_back(std::move(storage));
+  }
+  const auto text = json_text(now);
+  const auto name = changes / std::to_string(::getpid());
+  if (write_file(name, [&](const auto& take) { take(text); }))
+    std::rename(name.c_str(), (name.string() + ".json").c_str());
+}
+
+std::optional<std::pair<std::string, std::string>> Persona::login(const std::string& origin) const {
+  for (const auto& one : state_.value("httpCredentials", Json::array()))
+    if (const auto of = text_of(one, "origin"); of.empty() || of == origin)
+      return std::pair{text_of(one, "username"), text_of(one, "password")};
+  return std::nullopt;
+}
+
+Json Persona::headers(const std::string& url, const Json& own) const {
+  Json all;
+  const auto origin = origin_of(url);
+  for (const auto& one : state_.value("headers", Json::array())) {
+    if (text_of(one, "origin") != origin) continue;
+    if (all.is_null()) {
+      all = Json::array();
+      for (const auto& [name, value] : own.items())
+        all.push_back({{"name", name}, {"value", value}});
+    }
+    all.push_back({{"name", text_of(one, "name")}, {"value", text_of(one, "value")}});
+  }
+  return all;
+}
+
+} // namespace holdfast::capture

@@ -1,0 +1,41 @@
+#pragma once
+// The persona of a page's browser context: cookies, storage, logins and headers of AUTH_STORAGE_FILE (Playwright's
+// storage state, with additions of lib/persona/state.hpp), or the cookies of COOKIES_FILE alone (Netscape's format).
+// Files that cannot be read give nothing. Owned by the tab; nothing of it is logged or kept with the page.
+
+#include "services/capture/devtools.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace holdfast::capture {
+
+class Persona {
+public:
+  Persona(DevTools& browser, const Job& job);
+
+  // Before the first page of the context.
+  void give(const std::string& context);
+  // Takes an event of the page that storage is put in place on; false: it is another's.
+  bool take(const std::string& method, const Json& parameters, const std::string& session);
+  // Writes what the context has now into changes/ beside the file, if there is that directory.
+  void keep(const std::string& context, const std::string& page_url, Clock::time_point until);
+
+  // User and password for a server of this origin.
+  std::optional<std::pair<std::string, std::string>> login(const std::string& origin) const;
+  // Headers to send to this URL besides its own, as Fetch.continueRequest takes them; null: none.
+  Json headers(const std::string& url, const Json& own) const;
+
+private:
+  void give_cookies(const std::string& context, const Json& cookies);
+  Json on_origin(const std::string& context, const std::string& origin, const Json& given, Clock::time_point until);
+
+  DevTools& browser_;
+  const Job& job_;
+  std::string file_;
+  Json state_;
+  std::string session_; // of the page that storage is put in place on
+};
+
+} // namespace holdfast::capture

@@ -1,0 +1,188 @@
+#include "services/worker/session_persona.hpp"
+
+#include "lib/archive/attempt.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/no_links.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/base/write_all.hpp"
+#include "services/worker/failure.hpp"
+#include "services/worker/hook_sandbox.hpp"
+#include "services/worker/on_thread.hpp"
+
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace holdfast::worker {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr off_t kLargestChange = 64 << 20;
+constexpr std::size_t kVersions = 8;
+constexpr int kTries = 8; // against other writers
+
+void write_secret(const fs::path& file, std::string_view text) {
+  const auto partial = file.string() + ".new";
+  base::remove_no_links(partial);
+  const auto fd = base::open_no_links(partial, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  if (!fd || !base::write_all(fd.get(), text) || ::rename(partial.c_str(), file.c_str()) != 0)
+    throw base::Error(base::ErrorClass::cannot_create, "cannot write " + file.string() + ": " + base::errno_text(errno),
+                      "check owner, permissions and free space of work_dir");
+}
+
+// A hook has written it.
+std::string secret_of(const fs::path& file) {
+  std::string text;
+  const auto fd = base::open_no_links(file, O_RDONLY | O_NONBLOCK);
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > kLargestChange) return {};
+  text.resize(static_cast<std::size_t>(status.st_size));
+  const auto count = ::pread(fd.get(), text.data(), text.size(), 0);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return text;
+}
+
+awaitable<persona::Persona> load(JobContext& context, const std::string& name) {
+  std::string problem;
+  try {
+    const auto call = [&](pg::Connection& connection) {
+      return persona::load(connection, context.options.vault, name);
+    };
+    if (auto found = co_await context.retry.repeat(call)) co_return std::move(*found);
+    problem = "there is no persona \"" + name + "\"";
+  } catch (const base::Error& error) {
+    if (error.error_class() != base::ErrorClass::configuration) throw;
+    problem = error.what();
+  }
+  throw Failure{Failure::Kind::no_plugin, problem};
+}
+
+} // namespace
+
+SessionPersona::SessionPersona(JobContext& context, persona::Persona persona)
+    : context_(context), persona_(std::move(persona)),
+      directory_(context.options.work_dir / "personas" / base::random_hex32()) {}
+
+awaitable<std::unique_ptr<SessionPersona>> SessionPersona::open(JobContext& context, const store::Claim& claim) {
+  if (claim.persona.empty()) co_return nullptr;
+  auto persona = co_await load(context, claim.persona);
+  co_return std::unique_ptr<SessionPersona>(new SessionPersona(context, std::move(persona)));
+}
+
+hooks::Options SessionPersona::options() const {
+  hooks::Options options(persona_.options.begin(), persona_.options.end());
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) options.try_emplace(name, value);
+  };
+  add("USER_AGENT", persona_.state.user_agent);
+  add("TZ", persona_.state.time_zone);
+  auto language = persona_.state.language;
+  std::replace(language.begin(), language.end(), '-', '_');
+  add("LANG", language.empty() ? "" : language + ".UTF-8");
+  return options;
+}
+
+awaitable<void> SessionPersona::make(const process::Sandbox& sandbox) {
+  sandbox_ = sandbox;
+  co_await take(persona_);
+}
+
+awaitable<void> SessionPersona::take(persona::Persona persona) {
+  persona_ = std::move(persona);
+  given_[persona_.version] = persona_.state;
+  while (given_.size() > kVersions)
+    given_.erase(given_.begin());
+  const auto write = [this] { write_files(); };
+  co_await on_thread(context_.files, write);
+}
+
+void SessionPersona::write_files() const {
+  const auto changes = directory_ / "changes";
+  for (const auto& directory : {directory_, changes})
+    if (!base::make_directories_no_links(directory, 0700))
+      throw base::Error(base::ErrorClass::cannot_create, "cannot create " + directory.string(),
+                        "check owner, permissions and free space of work_dir");
+  auto state = nlohmann::ordered_json::parse(persona_.state.text());
+  state["version"] = persona_.version;
+  write_secret(directory_ / "cookies.txt", persona::cookies_txt(persona_.state));
+  write_secret(directory_ / "auth.json", state.dump());
+  give_to_hooks(sandbox_, directory_);
+}
+
+awaitable<void> SessionPersona::renew() {
+  auto newest = co_await load(context_, persona_.name);
+  if (newest.version != persona_.version) co_await take(std::move(newest));
+}
+
+std::vector<SessionPersona::Change> SessionPersona::read_changes() const {
+  std::vector<Change> changes;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory_ / "changes", error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() != ".json") continue;
+    const auto text = secret_of(entry->path());
+    base::remove_no_links(entry->path());
+    try {
+      std::vector<std::string> left_out;
+      changes.push_back({nlohmann::json::parse(text).value("version", std::int64_t{0}),
+                         persona::State::parse(text, "changes", left_out)});
+    } catch (const std::exception&) { // the hook's mistake; it says nothing that may be logged
+      spdlog::warn("persona \"{}\": what a hook says that its page has changed cannot be read", persona_.name);
+    }
+  }
+  return changes;
+}
+
+awaitable<void> SessionPersona::keep() {
+  const auto read = [this] { return read_changes(); };
+  const auto changes = co_await on_thread(context_.files, read);
+  for (const auto& change : changes) {
+    std::string problem;
+    try {
+      co_await keep_one(change);
+    } catch (const Failure& failure) {
+      problem = failure.reason;
+    } catch (const base::Error& error) {
+      problem = error.what();
+    }
+    if (!problem.empty()) spdlog::warn("persona \"{}\": its new cookies are not kept: {}", persona_.name, problem);
+  }
+}
+
+awaitable<void> SessionPersona::keep_one(const Change& change) {
+  const auto before = given_.find(change.version);
+  if (before == given_.end()) co_return;
+  const auto given = before->second;
+  for (int tries = kTries; tries > 0; --tries) {
+    auto current = co_await load(context_, persona_.name);
+    if (!persona::apply_changes(current.state, given, change.state)) co_return;
+    // If its answer is lost, another seems to have been faster, and the next try finds the change made.
+    std::optional<std::int64_t> version;
+    const auto call = [&](pg::Connection& connection) {
+      version = persona::save(connection, context_.options.vault, current.name, current.version, current.state,
+                              "worker " + context_.worker_id);
+    };
+    co_await context_.retry.repeat(call);
+    if (!version) continue;
+    current.version = *version;
+    co_return co_await take(std::move(current));
+  }
+}
+
+void SessionPersona::remove() noexcept {
+  try {
+    archive::remove_directory(directory_);
+  } catch (const base::Error& error) {
+    spdlog::warn("left behind: {}", error.what());
+  }
+}
+
+} // namespace holdfast::worker

@@ -1,0 +1,57 @@
+#pragma once
+// The persona of a crawl session, opened. What is secret lies in a directory of its own outside CRAWL_DIR, which only
+// hooks of persona.plugins are shown: cookies.txt and auth.json, and changes/, where a hook may put what its page has
+// changed. Owned by CrawlSession; main thread only, with the work on files on the files thread.
+
+#include "lib/base/async.hpp"
+#include "lib/hooks/catalog.hpp"
+#include "lib/persona/store.hpp"
+#include "lib/process/sandbox.hpp"
+#include "services/worker/job_context.hpp"
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace holdfast::worker {
+
+class SessionPersona {
+public:
+  // Null if the claim names none. Throws Failure(no_plugin) if it is gone or cannot be opened here: another worker may.
+  static awaitable<std::unique_ptr<SessionPersona>> open(JobContext& context, const store::Claim& claim);
+
+  const std::string& name() const { return persona_.name; }
+  // Its options, user agent, language and time zone, for all hooks.
+  hooks::Options options() const;
+  const std::filesystem::path& directory() const { return directory_; }
+
+  // Writes the files, for the hooks of this sandbox.
+  awaitable<void> make(const process::Sandbox& sandbox);
+  // Before a page: what another worker has stored since. Throws as open().
+  awaitable<void> renew();
+  // After a page: stores what it has changed, unless another has changed the same meanwhile.
+  awaitable<void> keep();
+  // Blocking; on the files thread.
+  void remove() noexcept;
+
+private:
+  struct Change {
+    std::int64_t version{0}; // that the page was given
+    persona::State state;
+  };
+
+  SessionPersona(JobContext& context, persona::Persona persona);
+  awaitable<void> take(persona::Persona persona);
+  void write_files() const;
+  std::vector<Change> read_changes() const;
+  awaitable<void> keep_one(const Change& change);
+
+  JobContext& context_;
+  persona::Persona persona_;
+  process::Sandbox sandbox_;
+  const std::filesystem::path directory_;
+  std::map<std::int64_t, persona::State> given_; // the last versions that pages were given
+};
+
+} // namespace holdfast::worker

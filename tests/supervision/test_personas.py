@@ -1,0 +1,318 @@
+"""Personas: cookies, storage, logins and headers that a crawl signs in with, through a real browser on a site that
+shows its page only to the signed in; what a page changes is kept; and nothing of it can be read where it must not be."""
+
+import base64
+import hashlib
+import json
+import shutil
+import sqlite3
+import stat
+import subprocess
+import tarfile
+import threading
+import unittest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from harness.wait import until
+from worker import WorkerCase
+
+OK, USAGE, REFUSED, CONFIGURATION = 0, 64, 65, 78
+BUILT_IN = Path(__file__).resolve().parents[2] / "deploy/plugins"
+HAS_BROWSER = any(
+    shutil.which(name) for name in ("/usr/lib/chromium/chromium-headless-shell", "chromium", "google-chrome")
+)
+SECRETS = {
+    "cookie": "seeded-cookie-1f2e3d",
+    "fresh": "seeded-fresh-9a8b7c",
+    "local": "seeded-local-5d6e7f",
+    "indexed": "seeded-indexed-aa11bb",
+    "password": "seeded-password-cc22dd",
+    "header": "seeded-header-ee33ff",
+}
+PAGE = """<!doctype html><title>Members</title><p id=out>waiting</p><script>
+(async () => {
+  const opened = await new Promise((yes, no) => {
+    const opening = indexedDB.open('auth');
+    opening.onsuccess = () => yes(opening.result);
+    opening.onerror = () => no(opening.error);
+  });
+  const token = [...opened.objectStoreNames].length === 0 ? '' : await new Promise(yes => {
+    const got = opened.transaction('tokens').objectStore('tokens').get('main');
+    got.onsuccess = () => yes(got.result ? got.result.token + ' ' + got.result.at.getUTCFullYear() : '');
+  });
+  const answer = await fetch('/told', {method: 'POST', body: JSON.stringify(
+    {local: localStorage.getItem('token'), indexed: token, agent: navigator.userAgent, language: navigator.language})});
+  localStorage.setItem('seen', 'yes');
+  document.getElementById('out').textContent = await answer.text();
+})();
+</script>"""
+
+
+class Site:
+    """Pages for those with the cookie; /basic asks for a password. Each page gives a new cookie."""
+
+    def __init__(self):
+        site = self
+        self.told, self.seen = [], []
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self, status, body, **headers):
+                self.send_response(status)
+                for name, value in {"Content_Type": "text/html", **headers}.items():
+                    self.send_header(name.replace("_", "-"), value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            def do_GET(self):
+                cookies = self.headers.get("Cookie", "")
+                site.seen.append((self.path, cookies, self.headers.get("X-Member"), self.headers.get("Authorization")))
+                if self.path == "/basic":
+                    wanted = "Basic " + base64.b64encode(f"me:{SECRETS['password']}".encode()).decode()
+                    if self.headers.get("Authorization") != wanted:
+                        return self.answer(401, "who?", WWW_Authenticate='Basic realm="members"')
+                    return self.answer(200, "<title>Basic</title><p>inside")
+                if not any(SECRETS[one] in cookies for one in ("cookie", "fresh")):
+                    return self.answer(403, "<title>Log in</title>")
+                self.answer(200, PAGE, Set_Cookie=f"session={SECRETS['fresh']}; HttpOnly; Path=/")
+
+            def do_POST(self):
+                site.told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.answer(200, "welcome, member")
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def state(self):
+        value = {"o": [{"k": "token", "v": SECRETS["indexed"]}, {"k": "at", "v": {"d": "2031-01-01T00:00:00.000Z"}}]}
+        store = {
+            "name": "tokens",
+            "autoIncrement": False,
+            "indexes": [],
+            "records": [{"key": "main", "valueEncoded": {**value, "id": 1}}],
+        }
+        cookie = {"name": "session", "value": SECRETS["cookie"], "domain": "127.0.0.1", "path": "/", "expires": -1}
+        return {
+            "cookies": [{**cookie, "httpOnly": True, "secure": False, "sameSite": "Lax"}],
+            "origins": [
+                {
+                    "origin": self.url,
+                    "localStorage": [{"name": "token", "value": SECRETS["local"]}],
+                    "indexedDB": [{"name": "auth", "version": 3, "stores": [store]}],
+                }
+            ],
+            "httpCredentials": [{"origin": self.url, "username": "me", "password": SECRETS["password"]}],
+            "headers": [{"origin": self.url, "name": "X-Member", "value": SECRETS["header"]}],
+            "userAgent": "Mozilla/5.0 (persona)",
+            "language": "de-DE",
+        }
+
+
+class Personas(WorkerCase):
+    def persona_place(self, **settings):
+        home = self.worker_place(**settings)
+        home.environment["HOLDFAST_PLUGINS_PATH"] = f"{home.plugins}:{BUILT_IN}"
+        return home
+
+    def imported(self, home, name, content, *arguments, file="state"):
+        path = home.path / file
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        result = home.run("persona", "import", name, path, *arguments)
+        path.unlink()
+        return result
+
+    def sealed(self, home, count):
+        until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(count)]], 120)
+
+    def seen_in(self, *texts):
+        return [name for name, secret in SECRETS.items() for text in texts if secret.encode() in text]
+
+    @unittest.skipUnless(HAS_BROWSER, "no browser")
+    def test_a_page_for_the_signed_in(self):
+        site = Site()
+        self.addCleanup(site.close)
+        home = self.persona_place(HOOK_SANDBOX="auto")
+        home.hook(
+            "nosy",
+            "on_Snapshot__60_nosy.sh",
+            'env >env.txt; ls -R "$PERSONAS_DIR" "$DATA_DIR" "$CRAWL_DIR/.." >ls.txt 2>&1; '
+            'grep -rs seeded- "$CRAWL_DIR" "$PERSONAS_DIR" "$DATA_DIR" /proc/*/environ /proc/*/cmdline >found.txt; true',
+        )
+        result = self.imported(home, "press", site.state())
+        self.assertEqual(result.code, OK, str(result))
+        self.assertEqual(result.records[0] | {"left_out": 0}, {
+            "type": "Persona", "name": "press", "version": 1, "cookies": 1, "origins": 1, "left_out": 0,
+        })
+        self.assertEqual(home.run("persona", "set", "press", "--host", "127.0.0.1").code, OK)
+        home.work()
+        added = home.run("add", site.url + "/page", "--bg", "-p", "browser,dom,nosy")
+        self.assertEqual(added.code, OK, str(added))
+        self.sealed(home, 1)
+        (attempt,) = home.attempts()
+        self.assertEqual(home.sql("select outcome from holdfast.snapshot_sealed"), [["succeeded"]], attempt)
+        self.assertIn("welcome, member", (attempt / "dom/output.html").read_text())
+        (told,) = site.told
+        self.assertEqual((told["local"], told["indexed"]), (SECRETS["local"], SECRETS["indexed"] + " 2031"))
+        self.assertEqual((told["agent"], told["language"]), ("Mozilla/5.0 (persona)", "de-DE"))
+        page = next(one for one in site.seen if one[0] == "/page")
+        self.assertEqual(page[2], SECRETS["header"])
+        # What the page changed is kept, for the next page too.
+        until("it is kept", lambda: home.sql("select version from holdfast.persona") == [["2"]])
+        state = json.loads(home.run("persona", "export", "press").out)
+        (cookie,) = state["cookies"]
+        self.assertEqual((cookie["value"], cookie["httpOnly"]), (SECRETS["fresh"], True))
+        (origin,) = state["origins"]
+        self.assertEqual({one["name"]: one["value"] for one in origin["localStorage"]},
+                         {"token": SECRETS["local"], "seen": "yes"})
+        self.assertEqual(origin["indexedDB"], site.state()["origins"][0]["indexedDB"])
+        self.assertEqual(state["httpCredentials"], site.state()["httpCredentials"])
+        home.run("add", site.url + "/basic", "--bg", "-p", "browser,dom")
+        self.sealed(home, 2)
+        self.assertEqual(home.sql("select outcome from holdfast.snapshot_sealed"), [["succeeded"]] * 2)
+        # A plugin that was not allowed has nothing of it, and nothing lies about.
+        nosy = attempt / "nosy"
+        self.assertEqual(self.seen_in(*(file.read_bytes() for file in nosy.iterdir())), [])
+        self.assertEqual((nosy / "found.txt").read_text(), "")
+        home.leave()
+        left = [file for file in home.data.rglob("*") if file.is_file() and "archive" not in file.parts]
+        self.assertEqual(self.seen_in(*(file.read_bytes() for file in left), home.log.read_bytes()), [])
+
+    def test_dumps_do_not_show_it(self):
+        home = self.persona_place()
+        site = Site()
+        self.addCleanup(site.close)
+        self.assertEqual(self.imported(home, "press", site.state()).code, OK)
+        key = home.data / "persona.key"
+        self.assertEqual(stat.S_IMODE(key.stat().st_mode), 0o600)
+        shown = home.run("persona", "show", "press").out + home.run("persona", "list").out
+        self.assertEqual(self.seen_in(shown.encode()), [])
+        home.work()
+        address = ["-h", home.data / "postgres-run", "-U", "holdfast", "-d", "holdfast"]
+        user = home.identity or {}
+        dump = subprocess.run(["pg_dump", *address], capture_output=True, cwd="/", timeout=120, **user)
+        self.assertEqual(dump.returncode, 0, dump.stderr)
+        self.assertIn(b"COPY holdfast.persona", dump.stdout)
+        self.assertEqual(self.seen_in(dump.stdout), [])
+        secrets = [text.strip().encode() for text in key.read_text().splitlines() if not text.startswith("#")]
+        self.assertFalse([one for one in secrets if one in dump.stdout])
+        for role in ("reader", "operator"):
+            for statement in ("select state from holdfast.persona", "select * from holdfast.persona_load('press')"):
+                with self.assertRaisesRegex(AssertionError, "permission denied"):
+                    home.sql(f"set role holdfast_{role}; {statement}")
+            rows = home.sql(f"set role holdfast_{role}; select * from holdfast.v_persona")
+            self.assertEqual(rows[0][0], "press")
+            self.assertEqual(self.seen_in(str(rows).encode()), [])
+
+    def test_keys(self):
+        home = self.persona_place()
+        self.assertEqual(self.imported(home, "press", {"cookies": []}).code, OK)
+        key = home.data / "persona.key"
+        old = [line for line in key.read_text().splitlines() if not line.startswith("#")][0]
+        new = home.path / "new.key"
+        new.write_text("f" * 64 + "\n" + old + "\n")
+        wrong = home.path / "wrong.key"
+        wrong.write_text("e" * 64 + "\n")
+        bad = home.path / "bad.key"
+        bad.write_text("hello-secret\n")
+
+        def export(file):
+            return home.run("persona", "export", "press", env={"HOLDFAST_PERSONA_KEY_FILE": str(file)})
+
+        self.check_error(export(wrong), CONFIGURATION, "no key here opens persona", "sign in again")
+        result = export(bad)
+        self.check_error(result, CONFIGURATION, f"{bad}:1: not a key")
+        self.assertNotIn("hello", result.err)
+        self.check_error(export(home.path / "none.key"), CONFIGURATION, "none.key", "cannot be read")
+        # A worker with another key leaves the crawl to others and says why.
+        home.environment["HOLDFAST_PERSONA_KEY_FILE"] = str(wrong)
+        home.work()
+        self.assertEqual(home.run("add", "https://site.test/", "--bg", "--persona", "press").code, OK)
+        why = "select reason from holdfast.why((select id from holdfast.v_crawl))"
+        until("it says so", lambda: "of persona" in home.sql(why)[0][0])
+        self.assertRegex(home.sql(why)[0][0], r'no running worker can take .*: no key [0-9a-f]{8} of persona "press"')
+        self.check_error(home.run("persona", "remove", "press"), REFUSED, "is used by 1 open crawl")
+        home.leave()
+        # The new key first, the old one behind it.
+        home.environment["HOLDFAST_PERSONA_KEY_FILE"] = str(new)
+        rotated = home.run("persona", "rotate")
+        self.assertEqual((rotated.code, [one["changed"] for one in rotated.records]), (OK, [True]), str(rotated))
+        self.assertEqual([one["changed"] for one in home.run("persona", "rotate").records], [False])
+        new.write_text("f" * 64 + "\n")
+        self.assertEqual(home.run("persona", "export", "press").code, OK)
+
+    def test_imports(self):
+        home = self.persona_place()
+        jar = "# Netscape HTTP Cookie File\n.a.test\tTRUE\t/\tTRUE\t0\tname\tvalue\n#HttpOnly_b.test\tFALSE\t/x\tFALSE\t4102444800\tn\tv\n"
+        result = self.imported(home, "jar", jar)
+        self.assertEqual((result.records[0]["cookies"], result.records[0]["left_out"]), (2, []), str(result))
+        self.assertEqual(home.run("persona", "export", "jar", "--cookies").out, jar)
+        self.assertEqual(self.imported(home, "jar", jar, "--host", "www.a.test").records[0]["cookies"], 1)
+        odd = jar + "c.test\tFALSE\t/\tFALSE\t0\tn\todd\x01bytes\n"
+        self.assertEqual(
+            self.imported(home, "jar", odd).records[0]["left_out"], ["a cookie of c.test that no browser takes"]
+        )
+        for content, words in (
+            ("name=hush\n", ("state:1", "not a line")),
+            ('{"cookies": "hush"}', ("state", '"cookies" is not a list')),
+            ("{hush", ("not a JSON object",)),
+        ):
+            result = self.imported(home, "jar", content)
+            self.check_error(result, REFUSED, *words)
+            self.assertNotIn("hush", result.err)
+        self.check_error(home.run("persona", "import", "jar", home.path / "none"), REFUSED, "none")
+        self.check_error(home.run("persona", "import", "jar", home.plugins), REFUSED, "no profile of a browser")
+        large = {"origins": [{"origin": "https://a.test", "localStorage": [{"name": "n", "value": "v" * 10_000_000}]}]}
+        self.assertEqual(self.imported(home, "large", large).code, OK)
+        self.assertEqual(json.loads(home.run("persona", "export", "large").out)["origins"][0]["localStorage"][0],
+                         large["origins"][0]["localStorage"][0])
+        # Profiles.
+        firefox = home.path / "firefox"
+        firefox.mkdir()
+        with sqlite3.connect(firefox / "cookies.sqlite") as database:
+            database.execute("create table moz_cookies (originAttributes, name, value, host, path, expiry, isSecure, isHttpOnly, sameSite)")
+            database.execute("insert into moz_cookies values ('', 'n', 'v', '.f.test', '/', 4102444800, 1, 1, 1)")
+            database.execute("insert into moz_cookies values ('^userContextId=1', 'o', 'v', '.f.test', '/', 1, 1, 1, 1)")
+        result = home.run("persona", "import", "firefox", firefox)
+        self.assertEqual(result.records[0]["cookies"], 1, str(result))
+        chromium = home.path / "profile/Default"
+        chromium.mkdir(parents=True)
+        with sqlite3.connect(chromium / "Cookies") as database:
+            database.execute("create table cookies (host_key, name, value, encrypted_value, path, expires_utc, is_secure, is_httponly, samesite, has_expires)")
+            for row in (("plain", "v", b""), ("closed", "", b"v11" + bytes(16)), ("sealed", "", encrypted("hidden"))):
+                database.execute("insert into cookies values ('.g.test', ?, ?, ?, '/', 0, 0, 0, -1, 0)", row)
+        archive = home.path / "profile.tar.gz"
+        with tarfile.open(archive, "w:gz") as file:
+            file.add(home.path / "profile", ".")
+        for path in (home.path / "profile", archive):
+            result = home.run("persona", "import", "chromium", path)
+            self.assertEqual(result.records[0]["cookies"], 2, str(result))
+            self.assertIn("1 cookie of .g.test, encrypted with a key of the desktop's keyring", result.records[0]["left_out"])
+            values = {one["name"]: one["value"] for one in json.loads(home.run("persona", "export", "chromium").out)["cookies"]}
+            self.assertEqual(values, {"plain": "v", "sealed": "hidden"})
+        box = home.path / "box"
+        (box / "chrome_user_data").mkdir(parents=True)
+        shutil.copytree(chromium, box / "chrome_user_data/Default")
+        (box / "cookies.txt").write_text(jar)
+        self.assertEqual(home.run("persona", "import", "box", box).records[0]["cookies"], 4)
+
+
+def encrypted(text):
+    """As Chromium on Linux writes a value without a keyring."""
+    key = hashlib.pbkdf2_hmac("sha1", b"peanuts", b"saltysalt", 1, 16).hex()
+    done = subprocess.run(
+        ["openssl", "enc", "-aes-128-cbc", "-K", key, "-iv", "20" * 16], input=text.encode(), capture_output=True, check=True
+    )
+    return b"v10" + done.stdout
+
+
+if __name__ == "__main__":
+    unittest.main()
