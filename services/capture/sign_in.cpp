@@ -449,10 +449,15 @@ void PersonsBrowser::next_origin() {
 }
 
 void PersonsBrowser::read_storage(const std::string& session) {
-  command("Runtime.evaluate", {{"expression", embedded::storage_js}, {"awaitPromise", true}, {"returnByValue", true}},
+  command("Runtime.evaluate",
+          {{"expression", "(" + std::string(embedded::storage_js) + ")(null)"},
+           {"awaitPromise", true},
+           {"returnByValue", true}},
           session, [this](const Json& answer) {
-            const auto found = answer.value("result", Json::object()).value("value", Json());
-            if (found.is_object()) storage_.push_back(found);
+            auto found = answer.value("result", Json::object()).value("value", Json());
+            if (!found.is_object()) found = Json::object();
+            found["origin"] = visited_; // also without storage: its cookies are those of the browser
+            storage_.push_back(std::move(found));
             next_origin();
           });
 }

@@ -44,7 +44,10 @@ Html all_personas(const PageRequest& request) {
                                       : sentence("signed in, as far as is known");
     std::vector<html::Value> cells{name, state, base::join(row["hosts"].as<std::vector<std::string>>(), ", "),
                                    ago(row.text("changed_at"))};
-    if (request.may_change) cells.emplace_back(html::fill(embedded::persona_form_html, {{"name", name}}));
+    if (request.may_change) {
+      const auto remove = buttons({{"removePersona", "Remove", name, {}, true}}, request.here);
+      cells.emplace_back(html::fill(embedded::persona_form_html, {{"name", name}, {"remove", remove}}));
+    }
     table.row(std::move(cells));
   }
   return table.html("There are no personas yet.");
@@ -57,8 +60,8 @@ std::optional<Page> personas_page(const PageRequest& request) {
             "Personas",
             {{"personas", all_personas(request), "", false}, {"sign-ins", sign_ins_under_way(request), "Signing in"}}};
   if (request.may_change)
-    page.sections.push_back(
-        {"new", html::fill(embedded::persona_form_html, {{"name", ""}}), "Sign in to a site", true, false});
+    page.sections.push_back({"new", html::fill(embedded::persona_form_html, {{"name", ""}, {"remove", ""}}),
+                             "Sign in to a site", true, false});
   return page;
 }
 
