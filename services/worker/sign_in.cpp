@@ -13,6 +13,7 @@
 #include "services/worker/machine.hpp"
 #include "services/worker/on_thread.hpp"
 #include "services/worker/prepare_hook.hpp"
+#include "services/worker/session_persona.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/read_until.hpp>
@@ -142,7 +143,14 @@ awaitable<void> SignIn::start() {
   auto hook_context = machine_context(context_);
   hook_context.crawl_dir = directory_.path();
   hook_context.persona = asked_.persona;
-  auto prepared = prepare_hook(context_, *hook, context_.options.hook_options, hook_context);
+  // The browser says of itself what that of a crawl will say.
+  store::Claim claim;
+  claim.persona = asked_.persona;
+  const auto persona = co_await SessionPersona::open(context_, claim);
+  auto options = context_.options.hook_options;
+  for (const auto& [name, value] : persona->options())
+    options[name] = value;
+  auto prepared = prepare_hook(context_, *hook, options, hook_context);
   if (!prepared.missing.empty()) throw base::Error(base::ErrorClass::unavailable, prepared.missing);
   auto& command = prepared.command;
   confine(context_, directory_.sandbox(), command, {directory_.path()}, directory_.temporary());
