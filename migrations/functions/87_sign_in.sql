@@ -30,7 +30,8 @@ comment on function holdfast.sign_in_ask(uuid, text, text, text) is
 
 create or replace function holdfast.sign_in_lacks(p_persona text, p_worker uuid)
   returns text language sql stable as $$
-  -- Why a worker cannot have the browser of this persona; NULL: it can. It needs a key also for the first state.
+  -- Why a worker cannot have the browser of this persona; NULL: it can. It needs a key also for the first
+  -- state.
   select coalesce(holdfast.persona_lacks(p_persona, p.capabilities),
                   case when jsonb_array_length(coalesce(p.capabilities #> '{persona,keys}', '[]')) = 0
                     then coalesce(p.capabilities #>> '{persona,lacks}', 'no key of personas') end,
@@ -41,7 +42,8 @@ create or replace function holdfast.sign_in_lacks(p_persona text, p_worker uuid)
 $$;
 
 create or replace function holdfast.sign_in_take(p_worker uuid)
-  returns table (id uuid, persona text, url text, asked_by text, address text, left_ms bigint) language plpgsql as $$
+  returns table (id uuid, persona text, url text, asked_by text, address text, left_ms bigint)
+  language plpgsql as $$
 begin
   perform holdfast.mine(p_worker);
   if not holdfast.worker_may_claim(p_worker) then return; end if;
@@ -72,7 +74,8 @@ comment on function holdfast.sign_in_ready(uuid, uuid, integer) is
 
 create or replace function holdfast.sign_in_open(p_id uuid, p_by text, p_key_hash text)
   returns table (address text, port integer, waits text) language plpgsql as $$
--- waits: for what, as long as there is no port. p_key_hash: SHA-256 of a key made for this one connection, as hexadecimal digits.
+-- p_key_hash: SHA-256 of a key made for this one connection, as hexadecimal digits. waits: for what, as long
+-- as there is no port.
 declare
   v_viewer text;
 begin
@@ -96,7 +99,8 @@ begin
       returning coalesce(host(s.address), '127.0.0.1'), s.port,
                 case
                   when s.process_id is not null then 'Its browser starts.'
-                  else (select coalesce('No worker can take it: ' || string_agg(distinct l.lacks, '; ') || '.',
+                  else (select coalesce('No worker can take it: '
+                                          || string_agg(distinct l.lacks, '; ') || '.',
                                         'No worker runs.')
                           from holdfast.process p
                           cross join lateral (select holdfast.sign_in_lacks(s.persona, p.id) as lacks) l
@@ -139,7 +143,11 @@ comment on function holdfast.sign_in_cancel(uuid) is 'Ends a sign-in. False: the
 
 create or replace view holdfast.v_persona_sign_in as
   select s.id, s.persona, s.asked_by, s.asked_at, s.deadline, s.viewer, p.label as worker,
-         case when s.port is not null then 'ready' when p.id is not null then 'starting' else 'waiting' end as state
+         case
+           when s.port is not null then 'ready'
+           when p.id is not null then 'starting'
+           else 'waiting'
+         end as state
     from holdfast.persona_sign_in s
     left join holdfast.process p on p.id = s.process_id
     where s.deadline > clock_timestamp() and (p.id is null or p.status = 'running')

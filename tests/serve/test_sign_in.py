@@ -166,8 +166,10 @@ class SignIn(Case):
         return process
 
     def serve(self):
-        tokens = {name: self.place.run("token", "add", name, "--role", role).records[0]["token"] for name, role in (("anna", "operator"), ("bert", "operator"), ("rita", "reader"))}
-        self.tokens = tokens
+        self.tokens = {
+            name: self.place.run("token", "add", name, "--role", role).records[0]["token"]
+            for name, role in (("anna", "operator"), ("bert", "operator"), ("rita", "reader"))
+        }
         server = self.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
         port = re.search(r":(\d+)/", server.stdout.readline()).group(1)
         return server, f"http://127.0.0.1:{port}/"
@@ -226,10 +228,12 @@ class SignIn(Case):
         view.screenshot("sign-in-file")
         photo = self.place.path / "photo of me.jpg"
         photo.write_bytes(b"\xff\xd8 a photo")
-        node = view.ask("DOM.querySelector", nodeId=view.ask("DOM.getDocument")["root"]["nodeId"], selector="[name=files]")
+        root = view.ask("DOM.getDocument")["root"]["nodeId"]
+        node = view.ask("DOM.querySelector", nodeId=root, selector="[name=files]")
         view.ask("DOM.setFileInputFiles", nodeId=node["nodeId"], files=[str(photo)])
         view.press("dialog button[value=ok]")
-        until("the site has the photo", lambda: any(b"\xff\xd8 a photo" in one and b"photo of me.jpg" in one for one in self.web.seen if isinstance(one, bytes)))
+        sent = lambda one: isinstance(one, bytes) and b"\xff\xd8 a photo" in one and b"photo of me.jpg" in one
+        until("the site has the photo", lambda: any(map(sent, self.web.seen)))
         view.window("/welcome")
         view.touch_at(120, 115)
         view.until("the script's question is shown", "document.querySelector('#view-asks').textContent === 'Really?'")
@@ -264,7 +268,8 @@ class SignIn(Case):
 
     def nothing_said(self):
         """What the person typed is in no log, no row and no process."""
-        dump = self.place.run("psql", "-c", "select p::text from holdfast.persona p union all select e::text from holdfast.event e").out
+        everything = "select p::text from holdfast.persona p union all select e::text from holdfast.event e"
+        dump = self.place.run("psql", "-c", everything).out
         logs = "".join(path.read_text() for path in self.place.path.glob("*.log"))
         started = b"".join(
             Path(f"/proc/{pid}/cmdline").read_bytes() for pid in self.place.own_programs() + self.place.hooks()
@@ -278,9 +283,10 @@ class SignIn(Case):
         self.ask(anna)
         anna.window("/login")
         self.ask(bert)
-        self.assertRegex(bert.value("document.body.innerText"), r'token anna is signing in to the persona "press" since')
+        self.assertIn('token anna is signing in to the persona "press" since', bert.value("document.body.innerText"))
         bert.open(anna.value("location.href"))
-        bert.until("he is told", "document.querySelector('#view-state').textContent.includes('token anna has this view')")
+        told = "document.querySelector('#view-state').textContent"
+        bert.until("he is told", f"{told}.includes('token anna has this view')")
         told = self.place.run("persona", "sign-in", "press", self.address + "/login")
         self.check_error(told, REFUSED, "token anna is signing in")
         anna.window("/login")
@@ -289,16 +295,16 @@ class SignIn(Case):
         self.assertIn("Only an operator may sign in", reader.value("document.body.innerText"))
         opened = (
             "new Promise(done => { const s = new WebSocket(location.origin.replace('http', 'ws') + '/view/'"
-            " + location.pathname.split('/').pop()); s.onopen = () => done('opened'); s.onerror = () => done('refused') })"
+            " + location.pathname.split('/').pop()); s.onopen = () => done('opened');"
+            " s.onerror = () => done('refused') })"
         )
         self.assertEqual(reader.value(opened), "refused")
         stranger = chromium.Chromium()
         self.addCleanup(stranger.close)
         stranger.open(self.address + "/other")
-        self.assertEqual(
-            stranger.value(opened.replace("location.origin", repr(self.front[:-1])).replace("location.pathname", repr(anna.value("location.pathname")))),
-            "refused",
-        )
+        path = anna.value("location.pathname")
+        elsewhere = opened.replace("location.origin", repr(self.front[:-1])).replace("location.pathname", repr(path))
+        self.assertEqual(stranger.value(elsewhere), "refused")
         anna.click("form[action='/do/cancelSignIn'] button")
         self.gone()
         self.ask(bert)

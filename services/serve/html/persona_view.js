@@ -88,7 +88,8 @@
     view.dataset.over = kept ? "kept" : "ended";
     if (kept) setTimeout(() => location.assign("/personas"), 1500);
   }
-  const take = {frame: draw, pages: showWindows, waits: showWaiting, over: end, waiting: ({text}) => say(text), refused: ({text}) => say("The page is not fetched: " + text + "."),
+  const take = {frame: draw, pages: showWindows, waits: showWaiting, over: end,
+    waiting: ({text}) => say(text), refused: ({text}) => say("The page is not fetched: " + text + "."),
     saving: () => say("Reading what the sites have stored.")};
 
   function connect() {
