@@ -77,7 +77,7 @@ private:
   void give_files(const Json& files);
   void attached(const Json& parameters, const std::string& parent);
   void prepare(const std::string& session);
-  void forget(const std::string& target);
+  void forget(std::string target);
   void show(const std::string& target);
   void picture();
   void say_pages();
@@ -236,7 +236,7 @@ void PersonsBrowser::prepare(const std::string& session) {
   command("Runtime.runIfWaitingForDebugger", {}, session);
 }
 
-void PersonsBrowser::forget(const std::string& target) {
+void PersonsBrowser::forget(std::string target) { // a copy: the page that has it goes
   std::erase_if(pages_, [&](const auto& page) { return page.target == target; });
   if (pages_.empty())
     command("Target.createTarget", {{"url", first_}});

@@ -57,7 +57,8 @@ class Guarded(http.server.BaseHTTPRequestHandler):
             fields = placed("<input name=user>", "<input name=password type=password>", "<button>Next</button>")
             self.page(f"<form method=post action=/login>{fields}</form>")
         elif path == "/second":
-            self.page(f"<form method=post action=/second>{placed('<input name=code>', '<button>Next</button>')}</form>")
+            code = "<input name=code autofocus ontouchend=\"fetch('/touched')\">"
+            self.page(f"<form method=post action=/second>{placed(code, '<button>Next</button>')}</form>")
         elif path == "/welcome":
             self.page(
                 placed(
@@ -210,6 +211,7 @@ class SignIn(Case):
         view.touch_at(120, 115)
         view.window("/second")
         view.touch_at(120, 35, "touch")
+        until("the touch has arrived", lambda: "/touched" in self.web.seen)
         view.value(
             "document.querySelector('textarea').dispatchEvent(new ClipboardEvent('paste', {clipboardData: (() => {"
             f" const d = new DataTransfer(); d.setData('text/plain', '{CODE}'); return d }})(), cancelable: true}}))"
