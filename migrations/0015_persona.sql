@@ -1,4 +1,4 @@
--- Personas: what makes a browser somebody's, so that pages behind a login can be archived by any worker.
+-- Personas: what signs a browser in, so that pages behind a login can be archived by any worker.
 
 create table holdfast.persona (
   name text primary key,
@@ -35,7 +35,8 @@ comment on column holdfast.persona.worker_label is
   'Only workers with this label (worker.labels, or their host name) use it. NULL: any.';
 comment on column holdfast.persona.checks is
   'What tells that it is signed in: [{"kind": "text", "value": "Log out", "url": "https://..."}].';
-comment on column holdfast.persona.signed_out_at is 'Since when it is known to be signed out. NULL: it is not.';
+comment on column holdfast.persona.signed_out_at is
+  'Since when it is known to be signed out. NULL: it is not.';
 comment on column holdfast.persona.signed_out_reason is 'What told so.';
 comment on column holdfast.persona.notes is 'What it is for.';
 comment on column holdfast.persona.created_at is 'When it was made.';

@@ -95,7 +95,8 @@ std::vector<std::string> hosts_of(const State& state) {
   return hosts;
 }
 
-// Three-way: of `after`, and of what is gone since `before`, each that nobody has changed in `current` meanwhile.
+// Three-way: of `after`, and of what is gone since `before`, each that no other capture has changed in `current`
+// meanwhile.
 template <class Value>
 bool apply_each(std::vector<Value>& current, const std::vector<Value>& before, const std::vector<Value>& after,
                 const std::function<bool(const Value&, const Value&)>& same,

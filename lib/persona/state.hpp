@@ -1,5 +1,5 @@
 #pragma once
-// What makes a browser somebody's: cookies, storage, credentials, headers, and how it calls itself. Plain values; pure
+// What signs a browser in: cookies, storage, credentials, headers, and how it calls itself. Plain values; pure
 // functions; any thread. As text it is Playwright's storage state, with additions:
 //   {"cookies": [{"name", "value", "domain", "path", "expires", "httpOnly", "secure", "sameSite"}],
 //    "origins": [{"origin", "localStorage": [{"name", "value"}], "indexedDB": [...]}],

@@ -131,7 +131,7 @@ std::string Vault::open(const std::string& name, std::int64_t version, const std
   if (key == keys_.end())
     throw Error(ErrorClass::configuration,
                 "no key here opens persona \"" + name + "\", which key " + key_id + " sealed",
-                "persona.key_file must hold that key; if it is lost, sign in again or import the persona anew");
+                "persona.key_file must hold that key; if it is lost, sign in again or import the persona again");
   std::string plain(sealed.size() < kAround ? 0 : sealed.size() - kAround, '\0');
   std::array<std::uint8_t, GCM_DIGEST_SIZE> tag{};
   bool whole = sealed.size() >= kAround && sealed.front() == kForm;
@@ -146,7 +146,7 @@ std::string Vault::open(const std::string& name, std::int64_t version, const std
   if (!whole)
     throw Error(ErrorClass::configuration,
                 "the state of persona \"" + name + "\" is not what key " + key_id + " sealed",
-                "sign in again, or import the persona anew");
+                "sign in again, or import the persona again");
   return plain;
 }
 

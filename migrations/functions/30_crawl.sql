@@ -51,9 +51,7 @@ begin
   end if;
   perform holdfast.scope_check(coalesce(p_crawl -> 'scope', '{}'));
   perform holdfast.options_check(p_crawl -> 'options');
-  if coalesce(v_crawl ->> 'persona', '') not in ('', 'none') then
-    perform holdfast.persona_check(v_crawl ->> 'persona');
-  end if;
+  perform holdfast.persona_check(v_crawl ->> 'persona');
   select string_agg(format(', %I', k), '') into v_columns from jsonb_object_keys(v_crawl - 'keep') k;
   begin
     execute format('insert into holdfast.crawl (id, keep_until%1$s)
@@ -562,7 +560,8 @@ create or replace function holdfast.crawl_enqueue()
 -- judged again, however it was changed.
 begin
   if new.status = 'started' and new.stopping_at is null and new.judged_to is null then
-    insert into holdfast.crawl_queue as q (crawl_id, ready_at, priority, max_parallel, stop_at, plugins, persona)
+    insert into holdfast.crawl_queue as q
+        (crawl_id, ready_at, priority, max_parallel, stop_at, plugins, persona)
       values (new.id, case when new.snapshots_open > 0 then clock_timestamp() end, new.priority,
               new.max_parallel, new.deadline_at, holdfast.plugin_names(new.plugins), new.persona)
       on conflict (crawl_id) do update

@@ -158,6 +158,7 @@ declare
 begin
   if v_next is null then raise exception 'schedule "%" is never due', p_every using errcode = 'HF004'; end if;
   perform holdfast.options_check(p_crawl -> 'options');
+  perform holdfast.persona_check(p_crawl ->> 'persona');
   insert into holdfast.schedule (id, label, every, time_zone, urls, crawl, next_run_at)
     values (p_id, p_label, p_every, p_zone, p_urls, p_crawl, v_next) on conflict (id) do nothing;
   select next_run_at into v_next from holdfast.schedule where id = p_id;

@@ -70,7 +70,11 @@ begin
   end if;
   update holdfast.crawl
     set seeds_total = v_count, seeds_left = v_count,
-        first_url = (select url from holdfast.crawl_seed where crawl_id = p_new order by position limit 1)
+        first_url = (select url from holdfast.crawl_seed where crawl_id = p_new order by position limit 1),
+        persona = case persona
+                    when '' then holdfast.persona_of(array(
+                      select s.url from holdfast.crawl_seed s where s.crawl_id = p_new))
+                    else persona end
     where id = p_new;
   perform holdfast.control_done('retry', 'crawl', v_source.id::text, v_source.id, p_by,
     format('%s, as crawl %s', holdfast.people_count(v_count, 'URL'), p_new), 0);

@@ -2,12 +2,14 @@
 
 create or replace function holdfast.persona_check(p_name text)
   returns text language plpgsql as $$
--- Until the transaction ends, it is not removed. Returns the name.
+-- Until the transaction ends, it is not removed. Returns the name. NULL, '' and none: no persona.
 begin
+  if coalesce(p_name, '') in ('', 'none') then return coalesce(p_name, ''); end if;
   perform from holdfast.persona p where p.name = p_name for key share;
   if not found then
     raise exception 'there is no persona "%"', p_name
-      using errcode = 'HF004', hint = 'holdfast persona list; holdfast persona set ' || p_name || ' makes one';
+      using errcode = 'HF004',
+            hint = 'holdfast persona list; holdfast persona set ' || p_name || ' makes one';
   end if;
   return p_name;
 end $$;
@@ -30,9 +32,10 @@ begin
       order by p.name);
   if cardinality(v_names) > 1 then
     raise exception 'these pages belong to the personas %', array_to_string(v_names, ', ')
-      using errcode = 'HF004', hint = 'A crawl has one: add them apart, or name one with --persona (none: without).';
+      using errcode = 'HF004',
+            hint = 'A crawl has one: add them apart, or name one with --persona (none: without).';
   end if;
-  return case when v_names = '{}' then '' else holdfast.persona_check(v_names[1]) end;
+  return holdfast.persona_check(v_names[1]);
 end $$;
 
 create or replace function holdfast.persona_set(
@@ -51,7 +54,8 @@ begin
     limit 1;
   if found then
     raise exception 'a persona cannot set the option "%", which is secret', left(v_wrong, 200)
-      using errcode = 'HF004', hint = 'Put it into the settings of the workers; holdfast persona import for logins.';
+      using errcode = 'HF004',
+            hint = 'Put it into the settings of the workers; holdfast persona import for logins.';
   end if;
   select h into v_wrong
     from unnest(p_hosts) h
@@ -68,12 +72,14 @@ begin
       set options = jsonb_strip_nulls(p.options || coalesce(p_options, '{}')),
           hosts = coalesce(p_hosts, p.hosts),
           worker_label = nullif(coalesce(p_worker_label, p.worker_label), ''),
-          notes = coalesce(p_notes, p.notes), changed_at = clock_timestamp(), changed_by = p_by;
+          notes = coalesce(p_notes, p.notes),
+          changed_at = clock_timestamp(), changed_by = p_by;
   perform holdfast.ring(); -- a worker may take now what none could
 exception
   when check_violation then
     raise exception '"%" cannot be the name of a persona', left(p_name, 200)
-      using errcode = 'HF004', hint = 'Letters, digits, dots, underscores and hyphens, at most 64; not "none".';
+      using errcode = 'HF004',
+            hint = 'Letters, digits, dots, underscores and hyphens, at most 64; not "none".';
 end $$;
 comment on function holdfast.persona_set(text, jsonb, text[], text, text, text) is
   'Makes a persona, or changes what is not NULL of one.';
@@ -82,7 +88,7 @@ create or replace function holdfast.persona_save(
     p_name text, p_version bigint, p_state bytea, p_key_id text, p_by text)
   returns bigint language plpgsql as $$
 -- p_version: the version that this state was made from; 0: there was none, and the persona is made if it is
--- missing. Returns the new version, or NULL if another was faster: load it again. A persona that somebody has
+-- missing. Returns the new version, or NULL if another was faster: load it again. A persona that was
 -- removed stays removed.
 declare
   v_version bigint;
@@ -91,14 +97,16 @@ begin
     perform holdfast.persona_set(p_name, null, null, null, null, p_by);
   end if;
   update holdfast.persona
-    set version = version + 1, state = p_state, key_id = p_key_id, changed_at = clock_timestamp(), changed_by = p_by
+    set version = version + 1, state = p_state, key_id = p_key_id,
+        changed_at = clock_timestamp(), changed_by = p_by
     where name = p_name and version = p_version
     returning version into v_version;
   if found then perform holdfast.ring(); end if;
   return v_version;
 end $$;
 comment on function holdfast.persona_save(text, bigint, bytea, text, text) is
-  'Replaces the sealed state of a persona if its version is still this one. Returns the new version, or NULL.';
+  'Replaces the sealed state of a persona if its version is still this one. '
+  'Returns the new version, or NULL.';
 
 create or replace function holdfast.persona_load(p_name text)
   returns setof holdfast.persona language sql stable rows 1 as $$
@@ -130,7 +138,8 @@ comment on function holdfast.persona_remove(text) is
 
 create or replace function holdfast.persona_lacks(p_name text, p_capabilities jsonb)
   returns text language plpgsql stable as $$
--- Why a worker with these capabilities cannot take pages of this persona; NULL: it can. '' and none: no persona.
+-- Why a worker with these capabilities cannot take pages of this persona; NULL: it can. '' and none: no
+-- persona.
 declare
   v_can constant jsonb := coalesce(p_capabilities -> 'persona', '{}');
   v_persona record;
@@ -148,6 +157,8 @@ begin
       'no key ' || v_persona.key_id || ' of persona "' || p_name || '"'
       || coalesce(' (' || (v_can ->> 'lacks') || ')', '') end;
 end $$;
+comment on function holdfast.persona_lacks(text, jsonb) is
+  'Why a worker with these capabilities cannot take pages of a persona; NULL: it can.';
 
 create or replace view holdfast.v_persona as
   select p.name, p.version, p.key_id, p.options, p.hosts, p.worker_label, p.checks,
@@ -155,4 +166,4 @@ create or replace view holdfast.v_persona as
     from holdfast.persona p
     order by p.name;
 comment on view holdfast.v_persona is 'Personas, without what is sealed.';
-comment on column holdfast.v_persona.version is 'How many states it has had. 0: nobody has signed in yet.';
+comment on column holdfast.v_persona.version is 'How many states it has had. 0: it has not signed in yet.';

@@ -82,8 +82,8 @@ end $$;
 
 create or replace function holdfast.why_unable(p_crawl holdfast.crawl, out reason text, out lacking text)
   language plpgsql stable as $$
--- lacking: which running workers cannot run its plugins or use its persona, for people. reason: if that is all
--- of them.
+-- lacking: which running workers cannot run its plugins or use its persona, for people. reason: if that is
+-- all of them.
 declare
   v_all boolean;
   v_plugins constant text[] := holdfast.plugin_names(p_crawl.plugins);

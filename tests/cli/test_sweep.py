@@ -33,6 +33,7 @@ FIXED = {
     "schedule add": ["https://site.test/", "--every", "daily"],
     "host set": ["site.test"],
     "persona set": ["work"],
+    "persona import": ["work", "/dev/null"],
     "webhook set": ["one", "https://hooks.test/", "--events", "worker.lapsed"],
     "token add": ["anna"],
     "events": ["-n", "1"],

@@ -143,9 +143,9 @@ $$;
 create function race.finish_all(worker integer, pages jsonb) returns void language plpgsql as $$
 begin
   perform race.tell(worker, (
-    select string_agg(race.answer(f.snapshot_id, f.answer, f.children, f.crawl_sealed), '; '
-                      order by f.snapshot_id)
-      from holdfast.finish(race.worker(worker), pages) f));
+    select string_agg(a.text, '; ' order by a.text)
+      from holdfast.finish(race.worker(worker), pages) f
+      cross join race.answer(f.snapshot_id, f.answer, f.children, f.crawl_sealed) a(text)));
 end $$;
 
 -- A page whose file has one record, which is the payload of a URL, or refers to that of page p_refers.

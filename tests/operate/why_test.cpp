@@ -130,7 +130,7 @@ TEST_CASE("workers that have not the plugins that a crawl names") {
   const std::string lacking = "one has no plugin \"wget\", two has no plugin \"title\", \"wget\"";
   auto facts = stage.ask(id, "snapshot", {"but no running worker can take pages of its crawl: " + lacking + "."});
   CHECK(facts["lacking"] == lacking);
-  stage.ask(crawl, "crawl", {"no running worker can run the plugins"});
+  stage.ask(crawl, "crawl", {"no running worker can take pages"});
   CHECK(stage.value("select name || ': ' || what from holdfast.v_stuck") ==
         "https://site.test/1: no running worker can take it");
   CHECK(stage.claim_many(one, 1).empty());

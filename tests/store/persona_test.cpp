@@ -1,5 +1,6 @@
 #include "lib/base/uuid.hpp"
 #include "lib/persona/store.hpp"
+#include "lib/store/control.hpp"
 #include "tests/store/stage.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -108,6 +109,19 @@ TEST_CASE("a crawl gets the persona of its hosts unless it names another") {
   crawl["persona"] = "nobody";
   CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {Stage::seed("1")}); }) == pg::kRefused);
   CHECK(refusal([&] { store::persona_remove(stage.connection, "press"); }) == pg::kRefused);
+}
+
+TEST_CASE("a page that failed before its host had a persona is retried with it") {
+  Stage stage;
+  const auto early = stage.start({Stage::seed("1")});
+  const auto worker = stage.worker();
+  stage.finish(worker, Stage::sealed(stage.claim(worker), "failed"));
+  store::PersonaChange change;
+  change.hosts = {"site.test"};
+  store::persona_set(stage.connection, "late", change, "ann");
+  const auto again = base::new_uuid();
+  REQUIRE(store::crawl_retry(stage.connection, again, {early}, false, {}, "ann") == 1);
+  CHECK(stage.value("select persona from holdfast.crawl where id = $1::uuid", pg::Params::of(again)) == "late");
 }
 
 TEST_CASE("only a worker with the key and the label takes pages of a persona") {
