@@ -25,7 +25,7 @@ comment on column holdfast.persona_sign_in.asked_by is 'Who asked for it.';
 comment on column holdfast.persona_sign_in.asked_at is 'When.';
 comment on column holdfast.persona_sign_in.deadline is 'When the browser ends, whatever is done.';
 comment on column holdfast.persona_sign_in.viewer is
-  'Who has opened the view first; nobody else may. NULL: nobody yet.';
+  'The person who opened the view first; no other may. NULL: it was not opened yet.';
 comment on column holdfast.persona_sign_in.key_hash is
   'SHA-256 of a key with which a server connects once to the browser. NULL: it was used.';
 comment on column holdfast.persona_sign_in.process_id is 'The worker that has the browser; NULL: none yet.';

@@ -255,7 +255,7 @@ void PersonsBrowser::show(const std::string& target) {
   say_waiting();
 }
 
-// Begins the pictures anew: the first comes at once.
+// Starts the screencast again: its first picture comes at once.
 void PersonsBrowser::picture() {
   auto* page = current();
   if (page == nullptr || saving_) return;

@@ -197,7 +197,7 @@ awaitable<void> SignIn::wait_for_end() {
   while (!over_) {
     const auto limit = view_ ? deadline_ : std::min(deadline_, alone_since_ + kAlone);
     if (why_.empty() && Clock::now() >= limit)
-      end(limit == deadline_ ? "its time was over" : "nobody looked at it any more");
+      end(limit == deadline_ ? "its time was over" : "its view was closed");
     changed_.expires_at(why_.empty() ? limit : Clock::time_point::max());
     co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
@@ -297,7 +297,7 @@ awaitable<void> SignIn::keep() {
   kept_ = true;
 }
 
-// Says how it ended, if somebody looks.
+// Says how it ended, if there is a view.
 awaitable<void> SignIn::say_good_bye() {
   const auto view = std::exchange(view_, nullptr);
   if (!view) co_return;

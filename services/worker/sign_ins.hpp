@@ -4,7 +4,7 @@
 // (services/serve/view_relay.hpp), without looking at it. The server connects to a port that is open meanwhile, at the
 // address by which the database knows this worker, and shows a key that is valid once.
 //
-// A sign-in ends with its state kept, at its deadline, when nobody has viewed it for a while, when it is cancelled, and
+// A sign-in ends with its state kept, at its deadline, a minute after its view was closed, when it is cancelled, and
 // with its worker. Main thread only; owned by Worker, which waits for what it has spawned.
 
 #include "lib/store/sign_in.hpp"

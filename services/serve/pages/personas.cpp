@@ -26,7 +26,7 @@ Html sign_ins_under_way(const PageRequest& request) {
     if (request.may_change) cells.emplace_back(buttons({{"cancelSignIn", "Cancel", id}}, "/personas"));
     table.row(std::move(cells));
   }
-  return table.html("Nobody is signing in.");
+  return table.html("No sign-in is under way.");
 }
 
 Html all_personas(const PageRequest& request) {
@@ -40,7 +40,7 @@ Html all_personas(const PageRequest& request) {
     const auto state =
         !row.is_null("signed_out_at")
             ? sentence("signed out since " + row.text("signed_out_at") + ": " + row.text("signed_out_reason"))
-        : row.integer("version") == 0 ? sentence("nobody has signed in yet")
+        : row.integer("version") == 0 ? sentence("not signed in yet")
                                       : sentence("signed in, as far as is known");
     std::vector<html::Value> cells{name, state, base::join(row["hosts"].as<std::vector<std::string>>(), ", "),
                                    ago(row.text("changed_at"))};
