@@ -196,8 +196,7 @@ awaitable<void> SignIn::watch() {
 awaitable<void> SignIn::wait_for_end() {
   while (!over_) {
     const auto limit = view_ ? deadline_ : std::min(deadline_, alone_since_ + kAlone);
-    if (why_.empty() && Clock::now() >= limit)
-      end(limit == deadline_ ? "its time was over" : "its view was closed");
+    if (why_.empty() && Clock::now() >= limit) end(limit == deadline_ ? "its time was over" : "its view was closed");
     changed_.expires_at(why_.empty() ? limit : Clock::time_point::max());
     co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
