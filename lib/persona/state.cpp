@@ -263,4 +263,23 @@ bool apply_changes(State& current, const State& before, const State& after) {
   return cookies || origins;
 }
 
+void renew(State& state, State fresh) {
+  const auto of_fresh = [&](const Cookie& old) {
+    const auto sent = [&](const Origin& one) {
+      return is_below(host_of_origin(one.origin), host_of_domain(old.domain));
+    };
+    const auto same = [&](const Cookie& one) { return one.is_same(old); };
+    return std::any_of(fresh.origins.begin(), fresh.origins.end(), sent) ||
+           std::any_of(fresh.cookies.begin(), fresh.cookies.end(), same);
+  };
+  std::erase_if(state.cookies, of_fresh);
+  std::erase_if(state.origins, [&](const Origin& old) {
+    return std::any_of(fresh.origins.begin(), fresh.origins.end(),
+                       [&](const Origin& one) { return one.origin == old.origin; });
+  });
+  std::erase_if(fresh.origins, [](const Origin& one) { return one.local_storage.empty() && one.indexed_db.empty(); });
+  state.cookies.insert(state.cookies.end(), fresh.cookies.begin(), fresh.cookies.end());
+  state.origins.insert(state.origins.end(), fresh.origins.begin(), fresh.origins.end());
+}
+
 } // namespace holdfast::persona

@@ -9,6 +9,7 @@
 #include "lib/store/host.hpp"
 #include "lib/store/persona.hpp"
 #include "lib/store/schedule.hpp"
+#include "lib/store/sign_in.hpp"
 #include "lib/store/view.hpp"
 #include "lib/store/webhook.hpp"
 
@@ -47,6 +48,7 @@ constexpr Field kSnapshot[] = {
     {"title", kText, "Title of a snapshot; empty: that of the page"}, kNotes, kAddTags, kRemoveTags};
 constexpr Field kLimits[] = {{"delay", kDuration, "Minimum time between two of its pages: 5s"},
                              {"parallel", kCount, "Maximum number of its pages at once; 0: no limit"}};
+constexpr Field kSignIn[] = {{"url", kText, "Where the browser begins: the page with the login", true}};
 constexpr Field kWebhook[] = {
     {"url", kText, "Where to send", true},
     {"events", kTexts, "What it is told: crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out (all)", false,
@@ -206,6 +208,11 @@ Answer set_persona(const Call& call) {
   persona_set(call.connection, call.id, change, call.by);
   return say_changed(true);
 }
+Answer sign_in(const Call& call) {
+  sign_in_ask(call.connection, call.new_id, call.id, call.text("url"), call.by);
+  return {{"changed", true}, {"sign_in", call.new_id}};
+}
+Answer cancel_sign_in(const Call& call) { return say_changed(sign_in_cancel(call.connection, call.id)); }
 Answer remove_persona(const Call& call) {
   persona_remove(call.connection, call.id);
   return say_changed(true);
@@ -272,6 +279,9 @@ constexpr Operation kOperations[] = {
     {"POST", "v1/webhooks/{id}/test", "testWebhook", "Send a test event", &test_webhook},
     {"PUT", "v1/personas/{id}", "setPersona", "Create a persona, or change one", &set_persona, kPersona},
     {"DELETE", "v1/personas/{id}", "removePersona", "Delete a persona and its state", &remove_persona},
+    {"POST", "v1/personas/{id}/sign-in", "signIn", "Open a browser on a worker, to sign in by hand", &sign_in, kSignIn},
+    {"DELETE", "v1/sign-ins/{id}", "cancelSignIn", "End the browser of a sign-in; nothing of it is kept",
+     &cancel_sign_in},
     {"POST", "v1/pause", "pauseAll", "Workers claim nothing until it is resumed",
      [](const Call& call) { return given(call, "collection", "pause"); }, kReason},
     {"POST", "v1/resume", "resumeAll", "Workers claim again",

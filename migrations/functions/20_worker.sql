@@ -350,6 +350,7 @@ begin
     where owner_id = p_worker and status <> 'sealed';
   if found then perform holdfast.ring(); end if;
   perform holdfast.session_lapse(p_worker, p_reason);
+  delete from holdfast.persona_sign_in where process_id = p_worker;
   delete from holdfast.running_hook where process_id = p_worker;
   return coalesce(cardinality(v_ids), 0);
 end $$;

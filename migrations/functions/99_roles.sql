@@ -37,7 +37,8 @@ create or replace function holdfast.entry_points()
         captures_stored,
         crawl_pages_stale, crawl_page_made, clock_check, persona_load, persona_save,
         persona_signed_out, persona_propose,
-        webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep, texts_lost}'),
+        webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep, texts_lost,
+        sign_in_take, sign_in_ready, sign_in_check, sign_in_end}'),
       ('holdfast_operator', true, '{
         crawl_add, crawl_add_seeds, seeds_archived, crawl_options, crawl_pause, crawl_resume,
         crawl_cancel, crawl_stop,
@@ -51,7 +52,7 @@ create or replace function holdfast.entry_points()
         process_present, process_left,
         text_keep, texts_drop, replay_judged, archive_begun, import_check, import_pages,
         token_add, token_revoke, api_request_once, persona_set, persona_save, persona_remove,
-        crawl_judge_step}')) e(roles, as_owner, names)
+        crawl_judge_step, sign_in_ask, sign_in_open, sign_in_cancel}')) e(roles, as_owner, names)
   union all
   select p.proname, 'holdfast_reader, holdfast_operator, holdfast_worker', false
     from pg_catalog.pg_proc p

@@ -20,23 +20,6 @@ constexpr std::size_t kLargestMessage = 256u << 20;
 constexpr const char* kReplaced = "Inspected target navigated or closed"; // Chromium's words
 constexpr const char* kEnded = "the browser ended by itself";
 
-// The path of a socket may have 107 bytes only, so its directory is opened and named by its descriptor.
-int connect_to(const std::filesystem::path& path) {
-  const int directory = ::open(path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return -1;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const auto name = "/proc/self/fd/" + std::to_string(directory) + "/" + path.filename().string();
-  std::strncpy(address.sun_path, name.c_str(), sizeof address.sun_path - 1);
-  int descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (descriptor >= 0 && ::connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    ::close(descriptor);
-    descriptor = -1;
-  }
-  ::close(directory);
-  return descriptor;
-}
-
 // Pictures and bodies come as base64, which needs no look at each letter: it is cut out of what is parsed. It is the
 // member "data" of the result or the parameters; in a string, its quotes would be escaped.
 Json parse_message(std::string_view text) {
@@ -56,6 +39,24 @@ Json parse_message(std::string_view text) {
 }
 
 } // namespace
+
+int connect_to(const std::filesystem::path& path) {
+  // The path of a socket may have 107 bytes only, so its directory is opened and named by its descriptor.
+  const auto parent = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  const int directory = ::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return -1;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const auto name = "/proc/self/fd/" + std::to_string(directory) + "/" + path.filename().string();
+  std::strncpy(address.sun_path, name.c_str(), sizeof address.sun_path - 1);
+  int descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (descriptor >= 0 && ::connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    ::close(descriptor);
+    descriptor = -1;
+  }
+  ::close(directory);
+  return descriptor;
+}
 
 DevTools::DevTools(const std::filesystem::path& socket) : socket_(connect_to(socket)) {
   if (socket_ < 0)

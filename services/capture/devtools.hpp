@@ -55,6 +55,9 @@ private:
   Event event_;
 };
 
+// Connects to a socket of the file system; negative: it cannot.
+int connect_to(const std::filesystem::path& path);
+
 // A member of a message; empty if there is none or it is no text.
 std::string text_of(const Json& message, const char* key);
 

@@ -1,10 +1,14 @@
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
+#include "lib/base/uuid.hpp"
 #include "lib/persona/import.hpp"
 #include "lib/persona/store.hpp"
+#include "lib/store/sign_in.hpp"
 #include "services/cli/operate.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/temporary_directory.hpp"
 #include "services/cli/verbs.hpp"
+#include "services/serve/endpoint.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -97,6 +101,19 @@ int rotate_personas(Context& context) {
   return base::kExitSuccess;
 }
 
+// Prints where the browser is; the page of `holdfast serve` shows it.
+int sign_in(Context& context, const PersonaOptions& given) {
+  const auto id = base::new_uuid();
+  store::sign_in_ask(context.connection(true), id, given.name, given.path, user_name());
+  const auto endpoint = serve::parse_endpoint(context.settings().text("serve.listen"), "serve.listen");
+  const auto link = serve::url_of(endpoint, endpoint.port) + "persona/" + id;
+  if (context.json())
+    std::cout << base::json_text(nlohmann::ordered_json{{"type", "SignIn"}, {"id", id}, {"url", link}}) << std::endl;
+  else
+    std::cout << "Open " << link << "\n  where holdfast serve listens; a worker must run\n" << std::flush;
+  return base::kExitSuccess;
+}
+
 } // namespace
 
 Action persona_verb(CLI::App& command) {
@@ -125,6 +142,11 @@ Action persona_verb(CLI::App& command) {
     named(one);
     one.add_flag("--cookies", given->cookies, "Its cookies alone, as cookies.txt");
     return [given](Context& context) { return export_persona(context, *given); };
+  });
+  group.verb("sign-in", "Sign in to a site by hand, in a browser on a worker", [&](CLI::App& one) {
+    named(one);
+    one.add_option("url", given->path, "The page with the login")->required();
+    return [given](Context& context) { return sign_in(context, *given); };
   });
   group.verb("rotate", "Seal all personas with the first key of persona.key_file",
              [](CLI::App&) { return &rotate_personas; });

@@ -46,14 +46,6 @@ serve::Role guest_role(const std::string& setting, bool loopback) {
   return role;
 }
 
-std::string shown(const serve::Endpoint& endpoint, std::uint16_t port) {
-  const bool six = endpoint.address.find(':') != std::string::npos;
-  const std::string host = endpoint.address == "0.0.0.0" || endpoint.address == "::" ? "localhost"
-                           : six                                                     ? "[" + endpoint.address + "]"
-                                                                                     : endpoint.address;
-  return "http://" + host + ":" + std::to_string(port) + "/";
-}
-
 // The replay tool runs scripts of archived pages: they must not share an origin with ours.
 std::string replay_url(const std::string& given, const serve::Endpoint& endpoint, const serve::Endpoint& beside) {
   if (given.empty()) return "";
@@ -169,15 +161,15 @@ int serve(Context& context, bool standby) {
               [&site](const serve::Request& request) { return site.answer(request); }))
     return base::kExitSuccess;
   presence.set_standby(false);
-  std::cout << "Open " << shown(endpoint, server->port()) << "\n";
+  std::cout << "Open " << serve::url_of(endpoint, server->port()) << "\n";
   if (guest != serve::Role::operator_) {
     if (const auto link = site.sign_in_link(); !link.empty())
-      std::cout << "  sign in, once: " << shown(endpoint, server->port()) << link << "\n";
+      std::cout << "  sign in, once: " << serve::url_of(endpoint, server->port()) << link << "\n";
     std::cout << "  sign in with a token: holdfast token add NAME --role operator\n";
   }
   std::cout << std::flush;
-  spdlog::info("pages on {}, archived files on {}", shown(endpoint, server->port()),
-               shown(beside, file_server->port()));
+  spdlog::info("pages on {}, archived files on {}", serve::url_of(endpoint, server->port()),
+               serve::url_of(beside, file_server->port()));
   while (!told_to_end_within(std::chrono::milliseconds(100)))
     ;
   return base::kExitSuccess;

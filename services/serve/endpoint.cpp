@@ -33,4 +33,12 @@ Endpoint parse_endpoint(const std::string& text, const std::string& setting) {
   return endpoint;
 }
 
+std::string url_of(const Endpoint& endpoint, std::uint16_t port) {
+  const bool six = endpoint.address.find(':') != std::string::npos;
+  const std::string host = endpoint.address == "0.0.0.0" || endpoint.address == "::" ? "localhost"
+                           : six                                                     ? "[" + endpoint.address + "]"
+                                                                                     : endpoint.address;
+  return "http://" + host + ":" + std::to_string(port) + "/";
+}
+
 } // namespace holdfast::serve

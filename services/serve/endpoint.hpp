@@ -15,5 +15,7 @@ struct Endpoint {
 };
 // Throws Error(configuration) naming `setting`.
 Endpoint parse_endpoint(const std::string& text, const std::string& setting);
+// Where a browser of this machine finds it: "http://localhost:8118/".
+std::string url_of(const Endpoint& endpoint, std::uint16_t port);
 
 } // namespace holdfast::serve

@@ -2,6 +2,7 @@
 // Requests and responses of the HTTP server, and what may be believed of a request. Pure; any thread.
 
 #include "lib/base/fd.hpp"
+#include "services/serve/far_end.hpp"
 #include "services/serve/watch.hpp"
 
 #include <chrono>
@@ -46,6 +47,7 @@ struct Response {
   std::vector<std::pair<std::string, std::string>> headers;
   base::Fd file;                // to send instead of the body
   std::shared_ptr<Watch> watch; // the same: server-sent events
+  FindFarEnd far_end;           // the same: a WebSocket
 };
 
 // A response of plain text.

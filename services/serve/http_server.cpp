@@ -4,6 +4,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/read_at.hpp"
 #include "services/serve/peers.hpp"
+#include "services/serve/view_relay.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -17,6 +18,7 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/websocket/rfc6455.hpp>
 #include <spdlog/spdlog.h>
 
 #include <sys/stat.h>
@@ -237,6 +239,8 @@ struct HttpServer::Impl {
       place->set_asking(true);
       auto& message = parser.get();
       Response response = co_await respond(message, address);
+      if (response.far_end && beast::websocket::is_upgrade(message))
+        co_return co_await relay_view(std::move(stream), std::move(message), std::move(response.far_end), pages);
       stream.expires_after(options.patience);
       bool sent = false; // not by ?: because g++ 12 destroys an awaited conditional twice
       if (response.file)

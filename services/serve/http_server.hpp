@@ -2,7 +2,8 @@
 // A small HTTP/1.1 server for pages, numbers, archived files and the API: bounded requests, a deadline on every read
 // and write, and a bound on the connections of one peer. Owned by the verb or worker that offers it. One thread reads
 // and writes; the handler is called on others, by lane, so that a handler that waits for the database keeps no health
-// check waiting. The destructor closes what is open and joins all threads. Beast is used in http_server.cpp alone.
+// check waiting. The destructor closes what is open and joins all threads. Beast is used in http_server.cpp and
+// view_relay.cpp alone.
 
 #include "services/serve/endpoint.hpp"
 #include "services/serve/http_message.hpp"

@@ -69,6 +69,8 @@ std::optional<Page> overview_page(const PageRequest& request);
 std::optional<Page> crawls_page(const PageRequest& request);
 std::optional<Page> add_page(const PageRequest& request);
 std::optional<Page> schedules_page(const PageRequest& request);
+std::optional<Page> personas_page(const PageRequest& request);
+std::optional<Page> persona_view_page(const PageRequest& request);
 std::optional<Page> workers_page(const PageRequest& request);
 std::optional<Page> hosts_page(const PageRequest& request);
 std::optional<Page> failures_page(const PageRequest& request);

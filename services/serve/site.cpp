@@ -1,12 +1,14 @@
 #include "services/serve/site.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"
+#include "lib/store/sign_in.hpp"
 #include "lib/store/token.hpp"
 #include "services/serve/cdx.hpp"
 #include "services/serve/embedded.hpp"
@@ -41,12 +43,14 @@ constexpr std::array kRoutes = {
     Route{"/search", "Snapshots", "page", false, &search_page},
     Route{"/add", "Add", "page", false, &add_page},
     Route{"/schedules", "Schedules", "page", true, &schedules_page},
+    Route{"/personas", "Personas", "page", true, &personas_page},
     Route{"/workers", "Workers", "page", true, &workers_page},
     Route{"/hosts", "Hosts", "page", true, &hosts_page},
     Route{"/failures", "Failures", "page", true, &failures_page},
     Route{"/events", "Events", "page", true, &events_page},
     Route{"/crawl/", "", "crawl", true, &crawl_page},
     Route{"/snapshot/", "", "snapshot", true, &snapshot_page},
+    Route{"/persona/", "", "sign-in; it may have ended", false, &persona_view_page},
 };
 
 Found find_route(const std::string& path) {
@@ -66,7 +70,8 @@ std::string layout(const Route& route, const Page& page, const std::string& quer
   html::List tabs, sections;
   for (const Route& one : kRoutes)
     if (!one.tab.empty() && (one.path != "/add" || caller.may_change())) {
-      const bool current = one.path == route.path || (route.has_id() && one.path == "/crawls");
+      const bool current = one.path == route.path ||
+                           (route.has_id() && one.path == (route.path == "/persona/" ? "/personas" : "/crawls"));
       tabs.push_back({{"path", one.path}, {"name", one.tab}, {"current", current}});
     }
   for (const auto& section : page.sections)
@@ -96,15 +101,19 @@ std::optional<Response> asset(const std::string& path) {
   if (path == "/style.css")
     return content("text/css; charset=utf-8", html::page_style().text() + std::string(embedded::site_css));
   if (path == "/live.js") return content("text/javascript; charset=utf-8", std::string(embedded::live_js));
+  if (path == "/persona_view.js")
+    return content("text/javascript; charset=utf-8", std::string(embedded::persona_view_js));
   if (path == "/icon.svg" || path == "/favicon.ico") return content("image/svg+xml", std::string(embedded::icon_svg));
   return std::nullopt;
 }
 
-constexpr std::string_view kForm = "/do/"; // before the name of an operation
+constexpr std::string_view kForm = "/do/";   // before the name of an operation
+constexpr std::string_view kView = "/view/"; // before the id of a sign-in: its WebSocket
 
-// Where the browser goes after a form: to the crawl that it has added, else back.
+// Where the browser goes after a form: to the crawl or sign-in that it has added, else back.
 std::string page_after(const Response& answer, const std::string& back) {
   const auto told = nlohmann::json::parse(answer.body, nullptr, false);
+  if (told.is_object() && told.contains("sign_in")) return "/persona/" + told["sign_in"].get<std::string>();
   const auto id = told.is_object() ? told.value("id", nlohmann::json()) : nlohmann::json();
   return id.is_string() && !told.contains("every") ? "/crawl/" + id.get<std::string>() : back;
 }
@@ -288,6 +297,7 @@ Response Site::route(const Request& request, const Caller& caller) {
     return response;
   }
   if (path == "/live.json" || path == "/live") return live(request, caller);
+  if (path.starts_with(kView)) return view(request, caller);
   if (path == "/metrics") {
     const auto samples = connections_.with([](pg::Connection& connection) { return store::metrics(connection); });
     return content(kPrometheusType, prometheus_text(samples));
@@ -296,6 +306,32 @@ Response Site::route(const Request& request, const Caller& caller) {
     return connections_.with(
         [&](pg::Connection& connection) { return cdx(connection, request, options_.files, caller.files_key); });
   return page(request, caller);
+}
+
+// The WebSocket of a sign-in. Other sites could open one with the person's cookie, for which a GET is enough.
+Response Site::view(const Request& request, const Caller& caller) {
+  const auto id = request.path.substr(kView.size());
+  if (!caller.may_change() || options_.dsn_to_change.empty() || is_cross_site(request))
+    return plain(403, "only an operator may sign in\n");
+  if (!base::is_uuid(id)) return no_such("sign-in");
+  auto response = plain(426, "this is a WebSocket\n");
+  response.far_end = [this, id, by = caller.by()] {
+    try {
+      FarEnd end;
+      end.key = base::random_hex32() + base::random_hex32();
+      const auto place =
+          changing_.with([&](pg::Connection& connection) { return store::sign_in_open(connection, id, by, end.key); });
+      if (!place) return FarEnd{"", "", "", "it has ended", 0};
+      end.address = place->address;
+      end.port = place->port;
+      end.waits = place->waits;
+      return end;
+    } catch (const base::Error& error) {
+      const bool refused = error.error_class() == base::ErrorClass::refused;
+      return FarEnd{"", "", "", refused ? error.what() : "the database is away; try again", 0};
+    }
+  };
+  return response;
 }
 
 std::optional<Page> Site::page_at(pg::Connection& connection, const Request& request, const Caller& caller,

@@ -54,6 +54,7 @@ private:
   Response form(const Request& request, const Caller& caller);
   Response route(const Request& request, const Caller& caller);
   Response page(const Request& request, const Caller& caller);
+  Response view(const Request& request, const Caller& caller);
   Response live(const Request& request, const Caller& caller);
   std::optional<Page> page_at(pg::Connection& connection, const Request& request, const Caller& caller,
                               const Found& found) const;

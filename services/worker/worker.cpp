@@ -109,6 +109,7 @@ void Worker::make_parts(pg::Connection& connection) {
                                                  },
                                                  [this](std::string crawl) { return crawl_sealed(std::move(crawl)); },
                                                  [this](awaitable<void> work) { spawn(std::move(work)); }});
+  sign_ins_ = std::make_unique<SignIns>(*context_, [this](awaitable<void> work) { spawn(std::move(work)); });
   binary_resolver_ = std::make_unique<BinaryResolver>(*context_);
   context_->binary_resolver = binary_resolver_.get();
   browser_ = std::make_unique<BrowserWatch>(*context_, sandbox_);
@@ -157,6 +158,7 @@ awaitable<Worker::Ending> Worker::run() {
   while (!jobs_->empty()) // if the loop has failed
     co_await sleeper_.sleep(std::chrono::milliseconds(500));
   co_await sessions_->close("its worker leaves");
+  sign_ins_->stop("its worker stops");
   running_hooks_->stop();
   trust_timer_.cancel();
   if (watchdog_) watchdog_->leave_within(kLeave);
@@ -211,6 +213,7 @@ void Worker::start_heartbeat() {
   callbacks.notified = [this](const std::vector<std::string>& notifications) { heed(notifications); };
   callbacks.restored = [this] {
     running_hooks_->lost();
+    sign_ins_->look();
     wake();
   };
   callbacks.ended = [this](const std::string& reason) { fence(reason); };
@@ -233,6 +236,7 @@ void Worker::heed(const std::vector<std::string>& notifications) {
   for (const auto& notification : notifications) {
     // Something was paused or cancelled: the beat says what of ours.
     if (notification == "control") membership_.beat_now();
+    sign_ins_->heed(notification);
     const auto space = notification.find(' ');
     if (space == std::string::npos || !notification.starts_with("crawl_")) continue;
     sessions_->crawl_over(notification.substr(space + 1), "its crawl is " + notification.substr(6, space - 6));
@@ -252,6 +256,7 @@ void Worker::fence(const std::string& reason) {
   spdlog::error("no longer trusted, killing {} snapshots' hooks: {}", jobs_->size(), reason);
   jobs_->lose_all("this worker is no longer trusted: " + reason);
   sessions_->hasten(Haste::kill, "this worker is no longer trusted: " + reason);
+  sign_ins_->stop("its worker is no longer trusted");
   binary_resolver_->stop();
   browser_->stop();
   expander_->stop();
@@ -281,6 +286,7 @@ void Worker::watch_trust() {
 awaitable<void> Worker::watch_stop() {
   co_await stop_.reached(base::Strength::drain);
   draining_ = true;
+  sign_ins_->stop("its worker stops");
   binary_resolver_->stop();
   browser_->stop();
   expander_->stop();

@@ -23,6 +23,7 @@
 #include "services/worker/options.hpp"
 #include "services/worker/running_hooks.hpp"
 #include "services/worker/scratch.hpp"
+#include "services/worker/sign_ins.hpp"
 #include "services/worker/sleeper.hpp"
 #include "services/worker/turns.hpp"
 #include "services/worker/watchdog.hpp"
@@ -113,6 +114,7 @@ private:
   std::unique_ptr<RunningHooks> running_hooks_;
   std::unique_ptr<CrawlExpander> expander_;
   std::unique_ptr<Housekeeping> housekeeping_;
+  std::unique_ptr<SignIns> sign_ins_;
   std::shared_ptr<Held> held_{std::make_shared<Held>()};
   Sleeper sleeper_;
   asio::steady_timer trust_timer_;

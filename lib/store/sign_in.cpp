@@ -1,0 +1,50 @@
+#include "lib/store/sign_in.hpp"
+
+#include "lib/base/sha256.hpp"
+#include "lib/base/url.hpp"
+
+namespace holdfast::store {
+
+void sign_in_ask(pg::Connection& connection, const std::string& id, const std::string& persona, const std::string& url,
+                 const std::string& by) {
+  connection.call("select holdfast.sign_in_ask($1::uuid, $2, $3, $4)", id, persona, base::parse_url(url).text, by);
+}
+
+bool sign_in_cancel(pg::Connection& connection, const std::string& id) {
+  return connection.call("select holdfast.sign_in_cancel($1::uuid)", id).value();
+}
+
+pg::Result sign_ins(pg::Connection& connection) {
+  return connection.call("select *, to_jsonb(v)::text as json from holdfast.v_persona_sign_in v");
+}
+
+std::optional<SignInPlace> sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by,
+                                        const std::string& key) {
+  const auto found =
+      connection.call("select * from holdfast.sign_in_open($1::uuid, $2, $3)", id, by, base::sha256_hex(key));
+  if (found.empty()) return std::nullopt;
+  return SignInPlace{found.one()["address"], found.one()["port"].value_or(0), found.one()["waits"]};
+}
+
+std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string& worker) {
+  const auto found = connection.call("select * from holdfast.sign_in_take($1::uuid)", worker);
+  if (found.empty()) return std::nullopt;
+  const auto row = found.one();
+  return SignIn{row["id"],       row["persona"], row["url"],
+                row["asked_by"], row["address"], std::chrono::milliseconds(row.integer("left_ms"))};
+}
+
+bool sign_in_ready(pg::Connection& connection, const std::string& worker, const std::string& id, int port) {
+  return connection.call("select holdfast.sign_in_ready($1::uuid, $2::uuid, $3::integer)", worker, id, port).value();
+}
+
+bool sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& id,
+                   const std::string& key_hash) {
+  return connection.call("select holdfast.sign_in_check($1::uuid, $2::uuid, $3)", worker, id, key_hash).value();
+}
+
+void sign_in_end(pg::Connection& connection, const std::string& worker, const std::string& id) {
+  connection.call("select holdfast.sign_in_end($1::uuid, $2::uuid)", worker, id);
+}
+
+} // namespace holdfast::store

@@ -1,0 +1,45 @@
+#pragma once
+// People who sign in by hand (migrations/functions/87_sign_in.sql). Blocking; call on the thread that owns the
+// connection. All may be repeated.
+
+#include "lib/pg/connection.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace holdfast::store {
+
+// As a worker sees it.
+struct SignIn {
+  std::string id, persona, url, asked_by;
+  std::string address; // of this worker, as the database sees it
+  std::chrono::milliseconds left{0};
+};
+
+// Throws Error(refused) if another person signs in to the persona, or for a URL or name that is none.
+void sign_in_ask(pg::Connection& connection, const std::string& id, const std::string& persona, const std::string& url,
+                 const std::string& by);
+// Ends one; false: it is not there.
+bool sign_in_cancel(pg::Connection& connection, const std::string& id);
+// Rows of v_persona_sign_in.
+pg::Result sign_ins(pg::Connection& connection);
+
+// Where its browser is. Port 0: not ready yet. Nothing: there is no such sign-in. Throws Error(refused) if another
+// person has the view.
+struct SignInPlace {
+  std::string address;
+  int port{0};
+  std::string waits; // for what, for people
+};
+std::optional<SignInPlace> sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by,
+                                        const std::string& key);
+
+// Of a worker. Errors: lease_lost if it has lapsed.
+std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string& worker);
+bool sign_in_ready(pg::Connection& connection, const std::string& worker, const std::string& id, int port);
+bool sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& id,
+                   const std::string& key_hash);
+void sign_in_end(pg::Connection& connection, const std::string& worker, const std::string& id);
+
+} // namespace holdfast::store

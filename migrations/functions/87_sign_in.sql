@@ -1,0 +1,158 @@
+-- People who sign in by hand (services/worker/sign_ins.hpp, services/serve/site.cpp).
+
+create or replace function holdfast.sign_in_ask(p_id uuid, p_persona text, p_url text, p_by text)
+  returns void language plpgsql as $$
+-- The first wins. A sign-in that is past its deadline gives way; one whose worker lapses is deleted then.
+declare
+  v_other holdfast.persona_sign_in;
+begin
+  delete from holdfast.persona_sign_in s
+    where s.deadline <= clock_timestamp();
+  if not exists (select from holdfast.persona where name = p_persona) then
+    perform holdfast.persona_set(p_persona, null, null, null, null, p_by);
+  end if;
+  insert into holdfast.persona_sign_in (persona, id, url, asked_by, deadline)
+    values (p_persona, p_id, p_url, p_by, clock_timestamp() + interval '20 minutes')
+    on conflict (persona) do nothing;
+  if not found then
+    select * into v_other from holdfast.persona_sign_in where persona = p_persona;
+    raise exception '% is signing in to the persona "%" since % UTC',
+        coalesce(v_other.viewer, v_other.asked_by), p_persona,
+        to_char(v_other.asked_at at time zone 'UTC', 'HH24:MI:SS')
+      using errcode = 'HF004',
+            hint = format('It ends at %s UTC at the latest.',
+                          to_char(v_other.deadline at time zone 'UTC', 'HH24:MI:SS'));
+  end if;
+  perform pg_notify('holdfast', 'sign_in');
+end $$;
+comment on function holdfast.sign_in_ask(uuid, text, text, text) is
+  'Asks workers for a browser to sign in to a persona with; the persona is made if need be.';
+
+create or replace function holdfast.sign_in_lacks(p_persona text, p_worker uuid)
+  returns text language sql stable as $$
+  -- Why a worker cannot have the browser of this persona; NULL: it can. It needs a key also for the first
+  -- state.
+  select coalesce(holdfast.persona_lacks(p_persona, p.capabilities),
+                  case when jsonb_array_length(coalesce(p.capabilities #> '{persona,keys}', '[]')) = 0
+                    then coalesce(p.capabilities #>> '{persona,lacks}', 'no key of personas') end,
+                  case when not coalesce(p.capabilities -> 'plugins' ? 'browser', false)
+                    then 'no plugin browser' end)
+    from holdfast.process p
+    where p.id = p_worker
+$$;
+
+create or replace function holdfast.sign_in_take(p_worker uuid)
+  returns table (id uuid, persona text, url text, asked_by text, address text, left_ms bigint)
+  language plpgsql as $$
+begin
+  perform holdfast.mine(p_worker);
+  if not holdfast.worker_may_claim(p_worker) then return; end if;
+  return query
+    update holdfast.persona_sign_in s
+      set process_id = p_worker, address = inet_client_addr()
+      where s.persona = (select o.persona
+                           from holdfast.persona_sign_in o
+                           where o.process_id is null and o.deadline > clock_timestamp()
+                             and holdfast.sign_in_lacks(o.persona, p_worker) is null
+                           order by o.asked_at
+                           limit 1
+                           for update skip locked)
+      returning s.id, s.persona, s.url, s.asked_by, coalesce(host(s.address), '127.0.0.1'),
+                (extract(epoch from s.deadline - clock_timestamp()) * 1000)::bigint;
+end $$;
+comment on function holdfast.sign_in_take(uuid) is 'A worker takes one that waits; no row: none does.';
+
+create or replace function holdfast.sign_in_ready(p_worker uuid, p_id uuid, p_port integer)
+  returns boolean language plpgsql as $$
+begin
+  perform holdfast.mine(p_worker);
+  update holdfast.persona_sign_in set port = p_port where id = p_id and process_id = p_worker;
+  return found;
+end $$;
+comment on function holdfast.sign_in_ready(uuid, uuid, integer) is
+  'The browser can be reached now. False: the sign-in has ended.';
+
+create or replace function holdfast.sign_in_open(p_id uuid, p_by text, p_key_hash text)
+  returns table (address text, port integer, waits text) language plpgsql as $$
+-- p_key_hash: SHA-256 of a key made for this one connection, as hexadecimal digits. waits: for what, as long
+-- as there is no port.
+declare
+  v_viewer text;
+begin
+  select coalesce(s.viewer, p_by) into v_viewer
+    from holdfast.persona_sign_in s
+    where s.id = p_id and s.deadline > clock_timestamp()
+    for update;
+  if not found then return; end if;
+  if v_viewer <> p_by then
+    raise exception '% has this view', v_viewer
+      using errcode = 'HF004', hint = 'Ask for a sign-in of your own once it has ended.';
+  end if;
+  -- A notification may be lost, and a worker may come that has heard none.
+  if exists (select from holdfast.persona_sign_in s where s.id = p_id and s.process_id is null) then
+    perform pg_notify('holdfast', 'sign_in');
+  end if;
+  return query
+    update holdfast.persona_sign_in s
+      set viewer = p_by, key_hash = decode(p_key_hash, 'hex')
+      where s.id = p_id
+      returning coalesce(host(s.address), '127.0.0.1'), s.port,
+                case
+                  when s.process_id is not null then 'Its browser starts.'
+                  else (select coalesce('No worker can take it: '
+                                          || string_agg(distinct l.lacks, '; ') || '.',
+                                        'No worker runs.')
+                          from holdfast.process p
+                          cross join lateral (select holdfast.sign_in_lacks(s.persona, p.id) as lacks) l
+                          where p.process_type = 'worker' and p.status = 'running')
+                end;
+end $$;
+comment on function holdfast.sign_in_open(uuid, text, text) is
+  'Lets a server connect to the browser once, for a person. No row: there is no such sign-in. Port NULL: its '
+  'browser is not ready yet.';
+
+create or replace function holdfast.sign_in_check(p_worker uuid, p_id uuid, p_key_hash text)
+  returns boolean language plpgsql as $$
+begin
+  perform holdfast.mine(p_worker);
+  update holdfast.persona_sign_in
+    set key_hash = null
+    where id = p_id and process_id = p_worker and key_hash = decode(p_key_hash, 'hex');
+  return found;
+end $$;
+comment on function holdfast.sign_in_check(uuid, uuid, text) is
+  'Whether a connection has the key of the view, which is then used up.';
+
+create or replace function holdfast.sign_in_end(p_worker uuid, p_id uuid)
+  returns void language plpgsql as $$
+begin
+  perform holdfast.mine(p_worker);
+  delete from holdfast.persona_sign_in where id = p_id and process_id = p_worker;
+end $$;
+comment on function holdfast.sign_in_end(uuid, uuid) is 'The browser has ended. May be repeated.';
+
+create or replace function holdfast.sign_in_cancel(p_id uuid)
+  returns boolean language plpgsql as $$
+begin
+  delete from holdfast.persona_sign_in where id = p_id;
+  if not found then return false; end if;
+  perform pg_notify('holdfast', 'sign_in_over ' || p_id);
+  return true;
+end $$;
+comment on function holdfast.sign_in_cancel(uuid) is 'Ends a sign-in. False: there is none.';
+
+create or replace view holdfast.v_persona_sign_in as
+  select s.id, s.persona, s.asked_by, s.asked_at, s.deadline, s.viewer, p.label as worker,
+         case
+           when s.port is not null then 'ready'
+           when p.id is not null then 'starting'
+           else 'waiting'
+         end as state
+    from holdfast.persona_sign_in s
+    left join holdfast.process p on p.id = s.process_id
+    where s.deadline > clock_timestamp() and (p.id is null or p.status = 'running')
+    order by s.asked_at;
+comment on view holdfast.v_persona_sign_in is 'Sign-ins by hand that are under way.';
+comment on column holdfast.v_persona_sign_in.state is
+  'waiting (for a worker), starting (its browser) or ready (the view can be opened).';
+comment on column holdfast.v_persona_sign_in.worker is 'The worker that has the browser.';

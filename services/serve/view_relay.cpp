@@ -1,0 +1,144 @@
+#include "services/serve/view_relay.hpp"
+
+#include "lib/base/json_text.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/websocket.hpp>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <chrono>
+#include <memory>
+
+namespace holdfast::serve {
+
+namespace {
+
+namespace websocket = boost::beast::websocket;
+using boost::asio::ip::tcp;
+
+constexpr std::size_t kLargestInput = 40 << 20; // a message of the page: files come in them
+constexpr std::size_t kMostPiled = 64 << 20;    // a message of the browser
+constexpr std::chrono::milliseconds kAskAgain{500};
+constexpr std::chrono::seconds kConnect{10};
+
+struct Ends {
+  explicit Ends(boost::beast::tcp_stream stream) : page(std::move(stream)), browser(page.get_executor()) {}
+  void close() {
+    boost::system::error_code ignored;
+    browser.close(ignored);
+    boost::beast::get_lowest_layer(page).cancel();
+  }
+  websocket::stream<boost::beast::tcp_stream> page;
+  tcp::socket browser;
+};
+using Both = std::shared_ptr<Ends>;
+
+awaitable<bool> say(Ends& ends, std::string_view text) {
+  const auto [error, sent] =
+      co_await ends.page.async_write(asio::buffer(text.data(), text.size()), asio::as_tuple(asio::use_awaitable));
+  co_return !error;
+}
+
+awaitable<FarEnd> ask(const FindFarEnd& find) { co_return find(); }
+
+// Until the browser is ready. Port 0: it will not be.
+awaitable<FarEnd> wait_for_browser(Ends& ends, const FindFarEnd& find, asio::thread_pool& blocking) {
+  asio::steady_timer timer(ends.page.get_executor());
+  for (;;) {
+    auto found = co_await asio::co_spawn(blocking, ask(find), asio::use_awaitable);
+    if (found.port != 0) co_return found;
+    auto message = nlohmann::json{{"type", "waiting"}, {"text", found.waits}};
+    if (!found.problem.empty()) message = {{"type", "over"}, {"kept", false}, {"text", found.problem}};
+    const auto text = base::json_text(message);
+    if (!co_await say(ends, text) || !found.problem.empty()) co_return FarEnd{};
+    timer.expires_after(kAskAgain);
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+}
+
+awaitable<bool> connect(Ends& ends, const FarEnd& to) {
+  boost::system::error_code error;
+  const auto address = asio::ip::make_address(to.address, error);
+  asio::steady_timer limit(ends.page.get_executor(), kConnect);
+  limit.async_wait([&ends](const boost::system::error_code& over) {
+    boost::system::error_code ignored;
+    if (!over) ends.browser.close(ignored);
+  });
+  std::tie(error) = co_await ends.browser.async_connect({address, static_cast<std::uint16_t>(to.port)},
+                                                        asio::as_tuple(asio::use_awaitable));
+  if (!error) ends.browser.set_option(tcp::no_delay(true), error);
+  std::size_t sent = 0;
+  const auto key = to.key + '\0';
+  if (!error)
+    std::tie(error, sent) =
+        co_await asio::async_write(ends.browser, asio::buffer(key), asio::as_tuple(asio::use_awaitable));
+  limit.cancel();
+  co_return !error;
+}
+
+awaitable<void> from_page(Both ends) {
+  boost::beast::flat_buffer buffer;
+  for (;;) {
+    const auto [error, got] = co_await ends->page.async_read(buffer, asio::as_tuple(asio::use_awaitable));
+    if (error) break;
+    std::string text(static_cast<const char*>(buffer.data().data()), buffer.size());
+    buffer.clear();
+    std::erase(text, '\0');
+    text += '\0';
+    const auto [gone, sent] =
+        co_await asio::async_write(ends->browser, asio::buffer(text), asio::as_tuple(asio::use_awaitable));
+    if (gone) break;
+  }
+  ends->close();
+}
+
+awaitable<void> from_browser(Both ends) {
+  std::array<char, 1 << 16> piece;
+  std::string text;
+  for (bool open = true; open && text.size() < kMostPiled;) {
+    const auto [error, count] =
+        co_await ends->browser.async_read_some(asio::buffer(piece), asio::as_tuple(asio::use_awaitable));
+    if (error) break;
+    std::string_view rest(piece.data(), count);
+    for (auto end = rest.find('\0'); open && end != std::string_view::npos; end = rest.find('\0')) {
+      text += rest.substr(0, end);
+      rest.remove_prefix(end + 1);
+      open = co_await say(*ends, text);
+      text.clear();
+    }
+    text += rest;
+  }
+  co_await ends->page.async_close(websocket::close_code::normal, asio::as_tuple(asio::use_awaitable));
+  ends->close();
+}
+
+} // namespace
+
+awaitable<void> relay_view(boost::beast::tcp_stream stream,
+                           boost::beast::http::request<boost::beast::http::string_body> request, FindFarEnd find,
+                           asio::thread_pool& blocking) {
+  stream.expires_never(); // the WebSocket has limits of its own, and asks whether the page is still there
+  boost::system::error_code error;
+  stream.socket().set_option(tcp::no_delay(true), error);
+  const auto ends = std::make_shared<Ends>(std::move(stream));
+  ends->page.set_option(websocket::stream_base::timeout::suggested(boost::beast::role_type::server));
+  ends->page.read_message_max(kLargestInput);
+  std::tie(error) = co_await ends->page.async_accept(request, asio::as_tuple(asio::use_awaitable));
+  if (error) co_return;
+  const auto far = co_await wait_for_browser(*ends, find, blocking);
+  if (far.port == 0 || !co_await connect(*ends, far)) {
+    co_await ends->page.async_close(websocket::close_code::normal, asio::as_tuple(asio::use_awaitable));
+    co_return;
+  }
+  asio::co_spawn(ends->page.get_executor(), from_page(ends), asio::detached);
+  co_await from_browser(ends);
+}
+
+} // namespace holdfast::serve

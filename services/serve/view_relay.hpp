@@ -1,0 +1,22 @@
+#pragma once
+// A WebSocket between a person's page and a browser on a worker (services/worker/sign_ins.hpp). Messages are passed on
+// as they are, and neither kept nor logged. On the worker's side they end with a NUL. Runs on the connection's strand;
+// ends with either side.
+
+#include "lib/base/async.hpp"
+#include "services/serve/far_end.hpp"
+
+#include <boost/asio/thread_pool.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+namespace holdfast::serve {
+
+// Answers the request to open the WebSocket, and completes when it is closed. `find` is asked on `blocking` until the
+// browser is ready.
+awaitable<void> relay_view(boost::beast::tcp_stream stream,
+                           boost::beast::http::request<boost::beast::http::string_body> request, FindFarEnd find,
+                           asio::thread_pool& blocking);
+
+} // namespace holdfast::serve

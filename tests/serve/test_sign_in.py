@@ -1,0 +1,359 @@
+"""Signing in by hand: a person in a real Chromium drives the live view of a browser on a worker, on a site of this
+test."""
+
+import http.cookies
+import http.server
+import json
+import re
+import shutil
+import threading
+import unittest
+import urllib.parse
+from pathlib import Path
+
+import chromium
+from support import REFUSED, Case, until
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSWORD, CODE, SESSION = "correct horse battery", "492817", "s3ss10n-of-anna"
+
+
+def placed(*things):
+    """HTML of things, each 200 x 30 and where the test can click: 20 pixels from the left, 40 below the one before."""
+    style = "<style>input,button,select{width:200px;height:30px}</style>"
+    return style + "".join(
+        f'<div style="position:absolute;left:20px;top:{20 + 40 * i}px">{thing}</div>' for i, thing in enumerate(things)
+    )
+
+
+class Guarded(http.server.BaseHTTPRequestHandler):
+    """A site with a login of two steps, a window of another provider, a photo to send, and a page for members."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments):
+        pass
+
+    def page(self, body, status=200, cookie=None, location=None):
+        data = ("<!doctype html><meta charset=utf-8><title>" + self.path + "</title>" + body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(data)))
+        if cookie:
+            self.send_header("Set-Cookie", cookie)
+        if location:
+            self.send_header("Location", location)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def cookie(self, name):
+        found = http.cookies.SimpleCookie(self.headers.get("Cookie", "")).get(name)
+        return found and found.value
+
+    def do_GET(self):
+        seen = self.server.seen
+        path = self.path.split("?")[0]
+        if path == "/login":
+            fields = placed("<input name=user>", "<input name=password type=password>", "<button>Next</button>")
+            self.page(f"<form method=post action=/login>{fields}</form>")
+        elif path == "/second":
+            code = "<input name=code autofocus ontouchend=\"fetch('/touched')\">"
+            self.page(f"<form method=post action=/second>{placed(code, '<button>Next</button>')}</form>")
+        elif path == "/welcome":
+            self.page(
+                placed(
+                    "<button onclick=\"open('/provider','','width=400,height=300')\">Provider</button>",
+                    "<form method=post action=/photo enctype=multipart/form-data id=f>"
+                    "<input type=file name=photo onchange='f.submit()'></form>",
+                    "<button onclick=\"fetch('/asked?'+confirm('Really?'))\">Ask</button>",
+                    "<select onchange=\"fetch('/chosen?'+value)\"><option>one<option>two</select>",
+                )
+                + "<script>localStorage.token='kept-by-script';"
+                "indexedDB.open('site',1).onupgradeneeded="
+                "e=>e.target.result.createObjectStore('login').put({id:7},'anna')</script>"
+            )
+        elif path == "/provider":
+            self.page(placed("<form method=post action=/provider><button>Allow</button></form>"))
+        elif path == "/endless":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<title>endless</title><p>It never ends." + b" " * 4096)
+            self.wfile.flush()
+            self.server.over.wait(120)
+        elif path == "/private":
+            if self.cookie("session") == SESSION and self.cookie("provider") == "yes":
+                self.page("<h1>For members</h1>")
+            else:
+                self.page("", 302, location="/login")
+        else:
+            seen.append(self.path)
+            self.page("")
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        form = urllib.parse.parse_qs(body.decode("utf-8", "replace"))
+        if self.path == "/login" and form == {"user": ["Ännä"], "password": [PASSWORD]}:
+            self.page("", 302, "step=1; HttpOnly; Path=/", "/second")
+        elif self.path == "/second" and form == {"code": [CODE]} and self.cookie("step") == "1":
+            self.page("", 302, f"session={SESSION}; HttpOnly; Path=/; Max-Age=86400", "/welcome")
+        elif self.path == "/provider":
+            self.page("<script>close()</script>", 200, "provider=yes; HttpOnly; Path=/")
+        elif self.path == "/photo":
+            self.server.seen.append(body)
+            self.page("", 302, location="/welcome")
+        else:
+            self.server.seen.append((self.path, form))
+            self.page("wrong", 403)
+
+
+class Live(chromium.Chromium):
+    """A person in front of the view."""
+
+    def window(self, title):
+        """Waits until the view shows the page of this title, loaded and painted."""
+        self.until(
+            f"the view shows {title}",
+            f"document.querySelector('[data-address]').textContent.endsWith({title!r}) && (() => {{"
+            "const c = document.querySelector('canvas'); if (c.width < 320) return false;"
+            "const d = new Uint32Array(c.getContext('2d').getImageData(0, 0, 240, 200).data.buffer);"
+            "return d.some((one) => one !== d[0]) })()",
+        )
+
+    def touch_at(self, x, y, kind="mouse"):
+        left, top = self.value(
+            "(() => { const e = document.querySelector('.screen'); e.scrollIntoView(); "
+            "const r = document.querySelector('canvas').getBoundingClientRect(); return [r.x, r.y] })()"
+        )
+        if kind == "touch":
+            self.ask("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": left + x, "y": top + y}])
+            self.ask("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+            return
+        for name in ("mousePressed", "mouseReleased"):
+            self.ask("Input.dispatchMouseEvent", type=name, x=left + x, y=top + y, button="left", clickCount=1)
+
+    def write(self, text):
+        for letter in text:
+            self.key(letter, letter)
+
+    def press(self, selector):
+        self.value(f"document.querySelector({selector!r}).click()")
+
+
+@unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
+class SignIn(Case):
+    def setUp(self):
+        self.web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Guarded)
+        self.web.daemon_threads = True
+        self.web.seen, self.web.over = [], threading.Event()
+        threading.Thread(target=self.web.serve_forever, daemon=True).start()
+        self.addCleanup(self.web.server_close)
+        self.addCleanup(self.web.shutdown)
+        self.addCleanup(self.web.over.set)
+        self.address = f"http://127.0.0.1:{self.web.server_port}"
+        self.place = self.place()
+        del self.place.environment["HOLDFAST_HOOK_SANDBOX"]
+        for name in ("browser", "title"):
+            shutil.copytree(ROOT / "deploy/plugins" / name, self.place.plugins / name, dirs_exist_ok=True)
+        self.server, self.front = self.serve()
+        self.worker = self.start("worker")
+
+    def start(self, *arguments, **more):
+        log = open(self.place.path / (arguments[0] + ".log"), "w+")
+        process = self.place.start(*arguments, stderr=log, **more)
+        self.addCleanup(log.close)
+        self.addCleanup(self.place.finish, process)
+        self.addCleanup(process.terminate)
+        return process
+
+    def serve(self):
+        self.tokens = {
+            name: self.place.run("token", "add", name, "--role", role).records[0]["token"]
+            for name, role in (("anna", "operator"), ("bert", "operator"), ("rita", "reader"))
+        }
+        server = self.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
+        port = re.search(r":(\d+)/", server.stdout.readline()).group(1)
+        return server, f"http://127.0.0.1:{port}/"
+
+    def person(self, name="anna", width=1280, height=900):
+        browser = Live(width, height)
+        self.addCleanup(browser.close)
+        browser.open(self.front + "sign-in")
+        browser.value(f"document.querySelector('#t').value = {self.tokens[name]!r}")
+        browser.click("button")
+        return browser
+
+    def ask(self, browser, path="/login", persona="press"):
+        browser.open(self.front + "personas")
+        browser.value(
+            f"(f => {{ f.id.value; f.elements.id.value = {persona!r}; f.url.value = {self.address + path!r} }})"
+            "(document.querySelector('form[action=\"/do/signIn\"]'))"
+        )
+        browser.click("form[action='/do/signIn'] button")
+
+    def browsers(self):
+        return [pid for pid in self.place.hooks() if b"chrom" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    def gone(self):
+        until("the browser has ended", lambda: not self.place.hooks(), 30)
+
+    def test_signed_in(self):
+        view = self.person()
+        self.ask(view)
+        view.window("/login")
+        view.screenshot("sign-in-login")
+        view.touch_at(120, 35)
+        view.write("Ä")
+        view.ask("Input.insertText", text="nn")  # as an input method or a phone writes
+        view.write("ä")
+        view.key("Tab")
+        view.write(PASSWORD)
+        view.touch_at(120, 115)
+        view.window("/second")
+        view.touch_at(120, 35, "touch")
+        until("the touch has arrived", lambda: "/touched" in self.web.seen)
+        view.value(
+            "document.querySelector('textarea').dispatchEvent(new ClipboardEvent('paste', {clipboardData: (() => {"
+            f" const d = new DataTransfer(); d.setData('text/plain', '{CODE}'); return d }})(), cancelable: true}}))"
+        )
+        view.key("Enter")
+        view.window("/welcome")
+        view.screenshot("sign-in-welcome")
+        view.touch_at(120, 35)
+        view.window("/provider")
+        self.assertFalse(view.value("document.querySelector('[data-windows]').hidden"), "there is a list of windows")
+        view.screenshot("sign-in-windows")
+        view.touch_at(120, 35)
+        view.window("/welcome")
+        view.touch_at(120, 75)
+        view.until("a file is asked for", "document.querySelector('dialog').open")
+        view.screenshot("sign-in-file")
+        photo = self.place.path / "photo of me.jpg"
+        photo.write_bytes(b"\xff\xd8 a photo")
+        root = view.ask("DOM.getDocument")["root"]["nodeId"]
+        node = view.ask("DOM.querySelector", nodeId=root, selector="[name=files]")
+        view.ask("DOM.setFileInputFiles", nodeId=node["nodeId"], files=[str(photo)])
+        view.press("dialog button[value=ok]")
+        sent = lambda one: isinstance(one, bytes) and b"\xff\xd8 a photo" in one and b"photo of me.jpg" in one
+        until("the site has the photo", lambda: any(map(sent, self.web.seen)))
+        view.window("/welcome")
+        view.touch_at(120, 115)
+        view.until("the script's question is shown", "document.querySelector('#view-asks').textContent === 'Really?'")
+        view.press("dialog button[value=ok]")
+        until("it is answered", lambda: "/asked?true" in self.web.seen)
+        view.touch_at(120, 155)
+        view.key("ArrowDown")
+        view.key("Enter")
+        until("the choice is made", lambda: "/chosen?two" in self.web.seen)
+        view.press("[data-do=done]")
+        view.until("it is kept", "document.querySelector('[data-view]').dataset.over")
+        view.until("the list is shown", "location.pathname === '/personas'")
+        view.screenshot("sign-in-personas")
+        # This test reads the picture, which the page does not.
+        self.assertEqual([one for one in view.complaints if "readback" not in one], [])
+        self.gone()
+        state = json.loads(self.place.run("persona", "export", "press").out)
+        cookies = {one["name"]: (one["value"], one["httpOnly"]) for one in state["cookies"]}
+        self.assertEqual(cookies, {"step": ("1", True), "session": (SESSION, True), "provider": ("yes", True)})
+        self.assertEqual(len(state["origins"]), 1)
+        kept = state["origins"][0]
+        self.assertEqual(kept["localStorage"], [{"name": "token", "value": "kept-by-script"}])
+        self.assertEqual(kept["indexedDB"][0]["stores"][0]["records"], [{"key": "anna", "value": {"id": 7}}])
+        self.captured_as_a_member()
+        self.nothing_said()
+
+    def captured_as_a_member(self):
+        for more, title in ((["--persona", "press"], "/private"), ([], "/login")):
+            done = self.place.run("add", "--wait", *more, self.address + "/private")
+            self.assertEqual(done.code, 0, str(done))
+            shown = self.place.run("show", done.records[0]["id"]).out
+            self.assertIn(f'"title":"{title}"', shown)
+
+    def nothing_said(self):
+        """What the person typed is in no log, no row and no process."""
+        everything = "select p::text from holdfast.persona p union all select e::text from holdfast.event e"
+        dump = self.place.run("psql", "-c", everything).out
+        logs = "".join(path.read_text() for path in self.place.path.glob("*.log"))
+        started = b"".join(
+            Path(f"/proc/{pid}/cmdline").read_bytes() for pid in self.place.own_programs() + self.place.hooks()
+        ).decode("utf-8", "replace")
+        for secret in (PASSWORD, CODE, SESSION):
+            for where, text in (("rows", dump), ("logs", logs), ("processes", started)):
+                self.assertNotIn(secret, text, where)
+
+    def test_only_one_person_of_those_who_may(self):
+        anna, bert = self.person("anna"), self.person("bert")
+        self.ask(anna)
+        anna.window("/login")
+        self.ask(bert)
+        self.assertIn('token anna is signing in to the persona "press" since', bert.value("document.body.innerText"))
+        bert.open(anna.value("location.href"))
+        told = "document.querySelector('#view-state').textContent"
+        bert.until("he is told", f"{told}.includes('token anna has this view')")
+        told = self.place.run("persona", "sign-in", "press", self.address + "/login")
+        self.check_error(told, REFUSED, "token anna is signing in")
+        anna.window("/login")
+        reader = self.person("rita")
+        reader.open(anna.value("location.href"))
+        self.assertIn("Only an operator may sign in", reader.value("document.body.innerText"))
+        opened = (
+            "new Promise(done => { const s = new WebSocket(location.origin.replace('http', 'ws') + '/view/'"
+            " + location.pathname.split('/').pop()); s.onopen = () => done('opened');"
+            " s.onerror = () => done('refused') })"
+        )
+        self.assertEqual(reader.value(opened), "refused")
+        stranger = chromium.Chromium()
+        self.addCleanup(stranger.close)
+        stranger.open(self.address + "/other")
+        path = anna.value("location.pathname")
+        elsewhere = opened.replace("location.origin", repr(self.front[:-1])).replace("location.pathname", repr(path))
+        self.assertEqual(stranger.value(elsewhere), "refused")
+        anna.click("form[action='/do/cancelSignIn'] button")
+        self.gone()
+        self.ask(bert)
+        bert.window("/login")
+
+    def test_a_page_that_does_not_end_and_a_view_left_open(self):
+        view = self.person()
+        self.ask(view, "/endless")
+        view.until("it loads", "document.querySelector('[data-address]').textContent.includes('/endless')")
+        view.press("[data-do=stop]")
+        view.window("/endless")
+        page = view.value("location.href")
+        view.open(page)  # loaded again: the view before has gone
+        view.window("/endless")
+        view.open("about:blank")
+        until("the browser ends without a view", lambda: not self.place.hooks(), 150)
+        view.open(page)
+        self.assertIn("There is no such sign-in", view.value("document.body.innerText"))
+
+    def test_a_worker_that_stops_or_lacks_something(self):
+        view = self.person()
+        self.ask(view)
+        view.window("/login")
+        self.worker.terminate()
+        view.until("it is said", "document.querySelector('#view-state').textContent.includes('its worker stops')")
+        self.worker.wait(60)
+        self.gone()
+        self.ask(view)
+        view.until("it says what is missing", "document.querySelector('#view-state').textContent === 'No worker runs.'")
+        key = self.place.path / "no.key"
+        key.write_text("not a key\n")
+        self.worker = self.start("worker", env={"HOLDFAST_PERSONA_KEY_FILE": str(key)})
+        view.until("it says what is missing", "document.querySelector('#view-state').textContent.includes('no.key')")
+        link = self.place.run("persona", "sign-in", "intranet", self.address + "/login")
+        self.assertRegex(link.records[0]["url"], r"^http://.*/persona/[0-9a-f-]{36}$")
+        self.check_error(self.place.run("persona", "sign-in", "intranet", "ftp://x"), REFUSED, "ftp")
+        self.check_error(self.place.run("persona", "sign-in", "../x", self.address), REFUSED, "cannot be the name")
+
+    def test_by_keyboard_alone_and_looked_at(self):
+        view = self.person()
+        self.ask(view)
+        view.window("/login")
+        self.assertEqual(view.value("document.activeElement.tagName"), "TEXTAREA")
+        view.key("Tab")
+        view.write("x")
+        view.key("F6")
+        self.assertEqual(view.value("document.activeElement.dataset.do"), "done")
+        view.look(390, 844, True)
+        view.screenshot("sign-in-phone")
