@@ -184,7 +184,7 @@ comment on table holdfast.event is
 comment on column holdfast.event.id is 'Order of recording.';
 comment on column holdfast.event.at is 'When.';
 comment on column holdfast.event.lifecycle is 'Which lifecycle.';
-comment on column holdfast.event.object_id is 'The crawl, snapshot, session or process.';
+comment on column holdfast.event.object_id is 'The crawl, snapshot, session or process; of a persona, the crawl that noticed.';
 comment on column holdfast.event.objects is
   'Instead of object_id: the snapshots of a crawl that one call started or sealed. v_event has a row '
   'for each.';

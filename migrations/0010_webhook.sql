@@ -15,7 +15,8 @@ create table holdfast.webhook (
   constraint webhook_name check (name ~ '^[a-z0-9][a-z0-9._-]{0,62}$'),
   constraint webhook_url check (url ~ '^https?://[^/?#@]+/' and length(url) <= 2048),
   constraint webhook_events check (
-    cardinality(events) > 0 and events <@ '{crawl.sealed,snapshot.failed,worker.lapsed}'::text[])
+    cardinality(events) > 0
+    and events <@ '{crawl.sealed,snapshot.failed,worker.lapsed,persona.signed_out}'::text[])
 );
 comment on table holdfast.webhook is
   'Receivers of events. The secret is in webhooks.secret_file, never here.';
@@ -23,7 +24,7 @@ comment on column holdfast.webhook.name is 'Its name.';
 comment on column holdfast.webhook.url is
   'Where deliveries go. It may hold a token, so views show its origin only.';
 comment on column holdfast.webhook.events is
-  'What it receives: crawl.sealed, snapshot.failed, worker.lapsed.';
+  'What it receives: crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out.';
 comment on column holdfast.webhook.enabled is 'False: nothing is sent and nothing new is recorded for it.';
 comment on column holdfast.webhook.created_at is 'When it was added.';
 comment on column holdfast.webhook.changed_by is 'Who changed it last.';
@@ -58,7 +59,8 @@ comment on table holdfast.delivery is
 comment on column holdfast.delivery.id is
   'Order of recording; with the id of the collection the webhook-id header.';
 comment on column holdfast.delivery.webhook is 'The receiver.';
-comment on column holdfast.delivery.event is 'crawl.sealed, snapshot.failed, worker.lapsed or test.';
+comment on column holdfast.delivery.event is
+  'crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out or test.';
 comment on column holdfast.delivery.object_id is 'The crawl, snapshot or process. No foreign key: it may go.';
 comment on column holdfast.delivery.payload is 'The body, sent byte for byte.';
 comment on column holdfast.delivery.status is 'waiting, delivered or given_up.';

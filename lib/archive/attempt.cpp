@@ -5,7 +5,6 @@
 #include "lib/archive/media_type.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/uuid.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

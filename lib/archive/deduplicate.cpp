@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
-#include <optional>
 #include <span>
 
 namespace holdfast::archive {

@@ -15,7 +15,6 @@
 
 #include <cerrno>
 #include <charconv>
-#include <map>
 #include <optional>
 
 namespace holdfast::archive {

@@ -14,7 +14,6 @@
 #include <array>
 #include <cerrno>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 namespace holdfast::archivebox {

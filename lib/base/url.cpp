@@ -8,7 +8,6 @@
 #include <boost/url/url_view.hpp>
 
 #include <algorithm>
-#include <iterator>
 #include <vector>
 
 namespace holdfast::base {

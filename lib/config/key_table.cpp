@@ -32,6 +32,8 @@ const std::vector<Key>& key_table() {
       {"archive.deduplicate", Type::text, "collection", false,
        "Which sealed pages WARC files may refer to in place of repeating a response of the same URL: all, those of the crawl, none.", 0, 0,
        "collection|crawl|off"},
+      {"archive.redact", Type::text, "on", false,
+       "Whether cookies, passwords and tokens of a crawl's persona are replaced by markers in what is archived.", 0, 0, "on|off"},
       {"archive.share_bodies", Type::boolean, "false", false,
        "Keep equal files of the archive once, by hard links; every name stays a file of its own, and any may be deleted."},
 

@@ -1,7 +1,6 @@
 #include "lib/hooks/hook_name.hpp"
 
 #include "lib/base/utf8.hpp"
-#include "lib/hooks/text.hpp"
 
 #include <algorithm>
 #include <array>

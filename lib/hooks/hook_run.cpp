@@ -24,7 +24,6 @@
 #include <array>
 #include <exception>
 #include <optional>
-#include <system_error>
 
 namespace holdfast::hooks {
 

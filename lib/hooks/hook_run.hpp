@@ -51,6 +51,7 @@ struct HookOutcome {
   std::vector<std::string> redirects;       // URLs that the page led to, in order, not yet validated
   std::optional<ResponseRecord> response;   // the last one told
   std::optional<ResourcesRecord> resources; // the last one told
+  std::optional<std::string> signed_out;    // what tells that the persona's session has ended
   std::string unreachable;                  // why no hook can get the page; empty: it has not said so
   std::size_t ignored_lines{0}, dropped_lines{0};
   std::filesystem::path stdout_log, stderr_log; // kept only if the hook failed, else empty

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <iterator>
 
 namespace holdfast::hooks {
 

@@ -3,6 +3,7 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/hooks/record_json.hpp"
 #include "lib/hooks/text.hpp"
 
@@ -11,12 +12,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <ctime>
-#include <iomanip>
-#include <locale>
-#include <sstream>
 
 namespace holdfast::hooks {
 
@@ -168,13 +165,9 @@ std::optional<double> number_of(const json& object, const char* key) {
 
 // Retry-After as a date ("Wed, 21 Oct 2026 07:28:00 GMT"), which hooks may pass on as it is.
 std::optional<double> seconds_until(const std::string& date) {
-  std::istringstream text(date);
-  text.imbue(std::locale::classic());
-  std::tm parts{};
-  std::string zone;
-  text >> std::get_time(&parts, "%a, %d %b %Y %H:%M:%S") >> zone;
-  if (text.fail() || zone != "GMT") return std::nullopt;
-  return std::max(0.0, std::difftime(timegm(&parts), std::time(nullptr)));
+  const auto time = date.ends_with(" GMT") && date.find(", ") == 3 ? base::read_timestamp(date) : std::nullopt;
+  if (!time) return std::nullopt;
+  return std::max(0.0, std::chrono::duration<double>(*time - std::chrono::system_clock::now()).count());
 }
 
 std::optional<Record> rate_limit_record(const json& object) {
@@ -226,6 +219,10 @@ std::optional<Record> unreachable_record(const json& object) {
   return record;
 }
 
+std::optional<Record> signed_out_record(const json& object) {
+  return SignedOutRecord{text_of(object, "reason", kLongestWord)};
+}
+
 std::optional<Record> resources_record(const json& object) {
   const auto bounded = [](std::optional<double> number) {
     return static_cast<std::uint32_t>(std::clamp(number.value_or(0), 0.0, static_cast<double>(kMostResources)));
@@ -246,7 +243,7 @@ std::optional<Record> resources_record(const json& object) {
 }
 
 using Maker = std::optional<Record> (*)(const json&);
-constexpr std::array<std::pair<std::string_view, Maker>, 11> kMakers{{{"ArchiveResult", result_record},
+constexpr std::array<std::pair<std::string_view, Maker>, 12> kMakers{{{"ArchiveResult", result_record},
                                                                       {"Snapshot", snapshot_record},
                                                                       {"Tag", tag_record},
                                                                       {"Binary", binary_record},
@@ -256,6 +253,7 @@ constexpr std::array<std::pair<std::string_view, Maker>, 11> kMakers{{{"ArchiveR
                                                                       {"Redirect", redirect_record},
                                                                       {"Response", response_record},
                                                                       {"Unreachable", unreachable_record},
+                                                                      {"SignedOut", signed_out_record},
                                                                       {"Resources", resources_record}}};
 
 std::optional<Record> make_record(const json& object, RecordSource source) {

@@ -63,6 +63,12 @@ struct UnreachableRecord { // no hook can get the page: {"type":"Unreachable","r
   std::string reason;
 };
 
+// The persona's session has ended: {"type":"SignedOut","reason":"the page led to the login"}. Heard of the plugins that
+// got the persona.
+struct SignedOutRecord {
+  std::string reason;
+};
+
 // What a page asked for or names, and how much of that is not in the record, by reason:
 // {"type":"Resources","count":14,"missing":{"net::ERR_CONNECTION_REFUSED":2}}
 struct ResourcesRecord {
@@ -71,7 +77,7 @@ struct ResourcesRecord {
 };
 
 using Record = std::variant<ResultRecord, SnapshotRecord, TagRecord, BinaryRecord, MachineRecord, RateLimitRecord,
-                            RedirectRecord, ResponseRecord, UnreachableRecord, ResourcesRecord>;
+                            RedirectRecord, ResponseRecord, UnreachableRecord, SignedOutRecord, ResourcesRecord>;
 
 // Where the lines come from. A urls.jsonl holds discovered URLs and nothing else, so their "type" may be missing there.
 enum class RecordSource { standard_output, urls_file };

@@ -30,6 +30,8 @@ void RecordSink::take(std::vector<Record> records) {
       outcome_.resources = std::move(*resources);
     } else if (auto* unreachable = std::get_if<UnreachableRecord>(&record)) {
       outcome_.unreachable = std::move(unreachable->reason);
+    } else if (auto* signed_out = std::get_if<SignedOutRecord>(&record)) {
+      outcome_.signed_out = std::move(signed_out->reason);
     }
   }
 }

@@ -12,7 +12,6 @@
 
 #include <array>
 #include <cerrno>
-#include <system_error>
 
 namespace holdfast::hooks {
 

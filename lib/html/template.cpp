@@ -3,8 +3,6 @@
 #include "lib/base/error.hpp"
 #include "lib/base/utf8.hpp"
 
-#include <algorithm>
-
 namespace holdfast::html {
 
 namespace {

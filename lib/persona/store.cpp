@@ -14,9 +14,9 @@ std::optional<Persona> load(pg::Connection& connection, const Vault& vault, cons
 }
 
 std::optional<std::int64_t> save(pg::Connection& connection, const Vault& vault, const std::string& name,
-                                 std::int64_t version, const State& state, const std::string& by) {
+                                 std::int64_t version, const State& state, const std::string& by, bool signed_in) {
   const auto sealed = vault.seal(name, version + 1, state.text());
-  return store::persona_save(connection, name, version, sealed, vault.key_ids().front(), by);
+  return store::persona_save(connection, name, version, sealed, vault.key_ids().front(), by, signed_in);
 }
 
 } // namespace holdfast::persona

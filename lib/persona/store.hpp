@@ -18,6 +18,7 @@ std::optional<Persona> load(pg::Connection& connection, const Vault& vault, cons
 // The new version; nullopt: the state was made from `version`, and that is not the last one any more. Version 0: there
 // was no state, and the persona is made if need be. Throws Error(configuration) without a key.
 std::optional<std::int64_t> save(pg::Connection& connection, const Vault& vault, const std::string& name,
-                                 std::int64_t version, const State& state, const std::string& by);
+                                 std::int64_t version, const State& state, const std::string& by,
+                                 bool signed_in = true);
 
 } // namespace holdfast::persona

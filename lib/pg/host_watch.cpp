@@ -8,7 +8,6 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 namespace holdfast::pg {
 namespace {

@@ -21,7 +21,6 @@
 #include <deque>
 #include <exception>
 #include <mutex>
-#include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>

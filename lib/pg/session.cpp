@@ -14,7 +14,6 @@
 #include <exception>
 #include <mutex>
 #include <set>
-#include <utility>
 
 namespace holdfast::pg {
 namespace {

@@ -4,8 +4,6 @@
 #include "lib/process/launcher.hpp"
 #include "lib/process/network.hpp"
 
-#include <cerrno>
-
 namespace holdfast::process {
 
 using base::Error;

@@ -10,8 +10,6 @@
 #include <chrono>
 #include <mutex>
 #include <pugixml.hpp>
-#include <random>
-#include <sstream>
 #include <thread>
 
 namespace holdfast::s3 {

@@ -4,7 +4,6 @@
 #include "lib/base/error.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <fstream>
 

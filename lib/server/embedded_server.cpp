@@ -16,11 +16,8 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <fstream>
-#include <iterator>
-#include <optional>
 
 namespace holdfast::server {
 namespace {

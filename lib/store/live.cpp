@@ -239,17 +239,9 @@ std::vector<RunningHook> running_of(pg::Connection& connection, const std::strin
                pg::Params::of(crawl, limit));
 }
 
-std::vector<Stuck> stuck(pg::Connection& connection, int limit) {
-  return connection
-      .call("select *, extract(epoch from stuck_for) as seconds from holdfast.v_stuck limit $1::integer", limit)
-      .map([](const pg::Row& row) {
-        return Stuck{row["kind"],
-                     row["id"],
-                     row["name"].value_or(""),
-                     row["what"],
-                     row["reason"].value_or(""),
-                     row["seconds"].optional<double>()};
-      });
+pg::Result stuck(pg::Connection& connection, int limit) {
+  return connection.call("select *, extract(epoch from stuck_for) as seconds from holdfast.v_stuck limit $1::integer",
+                         limit);
 }
 
 std::vector<Process> workers(pg::Connection& connection, int limit) {
@@ -273,26 +265,17 @@ std::vector<Process> running_processes(pg::Connection& connection, int limit) {
       });
 }
 
-std::vector<TreeLine> process_tree(pg::Connection& connection, int limit) {
-  return connection
-      .call("select tree, state, hostname, pid::text, extract(epoch from age) as seconds from holdfast.v_process "
-            "limit $1::integer",
-            limit)
-      .map([](const pg::Row& row) {
-        return TreeLine{row["tree"], row["state"], row["hostname"], row["pid"].value_or(""), row["seconds"]};
-      });
+pg::Result process_tree(pg::Connection& connection, int limit) {
+  return connection.call("select *, extract(epoch from age) as seconds from holdfast.v_process limit $1::integer",
+                         limit);
 }
 
-std::vector<LimitedHost> limited_hosts(pg::Connection& connection, int limit) {
-  return connection
-      .call("select h.name, coalesce(extract(epoch from greatest(h.min_delay, h.robots_delay)), 0) as delay_seconds, "
-            "h.max_parallel::text, h.paused, w.reason from holdfast.v_host h cross join lateral holdfast.why(h.name) w "
-            "order by h.backoff_until desc nulls last, h.paused desc, h.name limit $1::integer",
-            limit)
-      .map([](const pg::Row& row) {
-        return LimitedHost{row["name"], row["max_parallel"].value_or(""), row["reason"], row["delay_seconds"],
-                           row["paused"]};
-      });
+pg::Result limited_hosts(pg::Connection& connection, int limit) {
+  return connection.call(
+      "select h.name, coalesce(extract(epoch from greatest(h.min_delay, h.robots_delay)), 0) as delay_seconds, "
+      "h.max_parallel, h.paused, w.reason from holdfast.v_host h cross join lateral holdfast.why(h.name) w "
+      "order by h.backoff_until desc nulls last, h.paused desc, h.name limit $1::integer",
+      limit);
 }
 
 std::vector<Event> events_after(pg::Connection& connection, std::int64_t id, std::int64_t limit,

@@ -88,11 +88,8 @@ std::vector<RunningHook> running(pg::Connection& connection, const std::string& 
 std::vector<RunningHook> running_in_front(pg::Connection& connection, int limit);
 std::vector<RunningHook> running_of(pg::Connection& connection, const std::string& crawl, int limit);
 
-struct Stuck {
-  std::string kind, id, name, what, reason;
-  std::optional<double> seconds;
-};
-std::vector<Stuck> stuck(pg::Connection& connection, int limit);
+// Rows of v_stuck, also in seconds.
+pg::Result stuck(pg::Connection& connection, int limit);
 
 struct Process {
   std::string id, label, process_type, hostname, why; // why: only of running_processes()
@@ -103,18 +100,11 @@ struct Process {
 std::vector<Process> workers(pg::Connection& connection, int limit); // that run
 std::vector<Process> running_processes(pg::Connection& connection, int limit);
 
-struct TreeLine {
-  std::string tree, state, hostname, pid;
-  double seconds{0};
-};
-std::vector<TreeLine> process_tree(pg::Connection& connection, int limit);
+// Rows of v_process, also in seconds.
+pg::Result process_tree(pg::Connection& connection, int limit);
 
-struct LimitedHost {
-  std::string name, max_parallel, why;
-  double delay_seconds{0};
-  bool paused{false};
-};
-std::vector<LimitedHost> limited_hosts(pg::Connection& connection, int limit);
+// name, delay_seconds, max_parallel, paused, reason.
+pg::Result limited_hosts(pg::Connection& connection, int limit);
 
 struct Event {
   std::int64_t id{0};

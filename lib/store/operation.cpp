@@ -51,7 +51,8 @@ constexpr Field kLimits[] = {{"delay", kDuration, "Minimum time between two of i
 constexpr Field kSignIn[] = {{"url", kText, "Where the browser begins: the page with the login", true}};
 constexpr Field kWebhook[] = {
     {"url", kText, "Where to send", true},
-    {"events", kTexts, "What it is told: crawl.sealed, snapshot.failed, worker.lapsed (all)", false, "--on"}};
+    {"events", kTexts, "What it is told: crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out (all)", false,
+     "--on"}};
 constexpr std::string_view kStrings = R"({"type":"object","additionalProperties":{"type":"string","maxLength":10000}})";
 constexpr Field kPersona[] = {
     {"options", kStrings, "Option for hooks, as NAME=VALUE; none that is secret", false, "--option"},
@@ -59,6 +60,12 @@ constexpr Field kPersona[] = {
     {"hosts", kTexts, "Crawls with seeds on these hosts, or below them, use it unless they name another; - for none",
      false, "--host"},
     {"worker_label", kWord, "Only workers with this label, or of the machine of this name; empty: any"},
+    {"checks", kTexts,
+     "What its pages show while it is signed in: text=Log out, selector=#account, cookie=sid; or when it is not: "
+     "not-text=Sign in, not-selector=form.login, redirect=https://press.example/login; then maybe @URL of a page of "
+     "the "
+     "site that it is for; - for none",
+     false, "--check"},
     {"notes", kText, "What it is for"}};
 constexpr Field kLevel[] = {{"level",
                              R"({"type":"string","enum":["trace","debug","info","warn","error","off","default"]})",
@@ -193,6 +200,11 @@ Answer set_persona(const Call& call) {
   }
   change.worker_label = call.given<std::string>("worker_label");
   change.notes = call.given<std::string>("notes");
+  if (call.body.contains("checks")) {
+    change.checks = nlohmann::json::array();
+    for (const auto& text : call.body["checks"].get<std::vector<std::string>>()) // with commas in them
+      change.checks->push_back(parse_check(text));
+  }
   persona_set(call.connection, call.id, change, call.by);
   return say_changed(true);
 }

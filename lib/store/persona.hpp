@@ -32,12 +32,25 @@ struct PersonaChange {
   nlohmann::json options;
   std::optional<std::vector<std::string>> hosts;
   std::optional<std::string> worker_label, notes;
+  std::optional<nlohmann::json> checks;
 };
+// A check as people write it ("text=Log out", "not-selector=form.login @https://press.example/") as it is kept:
+// {"kind": "text", "value": "Log out", "signed_out": false, "url": ""}. signed_out: what is so when nobody is signed
+// in. Throws Error(refused).
+nlohmann::json parse_check(const std::string& text);
 void persona_set(pg::Connection& connection, const std::string& name, const PersonaChange& change,
                  const std::string& by);
-// The new version; nullopt: `version` is not the last one any more.
+// The new version; nullopt: `version` is not the last one any more. `signed_in`: it is the state of a new session, and
+// what waits for one goes on.
 std::optional<std::int64_t> persona_save(pg::Connection& connection, const std::string& name, std::int64_t version,
-                                         std::string_view sealed, const std::string& key_id, const std::string& by);
+                                         std::string_view sealed, const std::string& key_id, const std::string& by,
+                                         bool signed_in = true);
+// A page that was given `version` was captured signed out: its crawls wait until a new session is stored. True: that
+// was not known.
+bool persona_signed_out(pg::Connection& connection, const std::string& name, std::int64_t version,
+                        const std::string& reason, const std::string& crawl_id, const std::string& worker_id);
+// Gives it checks, if it has none.
+void persona_propose(pg::Connection& connection, const std::string& name, const nlohmann::json& checks);
 // Throws Error(refused) if there is none, or while something uses it.
 void persona_remove(pg::Connection& connection, const std::string& name);
 // Rows of v_persona: all, or the one of this name.

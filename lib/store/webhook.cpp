@@ -51,7 +51,7 @@ std::string webhook_url(const std::string& text, bool allow_private) {
 
 void webhook_set(pg::Connection& connection, const std::string& name, const std::string& url,
                  const std::vector<std::string>& events, const std::string& by) {
-  static const std::vector<std::string> all{"crawl.sealed", "snapshot.failed", "worker.lapsed"};
+  static const std::vector<std::string> all{"crawl.sealed", "snapshot.failed", "worker.lapsed", "persona.signed_out"};
   connection.call("select holdfast.webhook_set($1, $2, $3::text[], $4)", name, url, events.empty() ? all : events, by);
 }
 

@@ -8,7 +8,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
 namespace holdfast::wacz {

@@ -7,7 +7,6 @@
 #include "lib/warc/record_bytes.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <string>
 #include <utility>

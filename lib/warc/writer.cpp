@@ -8,8 +8,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <stdexcept>
-
 namespace holdfast::warc {
 
 namespace {

@@ -77,7 +77,8 @@ begin
 exception when check_violation or not_null_violation then
   raise exception 'invalid name, URL or events of webhook "%"', p_name using errcode = 'HF004',
     hint = 'The name has lower case letters, digits, ".", "_" and "-"; the URL is http or https, '
-           'without a user; the events are crawl.sealed, snapshot.failed and worker.lapsed.';
+           'without a user; the events are crawl.sealed, snapshot.failed, '
+           'worker.lapsed and persona.signed_out.';
 end $$;
 comment on function holdfast.webhook_set(text, text, text[], text) is
   'Adds a webhook, or changes and enables one.';

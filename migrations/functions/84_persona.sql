@@ -39,7 +39,8 @@ begin
 end $$;
 
 create or replace function holdfast.persona_set(
-    p_name text, p_options jsonb, p_hosts text[], p_worker_label text, p_notes text, p_by text)
+    p_name text, p_options jsonb, p_hosts text[], p_worker_label text, p_notes text, p_by text,
+    p_checks jsonb default null)
   returns void language plpgsql as $$
 -- Makes it, or changes what is not NULL. p_options: those to set; an option that is null there is removed.
 -- p_worker_label: '' takes it away.
@@ -65,14 +66,14 @@ begin
     raise exception '"%" is not a host name', left(v_wrong, 200)
       using errcode = 'HF004', hint = 'For example press.example.com, in lower case.';
   end if;
-  insert into holdfast.persona as p (name, options, hosts, worker_label, notes, changed_by)
+  insert into holdfast.persona as p (name, options, hosts, worker_label, notes, changed_by, checks)
     values (p_name, jsonb_strip_nulls(coalesce(p_options, '{}')), coalesce(p_hosts, '{}'),
-            nullif(p_worker_label, ''), coalesce(p_notes, ''), p_by)
+            nullif(p_worker_label, ''), coalesce(p_notes, ''), p_by, coalesce(p_checks, '[]'))
     on conflict (name) do update
       set options = jsonb_strip_nulls(p.options || coalesce(p_options, '{}')),
           hosts = coalesce(p_hosts, p.hosts),
           worker_label = nullif(coalesce(p_worker_label, p.worker_label), ''),
-          notes = coalesce(p_notes, p.notes),
+          checks = coalesce(p_checks, p.checks), notes = coalesce(p_notes, p.notes),
           changed_at = clock_timestamp(), changed_by = p_by;
   perform holdfast.ring(); -- a worker may take now what none could
 exception
@@ -81,15 +82,15 @@ exception
       using errcode = 'HF004',
             hint = 'Letters, digits, dots, underscores and hyphens, at most 64; not "none".';
 end $$;
-comment on function holdfast.persona_set(text, jsonb, text[], text, text, text) is
+comment on function holdfast.persona_set(text, jsonb, text[], text, text, text, jsonb) is
   'Makes a persona, or changes what is not NULL of one.';
 
 create or replace function holdfast.persona_save(
-    p_name text, p_version bigint, p_state bytea, p_key_id text, p_by text)
+    p_name text, p_version bigint, p_state bytea, p_key_id text, p_by text, p_signed_in boolean default true)
   returns bigint language plpgsql as $$
 -- p_version: the version that this state was made from; 0: there was none, and the persona is made if it is
 -- missing. Returns the new version, or NULL if another was faster: load it again. A persona that was
--- removed stays removed.
+-- removed stays removed. p_signed_in: the state is of a new session, and what waits for one goes on.
 declare
   v_version bigint;
 begin
@@ -98,15 +99,48 @@ begin
   end if;
   update holdfast.persona
     set version = version + 1, state = p_state, key_id = p_key_id,
-        changed_at = clock_timestamp(), changed_by = p_by
+        changed_at = clock_timestamp(), changed_by = p_by,
+        signed_out_at = case when not p_signed_in then signed_out_at end,
+        signed_out_reason = case when not p_signed_in then signed_out_reason end
     where name = p_name and version = p_version
     returning version into v_version;
   if found then perform holdfast.ring(); end if;
   return v_version;
 end $$;
-comment on function holdfast.persona_save(text, bigint, bytea, text, text) is
+comment on function holdfast.persona_save(text, bigint, bytea, text, text, boolean) is
   'Replaces the sealed state of a persona if its version is still this one. '
   'Returns the new version, or NULL.';
+
+create or replace function holdfast.persona_propose(p_name text, p_checks jsonb)
+  returns boolean language sql as $$
+  with changed as (
+    update holdfast.persona set checks = p_checks where name = p_name and checks = '[]' returning 1
+  )
+  select exists (select from changed)
+$$;
+comment on function holdfast.persona_propose(text, jsonb) is
+  'Gives a persona the checks that a worker proposes, if it has none.';
+
+create or replace function holdfast.persona_signed_out(
+    p_name text, p_version bigint, p_reason text, p_crawl uuid, p_worker uuid)
+  returns boolean language plpgsql as $$
+-- A page that was given this version was captured signed out. Its crawls wait (persona_lacks) until a new
+-- session is stored. False: that has happened meanwhile, or it is known already. Told once: by an event and to
+-- webhooks.
+begin
+  update holdfast.persona
+    set signed_out_at = clock_timestamp(), signed_out_reason = left(p_reason, 500)
+    where name = p_name and version = p_version and signed_out_at is null;
+  if not found then return false; end if;
+  insert into holdfast.event (lifecycle, object_id, crawl_id, event, to_state, process_id, detail)
+    values ('persona', p_crawl, p_crawl, 'sign_out', 'signed out', p_worker,
+            format('persona "%s" is signed out: %s', p_name, left(p_reason, 500)));
+  perform holdfast.webhook_tell('persona.signed_out', null, jsonb_build_object(
+    'name', p_name, 'reason', left(p_reason, 500), 'crawl_id', p_crawl));
+  return true;
+end $$;
+comment on function holdfast.persona_signed_out(text, bigint, text, uuid, uuid) is
+  'Notes that a persona is signed out: its crawls wait until a new session is stored. True: that is news.';
 
 create or replace function holdfast.persona_load(p_name text)
   returns setof holdfast.persona language sql stable rows 1 as $$
@@ -145,12 +179,14 @@ declare
   v_persona record;
 begin
   if p_name in ('', 'none') then return null; end if;
-  select p.name, p.key_id, p.worker_label
+  select p.name, p.key_id, p.worker_label, p.signed_out_at
     into v_persona
     from holdfast.persona p
     where p.name = p_name;
   return case
     when v_persona.name is null then 'there is no persona "' || p_name || '"'
+    when v_persona.signed_out_at is not null then
+      'persona "' || p_name || '" is signed out since ' || holdfast.people_time(v_persona.signed_out_at)
     when not coalesce(coalesce(v_can -> 'labels', '[]') ? v_persona.worker_label, true) then
       'persona "' || p_name || '" is tied to workers with the label "' || v_persona.worker_label || '"'
     when not coalesce(coalesce(v_can -> 'keys', '[]') ? v_persona.key_id, true) then
@@ -158,7 +194,7 @@ begin
       || coalesce(' (' || (v_can ->> 'lacks') || ')', '') end;
 end $$;
 comment on function holdfast.persona_lacks(text, jsonb) is
-  'Why a worker with these capabilities cannot take pages of a persona; NULL: it can.';
+  'Why a worker with these capabilities cannot take pages of this persona; NULL: it can.';
 
 create or replace view holdfast.v_persona as
   select p.name, p.version, p.key_id, p.options, p.hosts, p.worker_label, p.checks,

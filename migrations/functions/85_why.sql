@@ -83,7 +83,7 @@ end $$;
 create or replace function holdfast.why_unable(p_crawl holdfast.crawl, out reason text, out lacking text)
   language plpgsql stable as $$
 -- lacking: which running workers cannot run its plugins or use its persona, for people. reason: if that is
--- all of them.
+-- all of them, or its persona is signed out.
 declare
   v_all boolean;
   v_plugins constant text[] := holdfast.plugin_names(p_crawl.plugins);
@@ -99,12 +99,19 @@ begin
                                     when p.capabilities ? 'lacks' then ': ' || (p.capabilities ->> 'lacks')
                                     else ' has no plugin ' || n.names end as says) u
     where p.process_type = 'worker' and p.status = 'running' and p.lease_until > clock_timestamp();
-  if v_all then reason := 'no running worker can take pages of its crawl: ' || lacking; end if;
+  select 'persona "' || p.name || '" is signed out since ' || holdfast.people_time(p.signed_out_at) || ' ('
+         || p.signed_out_reason || '): sign in again, or holdfast persona import ' || p.name
+    into reason
+    from holdfast.persona p
+    where p.name = p_crawl.persona and p.signed_out_at is not null;
+  if v_all and reason is null then
+    reason := 'no running worker can take pages of its crawl: ' || lacking;
+  end if;
 end $$;
 
 create or replace function holdfast.crawl_lacks(p_crawl uuid, out lacks text, out may_pass boolean)
   language sql stable as $$
-  select case when p.reason is null then r.says else p.lacking end, p.reason is null
+  select case when p.reason is null then r.says else coalesce(p.lacking, p.reason) end, p.reason is null
     from holdfast.crawl c
     cross join lateral holdfast.why_unable(c) p
     cross join lateral (select case when bool_and(not w.draining and w.stats ->> 'not_claiming' <> '')

@@ -17,9 +17,9 @@ create or replace function holdfast.entry_points()
         retry_at_max, new_uuid, scope_refusal, url_matches, has_part, kept_directory,
         kept_file, page_status, can_run, host_delay}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
-        blockers, find, why, crawl_lacks, persona_lacks, why_webhook,
-        search, search_query, search_names, search_window,
-        texts_missing, thumbnail, crawl_snapshots, crawl_entries, crawl_seeds, crawl_next, next_work,
+        blockers, find, why, crawl_lacks, persona_lacks, why_webhook, search, search_query, search_names,
+        search_window, texts_missing, thumbnail, crawl_snapshots, crawl_entries, crawl_seeds, crawl_next,
+        next_work,
         work_left, crawl_unfinished, sealed_files, directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, schedule_find, schedule_next, schedule_times, crawls_expired,
         schema_minimum, token_check, tokens_valid, files_key_valid, captures, captures_closest, captures_of,
@@ -36,6 +36,7 @@ create or replace function holdfast.entry_points()
         robots_put, purge_fill, purge_list, purge_done, captures_to_move, captures_moved,
         captures_stored,
         crawl_pages_stale, crawl_page_made, clock_check, persona_load, persona_save,
+        persona_signed_out, persona_propose,
         webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep, texts_lost,
         sign_in_take, sign_in_ready, sign_in_check, sign_in_end}'),
       ('holdfast_operator', true, '{

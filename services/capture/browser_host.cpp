@@ -14,7 +14,6 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <list>
 #include <unordered_map>

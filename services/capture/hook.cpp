@@ -1,7 +1,9 @@
 #include "services/capture/hook.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/fd.hpp"
 #include "lib/base/read_at.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/base/write_all.hpp"
 
@@ -16,7 +18,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <iterator>
 
 namespace holdfast::capture {
 
@@ -312,14 +313,12 @@ Json joined(const Headers& headers) {
 }
 
 long retry_after_seconds(const std::string& value) {
-  const auto begin = value.find_first_not_of(" \t");
-  if (begin == std::string::npos) return -1;
-  const auto text = value.substr(begin, value.find_last_not_of(" \t") + 1 - begin);
+  const std::string text(base::trimmed(value));
+  if (text.empty()) return -1;
   if (text.size() <= 9 && text.find_first_not_of("0123456789") == std::string::npos) return std::stol(text);
-  std::tm date{};
-  const char* end = ::strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date);
-  if (end == nullptr) return -1;
-  return std::max<long>(0, static_cast<long>(::timegm(&date) - std::time(nullptr)));
+  const auto time = text.ends_with(" GMT") && text.find(", ") == 3 ? base::read_timestamp(text) : std::nullopt;
+  if (!time) return -1;
+  return std::max<long>(0, std::chrono::system_clock::to_time_t(*time) - std::time(nullptr));
 }
 
 int run_hook(const std::string& plugin, const std::string& url, const std::function<Result(Job&)>& body) {

@@ -1,6 +1,8 @@
 #include "services/capture/persona.hpp"
 
 #include "services/capture/embedded.hpp"
+#include "services/capture/page_record.hpp"
+#include "services/capture/proposal.hpp"
 
 #include <unistd.h>
 
@@ -135,7 +137,54 @@ bool Persona::take(const std::string& method, const Json& parameters, const std:
   return true;
 }
 
-void Persona::keep(const std::string& context, const std::string& page_url, Clock::time_point until) {
+// What somebody and nobody see of a page: nobody's is loaded in a context of its own.
+Json Persona::propose(const std::string& context, const std::string& session, const std::string& url,
+                      const Json& like) {
+  const auto until = std::min(job_.deadline(), Clock::now() + std::chrono::duration_cast<Clock::duration>(kPerOrigin));
+  const auto look = [&](const std::string& at, const std::string& in, bool wait) {
+    Json answer;
+    for (;;) {
+      try {
+        answer =
+            browser_.call("Runtime.evaluate", {{"expression", embedded::tells_js}, {"returnByValue", true}}, at, until)
+                .value("result", Json::object())
+                .value("value", Json::object());
+      } catch (const Replaced&) { // it is about to be shown
+        answer = Json::object();
+      }
+      if (!wait || answer.value("ready", false) || Clock::now() >= until) break;
+      browser_.pump(Clock::now() + std::chrono::milliseconds(200), [] { return false; });
+    }
+    Sight sight{text_of(answer, "url"), {}, {}, answer.value("password", false)};
+    for (const auto& label : answer.value("labels", Json::array()))
+      sight.labels.insert(label.get<std::string>());
+    const auto cookies = browser_.call("Storage.getCookies", {{"browserContextId", in}}, "", until);
+    for (const auto& one : cookies.value("cookies", Json::array()))
+      if (one.value("httpOnly", false)) sight.cookies.insert(text_of(one, "name"));
+    return sight;
+  };
+  std::string nobody;
+  Json checks = Json::array();
+  try {
+    const auto with = look(session, context, false);
+    nobody = text_of(browser_.call("Target.createBrowserContext", like, "", until), "browserContextId");
+    const auto target =
+        text_of(browser_.call("Target.createTarget", {{"url", "about:blank"}, {"browserContextId", nobody}}, "", until),
+                "targetId");
+    session_ = text_of(browser_.call("Target.attachToTarget", {{"targetId", target}, {"flatten", true}}, "", until),
+                       "sessionId");
+    browser_.call("Page.navigate", {{"url", url}}, session_, until);
+    checks = proposed_checks(with, look(session_, nobody, true));
+  } catch (const Ending& ending) { // the next page may tell
+    std::fprintf(stderr, "no check is proposed: %s\n", ending.reason.c_str());
+  }
+  if (!nobody.empty()) browser_.send("Target.disposeBrowserContext", {{"browserContextId", nobody}}, "");
+  session_.clear();
+  return checks;
+}
+
+void Persona::keep(const std::string& context, const std::string& session, const std::string& page_url,
+                   const Json& like, Clock::time_point until) {
   const auto changes = std::filesystem::path(file_).parent_path() / "changes";
   std::error_code error;
   if (file_.empty() || !std::filesystem::is_directory(changes, error)) return;
@@ -156,6 +205,8 @@ void Persona::keep(const std::string& context, const std::string& page_url, Cloc
     storage["origin"] = origin;
     now["origins"].push_back(std::move(storage));
   }
+  if (state_.value("checks", Json()) == Json::array() && is_for(host_in(job_.url())))
+    now["checks"] = propose(context, session, job_.url(), like);
   const auto text = json_text(now);
   const auto name = changes / std::to_string(::getpid());
   if (write_file(name, [&](const auto& take) { take(text); }))
@@ -182,6 +233,51 @@ Json Persona::headers(const std::string& url, const Json& own) const {
     all.push_back({{"name", text_of(one, "name")}, {"value", text_of(one, "value")}});
   }
   return all;
+}
+
+// It has something for this host: its pages are to be seen signed in.
+bool Persona::is_for(const std::string& host) const {
+  const auto covers = [&](std::string domain) {
+    const bool below = domain.starts_with('.');
+    if (below) domain.erase(0, 1);
+    return host == domain || (below && host.ends_with("." + domain));
+  };
+  for (const auto& cookie : state_.value("cookies", Json::array()))
+    if (covers(text_of(cookie, "domain"))) return true;
+  for (const char* list : {"origins", "httpCredentials", "headers"})
+    for (const auto& one : state_.value(list, Json::array()))
+      if (covers(host_in(text_of(one, "origin")))) return true;
+  return false;
+}
+
+std::string Persona::why_signed_out(const std::string& context, const std::string& session,
+                                    const std::string& requested, const std::string& url, int status, bool shown,
+                                    Clock::time_point until) {
+  constexpr int kUnauthorized = 401;
+  const auto host = host_in(requested);
+  if (status == kUnauthorized && is_for(host_in(url))) return "the site answers HTTP 401";
+  Json cookies;
+  for (const auto& check : state_.value("checks", Json::array())) {
+    const auto kind = text_of(check, "kind"), value = text_of(check, "value"), site = text_of(check, "url");
+    if (site.empty() ? !is_for(host) : host_in(site) != host) continue;
+    const bool is_out = check.value("signed_out", false);
+    if (kind == "redirect") {
+      if (url.starts_with(value) && !requested.starts_with(value)) return "the page led to the login";
+    } else if (kind == "cookie") {
+      if (cookies.is_null())
+        cookies = browser_.call("Storage.getCookies", {{"browserContextId", context}}, "", until)["cookies"];
+      if (std::none_of(cookies.begin(), cookies.end(), [&](const Json& one) { return text_of(one, "name") == value; }))
+        return "the cookie \"" + value + "\" has ended";
+    } else if ((kind == "text" || kind == "selector") && shown && status < kFirstError) {
+      const auto expression = "(" + std::string(embedded::shows_js) + ")(" + json_text(check) + ")";
+      const auto answer =
+          browser_.call("Runtime.evaluate", {{"expression", expression}, {"returnByValue", true}}, session, until);
+      const auto shows = answer.value("result", Json::object()).value("value", Json());
+      if (!shows.is_boolean() || shows.get<bool>() != is_out) continue;
+      return std::string(is_out ? "the page shows " : "the page does not show ") + kind + " \"" + value + "\"";
+    }
+  }
+  return {};
 }
 
 } // namespace holdfast::capture

@@ -1,6 +1,5 @@
 #include "services/capture/reading.hpp"
 
-#include "lib/base/text.hpp"
 #include "lib/formats/html.hpp"
 #include "services/capture/embedded.hpp"
 #include "services/capture/page_record.hpp"
@@ -124,9 +123,11 @@ void Reading::take(const std::string& method, const Json& parameters, const std:
 bool Reading::stop(const Json& paused, const std::string& session) {
   if (!holding_ || paused.contains("responseStatusCode") || paused.contains("responseErrorReason")) return false;
   const auto method = text_of(paused["request"], "method");
-  const bool leads = text_of(paused, "resourceType") == "Document" && text_of(paused, "frameId") == frame_;
-  // What a click changes on the site is nothing that a reader wants.
-  if (!leads && method != "PUT" && method != "PATCH" && method != "DELETE") return false;
+  const bool document = text_of(paused, "resourceType") == "Document";
+  const bool leads = document && text_of(paused, "frameId") == frame_;
+  // What a click changes on the site is nothing that a reader wants, nor what a form sends from a frame.
+  if (!leads && !(document && method == "POST") && method != "PUT" && method != "PATCH" && method != "DELETE")
+    return false;
   browser_.send("Fetch.failRequest", {{"requestId", paused["requestId"]}, {"errorReason", "Aborted"}}, session);
   if (leads) ++left_;
   if (leads && method == "GET" && led_to_.size() < kMostLinks) led_to_.insert(text_of(paused["request"], "url"));
@@ -164,8 +165,8 @@ std::optional<Json> Reading::ask(Frame& frame, const std::string& expression, st
     const auto world = reply_to("Page.createIsolatedWorld", {{"frameId", frame.id}}, frame, longest);
     if (!world.is_object()) return std::nullopt;
     frame.context = world.value("executionContextId", 0);
-    const auto source =
-        "globalThis.reader = globalThis.reader || (" + std::string(embedded::reader_js) + ")('" + name_ + "'); null";
+    const auto source = "globalThis.reader = globalThis.reader || (" + std::string(embedded::reader_js) + ")('" +
+                        name_ + "', " + std::string(embedded::words_json) + "); null";
     reply_to("Runtime.evaluate", {{"expression", source}, {"contextId", frame.context}}, frame, longest);
     if (frame.context == 0) return std::nullopt;
   }

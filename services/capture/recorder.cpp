@@ -3,7 +3,6 @@
 #include "lib/base/base64.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/utf8.hpp"
-#include "services/capture/browser_page.hpp"
 #include "services/capture/egress.hpp"
 
 #include <algorithm>

@@ -22,7 +22,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
-#include <optional>
 #include <set>
 #include <sstream>
 

@@ -1,6 +1,5 @@
 #include "services/capture/tab.hpp"
 
-#include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
@@ -71,6 +70,13 @@ std::string not_a_page(const std::string& content_type, const std::string& dispo
   return shown ? "" : "not a page for a browser: " + type;
 }
 
+Json context_like() {
+  Json wanted = {{"disposeOnDetach", true}};
+  if (const auto proxy = egress_proxy(); !proxy.empty()) // the page's own, not that of the browser
+    wanted.update({{"proxyServer", proxy}, {"proxyBypassList", "<-loopback>"}});
+  return wanted;
+}
+
 class Tab {
 public:
   Tab(Job& job, ReplaySource* source)
@@ -110,6 +116,7 @@ private:
   void take_download();
   void read();
   std::string what_came() const { return document_bytes_ > 0 ? "; kept what there was" : "; nothing of it came"; }
+  void refuse_signed_out();
   void judge();
   void refuse_error_page();
   std::vector<std::string> not_asked_for(std::string_view elements);
@@ -295,10 +302,7 @@ bool Tab::wait(Clock::time_point until, const std::function<bool()>& done) {
 void Tab::open() {
   browser_.on_event(
       [this](const auto& method, const Json& parameters, const auto& session) { take(method, parameters, session); });
-  Json wanted = {{"disposeOnDetach", true}};
-  if (const auto proxy = egress_proxy(); !proxy.empty()) // the page's own, not that of the browser
-    wanted.update({{"proxyServer", proxy}, {"proxyBypassList", "<-loopback>"}});
-  const auto context = browser_.call("Target.createBrowserContext", wanted, "", give_up_);
+  const auto context = browser_.call("Target.createBrowserContext", context_like(), "", give_up_);
   context_ = text_of(context, "browserContextId");
   persona_.give(context_);
   const auto [width, height] = resolution(job_);
@@ -401,6 +405,7 @@ std::vector<std::string> Tab::not_asked_for(std::string_view elements) {
 void Tab::read() {
   try {
     reading_.settle();
+    refuse_signed_out();
     if (page_.status < kFirstError && crashed_.empty()) reading_.read();
     reading_.leave();
   } catch (const Silent&) {
@@ -430,8 +435,19 @@ void Tab::load() {
   }
 }
 
+// What a page shows to nobody signed in is not the page. The worker is told: it waits for a new session.
+void Tab::refuse_signed_out() {
+  if (source_ != nullptr) return;
+  const auto reason = persona_.why_signed_out(context_, session_, job_.url(), page_.url, page_.status, !kept_,
+                                              std::min(job_.deadline(), after(kAnswer)));
+  if (reason.empty()) return;
+  emit({{"type", "SignedOut"}, {"reason", one_line(reason, 250)}});
+  throw unreachable("signed out: " + reason);
+}
+
 // What came of it. Throws if there is no page to look at.
 void Tab::judge() {
+  if (kept_ || page_.status >= kFirstError) refuse_signed_out();
   if (kept_) {
     if (!recorder_.taken()) recorder_.finish("time");
     if (recorder_.full())
@@ -527,7 +543,7 @@ Result Tab::run() {
   try {
     open();
     load();
-    if (source_ == nullptr) persona_.keep(context_, page_.url, job_.deadline());
+    if (source_ == nullptr) persona_.keep(context_, session_, page_.url, context_like(), job_.deadline());
   } catch (const Ending& ending) {
     page_.ending = ending;
   }

@@ -13,7 +13,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <set>

@@ -10,7 +10,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -90,9 +89,12 @@ int show_options(Context& context, const ConfigOptions& options) {
     if (found.kind == "process")
       throw base::Error(base::ErrorClass::refused, "\"" + options.crawl + "\" is not a crawl");
     const auto crawl = store::crawl_options(connection, found.crawl_id.empty() ? found.id : found.crawl_id);
-    for (const auto& row : store::personas(connection, crawl.persona.empty() ? "none" : crawl.persona))
-      for (const auto& [key, value] : nlohmann::json::parse(row.text("options")).items())
+    const auto rows = store::personas(connection, crawl.persona.empty() ? "none" : crawl.persona);
+    for (const auto& row : rows) {
+      const auto set = nlohmann::json::parse(row.text("options"));
+      for (const auto& [key, value] : set.items())
         layers.set(key, value.get<std::string>(), "persona " + crawl.persona);
+    }
     layers.add(crawl.options, "the crawl");
     plugins = crawl.plugins;
   }

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <fstream>
 #include <map>
 
@@ -190,6 +189,7 @@ worker::Options Context::worker_options(bool with_database) {
   options.slots = static_cast<int>(settings_.integer("worker.snapshots"));
   options.labels = base::split(settings_.text("worker.labels"), ",");
   options.persona_plugins = base::split(settings_.text("persona.plugins"), ",");
+  options.redact = settings_.text("archive.redact") == "on";
   try {
     options.vault = vault();
   } catch (const base::Error& error) { // it does all else

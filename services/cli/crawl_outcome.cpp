@@ -4,7 +4,6 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/store/view.hpp"
-#include "services/cli/output.hpp"
 #include "services/worker/crawl_page.hpp"
 
 #include <nlohmann/json.hpp>

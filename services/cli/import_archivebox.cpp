@@ -2,7 +2,6 @@
 
 #include "lib/archivebox/index.hpp"
 #include "lib/archivebox/layout.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
@@ -10,7 +9,6 @@
 #include "services/cli/import_files.hpp"
 #include "services/cli/import_warc.hpp"
 #include "services/cli/importer.hpp"
-#include "services/cli/output.hpp"
 #include "services/cli/temporary_directory.hpp"
 #include "services/cli/verbs.hpp"
 
@@ -19,7 +17,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <iostream>
 #include <map>
 #include <memory>
 #include <set>

@@ -5,10 +5,8 @@
 
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/file_work.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/read_at.hpp"
-#include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/wacz/reader.hpp"
@@ -33,7 +31,6 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <iostream>
 #include <map>
 #include <memory>
 

@@ -2,7 +2,6 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/formats/list.hpp"
 #include "services/cli/output.hpp"

@@ -8,7 +8,6 @@
 
 #include <fcntl.h>
 
-#include <algorithm>
 #include <set>
 
 namespace holdfast::cli {

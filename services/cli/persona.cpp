@@ -88,12 +88,13 @@ int export_persona(Context& context, const PersonaOptions& given) {
 int rotate_personas(Context& context) {
   auto& connection = context.connection();
   const auto vault = context.vault();
-  for (const auto& row : store::personas(connection)) {
+  const auto rows = store::personas(connection);
+  for (const auto& row : rows) {
     const auto name = row.text("name");
     bool changed = false;
     for (auto persona = opened(context, name);
          persona.version > 0 && persona.key_id != vault.key_ids().front() && !changed; persona = opened(context, name))
-      changed = persona::save(connection, vault, name, persona.version, persona.state, user_name()).has_value();
+      changed = persona::save(connection, vault, name, persona.version, persona.state, user_name(), false).has_value();
     print_change(context, "rotate", "persona", name, changed);
   }
   std::cout << std::flush;

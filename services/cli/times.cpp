@@ -1,14 +1,17 @@
 #include "services/cli/times.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/timestamp.hpp"
 
 #include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <ctime>
 #include <optional>
 
@@ -18,36 +21,11 @@ namespace {
 
 constexpr std::size_t kDigits = 19; // "2026-11-22 02:48:46"
 
-bool digits_at(std::string_view text, std::size_t at, std::size_t count) {
-  if (at + count > text.size()) return false;
-  for (const char c : text.substr(at, count))
-    if (c < '0' || c > '9') return false;
-  return true;
-}
-
-int number_at(std::string_view text, std::size_t at, std::size_t count) {
-  int value = 0;
-  std::from_chars(text.data() + at, text.data() + at + count, value);
-  return value;
-}
-
 // A time of day at the beginning of `text`, read as UTC.
 std::optional<std::time_t> time_at_start(std::string_view text) {
-  constexpr std::array<std::pair<std::size_t, char>, 4> kMarks = {{{4, '-'}, {7, '-'}, {13, ':'}, {16, ':'}}};
-  if (text.size() < kDigits || (text[10] != ' ' && text[10] != 'T')) return std::nullopt;
-  for (const auto& [at, mark] : kMarks)
-    if (text[at] != mark) return std::nullopt;
-  if (!digits_at(text, 0, 4)) return std::nullopt;
-  for (const std::size_t at : {5u, 8u, 11u, 14u, 17u})
-    if (!digits_at(text, at, 2)) return std::nullopt;
-  std::tm parts{};
-  parts.tm_year = number_at(text, 0, 4) - 1900;
-  parts.tm_mon = number_at(text, 5, 2) - 1;
-  parts.tm_mday = number_at(text, 8, 2);
-  parts.tm_hour = number_at(text, 11, 2);
-  parts.tm_min = number_at(text, 14, 2);
-  parts.tm_sec = number_at(text, 17, 2);
-  return ::timegm(&parts);
+  if (text.size() < kDigits || (text[10] != ' ' && text[10] != 'T') || text[16] != ':') return std::nullopt;
+  const auto time = base::read_timestamp(std::string(text.substr(0, kDigits)));
+  return time ? std::optional(std::chrono::system_clock::to_time_t(*time)) : std::nullopt;
 }
 
 // A time of day in UTC with its zone, as PostgreSQL and JSON write it.
@@ -132,15 +110,13 @@ std::string written_interval(std::string_view interval) {
   if (!rest.empty()) {
     const bool negative = rest.front() == '-';
     if (negative) rest.remove_prefix(1);
-    const auto colon = rest.find(':');
-    if (colon == std::string_view::npos || !digits_at(rest, 0, colon) || rest.size() < colon + 6 ||
-        !digits_at(rest, colon + 1, 2) || rest[colon + 3] != ':')
-      return std::string(interval);
+    int hours = 0, minutes = 0, read = 0;
     double second = 0;
-    const auto tail = rest.substr(colon + 4);
-    const auto [end, error] = std::from_chars(tail.data(), tail.data() + tail.size(), second);
-    if (error != std::errc{} || end != tail.data() + tail.size()) return std::string(interval);
-    const double time = number_at(rest, 0, colon) * 3600.0 + number_at(rest, colon + 1, 2) * 60.0 + second;
+    if (rest.empty() || !base::is_digit(rest.front()) ||
+        std::sscanf(std::string(rest).c_str(), "%d:%2d:%lf%n", &hours, &minutes, &second, &read) != 3 ||
+        static_cast<std::size_t>(read) != rest.size())
+      return std::string(interval);
+    const double time = hours * 3600.0 + minutes * 60.0 + second;
     seconds += negative ? -time : time;
   }
   return base::format_duration(std::chrono::milliseconds(std::llround(seconds * 1000)));

@@ -90,9 +90,10 @@ void add_status(pg::Connection& connection, std::size_t width, Lines& lines) {
                              std::to_string(now.slots) + " slots taken, " + counted(now.hooks_running, "hook") + ", " +
                              counted(now.snapshots_open, "snapshot") + " open in " + counted(now.crawls_open, "crawl"),
                          width > 12 ? width - 10 : 2));
-  for (const auto& one : store::stuck(connection, 3))
-    lines.push_back("\x1b[33m" + fitted("stuck " + duration(one.seconds) + ": " + printable(one.name) + ": " +
-                                            printable(with_local_times(one.reason)),
+  for (const auto one : store::stuck(connection, 3))
+    lines.push_back("\x1b[33m" + fitted("stuck " + duration(one["seconds"].optional<double>()) + ": " +
+                                            printable(one["name"].value_or("")) + ": " +
+                                            printable(with_local_times(one["reason"].value_or(""))),
                                         width));
   lines.emplace_back();
 }

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <map>
 #include <set>
 
 namespace holdfast::cli {

@@ -16,9 +16,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <memory>
-#include <thread>
 
 namespace holdfast::cli {
 

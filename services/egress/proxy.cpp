@@ -24,7 +24,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <mutex>
 #include <set>
 #include <thread>

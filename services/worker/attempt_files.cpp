@@ -16,8 +16,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <iterator>
-#include <system_error>
 #include <utility>
 
 namespace holdfast::worker {

@@ -1,6 +1,5 @@
 #include "services/worker/hook_results.hpp"
 
-#include "lib/base/address.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/base/text.hpp"

@@ -43,6 +43,7 @@ struct Options {
   persona::Vault vault;                             // opens personas
   std::string vault_problem;                        // why it has no keys
   std::vector<std::string> labels, persona_plugins; // of the worker; plugins that get what is secret of a persona
+  bool redact{true};                                // what is secret of a persona is no part of the archive
   bool cgroups{true};                               // for hooks, where there may be some
   bool allow_private{false};
   int slots{4};

@@ -1,7 +1,6 @@
 #include "services/worker/session_directory.hpp"
 
 #include "lib/archive/attempt.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/no_links.hpp"
@@ -20,7 +19,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 
 namespace holdfast::worker {

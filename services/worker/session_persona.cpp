@@ -5,6 +5,7 @@
 #include "lib/base/no_links.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/base/write_all.hpp"
+#include "lib/persona/secrets.hpp"
 #include "services/worker/failure.hpp"
 #include "services/worker/hook_sandbox.hpp"
 #include "services/worker/on_thread.hpp"
@@ -77,6 +78,25 @@ awaitable<std::unique_ptr<SessionPersona>> SessionPersona::open(JobContext& cont
   co_return std::unique_ptr<SessionPersona>(new SessionPersona(context, std::move(persona)));
 }
 
+warc::Redactor SessionPersona::redactor() const {
+  warc::Redactor redactor;
+  for (const auto& [version, state] : given_)
+    for (const auto& secret : persona::secrets_of(state))
+      redactor.add(secret);
+  return redactor;
+}
+
+awaitable<void> SessionPersona::signed_out(std::int64_t version, const store::Lease& lease, std::string reason) {
+  bool news = false;
+  const auto call = [&](pg::Connection& connection) {
+    news = store::persona_signed_out(connection, persona_.name, version, reason, lease.crawl_id, context_.worker_id);
+  };
+  co_await context_.retry.repeat(call);
+  reason = "persona \"" + persona_.name + "\" is signed out: " + reason;
+  if (news) spdlog::warn("{}; its crawls wait until it is signed in again", reason);
+  throw Failure{Failure::Kind::later, reason};
+}
+
 hooks::Options SessionPersona::options() const {
   hooks::Options options(persona_.options.begin(), persona_.options.end());
   const auto add = [&](const char* name, const std::string& value) {
@@ -112,6 +132,7 @@ void SessionPersona::write_files() const {
                         "check owner, permissions and free space of work_dir");
   auto state = nlohmann::ordered_json::parse(persona_.state.text());
   state["version"] = persona_.version;
+  state["checks"] = nlohmann::ordered_json::parse(persona_.checks_json);
   write_secret(directory_ / "cookies.txt", persona::cookies_txt(persona_.state));
   write_secret(directory_ / "auth.json", state.dump());
   give_to_hooks(sandbox_, directory_);
@@ -119,7 +140,8 @@ void SessionPersona::write_files() const {
 
 awaitable<void> SessionPersona::renew() {
   auto newest = co_await load(context_, persona_.name);
-  if (newest.version != persona_.version) co_await take(std::move(newest));
+  if (newest.version != persona_.version || newest.checks_json != persona_.checks_json)
+    co_await take(std::move(newest));
 }
 
 std::vector<SessionPersona::Change> SessionPersona::read_changes() const {
@@ -132,8 +154,9 @@ std::vector<SessionPersona::Change> SessionPersona::read_changes() const {
     base::remove_no_links(entry->path());
     try {
       std::vector<std::string> left_out;
-      changes.push_back({nlohmann::json::parse(text).value("version", std::int64_t{0}),
-                         persona::State::parse(text, "changes", left_out)});
+      const auto json = nlohmann::json::parse(text);
+      changes.push_back({json.value("version", std::int64_t{0}), persona::State::parse(text, "changes", left_out),
+                         json.value("checks", nlohmann::json())});
     } catch (const std::exception&) { // the hook's mistake; it says nothing that may be logged
       spdlog::warn("persona \"{}\": what a hook says that its page has changed cannot be read", persona_.name);
     }
@@ -160,6 +183,12 @@ awaitable<void> SessionPersona::keep() {
 awaitable<void> SessionPersona::keep_one(const Change& change) {
   const auto before = given_.find(change.version);
   if (before == given_.end()) co_return;
+  if (change.checks.is_array() && !change.checks.empty() && change.checks.size() < 10 && persona_.checks_json == "[]") {
+    const auto propose = [&](pg::Connection& connection) {
+      store::persona_propose(connection, persona_.name, change.checks);
+    };
+    co_await context_.retry.repeat(propose);
+  }
   const auto given = before->second;
   for (int tries = kTries; tries > 0; --tries) {
     auto current = co_await load(context_, persona_.name);
@@ -168,7 +197,7 @@ awaitable<void> SessionPersona::keep_one(const Change& change) {
     std::optional<std::int64_t> version;
     const auto call = [&](pg::Connection& connection) {
       version = persona::save(connection, context_.options.vault, current.name, current.version, current.state,
-                              "worker " + context_.worker_id);
+                              "worker " + context_.worker_id, false);
     };
     co_await context_.retry.repeat(call);
     if (!version) continue;

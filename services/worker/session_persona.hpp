@@ -7,6 +7,7 @@
 #include "lib/hooks/catalog.hpp"
 #include "lib/persona/store.hpp"
 #include "lib/process/sandbox.hpp"
+#include "lib/warc/redact.hpp"
 #include "services/worker/job_context.hpp"
 
 #include <filesystem>
@@ -24,7 +25,12 @@ public:
   const std::string& name() const { return persona_.name; }
   // Its options, user agent, language and time zone, for all hooks.
   hooks::Options options() const;
+  std::int64_t version() const { return persona_.version; }
   const std::filesystem::path& directory() const { return directory_; }
+  // What is secret of the versions that pages were given.
+  warc::Redactor redactor() const;
+  // A page that was given `version` was captured signed out. Notes it, and throws Failure(later).
+  awaitable<void> signed_out(std::int64_t version, const store::Lease& lease, std::string reason);
 
   // Writes the files, for the hooks of this sandbox.
   awaitable<void> make(const process::Sandbox& sandbox);
@@ -39,6 +45,7 @@ private:
   struct Change {
     std::int64_t version{0}; // that the page was given
     persona::State state;
+    nlohmann::json checks; // proposed; null: none
   };
 
   SessionPersona(JobContext& context, persona::Persona persona);

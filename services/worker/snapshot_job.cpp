@@ -2,6 +2,7 @@
 
 #include "lib/archive/deduplicate.hpp"
 #include "lib/archive/page_text.hpp"
+#include "lib/archive/redact.hpp"
 #include "lib/archive/share.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/backoff.hpp"
@@ -18,12 +19,14 @@
 #include "services/worker/intake.hpp"
 #include "services/worker/on_thread.hpp"
 #include "services/worker/prepare_hook.hpp"
+#include "services/worker/redaction.hpp"
 #include "services/worker/running_hooks.hpp"
 #include "services/worker/turns.hpp"
 
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <utility>
@@ -176,6 +179,11 @@ awaitable<void> SnapshotJob::join_session() {
     check();
     hook_context_.persona = persona->name();
     hook_context_.persona_files = persona->directory();
+    persona_version_ = persona->version();
+    if (context_.options.redact) {
+      redactor_ = persona->redactor();
+      redactor_->except(claim_.url); // who added it has told it
+    }
   }
   for (const auto& [key, value] : session_.options())
     options_[key] = value;
@@ -272,8 +280,13 @@ void SnapshotJob::heed_machine(const hooks::HookOutcome& outcome) {
 
 // Waits for a hook's end and takes what it left.
 awaitable<void> SnapshotJob::collect(HookSet::Running hook) {
-  const hooks::HookOutcome outcome = co_await hook.run->finish();
+  hooks::HookOutcome outcome = co_await hook.run->finish();
   results_.take_end(hook, outcome);
+  if (redactor_) redact(*redactor_, outcome);
+  const auto& with_persona = context_.options.persona_plugins;
+  if (outcome.signed_out && session_.persona() &&
+      std::find(with_persona.begin(), with_persona.end(), hook.run->hook().plugin->name) != with_persona.end())
+    co_await session_.persona()->signed_out(persona_version_, lease(), *outcome.signed_out);
   base::test_point("after_hook");
   check();
   if (outcome.interrupted) throw Failure{Failure::Kind::error, outcome.error};
@@ -344,6 +357,10 @@ awaitable<void> SnapshotJob::publish() {
     take_from_hooks(session_.directory().sandbox(), files_.directory());
     auto removed =
         archive::tidy(context_.archive_root, files_.directory(), directory, lease().fence, &files_.abandoned());
+    if (redactor_) {
+      redact(*redactor_, view_);
+      archive::redact_attempt(files_.directory(), *redactor_, &files_.abandoned());
+    }
     captures_ = archive::read_captures(files_.directory(), &files_.abandoned());
     return removed;
   });

@@ -84,6 +84,8 @@ private:
   HookSet hooks_;            // their numbers are those in results_
   store::Page page_;
   CrawlSessions::Share session_;
+  std::int64_t persona_version_{0};         // of its persona, as its hooks were given it
+  std::optional<warc::Redactor> redactor_;  // of its persona, unless archive.redact is off
   std::unique_ptr<Route> route_;            // null: hooks have the machine's network
   std::string interrupted_, lost_, broken_; // reasons; empty: not. broken_: its crawl session died
   std::string published_;                   // directory published but not yet sealed

@@ -20,7 +20,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
 #include <utility>
 
 namespace holdfast::worker {

@@ -27,7 +27,6 @@
 #include <fstream>
 #include <iostream>
 #include <list>
-#include <map>
 
 using namespace holdfast;
 using Clock = std::chrono::steady_clock;

@@ -1,5 +1,6 @@
 """How a page is read: pages of a kind each, and what their server was asked for."""
 
+import json
 import re
 import sys
 import threading
@@ -7,6 +8,7 @@ import time
 import unittest
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from support import BrowserTest, needs_chromium
 
@@ -70,6 +72,22 @@ page(
     "<a href=/i/large.png><img src=/i/small.png width=99 height=99></a>",
 )
 NEVER = ["Sign out", "Delete", "Buy now", "Follow", "Subscribe", "Submit", "Log in", "Add to cart", "Abmelden", "Löschen", "購入", "Удалить"]
+# A button for each word of the table, each in a group of its own, and one that is to be clicked. In half of them the
+# word is not shown.
+WORDS = json.loads((Path(__file__).parents[2] / "services/capture/reader/words.json").read_text())
+for kind, words in WORDS.items():
+    page(
+        "/acts-" + kind.replace(" ", "-"),
+        "<button class=more onclick=\"fetch('/j/reads')\">Show more</button><iframe name=f></iframe><form id=p method=post target=f></form>"
+        "<button class=posts onclick=\"p.submit()\">Show it all</button>"
+        + "".join(
+            f"<{tag} role=button tabindex=0 class={''.join(chr(97 + int(d)) for d in str(i))} onclick=\"fetch('/j/acts{i}')\" "
+            + (f'aria-label="{word}">◆' if i % 2 and kind != "post" else f">{word}")
+            + f"</{tag}>"
+            for i, (tag, word) in enumerate((["button", "div"][i % 3 == 0], w.replace("*", "")) for i, w in enumerate(words))
+        )
+        + "<button class=sw role=switch aria-checked=false onclick=\"fetch('/j/acts-switch')\">Show</button>",
+    )
 page(
     "/never-click",
     "".join(f"<button onclick=\"fetch('/j/bad{i}')\">{name}</button>" for i, name in enumerate(NEVER))
@@ -226,6 +244,15 @@ class Patience(BrowserTest):
     def test_it_clicks_what_acts_inside_the_page(self):
         keys = ["details", "tab", "fold", "large.png", *[f"more{n}" for n in range(1, 5)], *[f"slide{n}" for n in range(1, 5)]]
         self.assert_asked("/clicks", *keys)
+
+    def test_it_never_clicks_what_signs_out_buys_posts_deletes_or_follows(self):
+        for kind in WORDS:
+            path = "/acts-" + kind.replace(" ", "-")
+            self.assert_asked(path, "reads")
+            acts = [int(one.removeprefix("/j/acts")) for one in self.server.asked if re.match(r"/j/acts\d", one)]
+            self.assertEqual([WORDS[kind][number] for number in acts], [])
+            self.assert_not_asked("/j/acts-")
+            self.assertEqual(self.server.asked.count(path), 1) # the form was not sent
 
     def test_it_never_clicks_what_changes_the_site(self):
         self.assert_status(self.read("/never-click"), "succeeded")

@@ -1,7 +1,6 @@
 // The sweep by cookie.
 
 #include "lib/base/error.hpp"
-#include "lib/base/uuid.hpp"
 #include "tests/process/stage.hpp"
 
 #include <doctest/doctest.h>

@@ -221,25 +221,16 @@ def echo_headers(request):
 
 # --- redirects and errors ---------------------------------------------------------------------------------
 
-
-@page("/redirect")
-def redirect(request):
-    request.redirect(301, "/redirect/second")
-
-
-@page("/redirect/second")
-def redirect_second(request):
-    request.redirect(302, "/article.html")
-
-
-@page("/loop")
-def loop(request):
-    request.redirect(302, "/loop/back")
-
-
-@page("/loop/back")
-def loop_back(request):
-    request.redirect(302, "/loop")
+REDIRECTS = [
+    (301, "/redirect", "/redirect/second"),
+    (302, "/redirect/second", "/article.html"),
+    (302, "/loop", "/loop/back"),
+    (302, "/loop/back", "/loop"),
+    (302, "/redirect/private", "/private/page"),
+    (302, "/redirect/file", "file:///etc/passwd"),
+]
+for code, path, target in REDIRECTS:
+    page(path)(lambda request, code=code, target=target: request.redirect(code, target))
 
 
 @page("/no-content")
@@ -264,19 +255,9 @@ def led_by_script(request):
     request.send("<!doctype html><title>Stub</title><script>location.replace('/article.html')</script>" + PARAGRAPH)
 
 
-@page("/redirect/private")
-def redirect_private(request):
-    request.redirect(302, "/private/page")
-
-
 @page("/private/page")
 def private_page(request):
     request.send(document("Private", "<p>robots.txt forbids this.</p>"))
-
-
-@page("/redirect/file")
-def redirect_file(request):
-    request.redirect(302, "file:///etc/passwd")
 
 
 @page(r"/status/(\d{3})")

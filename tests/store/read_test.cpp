@@ -5,9 +5,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <set>
-
 using namespace holdfast;
 using namespace holdfast::test;
 

@@ -1,7 +1,7 @@
 // Reads a page as a patient person does: the part of it that runs in the page. Each frame has one, in a world of its
 // own that the page's scripts do not see. reading.cpp calls it step by step, and waits between the steps for what they
 // have started. It knows no page: only roles, attributes, places and the words of labels.
-name => {
+(name, words_of) => {
   'use strict';
   const kMostElements = 20000, kMostWords = 200000, kMostCandidates = 2000, kMostGone = 3000, kLongestGone = 4000;
   const kSilent = new Set(['script', 'style', 'template', 'noscript', 'svg', 'link', 'meta', 'object', 'iframe', 'frame']);
@@ -165,7 +165,27 @@ name => {
   const kPicture = /\.(jpe?g|png|webp|gif|avif|svg)(\?|$)/i;
   const kMore = /\b(more|load|show|view|expand|reveal|read|see|all|older|earlier|replies|comments|answers)\b|mehr|weitere|anzeigen|antworten|kommentare|plus|afficher|suite|réponses|más|mostrar|cargar|ver |altri|mostra|carica|leggi|meer|laden|więcej|pokaż|mais|carregar|ещё|еще|показать|читать|更多|加载|展开|もっと|続き|더 ?보기/i;
   const kNext = /\bnext\b|forward|(arrow|chevron|btn|button)[-_]*right|right[-_]*(arrow|chevron)|^(›|»|→|❯|>)$|nächste|vorwärts|suivant|siguiente|successiv|próxim|volgende|następn|след|下一|次へ|다음/i;
-  // Leaves, sends, signs out, buys, deletes, follows.
+  // Signs out, buys, posts, deletes, follows, in the words of words.json: whole words, of which "*" is an unwritten rest.
+  // Scripts without blanks have them anywhere.
+  const pattern_of = kinds => {
+    const any = kinds.flatMap(kind => words_of[kind]).map(word => word.replace(/\*/g, '\\p{L}*').replace(/[ -]/g, '[\\s_-]*'));
+    const packed = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}]/u;
+    return new RegExp(`(?<![\\p{L}\\p{M}])(?:${any.filter(word => !packed.test(word)).join('|')})(?![\\p{L}\\p{M}])|` +
+      any.filter(word => packed.test(word)).join('|'), 'iu');
+  };
+  const kActs = pattern_of(Object.keys(words_of)), kActsByName = pattern_of(['sign out', 'buy', 'delete', 'follow']);
+  const kActsInCode = pattern_of(['sign out', 'buy', 'follow']), kDeletes = /\b(delete|destroy)[A-Z_]\w*\(/; // not: this.remove()
+  // What a click changes, by its state: a switch, a vote.
+  const kStates = '[role=switch],[role=checkbox],[role=radio],[role=menuitemcheckbox],[role=menuitemradio],[aria-pressed],[aria-checked]';
+  // What else it says or names, of which the page shows nothing.
+  const split_of = text => (text ?? '').slice(0, 500).replace(/([a-z])([A-Z])/g, '$1 $2').replace(/[-_/.]+/g, ' ');
+  const acts_by_name = e => {
+    const code = e.getAttribute('onclick') ?? '', url = e.getAttribute('href') ?? '', is_code = /^javascript:/i.test(url);
+    const names = ['aria-label', 'title', 'name', 'value', 'data-action', 'data-testid'].map(name => split_of(e.getAttribute(name)));
+    return kActsByName.test(names.join(' ; ')) || kActsInCode.test(split_of(code) + ' ; ' + split_of(url)) ||
+      kDeletes.test(code + (is_code ? url : ''));
+  };
+  // Leaves, and more that is no reading.
   const kNever = /\b(sign|log)[-_ ]?(in|out|up|off|on)\b|\b(login|logout|register|(un)?subscribe|(un)?follow|buy|cart|basket|checkout|order|purchase|pay|paypal|donate|delete|remove|discard|erase|reset|send|submit|publish|unlike|upvote|downvote|upload|install|download|print|book now|reserve|accept|allow|agree|block|ban|report|flag|e?mail)\b|abmelden|anmelden|einloggen|registrieren|löschen|entfernen|kaufen|warenkorb|bestellen|bezahlen|senden|absenden|abonnieren|folgen|melden|herunterladen|drucken|connexion|déconnexion|inscri|supprimer|acheter|panier|commander|payer|envoyer|abonner|suivre|télécharger|imprimer|iniciar sesión|cerrar sesión|registr|eliminar|borrar|comprar|carrito|pagar|enviar|suscrib|seguir|descargar|accedi|esci|iscriv|elimina|acquista|carrello|invia|segui|inloggen|uitloggen|verwijder|kopen|winkel|bestel|verzend|volgen|zaloguj|wyloguj|usuń|kup|koszyk|wyślij|войти|выйти|удалить|купить|корзин|оплат|отправить|подпис|скачать|登录|退出|注册|删除|购买|购物车|发送|关注|下载|ログイン|ログアウト|削除|購入|カート|送信|フォロー|ダウンロード|로그인|로그아웃|삭제|구매|장바구니|전송/i;
   // Of no use to a reader, if nothing says that there is more behind it.
   const kIdle = /\b(prev(ious)?|back|pause|stop|mute|unmute|volume|full[-_ ]?screen|theme|dark|light|language|zoom|close|dismiss|cancel|share|tweet|like|vote|reply|post|comment|save|bookmark|favou?rite|copy|edit|sort|search|settings?|preferences|manage|help|feedback|notifications?|chat|speed|captions?|subtitles?)\b|zurück|schließen|teilen|précédent|fermer|partager|anterior|cerrar|compartir|precedente|chiudi|condividi|vorige|sluiten|назад|закрыть|поделиться|上一|关闭|分享|閉じる|共有|이전|닫기|공유/i;
@@ -194,7 +214,8 @@ name => {
         (name.startsWith('data-') && /^(delete|post|put|patch)$/i.test(value))) return '';
     const text = label(e), marks = hints(e), link = e.closest('a[href]');
     if (text.length > 90 && !e.matches(kToggles)) return '';
-    if (kNever.test(text.length > 1 ? text : marks)) return '';
+    if (kNever.test(text.length > 1 ? text : marks) || kActs.test(text.length > 1 ? text : marks) || e.matches(kStates)) return '';
+    if (acts_by_name(e) || (link && link !== e && acts_by_name(link))) return '';
     let is_picture = false;
     if (link) {
       const raw = link.getAttribute('href').trim();

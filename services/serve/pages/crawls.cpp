@@ -5,7 +5,6 @@
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"
 
-#include <algorithm>
 #include <array>
 #include <span>
 

@@ -34,13 +34,15 @@ std::optional<Page> hosts_page(const PageRequest& request) {
   std::vector<Table::Column> columns{{"Host", "long"}, {"Min delay", "nw"}, {"Max parallel", "n"}, {"Now", "long"}};
   if (request.may_change) columns.push_back({"Change", ""});
   Table table(columns, "Hosts with limits");
-  for (const auto& host : store::limited_hosts(request.connection, kHosts)) {
-    const auto delay = host.delay_seconds > 0 ? duration(host.delay_seconds) : "";
-    std::vector<html::Value> cells{host.name, delay, host.max_parallel, sentence(host.why)};
+  for (const auto host : store::limited_hosts(request.connection, kHosts)) {
+    const std::string name = host["name"], parallel = host["max_parallel"].value_or("");
+    const auto delay = host.number("delay_seconds");
+    std::vector<html::Value> cells{name, delay > 0 ? duration(delay) : "", parallel, sentence(host.text("reason"))};
     if (request.may_change) {
-      Html acts = host_form(host.name, typed(host.delay_seconds), host.max_parallel);
-      acts += buttons({{host.paused ? "resumeHost" : "pauseHost", host.paused ? "Resume" : "Pause", host.name},
-                       {"forgetHost", "Take limits off", host.name}},
+      const bool paused = host["paused"];
+      Html acts = host_form(name, typed(delay), parallel);
+      acts += buttons({{paused ? "resumeHost" : "pauseHost", paused ? "Resume" : "Pause", name},
+                       {"forgetHost", "Take limits off", name}},
                       "/hosts");
       cells.emplace_back(std::move(acts));
     }

@@ -30,12 +30,12 @@ Html stuck(pg::Connection& connection) {
   const auto all = store::stuck(connection, kRows);
   if (all.empty()) return {};
   Table table({{"What", "long"}, {"Wrong", ""}, {"For", "nw"}, {"Why", "long"}}, "What is stuck");
-  for (const auto& one : all) {
-    const auto name = one.name.empty() ? short_id(one.id) : one.name;
-    table.row({one.kind == "crawl"      ? crawl_link(one.id, name)
-               : one.kind == "snapshot" ? snapshot_link(one.id, name)
-                                        : html::escaped(name),
-               one.what, duration(one.seconds), sentence(one.reason)});
+  for (const auto one : all) {
+    const std::string kind = one["kind"], id = one["id"].value_or(""), name = one["name"].value_or(short_id(id));
+    table.row({kind == "crawl"      ? crawl_link(id, name)
+               : kind == "snapshot" ? snapshot_link(id, name)
+                                    : html::escaped(name),
+               one.text("what"), duration(one["seconds"].optional<double>()), sentence(one["reason"].value_or(""))});
   }
   return html::fill(embedded::stuck_html, {{"table", table.html("")}});
 }

@@ -1,4 +1,3 @@
-#include "lib/base/uuid.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/text.hpp"

@@ -39,9 +39,9 @@ Html running_workers(pg::Connection& connection, bool may_change) {
 Html tree(pg::Connection& connection) {
   Table table({{"Process", ""}, {"State", "nw"}, {"Machine", ""}, {"Pid", "n"}, {"For", "nw"}},
               "Processes and their hooks", Table::Phone::scroll);
-  for (const auto& line : store::process_tree(connection, kTreeLines))
-    table.row({html::fill(embedded::tree_name_html, {{"text", line.tree}}), line.state, line.hostname, line.pid,
-               duration(line.seconds)});
+  for (const auto line : store::process_tree(connection, kTreeLines))
+    table.row({html::fill(embedded::tree_name_html, {{"text", line.text("tree")}}), line.text("state"),
+               line.text("hostname"), line["pid"].value_or(""), duration(line.number("seconds"))});
   return table.html("Nothing runs.");
 }
 

@@ -15,7 +15,6 @@
 
 #include <array>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <stdexcept>
 #include <thread>

@@ -11,7 +11,6 @@
 #include <doctest/doctest.h>
 
 #include <set>
-#include <stdexcept>
 #include <thread>
 
 using holdfast::awaitable;

@@ -17,8 +17,6 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
-#include <optional>
-#include <sstream>
 
 using namespace holdfast;
 using archive::publish;

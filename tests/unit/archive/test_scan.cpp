@@ -11,11 +11,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <barrier>
 #include <exception>
-#include <sstream>
 #include <thread>
 
 using namespace holdfast;

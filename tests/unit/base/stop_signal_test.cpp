@@ -7,7 +7,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <vector>
 
 using namespace holdfast;

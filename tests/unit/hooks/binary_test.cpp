@@ -5,7 +5,6 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <fstream>
 
 using namespace holdfast::hooks;
 namespace fs = std::filesystem;

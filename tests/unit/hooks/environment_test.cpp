@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-#include <algorithm>
-
 using namespace holdfast::hooks;
 using holdfast::base::Error;
 using holdfast::test::TempDir;

@@ -1,6 +1,5 @@
 #include "lib/base/utf8.hpp"
 #include "lib/hooks/record.hpp"
-#include "lib/hooks/text.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

@@ -14,7 +14,6 @@
 
 #include <fstream>
 #include <iterator>
-#include <sstream>
 
 using namespace holdfast::warc;
 using holdfast::test::TempDir;

@@ -1,0 +1,50 @@
+#pragma once
+// Takes secrets out of what is archived: each is replaced by a marker of the same length and kind, so that lengths,
+// offsets and the syntax around it hold. Found as they are, in base64, and in percent, JSON and HTML escapes, also
+// twice over. Used from one thread.
+
+#include <bitset>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace holdfast::warc {
+
+class Redactor {
+public:
+  // Shorter than 4 bytes: it is not looked for, as it would be found everywhere.
+  void add(std::string_view secret);
+  // What occurs in this text is no secret.
+  void except(std::string_view text);
+  bool empty() const noexcept { return patterns_.empty(); }
+
+  // Also the values of password fields in HTML. True: something was replaced.
+  bool apply(std::string& text) const;
+  // The same for what comes in pieces; the last one with `last`.
+  class Stream {
+  public:
+    explicit Stream(const Redactor& redactor) : redactor_(redactor) {}
+    bool add(std::string_view piece, const std::function<void(std::string_view)>& put, bool last = false);
+
+  private:
+    const Redactor& redactor_;
+    std::string held_; // what may be the beginning of a secret
+  };
+
+private:
+  bool apply_known(std::string& text) const;
+  void add_pattern(std::string_view pattern);
+
+  std::unordered_multimap<std::uint32_t, std::string> patterns_; // by their first four bytes
+  std::bitset<65536> starts_;
+};
+
+// Writes the records of `from`, plain or packed, to `to`, one gzip member each. Beside what `redactor` knows they lose
+// the values of Set-Cookie, and of the passwords and tokens that a form sent. Bodies lose their codings, in which
+// secrets could hide; a body whose coding is none of zlib's is left out. First adds the cookies that the responses set
+// to what `redactor` knows. Throws std::runtime_error; a record that cannot be read is left out.
+void redact(int from, std::uint64_t size, int to, Redactor& redactor);
+
+} // namespace holdfast::warc

@@ -1,0 +1,135 @@
+#include "lib/warc/reader.hpp"
+#include "lib/warc/redact.hpp"
+#include "lib/warc/writer.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+using namespace holdfast::warc;
+
+namespace {
+
+std::string redacted(const Redactor& redactor, std::string text) {
+  const auto size = text.size();
+  redactor.apply(text);
+  CHECK(text.size() == size);
+  return text;
+}
+
+} // namespace
+
+TEST_CASE("redaction: a secret in each form becomes a marker of its length and kind") {
+  Redactor redactor;
+  redactor.add("p\xC3\xA4ss+w\"rd/42&<");
+  const std::pair<const char*, const char*> forms[] = {
+      {"[p\xC3\xA4ss+w\"rd/42&<]", "[x\xC2\xB7xx+x\"xx/00&<]"},
+      {"?q=p%C3%A4ss%2Bw%22rd%2F42%26%3C&a=1", "?q=x%2D%2Dxx%2Dx%2Dxx%2D00%2D%2D&a=1"},
+      {"?q=p%c3%a4ss%2bw%22rd/42%26%3c", "?q=x%2D%2Dxx%2Dx%2Dxx/00%2D%2D"},
+      {R"({"a":"p\u00e4ss+w\"rd\/42&\u003c"})", R"({"a":"x\u002dxx+x\"xx\/00&\u002d"})"},
+      {"<b title='p\xC3\xA4ss+w&quot;rd/42&amp;&lt;'>", "<b title='x\xC2\xB7xx+x&quot;xx/00&amp;&lt;'>"},
+      {"p&#228;ss+w&#34;rd/42&#x26;&#x3c;", "x&#045;xx+x&#45;xx/00&#x45;&#x45;"},
+      {"p%25C3%25A4ss%252Bw%2522rd%252F42%2526%253C", "x%2D00%2D00xx%2D0xx%2D00xx%2D0x00%2D00%2D0x"}};
+  for (const auto& [text, wanted] : forms) {
+    const auto is = redacted(redactor, text);
+    if (std::string_view(text).find("%25") == std::string_view::npos)
+      CHECK(is == wanted);
+    else
+      CHECK(is.find("42") == std::string::npos);
+  }
+  CHECK(redacted(redactor, "p\xC3\xA4ss without the rest") == "p\xC3\xA4ss without the rest");
+}
+
+TEST_CASE("redaction: base64 at each place, parts of long secrets, across pieces") {
+  Redactor redactor;
+  redactor.add("hunter2-hunter2");
+  for (const char* coded : {"aHVudGVyMi1odW50ZXIy", "YTpodW50ZXIyLWh1bnRlcjI=", "YWI6aHVudGVyMi1odW50ZXIy",
+                            "YWJjOmh1bnRlcjItaHVudGVyMg=="}) {
+    const auto is = redacted(redactor, std::string("Basic ") + coded);
+    CHECK(is.find(std::string(coded).substr(8, 8)) == std::string::npos);
+    CHECK(is.starts_with("Basic "));
+  }
+  std::string token;
+  for (int i = 0; token.size() < 1000; ++i)
+    token += std::to_string(i * 7919) + "aZ";
+  redactor.add(token);
+  const std::string text = std::string((1u << 20) - 100, '.') + token + std::string(3u << 20, '.') + token;
+  std::string out;
+  Redactor::Stream stream(redactor);
+  const auto put = [&](std::string_view bytes) { out += bytes; };
+  bool any = false;
+  for (std::size_t at = 0; at < text.size(); at += 777)
+    any = stream.add(std::string_view(text).substr(at, 777), put) || any;
+  stream.add("", put, true);
+  CHECK(any);
+  CHECK(out.size() == text.size());
+  CHECK(out.find("aZ") == std::string::npos);
+}
+
+TEST_CASE("redaction: fields of passwords are emptied, and what a page's URL has is no secret") {
+  Redactor redactor;
+  CHECK(redacted(redactor, "<input name=p TYPE='password' value=\"s3cret\"><input type=text value=kept>") ==
+        "<input name=p TYPE='password' value=\"x0xxxx\"><input type=text value=kept>");
+  redactor.add("article-0815-0815");
+  redactor.except("https://press.example/article-0815-0815.html");
+  CHECK(redactor.empty() == false); // its base64
+  CHECK(redacted(redactor, "article-0815-0815") == "article-0815-0815");
+}
+
+TEST_CASE("redaction: a WARC keeps its lengths and gets new digests") {
+  const auto directory = std::filesystem::temp_directory_path() / ("redact." + std::to_string(::getpid()));
+  std::filesystem::create_directories(directory);
+  const auto from = directory / "a.warc.gz", to = directory / "b.warc.gz";
+  Spool body;
+  body.add("<p>your token is tok3n-tok3n-tok3n, session NEW-cookie-0001</p>");
+  Exchange exchange;
+  exchange.url = "https://press.example/?t=tok3n-tok3n-tok3n";
+  exchange.date = "2026-01-31T00:00:00Z";
+  exchange.method = "POST";
+  exchange.request_headers = {{"Cookie", "sid=NEW-cookie-0001"}, {"Accept", "*/*"}};
+  exchange.request_body = "user=me&password=hunter2%21&x=1";
+  exchange.status = 200;
+  exchange.response_headers = {{"Content-Length", "60"}, {"Set-Cookie", "sid=NEW-cookie-0001; HttpOnly"}};
+  {
+    Writer writer(from.string(), {{"date", exchange.date}});
+    writer.add(exchange, body);
+    writer.add(exchange, body); // a revisit
+    writer.close();
+  }
+  Redactor redactor;
+  redactor.add("tok3n-tok3n-tok3n");
+  const int in = ::open(from.c_str(), O_RDONLY), out = ::open(to.c_str(), O_RDWR | O_CREAT, 0600);
+  redact(in, std::filesystem::file_size(from), out, redactor);
+  std::string all, payload;
+  Reader reader(out, 0, std::filesystem::file_size(to));
+  int records = 0;
+  while (const auto record = reader.next()) {
+    std::string block(record->length, '\0');
+    CHECK(reader.read(block.data(), block.size()) == block.size());
+    for (const auto& [name, value] : record->headers)
+      all += name + ": " + value + "\n";
+    all += block + "\n";
+    const auto digest = header_of(record->headers, "warc-payload-digest");
+    if (record->type == "response") {
+      Digest body_digest;
+      body_digest.add(std::string_view(block).substr(block.find("\r\n\r\n") + 4));
+      payload = sha1_text(body_digest.finish());
+    }
+    if (record->type == "response" || record->type == "revisit") CHECK(digest == payload);
+    reader.finish();
+    ++records;
+  }
+  CHECK(records == 5);
+  for (const char* secret : {"tok3n", "NEW-cookie", "hunter2", "Cookie: sid=N"})
+    CHECK(all.find(secret) == std::string::npos);
+  for (const char* kept :
+       {"xxx0x-xxx0x-xxx0x", "Set-Cookie: sid=xxx-xxxxxx-0000; HttpOnly", "user=me&password=xxxxxx0%2D&x=1",
+        "WARC-Target-URI: https://press.example/?t=xxx0x-xxx0x-xxx0x"})
+    CHECK_MESSAGE(all.find(kept) != std::string::npos, all);
+  ::close(in);
+  ::close(out);
+  std::filesystem::remove_all(directory);
+}
