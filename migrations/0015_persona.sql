@@ -35,8 +35,7 @@ comment on column holdfast.persona.worker_label is
   'Only workers with this label (worker.labels, or their host name) use it. NULL: any.';
 comment on column holdfast.persona.checks is
   'What tells that it is signed in, or not (signed_out): [{"kind": "text", "value": "Log out", '
-  '"signed_out": false, "url": "https://..."}]. Empty: the next page proposes one; of kind "none": '
-  'nothing tells.';
+  '"signed_out": false, "url": "https://..."}]. Empty: an answer 401 alone does.';
 comment on column holdfast.persona.signed_out_at is
   'Since when it is known to be signed out. NULL: it is not.';
 comment on column holdfast.persona.signed_out_reason is 'What told so.';

@@ -63,8 +63,7 @@ constexpr Field kPersona[] = {
     {"checks", kTexts,
      "What its pages show while it is signed in: text=Log out, selector=#account, cookie=sid; or when it is not: "
      "not-text=Sign in, not-selector=form.login, redirect=https://press.example/login; then maybe @URL of a page of "
-     "the "
-     "site that it is for; - for none",
+     "the site that it is for; - for none. At first: no field for a password is seen",
      false, "--check"},
     {"notes", kText, "What it is for"}};
 constexpr Field kLevel[] = {{"level",
@@ -203,7 +202,7 @@ Answer set_persona(const Call& call) {
   if (call.body.contains("checks")) {
     change.checks = nlohmann::json::array();
     for (const auto& text : call.body["checks"].get<std::vector<std::string>>()) // with commas in them
-      change.checks->push_back(parse_check(text));
+      if (text != "-") change.checks->push_back(parse_check(text));
   }
   persona_set(call.connection, call.id, change, call.by);
   return say_changed(true);

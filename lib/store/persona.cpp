@@ -38,7 +38,6 @@ nlohmann::json parse_check(const std::string& text) {
             "text=, selector= or cookie=, or not-text=, not-selector= or redirect=; for example text=Log out"};
   };
   constexpr std::string_view kNot = "not-";
-  if (text == "-") return {{"kind", "none"}};
   const auto equals = text.find('=');
   if (equals == std::string::npos) throw wrong("it has no \"=\"");
   auto kind = text.substr(0, equals), value = text.substr(equals + 1), url = std::string();
@@ -82,10 +81,6 @@ bool persona_signed_out(pg::Connection& connection, const std::string& name, std
       .call("select holdfast.persona_signed_out($1, $2::bigint, $3, $4::uuid, $5::uuid)", name, version, reason,
             crawl_id, worker_id)
       .value();
-}
-
-void persona_propose(pg::Connection& connection, const std::string& name, const nlohmann::json& checks) {
-  connection.call("select holdfast.persona_propose($1, $2::jsonb)", name, json_text(checks));
 }
 
 void persona_remove(pg::Connection& connection, const std::string& name) {

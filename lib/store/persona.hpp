@@ -49,8 +49,6 @@ std::optional<std::int64_t> persona_save(pg::Connection& connection, const std::
 // was not known.
 bool persona_signed_out(pg::Connection& connection, const std::string& name, std::int64_t version,
                         const std::string& reason, const std::string& crawl_id, const std::string& worker_id);
-// Gives it checks, if it has none.
-void persona_propose(pg::Connection& connection, const std::string& name, const nlohmann::json& checks);
 // Throws Error(refused) if there is none, or while something uses it.
 void persona_remove(pg::Connection& connection, const std::string& name);
 // Rows of v_persona: all, or the one of this name.

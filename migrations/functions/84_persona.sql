@@ -38,6 +38,12 @@ begin
   return holdfast.persona_check(v_names[1]);
 end $$;
 
+create or replace function holdfast.checks_at_first()
+  returns jsonb language sql immutable as $$
+  -- What shows a field for a password asks for one.
+  select '[{"kind": "selector", "value": "input[type=password]", "signed_out": true, "url": ""}]'::jsonb
+$$;
+
 create or replace function holdfast.persona_set(
     p_name text, p_options jsonb, p_hosts text[], p_worker_label text, p_notes text, p_by text,
     p_checks jsonb default null)
@@ -68,7 +74,7 @@ begin
   end if;
   insert into holdfast.persona as p (name, options, hosts, worker_label, notes, changed_by, checks)
     values (p_name, jsonb_strip_nulls(coalesce(p_options, '{}')), coalesce(p_hosts, '{}'),
-            nullif(p_worker_label, ''), coalesce(p_notes, ''), p_by, coalesce(p_checks, '[]'))
+            nullif(p_worker_label, ''), coalesce(p_notes, ''), p_by, coalesce(p_checks, holdfast.checks_at_first()))
     on conflict (name) do update
       set options = jsonb_strip_nulls(p.options || coalesce(p_options, '{}')),
           hosts = coalesce(p_hosts, p.hosts),
@@ -111,22 +117,12 @@ comment on function holdfast.persona_save(text, bigint, bytea, text, text, boole
   'Replaces the sealed state of a persona if its version is still this one. '
   'Returns the new version, or NULL.';
 
-create or replace function holdfast.persona_propose(p_name text, p_checks jsonb)
-  returns boolean language sql as $$
-  with changed as (
-    update holdfast.persona set checks = p_checks where name = p_name and checks = '[]' returning 1
-  )
-  select exists (select from changed)
-$$;
-comment on function holdfast.persona_propose(text, jsonb) is
-  'Gives a persona the checks that a worker proposes, if it has none.';
-
 create or replace function holdfast.persona_signed_out(
     p_name text, p_version bigint, p_reason text, p_crawl uuid, p_worker uuid)
   returns boolean language plpgsql as $$
 -- A page that was given this version was captured signed out. Its crawls wait (persona_lacks) until a new
--- session is stored. False: that has happened meanwhile, or it is known already. Told once: by an event and to
--- webhooks.
+-- session is stored. False: that has happened meanwhile, or it is known already. Told once: by an event and
+-- to webhooks.
 begin
   update holdfast.persona
     set signed_out_at = clock_timestamp(), signed_out_reason = left(p_reason, 500)

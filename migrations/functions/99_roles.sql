@@ -36,7 +36,7 @@ create or replace function holdfast.entry_points()
         robots_put, purge_fill, purge_list, purge_done, captures_to_move, captures_moved,
         captures_stored,
         crawl_pages_stale, crawl_page_made, clock_check, persona_load, persona_save,
-        persona_signed_out, persona_propose,
+        persona_signed_out,
         webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep, texts_lost,
         sign_in_take, sign_in_ready, sign_in_check, sign_in_end}'),
       ('holdfast_operator', true, '{

@@ -2,7 +2,6 @@
 
 #include "services/capture/embedded.hpp"
 #include "services/capture/page_record.hpp"
-#include "services/capture/proposal.hpp"
 
 #include <unistd.h>
 
@@ -137,54 +136,7 @@ bool Persona::take(const std::string& method, const Json& parameters, const std:
   return true;
 }
 
-// What somebody and nobody see of a page: nobody's is loaded in a context of its own.
-Json Persona::propose(const std::string& context, const std::string& session, const std::string& url,
-                      const Json& like) {
-  const auto until = std::min(job_.deadline(), Clock::now() + std::chrono::duration_cast<Clock::duration>(kPerOrigin));
-  const auto look = [&](const std::string& at, const std::string& in, bool wait) {
-    Json answer;
-    for (;;) {
-      try {
-        answer =
-            browser_.call("Runtime.evaluate", {{"expression", embedded::tells_js}, {"returnByValue", true}}, at, until)
-                .value("result", Json::object())
-                .value("value", Json::object());
-      } catch (const Replaced&) { // it is about to be shown
-        answer = Json::object();
-      }
-      if (!wait || answer.value("ready", false) || Clock::now() >= until) break;
-      browser_.pump(Clock::now() + std::chrono::milliseconds(200), [] { return false; });
-    }
-    Sight sight{text_of(answer, "url"), {}, {}, answer.value("password", false)};
-    for (const auto& label : answer.value("labels", Json::array()))
-      sight.labels.insert(label.get<std::string>());
-    const auto cookies = browser_.call("Storage.getCookies", {{"browserContextId", in}}, "", until);
-    for (const auto& one : cookies.value("cookies", Json::array()))
-      if (one.value("httpOnly", false)) sight.cookies.insert(text_of(one, "name"));
-    return sight;
-  };
-  std::string nobody;
-  Json checks = Json::array();
-  try {
-    const auto with = look(session, context, false);
-    nobody = text_of(browser_.call("Target.createBrowserContext", like, "", until), "browserContextId");
-    const auto target =
-        text_of(browser_.call("Target.createTarget", {{"url", "about:blank"}, {"browserContextId", nobody}}, "", until),
-                "targetId");
-    session_ = text_of(browser_.call("Target.attachToTarget", {{"targetId", target}, {"flatten", true}}, "", until),
-                       "sessionId");
-    browser_.call("Page.navigate", {{"url", url}}, session_, until);
-    checks = proposed_checks(with, look(session_, nobody, true));
-  } catch (const Ending& ending) { // the next page may tell
-    std::fprintf(stderr, "no check is proposed: %s\n", ending.reason.c_str());
-  }
-  if (!nobody.empty()) browser_.send("Target.disposeBrowserContext", {{"browserContextId", nobody}}, "");
-  session_.clear();
-  return checks;
-}
-
-void Persona::keep(const std::string& context, const std::string& session, const std::string& page_url,
-                   const Json& like, Clock::time_point until) {
+void Persona::keep(const std::string& context, const std::string& page_url, Clock::time_point until) {
   const auto changes = std::filesystem::path(file_).parent_path() / "changes";
   std::error_code error;
   if (file_.empty() || !std::filesystem::is_directory(changes, error)) return;
@@ -205,8 +157,6 @@ void Persona::keep(const std::string& context, const std::string& session, const
     storage["origin"] = origin;
     now["origins"].push_back(std::move(storage));
   }
-  if (state_.value("checks", Json()) == Json::array() && is_for(host_in(job_.url())))
-    now["checks"] = propose(context, session, job_.url(), like);
   const auto text = json_text(now);
   const auto name = changes / std::to_string(::getpid());
   if (write_file(name, [&](const auto& take) { take(text); }))

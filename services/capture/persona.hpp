@@ -19,10 +19,8 @@ public:
   void give(const std::string& context);
   // Takes an event of the page that storage is put in place on; false: it is another's.
   bool take(const std::string& method, const Json& parameters, const std::string& session);
-  // Writes what the context has now into changes/ beside the file, if there is that directory. A persona without checks
-  // gets a proposal: the page of `session` is loaded once more in a context like this one, without the persona.
-  void keep(const std::string& context, const std::string& session, const std::string& page_url, const Json& like,
-            Clock::time_point until);
+  // Writes what the context has now into changes/ beside the file, if there is that directory.
+  void keep(const std::string& context, const std::string& page_url, Clock::time_point until);
 
   // Why the page that `requested` led to is that of nobody signed in, by the checks of the persona and the answer to
   // its credentials; empty: it is not, as far as they tell. `shown`: it has a document in `session`.
@@ -35,7 +33,6 @@ public:
   Json headers(const std::string& url, const Json& own) const;
 
 private:
-  Json propose(const std::string& context, const std::string& session, const std::string& url, const Json& like);
   bool is_for(const std::string& host) const;
   void give_cookies(const std::string& context, const Json& cookies);
   Json on_origin(const std::string& context, const std::string& origin, const Json& given, Clock::time_point until);

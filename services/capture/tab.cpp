@@ -543,7 +543,7 @@ Result Tab::run() {
   try {
     open();
     load();
-    if (source_ == nullptr) persona_.keep(context_, session_, page_.url, context_like(), job_.deadline());
+    if (source_ == nullptr) persona_.keep(context_, page_.url, job_.deadline());
   } catch (const Ending& ending) {
     page_.ending = ending;
   }

@@ -154,9 +154,8 @@ std::vector<SessionPersona::Change> SessionPersona::read_changes() const {
     base::remove_no_links(entry->path());
     try {
       std::vector<std::string> left_out;
-      const auto json = nlohmann::json::parse(text);
-      changes.push_back({json.value("version", std::int64_t{0}), persona::State::parse(text, "changes", left_out),
-                         json.value("checks", nlohmann::json())});
+      changes.push_back({nlohmann::json::parse(text).value("version", std::int64_t{0}),
+                         persona::State::parse(text, "changes", left_out)});
     } catch (const std::exception&) { // the hook's mistake; it says nothing that may be logged
       spdlog::warn("persona \"{}\": what a hook says that its page has changed cannot be read", persona_.name);
     }
@@ -183,12 +182,6 @@ awaitable<void> SessionPersona::keep() {
 awaitable<void> SessionPersona::keep_one(const Change& change) {
   const auto before = given_.find(change.version);
   if (before == given_.end()) co_return;
-  if (change.checks.is_array() && !change.checks.empty() && change.checks.size() < 10 && persona_.checks_json == "[]") {
-    const auto propose = [&](pg::Connection& connection) {
-      store::persona_propose(connection, persona_.name, change.checks);
-    };
-    co_await context_.retry.repeat(propose);
-  }
   const auto given = before->second;
   for (int tries = kTries; tries > 0; --tries) {
     auto current = co_await load(context_, persona_.name);

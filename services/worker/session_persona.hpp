@@ -45,7 +45,6 @@ private:
   struct Change {
     std::int64_t version{0}; // that the page was given
     persona::State state;
-    nlohmann::json checks; // proposed; null: none
   };
 
   SessionPersona(JobContext& context, persona::Persona persona);
