@@ -35,7 +35,7 @@ struct PersonaChange {
   std::optional<nlohmann::json> checks;
 };
 // A check as people write it ("text=Log out", "not-selector=form.login @https://press.example/") as it is kept:
-// {"kind": "text", "value": "Log out", "signed_out": false, "url": ""}. signed_out: what is so when nobody is signed
+// {"kind": "text", "value": "Log out", "signed_out": false, "url": ""}. signed_out: what is so while it is not signed
 // in. Throws Error(refused).
 nlohmann::json parse_check(const std::string& text);
 void persona_set(pg::Connection& connection, const std::string& name, const PersonaChange& change,

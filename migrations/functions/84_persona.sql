@@ -74,7 +74,8 @@ begin
   end if;
   insert into holdfast.persona as p (name, options, hosts, worker_label, notes, changed_by, checks)
     values (p_name, jsonb_strip_nulls(coalesce(p_options, '{}')), coalesce(p_hosts, '{}'),
-            nullif(p_worker_label, ''), coalesce(p_notes, ''), p_by, coalesce(p_checks, holdfast.checks_at_first()))
+            nullif(p_worker_label, ''), coalesce(p_notes, ''), p_by,
+            coalesce(p_checks, holdfast.checks_at_first()))
     on conflict (name) do update
       set options = jsonb_strip_nulls(p.options || coalesce(p_options, '{}')),
           hosts = coalesce(p_hosts, p.hosts),
@@ -124,6 +125,7 @@ create or replace function holdfast.persona_signed_out(
 -- session is stored. False: that has happened meanwhile, or it is known already. Told once: by an event and
 -- to webhooks.
 begin
+  perform holdfast.mine(p_worker);
   update holdfast.persona
     set signed_out_at = clock_timestamp(), signed_out_reason = left(p_reason, 500)
     where name = p_name and version = p_version and signed_out_at is null;

@@ -153,6 +153,7 @@ create or replace view holdfast.v_persona_sign_in as
     where s.deadline > clock_timestamp() and (p.id is null or p.status = 'running')
     order by s.asked_at;
 comment on view holdfast.v_persona_sign_in is 'Sign-ins by hand that are under way.';
+comment on column holdfast.v_persona_sign_in.id is 'The sign-in: its page is /persona/ID.';
 comment on column holdfast.v_persona_sign_in.state is
   'waiting (for a worker), starting (its browser) or ready (the view can be opened).';
 comment on column holdfast.v_persona_sign_in.worker is 'The worker that has the browser.';

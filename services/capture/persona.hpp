@@ -22,7 +22,7 @@ public:
   // Writes what the context has now into changes/ beside the file, if there is that directory.
   void keep(const std::string& context, const std::string& page_url, Clock::time_point until);
 
-  // Why the page that `requested` led to is that of nobody signed in, by the checks of the persona and the answer to
+  // Why the page that `requested` led to is the one without a login, by the checks of the persona and the answer to
   // its credentials; empty: it is not, as far as they tell. `shown`: it has a document in `session`.
   std::string why_signed_out(const std::string& context, const std::string& session, const std::string& requested,
                              const std::string& url, int status, bool shown, Clock::time_point until);

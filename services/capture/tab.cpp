@@ -435,7 +435,7 @@ void Tab::load() {
   }
 }
 
-// What a page shows to nobody signed in is not the page. The worker is told: it waits for a new session.
+// What a page shows without a login is not the page. The worker is told: it waits for a new session.
 void Tab::refuse_signed_out() {
   if (source_ != nullptr) return;
   const auto reason = persona_.why_signed_out(context_, session_, job_.url(), page_.url, page_.status, !kept_,

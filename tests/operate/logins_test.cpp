@@ -16,7 +16,7 @@ constexpr const char* kSharedMachine = R"({"id": "shared", "hostname": "h", "pid
 
 // Two logins of workers, and of each: a worker and a runner, both on a machine that says the same of itself.
 struct TwoLogins : Stage {
-  std::string mine, other, worker, runner, session, others_worker, others_runner, crawl;
+  std::string mine, other, worker, runner, session, sign_in, others_worker, others_runner, crawl;
   store::Claim held, sealed;
 
   TwoLogins() {
@@ -45,6 +45,11 @@ struct TwoLogins : Stage {
         pg::Params::of(sealed.lease.snapshot_id, crawl, sealed.lease.fence));
     run("select * from holdfast.runner_enter($1::uuid, '1 hour', '5 s')", pg::Params::of(runner));
     become("");
+    run("select holdfast.persona_set('press', null, null, null, null, 'me')");
+    sign_in = value("select holdfast.new_uuid()");
+    run("insert into holdfast.persona_sign_in (persona, id, url, asked_by, deadline, process_id) "
+        "values ('press', $1::uuid, 'https://site.test/', 'me', clock_timestamp() + interval '1 hour', $2::uuid)",
+        pg::Params::of(sign_in, worker));
   }
   ~TwoLogins() {
     try {
@@ -149,6 +154,13 @@ struct TwoLogins : Stage {
             {"p_keep", "'1 day'"},
             {"p_position", "0"},
             {"p_text", "'not as it was'"},
+            {"persona_signed_out.p_name", "'press'"},
+            {"persona_signed_out.p_version", "0"},
+            {"sign_in_ready.p_id", quoted(sign_in)},
+            {"sign_in_check.p_id", quoted(sign_in)},
+            {"sign_in_end.p_id", quoted(sign_in)},
+            {"p_port", "1"},
+            {"p_key_hash", "repeat('0', 64)"},
             {"text_keep.p_snapshot", quoted(sealed.lease.snapshot_id)},
             {"text_keep.p_fence", std::to_string(sealed.lease.fence)}};
   }

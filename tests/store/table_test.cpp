@@ -68,6 +68,12 @@ struct BadRow {
 
 std::vector<BadRow> bad_rows() {
   const auto crawl = [](const std::string& change) { return "update holdfast.crawl set " + change; };
+  const auto sign_in = [](const std::string& values) {
+    return "with p as (insert into holdfast.persona (name) values ('p')) insert into holdfast.persona_sign_in "
+           "(persona, "
+           "key_hash, process_id, port, id, url, asked_by, deadline) select " +
+           values + ", gen_random_uuid(), 'https://site.test/', 'me', now()";
+  };
   const auto token = [](const std::string& values) {
     return "insert into holdfast.api_token (name, role, hash, revoked_at, revoked_by, created_by) select " + values +
            ", 'me'";
@@ -332,6 +338,10 @@ std::vector<BadRow> bad_rows() {
                              "values ('p', 1, 'k', convert_to(repeat('x', 67108865), 'UTF8'))"},
       {"persona_options", "insert into holdfast.persona (name, options) values ('p', '[]')"},
       {"persona_checks", "insert into holdfast.persona (name, checks) values ('p', '{}')"},
+      {"persona_sign_in_key_hash", sign_in("'p', 'x', null, null")},
+      {"persona_sign_in_port", sign_in("'p', null, null, 1")},
+      {"persona_sign_in_persona_fkey", sign_in("'nowhere', null, null, null")},
+      {"persona_sign_in_process_id_fkey", sign_in("'p', null, gen_random_uuid(), 1")},
       {"persona_signed_out_for_a_reason", "insert into holdfast.persona (name, signed_out_at) values ('p', now())"},
       // Webhooks and commands.
       {"webhook_name",
