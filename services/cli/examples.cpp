@@ -110,7 +110,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& examples() {
       {"binary list", {"holdfast binary list", "holdfast binary list --name chrom"}},
       {"binary recheck", {"holdfast binary recheck", "holdfast binary recheck wget --host archive-3"}},
       {"persona",
-       {"holdfast persona import work cookies.txt", "holdfast persona set work --host intranet.example.org",
+       {"holdfast persona import work cookies.txt --host intranet.example.org",
         "holdfast add --persona work https://intranet.example.org/"}},
       {"persona list", {"holdfast persona list"}},
       {"persona show", {"holdfast persona show work"}},

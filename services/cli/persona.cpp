@@ -54,6 +54,11 @@ int import_persona(Context& context, const PersonaOptions& given) {
   persona::keep_hosts(imported.state, given.hosts);
   auto& connection = context.connection(true);
   const auto vault = context.vault();
+  if (!given.hosts.empty()) {
+    store::PersonaChange change;
+    change.hosts = given.hosts;
+    store::persona_set(connection, given.name, change, user_name());
+  }
   std::optional<std::int64_t> version;
   while (!version) { // what a capture stores at the same time is replaced as well
     const auto known = store::personas(connection, given.name);
@@ -134,7 +139,7 @@ Action persona_verb(CLI::App& command) {
                    "cookies.txt, Playwright's storage state, a Browsertrix profile, or the directory of a Chromium or "
                    "Firefox profile or of a persona of ArchiveBox")
         ->required();
-    one.add_option("--host", given->hosts, "Only of these hosts, those below them and above them (all)")
+    one.add_option("--host", given->hosts, "Only what is of these hosts, those below and above them; crawls with seeds there then use it")
         ->allow_extra_args(false);
     return [given](Context& context) { return import_persona(context, *given); };
   });
