@@ -139,7 +139,8 @@ Action persona_verb(CLI::App& command) {
                    "cookies.txt, Playwright's storage state, a Browsertrix profile, or the directory of a Chromium or "
                    "Firefox profile or of a persona of ArchiveBox")
         ->required();
-    one.add_option("--host", given->hosts, "Only what is of these hosts, those below and above them; crawls with seeds there then use it")
+    one.add_option("--host", given->hosts,
+                   "Only what is of these hosts, those below and above them; crawls with seeds there then use it")
         ->allow_extra_args(false);
     return [given](Context& context) { return import_persona(context, *given); };
   });
