@@ -25,7 +25,7 @@ struct ReadWacz {
   std::vector<Warc> warcs;
   std::vector<ReadPage> pages;
   std::vector<std::string> elsewhere; // URLs of files that a list of several WACZ files names
-  base::Fd texts; // of the pages, one after the other
+  base::Fd texts;                     // of the pages, one after the other
 
   std::string text_of(const ReadPage& page) const;
 };

@@ -15,8 +15,8 @@ inline constexpr double kLargestSide = 8192; // of a window or a picture, in pix
 std::pair<int, int> resolution(const Job& job);
 Json device_metrics(std::pair<int, int> size);
 
-// What Chromium says of itself, as with windows: parameters of Emulation.setUserAgentOverride. `own`: its user agent, as
-// it is without one. USER_AGENT replaces it, and IDENTIFY adds whose crawl it is.
+// What Chromium says of itself, as with windows: parameters of Emulation.setUserAgentOverride. `own`: its user agent,
+// as it is without one. USER_AGENT replaces it, and IDENTIFY adds whose crawl it is.
 Json identity(const std::string& own);
 
 // The socket of the crawl's browser.

@@ -30,8 +30,8 @@ struct PageRecord {
   std::string broken;         // why the document did not arrive whole, if it was not merely slow
   std::vector<std::pair<std::string, std::string>> missing; // URLs that the record lacks, and why
   std::vector<std::string> cut;                             // steps that time ended: "wait", "scroll", "script"
-  std::string user_agent;     // what the browser has said of itself
-  Json steps = Json::array(); // of reading it: what each brought, and why it ended
+  std::string user_agent;                                   // what the browser has said of itself
+  Json steps = Json::array();                               // of reading it: what each brought, and why it ended
   std::optional<Ending> ending;                             // why there is no page to show
 
   Json about() const;

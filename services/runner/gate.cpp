@@ -132,10 +132,9 @@ awaitable<Gate::Entered> Gate::enter() {
     store::Entry entry;
     std::string problem;
     try {
-      entry = co_await pool_->run(
-          [this](pg::Connection& connection) {
-            return store::runner_enter(connection, id(), options_.lease, options_.graceful_timeout);
-          });
+      entry = co_await pool_->run([this](pg::Connection& connection) {
+        return store::runner_enter(connection, id(), options_.lease, options_.graceful_timeout);
+      });
       // By its own clock it can only be surer than it should be of a beat, which its next one mends.
       if (entry.answer == store::Entry::Answer::lead) {
         epoch_ = entry.epoch;

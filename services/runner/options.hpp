@@ -16,7 +16,7 @@ struct GateOptions {
   std::filesystem::path data_dir; // keeps the machine's id where the system has none
   std::filesystem::path archive_root;
   std::function<void(const std::string&)> joined; // told the id of each incarnation; may be empty
-  bool spawns{false};  // it has local workers: it makes way without ending, and goes on
+  bool spawns{false};                             // it has local workers: it makes way without ending, and goes on
   bool standby{false}; // wait for the leading runner to be gone instead of asking it to leave
   std::chrono::milliseconds lease{15000}, beat{3000}, poll{1000};
   // How long a leading runner that was asked to leave may take. Then its lease ends, as if it were dead.
@@ -28,10 +28,10 @@ struct SpawnerOptions {
   std::shared_ptr<const std::string> runner; // id of the runner that starts them, as it is just now; may be empty
   bool split{false};                         // workers for crawls and workers for snapshots, instead of those for all
   int max_per_type{4}, max_crawl_workers{1}, max_total{12}; // workers of this machine, also those of others
-  int slots{4};        // snapshots that one worker works on at once
-  int idle_timeout{3}; // rounds without work after which all is done; 0: never
-  bool stay{false};    // --daemon
-  int max_crashes{5};  // so many within crash_window, and something is wrong that starting again does not mend
+  int slots{4};                                             // snapshots that one worker works on at once
+  int idle_timeout{3};                                      // rounds without work after which all is done; 0: never
+  bool stay{false};                                         // --daemon
+  int max_crashes{5}; // so many within crash_window, and something is wrong that starting again does not mend
   std::chrono::milliseconds crash_window{60000}, poll{1000};
   std::chrono::milliseconds drain_timeout{120000}, stop_timeout{20000}; // as the workers' own
 };

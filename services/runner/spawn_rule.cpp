@@ -55,9 +55,8 @@ std::string why_none(const store::Backlog& backlog, const store::Neighbours& nei
   const int others = total_of(neighbours.workers).running;
   if (others == 0) return "";
   const int most = options.split ? options.max_total : std::min(options.max_per_type, options.max_total);
-  return std::to_string(total_of(running).running) + " of " + std::to_string(most) +
-         " workers of this machine run; " + std::to_string(others) + (others == 1 ? " was" : " were") +
-         " started elsewhere";
+  return std::to_string(total_of(running).running) + " of " + std::to_string(most) + " workers of this machine run; " +
+         std::to_string(others) + (others == 1 ? " was" : " were") + " started elsewhere";
 }
 
 bool is_busy(const store::Backlog& backlog, const SpawnerOptions& options) {

@@ -65,7 +65,8 @@ void Spawner::spawn(const std::string& kind) {
     if (options_.runner && !options_.runner->empty()) command.insert(command.end(), {"--parent", *options_.runner});
     workers_.push_back({kind, std::make_unique<process::Subprocess>(io_.get_executor(), command)});
     ++started_;
-    spdlog::info("started a {}worker; its guard has pid {}", kind == "all" ? "" : kind + " ", workers_.back().process->pid());
+    spdlog::info("started a {}worker; its guard has pid {}", kind == "all" ? "" : kind + " ",
+                 workers_.back().process->pid());
   } catch (const base::Error& error) {
     spdlog::error("{}", error.what()); // the next round tries again; what keeps failing counts as a crash
     crashes_.push_back(std::chrono::steady_clock::now());

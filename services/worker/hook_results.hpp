@@ -69,7 +69,7 @@ private:
   archive::SnapshotView view_;
   std::vector<store::HookResult> rows_; // beside view_.results, whose text and files they get in the end
   std::vector<std::shared_ptr<const store::HookResult>> ended_;
-  std::vector<HookEnd> ends_;           // beside them, for the verdict
+  std::vector<HookEnd> ends_; // beside them, for the verdict
   AttemptFiles files_;
   std::vector<store::Seed> discovered_;
   std::string unreachable_; // why no hook can get the page; empty: none has said so

@@ -45,9 +45,8 @@ awaitable<void> RunningHooks::run() {
     for (const auto next = Clock::now() + (told ? kLeast : kAfterTrouble); !stopped_ && Clock::now() < next;)
       co_await sleeper_.sleep(std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()));
     // The launcher learns a hook's pid a moment after its start.
-    const bool pids_missing = std::any_of(told_.begin(), told_.end(), [](const store::ActiveHook& hook) {
-      return hook.pid == 0 && !hook.ended;
-    });
+    const bool pids_missing = std::any_of(told_.begin(), told_.end(),
+                                          [](const store::ActiveHook& hook) { return hook.pid == 0 && !hook.ended; });
     changed_ |= !told || pids_missing;
   }
 }

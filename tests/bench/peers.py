@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 
 from suite import HERE, Missing, progress, run, run_in_phases

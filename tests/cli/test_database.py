@@ -2,7 +2,7 @@
 
 import unittest
 
-from support import CONFIGURATION, OK, SCHEMA_MISMATCH, UNAVAILABLE, Case, Database, Place, until
+from support import CONFIGURATION, OK, SCHEMA_MISMATCH, UNAVAILABLE, Case, Database, until
 
 URL = "https://site.test/page"
 

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import lzma
-import re
 import subprocess
 import unittest
 import zipfile

@@ -158,7 +158,7 @@ class Robots(Case):
         self.assertEqual(len(requests), 6)
         self.assert_gaps(requests, 0.3)
         self.assertIn(
-            "robots.txt forbids it", self.c.sql(f"select reason from holdfast.v_snapshot where outcome = 'refused'")
+            "robots.txt forbids it", self.c.sql("select reason from holdfast.v_snapshot where outcome = 'refused'")
         )
         self.assertEqual(
             self.c.sql("select sum(attempts) from holdfast.snapshot_sealed"), "6"

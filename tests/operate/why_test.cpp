@@ -113,6 +113,22 @@ TEST_CASE("a snapshot that is due, and why no worker claims it") {
   stage.leave_all();
 }
 
+TEST_CASE("a crawl whose persona is signed out") {
+  Questions stage;
+  stage.run("select holdfast.persona_set('press', null, null, null, null, 'me')");
+  store::NewCrawl named;
+  named["persona"] = "press";
+  const auto crawl = stage.start({Stage::seed("1")}, named);
+  const auto worker = stage.worker();
+  CHECK(stage.value("select holdfast.persona_signed_out('press', 0, 'a login was shown', $1::uuid, $2::uuid)",
+                    pg::Params::of(crawl, worker)) == "t");
+  stage.ask(stage.only_snapshot(), "snapshot",
+            {"persona \"press\" is signed out since ",
+             "(a login was shown): sign in again, or holdfast persona import press"});
+  CHECK(stage.claim_many(worker, 1).empty());
+  stage.leave_all();
+}
+
 TEST_CASE("workers that have not the plugins that a crawl names") {
   Questions stage;
   store::NewCrawl named;

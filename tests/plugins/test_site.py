@@ -27,7 +27,7 @@ class Site(HookTest):
 
     def test_expected_urls_are_those_that_following_links_finds(self):
         expected = json.loads((SITE.parent / "expected.json").read_text())
-        seen, level, total = set(), [expected["seed"]], 0
+        seen, level = set(), [expected["seed"]]
         for depth in range(4):
             self.assertEqual(sorted(level), sorted(expected["depth"][str(depth)]), f"depth {depth}")
             seen.update(level)

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import stat
 import urllib.request
 
 from worker import WorkerCase, until

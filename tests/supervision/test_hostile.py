@@ -4,7 +4,6 @@ nothing of it lives on, and what lies outside its directory stays as it was."""
 import hashlib
 import os
 import re
-import signal
 import unittest
 
 from worker import FULL, MISBEHAVE, WorkerCase, figure, status_field, until

@@ -5,7 +5,6 @@ import base64
 import gzip
 import json
 import shutil
-import subprocess
 import threading
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
