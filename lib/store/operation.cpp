@@ -63,7 +63,7 @@ constexpr Field kPersona[] = {
     {"checks", kTexts,
      "What its pages show while it is signed in: text=Log out, selector=#account, cookie=sid; or when it is not: "
      "not-text=Sign in, not-selector=form.login, redirect=https://press.example/login; then maybe @URL of a page of "
-     "the site that it is for; - for none. At first: no field for a password is seen",
+     "the site that it is for; - for none. At first: login, a page with one field for a password",
      false, "--check"},
     {"notes", kText, "What it is for"}};
 constexpr Field kLevel[] = {{"level",

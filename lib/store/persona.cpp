@@ -35,9 +35,10 @@ std::optional<PersonaRow> persona_load(pg::Connection& connection, const std::st
 nlohmann::json parse_check(const std::string& text) {
   const auto wrong = [&](const std::string& what) -> base::Error {
     return {base::ErrorClass::refused, "check \"" + text.substr(0, 200) + "\": " + what,
-            "text=, selector= or cookie=, or not-text=, not-selector= or redirect=; for example text=Log out"};
+            "login, text=, selector= or cookie=, or not-text=, not-selector= or redirect=; for example text=Log out"};
   };
   constexpr std::string_view kNot = "not-";
+  if (text == "login") return {{"kind", "login"}, {"value", ""}, {"signed_out", true}, {"url", ""}};
   const auto equals = text.find('=');
   if (equals == std::string::npos) throw wrong("it has no \"=\"");
   auto kind = text.substr(0, equals), value = text.substr(equals + 1), url = std::string();

@@ -40,8 +40,7 @@ end $$;
 
 create or replace function holdfast.checks_at_first()
   returns jsonb language sql immutable as $$
-  -- What shows a field for a password asks for one.
-  select '[{"kind": "selector", "value": "input[type=password]", "signed_out": true, "url": ""}]'::jsonb
+  select '[{"kind": "login", "value": "", "signed_out": true, "url": ""}]'::jsonb
 $$;
 
 create or replace function holdfast.persona_set(

@@ -218,12 +218,13 @@ std::string Persona::why_signed_out(const std::string& context, const std::strin
         cookies = browser_.call("Storage.getCookies", {{"browserContextId", context}}, "", until)["cookies"];
       if (std::none_of(cookies.begin(), cookies.end(), [&](const Json& one) { return text_of(one, "name") == value; }))
         return "the cookie \"" + value + "\" has ended";
-    } else if ((kind == "text" || kind == "selector") && shown && status < kFirstError) {
+    } else if ((kind == "text" || kind == "selector" || kind == "login") && shown && status < kFirstError) {
       const auto expression = "(" + std::string(embedded::shows_js) + ")(" + json_text(check) + ")";
       const auto answer =
           browser_.call("Runtime.evaluate", {{"expression", expression}, {"returnByValue", true}}, session, until);
       const auto shows = answer.value("result", Json::object()).value("value", Json());
       if (!shows.is_boolean() || shows.get<bool>() != is_out) continue;
+      if (kind == "login") return "the page asks for a login";
       return std::string(is_out ? "the page shows " : "the page does not show ") + kind + " \"" + value + "\"";
     }
   }

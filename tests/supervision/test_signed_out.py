@@ -62,7 +62,7 @@ class Site:
                 self.answer(
                     200,
                     f"""<!doctype html><title>Members</title><p>Inside {session}<a href="/out?s={quote(session, safe='')}">Log
-                    out</a><input type=password value="typed-{PASSWORD}"><p id=t>{PASSWORD}</p><script>
+                    out</a><input type=password value="typed-{PASSWORD}"><input type=password><p id=t>{PASSWORD}</p><script>
                     window.session = {told}; window.fresh = "{FRESH}";
                     fetch('/api?t=' + localStorage.token, {{headers: {{Authorization: 'Bearer ' + localStorage.token}}}})
                       .then(answer => answer.json()).then(answer => console.log(answer.token));
@@ -130,8 +130,6 @@ class SignedOut(WorkerCase):
     def test_noticed_waited_for_and_gone_on(self):
         home, site = self.home, self.site
         self.sign_in(FIRST)
-        checked = home.run("persona", "set", "press", "--check", f"redirect={site.url}/login", "--check", "text=Log out")
-        self.assertEqual(checked.code, OK, str(checked))
         home.work()
         home.sql("select holdfast.webhook_set('ops', 'http://127.0.0.1:9/', '{persona.signed_out}', 'me')")
         self.add("/a", "/b")
@@ -139,7 +137,7 @@ class SignedOut(WorkerCase):
         site.open.clear()
         self.add("/c", "/d", "/e")
         out = "select signed_out_reason from holdfast.v_persona"
-        until("it is noticed", lambda: home.sql(out) == [["the page led to the login"]], 120)
+        until("it is noticed", lambda: home.sql(out) == [["the page asks for a login"]], 120)
         until("none is held", lambda: home.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == [["0"]])
         why = "select reason from holdfast.why((select id from holdfast.v_crawl where status <> 'sealed'))"
         self.assertRegex(home.sql(why)[0][0], r'persona "press" is signed out since ')
@@ -149,10 +147,18 @@ class SignedOut(WorkerCase):
         self.sign_in(SECOND)
         self.sealed(5)
         self.assertEqual(home.sql(out), [[""]])
+        checked = home.run("persona", "set", "press", "--check", f"redirect={site.url}/login", "--check", "text=Log out")
+        self.assertEqual(checked.code, OK, str(checked))
+        site.open.clear()
+        self.add("/f")
+        until("it is noticed", lambda: home.sql(out) == [["the page led to the login"]], 120)
+        site.open.add(FIRST)
+        self.sign_in(FIRST)
+        self.sealed(6)
         self.assertEqual(home.sql("select distinct outcome from holdfast.snapshot_sealed"), [["succeeded"]])
-        self.assertEqual(sorted(path for path in site.seen if len(path) == 2), ["/a", "/b", "/c", "/d", "/e"])
+        self.assertEqual(sorted(path for path in site.seen if len(path) == 2), ["/a", "/b", "/c", "/d", "/e", "/f"])
         told = "select count(*) from holdfast.delivery", "select count(*) from holdfast.event where event = 'sign_out'"
-        self.assertEqual([home.sql(statement) for statement in told], [[["1"]], [["1"]]])
+        self.assertEqual([home.sql(statement) for statement in told], [[["2"]], [["2"]]])
         self.assertEqual(set(site.bearer), {"Bearer " + BEARER})
         home.leave()
         # Nothing of both sessions is kept, and what is kept is whole.
