@@ -122,6 +122,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& examples() {
         "holdfast persona import press ~/.mozilla/firefox/*.default-release --host press.example.com"}},
       {"persona export", {"holdfast persona export work >state.json", "holdfast persona export work --cookies"}},
       {"persona rotate", {"holdfast persona rotate"}},
+      {"persona sign-in", {"holdfast persona sign-in press https://press.example.com/login"}},
       {"persona remove", {"holdfast persona remove work"}},
       {"logs", {"holdfast logs 7f3a", "holdfast logs --follow 7f3a", "holdfast logs 7f3a --plugin wget"}},
       {"webhook",
