@@ -245,13 +245,14 @@ awaitable<void> SignIn::serve(std::shared_ptr<View> view) {
   view_ = view;
   wake();
   // Ends what the view before has left half sent.
-  bool passed = co_await to_browser(std::string_view("\0", 1)) && co_await to_browser(rest);
+  bool passed = co_await to_browser(std::string_view("\0", 1)) && co_await to_browser(rest), there = true;
   std::array<char, kPassed> piece;
   while (passed) {
     const auto [gone, count] = co_await view->async_read_some(asio::buffer(piece), asio::as_tuple(asio::use_awaitable));
-    passed = !gone && co_await to_browser({piece.data(), count});
+    there = !gone;
+    passed = there && co_await to_browser({piece.data(), count});
   }
-  if (over_) co_return; // it gets the last message
+  if (over_ || there) co_return; // the browser ends: the view gets the last message
   view_.reset();
   alone_since_ = Clock::now();
   wake();
