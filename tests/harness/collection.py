@@ -1,5 +1,6 @@
 """A collection of a suite's own: a directory with plugins, and the holdfast processes that work on it."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -29,8 +30,17 @@ class Collection:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             process.log.close()
+        self.end_sessions()
         self.release()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    def end_sessions(self):
+        """Ends what those that were killed have left: workers of a runner, above all."""
+        sessions = {process.pid for process in self.processes}
+        for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                if int(stat.read_text().rpartition(")")[2].split()[3]) in sessions:
+                    os.kill(int(stat.parent.name), signal.SIGKILL)
 
     def release(self):
         """Gives up the database, after the processes have ended."""
