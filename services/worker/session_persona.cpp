@@ -130,6 +130,9 @@ void SessionPersona::write_files() const {
     if (!base::make_directories_no_links(directory, 0700))
       throw base::Error(base::ErrorClass::cannot_create, "cannot create " + directory.string(),
                         "check owner, permissions and free space of work_dir");
+  // A hook of another user reaches its own below it, and can list none.
+  std::error_code ignored;
+  fs::permissions(directory_.parent_path(), fs::perms(0711), ignored);
   auto state = nlohmann::ordered_json::parse(persona_.state.text());
   state["version"] = persona_.version;
   state["checks"] = nlohmann::ordered_json::parse(persona_.checks_json);
