@@ -106,7 +106,7 @@ TEST_CASE("a crawl gets the persona of its hosts unless it names another") {
   store::Seed mail;
   mail.url = "https://mail.test/";
   CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {Stage::seed("1"), mail}); }) == pg::kRefused);
-  crawl["persona"] = "nobody";
+  crawl["persona"] = "missing";
   CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {Stage::seed("1")}); }) == pg::kRefused);
   CHECK(refusal([&] { store::persona_remove(stage.connection, "press"); }) == pg::kRefused);
 }

@@ -9,13 +9,12 @@ import sqlite3
 import stat
 import subprocess
 import tarfile
-import threading
 import unittest
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 from harness.wait import until
-from worker import WorkerCase
+from worker import LocalSite, WorkerCase
 
 OK, USAGE, REFUSED, CONFIGURATION = 0, 64, 65, 78
 BUILT_IN = Path(__file__).resolve().parents[2] / "deploy/plugins"
@@ -49,7 +48,7 @@ PAGE = """<!doctype html><title>Members</title><p id=out>waiting</p><script>
 </script>"""
 
 
-class Site:
+class Site(LocalSite):
     """Pages for those with the cookie; /basic asks for a password. Each page gives a new cookie."""
 
     def __init__(self):
@@ -84,13 +83,7 @@ class Site:
             def log_message(self, *_):
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(Handler)
 
     def state(self):
         value = {"o": [{"k": "token", "v": SECRETS["indexed"]}, {"k": "at", "v": {"d": "2031-01-01T00:00:00.000Z"}}]}
@@ -149,9 +142,17 @@ class Personas(WorkerCase):
         )
         result = self.imported(home, "press", site.state())
         self.assertEqual(result.code, OK, str(result))
-        self.assertEqual(result.records[0] | {"left_out": 0}, {
-            "type": "Persona", "name": "press", "version": 1, "cookies": 1, "origins": 1, "left_out": 0,
-        })
+        self.assertEqual(
+            result.records[0] | {"left_out": 0},
+            {
+                "type": "Persona",
+                "name": "press",
+                "version": 1,
+                "cookies": 1,
+                "origins": 1,
+                "left_out": 0,
+            },
+        )
         self.assertEqual(home.run("persona", "set", "press", "--host", "127.0.0.1").code, OK)
         home.work()
         added = home.run("add", site.url + "/page", "--bg", "-p", "browser,dom,nosy")
@@ -171,8 +172,9 @@ class Personas(WorkerCase):
         (cookie,) = state["cookies"]
         self.assertEqual((cookie["value"], cookie["httpOnly"]), (SECRETS["fresh"], True))
         (origin,) = state["origins"]
-        self.assertEqual({one["name"]: one["value"] for one in origin["localStorage"]},
-                         {"token": SECRETS["local"], "seen": "yes"})
+        self.assertEqual(
+            {one["name"]: one["value"] for one in origin["localStorage"]}, {"token": SECRETS["local"], "seen": "yes"}
+        )
         self.assertEqual(origin["indexedDB"], site.state()["origins"][0]["indexedDB"])
         self.assertEqual(state["httpCredentials"], site.state()["httpCredentials"])
         home.run("add", site.url + "/basic", "--bg", "-p", "browser,dom")
@@ -273,21 +275,29 @@ class Personas(WorkerCase):
         self.check_error(home.run("persona", "import", "jar", home.plugins), REFUSED, "no profile of a browser")
         large = {"origins": [{"origin": "https://a.test", "localStorage": [{"name": "n", "value": "v" * 10_000_000}]}]}
         self.assertEqual(self.imported(home, "large", large).code, OK)
-        self.assertEqual(json.loads(home.run("persona", "export", "large").out)["origins"][0]["localStorage"][0],
-                         large["origins"][0]["localStorage"][0])
+        self.assertEqual(
+            json.loads(home.run("persona", "export", "large").out)["origins"][0]["localStorage"][0],
+            large["origins"][0]["localStorage"][0],
+        )
         # Profiles.
         firefox = home.path / "firefox"
         firefox.mkdir()
         with sqlite3.connect(firefox / "cookies.sqlite") as database:
-            database.execute("create table moz_cookies (originAttributes, name, value, host, path, expiry, isSecure, isHttpOnly, sameSite)")
+            database.execute(
+                "create table moz_cookies (originAttributes, name, value, host, path, expiry, isSecure, isHttpOnly, sameSite)"
+            )
             database.execute("insert into moz_cookies values ('', 'n', 'v', '.f.test', '/', 4102444800, 1, 1, 1)")
-            database.execute("insert into moz_cookies values ('^userContextId=1', 'o', 'v', '.f.test', '/', 1, 1, 1, 1)")
+            database.execute(
+                "insert into moz_cookies values ('^userContextId=1', 'o', 'v', '.f.test', '/', 1, 1, 1, 1)"
+            )
         result = home.run("persona", "import", "firefox", firefox)
         self.assertEqual(result.records[0]["cookies"], 1, str(result))
         chromium = home.path / "profile/Default"
         chromium.mkdir(parents=True)
         with sqlite3.connect(chromium / "Cookies") as database:
-            database.execute("create table cookies (host_key, name, value, encrypted_value, path, expires_utc, is_secure, is_httponly, samesite, has_expires)")
+            database.execute(
+                "create table cookies (host_key, name, value, encrypted_value, path, expires_utc, is_secure, is_httponly, samesite, has_expires)"
+            )
             for row in (("plain", "v", b""), ("closed", "", b"v11" + bytes(16)), ("sealed", "", encrypted("hidden"))):
                 database.execute("insert into cookies values ('.g.test', ?, ?, ?, '/', 0, 0, 0, -1, 0)", row)
         archive = home.path / "profile.tar.gz"
@@ -296,8 +306,13 @@ class Personas(WorkerCase):
         for path in (home.path / "profile", archive):
             result = home.run("persona", "import", "chromium", path)
             self.assertEqual(result.records[0]["cookies"], 2, str(result))
-            self.assertIn("1 cookie of .g.test, encrypted with a key of the desktop's keyring", result.records[0]["left_out"])
-            values = {one["name"]: one["value"] for one in json.loads(home.run("persona", "export", "chromium").out)["cookies"]}
+            self.assertIn(
+                "1 cookie of .g.test, encrypted with a key of the desktop's keyring", result.records[0]["left_out"]
+            )
+            values = {
+                one["name"]: one["value"]
+                for one in json.loads(home.run("persona", "export", "chromium").out)["cookies"]
+            }
             self.assertEqual(values, {"plain": "v", "sealed": "hidden"})
         box = home.path / "box"
         (box / "chrome_user_data").mkdir(parents=True)
@@ -310,7 +325,10 @@ def encrypted(text):
     """As Chromium on Linux writes a value without a keyring."""
     key = hashlib.pbkdf2_hmac("sha1", b"peanuts", b"saltysalt", 1, 16).hex()
     done = subprocess.run(
-        ["openssl", "enc", "-aes-128-cbc", "-K", key, "-iv", "20" * 16], input=text.encode(), capture_output=True, check=True
+        ["openssl", "enc", "-aes-128-cbc", "-K", key, "-iv", "20" * 16],
+        input=text.encode(),
+        capture_output=True,
+        check=True,
     )
     return b"v10" + done.stdout
 

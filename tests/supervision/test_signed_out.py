@@ -5,14 +5,13 @@ import base64
 import gzip
 import json
 import shutil
-import threading
 import unittest
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import quote
 
 from harness.wait import until
-from worker import WorkerCase
+from worker import LocalSite, WorkerCase
 
 OK, REFUSED = 0, 65
 BUILT_IN = Path(__file__).resolve().parents[2] / "deploy/plugins"
@@ -30,7 +29,7 @@ def forms_of(secret):
     yield base64.b64encode(b"me:" + plain)[4:-4]
 
 
-class Site:
+class Site(LocalSite):
     """Shows its pages to those whose session is open, and repeats what it knows of them; leads all others to /login."""
 
     def __init__(self):
@@ -61,7 +60,7 @@ class Site:
                 told = json.dumps(session).replace("/", r"\/")
                 self.answer(
                     200,
-                    f"""<!doctype html><title>Members</title><p>Inside {session}<a href="/out?s={quote(session, safe='')}">Log
+                    f"""<!doctype html><title>Members</title><p>Inside {session}<a href="/out?s={quote(session, safe="")}">Log
                     out</a><input type=password value="typed-{PASSWORD}"><input type=password><p id=t>{PASSWORD}</p><script>
                     window.session = {told}; window.fresh = "{FRESH}";
                     fetch('/api?t=' + localStorage.token, {{headers: {{Authorization: 'Bearer ' + localStorage.token}}}})
@@ -78,13 +77,7 @@ class Site:
             def log_message(self, *_):
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(Handler)
 
     def state(self, session):
         cookie = {"name": "session", "value": session, "domain": "127.0.0.1", "path": "/", "httpOnly": True}
@@ -115,7 +108,11 @@ class SignedOut(WorkerCase):
         self.assertEqual(result.code, OK, str(result))
 
     def sealed(self, count):
-        until("they are sealed", lambda: self.home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(count)]], 180)
+        until(
+            "they are sealed",
+            lambda: self.home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(count)]],
+            180,
+        )
 
     def archived(self):
         for file in (self.home.data / "archive").rglob("*"):
@@ -138,7 +135,10 @@ class SignedOut(WorkerCase):
         self.add("/c", "/d", "/e")
         out = "select signed_out_reason from holdfast.v_persona"
         until("it is noticed", lambda: home.sql(out) == [["the page asks for a login"]], 120)
-        until("none is held", lambda: home.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == [["0"]])
+        until(
+            "none is held",
+            lambda: home.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == [["0"]],
+        )
         why = "select reason from holdfast.why((select id from holdfast.v_crawl where status <> 'sealed'))"
         self.assertRegex(home.sql(why)[0][0], r'persona "press" is signed out since ')
         self.sealed(2)
@@ -147,7 +147,9 @@ class SignedOut(WorkerCase):
         self.sign_in(SECOND)
         self.sealed(5)
         self.assertEqual(home.sql(out), [[""]])
-        checked = home.run("persona", "set", "press", "--check", f"redirect={site.url}/login", "--check", "text=Log out")
+        checked = home.run(
+            "persona", "set", "press", "--check", f"redirect={site.url}/login", "--check", "text=Log out"
+        )
         self.assertEqual(checked.code, OK, str(checked))
         site.open.clear()
         self.add("/f")
@@ -167,7 +169,12 @@ class SignedOut(WorkerCase):
         for file, content in files.items():
             self.assertEqual(self.found(content), [], str(file))
         warc = b"".join(content for file, content in files.items() if file.name.endswith(".warc.gz"))
-        for kept in (b"Inside xxxxxx+xxxxx/0000=x", b"Inside xxxxxx+xxxxxx/0000=x", b"xxxxxx.xxxxxx.0000.xxxxx", b"Set-Cookie: fresh=xxxxxx"):
+        for kept in (
+            b"Inside xxxxxx+xxxxx/0000=x",
+            b"Inside xxxxxx+xxxxxx/0000=x",
+            b"xxxxxx.xxxxxx.0000.xxxxx",
+            b"Set-Cookie: fresh=xxxxxx",
+        ):
             self.assertIn(kept, warc)
         self.assertEqual(self.found(home.log.read_bytes()), [])
         self.assertEqual(home.run("verify", "--all").code, OK)
