@@ -146,6 +146,8 @@ create index crawl_open on holdfast.crawl (created_at) where status <> 'sealed';
 comment on index holdfast.crawl_open is 'Crawls that are not sealed.';
 create index crawl_by_time on holdfast.crawl (created_at);
 comment on index holdfast.crawl_by_time is 'The newest crawls.';
+create index crawl_by_label on holdfast.crawl using hash (label) where label <> '';
+comment on index holdfast.crawl_by_label is 'Crawls of a name, which may be long.';
 create index crawl_expiring on holdfast.crawl (keep_until) where keep_until is not null;
 comment on index holdfast.crawl_expiring is 'Crawls that retention removes.';
 

@@ -2,9 +2,9 @@
 
 create or replace function holdfast.find(p_text text)
   returns table (kind text, id uuid, crawl_id uuid) language plpgsql stable as $$
--- The newest first. A whole id is looked up. A shortened one (head or tail, at least four hexadecimal digits)
--- is searched among the newest 10,000 crawls, snapshots and processes, a label among as many crawls, so that
--- it stays quick in a large collection. A URL is found by an index, in its canonical spelling.
+-- The newest first. A whole id, a label and a URL (in its canonical spelling) are found by an index. A shortened
+-- id (head or tail, at least four hexadecimal digits) is searched among the newest 10,000 crawls, snapshots and
+-- processes, so that it stays quick in a large collection.
 #variable_conflict use_column
 declare
   v_hex constant text := lower(replace(p_text, '-', ''));
@@ -20,8 +20,8 @@ begin
   if v_hex !~ '^[0-9a-f]{4,32}$' then
     return query
       select 'crawl', c.id, c.id
-        from (select * from holdfast.crawl n order by n.id desc limit 10000) c
-        where c.label = p_text and p_text <> ''
+        from holdfast.crawl c
+        where c.label = p_text and c.label <> ''
         order by c.id desc limit 10;
     return;
   end if;
