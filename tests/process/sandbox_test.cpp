@@ -1,6 +1,7 @@
 // What a sandbox shows: never what a link on the way to a directory leads to. Another hook may have left it there.
 
 #include "lib/process/hook_users.hpp"
+#include "lib/process/shim/calls.hpp"
 #include "lib/process/signal_scope.hpp"
 #include "tests/process/stage.hpp"
 
@@ -69,6 +70,42 @@ TEST_CASE("what a link leads to is not shown for writing") {
     command.sandbox.writable = {stage.dir / "mine/inner"};
     command.directory = stage.dir / "link/inner";
     CHECK(stage.run(command).failed_step == process::StartStep::directory);
+  }
+}
+
+TEST_CASE("system calls that no hook needs are refused, those of a browser's own sandbox are not") {
+  for (const auto level : {process::SandboxLevel::full, process::SandboxLevel::user}) {
+    CAPTURE(process::to_string(level));
+    Stage stage;
+    fs::permissions(stage.dir.path(), fs::perms::all);
+    std::string numbers;
+    for (const auto call : process::shim::kRefusedCalls)
+      numbers += std::to_string(call) + ",";
+    auto command = stage.command({});
+    command.argv = {"/usr/bin/python3", "-c",
+                    "import ctypes, os\n"
+                    "kernel = ctypes.CDLL(None, use_errno=True)\n"
+                    "def answer(number, *arguments):\n"
+                    "  return ctypes.get_errno() if kernel.syscall(number, *arguments) < 0 else 0\n"
+                    "for number in (" +
+                        numbers +
+                        "):\n"
+                        "  if answer(number, 0, 0, 0, 0, 0, 0) != 1: print('allowed:', number)\n" // EPERM
+                        "if answer(" +
+                        std::to_string(SYS_seccomp) +
+                        ", 0, 1, 0) == 1: print('no filter of its own')\n"
+                        "os.close(os.open('.', os.O_RDONLY))\n"
+                        "print('done')"};
+    command.directory = stage.dir.path();
+    command.sandbox = sandbox_at(level);
+    command.sandbox.readable.push_back(stage.dir.path());
+    command.sandbox.writable = {stage.dir.path()};
+    const auto exit = stage.run(command);
+    if (exit.failed_step == process::StartStep::sandbox) {
+      MESSAGE("skipped, there is no such sandbox here: " << exit.describe());
+      continue;
+    }
+    CHECK(stage.output() == "done\n");
   }
 }
 

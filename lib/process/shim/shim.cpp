@@ -5,6 +5,7 @@
 // worker is an end of file on the socket: then everything below it is killed at once. SIGTERM to the shim means the
 // same. Send it TERM, never KILL: a killed shim loses its tree.
 
+#include "lib/process/shim/calls.hpp"
 #include "lib/process/shim/cgroup.hpp"
 #include "lib/process/shim/limits.hpp"
 #include "lib/process/shim/network.hpp"
@@ -131,6 +132,7 @@ pid_t fork_into(int directory, uint64_t namespaces) {
     if (const int error = view.change_user()) give_up(error);
     prctl(PR_SET_PDEATHSIG, SIGKILL); // a change of user clears it
     if (getppid() != shim_pid) _exit(126);
+    if (const int error = shim::refuse_calls()) give_up(error);
   }
   failure->step = shim::Step::execute;
   sigset_t none;
