@@ -189,20 +189,20 @@ Answer remove_webhook(const Call& call) {
 }
 
 Answer set_persona(const Call& call) {
-  PersonaChange change;
-  change.options = call.body.value("options", nlohmann::json::object());
+  nlohmann::json change = {{"options", call.body.value("options", nlohmann::json::object())}};
   for (const auto& name : call.texts("unset"))
-    change.options[name] = nullptr;
+    change["options"][name] = nullptr;
+  for (const char* name : {"worker_label", "notes"})
+    if (call.body.contains(name)) change[name] = call.body[name];
   if (call.body.contains("hosts")) {
-    change.hosts = call.texts("hosts");
-    std::erase(*change.hosts, "-");
+    auto hosts = call.texts("hosts");
+    std::erase(hosts, "-");
+    change["hosts"] = hosts;
   }
-  change.worker_label = call.given<std::string>("worker_label");
-  change.notes = call.given<std::string>("notes");
   if (call.body.contains("checks")) {
-    change.checks = nlohmann::json::array();
+    change["checks"] = nlohmann::json::array();
     for (const auto& text : call.body["checks"].get<std::vector<std::string>>()) // with commas in them
-      if (text != "-") change.checks->push_back(parse_check(text));
+      if (text != "-") change["checks"].push_back(parse_check(text));
   }
   persona_set(call.connection, call.id, change, call.by);
   return say_changed(true);
