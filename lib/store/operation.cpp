@@ -65,6 +65,9 @@ constexpr Field kPersona[] = {
      "not-text=Sign in, not-selector=form.login, redirect=https://press.example/login; then maybe @URL of a page of "
      "the site that it is for; - for none. At first: login, a page with one field for a password",
      false, "--check"},
+    {"check_every", kText,
+     "Also capture the pages that checks name so often, and keep them a day: hourly, daily, every 30 minutes; empty: "
+     "never"},
     {"notes", kText, "What it is for"}};
 constexpr Field kLevel[] = {{"level",
                              R"({"type":"string","enum":["trace","debug","info","warn","error","off","default"]})",
@@ -192,7 +195,7 @@ Answer set_persona(const Call& call) {
   nlohmann::json change = {{"options", call.body.value("options", nlohmann::json::object())}};
   for (const auto& name : call.texts("unset"))
     change["options"][name] = nullptr;
-  for (const char* name : {"worker_label", "notes"})
+  for (const char* name : {"worker_label", "check_every", "notes"})
     if (call.body.contains(name)) change[name] = call.body[name];
   if (call.body.contains("hosts")) {
     auto hosts = call.texts("hosts");

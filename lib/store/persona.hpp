@@ -32,7 +32,8 @@ std::optional<std::int64_t> persona_save(pg::Connection& connection, const perso
                                          const std::string& name, std::int64_t version, const persona::State& state,
                                          const std::string& by, bool signed_in = true);
 
-// What `change` does not name stays: {"options": {...}, "hosts": [...], "worker_label", "checks", "notes"}.
+// What `change` does not name stays: {"options": {...}, "hosts": [...], "worker_label", "checks", "check_every",
+// "notes"}.
 void persona_set(pg::Connection& connection, const std::string& name, const nlohmann::json& change,
                  const std::string& by);
 // A check as people write it ("text=Log out", "not-selector=form.login @https://press.example/") as it is kept:

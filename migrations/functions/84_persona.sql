@@ -38,9 +38,33 @@ begin
   return holdfast.persona_check(v_names[1]);
 end $$;
 
+create or replace function holdfast.persona_check_every(p_name text, p_every text)
+  returns void language plpgsql as $$
+-- A schedule captures the pages that the checks name, signed in; '': none any more. While the persona is
+-- signed out its crawl waits, so that the next ones are skipped.
+declare
+  v_label constant text := 'checks of persona ' || p_name;
+  v_urls text[];
+begin
+  delete from holdfast.schedule s
+    where s.label = v_label;
+  if p_every = '' then return; end if;
+  v_urls := array(select distinct c ->> 'url'
+                    from holdfast.persona p
+                    cross join jsonb_array_elements(p.checks) c
+                    where p.name = p_name and c ->> 'url' <> '');
+  if v_urls = '{}' then
+    raise exception 'no check of persona "%" names a page that could be tried', p_name
+      using errcode = 'HF004', hint = 'For example --check "text=Log out @https://press.example.com/account".';
+  end if;
+  perform holdfast.schedule_add(holdfast.new_uuid(), v_label, p_every, 'UTC', v_urls,
+    jsonb_build_object('label', v_label, 'persona', p_name, 'plugins', array['browser'], 'keep', '1 day'));
+end $$;
+
 create or replace function holdfast.persona_set(p_name text, p_change jsonb, p_by text)
   returns void language plpgsql as $$
--- p_change: options (one that is null is removed), hosts, worker_label ('': any), checks, notes.
+-- p_change: options (one that is null is removed), hosts, worker_label ('': any), checks, check_every,
+-- notes.
 declare
   v_wrong text;
 begin
@@ -72,6 +96,9 @@ begin
         checks = coalesce(p_change -> 'checks', p.checks), notes = coalesce(p_change ->> 'notes', p.notes),
         changed_at = clock_timestamp(), changed_by = p_by
     where p.name = p_name;
+  if p_change ? 'check_every' then
+    perform holdfast.persona_check_every(p_name, p_change ->> 'check_every');
+  end if;
   perform holdfast.ring(); -- a worker may take now what none could
 exception
   when check_violation then
@@ -80,7 +107,8 @@ exception
             hint = 'Letters, digits, dots, underscores and hyphens, at most 64; not "none".';
 end $$;
 comment on function holdfast.persona_set(text, jsonb, text) is
-  'Makes a persona, or changes those of options, hosts, worker_label, checks and notes that are named.';
+  'Makes a persona, or changes those of options, hosts, worker_label, checks, check_every and notes that '
+  'are named.';
 
 create or replace function holdfast.persona_save(
     p_name text, p_version bigint, p_state bytea, p_key_id text, p_by text, p_signed_in boolean default true)
@@ -145,6 +173,7 @@ declare
 begin
   perform from holdfast.persona p where p.name = p_name for update;
   perform holdfast.persona_check(p_name);
+  perform holdfast.persona_check_every(p_name, '');
   select count(*) into v_crawls from holdfast.crawl c where c.status <> 'sealed' and c.persona = p_name;
   select count(*) into v_schedules from holdfast.schedule s where s.crawl ->> 'persona' = p_name;
   if v_crawls + v_schedules > 0 then

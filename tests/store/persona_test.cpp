@@ -69,6 +69,24 @@ TEST_CASE("settings of a persona change one by one") {
   CHECK(store::personas(connection).size() == 1);
 }
 
+TEST_CASE("the pages that checks name are captured on a schedule, which ends with the persona") {
+  Stage stage;
+  auto& connection = stage.connection;
+  const nlohmann::json daily = {{"check_every", "daily"}};
+  CHECK(refusal([&] { store::persona_set(connection, "press", daily, "ann"); }) == pg::kRefused);
+  const nlohmann::json checks = {store::parse_check("text=Log out @https://site.test/me"), store::parse_check("login")};
+  store::persona_set(connection, "press", {{"checks", checks}, {"check_every", "daily"}}, "ann");
+  store::persona_set(connection, "press", {{"check_every", "hourly"}}, "ann");
+  CHECK(stage.value("select string_agg(every || ' ' || urls::text, '; ') from holdfast.schedule") ==
+        "hourly {https://site.test/me}");
+  stage.run("select holdfast.schedule_run(id, holdfast.new_uuid()) from holdfast.schedule");
+  CHECK(stage.value("select persona || ' ' || plugins::text || ' ' || (keep_until is not null) from holdfast.crawl") ==
+        "press {browser} true");
+  stage.run("delete from holdfast.crawl");
+  store::persona_remove(connection, "press");
+  CHECK(stage.value("select count(*) from holdfast.schedule") == "0");
+}
+
 TEST_CASE("a crawl gets the persona of its hosts unless it names another") {
   Stage stage;
   store::persona_set(stage.connection, "press", {{"hosts", {"site.test"}}}, "ann");
