@@ -27,8 +27,8 @@ DefaultRuntimeDir {place}
 PidFile {place}/pid
 ErrorLog {place}/error.log
 Listen 127.0.0.1:{port}
-User nobody
-Group nogroup
+User daemon
+Group daemon
 DocumentRoot {place}/site
 <Location /basic>
   AuthType Basic
