@@ -7,7 +7,7 @@ create table holdfast.persona (
   options jsonb not null default '{}',
   hosts text[] not null default '{}',
   worker_label text,
-  checks jsonb not null default '[]',
+  checks jsonb not null default '[{"kind": "login", "value": "", "signed_out": true, "url": ""}]',
   signed_out_at timestamptz, signed_out_reason text,
   notes text not null default '',
   created_at timestamptz not null default clock_timestamp(),

@@ -57,7 +57,7 @@ void redact_file(const TreeEntry& entry, const std::string& full, warc::Redactor
 
 } // namespace
 
-void redact_attempt(const std::filesystem::path& attempt, warc::Redactor& redactor,
+void redact_attempt(const std::filesystem::path& attempt, SnapshotView& view, warc::Redactor& redactor,
                     const std::atomic<bool>* cancelled) {
   const Fd top = open_own_directory(attempt);
   for (const bool warcs : {true, false})
@@ -73,6 +73,9 @@ void redact_attempt(const std::filesystem::path& attempt, warc::Redactor& redact
         throw base::Error(base::ErrorClass::input_output, printable(full) + ": " + error.what());
       }
     });
+  for (auto& result : view.results)
+    for (auto* text : {&result.output, &result.error, &result.log})
+      redactor.apply(*text);
 }
 
 } // namespace holdfast::archive

@@ -1,7 +1,8 @@
 #pragma once
-// Takes secrets out of the files of an attempt before it is published. Blocking file work; any thread, one at a time
-// in one tree.
+// Takes secrets out of an attempt before it is published: its files, and what its page says of its hooks. Blocking file
+// work; any thread, one at a time in one tree.
 
+#include "lib/archive/attempt.hpp"
 #include "lib/warc/redact.hpp"
 
 #include <atomic>
@@ -11,7 +12,7 @@ namespace holdfast::archive {
 
 // WARC files first, whose cookies `redactor` then knows too; then all other files, as they are. What is packed in
 // another way (pictures, PDF, ZIP) is not looked into. A file that changes is replaced. Throws Error.
-void redact_attempt(const std::filesystem::path& attempt, warc::Redactor& redactor,
+void redact_attempt(const std::filesystem::path& attempt, SnapshotView& view, warc::Redactor& redactor,
                     const std::atomic<bool>* cancelled = nullptr);
 
 } // namespace holdfast::archive

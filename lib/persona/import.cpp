@@ -1,18 +1,19 @@
 #include "lib/persona/import.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/sha256.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>
 #include <nettle/aes.h>
 #include <nettle/cbc.h>
 #include <nettle/pbkdf2.h>
+#include <nettle/sha2.h>
 #include <sqlite3.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -32,6 +33,23 @@ constexpr std::uintmax_t kLargestFile = 64u << 20;
 constexpr const char* kStorage = "localStorage and IndexedDB of the profile: if a site keeps its login there, sign in "
                                  "by hand or import storage state";
 
+// Cookies of browsers, as columns host, name, value, path, seconds of expiry or -1, secure, HTTP only, same site, value
+// encrypted. Chromium counts microseconds since 1601, newer versions of Firefox milliseconds.
+constexpr const char* kChromium =
+    "select host_key, name, value, path, iif(has_expires, expires_utc / 1000000 - 11644473600, -1), is_secure, "
+    "is_httponly, case samesite when 0 then 'None' when 1 then 'Lax' when 2 then 'Strict' else '' end, encrypted_value "
+    "from cookies";
+constexpr const char* kFirefox =
+    "select host, name, value, path, iif(expiry > 1e11, expiry / 1000, expiry), isSecure, isHttpOnly, "
+    "case sameSite when 0 then iif(isSecure, 'None', '') when 1 then 'Lax' when 2 then 'Strict' else '' end, '' "
+    "from moz_cookies where originAttributes = ''";
+
+// What a directory may hold: a profile, of which the first that is there counts, and files that add to it.
+constexpr const char* kProfiles[] = {"", "Default", "chrome_user_data/Default", "chrome_profile/Default"};
+constexpr std::pair<const char*, const char*> kDatabases[] = {
+    {"cookies.sqlite", kFirefox}, {"Network/Cookies", kChromium}, {"Cookies", kChromium}};
+constexpr const char* kFiles[] = {"cookies.txt", "auth.json"};
+
 std::string read_whole(const fs::path& file) {
   std::error_code error;
   if (fs::is_regular_file(file, error) && fs::file_size(file, error) > kLargestFile)
@@ -41,14 +59,6 @@ std::string read_whole(const fs::path& file) {
   text << stream.rdbuf();
   if (!stream) throw Error(ErrorClass::refused, "cannot read " + file.string() + ": " + base::errno_text(errno));
   return std::move(text).str();
-}
-
-// The first of these that exists.
-std::optional<fs::path> first_of(const fs::path& directory, std::initializer_list<const char*> names) {
-  std::error_code error;
-  for (const char* name : names)
-    if (fs::exists(directory / name, error)) return directory / name;
-  return std::nullopt;
 }
 
 using Row = std::function<void(sqlite3_stmt*)>;
@@ -101,68 +111,41 @@ std::optional<std::string> decrypted(const std::string& sealed, const std::strin
   if (padding == 0 || padding > AES_BLOCK_SIZE || plain.size() < padding) return std::nullopt;
   plain.resize(plain.size() - padding);
   // Newer versions put the hash of the host before the value.
-  base::Sha256 hash;
-  hash.update(host);
-  const auto digits = hash.finish();
-  std::string digest;
-  for (std::size_t i = 0; i < digits.size(); i += 2)
-    digest.push_back(static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16)));
-  if (plain.starts_with(digest)) plain.erase(0, digest.size());
+  std::array<std::uint8_t, SHA256_DIGEST_SIZE> hash{};
+  sha256_ctx hashing{};
+  sha256_init(&hashing);
+  sha256_update(&hashing, host.size(), reinterpret_cast<const std::uint8_t*>(host.data()));
+  sha256_digest(&hashing, hash.size(), hash.data());
+  if (plain.size() >= hash.size() && std::memcmp(plain.data(), hash.data(), hash.size()) == 0)
+    plain.erase(0, hash.size());
   return plain;
 }
 
-std::string same_site_of(int value) { return value == 0 ? "None" : value == 1 ? "Lax" : value == 2 ? "Strict" : ""; }
-
-void take_chromium(Imported& imported, const fs::path& cookies, const fs::path& scratch) {
+void take_cookies(Imported& imported, const fs::path& file, const char* query, const fs::path& scratch) {
   std::map<std::string, int> closed; // by host
-  for_each_row(cookies, scratch,
-               "select host_key, name, value, encrypted_value, path, expires_utc, is_secure, is_httponly, samesite, "
-               "has_expires from cookies",
-               [&](sqlite3_stmt* row) {
-                 constexpr double kFrom1601 = 11644473600;
-                 Cookie cookie;
-                 cookie.domain = text_at(row, 0);
-                 cookie.name = text_at(row, 1);
-                 cookie.value = text_at(row, 2);
-                 if (const auto sealed = text_at(row, 3); !sealed.empty()) {
-                   const auto plain = decrypted(sealed, cookie.domain);
-                   if (!plain) {
-                     ++closed[cookie.domain];
-                     return;
-                   }
-                   cookie.value = *plain;
-                 }
-                 cookie.path = text_at(row, 4);
-                 if (sqlite3_column_int(row, 9) != 0)
-                   cookie.expires = static_cast<double>(sqlite3_column_int64(row, 5)) / 1e6 - kFrom1601;
-                 cookie.secure = sqlite3_column_int(row, 6) != 0;
-                 cookie.http_only = sqlite3_column_int(row, 7) != 0;
-                 cookie.same_site = same_site_of(sqlite3_column_int(row, 8));
-                 add_cookie(imported.state, std::move(cookie), imported.left_out);
-               });
+  for_each_row(file, scratch, query, [&](sqlite3_stmt* row) {
+    Cookie cookie;
+    cookie.domain = text_at(row, 0);
+    cookie.name = text_at(row, 1);
+    cookie.value = text_at(row, 2);
+    cookie.path = text_at(row, 3);
+    cookie.expires = static_cast<double>(sqlite3_column_int64(row, 4));
+    cookie.secure = sqlite3_column_int(row, 5) != 0;
+    cookie.http_only = sqlite3_column_int(row, 6) != 0;
+    cookie.same_site = text_at(row, 7);
+    const auto sealed = text_at(row, 8);
+    const auto plain = sealed.empty() ? std::optional(cookie.value) : decrypted(sealed, cookie.domain);
+    if (!plain) {
+      ++closed[cookie.domain];
+      return;
+    }
+    cookie.value = *plain;
+    add_cookie(imported.state, std::move(cookie), imported.left_out);
+  });
   for (const auto& [host, count] : closed)
     imported.left_out.push_back(std::to_string(count) + (count == 1 ? " cookie" : " cookies") + " of " + host +
                                 ", encrypted with a key of the desktop's keyring");
-}
-
-void take_firefox(Imported& imported, const fs::path& cookies, const fs::path& scratch) {
-  for_each_row(cookies, scratch,
-               "select host, name, value, path, expiry, isSecure, isHttpOnly, sameSite from moz_cookies "
-               "where originAttributes = ''",
-               [&](sqlite3_stmt* row) {
-                 Cookie cookie;
-                 cookie.domain = text_at(row, 0);
-                 cookie.name = text_at(row, 1);
-                 cookie.value = text_at(row, 2);
-                 cookie.path = text_at(row, 3);
-                 cookie.expires = static_cast<double>(sqlite3_column_int64(row, 4));
-                 if (cookie.expires > 1e11) cookie.expires /= 1000; // newer versions count milliseconds
-                 cookie.secure = sqlite3_column_int(row, 5) != 0;
-                 cookie.http_only = sqlite3_column_int(row, 6) != 0;
-                 const int same_site = sqlite3_column_int(row, 7);
-                 cookie.same_site = cookie.secure || same_site != 0 ? same_site_of(same_site) : "";
-                 add_cookie(imported.state, std::move(cookie), imported.left_out);
-               });
+  imported.left_out.emplace_back(kStorage);
 }
 
 // The cookies of a Chromium profile in a tar file.
@@ -207,26 +190,13 @@ void take_file(Imported& imported, const fs::path& file, const fs::path& scratch
   const auto text = read_whole(file);
   const auto first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   if (text.find('\0') != std::string::npos || text.starts_with("\x1F\x8B")) {
-    take_chromium(imported, cookies_in_archive(file, scratch), scratch);
-    imported.left_out.emplace_back(kStorage);
+    take_cookies(imported, cookies_in_archive(file, scratch), kChromium, scratch);
   } else if (first != std::string::npos && text[first] == '{') {
     add(imported.state, State::parse(std::string_view(text).substr(first), file.string(), imported.left_out),
         imported.left_out);
   } else {
     add(imported.state, parse_cookies_txt(text, file.string(), imported.left_out), imported.left_out);
   }
-}
-
-bool take_profile(Imported& imported, const fs::path& directory, const fs::path& scratch) {
-  if (const auto firefox = first_of(directory, {"cookies.sqlite"}))
-    take_firefox(imported, *firefox, scratch);
-  else if (const auto chromium =
-               first_of(directory, {"Network/Cookies", "Cookies", "Default/Network/Cookies", "Default/Cookies"}))
-    take_chromium(imported, *chromium, scratch);
-  else
-    return false;
-  imported.left_out.emplace_back(kStorage);
-  return true;
 }
 
 } // namespace
@@ -238,13 +208,16 @@ Imported import_from(const fs::path& path, const fs::path& scratch) {
     take_file(imported, path, scratch);
     return imported;
   }
-  bool any = take_profile(imported, path, scratch);
-  // ArchiveBox's: a profile of Chrome, what was exported from it, and its own cookies.
-  for (const char* profile : {"chrome_user_data", "chrome_profile"})
-    if (!any) any = take_profile(imported, path / profile, scratch);
-  for (const char* file : {"cookies.txt", "auth.json"})
-    if (const auto found = first_of(path, {file})) {
-      take_file(imported, *found, scratch);
+  bool any = false;
+  for (const char* profile : kProfiles)
+    for (const auto& [file, query] : kDatabases)
+      if (!any && fs::exists(path / profile / file, error)) {
+        take_cookies(imported, path / profile / file, query, scratch);
+        any = true;
+      }
+  for (const char* file : kFiles)
+    if (fs::exists(path / file, error)) {
+      take_file(imported, path / file, scratch);
       any = true;
     }
   if (!any)

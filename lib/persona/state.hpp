@@ -70,4 +70,8 @@ bool apply_changes(State& current, const State& before, const State& after);
 // Cookies and storage of the origins of `fresh`, a new sign-in, replace those of `state`. The rest stays.
 void renew(State& state, State fresh);
 
+// What must not stand in the archive: passwords, headers, cookies, and what looks like a token in its storage, each
+// also in the parts that a site may show alone. Words and numbers, such as the name of a theme, are none.
+std::vector<std::string> secrets_of(const State& state);
+
 } // namespace holdfast::persona

@@ -1,13 +1,13 @@
 #include "lib/persona/vault.hpp"
 
 #include "lib/base/base64.hpp"
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/fd.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/write_all.hpp"
 
 #include <fcntl.h>
-#include <nettle/base16.h>
 #include <nettle/gcm.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -42,12 +42,11 @@ std::string random_bytes(std::size_t count) {
 
 // Empty: it is none.
 std::string key_bytes(const std::string& line) {
-  if (line.size() == 2 * AES256_KEY_SIZE && line.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos) {
-    std::string bytes(AES256_KEY_SIZE, '\0');
-    base16_decode_ctx context{};
-    base16_decode_init(&context);
-    std::size_t size = bytes.size();
-    base16_decode_update(&context, &size, reinterpret_cast<std::uint8_t*>(bytes.data()), line.size(), line.data());
+  if (line.size() == 2 * AES256_KEY_SIZE &&
+      std::all_of(line.begin(), line.end(), [](char one) { return base::hex_value(one) >= 0; })) {
+    std::string bytes;
+    for (std::size_t i = 0; i < line.size(); i += 2)
+      bytes += static_cast<char>(base::hex_value(line[i]) * 16 + base::hex_value(line[i + 1]));
     return bytes;
   }
   auto bytes = base::base64_decode(line);

@@ -65,6 +65,9 @@ constexpr Field kPersona[] = {
      "not-text=Sign in, not-selector=form.login, redirect=https://press.example/login; then maybe @URL of a page of "
      "the site that it is for; - for none. At first: login, a page with one field for a password",
      false, "--check"},
+    {"check_every", kText,
+     "Also capture the pages that checks name so often, and keep them a day: hourly, daily, every 30 minutes; empty: "
+     "never"},
     {"notes", kText, "What it is for"}};
 constexpr Field kLevel[] = {{"level",
                              R"({"type":"string","enum":["trace","debug","info","warn","error","off","default"]})",
@@ -189,20 +192,20 @@ Answer remove_webhook(const Call& call) {
 }
 
 Answer set_persona(const Call& call) {
-  PersonaChange change;
-  change.options = call.body.value("options", nlohmann::json::object());
+  nlohmann::json change = {{"options", call.body.value("options", nlohmann::json::object())}};
   for (const auto& name : call.texts("unset"))
-    change.options[name] = nullptr;
+    change["options"][name] = nullptr;
+  for (const char* name : {"worker_label", "check_every", "notes"})
+    if (call.body.contains(name)) change[name] = call.body[name];
   if (call.body.contains("hosts")) {
-    change.hosts = call.texts("hosts");
-    std::erase(*change.hosts, "-");
+    auto hosts = call.texts("hosts");
+    std::erase(hosts, "-");
+    change["hosts"] = hosts;
   }
-  change.worker_label = call.given<std::string>("worker_label");
-  change.notes = call.given<std::string>("notes");
   if (call.body.contains("checks")) {
-    change.checks = nlohmann::json::array();
+    change["checks"] = nlohmann::json::array();
     for (const auto& text : call.body["checks"].get<std::vector<std::string>>()) // with commas in them
-      if (text != "-") change.checks->push_back(parse_check(text));
+      if (text != "-") change["checks"].push_back(parse_check(text));
   }
   persona_set(call.connection, call.id, change, call.by);
   return say_changed(true);

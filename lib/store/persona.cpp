@@ -7,73 +7,76 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
 namespace holdfast::store {
 
-std::optional<PersonaRow> persona_load(pg::Connection& connection, const std::string& name) {
-  const auto found = connection.call(
-      "select name, version, encode(state, 'base64') as state, key_id, options::text as options, hosts, "
-      "worker_label, checks::text as checks, signed_out_at, signed_out_reason from holdfast.persona_load($1)",
-      name);
+std::optional<Persona> persona_load(pg::Connection& connection, const persona::Vault& vault, const std::string& name) {
+  const auto found =
+      connection.call("select version, encode(state, 'base64') as state, key_id, options::text as options, "
+                      "checks::text as checks from holdfast.persona_load($1)",
+                      name);
   if (found.empty()) return std::nullopt;
   const auto row = found.one();
-  PersonaRow persona;
-  persona.name = name;
-  persona.version = row["version"];
-  persona.sealed = base::base64_decode(row["state"].value_or(""));
-  persona.key_id = row["key_id"].value_or("");
+  Persona persona{name, row["version"], row["key_id"].value_or(""), {}, nlohmann::json::parse(row.text("checks")), {}};
   const auto options = nlohmann::json::parse(row.text("options"));
   for (const auto& [key, value] : options.items())
     persona.options[key] = value.is_string() ? value.get<std::string>() : value.dump();
-  persona.hosts = row["hosts"];
-  persona.worker_label = row["worker_label"].value_or("");
-  persona.checks_json = row["checks"];
-  persona.signed_out_at = row["signed_out_at"].value_or("");
-  persona.signed_out_reason = row["signed_out_reason"].value_or("");
+  std::vector<std::string> left_out; // nothing: it was written by text()
+  if (persona.version > 0)
+    persona.state =
+        persona::State::parse(vault.open(name, persona.version, persona.key_id, base::base64_decode(row.text("state"))),
+                              "persona \"" + name + "\"", left_out);
   return persona;
 }
 
+std::optional<std::int64_t> persona_save(pg::Connection& connection, const persona::Vault& vault,
+                                         const std::string& name, std::int64_t version, const persona::State& state,
+                                         const std::string& by, bool signed_in) {
+  const auto sealed = base::base64_encode(vault.seal(name, version + 1, state.text()));
+  return connection
+      .call("select holdfast.persona_save($1, $2::bigint, decode($3, 'base64'), $4, $5, $6)", name, version, sealed,
+            vault.key_ids().front(), by, signed_in)
+      .value()
+      .optional<std::int64_t>();
+}
+
+void persona_set(pg::Connection& connection, const std::string& name, const nlohmann::json& change,
+                 const std::string& by) {
+  connection.call("select holdfast.persona_set($1, $2::jsonb, $3)", name, json_text(change), by);
+}
+
 nlohmann::json parse_check(const std::string& text) {
-  const auto wrong = [&](const std::string& what) -> base::Error {
-    return {base::ErrorClass::refused, "check \"" + text.substr(0, 200) + "\": " + what,
-            "login, text=, selector= or cookie=, or not-text=, not-selector= or redirect=; for example text=Log out"};
+  struct Kind {
+    std::string_view written, kind;
+    bool signed_out;
   };
-  constexpr std::string_view kNot = "not-";
+  static constexpr Kind kKinds[] = {
+      {"text=", "text", false},    {"selector=", "selector", false},    {"cookie=", "cookie", false},
+      {"not-text=", "text", true}, {"not-selector=", "selector", true}, {"redirect=", "redirect", true}};
+  const auto wrong = [&](const std::string& what) -> base::Error {
+    std::string known = "login";
+    for (const auto& kind : kKinds)
+      known += ", " + std::string(kind.written);
+    return {base::ErrorClass::refused, "check \"" + text.substr(0, 200) + "\": " + what,
+            known + "; for example text=Log out"};
+  };
   if (text == "login") return {{"kind", "login"}, {"value", ""}, {"signed_out", true}, {"url", ""}};
-  const auto equals = text.find('=');
-  if (equals == std::string::npos) throw wrong("it has no \"=\"");
-  auto kind = text.substr(0, equals), value = text.substr(equals + 1), url = std::string();
-  const bool negated = kind.starts_with(kNot);
-  if (negated) kind.erase(0, kNot.size());
+  if (text.find('=') == std::string::npos) throw wrong("it has no \"=\"");
+  const auto* const kind = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                        [&](const Kind& one) { return text.starts_with(one.written); });
+  if (kind == std::end(kKinds)) throw wrong("there is no such kind of check");
+  auto value = text.substr(kind->written.size()), url = std::string();
   if (const auto at = value.rfind(" @http"); at != std::string::npos) {
     url = value.substr(at + 2);
     value.resize(at);
   }
-  const bool known = kind == "text" || kind == "selector" || (!negated && (kind == "cookie" || kind == "redirect"));
-  if (!known) throw wrong("there is no such kind of check");
   if (value.empty()) throw wrong("it has no value");
-  if (kind == "redirect" && !base::try_parse_url(value)) throw wrong("where the login is must be a URL");
+  if (kind->kind == "redirect" && !base::try_parse_url(value)) throw wrong("where the login is must be a URL");
   if (!url.empty() && !base::try_parse_url(url)) throw wrong("\"" + url + "\" is not a URL");
-  return {{"kind", kind}, {"value", value}, {"signed_out", negated || kind == "redirect"}, {"url", url}};
-}
-
-void persona_set(pg::Connection& connection, const std::string& name, const PersonaChange& change,
-                 const std::string& by) {
-  const auto options = change.options.is_null() ? std::nullopt : std::optional(json_text(change.options));
-  auto parameters = pg::Params::of(name, options);
-  change.hosts ? parameters.add(*change.hosts) : parameters.add(std::nullopt);
-  parameters.add(change.worker_label).add(change.notes).add(by);
-  parameters.add(change.checks ? std::optional(json_text(*change.checks)) : std::nullopt);
-  connection.call("select holdfast.persona_set($1, $2::jsonb, $3::text[], $4, $5, $6, $7::jsonb)", parameters);
-}
-
-std::optional<std::int64_t> persona_save(pg::Connection& connection, const std::string& name, std::int64_t version,
-                                         std::string_view sealed, const std::string& key_id, const std::string& by,
-                                         bool signed_in) {
-  return connection
-      .call("select holdfast.persona_save($1, $2::bigint, decode($3, 'base64'), $4, $5, $6)", name, version,
-            base::base64_encode(sealed), key_id, by, signed_in)
-      .value()
-      .optional<std::int64_t>();
+  return {{"kind", kind->kind}, {"value", value}, {"signed_out", kind->signed_out}, {"url", url}};
 }
 
 bool persona_signed_out(pg::Connection& connection, const std::string& name, std::int64_t version,

@@ -2,8 +2,8 @@
 
 #include "lib/base/base64.hpp"
 #include "lib/base/characters.hpp"
-#include "lib/base/inflater.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/utf8.hpp"
+#include "lib/warc/coding.hpp"
 #include "lib/warc/digest.hpp"
 #include "lib/warc/file.hpp"
 #include "lib/warc/gzip.hpp"
@@ -12,7 +12,7 @@
 #include "lib/warc/spool.hpp"
 
 #include <algorithm>
-#include <array>
+#include <charconv>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kShortest = 4, kLongest = 256; // of a pattern; longer secrets are looked for in parts
 constexpr std::size_t kReach = 12 * kLongest;        // in escapes twice over
 constexpr std::size_t kAtOnce = 1u << 20, kLongestTag = 4096;
-constexpr std::size_t kLargestCoded = 64u << 20, kLongestMessageHead = 256u << 10;
+constexpr std::size_t kLargestCoded = 64u << 20;
 
 std::uint32_t start_of(std::string_view text) {
   std::uint32_t start = 0;
@@ -34,86 +34,56 @@ std::uint32_t start_of(std::string_view text) {
 }
 std::size_t slot_of(std::uint32_t start) { return (start * 2654435761u) >> 16; }
 
-int hex_number(std::string_view text) {
-  int number = text.empty() ? -1 : 0;
-  for (const char letter : text)
-    number = base::hex_value(letter) < 0 || number < 0 ? -1 : number * 16 + base::hex_value(letter);
-  return number;
-}
-void add_utf8(std::string& text, int code) {
-  if (code < 0x80) {
-    text += static_cast<char>(code);
-  } else if (code < 0x800) {
-    text += static_cast<char>(0xC0 | code >> 6);
-    text += static_cast<char>(0x80 | (code & 0x3F));
-  } else {
-    text += static_cast<char>(0xE0 | code >> 12);
-    text += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    text += static_cast<char>(0x80 | (code & 0x3F));
-  }
-}
-
-// The length of the escape that `rest` begins with, and what it stands for; 0: none.
-std::size_t read_escape(std::string_view rest, std::string& value) {
-  value.clear();
-  if (rest[0] == '%') {
-    const int code = rest.size() < 3 ? -1 : hex_number(rest.substr(1, 2));
-    if (code < 0) return 0;
-    value = static_cast<char>(code);
-    return 3;
-  }
-  if (rest[0] == '\\' && rest.size() > 1) {
-    const std::size_t digits = rest[1] == 'u' ? 4 : rest[1] == 'x' ? 2 : 0;
-    if (digits > 0) {
-      const int code = rest.size() < digits + 2 ? -1 : hex_number(rest.substr(2, digits));
-      if (code < 0) return 0;
-      add_utf8(value, code);
-      return digits + 2;
-    }
-    value = rest[1] == 'n' ? '\n' : rest[1] == 't' ? '\t' : rest[1];
-    return 2;
-  }
-  if (rest[0] != '&') return 0;
-  const auto end = rest.substr(0, 10).find(';');
-  if (end == std::string_view::npos) return 0;
-  const auto name = rest.substr(1, end - 1);
-  static constexpr std::pair<std::string_view, char> kNamed[] = {
-      {"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}};
-  for (const auto& [known, letter] : kNamed)
-    if (name == known) value = letter;
-  if (name.starts_with("#x") || name.starts_with("#X")) {
-    if (const int code = hex_number(name.substr(2)); code > 0) add_utf8(value, code & 0xFFFF);
-  } else if (name.size() > 1 && name[0] == '#' && name.find_first_not_of("0123456789", 1) == std::string_view::npos) {
-    add_utf8(value, std::stoi(std::string(name.substr(1))) & 0xFFFF);
-  }
-  return value.empty() ? 0 : end + 1;
-}
-
-// A marker for [begin, end): letters, digits and escapes stay such.
-void mark(std::string& text, std::size_t begin, std::size_t end) {
+// An escape, what it stands for, and where its digits begin; length 0: there is none, digits 0: it has none.
+struct Escape {
+  std::size_t length{0}, digits{0};
   std::string value;
+};
+
+Escape read_escape(std::string_view rest) {
+  struct Coded {
+    std::string_view begin;
+    std::size_t digits; // 0: as many as stand before a ";"
+    int base;
+  };
+  static constexpr Coded kCoded[] = {{"%", 2, 16},   {"\\u", 4, 16}, {"\\x", 2, 16},
+                                     {"&#x", 0, 16}, {"&#X", 0, 16}, {"&#", 0, 10}};
+  for (const auto& [begin, count, base] : kCoded) {
+    if (!rest.starts_with(begin)) continue;
+    const auto digits = rest.substr(begin.size(), count > 0 ? count : 8);
+    std::uint32_t code = 0;
+    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), code, base);
+    const auto read = static_cast<std::size_t>(end - digits.data());
+    const bool whole = count > 0 ? read == count : read < digits.size() && *end == ';';
+    if (failure != std::errc() || !whole) return {};
+    const auto value = begin == "%" ? std::string(1, static_cast<char>(code)) : base::utf8_of(code);
+    return {begin.size() + read + (count > 0 ? 0 : 1), begin.size(), value};
+  }
+  static constexpr std::pair<std::string_view, char> kNamed[] = {
+      {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}, {"\\n", '\n'}, {"\\t", '\t'}};
+  for (const auto& [name, letter] : kNamed)
+    if (rest.starts_with(name)) return {name.size(), 0, std::string(1, letter)};
+  if (rest.starts_with('\\') && rest.size() > 1) return {2, 0, std::string(1, rest[1])};
+  return {};
+}
+
+// A marker for [begin, end): letters, digits and escapes stay such, and other characters as long as they are.
+void mark(std::string& text, std::size_t begin, std::size_t end) {
   for (auto at = begin; at < end;) {
+    const auto escape = read_escape(std::string_view(text).substr(at, end - at));
     const auto letter = static_cast<unsigned char>(text[at]);
-    if (const auto length = read_escape(std::string_view(text).substr(at, end - at), value); length > 0) {
-      if (text[at] == '%') text.replace(at, 3, "%2D");
-      if (length > 3 && text[at] == '\\') text.replace(at, length, length == 6 ? "\\u002d" : "\\x2d");
-      if (text[at] == '&' && text[at + 1] == '#') {
-        const bool hex = base::lower_case(text.substr(at + 2, 1)) == "x";
-        for (auto digit = at + (hex ? 3 : 2); digit + 1 < at + length; ++digit)
-          text[digit] = digit + 2 == at + length ? '5' : digit + 3 == at + length ? '4' : '0';
-      }
-      at += length;
-      continue;
+    if (escape.digits > 0) { // those of "-"
+      const auto last = at + escape.length - (letter == '&' ? 2 : 1);
+      const bool decimal = letter == '&' && base::to_lower(text[at + 2]) != 'x';
+      for (auto digit = at + escape.digits; digit <= last; ++digit)
+        text[digit] = digit == last ? (decimal ? '5' : 'D') : digit + 1 == last ? (decimal ? '4' : '2') : '0';
+    } else if (escape.length == 0) {
+      if (base::is_digit(text[at])) text[at] = '0';
+      if (base::is_alpha(text[at])) text[at] = 'x';
+      if (letter >= 0x80)
+        text[at] = letter >= 0xF0 ? '\xF1' : letter >= 0xE0 ? '\xE3' : letter >= 0xC0 ? '\xC2' : '\xB7';
     }
-    const std::size_t length = letter >= 0xF0 ? 4 : letter >= 0xE0 ? 3 : letter >= 0xC2 ? 2 : 1;
-    static constexpr std::array<std::string_view, 3> kOthers = {"\xC2\xB7", "\xE2\x80\xA2", "\xF0\x9F\x94\x92"};
-    if (length > 1 && at + length <= end)
-      text.replace(at, length, kOthers[length - 2]);
-    else if (base::is_digit(text[at]))
-      text[at] = '0';
-    else if ((letter | 0x20) >= 'a' && (letter | 0x20) <= 'z')
-      text[at] = 'x';
-    at += length > 1 && at + length <= end ? length : 1;
+    at += std::max<std::size_t>(escape.length, 1);
   }
 }
 
@@ -126,20 +96,13 @@ Decoded decode(const std::string& text, const std::vector<std::uint32_t>* below)
   Decoded decoded;
   decoded.text.reserve(text.size());
   decoded.at.reserve(text.size() + 1);
-  std::string value;
   const auto place = [&](std::size_t at) { return below ? (*below)[at] : static_cast<std::uint32_t>(at); };
   for (std::size_t at = 0; at < text.size();) {
     const bool may = text[at] == '%' || text[at] == '\\' || text[at] == '&';
-    auto length = may ? read_escape(std::string_view(text).substr(at, 12), value) : 0;
-    if (length == 0) {
-      length = 1;
-      value = text[at];
-    }
-    for (const char letter : value) {
-      decoded.text += letter;
-      decoded.at.push_back(place(at));
-    }
-    at += length;
+    const auto escape = may ? read_escape(std::string_view(text).substr(at, 12)) : Escape{};
+    decoded.text += escape.length > 0 ? escape.value : std::string(1, text[at]);
+    decoded.at.resize(decoded.text.size(), place(at));
+    at += std::max<std::size_t>(escape.length, 1);
   }
   decoded.at.push_back(place(text.size()));
   return decoded;
@@ -174,22 +137,16 @@ bool mark_password_fields(std::string& text) {
   return any;
 }
 
-// The values behind this name: of a form's field (urlencoded, multipart, JSON), or of Set-Cookie in a head.
-bool mark_named(std::string& text, std::string_view name, std::string_view ends) {
-  bool any = false;
+// The values of a form's fields of this name: urlencoded, multipart, JSON.
+void mark_named(std::string& text, std::string_view name) {
   for (auto at = find_word(text, name, 0); at != std::string::npos; at = find_word(text, name, at + name.size())) {
     const auto after = at + name.size();
     auto begin = text.find_first_of("=:\r", after);
     if (begin == std::string::npos || begin > after + 24 || text.find_first_of("&;, \n", after) < begin) continue;
     begin = text.find_first_not_of("=: \t\r\n\"", begin);
     if (begin == std::string::npos) continue;
-    const auto end = std::min(text.find_first_of(ends, begin), text.size());
-    if (name == "set-cookie") begin = std::min(text.find('=', begin) + 1, end);
-    if (begin == 0 || begin >= end) continue;
-    mark(text, begin, end);
-    any = true;
+    mark(text, begin, std::min(text.find_first_of("&\"\r\n", begin), text.size()));
   }
-  return any;
 }
 
 // The value of a Set-Cookie field.
@@ -202,128 +159,67 @@ bool is_http(const Record& record) {
   return base::lower_case(header_of(record.headers, "content-type")).starts_with("application/http");
 }
 
-std::string unchunked(std::string_view body) {
-  std::string bytes;
-  while (!body.empty()) {
-    const auto line = body.find("\r\n");
-    if (line == std::string_view::npos) break;
-    const auto digits = body.substr(0, std::min(body.find(';'), line));
-    std::size_t size = 0;
-    for (const char digit : base::trimmed(digits))
-      size = base::hex_value(digit) < 0 || size > body.size()
-                 ? 0
-                 : size * 16 + static_cast<std::size_t>(base::hex_value(digit));
-    if (size == 0) break;
-    body.remove_prefix(line + 2);
-    bytes += body.substr(0, size);
-    body.remove_prefix(std::min(body.size(), size + 2));
-  }
-  return bytes;
-}
-
-// gzip or zlib; empty: it is neither.
-std::string inflated(std::string_view bytes) {
-  base::Inflater inflater(bytes, base::kGzipOrZlib);
-  std::string text, piece(1u << 18, '\0');
-  for (auto step = base::Step::more; step == base::Step::more && text.size() < kLargestCoded;) {
-    std::size_t got = 0;
-    step = inflater.next(piece, got);
-    text.append(piece, 0, got);
-  }
-  return text;
-}
-
 class Rewriter {
 public:
   Rewriter(Reader& reader, const Redactor& redactor, int to) : reader_(reader), redactor_(redactor), to_(to) {}
 
   void copy(const Record& record) {
-    std::string head, rest;
-    if (is_http(record)) split_head(head, rest);
+    HttpHead head;
+    if (is_http(record)) {
+      auto found = reader_.read_http_head();
+      if (!found) return;
+      head = std::move(*found);
+    }
     Spool body;
-    bool cut = false;
-    take_body(record, head, std::move(rest), body, cut);
-    redactor_.apply(head);
-    mark_named(head, "set-cookie", ";\r\n");
-    write(record, head, body, cut);
+    const bool cut = take_body(record, head.headers, body);
+    std::string text = head.first_line.empty() ? "" : head.first_line + "\r\n";
+    for (auto& [name, value] : head.headers) {
+      const auto cookie = base::lower_case(name) == "set-cookie" ? cookie_value(value) : std::string_view();
+      const auto begin = cookie.empty() ? 0 : static_cast<std::size_t>(cookie.data() - value.data());
+      mark(value, begin, begin + cookie.size());
+      text += name + ": " + value + "\r\n";
+    }
+    if (!text.empty()) text += "\r\n";
+    redactor_.apply(text);
+    write(record, text, media_type(header_of(head.headers, "content-type")), body, cut);
   }
 
 private:
-  // The head of an HTTP message with its empty line, and what has been read behind it.
-  void split_head(std::string& head, std::string& rest) {
-    std::string piece(1u << 16, '\0');
-    auto end = std::string::npos;
-    while (end == std::string::npos && rest.size() < kLongestMessageHead) {
-      const auto got = reader_.read(piece.data(), piece.size());
-      if (got == 0) return;
-      rest.append(piece, 0, got);
-      end = rest.find("\r\n\r\n");
-    }
-    if (end == std::string::npos) return;
-    head = rest.substr(0, end + 4);
-    rest.erase(0, end + 4);
-  }
-
-  // Undoes codings that secrets could hide in. `cut`: what cannot be looked into is left out.
-  void take_body(const Record& record, std::string& head, std::string rest, Spool& body, bool& cut) {
-    std::string piece(1u << 18, '\0');
-    std::string field_chunked = field_of(head, "\r\ntransfer-encoding:"),
-                coding = field_of(head, "\r\ncontent-encoding:");
-    const bool is_chunked = field_chunked.find("chunked") != std::string::npos, coded = !coding.empty();
+  // Undoes codings that secrets could hide in. True: what cannot be looked into is left out.
+  bool take_body(const Record& record, Headers& headers, Spool& body) {
+    const auto coding = header_of(headers, "content-encoding"), transfer = header_of(headers, "transfer-encoding");
+    const bool chunked = base::lower_case(transfer).find("chunked") != std::string::npos;
+    const bool coded = chunked || !coding.empty(), whole = coded || record.type == "request";
     const auto put = [&](std::string_view bytes) { body.add(bytes); };
     Redactor::Stream stream(redactor_);
-    if (!is_chunked && !coded) {
-      stream.add(rest, put);
-      while (const auto got = reader_.read(piece.data(), piece.size()))
-        stream.add(std::string_view(piece).substr(0, got), put);
-    } else {
-      while (const auto got = rest.size() > kLargestCoded ? 0 : reader_.read(piece.data(), piece.size()))
-        rest.append(piece, 0, got);
-      cut = rest.size() > kLargestCoded;
-      if (cut) rest.clear();
-      if (is_chunked) rest = unchunked(rest);
-      if (coded && !rest.empty()) {
-        rest = coding == "gzip" || coding == "x-gzip" || coding == "deflate" ? inflated(rest) : "";
-        cut = cut || rest.empty();
-      }
-      stream.add(rest, put);
-      rename(head, "\r\ntransfer-encoding:");
-      rename(head, "\r\ncontent-encoding:");
+    std::string piece(1u << 18, '\0'), all;
+    while (const auto got = all.size() > kLargestCoded ? 0 : reader_.read(piece.data(), piece.size()))
+      whole ? void(all.append(piece, 0, got)) : void(stream.add(std::string_view(piece).substr(0, got), put));
+    bool cut = all.size() > kLargestCoded;
+    if (cut) all.clear();
+    if (chunked) all = without_chunks(all);
+    if (!coding.empty() && !all.empty()) {
+      all = decode_body(std::move(all), coding, kLargestCoded).bytes;
+      cut = all.empty();
     }
+    for (auto& [name, value] : headers)
+      if (const auto lowered = base::lower_case(name);
+          coded && (lowered == "content-encoding" || lowered == "transfer-encoding" || lowered == "content-length"))
+        name = "X-Archive-Orig-" + name;
+    if (record.type == "request")
+      for (const char* name : {"password", "passwd", "pwd", "token", "secret", "otp", "totp"})
+        mark_named(all, name);
+    stream.add(all, put);
     stream.add("", put, true);
-    if (record.type == "request") {
-      auto text = body.head(kLargestCoded);
-      if (text.size() == body.size() && mark_form(text)) replaced_ = std::move(text);
-    }
-  }
-  static bool mark_form(std::string& text) {
-    bool any = false;
-    for (const char* name : {"password", "passwd", "pwd", "token", "secret", "otp", "totp"})
-      any = mark_named(text, name, "&\"\r\n") || any;
-    return any;
-  }
-  static std::string field_of(const std::string& head, std::string_view name) {
-    const auto at = find_word(head, name, 0);
-    if (at == std::string::npos) return {};
-    const auto begin = at + name.size();
-    return base::lower_case(base::trimmed(std::string_view(head).substr(begin, head.find("\r\n", begin) - begin)));
-  }
-  static void rename(std::string& head, std::string_view name) {
-    if (const auto at = find_word(head, name, 0); at != std::string::npos) head.insert(at + 2, "X-Archive-Orig-");
+    return cut;
   }
 
-  void write(const Record& record, const std::string& head, const Spool& body, bool cut) {
-    const auto each = [&](const auto& take) {
-      if (replaced_.empty()) return body.read(take);
-      take(std::string_view(replaced_));
-    };
+  void write(const Record& record, const std::string& head, const std::string& media, const Spool& body, bool cut) {
     Digest block, payload;
     block.add(head);
-    std::uint64_t size = 0;
-    each([&](std::string_view bytes) {
+    body.read([&](std::string_view bytes) {
       block.add(bytes);
       payload.add(bytes);
-      size += bytes.size();
     });
     const auto digest = sha1_text(payload.finish());
     std::string text = "WARC/1.1\r\n";
@@ -340,13 +236,12 @@ private:
       text += name + ": " + field + "\r\n";
     }
     if (cut) text += "WARC-Truncated: unspecified\r\n";
-    text += "Content-Length: " + std::to_string(head.size() + size) + "\r\n\r\n" + head;
+    text += "Content-Length: " + std::to_string(head.size() + body.size()) + "\r\n\r\n" + head;
     const auto out = [this](std::string_view bytes) { write_all(to_, bytes); };
-    member_.restart(record.type == "response" ? gzip_level(base::lower_case(field_of(head, "\r\ncontent-type:"))) : 6);
+    member_.restart(record.type == "response" ? gzip_level(media) : 6);
     member_.add(text, out);
-    each([&](std::string_view bytes) { member_.add(bytes, out); });
+    body.read([&](std::string_view bytes) { member_.add(bytes, out); });
     member_.add("\r\n\r\n", out, true);
-    replaced_.clear();
   }
   std::string renewed(const std::string& digest) const {
     const auto found = digests_.find(digest);
@@ -357,7 +252,6 @@ private:
   const Redactor& redactor_;
   const int to_;
   GzipMember member_{6};
-  std::string replaced_;                       // the body of a form
   std::map<std::string, std::string> digests_; // of payloads, before and after
 };
 
@@ -379,6 +273,7 @@ void Redactor::add_pattern(std::string_view part) {
     patterns_.emplace(start, std::move(pattern));
   };
   put(std::string(part));
+  put(decode(std::string(part), nullptr).text); // a site may show it without its escapes
   std::string as_form(part);
   std::replace(as_form.begin(), as_form.end(), ' ', '+');
   put(as_form);
@@ -398,7 +293,7 @@ void Redactor::except(std::string_view text) {
   std::erase_if(patterns_, [&](const auto& known) { return text.find(known.second) != std::string_view::npos; });
 }
 
-bool Redactor::apply_known(std::string& text) const {
+bool Redactor::apply(std::string& text) const {
   std::vector<std::pair<std::size_t, std::size_t>> found;
   const auto search = [&](const std::string& in, const std::vector<std::uint32_t>* at) {
     for (std::size_t i = 0; i + kShortest <= in.size(); ++i) {
@@ -421,12 +316,7 @@ bool Redactor::apply_known(std::string& text) const {
   }
   for (const auto& [begin, end] : found)
     mark(text, begin, end);
-  return !found.empty();
-}
-
-bool Redactor::apply(std::string& text) const {
-  const bool known = !empty() && apply_known(text);
-  return mark_password_fields(text) || known;
+  return mark_password_fields(text) || !found.empty();
 }
 
 bool Redactor::Stream::add(std::string_view piece, const std::function<void(std::string_view)>& put, bool last) {

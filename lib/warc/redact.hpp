@@ -34,7 +34,6 @@ public:
   };
 
 private:
-  bool apply_known(std::string& text) const;
   void add_pattern(std::string_view pattern);
 
   std::unordered_multimap<std::uint32_t, std::string> patterns_; // by their first four bytes
@@ -43,8 +42,8 @@ private:
 
 // Writes the records of `from`, plain or packed, to `to`, one gzip member each. Beside what `redactor` knows they lose
 // the values of Set-Cookie, and of the passwords and tokens that a form sent. Bodies lose their codings, in which
-// secrets could hide; a body whose coding is none of zlib's is left out. First adds the cookies that the responses set
-// to what `redactor` knows. Throws std::runtime_error; a record that cannot be read is left out.
+// secrets could hide; a body that cannot be decoded is left out. First adds the cookies that the responses set to what
+// `redactor` knows. Throws std::runtime_error; a record that cannot be read is left out.
 void redact(int from, std::uint64_t size, int to, Redactor& redactor);
 
 } // namespace holdfast::warc

@@ -38,25 +38,41 @@ begin
   return holdfast.persona_check(v_names[1]);
 end $$;
 
-create or replace function holdfast.checks_at_first()
-  returns jsonb language sql immutable as $$
-  select '[{"kind": "login", "value": "", "signed_out": true, "url": ""}]'::jsonb
-$$;
-
-create or replace function holdfast.persona_set(
-    p_name text, p_options jsonb, p_hosts text[], p_worker_label text, p_notes text, p_by text,
-    p_checks jsonb default null)
+create or replace function holdfast.persona_check_every(p_name text, p_every text)
   returns void language plpgsql as $$
--- Makes it, or changes what is not NULL. p_options: those to set; an option that is null there is removed.
--- p_worker_label: '' takes it away.
+-- A schedule captures the pages that the checks name, signed in; '': none any more. While the persona is
+-- signed out its crawl waits, so that the next ones are skipped.
+declare
+  v_label constant text := 'checks of persona ' || p_name;
+  v_urls text[];
+begin
+  delete from holdfast.schedule s
+    where s.label = v_label;
+  if p_every = '' then return; end if;
+  v_urls := array(select distinct c ->> 'url'
+                    from holdfast.persona p
+                    cross join jsonb_array_elements(p.checks) c
+                    where p.name = p_name and c ->> 'url' <> '');
+  if v_urls = '{}' then
+    raise exception 'no check of persona "%" names a page that could be tried', p_name
+      using errcode = 'HF004', hint = 'For example --check "text=Log out @https://press.example.com/account".';
+  end if;
+  perform holdfast.schedule_add(holdfast.new_uuid(), v_label, p_every, 'UTC', v_urls,
+    jsonb_build_object('label', v_label, 'persona', p_name, 'plugins', array['browser'], 'keep', '1 day'));
+end $$;
+
+create or replace function holdfast.persona_set(p_name text, p_change jsonb, p_by text)
+  returns void language plpgsql as $$
+-- p_change: options (one that is null is removed), hosts, worker_label ('': any), checks, check_every,
+-- notes.
 declare
   v_wrong text;
 begin
-  perform holdfast.options_check(p_options);
+  perform holdfast.options_check(p_change -> 'options');
   -- hooks::is_secret_key() is the same rule.
   select o into v_wrong
-    from jsonb_object_keys(p_options) o
-    where o ~ 'TOKEN|SECRET|API_?KEY|PASSWORD|COOKIE_STRING' and p_options ->> o is not null
+    from jsonb_object_keys(p_change -> 'options') o
+    where o ~ 'TOKEN|SECRET|API_?KEY|PASSWORD|COOKIE_STRING' and p_change -> 'options' ->> o is not null
     limit 1;
   if found then
     raise exception 'a persona cannot set the option "%", which is secret', left(v_wrong, 200)
@@ -64,23 +80,25 @@ begin
             hint = 'Put it into the settings of the workers; holdfast persona import for logins.';
   end if;
   select h into v_wrong
-    from unnest(p_hosts) h
+    from jsonb_array_elements_text(p_change -> 'hosts') h
     where holdfast.host_of('http://' || h || '/') is distinct from h
     limit 1;
   if found then
     raise exception '"%" is not a host name', left(v_wrong, 200)
       using errcode = 'HF004', hint = 'For example press.example.com, in lower case.';
   end if;
-  insert into holdfast.persona as p (name, options, hosts, worker_label, notes, changed_by, checks)
-    values (p_name, jsonb_strip_nulls(coalesce(p_options, '{}')), coalesce(p_hosts, '{}'),
-            nullif(p_worker_label, ''), coalesce(p_notes, ''), p_by,
-            coalesce(p_checks, holdfast.checks_at_first()))
-    on conflict (name) do update
-      set options = jsonb_strip_nulls(p.options || coalesce(p_options, '{}')),
-          hosts = coalesce(p_hosts, p.hosts),
-          worker_label = nullif(coalesce(p_worker_label, p.worker_label), ''),
-          checks = coalesce(p_checks, p.checks), notes = coalesce(p_notes, p.notes),
-          changed_at = clock_timestamp(), changed_by = p_by;
+  insert into holdfast.persona (name) values (p_name) on conflict (name) do nothing;
+  update holdfast.persona p
+    set options = jsonb_strip_nulls(p.options || coalesce(p_change -> 'options', '{}')),
+        hosts = case when p_change ? 'hosts'
+                  then array(select jsonb_array_elements_text(p_change -> 'hosts')) else p.hosts end,
+        worker_label = nullif(coalesce(p_change ->> 'worker_label', p.worker_label), ''),
+        checks = coalesce(p_change -> 'checks', p.checks), notes = coalesce(p_change ->> 'notes', p.notes),
+        changed_at = clock_timestamp(), changed_by = p_by
+    where p.name = p_name;
+  if p_change ? 'check_every' then
+    perform holdfast.persona_check_every(p_name, p_change ->> 'check_every');
+  end if;
   perform holdfast.ring(); -- a worker may take now what none could
 exception
   when check_violation then
@@ -88,8 +106,9 @@ exception
       using errcode = 'HF004',
             hint = 'Letters, digits, dots, underscores and hyphens, at most 64; not "none".';
 end $$;
-comment on function holdfast.persona_set(text, jsonb, text[], text, text, text, jsonb) is
-  'Makes a persona, or changes what is not NULL of one.';
+comment on function holdfast.persona_set(text, jsonb, text) is
+  'Makes a persona, or changes those of options, hosts, worker_label, checks, check_every and notes that '
+  'are named.';
 
 create or replace function holdfast.persona_save(
     p_name text, p_version bigint, p_state bytea, p_key_id text, p_by text, p_signed_in boolean default true)
@@ -101,7 +120,7 @@ declare
   v_version bigint;
 begin
   if p_version = 0 and not exists (select from holdfast.persona where name = p_name) then
-    perform holdfast.persona_set(p_name, null, null, null, null, p_by);
+    perform holdfast.persona_set(p_name, '{}', p_by);
   end if;
   update holdfast.persona
     set version = version + 1, state = p_state, key_id = p_key_id,
@@ -154,6 +173,7 @@ declare
 begin
   perform from holdfast.persona p where p.name = p_name for update;
   perform holdfast.persona_check(p_name);
+  perform holdfast.persona_check_every(p_name, '');
   select count(*) into v_crawls from holdfast.crawl c where c.status <> 'sealed' and c.persona = p_name;
   select count(*) into v_schedules from holdfast.schedule s where s.crawl ->> 'persona' = p_name;
   if v_crawls + v_schedules > 0 then

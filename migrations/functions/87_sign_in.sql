@@ -9,7 +9,7 @@ begin
   delete from holdfast.persona_sign_in s
     where s.deadline <= clock_timestamp();
   if not exists (select from holdfast.persona where name = p_persona) then
-    perform holdfast.persona_set(p_persona, null, null, null, null, p_by);
+    perform holdfast.persona_set(p_persona, '{}', p_by);
   end if;
   insert into holdfast.persona_sign_in (persona, id, url, asked_by, deadline)
     values (p_persona, p_id, p_url, p_by, clock_timestamp() + interval '20 minutes')

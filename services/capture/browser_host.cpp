@@ -1,8 +1,11 @@
 #include "services/capture/browser_host.hpp"
 
 #include "services/capture/chromium.hpp"
+#include "services/capture/devtools.hpp"
 #include "services/capture/hook.hpp"
+#include "services/capture/view.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -10,12 +13,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <list>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -48,9 +53,27 @@ std::string_view session_of(std::string_view message) {
   return message.substr(begin, message.size() - 2 - begin);
 }
 
+// What a hook may ask of a page that another hook has opened: what it shows, and nothing of its cookies, its storage
+// and its requests, which may be those of a persona.
+const std::set<std::string, std::less<>> kOfOthers{"Inspector.enable",
+                                                   "Page.getFrameTree",
+                                                   "Page.createIsolatedWorld",
+                                                   "Page.getLayoutMetrics",
+                                                   "Page.captureScreenshot",
+                                                   "Page.printToPDF",
+                                                   "Page.handleJavaScriptDialog",
+                                                   "DOM.getDocument",
+                                                   "DOM.getOuterHTML",
+                                                   "Emulation.setDeviceMetricsOverride"};
+// Without a session.
+const std::set<std::string, std::less<>> kOfBrowser{
+    "Browser.getVersion", "Storage.getCookies",          "Storage.setCookies", "Target.attachToTarget",
+    "Target.closeTarget", "Target.createBrowserContext", "Target.createTarget"};
+
 class Host {
 public:
   int run();
+  int run_for(int socket);
   int start_and_end();
 
 private:
@@ -58,13 +81,17 @@ private:
     int socket{-1};
     std::string incoming;
     Outgoing outgoing;
-    std::vector<std::string> contexts;
+    std::set<std::string> contexts, targets; // that it has made
     bool gone{false};
   };
   struct Pending {
     Client* client{nullptr}; // null: of the host itself
     int id{0};
-    std::string method;
+    std::string method, target;
+  };
+  struct Session {
+    Client* client{nullptr};
+    bool of_others{false}; // of a page that another client has opened
   };
 
   void prepare();
@@ -76,21 +103,24 @@ private:
   void read_client(Client& client);
   void drop(Client& client);
   void take_command(Client& client, std::string_view message);
+  bool may(const Client& client, const std::string& method, const Json& parameters, const std::string& session) const;
   void take_message(std::string_view message);
   void take_answer(std::string_view message);
   void take_event(std::string_view message);
   void command(const std::string& method, const Json& parameters);
   void give(Client& client, std::string_view message);
   bool round();
+  bool serve();
 
   int listener_{-1};
+  bool for_one_{false}; // one client, not hooks
   int pages_{0}, last_id_{0};
   bool sandboxed_{may_be_sandboxed()};
   std::string program_;
   Chromium browser_;
   std::list<Client> clients_;
   std::unordered_map<int, Pending> pending_;
-  std::unordered_map<std::string, Client*> sessions_;
+  std::unordered_map<std::string, Session> sessions_;
 };
 
 void Host::listen() {
@@ -158,7 +188,7 @@ void Host::end_browser() {
 
 void Host::command(const std::string& method, const Json& parameters) {
   const int id = ++last_id_;
-  pending_[id] = {nullptr, 0, method};
+  pending_[id] = {nullptr, 0, method, ""};
   browser_.outgoing.bytes += json_text({{"id", id}, {"method", method}, {"params", parameters}});
   browser_.outgoing.bytes.push_back('\0');
 }
@@ -192,23 +222,41 @@ void Host::read_client(Client& client) {
   }
 }
 
-// {"id":7,"method":"Page.enable",...: only the number is changed.
+bool Host::may(const Client& client, const std::string& method, const Json& parameters,
+               const std::string& session) const {
+  const auto context = text_of(parameters, "browserContextId");
+  if (for_one_) return true;
+  if (!context.empty() && !client.contexts.contains(context)) return false;
+  if (session.empty())
+    return kOfBrowser.contains(method) &&
+           (!context.empty() || (method != "Target.createTarget" && !method.starts_with("Storage.")));
+  const auto owned = sessions_.find(session);
+  if (owned == sessions_.end() || owned->second.client != &client) return false;
+  if (!owned->second.of_others) // from a page, too, the browser could be asked
+    return method == "Target.setAutoAttach" || !(method.starts_with("Target.") || method.starts_with("Browser."));
+  if (method != "Runtime.evaluate") return kOfOthers.contains(method);
+  const auto& known = view_expressions();
+  return std::find(known.begin(), known.end(), text_of(parameters, "expression")) != known.end();
+}
+
+// Passed on under a number of the host's, and with nothing that has not been looked at.
 void Host::take_command(Client& client, std::string_view message) {
-  constexpr std::string_view kId = "{\"id\":", kMethod = ",\"method\":\"";
-  int id = 0;
-  const char* begin = message.data() + std::min(kId.size(), message.size());
-  const auto number = std::from_chars(begin, message.data() + message.size(), id);
-  const std::string_view rest = message.substr(static_cast<std::size_t>(number.ptr - message.data()));
-  if (!message.starts_with(kId) || number.ec != std::errc() || !rest.starts_with(kMethod)) {
+  auto command = Json::parse(message, nullptr, false);
+  const auto method = text_of(command, "method"), session = text_of(command, "sessionId");
+  const auto given = command.find("id");
+  if (method.empty() || given == command.end() || !given->is_number_integer()) {
     client.gone = true;
     return;
   }
-  const auto method = rest.substr(kMethod.size(), rest.find('"', kMethod.size()) - kMethod.size());
+  const int id = given->get<int>();
+  auto parameters = command.value("params", Json::object());
+  if (!may(client, method, parameters, session))
+    return give(client, json_text({{"error", {{"message", "it is not for this hook"}}}, {"id", id}}));
   const int own = ++last_id_;
-  pending_[own] = {&client, id, std::string(method)};
-  browser_.outgoing.bytes += kId;
-  browser_.outgoing.bytes += std::to_string(own);
-  browser_.outgoing.bytes += rest;
+  pending_[own] = {&client, id, method, text_of(parameters, "targetId")};
+  Json passed = {{"id", own}, {"method", method}, {"params", std::move(parameters)}};
+  if (!session.empty()) passed["sessionId"] = session;
+  browser_.outgoing.bytes += json_text(passed);
   browser_.outgoing.bytes.push_back('\0');
 }
 
@@ -217,7 +265,7 @@ void Host::drop(Client& client) {
     for (const auto& context : client.contexts)
       command("Target.disposeBrowserContext", {{"browserContextId", context}});
   for (auto it = sessions_.begin(); it != sessions_.end();) {
-    if (it->second != &client) {
+    if (it->second.client != &client) {
       ++it;
       continue;
     }
@@ -244,7 +292,8 @@ void Host::take_answer(std::string_view message) {
   if (found == pending_.end()) return;
   const auto pending = found->second;
   pending_.erase(found);
-  if (pending.method == "Target.createBrowserContext" || pending.method == "Target.attachToTarget") {
+  if (pending.method == "Target.createBrowserContext" || pending.method == "Target.attachToTarget" ||
+      pending.method == "Target.createTarget") {
     const auto answer = Json::parse(message, nullptr, false);
     const auto result = answer.is_object() ? answer.value("result", Json::object()) : Json::object();
     const auto context = result.value("browserContextId", ""), session = result.value("sessionId", "");
@@ -254,10 +303,11 @@ void Host::take_answer(std::string_view message) {
     }
     if (!context.empty()) {
       ++pages_;
-      pending.client->contexts.push_back(context);
+      pending.client->contexts.insert(context);
       command("Browser.setDownloadBehavior", {{"behavior", "deny"}, {"browserContextId", context}});
     }
-    if (!session.empty()) sessions_[session] = pending.client;
+    if (!session.empty()) sessions_[session] = {pending.client, !pending.client->targets.contains(pending.target)};
+    if (pending.method == "Target.createTarget") pending.client->targets.insert(text_of(result, "targetId"));
   }
   if (pending.client == nullptr) return;
   give(*pending.client, "{\"id\":" + std::to_string(pending.id) +
@@ -268,6 +318,10 @@ void Host::take_event(std::string_view message) {
   constexpr std::string_view kAttached = "{\"method\":\"Target.attachedToTarget\"",
                              kCreated = "{\"method\":\"Target.targetCreated\"";
   const auto session = session_of(message);
+  if (for_one_) {
+    if (!clients_.empty()) give(clients_.front(), message);
+    return;
+  }
   if (session.empty()) {
     if (!message.starts_with(kCreated)) return;
     // A page that opens windows gets none: what they show would be neither judged nor recorded.
@@ -279,10 +333,10 @@ void Host::take_event(std::string_view message) {
   }
   const auto owner = sessions_.find(std::string(session));
   if (owner == sessions_.end()) return;
-  Client& client = *owner->second;
+  Client& client = *owner->second.client;
   if (message.starts_with(kAttached)) {
     const auto event = Json::parse(message, nullptr, false);
-    sessions_[event["params"].value("sessionId", "")] = &client; // a frame or worker of its page
+    sessions_[event["params"].value("sessionId", "")] = owner->second; // a frame or worker of its page
   }
   give(client, message);
 }
@@ -325,8 +379,8 @@ bool Host::round() {
   }
   if (!alive) {
     const auto words = browser_.last_words();
-    say(stderr,
-        "Chromium has ended by itself" + (words.empty() ? "" : " (" + words + ")") + "; the next page starts another");
+    say(stderr, "Chromium has ended by itself" + (words.empty() ? "" : " (" + words + ")") +
+                    (for_one_ ? "" : "; the next page starts another"));
     end_browser();
   } else if (browser_.runs() && !browser_.flush()) {
     end_browser();
@@ -370,22 +424,39 @@ int Host::run() {
   listen();
   launch();
   if (stopping == 0) say(stdout, "Chromium is started: " + program_); // which says that we are ready
+  serve();
+  ::unlink(kBrowserSocket);
+  return 0;
+}
+
+int Host::run_for(int socket) {
+  prepare();
+  ::fcntl(socket, F_SETFL, O_NONBLOCK);
+  for_one_ = true;
+  clients_.emplace_back().socket = socket;
+  launch();
+  return serve() ? 0 : 1;
+}
+
+// False if Chromium has ended by itself.
+bool Host::serve() {
   try {
-    while (stopping == 0 && round()) {
+    while (stopping == 0 && round() && !(for_one_ && clients_.empty())) {
     }
   } catch (...) {
     end_browser();
     throw;
   }
+  const bool runs = browser_.runs();
   end_browser();
-  ::unlink(kBrowserSocket);
-  return 0;
+  return runs;
 }
 
 // The exit status of a hook.
-int run(int (Host::*work)()) {
+template <typename... Arguments>
+int run(int (Host::*work)(Arguments...), Arguments... arguments) {
   try {
-    return (Host().*work)();
+    return (Host().*work)(arguments...);
   } catch (const Ending& ending) {
     say(stderr, ending.reason);
     return ending.status == Status::skipped ? 10 : 1;
@@ -398,6 +469,8 @@ int run(int (Host::*work)()) {
 } // namespace
 
 int run_browser_host() { return run(&Host::run); }
+
+int run_browser_for(int socket) { return run(&Host::run_for, socket); }
 
 int try_browser() { return run(&Host::start_and_end); }
 

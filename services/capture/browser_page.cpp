@@ -97,8 +97,8 @@ std::string error_page_shown(DevTools& browser, const std::string& session, Cloc
 }
 
 std::string reason_on_error_page(DevTools& browser, const std::string& session, Clock::time_point until) {
-  const auto shown = browser.call("Runtime.evaluate",
-                                  {{"expression", "document.body.innerText"}, {"returnByValue", true}}, session, until);
+  const auto shown =
+      browser.call("Runtime.evaluate", {{"expression", kShownText}, {"returnByValue", true}}, session, until);
   const auto text = text_of(shown.value("result", Json::object()), "value");
   for (const char* prefix : {"ERR_", "DNS_PROBE_"})
     if (const auto at = text.find(prefix); at != std::string::npos)

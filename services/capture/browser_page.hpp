@@ -24,6 +24,7 @@ std::filesystem::path browser_socket();
 
 // If Chromium shows an error page of its own instead of the page: "the page led to URL: ". Empty: it shows the page.
 std::string error_page_shown(DevTools& browser, const std::string& session, Clock::time_point until);
+inline constexpr const char* kShownText = "document.body.innerText"; // is evaluated in it
 // The error that such a page names. Chromium may only say that a navigation was aborted.
 std::string reason_on_error_page(DevTools& browser, const std::string& session, Clock::time_point until);
 

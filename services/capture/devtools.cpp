@@ -110,11 +110,12 @@ bool DevTools::pump(Clock::time_point until, const std::function<bool()>& done) 
     const double bounded = std::min(left, 3600.0);
     wait.tv_sec = static_cast<time_t>(bounded);
     wait.tv_nsec = static_cast<long>((bounded - std::floor(bounded)) * 1e9);
-    pollfd waiting{socket_, POLLIN, 0};
+    pollfd waiting[] = {{socket_, POLLIN, 0}, {other_, POLLIN, 0}}; // a negative one is left out
     sigset_t none;
     ::sigemptyset(&none);
-    const int ready = ::ppoll(&waiting, 1, &wait, wake_on_signals_ ? &none : nullptr);
-    if (ready > 0) read_some();
+    const int ready = ::ppoll(waiting, 2, &wait, wake_on_signals_ ? &none : nullptr);
+    if (ready > 0 && waiting[0].revents != 0) read_some();
+    if (ready > 0 && waiting[1].revents != 0) other_readable_();
   }
   return true;
 }

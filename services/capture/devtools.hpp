@@ -24,6 +24,7 @@ public:
 
   // `socket`: the path of the host's socket. Throws Ending(skipped) if there is no browser.
   explicit DevTools(const std::filesystem::path& socket);
+  explicit DevTools(int connected) : socket_(connected) {}
   ~DevTools();
   DevTools(const DevTools&) = delete;
   DevTools& operator=(const DevTools&) = delete;
@@ -40,6 +41,11 @@ public:
   // browser has ended.
   bool pump(Clock::time_point until, const std::function<bool()>& done);
 
+  // Also waits in pump() for something to read there; negative: no more.
+  void also(int descriptor, std::function<void()> readable) {
+    other_ = descriptor;
+    other_readable_ = std::move(readable);
+  }
   // Signals that end a wait in pump(): blocked except while it waits. done() is asked again afterwards.
   void wake_on_signals(bool wake) { wake_on_signals_ = wake; }
 
@@ -47,12 +53,13 @@ private:
   void read_some();
   void take(std::string_view text);
 
-  int socket_{-1};
+  int socket_{-1}, other_{-1};
   int last_id_{0};
   bool wake_on_signals_{false};
   std::string buffer_;
   std::unordered_map<int, Reply> replies_;
   Event event_;
+  std::function<void()> other_readable_;
 };
 
 // Connects to a socket of the file system; negative: it cannot.

@@ -3,7 +3,7 @@
 #include "lib/formats/charset.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/sniff.hpp"
-#include "services/capture/coding.hpp"
+#include "lib/warc/coding.hpp"
 #include "services/capture/fetch.hpp"
 #include "services/capture/page_record.hpp"
 
@@ -20,7 +20,7 @@ constexpr std::size_t kLargestPage = 8u << 20;
 // Some servers compress whatever the client says, and wget may keep it so. A browser's copy is decoded already.
 std::string decompressed(std::string bytes, const std::string& coding) {
   const bool packed = bytes.starts_with("\x1f\x8b");
-  auto plain = decode_body(bytes, packed ? "gzip" : coding, kLargestPage);
+  auto plain = warc::decode_body(bytes, packed ? "gzip" : coding, kLargestPage);
   return plain.whole || (packed && !plain.bytes.empty()) ? plain.bytes : bytes;
 }
 

@@ -1,5 +1,6 @@
 #include "services/capture/persona.hpp"
 
+#include "lib/persona/state.hpp"
 #include "services/capture/embedded.hpp"
 #include "services/capture/page_record.hpp"
 
@@ -7,49 +8,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <ctime>
-#include <fstream>
 #include <set>
 #include <vector>
 
 namespace holdfast::capture {
 
 namespace {
-
-// domain, whether for subdomains, path, secure, expires, name, value: parted by tabs.
-Json parse_line(std::string line) {
-  constexpr std::string_view kHttpOnly = "#HttpOnly_";
-  const bool http_only = line.starts_with(kHttpOnly);
-  if (http_only) line.erase(0, kHttpOnly.size());
-  if (line.ends_with('\r')) line.pop_back();
-  if (line.empty() || line[0] == '#') return nullptr;
-  std::vector<std::string> fields;
-  for (std::size_t begin = 0; begin <= line.size();) {
-    const auto end = std::min(line.find('\t', begin), line.size());
-    fields.push_back(line.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  if (fields.size() < 7) return nullptr;
-  const double expires = std::strtod(fields[4].c_str(), nullptr);
-  if (expires > 0 && expires < static_cast<double>(std::time(nullptr))) return nullptr;
-  Json cookie = {{"name", fields[5]},
-                 {"value", fields[6]},
-                 {"domain", fields[0]},
-                 {"path", fields[2]},
-                 {"secure", fields[3] == "TRUE"},
-                 {"httpOnly", http_only}};
-  if (expires > 0) cookie["expires"] = expires;
-  return cookie;
-}
-
-Json cookies_of_file(const std::string& path) {
-  std::ifstream file(path);
-  Json cookies = Json::array();
-  for (std::string line; std::getline(file, line);)
-    if (auto cookie = parse_line(line); !cookie.is_null()) cookies.push_back(std::move(cookie));
-  return cookies;
-}
 
 // "https://press.example:8443" of a URL, as its scripts see it.
 std::string origin_of(const std::string& url) {
@@ -58,29 +22,28 @@ std::string origin_of(const std::string& url) {
 }
 
 constexpr std::size_t kLargestState = 64u << 20;
-constexpr Seconds kPerOrigin{10};
+constexpr std::chrono::seconds kPerOrigin{10};
 
 } // namespace
 
-Persona::Persona(DevTools& browser, const Job& job)
-    : browser_(browser), job_(job), file_(Job::setting("AUTH_STORAGE_FILE")) {
+Persona::Persona(DevTools& browser) : browser_(browser), file_(Job::setting("AUTH_STORAGE_FILE")) {
+  const auto jar = Job::setting("COOKIES_FILE");
   if (!file_.empty()) state_ = Json::parse(read_file(file_, kLargestState), nullptr, false);
-  if (!state_.is_object()) state_ = Json::object();
+  if (state_.is_object()) return;
+  std::vector<std::string> left_out;
+  state_ = Json::parse(persona::parse_cookies_txt(read_file(jar, kLargestState), jar, left_out).text());
 }
 
-void Persona::give(const std::string& context) {
-  give_cookies(context, state_.contains("cookies") ? state_["cookies"] : cookies_of_file(Job::setting("COOKIES_FILE")));
-  const auto until = [&] {
-    return std::min(job_.deadline(), Clock::now() + std::chrono::duration_cast<Clock::duration>(kPerOrigin));
-  };
+void Persona::give(const std::string& context, Clock::time_point until) {
+  give_cookies(context, state_.value("cookies", Json::array()), until);
   for (const auto& one : state_.value("origins", Json::array()))
     if (!one.value("localStorage", Json::array()).empty() || !one.value("indexedDB", Json::array()).empty())
-      on_origin(context, text_of(one, "origin"), one, until());
+      on_origin(context, text_of(one, "origin"), one, until);
 }
 
-void Persona::give_cookies(const std::string& context, const Json& cookies) {
+void Persona::give_cookies(const std::string& context, const Json& cookies, Clock::time_point until) {
   const auto set = [&](const Json& some) {
-    browser_.call("Storage.setCookies", {{"cookies", some}, {"browserContextId", context}}, "", job_.deadline());
+    browser_.call("Storage.setCookies", {{"cookies", some}, {"browserContextId", context}}, "", until);
   };
   auto all = Json::array();
   for (const auto& cookie : cookies) {
@@ -99,9 +62,9 @@ void Persona::give_cookies(const std::string& context, const Json& cookies) {
   }
 }
 
-// Runs storage.js on an empty page of this origin, which no server is asked for. Null: it could not be done.
 Json Persona::on_origin(const std::string& context, const std::string& origin, const Json& given,
                         Clock::time_point until) {
+  until = std::min(until, Clock::now() + kPerOrigin);
   Json answer;
   std::string target;
   try {
@@ -110,6 +73,8 @@ Json Persona::on_origin(const std::string& context, const std::string& origin, c
         "targetId");
     session_ = text_of(browser_.call("Target.attachToTarget", {{"targetId", target}, {"flatten", true}}, "", until),
                        "sessionId");
+    browser_.send("Network.enable", {}, session_);
+    browser_.send("Network.setBypassServiceWorker", {{"bypass", true}}, session_);
     browser_.send("Fetch.enable", {{"patterns", Json::array({{{"urlPattern", "*"}}})}}, session_);
     browser_.call("Page.navigate", {{"url", origin + "/"}}, session_, until);
     const auto script = "(" + std::string(embedded::storage_js) + ")(" + json_text(given) + ")";

@@ -1,7 +1,8 @@
 #pragma once
 // The persona of a page's browser context: cookies, storage, logins and headers of AUTH_STORAGE_FILE (Playwright's
 // storage state, with additions of lib/persona/state.hpp), or the cookies of COOKIES_FILE alone (Netscape's format).
-// Files that cannot be read give nothing. Owned by the tab; nothing of it is logged or kept with the page.
+// A file that is not there gives nothing. Owned by the tab or the person's browser; nothing of it is logged or kept
+// with the page.
 
 #include "services/capture/devtools.hpp"
 
@@ -13,10 +14,13 @@ namespace holdfast::capture {
 
 class Persona {
 public:
-  Persona(DevTools& browser, const Job& job);
+  explicit Persona(DevTools& browser);
 
   // Before the first page of the context.
-  void give(const std::string& context);
+  void give(const std::string& context, Clock::time_point until);
+  // Puts an entry of "origins" in place, on an empty page that no server is asked for, or answers with one. Null: it
+  // could not be done.
+  Json on_origin(const std::string& context, const std::string& origin, const Json& given, Clock::time_point until);
   // Takes an event of the page that storage is put in place on; false: it is another's.
   bool take(const std::string& method, const Json& parameters, const std::string& session);
   // Writes what the context has now into changes/ beside the file, if there is that directory.
@@ -34,11 +38,9 @@ public:
 
 private:
   bool is_for(const std::string& host) const;
-  void give_cookies(const std::string& context, const Json& cookies);
-  Json on_origin(const std::string& context, const std::string& origin, const Json& given, Clock::time_point until);
+  void give_cookies(const std::string& context, const Json& cookies, Clock::time_point until);
 
   DevTools& browser_;
-  const Job& job_;
   std::string file_;
   Json state_;
   std::string session_; // of the page that storage is put in place on

@@ -4,13 +4,12 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/fd.hpp"
 #include "lib/base/utf8.hpp"
+#include "lib/warc/coding.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/surt.hpp"
-#include "services/capture/coding.hpp"
 
 #include <fcntl.h>
 
-#include <charconv>
 #include <fstream>
 
 namespace holdfast::capture {
@@ -56,11 +55,12 @@ bool lost_body(const warc::Record& record, const Headers& sent) {
 // The body as it was before the coding of its transfer. Archives keep headers over bodies that are decoded already, and
 // lose them over bodies that are not: the bytes say more than the header. nullopt: damaged or too large.
 std::optional<std::string> decoded(std::string body, Headers& headers) {
-  if (lower(header_of(headers, "transfer-encoding")).find("chunked") != std::string::npos) body = without_chunks(body);
+  if (lower(header_of(headers, "transfer-encoding")).find("chunked") != std::string::npos)
+    body = warc::without_chunks(body);
   auto coding = header_of(headers, "content-encoding");
   if (coding.empty() && header_of(headers, "content-type").starts_with("text/") && body.starts_with("\x1f\x8b"))
     coding = "gzip";
-  auto plain = decode_body(body, coding, kLargestAnswer);
+  auto plain = warc::decode_body(body, coding, kLargestAnswer);
   if (!plain.whole && (plain.bytes.empty() || base::is_utf8(body))) plain = {std::move(body), true};
   std::erase_if(headers, [](const auto& header) {
     const auto name = lower(header.first);
@@ -70,28 +70,6 @@ std::optional<std::string> decoded(std::string body, Headers& headers) {
 }
 
 } // namespace
-
-std::string without_chunks(std::string_view bytes) {
-  std::string result;
-  for (auto left = bytes; !left.empty();) {
-    std::size_t size = 0;
-    const auto line = left.find('\n');
-    const auto [end, failure] = std::from_chars(left.data(), left.data() + left.size(), size, 16);
-    const auto rest = left.substr(0, line).substr(static_cast<std::size_t>(end - left.data()));
-    const bool is_size = failure == std::errc{} && line != std::string_view::npos && rest.ends_with('\r') &&
-                         base::trimmed(rest.substr(0, rest.find(';'))).empty();
-    const auto behind = line + 1 + size; // where the chunk's own line ends
-    const bool is_chunk =
-        is_size && (size == 0 || behind >= left.size() || left[behind] == '\r' || left[behind] == '\n');
-    if (!is_chunk && result.empty()) return std::string(bytes);
-    if (!is_chunk || size == 0) break;
-    left.remove_prefix(line + 1);
-    result += left.substr(0, size);
-    left.remove_prefix(std::min(size, left.size()));
-    left.remove_prefix(left.starts_with('\n') ? 1 : std::min<std::size_t>(2, left.size()));
-  }
-  return result;
-}
 
 std::string replay_key(const std::string& method, const std::string& url) {
   if (method == "GET") return warc::url_key(url);

@@ -48,7 +48,5 @@ void answer_from(ReplaySource& source, DevTools& browser, const Json& paused, co
 
 // A URL that was asked for with a method, as the index has it.
 std::string replay_key(const std::string& method, const std::string& url);
-// "1a\r\n...": the bytes themselves, as far as they can be read; bytes that are not in chunks, as they are.
-std::string without_chunks(std::string_view bytes);
 
 } // namespace holdfast::capture

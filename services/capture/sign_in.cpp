@@ -3,16 +3,18 @@
 #include "lib/base/base64.hpp"
 #include "lib/base/fd.hpp"
 #include "lib/base/url.hpp"
+#include "lib/base/write_all.hpp"
+#include "services/capture/browser_host.hpp"
 #include "services/capture/browser_page.hpp"
 #include "services/capture/chromium.hpp"
 #include "services/capture/egress.hpp"
 #include "services/capture/embedded.hpp"
+#include "services/capture/persona.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,16 +41,9 @@ struct Window {
   Json dialog{}, chooser{}; // what it waits for; null: nothing
 };
 
-// The members of an input that Chromium gets, each of its own kind: the view can ask for nothing else.
-Json members(const Json& message, std::initializer_list<const char*> numbers,
-             std::initializer_list<const char*> texts) {
-  Json chosen = {{"type", text_of(message, "event")}};
-  for (const char* name : numbers)
-    if (const auto found = message.find(name); found != message.end() && found->is_number()) chosen[name] = *found;
-  for (const char* name : texts)
-    if (const auto text = text_of(message, name); !text.empty()) chosen[name] = text;
-  return chosen;
-}
+// What a view may do to the page that is shown, of DevTools' domain Input: it gets the parameters as they come.
+const std::set<std::string> kInputs{"dispatchKeyEvent", "dispatchMouseEvent", "dispatchTouchEvent", "imeSetComposition",
+                                    "insertText"};
 
 std::string upload_name(const std::string& given) {
   auto name = given.substr(given.find_last_of('/') + 1).substr(0, 200);
@@ -58,23 +53,21 @@ std::string upload_name(const std::string& given) {
 
 class PersonsBrowser {
 public:
+  PersonsBrowser(int browser, int view) : browser_(browser), persona_(browser_), view_(view) {}
   int run();
 
 private:
-  using Reply = std::function<void(const Json& result)>; // an empty object if it did not work
-
-  void prepare();
-  void start();
-  void begin();
-  bool round();
-  void command(const std::string& method, Json parameters, const std::string& session = {}, Reply reply = {});
+  Json ask(const std::string& method, const Json& parameters) { return browser_.call(method, parameters, "", until_); }
+  void command(const std::string& method, Json parameters, const std::string& session = {}) {
+    browser_.send(method, std::move(parameters), session);
+  }
   void say(const Json& message);
-  void take_message(std::string_view text);
+  void read_view();
   void take_event(const std::string& method, const Json& parameters, const std::string& session);
   void take_page_event(Window& page, const std::string& session, const std::string& method, const Json& parameters);
   void take_input(std::string_view text);
-  void take_pointer(const std::string& type, const Json& message);
   void give_files(const Json& files);
+  void open_first();
   void attached(const Json& parameters, const std::string& parent);
   void prepare(const std::string& session);
   void forget(std::string target);
@@ -82,30 +75,23 @@ private:
   void picture();
   void say_pages();
   void say_waiting();
-  void save();
-  void next_origin();
-  void read_storage(const std::string& session);
-  void keep(const Json& cookies);
+  bool save();
   Window* by_session(const std::string& given);
   Window* by_target(const std::string& target);
   Window* current() { return by_target(shown_); }
 
-  std::string program_, first_, shown_; // first_: the URL to begin with; shown_: the target that the view has
-  bool sandboxed_{may_be_sandboxed()}, answered_{false}, saving_{false};
-  int last_id_{0}, kept_{-1}; // kept_: the exit status
-  std::pair<int, int> size_{1280, 800};
+  const Clock::time_point until_{Clock::now() + std::chrono::hours(24)}; // the worker ends it long before
+  DevTools browser_;
+  Persona persona_;
   base::Fd view_;
   std::string incoming_;
-  Outgoing outgoing_;
-  Chromium browser_;
+  std::string context_, first_, shown_; // first_: the URL to begin with; shown_: the target that the view has
+  bool done_{false}, gone_{false};      // done_: its state is wanted; gone_: the view is
+  std::pair<int, int> size_{1280, 800};
   Json identity_;
-  std::unordered_map<int, Reply> replies_;
   std::vector<Window> pages_;
   std::unordered_map<std::string, std::string> frames_; // those in other processes: their session, that of their page
-  std::set<std::string> unused_;                        // targets
-  std::set<std::string> origins_, unsaved_;
-  std::string visited_; // the origin whose storage is being read
-  Json storage_ = Json::array();
+  std::set<std::string> origins_;
   int uploads_{0};
 };
 
@@ -123,68 +109,27 @@ Window* PersonsBrowser::by_target(const std::string& target) {
   return found == pages_.end() ? nullptr : &*found;
 }
 
-void PersonsBrowser::prepare() {
-  ::signal(SIGPIPE, SIG_IGN);
-  const auto directory = fs::path(Job::setting("CRAWL_DIR", ".")) / "browser";
-  fs::create_directories(directory);
-  fs::current_path(directory);
-  program_ = browser_program();
-  view_.reset(connect_to(kViewSocket));
-  if (!view_) throw failed("there is no view to connect to");
-  ::fcntl(view_.get(), F_SETFL, O_NONBLOCK);
-}
-
-void PersonsBrowser::start() {
-  browser_.start(program_, sandboxed_);
-  command("Browser.setDownloadBehavior", {{"behavior", "deny"}});
-  command("Browser.getVersion", {}, {}, [this](const Json& version) {
-    identity_ = identity(text_of(version, "userAgent"));
-    if (!first_.empty()) begin();
-  });
-}
-
-// The page that Chromium starts with is not used: it still loads, and would take the place of what is opened in it.
-void PersonsBrowser::begin() {
-  command("Target.getTargets", {}, {}, [this](const Json& answer) {
-    for (const auto& target : answer.value("targetInfos", Json::array()))
-      unused_.insert(text_of(target, "targetId"));
-    const auto pages = Json::array({{{"type", "page"}}});
-    command("Target.setDiscoverTargets", {{"discover", true}, {"filter", pages}});
-    command("Target.setAutoAttach",
-            {{"autoAttach", true}, {"waitForDebuggerOnStart", true}, {"flatten", true}, {"filter", pages}});
-    command("Target.createTarget", {{"url", first_}});
-  });
-}
-
-void PersonsBrowser::command(const std::string& method, Json parameters, const std::string& session, Reply reply) {
-  const int id = ++last_id_;
-  Json message = {{"id", id}, {"method", method}, {"params", parameters.is_null() ? Json::object() : parameters}};
-  if (!session.empty()) message["sessionId"] = session;
-  if (reply) replies_[id] = std::move(reply);
-  browser_.outgoing.bytes += json_text(message);
-  browser_.outgoing.bytes.push_back('\0');
-}
+void PersonsBrowser::open_first() { command("Target.createTarget", {{"url", first_}, {"browserContextId", context_}}); }
 
 void PersonsBrowser::say(const Json& message) {
-  outgoing_.bytes += json_text(message);
-  outgoing_.bytes.push_back('\0');
+  if (!gone_ && !base::write_all(view_.get(), json_text(message) + '\0')) gone_ = true;
 }
 
-void PersonsBrowser::take_message(std::string_view text) {
-  answered_ = true;
-  const auto message = Json::parse(text, nullptr, false);
-  if (!message.is_object()) return;
-  if (const auto id = message.find("id"); id != message.end()) {
-    const auto waiting = replies_.find(id->get<int>());
-    if (waiting == replies_.end()) return;
-    const auto reply = std::move(waiting->second);
-    replies_.erase(waiting);
-    return reply(message.value("result", Json::object()));
+void PersonsBrowser::read_view() {
+  constexpr std::size_t kPiece = 1u << 16;
+  const auto before = incoming_.size();
+  incoming_.resize(before + kPiece);
+  const auto count = ::read(view_.get(), incoming_.data() + before, kPiece);
+  incoming_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  if (count == 0 || (count < 0 && errno != EINTR) || incoming_.size() > kMostInput) {
+    gone_ = true;
+    return browser_.also(-1, {});
   }
-  take_event(text_of(message, "method"), message.value("params", Json::object()), text_of(message, "sessionId"));
+  split_messages(incoming_, before, [this](std::string_view text) { take_input(text); });
 }
 
 void PersonsBrowser::take_event(const std::string& method, const Json& parameters, const std::string& session) {
+  if (persona_.take(method, parameters, session)) return;
   if (method == "Target.attachedToTarget") return attached(parameters, session);
   if (method == "Target.detachedFromTarget") {
     const auto ended = text_of(parameters, "sessionId");
@@ -212,8 +157,9 @@ void PersonsBrowser::attached(const Json& parameters, const std::string& parent)
     frames_[session] = page->session;
     return prepare(session);
   }
-  if (unused_.contains(target) || pages_.size() >= kMostPages || saving_)
-    return command("Target.closeTarget", {{"targetId", target}});
+  if (text_of(info, "browserContextId") != context_) return;                 // the page that Chromium starts with
+  if (done_) return command("Runtime.runIfWaitingForDebugger", {}, session); // one that storage is read on
+  if (pages_.size() >= kMostPages) return command("Target.closeTarget", {{"targetId", target}});
   pages_.push_back({target, session, one_line(text_of(info, "title"), 200), text_of(info, "url")});
   // A list that opens is a window of the desktop, which the picture lacks; one that the page draws is in it.
   command("Page.addScriptToEvaluateOnNewDocument", {{"source", embedded::sign_in_js}}, session);
@@ -238,8 +184,9 @@ void PersonsBrowser::prepare(const std::string& session) {
 
 void PersonsBrowser::forget(std::string target) { // a copy: the page that has it goes
   std::erase_if(pages_, [&](const auto& page) { return page.target == target; });
+  if (done_) return;
   if (pages_.empty())
-    command("Target.createTarget", {{"url", first_}});
+    open_first();
   else if (shown_ == target)
     show(pages_.back().target);
   say_pages();
@@ -258,7 +205,7 @@ void PersonsBrowser::show(const std::string& target) {
 // Starts the screencast again: its first picture comes at once.
 void PersonsBrowser::picture() {
   auto* page = current();
-  if (page == nullptr || saving_) return;
+  if (page == nullptr) return;
   command("Emulation.setDeviceMetricsOverride", device_metrics(size_), page->session);
   command("Page.stopScreencast", {}, page->session);
   command("Page.startScreencast",
@@ -286,14 +233,13 @@ void PersonsBrowser::say_waiting() {
 void PersonsBrowser::take_page_event(Window& page, const std::string& session, const std::string& method,
                                      const Json& parameters) {
   if (method == "Page.screencastFrame") {
-    if (saving_ || page.target != shown_) return;
+    if (done_ || page.target != shown_) return;
     say({{"type", "frame"}, {"number", parameters["sessionId"]}, {"data", text_of(parameters, "data")}});
   } else if (method == "Page.frameNavigated") {
     const auto& frame = parameters["frame"];
     const auto origin = text_of(frame, "securityOrigin");
-    if (frame.contains("parentId") || !origin.starts_with("http")) return;
-    if (saving_ && origin == visited_) return read_storage(page.session);
-    if (origins_.size() < kMostOrigins) origins_.insert(origin);
+    if (!frame.contains("parentId") && origin.starts_with("http") && origins_.size() < kMostOrigins)
+      origins_.insert(origin);
   } else if (method == "Page.frameStartedLoading" || method == "Page.frameStoppedLoading") {
     if (text_of(parameters, "frameId") != page.target) return; // the main frame has the id of its page
     page.loading = method == "Page.frameStartedLoading";
@@ -303,7 +249,7 @@ void PersonsBrowser::take_page_event(Window& page, const std::string& session, c
     const auto reason = egress_reason(Headers{{kEgressHeader, text_of(headers, kEgressHeader)}});
     if (!reason.empty()) say({{"type", "refused"}, {"text", reason}}); // the worker's proxy, not the site
   } else if (method == "Page.javascriptDialogOpening") {
-    if (saving_) return command("Page.handleJavaScriptDialog", {{"accept", true}}, page.session);
+    if (done_) return command("Page.handleJavaScriptDialog", {{"accept", true}}, page.session);
     page.dialog = {{"kind", text_of(parameters, "type")},
                    {"message", text_of(parameters, "message")},
                    {"value", text_of(parameters, "defaultPrompt")},
@@ -317,20 +263,13 @@ void PersonsBrowser::take_page_event(Window& page, const std::string& session, c
                     {"node", parameters.value("backendNodeId", 0)},
                     {"session", session}};
     say_waiting();
-  } else if (method == "Fetch.requestPaused") { // while it is saving: an empty page of the origin
-    command("Fetch.fulfillRequest",
-            {{"requestId", text_of(parameters, "requestId")},
-             {"responseCode", 200},
-             {"responseHeaders", Json::array({{{"name", "Content-Type"}, {"value", "text/html"}}})},
-             {"body", ""}},
-            page.session);
   }
 }
 
 void PersonsBrowser::take_input(std::string_view text) {
   const auto message = Json::parse(text, nullptr, false);
   auto* page = current();
-  if (!message.is_object() || saving_) return;
+  if (!message.is_object() || done_) return;
   const auto type = text_of(message, "type");
   const auto number = [&](const char* name, int most) {
     const auto found = message.find(name);
@@ -344,7 +283,6 @@ void PersonsBrowser::take_input(std::string_view text) {
     if (by_target(text_of(message, "page")) != nullptr) show(text_of(message, "page"));
   } else if (type == "open" && first_.empty()) { // of the worker
     if (const auto url = base::try_parse_url(text_of(message, "url"))) first_ = url->text;
-    if (!first_.empty() && !identity_.is_null()) begin();
   } else if (page == nullptr) {
     return;
   } else if (type == "shown") {
@@ -354,21 +292,17 @@ void PersonsBrowser::take_input(std::string_view text) {
   } else if (type == "reload") {
     command("Page.reload", {}, page->session);
   } else if (type == "back") {
-    command("Page.getNavigationHistory", {}, page->session, [this, session = page->session](const Json& history) {
-      const auto at = history.value("currentIndex", 0);
-      if (at > 0)
-        command("Page.navigateToHistoryEntry",
-                {{"entryId", history["entries"][static_cast<std::size_t>(at - 1)]["id"]}}, session);
-    });
+    browser_.send("Page.getNavigationHistory", {}, page->session,
+                  [this, session = page->session](const Json& history, const auto&) {
+                    const auto at = history.value("currentIndex", 0);
+                    if (at > 0)
+                      command("Page.navigateToHistoryEntry",
+                              {{"entryId", history["entries"][static_cast<std::size_t>(at - 1)]["id"]}}, session);
+                  });
   } else if (type == "close") {
     command("Target.closeTarget", {{"targetId", shown_}});
-  } else if (type == "text") {
-    command("Input.insertText", {{"text", text_of(message, "text")}}, page->session);
-  } else if (type == "composing") { // what an input method shows until its text is chosen
-    const auto shown = text_of(message, "text");
-    const auto end = number("end", 1000);
-    command("Input.imeSetComposition", {{"text", shown}, {"selectionStart", end}, {"selectionEnd", end}},
-            page->session);
+  } else if (const auto method = text_of(message, "method"); type == "input" && kInputs.contains(method)) {
+    command("Input." + method, message.value("parameters", Json::object()), page->session);
   } else if (type == "dialog") {
     command("Page.handleJavaScriptDialog",
             {{"accept", message.value("accept", Json()) == true}, {"promptText", text_of(message, "text")}},
@@ -376,28 +310,8 @@ void PersonsBrowser::take_input(std::string_view text) {
   } else if (type == "files") {
     give_files(message.value("files", Json::array()));
   } else if (type == "done") {
-    save();
-  } else {
-    take_pointer(type, message);
+    done_ = true;
   }
-}
-
-// Mouse, wheel, touch and keyboard.
-void PersonsBrowser::take_pointer(const std::string& type, const Json& message) {
-  const auto session = current()->session;
-  if (type == "mouse")
-    command("Input.dispatchMouseEvent",
-            members(message, {"x", "y", "buttons", "clickCount", "modifiers", "deltaX", "deltaY"}, {"button"}),
-            session);
-  else if (type == "touch") {
-    auto touch = members(message, {"modifiers"}, {});
-    touch["touchPoints"] = Json::array();
-    for (const auto& point : message.value("points", Json::array()))
-      touch["touchPoints"].push_back(members(point, {"x", "y", "id"}, {}));
-    command("Input.dispatchTouchEvent", touch, session);
-  } else if (type == "key")
-    command("Input.dispatchKeyEvent",
-            members(message, {"modifiers", "windowsVirtualKeyCode", "location"}, {"key", "code", "text"}), session);
 }
 
 // Files of the person's machine, for the field that asks; none: the choice was given up.
@@ -418,119 +332,75 @@ void PersonsBrowser::give_files(const Json& files) {
   command("DOM.setFileInputFiles", {{"files", paths}, {"backendNodeId", chooser["node"]}}, text_of(chooser, "session"));
 }
 
-// Visits an empty page at each origin, because only there its storage can be read. All requests of that page are
-// answered here.
-void PersonsBrowser::save() {
-  auto* page = current();
-  saving_ = true;
+// False if the state cannot be written.
+bool PersonsBrowser::save() {
   say({{"type", "saving"}});
-  command("Page.stopScreencast", {}, page->session);
-  for (const auto& other : pages_) {
-    if (!other.dialog.is_null()) command("Page.handleJavaScriptDialog", {{"accept", false}}, other.session);
-    if (other.target != shown_) command("Target.closeTarget", {{"targetId", other.target}});
+  for (const auto& page : pages_) {
+    if (!page.dialog.is_null()) command("Page.handleJavaScriptDialog", {{"accept", false}}, page.session);
+    command("Target.closeTarget", {{"targetId", page.target}});
   }
-  command("Network.setBypassServiceWorker", {{"bypass", true}}, page->session);
-  command("Page.stopLoading", {}, page->session);
-  command("Fetch.enable", {{"patterns", Json::array({{{"urlPattern", "*"}}})}}, page->session,
-          [this](const Json&) { next_origin(); });
-  unsaved_ = origins_;
-}
-
-void PersonsBrowser::next_origin() {
-  auto* page = current();
-  if (unsaved_.empty() || page == nullptr)
-    return command("Storage.getCookies", {}, {},
-                   [this](const Json& answer) { keep(answer.value("cookies", Json::array())); });
-  visited_ = *unsaved_.begin();
-  unsaved_.erase(unsaved_.begin());
-  command("Page.navigate", {{"url", visited_ + "/"}}, page->session, [this](const Json& answer) {
-    if (!text_of(answer, "errorText").empty()) next_origin();
-  });
-}
-
-void PersonsBrowser::read_storage(const std::string& session) {
-  command("Runtime.evaluate",
-          {{"expression", "(" + std::string(embedded::storage_js) + ")(null)"},
-           {"awaitPromise", true},
-           {"returnByValue", true}},
-          session, [this](const Json& answer) {
-            auto found = answer.value("result", Json::object()).value("value", Json());
-            if (!found.is_object()) found = Json::object();
-            found["origin"] = visited_; // also without storage: its cookies are those of the browser
-            storage_.push_back(std::move(found));
-            next_origin();
-          });
-}
-
-void PersonsBrowser::keep(const Json& cookies) {
-  Json kept = Json::array();
-  for (const auto& cookie : cookies) {
-    Json one = {{"sameSite", cookie.value("sameSite", "Lax")}};
-    for (const char* name : {"name", "value", "domain", "path", "expires", "httpOnly", "secure"})
-      one[name] = cookie.value(name, Json());
-    kept.push_back(std::move(one));
+  Json origins = Json::array();
+  for (const auto& origin : origins_) {
+    auto storage = persona_.on_origin(context_, origin, nullptr, until_);
+    if (!storage.is_object()) storage = Json::object();
+    storage["origin"] = origin; // also without storage: its cookies are those of the browser
+    origins.push_back(std::move(storage));
   }
-  const auto text = json_text({{"cookies", kept}, {"origins", storage_}});
+  const auto cookies = ask("Storage.getCookies", {{"browserContextId", context_}})["cookies"];
+  const auto text = json_text({{"cookies", cookies}, {"origins", origins}});
   ::umask(0077);
-  kept_ = write_file(kStateFile, [&](const auto& take) { take(text); }) ? 0 : 1;
-}
-
-// Waits for something to happen and does it; false: it is over.
-bool PersonsBrowser::round() {
-  const auto wanted = [](const std::string& bytes) { return static_cast<short>(bytes.empty() ? 0 : POLLOUT); };
-  std::array<pollfd, 4> waiting{pollfd{browser_.answers(), POLLIN, 0}, pollfd{browser_.errors(), POLLIN, 0},
-                                pollfd{browser_.commands(), wanted(browser_.outgoing.bytes), 0},
-                                pollfd{view_.get(), static_cast<short>(POLLIN | wanted(outgoing_.bytes)), 0}};
-  if (::poll(waiting.data(), waiting.size(), -1) < 0) return true;
-  if (waiting[1].revents != 0) browser_.read_errors();
-  const bool alive =
-      (waiting[0].revents == 0 || browser_.read([this](std::string_view text) { take_message(text); })) &&
-      browser_.flush();
-  if (!alive) {
-    const auto words = browser_.last_words();
-    browser_.end();
-    if (answered_ || !sandboxed_) throw failed("Chromium has ended: " + words);
-    sandboxed_ = false; // as the crawl's browser does (Host::launch)
-    start();
-    return true;
-  }
-  if ((waiting[3].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
-    const auto before = incoming_.size();
-    constexpr std::size_t kPiece = 1u << 16;
-    incoming_.resize(before + kPiece);
-    const auto count = ::read(view_.get(), incoming_.data() + before, kPiece);
-    incoming_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR) || incoming_.size() > kMostInput) return false;
-    split_messages(incoming_, before, [this](std::string_view text) { take_input(text); });
-  }
-  return outgoing_.flush(view_.get()) && browser_.flush() && kept_ < 0;
+  return write_file(kStateFile, [&](const auto& take) { take(text); });
 }
 
 int PersonsBrowser::run() {
-  prepare();
-  start();
-  try {
-    while (round()) {
-    }
-  } catch (...) {
-    browser_.end();
-    throw;
-  }
-  browser_.end();
-  return kept_ < 0 ? 1 : kept_;
+  browser_.on_event([this](const auto& method, const Json& parameters, const auto& session) {
+    take_event(method, parameters, session);
+  });
+  browser_.also(view_.get(), [this] { read_view(); });
+  identity_ = identity(text_of(ask("Browser.getVersion", {}), "userAgent"));
+  context_ = text_of(ask("Target.createBrowserContext", {}), "browserContextId");
+  const auto pages = Json::array({{{"type", "page"}}});
+  ask("Target.setAutoAttach",
+      {{"autoAttach", true}, {"waitForDebuggerOnStart", true}, {"flatten", true}, {"filter", pages}});
+  browser_.pump(until_, [this] { return !first_.empty() || gone_; });
+  open_first();
+  browser_.pump(until_, [this] { return done_ || gone_; });
+  return done_ && save() ? 0 : 1;
 }
 
 } // namespace
 
 int run_sign_in() {
-  try {
-    return PersonsBrowser().run();
-  } catch (const Ending& ending) {
-    std::fprintf(stderr, "%s\n", ending.reason.c_str());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+  ::signal(SIGPIPE, SIG_IGN);
+  const auto directory = fs::path(Job::setting("CRAWL_DIR", ".")) / "browser";
+  fs::create_directories(directory);
+  fs::current_path(directory);
+  const int view = connect_to(kViewSocket);
+  std::array<int, 2> ends{};
+  if (view < 0 || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    std::fputs("there is no view to connect to\n", stderr);
+    return 1;
   }
-  return 1;
+  const auto host = ::fork();
+  if (host == 0) {
+    ::close(view);
+    ::close(ends[0]);
+    ::_exit(run_browser_for(ends[1]));
+  }
+  ::close(ends[1]);
+  int status = 1, ended = 0;
+  std::string problem;
+  try {
+    status = PersonsBrowser(ends[0], view).run();
+  } catch (const Ending& ending) {
+    problem = ending.reason;
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  // If the browser has ended by itself, its host has said so.
+  if (::waitpid(host, &ended, 0) == host && ended == 0 && !problem.empty())
+    std::fprintf(stderr, "%s\n", problem.c_str());
+  return status;
 }
 
 } // namespace holdfast::capture

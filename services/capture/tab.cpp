@@ -83,7 +83,7 @@ public:
       : job_(job), source_(source),
         give_up_(job.deadline() -
                  std::chrono::duration_cast<Clock::duration>(Seconds(std::min(15.0, 0.25 * job.timeout())))),
-        limit_(Job::size("BROWSER_MAX_SIZE", "1g")), browser_(browser_socket()), persona_(browser_, job),
+        limit_(Job::size("BROWSER_MAX_SIZE", "1g")), browser_(browser_socket()), persona_(browser_),
         warc_(kWarc,
               {{"date", base::utc_timestamp()},
                {"software", "Holdfast"},
@@ -304,7 +304,7 @@ void Tab::open() {
       [this](const auto& method, const Json& parameters, const auto& session) { take(method, parameters, session); });
   const auto context = browser_.call("Target.createBrowserContext", context_like(), "", give_up_);
   context_ = text_of(context, "browserContextId");
-  persona_.give(context_);
+  persona_.give(context_, job_.deadline());
   const auto [width, height] = resolution(job_);
   page_.target = text_of(
       browser_.call("Target.createTarget",

@@ -57,7 +57,7 @@ public:
     if (world_ == 0) {
       const auto frame = call("Page.getFrameTree")["frameTree"]["frame"]["id"];
       world_ = call("Page.createIsolatedWorld", {{"frameId", frame}}).value("executionContextId", 0);
-      evaluate("globalThis.view = " + std::string(embedded::view_js) + "; null");
+      evaluate(view_expressions().front());
     }
     return evaluate("view." + what);
   }
@@ -99,6 +99,12 @@ std::string html_of(View& view) {
 }
 
 } // namespace
+
+const std::vector<std::string>& view_expressions() {
+  static const std::vector<std::string> all{"globalThis.view = " + std::string(embedded::view_js) + "; null",
+                                            "view.html()", "view.expand()", "view.restore()", kShownText};
+  return all;
+}
 
 std::optional<Page> page_of_tab(Job& job) {
   const auto record = load_page_record(job);

@@ -3,7 +3,13 @@
 
 #include "services/capture/hook.hpp"
 
+#include <string>
+#include <vector>
+
 namespace holdfast::capture {
+
+// All that they evaluate in a page: the browser's host passes on nothing else. The first prepares the others.
+const std::vector<std::string>& view_expressions();
 
 Result take_screenshot(Job& job);
 Result print_pdf(Job& job);

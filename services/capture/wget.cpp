@@ -3,9 +3,9 @@
 #include "lib/base/pidfd.hpp"
 #include "lib/base/url.hpp"
 #include "lib/formats/sniff.hpp"
+#include "lib/warc/coding.hpp"
 #include "lib/warc/pack.hpp"
 #include "lib/warc/reader.hpp"
-#include "services/capture/coding.hpp"
 #include "services/capture/egress.hpp"
 #include "services/capture/fetch.hpp"
 #include "services/capture/link.hpp"
@@ -151,9 +151,9 @@ bool body_is_whole(const char* path, const std::string& url) {
             body.append(piece, 0, got);
           const bool chunked = lower(header_of(head->headers, "transfer-encoding")) == "chunked";
           whole = body.size() >= kLargestChecked || !chunked || body.ends_with("0\r\n\r\n");
-          if (whole && chunked) body = without_chunks(body);
+          if (whole && chunked) body = warc::without_chunks(body);
           if (whole && body.starts_with("\x1f\x8b") && body.size() < kLargestChecked)
-            whole = decode_body(std::move(body), "gzip", kLargestChecked).whole;
+            whole = warc::decode_body(std::move(body), "gzip", kLargestChecked).whole;
         }
       reader.finish();
     }

@@ -1,8 +1,9 @@
+#include "lib/store/persona.hpp"
+
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/persona/import.hpp"
-#include "lib/persona/store.hpp"
 #include "lib/store/sign_in.hpp"
 #include "services/cli/operate.hpp"
 #include "services/cli/output.hpp"
@@ -41,9 +42,9 @@ int show_personas(Context& context, const std::string& name) {
   return base::kExitSuccess;
 }
 
-persona::Persona opened(Context& context, const std::string& name) {
+store::Persona opened(Context& context, const std::string& name) {
   auto& connection = context.connection();
-  auto persona = persona::load(connection, context.vault(), name);
+  auto persona = store::persona_load(connection, context.vault(), name);
   if (!persona) show_personas(context, name); // throws
   return std::move(*persona);
 }
@@ -54,16 +55,12 @@ int import_persona(Context& context, const PersonaOptions& given) {
   persona::keep_hosts(imported.state, given.hosts);
   auto& connection = context.connection(true);
   const auto vault = context.vault();
-  if (!given.hosts.empty()) {
-    store::PersonaChange change;
-    change.hosts = given.hosts;
-    store::persona_set(connection, given.name, change, user_name());
-  }
+  if (!given.hosts.empty()) store::persona_set(connection, given.name, {{"hosts", given.hosts}}, user_name());
   std::optional<std::int64_t> version;
   while (!version) { // what a capture stores at the same time is replaced as well
     const auto known = store::personas(connection, given.name);
-    version = persona::save(connection, vault, given.name, known.empty() ? 0 : known.one().integer("version"),
-                            imported.state, user_name());
+    version = store::persona_save(connection, vault, given.name, known.empty() ? 0 : known.one().integer("version"),
+                                  imported.state, user_name());
   }
   if (context.json()) {
     std::cout << nlohmann::ordered_json{{"type", "Persona"},
@@ -99,7 +96,8 @@ int rotate_personas(Context& context) {
     bool changed = false;
     for (auto persona = opened(context, name);
          persona.version > 0 && persona.key_id != vault.key_ids().front() && !changed; persona = opened(context, name))
-      changed = persona::save(connection, vault, name, persona.version, persona.state, user_name(), false).has_value();
+      changed =
+          store::persona_save(connection, vault, name, persona.version, persona.state, user_name(), false).has_value();
     print_change(context, "rotate", "persona", name, changed);
   }
   std::cout << std::flush;

@@ -44,9 +44,8 @@ CrawlSession::CrawlSession(JobContext& context, const store::Claim& claim, std::
                            Callbacks callbacks)
     : context_(context), callbacks_(std::move(callbacks)), crawl_id_(claim.lease.crawl_id), id_(base::new_uuid()),
       persona_(std::move(persona)), options_(context.options.hook_options),
-      directory_(context, crawl_id_, id_, persona_ ? persona_->name() : "Default"),
-      hook_context_(machine_context(context)), running_(context),
-      changed_(context.executor, asio::steady_timer::time_point::max()), linger_(context.executor) {
+      directory_(context, crawl_id_, id_, persona_ ? persona_->name() : ""), hook_context_(machine_context(context)),
+      running_(context), changed_(context.executor, asio::steady_timer::time_point::max()), linger_(context.executor) {
   const auto& catalog = *context_.options.catalog;
   const auto of_crawl = hooks::crawl_options(catalog, claim.options);
   for (const auto& [key, value] : claim.options)
@@ -162,7 +161,7 @@ awaitable<void> CrawlSession::open() {
   std::string problem;
   try {
     co_await directory_.make();
-    if (persona_) co_await persona_->make(directory_.sandbox());
+    if (persona_) co_await persona_->make(directory_);
     if (context_.sandbox.level != process::SandboxLevel::none) signals_ = process::SignalScope::make();
     network_ = context_.networks.enter();
     route_ = context_.networks.route(network_, {}, 0);
@@ -206,13 +205,7 @@ awaitable<void> CrawlSession::describe_crawl() {
   hook_context_.crawl_id = crawl_id_;
   hook_context_.url = seeds.empty() ? "" : seeds.front();
   hook_context_.source_url = base::join(seeds, "\n");
-  hook_context_.crawl_dir = directory_.path();
-  hook_context_.library_dir = directory_.library();
-  hook_context_.personas_dir = directory_.personas();
-  if (persona_) {
-    hook_context_.persona = persona_->name();
-    hook_context_.persona_files = persona_->directory();
-  }
+  directory_.describe(hook_context_);
 }
 
 void CrawlSession::note(const hooks::Hook& hook, nlohmann::json columns) {
@@ -317,7 +310,6 @@ awaitable<void> CrawlSession::wind_up(bool was_ready) {
   }
   route_.reset();
   network_.reset();
-  if (persona_) co_await on_thread(context_.files, [this] { persona_->remove(); });
   co_await directory_.remove();
   // Only now: who waits for the end looks for the session again at once, and must not find it.
   gone_ = true;

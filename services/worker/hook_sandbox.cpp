@@ -3,6 +3,8 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/no_links.hpp"
+#include "lib/base/write_all.hpp"
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -235,6 +237,13 @@ SandboxState choose_sandbox(const Options& options, const fs::path& work_dir) {
 
 void give_to_hooks(const process::Sandbox& sandbox, const fs::path& directory) {
   if (sandbox.user) change_owner(directory, sandbox.user->uid, sandbox.user->gid, 0700);
+}
+
+bool replace_own_file(const fs::path& file, std::string_view text, mode_t mode) {
+  const auto partial = file.string() + ".new";
+  base::remove_no_links(partial);
+  const auto fd = base::open_no_links(partial, O_WRONLY | O_CREAT | O_EXCL, mode);
+  return fd && base::write_all(fd.get(), text) && ::rename(partial.c_str(), file.c_str()) == 0;
 }
 
 void take_from_hooks(const process::Sandbox& sandbox, const fs::path& directory) {

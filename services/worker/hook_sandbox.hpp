@@ -38,6 +38,9 @@ SandboxState choose_sandbox(const Options& options, const std::filesystem::path&
 // others. Links are not followed.
 // Throws Error if the directory is not there.
 void give_to_hooks(const process::Sandbox& sandbox, const std::filesystem::path& directory);
+// Writes a file in a directory of hooks, or replaces it. No link that a hook may have left there leads elsewhere.
+// False, with errno, if it cannot be written.
+bool replace_own_file(const std::filesystem::path& file, std::string_view text, mode_t mode);
 // Takes it back, before it is published.
 void take_from_hooks(const process::Sandbox& sandbox, const std::filesystem::path& directory);
 

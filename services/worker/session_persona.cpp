@@ -1,11 +1,8 @@
 #include "services/worker/session_persona.hpp"
 
-#include "lib/archive/attempt.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/no_links.hpp"
-#include "lib/base/uuid.hpp"
-#include "lib/base/write_all.hpp"
-#include "lib/persona/secrets.hpp"
+#include "lib/base/text.hpp"
 #include "services/worker/failure.hpp"
 #include "services/worker/hook_sandbox.hpp"
 #include "services/worker/on_thread.hpp"
@@ -13,12 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
+#include <cerrno>
 
 namespace holdfast::worker {
 
@@ -26,36 +19,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr off_t kLargestChange = 64 << 20;
+constexpr std::size_t kLargestChange = 64u << 20;
 constexpr std::size_t kVersions = 8;
 constexpr int kTries = 8; // against other writers
 
-void write_secret(const fs::path& file, std::string_view text) {
-  const auto partial = file.string() + ".new";
-  base::remove_no_links(partial);
-  const auto fd = base::open_no_links(partial, O_WRONLY | O_CREAT | O_EXCL, 0600);
-  if (!fd || !base::write_all(fd.get(), text) || ::rename(partial.c_str(), file.c_str()) != 0)
-    throw base::Error(base::ErrorClass::cannot_create, "cannot write " + file.string() + ": " + base::errno_text(errno),
-                      "check owner, permissions and free space of work_dir");
-}
-
-// A hook has written it.
-std::string secret_of(const fs::path& file) {
-  std::string text;
-  const auto fd = base::open_no_links(file, O_RDONLY | O_NONBLOCK);
-  struct stat status {};
-  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > kLargestChange) return {};
-  text.resize(static_cast<std::size_t>(status.st_size));
-  const auto count = ::pread(fd.get(), text.data(), text.size(), 0);
-  text.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-  return text;
-}
-
-awaitable<persona::Persona> load(JobContext& context, const std::string& name) {
+awaitable<store::Persona> load(JobContext& context, const std::string& name) {
   std::string problem;
   try {
     const auto call = [&](pg::Connection& connection) {
-      return persona::load(connection, context.options.vault, name);
+      return store::persona_load(connection, context.options.vault, name);
     };
     if (auto found = co_await context.retry.repeat(call)) co_return std::move(*found);
     problem = "there is no persona \"" + name + "\"";
@@ -68,9 +40,8 @@ awaitable<persona::Persona> load(JobContext& context, const std::string& name) {
 
 } // namespace
 
-SessionPersona::SessionPersona(JobContext& context, persona::Persona persona)
-    : context_(context), persona_(std::move(persona)),
-      directory_(context.options.work_dir / "personas" / base::random_hex32()) {}
+SessionPersona::SessionPersona(JobContext& context, store::Persona persona)
+    : context_(context), persona_(std::move(persona)) {}
 
 awaitable<std::unique_ptr<SessionPersona>> SessionPersona::open(JobContext& context, const store::Claim& claim) {
   if (claim.persona.empty()) co_return nullptr;
@@ -110,50 +81,44 @@ hooks::Options SessionPersona::options() const {
   return options;
 }
 
-awaitable<void> SessionPersona::make(const process::Sandbox& sandbox) {
-  sandbox_ = sandbox;
+awaitable<void> SessionPersona::make(const SessionDirectory& directory) {
+  directory_ = &directory;
   co_await take(persona_);
 }
 
-awaitable<void> SessionPersona::take(persona::Persona persona) {
+awaitable<void> SessionPersona::take(store::Persona persona) {
   persona_ = std::move(persona);
   given_[persona_.version] = persona_.state;
   while (given_.size() > kVersions)
     given_.erase(given_.begin());
-  const auto write = [this] { write_files(); };
-  co_await on_thread(context_.files, write);
+  co_await on_thread(context_.files, [this] { write_files(); });
 }
 
 void SessionPersona::write_files() const {
-  const auto changes = directory_ / "changes";
-  for (const auto& directory : {directory_, changes})
-    if (!base::make_directories_no_links(directory, 0700))
-      throw base::Error(base::ErrorClass::cannot_create, "cannot create " + directory.string(),
-                        "check owner, permissions and free space of work_dir");
-  // A hook of another user reaches its own below it, and can list none.
-  std::error_code ignored;
-  fs::permissions(directory_.parent_path(), fs::perms(0711), ignored);
   auto state = nlohmann::ordered_json::parse(persona_.state.text());
   state["version"] = persona_.version;
-  state["checks"] = nlohmann::ordered_json::parse(persona_.checks_json);
-  write_secret(directory_ / "cookies.txt", persona::cookies_txt(persona_.state));
-  write_secret(directory_ / "auth.json", state.dump());
-  give_to_hooks(sandbox_, directory_);
+  state["checks"] = persona_.checks;
+  for (const auto& [name, text] :
+       {std::pair{"cookies.txt", persona::cookies_txt(persona_.state)}, std::pair{"auth.json", state.dump()}})
+    if (const auto file = directory_->persona_files() / name; !replace_own_file(file, text, 0600))
+      throw base::Error(base::ErrorClass::cannot_create,
+                        "cannot write " + file.string() + ": " + base::errno_text(errno),
+                        "check owner, permissions and free space of work_dir");
+  give_to_hooks(directory_->sandbox(), directory_->persona_files());
 }
 
 awaitable<void> SessionPersona::renew() {
   auto newest = co_await load(context_, persona_.name);
-  if (newest.version != persona_.version || newest.checks_json != persona_.checks_json)
-    co_await take(std::move(newest));
+  if (newest.version != persona_.version || newest.checks != persona_.checks) co_await take(std::move(newest));
 }
 
 std::vector<SessionPersona::Change> SessionPersona::read_changes() const {
   std::vector<Change> changes;
   std::error_code error;
-  for (fs::directory_iterator entry(directory_ / "changes", error), end; !error && entry != end;
+  for (fs::directory_iterator entry(directory_->persona_files() / "changes", error), end; !error && entry != end;
        entry.increment(error)) {
     if (entry->path().extension() != ".json") continue;
-    const auto text = secret_of(entry->path());
+    const auto text = base::tail_of(entry->path(), kLargestChange);
     base::remove_no_links(entry->path());
     try {
       std::vector<std::string> left_out;
@@ -167,8 +132,7 @@ std::vector<SessionPersona::Change> SessionPersona::read_changes() const {
 }
 
 awaitable<void> SessionPersona::keep() {
-  const auto read = [this] { return read_changes(); };
-  const auto changes = co_await on_thread(context_.files, read);
+  const auto changes = co_await on_thread(context_.files, [this] { return read_changes(); });
   for (const auto& change : changes) {
     std::string problem;
     try {
@@ -192,21 +156,13 @@ awaitable<void> SessionPersona::keep_one(const Change& change) {
     // If its answer is lost, another seems to have been faster, and the next try finds the change made.
     std::optional<std::int64_t> version;
     const auto call = [&](pg::Connection& connection) {
-      version = persona::save(connection, context_.options.vault, current.name, current.version, current.state,
-                              "worker " + context_.worker_id, false);
+      version = store::persona_save(connection, context_.options.vault, current.name, current.version, current.state,
+                                    "worker " + context_.worker_id, false);
     };
     co_await context_.retry.repeat(call);
     if (!version) continue;
     current.version = *version;
     co_return co_await take(std::move(current));
-  }
-}
-
-void SessionPersona::remove() noexcept {
-  try {
-    archive::remove_directory(directory_);
-  } catch (const base::Error& error) {
-    spdlog::warn("left behind: {}", error.what());
   }
 }
 

@@ -1,16 +1,13 @@
 #pragma once
-// The persona of a crawl session, opened. What is secret lies in a directory of its own outside CRAWL_DIR, which only
-// hooks of persona.plugins are shown: cookies.txt and auth.json, and changes/, where a hook may put what its page has
-// changed. Owned by CrawlSession; main thread only, with the work on files on the files thread.
+// The persona of a crawl session, opened. Its files are cookies.txt and auth.json, and changes/, where a hook may put
+// what its page has changed. Owned by CrawlSession; main thread only, with the work on files on the files thread.
 
 #include "lib/base/async.hpp"
 #include "lib/hooks/catalog.hpp"
-#include "lib/persona/store.hpp"
-#include "lib/process/sandbox.hpp"
+#include "lib/store/persona.hpp"
 #include "lib/warc/redact.hpp"
-#include "services/worker/job_context.hpp"
+#include "services/worker/session_directory.hpp"
 
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,20 +23,17 @@ public:
   // Its options, user agent, language and time zone, for all hooks.
   hooks::Options options() const;
   std::int64_t version() const { return persona_.version; }
-  const std::filesystem::path& directory() const { return directory_; }
   // What is secret of the versions that pages were given.
   warc::Redactor redactor() const;
   // A page that was given `version` was captured signed out. Notes it, and throws Failure(later).
   awaitable<void> signed_out(std::int64_t version, const store::Lease& lease, std::string reason);
 
-  // Writes the files, for the hooks of this sandbox.
-  awaitable<void> make(const process::Sandbox& sandbox);
+  // Writes its files into the directory, which outlives it.
+  awaitable<void> make(const SessionDirectory& directory);
   // Before a page: what another worker has stored since. Throws as open().
   awaitable<void> renew();
   // After a page: stores what it has changed, unless another has changed the same meanwhile.
   awaitable<void> keep();
-  // Blocking; on the files thread.
-  void remove() noexcept;
 
 private:
   struct Change {
@@ -47,16 +41,15 @@ private:
     persona::State state;
   };
 
-  SessionPersona(JobContext& context, persona::Persona persona);
-  awaitable<void> take(persona::Persona persona);
+  SessionPersona(JobContext& context, store::Persona persona);
+  awaitable<void> take(store::Persona persona);
   void write_files() const;
   std::vector<Change> read_changes() const;
   awaitable<void> keep_one(const Change& change);
 
   JobContext& context_;
-  persona::Persona persona_;
-  process::Sandbox sandbox_;
-  const std::filesystem::path directory_;
+  store::Persona persona_;
+  const SessionDirectory* directory_{nullptr};   // from make() on
   std::map<std::int64_t, persona::State> given_; // the last versions that pages were given
 };
 

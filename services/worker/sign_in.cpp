@@ -3,11 +3,10 @@
 #include "lib/base/error.hpp"
 #include "lib/base/fd.hpp"
 #include "lib/base/json_text.hpp"
-#include "lib/base/no_links.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
-#include "lib/persona/store.hpp"
+#include "lib/store/persona.hpp"
 #include "services/worker/browser_watch.hpp"
 #include "services/worker/hook_sandbox.hpp"
 #include "services/worker/machine.hpp"
@@ -23,7 +22,6 @@
 #include <spdlog/spdlog.h>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <array>
 
@@ -39,7 +37,7 @@ constexpr std::chrono::seconds kAlone{60};  // without a view: it may be opened 
 constexpr std::chrono::seconds kGoodBye{5}; // for the last message, and the key of a view
 constexpr std::chrono::seconds kLeaveIt{1}; // for the browser to end by itself
 constexpr std::size_t kPassed = 1 << 16, kLongestKey = 200;
-constexpr std::uint64_t kLargestState = 64 << 20;
+constexpr std::size_t kLargestState = 64u << 20;
 
 std::string with_nul(const nlohmann::json& message) { return base::json_text(message) + '\0'; }
 
@@ -47,20 +45,6 @@ std::string with_nul(const nlohmann::json& message) { return base::json_text(mes
 std::string last_words(const std::filesystem::path& log) {
   const auto lines = base::split(base::tail_of(log, 4096), "\n");
   return lines.empty() ? "it ended" : lines.back();
-}
-
-// A file that the browser has made: no link, and not too much.
-std::string state_of(const std::filesystem::path& file) {
-  const auto opened = base::open_no_links(file, O_RDONLY | O_NONBLOCK);
-  struct stat about {};
-  if (!opened || ::fstat(opened.get(), &about) != 0 || !S_ISREG(about.st_mode))
-    throw base::Error(base::ErrorClass::refused, "the browser has left no state");
-  if (static_cast<std::uint64_t>(about.st_size) > kLargestState)
-    throw base::Error(base::ErrorClass::refused, "the state of the browser is larger than 64 MiB");
-  std::string text(static_cast<std::size_t>(about.st_size), '\0');
-  if (::pread(opened.get(), text.data(), text.size(), 0) != about.st_size)
-    throw base::Error(base::ErrorClass::refused, "the state of the browser cannot be read");
-  return text;
 }
 
 } // namespace
@@ -141,8 +125,7 @@ awaitable<void> SignIn::start() {
   const auto url = base::parse_url(asked_.url);
   route_ = context_.networks.route(network_, {url.host, url.port}, 0);
   auto hook_context = machine_context(context_);
-  hook_context.crawl_dir = directory_.path();
-  hook_context.persona = asked_.persona;
+  directory_.describe(hook_context);
   // The browser says of itself what that of a crawl will say.
   store::Claim claim;
   claim.persona = asked_.persona;
@@ -280,7 +263,10 @@ awaitable<void> SignIn::pass_on() {
 // Puts what the browser had into the persona, whatever happens to that meanwhile.
 awaitable<void> SignIn::keep() {
   const auto file = directory_.path() / "browser/state.json";
-  const auto text = co_await on_thread(context_.files, [&] { return state_of(file); });
+  const auto text = co_await on_thread(context_.files, [&] { return base::tail_of(file, kLargestState + 1); });
+  if (text.empty() || text.size() > kLargestState)
+    throw base::Error(base::ErrorClass::refused,
+                      text.empty() ? "the browser has left no state" : "the browser's state is larger than 64 MiB");
   std::vector<std::string> left_out;
   const auto fresh = persona::State::parse(text, "the browser's state", left_out);
   for (const auto& one : left_out)
@@ -288,11 +274,11 @@ awaitable<void> SignIn::keep() {
   const auto& vault = context_.options.vault;
   for (std::optional<std::int64_t> saved; !saved;)
     saved = co_await context_.retry.repeat([&](pg::Connection& connection) {
-      auto persona = persona::load(connection, vault, asked_.persona);
+      auto persona = store::persona_load(connection, vault, asked_.persona);
       if (!persona)
         throw base::Error(base::ErrorClass::refused, "the persona \"" + asked_.persona + "\" was removed meanwhile");
       renew(persona->state, fresh);
-      return persona::save(connection, vault, asked_.persona, persona->version, persona->state, asked_.asked_by);
+      return store::persona_save(connection, vault, asked_.persona, persona->version, persona->state, asked_.asked_by);
     });
   kept_ = true;
 }

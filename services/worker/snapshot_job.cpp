@@ -19,7 +19,6 @@
 #include "services/worker/intake.hpp"
 #include "services/worker/on_thread.hpp"
 #include "services/worker/prepare_hook.hpp"
-#include "services/worker/redaction.hpp"
 #include "services/worker/running_hooks.hpp"
 #include "services/worker/turns.hpp"
 
@@ -40,6 +39,25 @@ std::string ladder_of(const process::Exit& exit) {
   std::string text = exit.killed ? ", killed after SIGTERM" : exit.terminated ? ", ended by SIGTERM" : "";
   if (exit.leftovers > 0) text += fmt::format(", {} processes that it left were killed", exit.leftovers);
   return text;
+}
+
+// What its files say is for archive::redact_attempt().
+void hide_secrets(const warc::Redactor& redactor, hooks::HookOutcome& outcome) {
+  const auto all = [&](std::initializer_list<std::string*> texts) {
+    for (auto* const text : texts)
+      redactor.apply(*text);
+  };
+  all({&outcome.output, &outcome.output_json, &outcome.error, &outcome.unreachable});
+  for (auto* const list : {&outcome.redirects, &outcome.tags})
+    for (auto& text : *list)
+      all({&text});
+  for (auto& record : outcome.discovered) {
+    all({&record.url, &record.title});
+    for (auto& tag : record.tags)
+      all({&tag});
+  }
+  if (outcome.resources) all({&outcome.resources->reasons});
+  if (outcome.signed_out) all({&*outcome.signed_out});
 }
 
 } // namespace
@@ -171,14 +189,10 @@ awaitable<void> SnapshotJob::join_session() {
   const auto url = base::try_parse_url(claim_.url);
   route_ = context_.networks.route(session_.network(), {claim_.host, url ? url->port : std::uint16_t{0}},
                                    claim_.max_snapshot_bytes);
-  hook_context_.crawl_dir = session_.directory().path();
-  hook_context_.library_dir = session_.directory().library();
-  hook_context_.personas_dir = session_.directory().personas();
+  session_.directory().describe(hook_context_);
   if (auto* const persona = session_.persona()) {
     co_await persona->renew();
     check();
-    hook_context_.persona = persona->name();
-    hook_context_.persona_files = persona->directory();
     persona_version_ = persona->version();
     if (context_.options.redact) {
       redactor_ = persona->redactor();
@@ -282,7 +296,7 @@ void SnapshotJob::heed_machine(const hooks::HookOutcome& outcome) {
 awaitable<void> SnapshotJob::collect(HookSet::Running hook) {
   hooks::HookOutcome outcome = co_await hook.run->finish();
   results_.take_end(hook, outcome);
-  if (redactor_) redact(*redactor_, outcome);
+  if (redactor_) hide_secrets(*redactor_, outcome);
   const auto& with_persona = context_.options.persona_plugins;
   if (outcome.signed_out && session_.persona() &&
       std::find(with_persona.begin(), with_persona.end(), hook.run->hook().plugin->name) != with_persona.end())
@@ -357,10 +371,7 @@ awaitable<void> SnapshotJob::publish() {
     take_from_hooks(session_.directory().sandbox(), files_.directory());
     auto removed =
         archive::tidy(context_.archive_root, files_.directory(), directory, lease().fence, &files_.abandoned());
-    if (redactor_) {
-      redact(*redactor_, view_);
-      archive::redact_attempt(files_.directory(), *redactor_, &files_.abandoned());
-    }
+    if (redactor_) archive::redact_attempt(files_.directory(), view_, *redactor_, &files_.abandoned());
     captures_ = archive::read_captures(files_.directory(), &files_.abandoned());
     return removed;
   });

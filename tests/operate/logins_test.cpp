@@ -45,7 +45,7 @@ struct TwoLogins : Stage {
         pg::Params::of(sealed.lease.snapshot_id, crawl, sealed.lease.fence));
     run("select * from holdfast.runner_enter($1::uuid, '1 hour', '5 s')", pg::Params::of(runner));
     become("");
-    run("select holdfast.persona_set('press', null, null, null, null, 'me')");
+    run("select holdfast.persona_set('press', '{}', 'me')");
     sign_in = value("select holdfast.new_uuid()");
     run("insert into holdfast.persona_sign_in (persona, id, url, asked_by, deadline, process_id) "
         "values ('press', $1::uuid, 'https://site.test/', 'me', clock_timestamp() + interval '1 hour', $2::uuid)",

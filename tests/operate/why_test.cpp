@@ -115,7 +115,7 @@ TEST_CASE("a snapshot that is due, and why no worker claims it") {
 
 TEST_CASE("a crawl whose persona is signed out") {
   Questions stage;
-  stage.run("select holdfast.persona_set('press', null, null, null, null, 'me')");
+  stage.run("select holdfast.persona_set('press', '{}', 'me')");
   store::NewCrawl named;
   named["persona"] = "press";
   const auto crawl = stage.start({Stage::seed("1")}, named);

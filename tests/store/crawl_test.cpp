@@ -15,7 +15,7 @@ TEST_CASE("a crawl that is added is queued, due, and keeps everything it was giv
   store::NewCrawl crawl;
   crawl["label"] = "a \"label\"";
   crawl["notes"] = "notes with \\ and \n and \xC3\xA9";
-  store::persona_set(stage.connection, "Work", {}, "ann");
+  store::persona_set(stage.connection, "Work", nlohmann::json::object(), "ann");
   crawl["persona"] = "Work";
   crawl["created_by"] = "alice";
   crawl["tags"] = {"one", "t,w{o}", ""};

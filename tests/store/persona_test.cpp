@@ -1,6 +1,6 @@
 #include "lib/base/uuid.hpp"
-#include "lib/persona/store.hpp"
 #include "lib/store/control.hpp"
+#include "lib/store/persona.hpp"
 #include "tests/store/stage.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -28,64 +28,69 @@ TEST_CASE("a persona is stored sealed, by version, and opens with its key alone"
   Stage stage;
   const auto vault = vault_of("1");
   auto& connection = stage.connection;
-  CHECK_FALSE(persona::load(connection, vault, "work"));
-  CHECK(persona::save(connection, vault, "work", 0, signed_in("seeded-secret"), "ann") == 1);
-  CHECK_FALSE(persona::save(connection, vault, "work", 0, signed_in("other"), "ann"));
-  const auto loaded = persona::load(connection, vault, "work");
+  CHECK_FALSE(store::persona_load(connection, vault, "work"));
+  CHECK(store::persona_save(connection, vault, "work", 0, signed_in("seeded-secret"), "ann") == 1);
+  CHECK_FALSE(store::persona_save(connection, vault, "work", 0, signed_in("other"), "ann"));
+  const auto loaded = store::persona_load(connection, vault, "work");
   REQUIRE(loaded);
   CHECK(loaded->version == 1);
   CHECK(loaded->state == signed_in("seeded-secret"));
-  CHECK(persona::save(connection, vault, "work", 1, signed_in("second"), "ann") == 2);
-  CHECK(persona::load(connection, vault, "work")->state == signed_in("second"));
-  CHECK(refusal([&] { persona::load(connection, vault_of("2"), "work"); }) == "configuration");
-  CHECK(refusal([&] { persona::save(connection, {}, "work", 2, {}, "ann"); }) == "configuration");
+  CHECK(store::persona_save(connection, vault, "work", 1, signed_in("second"), "ann") == 2);
+  CHECK(store::persona_load(connection, vault, "work")->state == signed_in("second"));
+  CHECK(refusal([&] { store::persona_load(connection, vault_of("2"), "work"); }) == "configuration");
+  CHECK(refusal([&] { store::persona_save(connection, {}, "work", 2, {}, "ann"); }) == "configuration");
   // A state that is put under another name or version does not open.
   stage.run("update holdfast.persona set version = 3");
-  CHECK(refusal([&] { persona::load(connection, vault, "work"); }) == "configuration");
+  CHECK(refusal([&] { store::persona_load(connection, vault, "work"); }) == "configuration");
   CHECK(stage.value("select count(*) from holdfast.persona p where p::text like '%second%'") == "0");
   store::persona_remove(connection, "work");
-  CHECK_FALSE(persona::save(connection, vault, "work", 3, signed_in("late"), "ann"));
-  CHECK_FALSE(persona::load(connection, vault, "work"));
+  CHECK_FALSE(store::persona_save(connection, vault, "work", 3, signed_in("late"), "ann"));
+  CHECK_FALSE(store::persona_load(connection, vault, "work"));
 }
 
 TEST_CASE("settings of a persona change one by one") {
   Stage stage;
   auto& connection = stage.connection;
-  store::PersonaChange change;
-  change.options = {{"USER_AGENT", "Mozilla"}, {"A", "1"}};
-  change.hosts = {"press.test"};
-  store::persona_set(connection, "press", change, "ann");
-  change = {};
-  change.options = {{"A", nullptr}};
-  change.worker_label = "office";
-  store::persona_set(connection, "press", change, "bob");
+  const nlohmann::json options = {{"USER_AGENT", "Mozilla"}, {"A", "1"}};
+  store::persona_set(connection, "press", {{"options", options}, {"hosts", {"press.test"}}}, "ann");
+  store::persona_set(connection, "press", {{"options", {{"A", nullptr}}}, {"worker_label", "office"}}, "bob");
   const auto rows = store::personas(connection, "press");
   const auto row = rows.one();
   CHECK(row.text("options") == R"({"USER_AGENT": "Mozilla"})");
   CHECK(row["hosts"].as<std::vector<std::string>>() == std::vector<std::string>{"press.test"});
   CHECK(row.text("worker_label") == "office");
   CHECK(row.text("changed_by") == "bob");
-  change = {};
-  change.worker_label = "";
-  store::persona_set(connection, "press", change, "bob");
+  store::persona_set(connection, "press", {{"worker_label", ""}}, "bob");
   CHECK(stage.value("select worker_label from holdfast.persona").empty());
   for (const auto* name : {"", "none", ".x", "a b", "../x", "a\n"})
-    CHECK(refusal([&] { store::persona_set(connection, name, {}, "ann"); }) == pg::kRefused);
-  change = {};
-  change.hosts = {"https://press.test/"};
-  CHECK(refusal([&] { store::persona_set(connection, "press", change, "ann"); }) == pg::kRefused);
+    CHECK(refusal([&] { store::persona_set(connection, name, nlohmann::json::object(), "ann"); }) == pg::kRefused);
+  const nlohmann::json no_host = {{"hosts", {"https://press.test/"}}};
+  CHECK(refusal([&] { store::persona_set(connection, "press", no_host, "ann"); }) == pg::kRefused);
   CHECK(store::personas(connection).size() == 1);
+}
+
+TEST_CASE("the pages that checks name are captured on a schedule, which ends with the persona") {
+  Stage stage;
+  auto& connection = stage.connection;
+  const nlohmann::json daily = {{"check_every", "daily"}};
+  CHECK(refusal([&] { store::persona_set(connection, "press", daily, "ann"); }) == pg::kRefused);
+  const nlohmann::json checks = {store::parse_check("text=Log out @https://site.test/me"), store::parse_check("login")};
+  store::persona_set(connection, "press", {{"checks", checks}, {"check_every", "daily"}}, "ann");
+  store::persona_set(connection, "press", {{"check_every", "hourly"}}, "ann");
+  CHECK(stage.value("select string_agg(every || ' ' || urls::text, '; ') from holdfast.schedule") ==
+        "hourly {https://site.test/me}");
+  stage.run("select holdfast.schedule_run(id, holdfast.new_uuid()) from holdfast.schedule");
+  CHECK(stage.value("select persona || ' ' || plugins::text || ' ' || (keep_until is not null) from holdfast.crawl") ==
+        "press {browser} true");
+  stage.run("delete from holdfast.crawl");
+  store::persona_remove(connection, "press");
+  CHECK(stage.value("select count(*) from holdfast.schedule") == "0");
 }
 
 TEST_CASE("a crawl gets the persona of its hosts unless it names another") {
   Stage stage;
-  const auto host = [&](const std::string& name, const std::string& of) {
-    store::PersonaChange change;
-    change.hosts = {of};
-    store::persona_set(stage.connection, name, change, "ann");
-  };
-  host("press", "site.test");
-  host("mail", "mail.test");
+  store::persona_set(stage.connection, "press", {{"hosts", {"site.test"}}}, "ann");
+  store::persona_set(stage.connection, "mail", {{"hosts", {"mail.test"}}}, "ann");
   const auto persona = [&](const std::vector<std::string>& urls, const std::string& named) {
     store::NewCrawl crawl;
     if (!named.empty()) crawl["persona"] = named;
@@ -116,9 +121,7 @@ TEST_CASE("a page that failed before its host had a persona is retried with it")
   const auto early = stage.start({Stage::seed("1")});
   const auto worker = stage.worker();
   stage.finish(worker, Stage::sealed(stage.claim(worker), "failed"));
-  store::PersonaChange change;
-  change.hosts = {"site.test"};
-  store::persona_set(stage.connection, "late", change, "ann");
+  store::persona_set(stage.connection, "late", {{"hosts", {"site.test"}}}, "ann");
   const auto again = base::new_uuid();
   REQUIRE(store::crawl_retry(stage.connection, again, {early}, false, {}, "ann") == 1);
   CHECK(stage.value("select persona from holdfast.crawl where id = $1::uuid", pg::Params::of(again)) == "late");
@@ -128,10 +131,8 @@ TEST_CASE("only a worker with the key and the label takes pages of a persona") {
   Stage stage;
   auto& connection = stage.connection;
   const auto vault = vault_of("1");
-  persona::save(connection, vault, "work", 0, signed_in("x"), "ann");
-  store::PersonaChange change;
-  change.worker_label = "office";
-  store::persona_set(connection, "work", change, "ann");
+  store::persona_save(connection, vault, "work", 0, signed_in("x"), "ann");
+  store::persona_set(connection, "work", {{"worker_label", "office"}}, "ann");
   const auto worker = stage.worker();
   store::NewCrawl crawl;
   crawl["persona"] = "work";

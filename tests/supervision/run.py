@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SUITES = ("hostile", "killed", "many", "sandbox", "egress", "sessions", "binaries", "personas", "signed_out", "umask")
+SUITES = ("hostile", "killed", "many", "sandbox", "egress", "sessions", "binaries", "personas", "signed_out", "passwords", "umask")
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("suites", nargs="*", metavar="suite", help=", ".join(SUITES))

@@ -21,6 +21,44 @@ BUILT_IN = Path(__file__).resolve().parents[2] / "deploy/plugins"
 HAS_BROWSER = any(
     shutil.which(name) for name in ("/usr/lib/chromium/chromium-headless-shell", "chromium", "google-chrome")
 )
+# What a hook of another plugin may try with the crawl's browser: all that could tell it cookies or storage.
+ASKS_BROWSER = """python3 - >asks.txt 2>&1 <<'END'
+import json, os, socket
+browser = socket.socket(socket.AF_UNIX)
+os.chdir(os.environ["CRAWL_DIR"] + "/browser")
+browser.settimeout(20)
+browser.connect("browser.sock")
+rest, last = b"", 0
+def ask(method, session=None, **parameters):
+    global rest, last
+    last += 1
+    message = {"id": last, "method": method, "params": parameters, **({"sessionId": session} if session else {})}
+    browser.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\\0")
+    while True:
+        while b"\\0" not in rest:
+            rest += browser.recv(65536)
+        text, _, rest = rest.partition(b"\\0")
+        answer = json.loads(text)
+        if answer.get("id") == last:
+            print(method, json.dumps(answer), flush=True)
+            return answer.get("result", {})
+for one in ask("Target.getTargets").get("targetInfos", []):
+    ask("Storage.getCookies", browserContextId=one.get("browserContextId"))
+ask("Storage.getCookies")
+target = json.load(open(os.environ["SNAP_DIR"] + "/browser/page.json"))["target"]
+session = ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+ask("Network.getAllCookies", session)
+ask("Storage.getCookies", session)
+ask("Runtime.evaluate", session, expression="JSON.stringify(localStorage)", returnByValue=True)
+ask("Fetch.enable", session)
+context = ask("Target.createBrowserContext", disposeOnDetach=True)["browserContextId"]
+own = ask("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
+own = ask("Target.attachToTarget", targetId=own, flatten=True)["sessionId"]
+ask("Target.attachToTarget", own, targetId=target, flatten=True)
+ask("Network.getAllCookies", own)
+ask("DOM.getDocument", session)
+END
+"""
 SECRETS = {
     "cookie": "seeded-cookie-1f2e3d",
     "fresh": "seeded-fresh-9a8b7c",
@@ -140,6 +178,7 @@ class Personas(WorkerCase):
             'env >env.txt; ls -R "$PERSONAS_DIR" "$DATA_DIR" "$CRAWL_DIR/.." >ls.txt 2>&1; '
             'grep -rs seeded- "$CRAWL_DIR" "$PERSONAS_DIR" "$DATA_DIR" /proc/*/environ /proc/*/cmdline >found.txt; true',
         )
+        home.hook("asks", "on_Snapshot__61_asks.sh", ASKS_BROWSER)
         result = self.imported(home, "press", site.state())
         self.assertEqual(result.code, OK, str(result))
         self.assertEqual(
@@ -155,7 +194,7 @@ class Personas(WorkerCase):
         )
         self.assertEqual(home.run("persona", "set", "press", "--host", "127.0.0.1").code, OK)
         home.work()
-        added = home.run("add", site.url + "/page", "--bg", "-p", "browser,dom,nosy")
+        added = home.run("add", site.url + "/page", "--bg", "-p", "browser,dom,nosy,asks")
         self.assertEqual(added.code, OK, str(added))
         self.sealed(home, 1)
         (attempt,) = home.attempts()
@@ -184,6 +223,16 @@ class Personas(WorkerCase):
         nosy = attempt / "nosy"
         self.assertEqual(self.seen_in(*(file.read_bytes() for file in nosy.iterdir())), [])
         self.assertEqual((nosy / "found.txt").read_text(), "")
+        asked = (attempt / "asks/asks.txt").read_text().splitlines()
+        refused = [line.split()[0] for line in asked if "it is not for this hook" in line]
+        self.assertEqual(
+            refused,
+            ["Target.getTargets", "Storage.getCookies", "Network.getAllCookies", "Storage.getCookies"]
+            + ["Runtime.evaluate", "Fetch.enable", "Target.attachToTarget"],
+            "\n".join(asked),
+        )
+        self.assertTrue(asked[-1].startswith("DOM.getDocument") and "root" in asked[-1], asked[-1])
+        self.assertEqual(self.seen_in("\n".join(asked[:-1]).encode()), [])
         home.leave()
         left = [file for file in home.data.rglob("*") if file.is_file() and "archive" not in file.parts]
         self.assertEqual(self.seen_in(*(file.read_bytes() for file in left), home.log.read_bytes()), [])

@@ -161,6 +161,14 @@ class SignedOut(WorkerCase):
         self.assertEqual(sorted(path for path in site.seen if len(path) == 2), ["/a", "/b", "/c", "/d", "/e", "/f"])
         told = "select count(*) from holdfast.delivery", "select count(*) from holdfast.event where event = 'sign_out'"
         self.assertEqual([home.sql(statement) for statement in told], [[["2"]], [["2"]]])
+        # Without a page to capture, the schedule notices it.
+        checked = home.run(
+            "persona", "set", "press", "--check-every", "hourly", "--check", f"text=Log out @{site.url}/check"
+        )
+        self.assertEqual(checked.code, OK, str(checked))
+        site.open.clear()
+        home.sql("select holdfast.schedule_run(id, holdfast.new_uuid()) from holdfast.schedule")
+        until("it is noticed", lambda: "Log out" in home.sql(out)[0][0], 120)
         self.assertEqual(set(site.bearer), {"Bearer " + BEARER})
         home.leave()
         # Nothing of both sessions is kept, and what is kept is whole.

@@ -11,6 +11,7 @@
   const send = (type, more) => {
     if (socket && socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({type, ...more}));
   };
+  const input = (method, parameters) => send("input", {method, parameters}); // of DevTools' domain Input
   const say = (text) => { if (state.textContent !== text) state.textContent = text; };
   const size = () => send("size", {width: Math.floor(keys.parentElement.clientWidth),
     height: Math.max(Math.floor(innerHeight * 0.7), 320)});
@@ -125,7 +126,7 @@
       y: (event.clientY - box.top) * canvas.height / box.height};
   };
   const held = (event) => event.altKey + 2 * event.ctrlKey + 4 * event.metaKey + 8 * event.shiftKey;
-  const mouse = (name, event) => send("mouse", {event: name, ...place(event), modifiers: held(event),
+  const mouse = (name, event) => input("dispatchMouseEvent", {type: name, ...place(event), modifiers: held(event),
     buttons: event.buttons, clickCount: name === "mouseMoved" ? 0 : Math.max(event.detail, 1),
     button: name === "mouseMoved" ? "none" : ["left", "middle", "right", "back", "forward"][event.button] || "none"});
   keys.addEventListener("mousedown", (event) => { keys.focus(); mouse("mousePressed", event); });
@@ -138,7 +139,7 @@
   keys.addEventListener("wheel", (event) => {
     event.preventDefault();
     const unit = event.deltaMode === 1 ? 40 : event.deltaMode === 2 ? 800 : 1;
-    send("mouse", {event: "mouseWheel", ...place(event), modifiers: held(event), deltaX: event.deltaX * unit,
+    input("dispatchMouseEvent", {type: "mouseWheel", ...place(event), modifiers: held(event), deltaX: event.deltaX * unit,
       deltaY: event.deltaY * unit});
   }, {passive: false});
   for (const [here, there] of [["touchstart", "touchStart"], ["touchmove", "touchMove"], ["touchend", "touchEnd"],
@@ -146,12 +147,12 @@
     keys.addEventListener(here, (event) => {
       event.preventDefault();
       keys.focus();
-      send("touch", {event: there, modifiers: held(event),
-        points: [...event.touches].map((touch) => ({...place(touch), id: touch.identifier}))});
+      input("dispatchTouchEvent", {type: there, modifiers: held(event),
+        touchPoints: [...event.touches].map((touch) => ({...place(touch), id: touch.identifier}))});
     }, {passive: false});
 
   const clear = () => { keys.value = kKept; };
-  const key = (name, event, text) => send("key", {event: name, key: event.key, code: event.code, text,
+  const key = (name, event, text) => input("dispatchKeyEvent", {type: name, key: event.key, code: event.code, text,
     windowsVirtualKeyCode: event.keyCode, location: event.location, modifiers: held(event)});
   keys.addEventListener("keydown", (event) => {
     if (event.isComposing || event.keyCode === 229 || event.key === "Dead") return; // its text comes by itself
@@ -166,22 +167,23 @@
   keys.addEventListener("keyup", (event) => { if (event.keyCode !== 229) key("keyUp", event, ""); });
   keys.addEventListener("paste", (event) => {
     event.preventDefault();
-    send("text", {text: event.clipboardData.getData("text/plain")});
+    input("insertText", {text: event.clipboardData.getData("text/plain")});
   });
   keys.addEventListener("compositionstart", () => { composing = true; });
-  keys.addEventListener("compositionupdate", ({data}) => send("composing", {text: data, end: data.length}));
+  keys.addEventListener("compositionupdate", ({data}) => input("imeSetComposition",
+    {text: data, selectionStart: data.length, selectionEnd: data.length}));
   keys.addEventListener("compositionend", ({data}) => {
     composing = false;
-    send("text", {text: data});
+    input("insertText", {text: data});
     clear();
   });
   keys.addEventListener("input", (event) => { // of a phone, or dictated
     if (composing || event.isComposing || event.inputType === "insertCompositionText") return;
     const text = keys.value.replace(kKept, "");
-    if (text) send("text", {text});
+    if (text) input("insertText", {text});
     else if (event.inputType.startsWith("delete"))
       for (const name of ["rawKeyDown", "keyUp"])
-        send("key", {event: name, key: "Backspace", code: "Backspace", windowsVirtualKeyCode: 8});
+        input("dispatchKeyEvent", {type: name, key: "Backspace", code: "Backspace", windowsVirtualKeyCode: 8});
     clear();
   });
   for (const button of view.querySelectorAll("[data-do]"))

@@ -5,7 +5,7 @@
 #include "lib/formats/html.hpp"
 #include "lib/formats/sniff.hpp"
 #include "lib/warc/capture.hpp"
-#include "services/capture/coding.hpp"
+#include "lib/warc/coding.hpp"
 #include "services/capture/icon.hpp"
 #include "services/capture/link.hpp"
 #include "services/capture/links.hpp"
@@ -24,6 +24,7 @@
 
 using namespace holdfast;
 using namespace holdfast::capture;
+using holdfast::warc::decode_body, holdfast::warc::without_chunks;
 
 namespace {
 

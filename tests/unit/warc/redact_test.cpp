@@ -29,9 +29,9 @@ TEST_CASE("redaction: a secret in each form becomes a marker of its length and k
       {"[p\xC3\xA4ss+w\"rd/42&<]", "[x\xC2\xB7xx+x\"xx/00&<]"},
       {"?q=p%C3%A4ss%2Bw%22rd%2F42%26%3C&a=1", "?q=x%2D%2Dxx%2Dx%2Dxx%2D00%2D%2D&a=1"},
       {"?q=p%c3%a4ss%2bw%22rd/42%26%3c", "?q=x%2D%2Dxx%2Dx%2Dxx/00%2D%2D"},
-      {R"({"a":"p\u00e4ss+w\"rd\/42&\u003c"})", R"({"a":"x\u002dxx+x\"xx\/00&\u002d"})"},
+      {R"({"a":"p\u00e4ss+w\"rd\/42&\u003c"})", R"({"a":"x\u002Dxx+x\"xx\/00&\u002D"})"},
       {"<b title='p\xC3\xA4ss+w&quot;rd/42&amp;&lt;'>", "<b title='x\xC2\xB7xx+x&quot;xx/00&amp;&lt;'>"},
-      {"p&#228;ss+w&#34;rd/42&#x26;&#x3c;", "x&#045;xx+x&#45;xx/00&#x45;&#x45;"},
+      {"p&#228;ss+w&#34;rd/42&#x26;&#x3c;", "x&#045;xx+x&#45;xx/00&#x2D;&#x2D;"},
       {"p%25C3%25A4ss%252Bw%2522rd%252F42%2526%253C", "x%2D00%2D00xx%2D0xx%2D00xx%2D0x00%2D00%2D0x"}};
   for (const auto& [text, wanted] : forms) {
     const auto is = redacted(redactor, text);

@@ -1,4 +1,4 @@
-#include "services/capture/coding.hpp"
+#include "lib/warc/coding.hpp"
 
 #include "lib/base/characters.hpp"
 #include "lib/base/inflater.hpp"
@@ -8,11 +8,12 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <memory>
 #include <utility>
 
-namespace holdfast::capture {
+namespace holdfast::warc {
 
 namespace {
 
@@ -113,4 +114,26 @@ DecodedBody decode_body(std::string bytes, std::string_view codings, std::size_t
   return result;
 }
 
-} // namespace holdfast::capture
+std::string without_chunks(std::string_view bytes) {
+  std::string result;
+  for (auto left = bytes; !left.empty();) {
+    std::size_t size = 0;
+    const auto line = left.find('\n');
+    const auto [end, failure] = std::from_chars(left.data(), left.data() + left.size(), size, 16);
+    const auto rest = left.substr(0, line).substr(static_cast<std::size_t>(end - left.data()));
+    const bool is_size = failure == std::errc{} && line != std::string_view::npos && rest.ends_with('\r') &&
+                         base::trimmed(rest.substr(0, rest.find(';'))).empty();
+    const auto behind = line + 1 + size; // where the chunk's own line ends
+    const bool is_chunk =
+        is_size && (size == 0 || behind >= left.size() || left[behind] == '\r' || left[behind] == '\n');
+    if (!is_chunk && result.empty()) return std::string(bytes);
+    if (!is_chunk || size == 0) break;
+    left.remove_prefix(line + 1);
+    result += left.substr(0, size);
+    left.remove_prefix(std::min(size, left.size()));
+    left.remove_prefix(left.starts_with('\n') ? 1 : std::min<std::size_t>(2, left.size()));
+  }
+  return result;
+}
+
+} // namespace holdfast::warc

@@ -1,11 +1,11 @@
 #pragma once
-// Content codings of HTTP bodies: gzip, deflate, br and zstd. Pure functions, any thread. The bytes come from the web.
+// Codings of HTTP bodies: chunks, gzip, deflate, br and zstd. Pure functions, any thread. The bytes come from the web.
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 
-namespace holdfast::capture {
+namespace holdfast::warc {
 
 struct DecodedBody {
   std::string bytes; // as far as it can be decoded, at most base::most_unpacked() of what was asked for
@@ -14,5 +14,7 @@ struct DecodedBody {
 
 // Undoes what a Content-Encoding header names, the last coding first. An unknown one: no bytes, not whole.
 DecodedBody decode_body(std::string bytes, std::string_view codings, std::size_t most);
+// "1a\r\n...": the bytes themselves, as far as they can be read; bytes that are not in chunks, as they are.
+std::string without_chunks(std::string_view bytes);
 
-} // namespace holdfast::capture
+} // namespace holdfast::warc
