@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/strange_sqlite.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -18,7 +19,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <sstream>
 
 namespace holdfast::persona {
 
@@ -28,26 +28,30 @@ using base::ErrorClass;
 
 namespace {
 
-constexpr std::uintmax_t kLargestFile = 64u << 20;
+constexpr std::uintmax_t kLargestFile = 64u << 20, kMostUnpacked = 1u << 30;
+constexpr int kLongestRow = 1 << 20;
 constexpr const char* kStorage = "localStorage and IndexedDB of the profile: if a site keeps its login there, sign in "
                                  "by hand or import storage state";
 
-std::string read_whole(const fs::path& file) {
-  std::error_code error;
-  if (fs::is_regular_file(file, error) && fs::file_size(file, error) > kLargestFile)
-    throw Error(ErrorClass::refused, file.string() + " is larger than 64 MB");
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) throw Error(ErrorClass::refused, "cannot read " + file.string() + ": " + base::errno_text(errno));
-  return std::move(text).str();
+[[noreturn]] void too_large(const fs::path& file) {
+  throw Error(ErrorClass::refused, file.string() + " is larger than 64 MB");
 }
 
-// The first of these that exists.
+// It may be a pipe.
+std::string read_whole(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string text, piece(1u << 16, '\0');
+  while (stream.read(piece.data(), static_cast<std::streamsize>(piece.size())) || stream.gcount() > 0)
+    if (text.append(piece, 0, static_cast<std::size_t>(stream.gcount())).size() > kLargestFile) too_large(file);
+  if (!stream.eof()) throw Error(ErrorClass::refused, "cannot read " + file.string() + ": " + base::errno_text(errno));
+  return text;
+}
+
+// The first of these files that exists.
 std::optional<fs::path> first_of(const fs::path& directory, std::initializer_list<const char*> names) {
   std::error_code error;
   for (const char* name : names)
-    if (fs::exists(directory / name, error)) return directory / name;
+    if (fs::is_regular_file(directory / name, error)) return directory / name;
   return std::nullopt;
 }
 
@@ -63,6 +67,7 @@ void for_each_row(const fs::path& file, const fs::path& scratch, const char* que
   const auto copy = scratch / "copy.sqlite";
   for (const char* part : {"", "-wal", "-journal"}) {
     fs::remove(copy.string() + part, error);
+    if (const auto size = fs::file_size(file.string() + part, error); !error && size > kLargestFile) too_large(file);
     fs::copy_file(file.string() + part, copy.string() + part, error);
     if (*part == '\0' && error)
       throw Error(ErrorClass::refused, "cannot read " + file.string() + ": " + error.message());
@@ -70,6 +75,7 @@ void for_each_row(const fs::path& file, const fs::path& scratch, const char* que
   sqlite3* opened = nullptr;
   int code = sqlite3_open_v2(copy.c_str(), &opened, SQLITE_OPEN_READWRITE, nullptr);
   const std::unique_ptr<sqlite3, int (*)(sqlite3*)> database(opened, &sqlite3_close);
+  if (code == SQLITE_OK) base::distrust(opened, kLongestRow);
   sqlite3_stmt* prepared = nullptr;
   if (code == SQLITE_OK) code = sqlite3_prepare_v2(opened, query, -1, &prepared, nullptr);
   const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared, &sqlite3_finalize);
@@ -177,19 +183,20 @@ fs::path cookies_in_archive(const fs::path& file, const fs::path& scratch) {
   if (archive_read_open_filename(reader.get(), file.c_str(), 1u << 16) != ARCHIVE_OK)
     wrong("nothing that browser state can be read from");
   archive_entry* entry = nullptr;
+  std::uintmax_t unpacked = 0; // also what is passed over: a small file may unpack to very much
   while (archive_read_next_header(reader.get(), &entry) == ARCHIVE_OK) {
     const fs::path name = archive_entry_pathname(entry) == nullptr ? "" : archive_entry_pathname(entry);
-    if (name.filename() != "Cookies" || archive_entry_filetype(entry) != AE_IFREG) continue;
+    const bool wanted = name.filename() == "Cookies" && archive_entry_filetype(entry) == AE_IFREG;
     const auto copy = scratch / "Cookies";
-    std::ofstream stream(copy, std::ios::binary);
+    std::ofstream stream(wanted ? copy : "/dev/null", std::ios::binary);
     std::array<char, 1u << 16> piece;
-    std::uintmax_t all = 0;
+    const auto most = wanted ? unpacked + kLargestFile : kMostUnpacked;
     for (la_ssize_t got = 0; (got = archive_read_data(reader.get(), piece.data(), piece.size())) != 0;) {
-      if (got < 0 || (all += static_cast<std::uintmax_t>(got)) > kLargestFile) wrong("its Cookies cannot be unpacked");
+      if (got < 0 || (unpacked += static_cast<std::uintmax_t>(got)) > most) wrong("it cannot be unpacked");
       stream.write(piece.data(), got);
     }
     stream.close();
-    return copy;
+    if (wanted) return copy;
   }
   wrong("has no Cookies of a Chromium profile in it");
   return {};

@@ -9,6 +9,7 @@ namespace holdfast::persona {
 
 namespace {
 
+constexpr std::size_t kMostSecrets = 4000; // a site may fill its storage with what looks like them
 constexpr std::size_t kShortestCookie = 6, kShortestToken = 16;
 
 bool looks_random(std::string_view text) {
@@ -31,7 +32,8 @@ std::string without_percent(std::string_view text) {
 class Secrets {
 public:
   void add(const std::string& secret) {
-    if (!secret.empty() && std::find(all_.begin(), all_.end(), secret) == all_.end()) all_.push_back(secret);
+    if (!secret.empty() && all_.size() < kMostSecrets && std::find(all_.begin(), all_.end(), secret) == all_.end())
+      all_.push_back(secret);
   }
   // A value, and what a site may show of it: without escapes, and its parts, as "s:ID.SIGNATURE" has.
   void add_value(const std::string& value) {

@@ -29,6 +29,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kMostInput = 48u << 20; // of the view's messages: files come in them
+constexpr std::size_t kMostPiled = 8u << 20;  // of what the other side does not take
 constexpr std::size_t kMostPages = 12, kMostOrigins = 100;
 constexpr int kQuality = 75; // of the pictures
 
@@ -478,9 +479,12 @@ void PersonsBrowser::keep(const Json& cookies) {
 // Waits for something to happen and does it; false: it is over.
 bool PersonsBrowser::round() {
   const auto wanted = [](const std::string& bytes) { return static_cast<short>(bytes.empty() ? 0 : POLLOUT); };
-  std::array<pollfd, 4> waiting{pollfd{browser_.answers(), POLLIN, 0}, pollfd{browser_.errors(), POLLIN, 0},
-                                pollfd{browser_.commands(), wanted(browser_.outgoing.bytes), 0},
-                                pollfd{view_.get(), static_cast<short>(POLLIN | wanted(outgoing_.bytes)), 0}};
+  const auto room = [](const std::string& bytes) { return static_cast<short>(bytes.size() < kMostPiled ? POLLIN : 0); };
+  const auto& commands = browser_.outgoing.bytes;
+  std::array<pollfd, 4> waiting{
+      pollfd{browser_.answers(), room(outgoing_.bytes), 0}, pollfd{browser_.errors(), POLLIN, 0},
+      pollfd{browser_.commands(), wanted(commands), 0},
+      pollfd{view_.get(), static_cast<short>(room(commands) | wanted(outgoing_.bytes)), 0}};
   if (::poll(waiting.data(), waiting.size(), -1) < 0) return true;
   if (waiting[1].revents != 0) browser_.read_errors();
   const bool alive =
