@@ -499,6 +499,7 @@ class Pages(Case):
                 self.assertNotIn("allow-scripts", policy)
                 self.assertNotIn("allow-same-origin", policy)
                 self.assertIsNone(answer.headers["Access-Control-Allow-Origin"])
+                self.assertEqual(answer.headers["X-DNS-Prefetch-Control"], "off")
         self.assertEqual(self.site.get(path, self.site.files).status, 301)
         self.assertEqual(self.site.get(f"{path}/page/notes.txt", self.site.files).text, "plain\n")
         self.assertEqual(
