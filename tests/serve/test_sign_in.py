@@ -173,7 +173,7 @@ class Wire:
     def messages(self):
         """Until the other side ends it."""
         whole = b""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(ConnectionError):
             while head := self.input.read(2):
                 size = head[1] & 127
                 if size > 125:
@@ -454,7 +454,9 @@ class SignIn(Case):
         self.assertLess(int(most), 100_000, "kB: what Chromium does not take yet is not piled up")
         self.assertEqual(self.place.run("token", "revoke", "anna").code, 0)
         wire.await_end()
-        self.assertIn(Wire(self.front, path, self.tokens["anna"]).status, (401, 403))
+        refused = Wire(self.front, path, self.tokens["anna"])
+        self.addCleanup(refused.socket.close)
+        self.assertIn(refused.status, (401, 403))
 
     def test_by_keyboard_alone_and_looked_at(self):
         view = self.person()
