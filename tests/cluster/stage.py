@@ -41,8 +41,8 @@ class Postgres(Server):
 
     def be_hostile(self, pooler):
         """Gives the workers' login the settings that may change a result; behind a pooler those that are allowed."""
-        kept, refused = HOSTILE_ROLE.read_text().split("\n\n")
-        for line in (kept if pooler else kept + refused).splitlines():
+        kept, _, refused = HOSTILE_ROLE.read_text().partition("\n\n")
+        for line in (kept if pooler else kept + "\n" + refused).splitlines():
             if " = " in line:
                 self.sql(f"alter role holdfast set {line}")
 
