@@ -481,10 +481,9 @@ bool PersonsBrowser::round() {
   const auto wanted = [](const std::string& bytes) { return static_cast<short>(bytes.empty() ? 0 : POLLOUT); };
   const auto room = [](const std::string& bytes) { return static_cast<short>(bytes.size() < kMostPiled ? POLLIN : 0); };
   const auto& commands = browser_.outgoing.bytes;
-  std::array<pollfd, 4> waiting{
-      pollfd{browser_.answers(), room(outgoing_.bytes), 0}, pollfd{browser_.errors(), POLLIN, 0},
-      pollfd{browser_.commands(), wanted(commands), 0},
-      pollfd{view_.get(), static_cast<short>(room(commands) | wanted(outgoing_.bytes)), 0}};
+  std::array<pollfd, 4> waiting{pollfd{browser_.answers(), room(outgoing_.bytes), 0},
+                                pollfd{browser_.errors(), POLLIN, 0}, pollfd{browser_.commands(), wanted(commands), 0},
+                                pollfd{view_.get(), static_cast<short>(room(commands) | wanted(outgoing_.bytes)), 0}};
   if (::poll(waiting.data(), waiting.size(), -1) < 0) return true;
   if (waiting[1].revents != 0) browser_.read_errors();
   const bool alive =

@@ -43,8 +43,10 @@ Response problem(unsigned status, std::string_view kind, const std::string& deta
     constexpr std::size_t kMost = 1000;
     return text.size() > kMost ? base::repair_utf8(std::string_view(text).substr(0, kMost)) + "..." : text;
   };
-  nlohmann::ordered_json json{
-      {"type", "urn:holdfast:error:" + std::string(kind)}, {"title", kind}, {"status", status}, {"detail", cut(detail)}};
+  nlohmann::ordered_json json{{"type", "urn:holdfast:error:" + std::string(kind)},
+                              {"title", kind},
+                              {"status", status},
+                              {"detail", cut(detail)}};
   if (!hint.empty()) json["hint"] = cut(hint);
   auto response = content("application/problem+json", base::json_text(json) + "\n");
   response.status = status;

@@ -123,8 +123,8 @@ awaitable<void> from_browser(Both ends) {
 } // namespace
 
 awaitable<void> relay_view(boost::beast::tcp_stream stream,
-                           boost::beast::http::request<boost::beast::http::string_body> request, const Response& response,
-                           asio::thread_pool& blocking) {
+                           boost::beast::http::request<boost::beast::http::string_body> request,
+                           const Response& response, asio::thread_pool& blocking) {
   stream.expires_never(); // the WebSocket has limits of its own, and asks whether the page is still there
   boost::system::error_code error;
   stream.socket().set_option(tcp::no_delay(true), error);

@@ -16,7 +16,7 @@ namespace holdfast::serve {
 // Answers the request to open the WebSocket, and completes when it is closed. `response.far_end` is asked on `blocking`
 // until the browser is ready.
 awaitable<void> relay_view(boost::beast::tcp_stream stream,
-                           boost::beast::http::request<boost::beast::http::string_body> request, const Response& response,
-                           asio::thread_pool& blocking);
+                           boost::beast::http::request<boost::beast::http::string_body> request,
+                           const Response& response, asio::thread_pool& blocking);
 
 } // namespace holdfast::serve

@@ -34,10 +34,10 @@ namespace {
 namespace local = asio::local;
 using asio::ip::tcp;
 
-constexpr std::chrono::seconds kStart{60};  // of the browser, on a machine that is busy
-constexpr std::chrono::seconds kAlone{60};  // without a view: it may be opened again meanwhile
-constexpr std::chrono::seconds kGoodBye{5}; // for the last message, and the key of a view
-constexpr std::chrono::seconds kLeaveIt{1}; // for the browser to end by itself
+constexpr std::chrono::seconds kStart{60};       // of the browser, on a machine that is busy
+constexpr std::chrono::seconds kAlone{60};       // without a view: it may be opened again meanwhile
+constexpr std::chrono::seconds kGoodBye{5};      // for the last message, and the key of a view
+constexpr std::chrono::seconds kLeaveIt{1};      // for the browser to end by itself
 constexpr std::chrono::milliseconds kPause{100}; // where there are no more descriptors
 constexpr std::size_t kPassed = 1 << 16, kLongestKey = 200;
 constexpr int kMostStrangers = 16;

@@ -49,7 +49,8 @@ TEST_CASE("what is no storage state is refused by place, without its values") {
   std::vector<std::string> left_out;
   for (const std::string text :
        {"", "[]", "{", R"({"cookies": "secret"})", R"({"cookies": ["secret"]})",
-        R"({"cookies": [{"name": 7, "value": "secret"}]})", R"({"origins": {"a": "secret"}})", R"({"userAgent": "secret\r\nX: y"})",
+        R"({"cookies": [{"name": 7, "value": "secret"}]})", R"({"origins": {"a": "secret"}})",
+        R"({"userAgent": "secret\r\nX: y"})",
         R"({"headers": [{"origin": "https://a.test", "name": "X", "value": "secret\nY: z"}]})"}) {
     CAPTURE(text);
     try {
