@@ -3,6 +3,7 @@
 #include "lib/archivebox/layout.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/fd.hpp"
+#include "lib/base/strange_sqlite.hpp"
 #include "lib/base/utf8.hpp"
 
 #include <fcntl.h>
@@ -145,15 +146,10 @@ Index::Index(const fs::path& data_dir, const fs::path& scratch) {
     sqlite3_close_v2(database_);
     throw Error(ErrorClass::refused, "cannot open " + (data_dir / kIndexFile).string() + ": " + reason);
   }
-  // The file may be made to do harm: views and triggers do nothing, and rows have a bound.
-  sqlite3_db_config(database_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  sqlite3_db_config(database_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-  sqlite3_db_config(database_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-  sqlite3_limit(database_, SQLITE_LIMIT_LENGTH, kLongestRow);
+  base::distrust(database_, kLongestRow);
   try {
     const std::string of = (data_dir / kIndexFile).string();
     try {
-      Query(database_, "pragma cell_size_check = on").next();
       if (!has_table("core_snapshot"))
         throw Error(ErrorClass::refused, "it has no table core_snapshot", "ArchiveBox 0.7 and later have one");
     } catch (const Error& error) {

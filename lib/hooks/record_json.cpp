@@ -1,5 +1,6 @@
 #include "lib/hooks/record_json.hpp"
 
+#include "lib/base/json_depth.hpp"
 #include "lib/base/utf8.hpp"
 
 #include <charconv>
@@ -10,28 +11,6 @@ namespace holdfast::hooks {
 using nlohmann::json;
 
 namespace {
-
-// Printing JSON recurses, so its depth has to be bounded before it is parsed. Real records nest four deep.
-constexpr int kDeepestJson = 64;
-
-bool too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char letter = text[at];
-    if (in_string) {
-      if (letter == '\\') ++at;
-      if (letter == '"') in_string = false;
-    } else if (letter == '"') {
-      in_string = true;
-    } else if (letter == '{' || letter == '[') {
-      if (++depth > kDeepestJson) return true;
-    } else if (letter == '}' || letter == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
 
 // Value of the four hexadecimal digits after "\u" at `at`, or -1.
 int escaped_unit(std::string_view text, std::size_t at) {
@@ -76,7 +55,7 @@ std::string repair_escapes(std::string_view text) {
 
 json parse_record_line(std::string_view line) {
   const auto begin = line.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos || line[begin] != '{' || too_deep(line)) return nullptr;
+  if (begin == std::string_view::npos || line[begin] != '{' || base::nests_too_deep(line)) return nullptr;
   const auto parse = [](std::string_view text) { return json::parse(text.begin(), text.end(), nullptr, false); };
   json value = line.find("\\u0000") == std::string_view::npos ? parse(line) : parse(repair_escapes(line));
   if (value.is_discarded()) value = parse(repair_escapes(base::repair_utf8(line)));

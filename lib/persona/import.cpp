@@ -1,6 +1,7 @@
 #include "lib/persona/import.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/strange_sqlite.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -19,7 +20,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <sstream>
 
 namespace holdfast::persona {
 
@@ -29,7 +29,8 @@ using base::ErrorClass;
 
 namespace {
 
-constexpr std::uintmax_t kLargestFile = 64u << 20;
+constexpr std::uintmax_t kLargestFile = 64u << 20, kMostUnpacked = 1u << 30;
+constexpr int kLongestRow = 1 << 20;
 constexpr const char* kStorage = "localStorage and IndexedDB of the profile: if a site keeps its login there, sign in "
                                  "by hand or import storage state";
 
@@ -50,15 +51,18 @@ constexpr std::pair<const char*, const char*> kDatabases[] = {
     {"cookies.sqlite", kFirefox}, {"Network/Cookies", kChromium}, {"Cookies", kChromium}};
 constexpr const char* kFiles[] = {"cookies.txt", "auth.json"};
 
+[[noreturn]] void too_large(const fs::path& file) {
+  throw Error(ErrorClass::refused, file.string() + " is larger than 64 MB");
+}
+
+// It may be a pipe.
 std::string read_whole(const fs::path& file) {
-  std::error_code error;
-  if (fs::is_regular_file(file, error) && fs::file_size(file, error) > kLargestFile)
-    throw Error(ErrorClass::refused, file.string() + " is larger than 64 MB");
   std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) throw Error(ErrorClass::refused, "cannot read " + file.string() + ": " + base::errno_text(errno));
-  return std::move(text).str();
+  std::string text, piece(1u << 16, '\0');
+  while (stream.read(piece.data(), static_cast<std::streamsize>(piece.size())) || stream.gcount() > 0)
+    if (text.append(piece, 0, static_cast<std::size_t>(stream.gcount())).size() > kLargestFile) too_large(file);
+  if (!stream.eof()) throw Error(ErrorClass::refused, "cannot read " + file.string() + ": " + base::errno_text(errno));
+  return text;
 }
 
 using Row = std::function<void(sqlite3_stmt*)>;
@@ -73,6 +77,7 @@ void for_each_row(const fs::path& file, const fs::path& scratch, const char* que
   const auto copy = scratch / "copy.sqlite";
   for (const char* part : {"", "-wal", "-journal"}) {
     fs::remove(copy.string() + part, error);
+    if (const auto size = fs::file_size(file.string() + part, error); !error && size > kLargestFile) too_large(file);
     fs::copy_file(file.string() + part, copy.string() + part, error);
     if (*part == '\0' && error)
       throw Error(ErrorClass::refused, "cannot read " + file.string() + ": " + error.message());
@@ -80,6 +85,7 @@ void for_each_row(const fs::path& file, const fs::path& scratch, const char* que
   sqlite3* opened = nullptr;
   int code = sqlite3_open_v2(copy.c_str(), &opened, SQLITE_OPEN_READWRITE, nullptr);
   const std::unique_ptr<sqlite3, int (*)(sqlite3*)> database(opened, &sqlite3_close);
+  if (code == SQLITE_OK) base::distrust(opened, kLongestRow);
   sqlite3_stmt* prepared = nullptr;
   if (code == SQLITE_OK) code = sqlite3_prepare_v2(opened, query, -1, &prepared, nullptr);
   const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared, &sqlite3_finalize);
@@ -160,19 +166,20 @@ fs::path cookies_in_archive(const fs::path& file, const fs::path& scratch) {
   if (archive_read_open_filename(reader.get(), file.c_str(), 1u << 16) != ARCHIVE_OK)
     wrong("nothing that browser state can be read from");
   archive_entry* entry = nullptr;
+  std::uintmax_t unpacked = 0; // also what is passed over: a small file may unpack to very much
   while (archive_read_next_header(reader.get(), &entry) == ARCHIVE_OK) {
     const fs::path name = archive_entry_pathname(entry) == nullptr ? "" : archive_entry_pathname(entry);
-    if (name.filename() != "Cookies" || archive_entry_filetype(entry) != AE_IFREG) continue;
+    const bool wanted = name.filename() == "Cookies" && archive_entry_filetype(entry) == AE_IFREG;
     const auto copy = scratch / "Cookies";
-    std::ofstream stream(copy, std::ios::binary);
+    std::ofstream stream(wanted ? copy : "/dev/null", std::ios::binary);
     std::array<char, 1u << 16> piece;
-    std::uintmax_t all = 0;
+    const auto most = wanted ? unpacked + kLargestFile : kMostUnpacked;
     for (la_ssize_t got = 0; (got = archive_read_data(reader.get(), piece.data(), piece.size())) != 0;) {
-      if (got < 0 || (all += static_cast<std::uintmax_t>(got)) > kLargestFile) wrong("its Cookies cannot be unpacked");
+      if (got < 0 || (unpacked += static_cast<std::uintmax_t>(got)) > most) wrong("it cannot be unpacked");
       stream.write(piece.data(), got);
     }
     stream.close();
-    return copy;
+    if (wanted) return copy;
   }
   wrong("has no Cookies of a Chromium profile in it");
   return {};
@@ -211,12 +218,12 @@ Imported import_from(const fs::path& path, const fs::path& scratch) {
   bool any = false;
   for (const char* profile : kProfiles)
     for (const auto& [file, query] : kDatabases)
-      if (!any && fs::exists(path / profile / file, error)) {
+      if (!any && fs::is_regular_file(path / profile / file, error)) {
         take_cookies(imported, path / profile / file, query, scratch);
         any = true;
       }
   for (const char* file : kFiles)
-    if (fs::exists(path / file, error)) {
+    if (fs::is_regular_file(path / file, error)) {
       take_file(imported, path / file, scratch);
       any = true;
     }

@@ -2,6 +2,7 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/json_depth.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/utf8.hpp"
@@ -18,6 +19,9 @@ using base::ErrorClass;
 using Json = nlohmann::json;
 
 namespace {
+
+constexpr std::size_t kMostCookies = 10'000; // a browser keeps some 3,000
+constexpr int kDeepest = 512;                // values in IndexedDB nest
 
 [[noreturn]] void not_a_state(const std::string& where, const std::string& what) {
   throw Error(ErrorClass::refused, where + ": " + what, "storage state as Playwright writes it, or a cookies.txt");
@@ -36,6 +40,13 @@ struct Reader {
     if (found == nullptr) return "";
     if (!found->is_string()) not_a_state(where, std::string("\"") + name + "\" is not a string");
     return found->get<std::string>();
+  }
+  // What becomes a header or an environment variable.
+  std::string line(const Json& object, const char* name) const {
+    auto value = text(object, name);
+    if (std::any_of(value.begin(), value.end(), base::is_control))
+      not_a_state(where, std::string("\"") + name + "\" has control characters");
+    return value;
   }
   bool flag(const Json& object, const char* name) const {
     const auto* const found = member(object, name);
@@ -124,6 +135,7 @@ bool apply_each(std::vector<Value>& current, const std::vector<Value>& before, c
   return changed;
 }
 
+constexpr std::size_t kMostSecrets = 4000; // a site may fill its storage with what looks like them
 constexpr std::size_t kShortestCookie = 6, kShortestToken = 16;
 
 bool looks_random(std::string_view text) {
@@ -145,7 +157,8 @@ std::string without_percent(std::string_view text) {
 class Secrets {
 public:
   void add(const std::string& secret) {
-    if (!secret.empty() && std::find(all_.begin(), all_.end(), secret) == all_.end()) all_.push_back(secret);
+    if (!secret.empty() && all_.size() < kMostSecrets && std::find(all_.begin(), all_.end(), secret) == all_.end())
+      all_.push_back(secret);
   }
   // A value, and its parts, which a site may show alone, as "s:ID.SIGNATURE" has.
   void add_value(const std::string& value) {
@@ -186,10 +199,13 @@ void add_cookie(State& state, Cookie cookie, std::vector<std::string>& left_out)
     return;
   }
   std::erase_if(state.cookies, [&](const Cookie& one) { return one.is_same(cookie); });
+  if (state.cookies.size() >= kMostCookies)
+    throw Error(ErrorClass::refused, "more than " + std::to_string(kMostCookies) + " cookies");
   state.cookies.push_back(std::move(cookie));
 }
 
 State State::parse(std::string_view text, const std::string& where, std::vector<std::string>& left_out) {
+  if (base::nests_too_deep(text, kDeepest)) not_a_state(where, "nested too deeply");
   const auto json = Json::parse(text, nullptr, false);
   if (!json.is_object()) not_a_state(where, "not a JSON object");
   const Reader read{where};
@@ -207,11 +223,11 @@ State State::parse(std::string_view text, const std::string& where, std::vector<
     state.credentials.push_back({read.text(one, "origin"), read.text(one, "username"), read.text(one, "password")});
   });
   read.each(json, "headers", [&](const Json& one) {
-    state.headers.push_back({read.text(one, "origin"), read.text(one, "name"), read.text(one, "value")});
+    state.headers.push_back({read.text(one, "origin"), read.line(one, "name"), read.line(one, "value")});
   });
-  state.user_agent = read.text(json, "userAgent");
-  state.language = read.text(json, "language");
-  state.time_zone = read.text(json, "timeZone");
+  state.user_agent = read.line(json, "userAgent");
+  state.language = read.line(json, "language");
+  state.time_zone = read.line(json, "timeZone");
   return state;
 }
 

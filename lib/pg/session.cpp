@@ -72,6 +72,7 @@ constexpr Pinned kPinned[] = {
     {"xmlbinary", "base64"},
     {"row_security", "on"},
     {"gin_fuzzy_search_limit", "0"},
+    {"exit_on_error", "off"},
     {"default_transaction_isolation", "read committed"}};
 
 // Behind a pooler, the next transaction may have a server session that has only its defaults.

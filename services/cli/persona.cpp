@@ -63,13 +63,12 @@ int import_persona(Context& context, const PersonaOptions& given) {
                                   imported.state, user_name());
   }
   if (context.json()) {
-    std::cout << nlohmann::ordered_json{{"type", "Persona"},
-                                        {"name", given.name},
-                                        {"version", *version},
-                                        {"cookies", imported.state.cookies.size()},
-                                        {"origins", imported.state.origins.size()},
-                                        {"left_out", imported.left_out}}
-                     .dump()
+    std::cout << base::json_text(nlohmann::ordered_json{{"type", "Persona"},
+                                                        {"name", given.name},
+                                                        {"version", *version},
+                                                        {"cookies", imported.state.cookies.size()},
+                                                        {"origins", imported.state.origins.size()},
+                                                        {"left_out", imported.left_out}})
               << std::endl;
     return base::kExitSuccess;
   }

@@ -81,6 +81,11 @@ std::shared_ptr<Watch> Feed::watch_events(const std::string& token, const std::s
   return watch;
 }
 
+std::shared_ptr<Watch> Feed::watch_token(const std::string& token) {
+  const std::lock_guard lock(mutex_);
+  return admit(token);
+}
+
 bool Feed::forget_the_gone() {
   const std::lock_guard lock(mutex_);
   erase_expired(watchers_);

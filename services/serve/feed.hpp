@@ -40,6 +40,8 @@ public:
   // Sends events of a crawl (empty: of all), those behind the id `after` first; and the state of a topic, if `read`.
   std::shared_ptr<Watch> watch_events(const std::string& token, const std::string& crawl,
                                       std::optional<std::int64_t> after, const std::string& topic, Read read);
+  // Nothing is sent: it is only closed, as above.
+  std::shared_ptr<Watch> watch_token(const std::string& token);
 
 private:
   using Clock = std::chrono::steady_clock;

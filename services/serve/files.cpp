@@ -82,6 +82,7 @@ Response described(const std::string& path, std::string_view begin, base::Fd fil
       !response.type.starts_with("text/html"))
     response.type += "; charset=utf-8";
   header("Referrer-Policy", "no-referrer");
+  header("X-DNS-Prefetch-Control", "off"); // browsers look up the hosts of links in a page of http
   // Thumbnails: browsers call no two ports of an IP address one site.
   header("Cross-Origin-Resource-Policy", "cross-origin");
   header("Cross-Origin-Opener-Policy", "same-origin");

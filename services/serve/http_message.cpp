@@ -3,6 +3,7 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/utf8.hpp"
 #include "lib/warc/gzip.hpp"
 
 #include <arpa/inet.h>
@@ -38,9 +39,15 @@ Response content(std::string type, std::string body) {
 }
 
 Response problem(unsigned status, std::string_view kind, const std::string& detail, const std::string& hint) {
-  nlohmann::ordered_json json{
-      {"type", "urn:holdfast:error:" + std::string(kind)}, {"title", kind}, {"status", status}, {"detail", detail}};
-  if (!hint.empty()) json["hint"] = hint;
+  const auto cut = [](const std::string& text) { // it may repeat what was sent
+    constexpr std::size_t kMost = 1000;
+    return text.size() > kMost ? base::repair_utf8(std::string_view(text).substr(0, kMost)) + "..." : text;
+  };
+  nlohmann::ordered_json json{{"type", "urn:holdfast:error:" + std::string(kind)},
+                              {"title", kind},
+                              {"status", status},
+                              {"detail", cut(detail)}};
+  if (!hint.empty()) json["hint"] = cut(hint);
   auto response = content("application/problem+json", base::json_text(json) + "\n");
   response.status = status;
   return response;

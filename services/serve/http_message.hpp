@@ -47,7 +47,7 @@ struct Response {
   std::vector<std::pair<std::string, std::string>> headers;
   base::Fd file;                // to send instead of the body
   std::shared_ptr<Watch> watch; // the same: server-sent events
-  FindFarEnd far_end;           // the same: a WebSocket
+  FindFarEnd far_end;           // the same: a WebSocket, which ends with `watch`
 };
 
 // A response of plain text.

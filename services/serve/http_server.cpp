@@ -240,7 +240,8 @@ struct HttpServer::Impl {
       auto& message = parser.get();
       Response response = co_await respond(message, address);
       if (response.far_end && beast::websocket::is_upgrade(message))
-        co_return co_await relay_view(std::move(stream), std::move(message), std::move(response.far_end), pages);
+        co_return co_await relay_view(std::move(stream), std::move(message), response, pages);
+      if (response.far_end) response.watch.reset();
       stream.expires_after(options.patience);
       bool sent = false; // not by ?: because g++ 12 destroys an awaited conditional twice
       if (response.file)

@@ -314,7 +314,10 @@ Response Site::view(const Request& request, const Caller& caller) {
   if (!caller.may_change() || options_.dsn_to_change.empty() || is_cross_site(request))
     return plain(403, "only an operator may sign in\n");
   if (!base::is_uuid(id)) return no_such("sign-in");
+  auto watch = feed_.watch_token(caller.name);
+  if (!watch) return plain(503, "too many clients watch; try again later\n");
   auto response = plain(426, "this is a WebSocket\n");
+  response.watch = std::move(watch);
   response.far_end = [this, id, by = caller.by()] {
     try {
       FarEnd end;

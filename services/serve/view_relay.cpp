@@ -6,6 +6,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
@@ -122,8 +123,8 @@ awaitable<void> from_browser(Both ends) {
 } // namespace
 
 awaitable<void> relay_view(boost::beast::tcp_stream stream,
-                           boost::beast::http::request<boost::beast::http::string_body> request, FindFarEnd find,
-                           asio::thread_pool& blocking) {
+                           boost::beast::http::request<boost::beast::http::string_body> request,
+                           const Response& response, asio::thread_pool& blocking) {
   stream.expires_never(); // the WebSocket has limits of its own, and asks whether the page is still there
   boost::system::error_code error;
   stream.socket().set_option(tcp::no_delay(true), error);
@@ -132,7 +133,13 @@ awaitable<void> relay_view(boost::beast::tcp_stream stream,
   ends->page.read_message_max(kLargestInput);
   std::tie(error) = co_await ends->page.async_accept(request, asio::as_tuple(asio::use_awaitable));
   if (error) co_return;
-  const auto far = co_await wait_for_browser(*ends, find, blocking);
+  const auto silence = [](Watch* watch) { watch->on_news({}); };
+  const std::unique_ptr<Watch, decltype(silence)> permitted(response.watch.get(), silence);
+  bool revoked = false;
+  response.watch->on_news([ends] { asio::post(ends->page.get_executor(), [ends] { ends->close(); }); });
+  response.watch->take(revoked);
+  if (revoked) co_return;
+  const auto far = co_await wait_for_browser(*ends, response.far_end, blocking);
   if (far.port == 0 || !co_await connect(*ends, far)) {
     co_await ends->page.async_close(websocket::close_code::normal, asio::as_tuple(asio::use_awaitable));
     co_return;

@@ -1,10 +1,10 @@
 #pragma once
 // A WebSocket between a person's page and a browser on a worker (services/worker/sign_ins.hpp). Messages are passed on
 // as they are, and neither kept nor logged. On the worker's side they end with a NUL. Runs on the connection's strand;
-// ends with either side.
+// ends with either side, and when the person's token is no longer valid.
 
 #include "lib/base/async.hpp"
-#include "services/serve/far_end.hpp"
+#include "services/serve/http_message.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
@@ -13,10 +13,10 @@
 
 namespace holdfast::serve {
 
-// Answers the request to open the WebSocket, and completes when it is closed. `find` is asked on `blocking` until the
-// browser is ready.
+// Answers the request to open the WebSocket, and completes when it is closed. `response.far_end` is asked on `blocking`
+// until the browser is ready.
 awaitable<void> relay_view(boost::beast::tcp_stream stream,
-                           boost::beast::http::request<boost::beast::http::string_body> request, FindFarEnd find,
-                           asio::thread_pool& blocking);
+                           boost::beast::http::request<boost::beast::http::string_body> request,
+                           const Response& response, asio::thread_pool& blocking);
 
 } // namespace holdfast::serve

@@ -32,12 +32,14 @@ namespace {
 namespace local = asio::local;
 using asio::ip::tcp;
 
-constexpr std::chrono::seconds kStart{60};  // of the browser, on a machine that is busy
-constexpr std::chrono::seconds kAlone{60};  // without a view: it may be opened again meanwhile
-constexpr std::chrono::seconds kGoodBye{5}; // for the last message, and the key of a view
-constexpr std::chrono::seconds kLeaveIt{1}; // for the browser to end by itself
+constexpr std::chrono::seconds kStart{60};       // of the browser, on a machine that is busy
+constexpr std::chrono::seconds kAlone{60};       // without a view: it may be opened again meanwhile
+constexpr std::chrono::seconds kGoodBye{5};      // for the last message, and the key of a view
+constexpr std::chrono::seconds kLeaveIt{1};      // for the browser to end by itself
+constexpr std::chrono::milliseconds kPause{100}; // where there are no more descriptors
 constexpr std::size_t kPassed = 1 << 16, kLongestKey = 200;
 constexpr std::size_t kLargestState = 64u << 20;
+constexpr int kMostStrangers = 16;
 
 std::string with_nul(const nlohmann::json& message) { return base::json_text(message) + '\0'; }
 
@@ -189,7 +191,13 @@ awaitable<void> SignIn::take_views() {
   const auto self = shared_from_this();
   while (views_.is_open()) {
     auto [error, socket] = co_await views_.async_accept(asio::as_tuple(asio::use_awaitable));
-    if (!error) spawn_(serve(std::make_shared<View>(std::move(socket))));
+    if (error) {
+      asio::steady_timer pause(context_.executor, kPause);
+      co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
+    } else if (strangers_ < kMostStrangers) {
+      ++strangers_;
+      spawn_(serve(std::make_shared<View>(std::move(socket))));
+    }
   }
 }
 
@@ -214,6 +222,7 @@ awaitable<void> SignIn::serve(std::shared_ptr<View> view) {
   const auto self = shared_from_this();
   std::string rest;
   const auto key = base::sha256_hex(co_await key_of(*view, rest));
+  --strangers_;
   const bool valid = co_await context_.retry.repeat(
       [&](pg::Connection& connection) { return store::sign_in_check(connection, context_.worker_id, asked_.id, key); });
   if (!valid) co_return;

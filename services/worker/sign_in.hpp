@@ -58,6 +58,7 @@ private:
   asio::local::stream_protocol::acceptor door_; // of the browser
   asio::local::stream_protocol::socket browser_;
   asio::ip::tcp::acceptor views_;
+  int strangers_{0};           // connections that have not shown a key yet
   std::shared_ptr<View> view_; // null: there is none
   Clock::time_point alone_since_{Clock::now()};
   asio::steady_timer changed_;

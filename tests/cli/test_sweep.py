@@ -5,24 +5,13 @@ import re
 import subprocess
 import unittest
 
+from harness.strange import VALUES
 from support import OK, Case
 
 BUG = 70
-VALUES = {
-    "a control character": "a\x01b",
-    "a line feed": "a\nX-Injected: b",
-    "a carriage return": "a\rb",
-    "a terminal's command": "a\x1b[31mb",
-    "delete": "a\x7fb",
-    "no UTF-8": b"a\xff\xfeb",
-    "a hundred thousand letters": "x" * 100_000,
-    "nothing": "",
-    "a large number": "9" * 40,
-    "less than nothing": "-1",
-    "quotes": "'\"`$(id)%s%n\\",
-}
 # Verbs that wait, or are no commands: their settings are tried above. `psql` and `worker` have no text of their own.
 LEFT_OUT = {"worker", "run", "runner", "top", "serve", "psql", "manual", "completion", "migrate", "quickstart"}
+SOME = ("a line feed", "no UTF-8", "a hundred thousand letters", "a large number", "an option", "both, encoded")
 # What makes a call complete, where the option alone does not.
 FIXED = {
     "add": ["--bg", "https://site.test/"],
@@ -74,9 +63,8 @@ class Sweep(Case):
         keys = re.findall(r"^\| `([\w.]+)` \|", self.home.run("inspect", "reference", "settings").out, re.M)
         self.assertGreater(len(keys), 50)
         for key in keys:
-            for name, value in VALUES.items():
+            for name, given in VALUES.items():
                 with self.subTest(key, value=name):
-                    given = value if isinstance(value, bytes) else value.encode()
                     done = self.ask("--set", key.encode() + b"=" + given, "config", key)
                     if done.returncode:
                         self.assertIn(key.encode(), done.stderr)
@@ -98,13 +86,22 @@ class Sweep(Case):
         tried = 0
         for words, options in self.verbs():
             for option in options:
-                for name in ("a line feed", "no UTF-8", "a hundred thousand letters", "a large number"):
+                for name in VALUES if words == ("add",) else SOME:
                     with self.subTest(" ".join(words), option=option, value=name):
-                        value = VALUES[name]
-                        given = value if isinstance(value, bytes) else value.encode()
-                        self.ask(*words, *FIXED.get(" ".join(words), []), option.encode() + b"=" + given)
+                        self.ask(*words, *FIXED.get(" ".join(words), []), option.encode() + b"=" + VALUES[name])
                         tried += 1
         self.assertGreater(tried, 200)
+
+    def test_every_setting_of_a_file(self):
+        """Where a value may have what no argument can."""
+        file = self.home.path / "strange.yaml"
+        for line in self.home.run("inspect", "reference", "settings").out.splitlines():
+            if found := re.match(r"\| `([\w.]+)` \|", line):
+                first, *more = found[1].split(".")
+                with self.subTest(found[1]):
+                    value = '"a\\0b"'
+                    file.write_text(f"{first}: {value}\n" if not more else f"{first}:\n  {'.'.join(more)}: {value}\n")
+                    self.assertNotEqual(self.ask("--config", str(file), "config").returncode, OK)
 
 
 if __name__ == "__main__":

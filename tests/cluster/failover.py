@@ -113,7 +113,7 @@ class Server(stage.Postgres):
             "pg_basebackup", "-D", data, "-R", "-X", "stream", "-c", "fast", "-h", "127.0.0.1", "-p", primary.port
         )
         self.configure(
-            primary_conninfo=f"host=127.0.0.1 port={port} user=holdfast application_name=standby",
+            primary_conninfo=f"host=127.0.0.1 port={port} user=postgres application_name=standby",
             synchronous_standby_names="",
         )
         self.start()

@@ -19,6 +19,7 @@ from harness.proxy import Proxy
 from harness.wait import Failure, free_port, until
 from harness.worker import cookies, process_table, processes_below, tail
 
+HOSTILE_ROLE = pathlib.Path(__file__).resolve().parents[1] / "support/hostile_role.txt"
 # A third of the defaults' proportions: the rule between them is checked by the workers at start.
 LEASE, BEAT, MARGIN, GRACE = 3.0, 0.5, 1.5, 0.5
 
@@ -30,12 +31,20 @@ class Postgres(Server):
         directory.mkdir()
         self.small_disk = mount(directory / "data")
         own = {"max_connections": 60, "shared_buffers": "32MB", "min_wal_size": "32MB", "max_wal_size": "64MB"}
-        super().__init__(directory, user="holdfast", port=free_port(), fsync="on", **{**own, **settings})
+        super().__init__(directory, port=free_port(), fsync="on", **{**own, **settings})
         if (directory / "data").exists():  # also where it could not be mounted
             give(directory / "data", self.identity)
         self.create()
         self.start()
-        self.sql("create database holdfast")
+        self.sql("create role holdfast login createrole")
+        self.sql("create database holdfast owner holdfast")
+
+    def be_hostile(self, pooler):
+        """Gives the workers' login the settings that may change a result; behind a pooler those that are allowed."""
+        kept, _, refused = HOSTILE_ROLE.read_text().partition("\n\n")
+        for line in (kept if pooler else kept + "\n" + refused).splitlines():
+            if " = " in line:
+                self.sql(f"alter role holdfast set {line}")
 
 
 class Worker:
@@ -210,6 +219,7 @@ class Stage:
         self.trace.touch()
         try:
             self.postgres = self.server(self.directory / "postgres", lambda path: self.mount(path, "400m", "700"))
+            self.postgres.be_hostile(pooler)
             self.database_port = self.postgres.port
             if pooler:
                 self.pooler = PgBouncer(self.directory / "pgbouncer", self.postgres.port)
@@ -474,9 +484,10 @@ class Stage:
                     problems.append(f"{path}: wrong {wrong}, extra {sorted(set(present) - set(listed))}")
             except OSError as error:
                 problems.append(f"snapshot {snapshot} is sealed, but {error}")
-        done = self.run_holdfast("verify", "--all", "--collect", check=False)
-        if done.returncode != 0:
-            problems.append(f"holdfast verify: {done.stdout.strip()[-600:]}")
+        for words in (["verify", "--all", "--collect"], ["check"]):
+            done = self.run_holdfast(*words, check=False)
+            if done.returncode != 0:
+                problems.append(f"holdfast {words[0]}: {done.stdout.strip()[-600:]}")
         left = [path for path in self.archive.glob("[0-9]*/*/*/*/*") if path not in named]
         left += [path for path in self.archive.glob("[0-9]*/*/*/*/.a*")]
         if left:

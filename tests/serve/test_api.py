@@ -11,8 +11,10 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.parse
 from pathlib import Path
 
+from harness.strange import NUL, VALUES
 from support import PROGRAM, Case, until
 from test_pages import Site
 
@@ -608,6 +610,117 @@ print(json.dumps([added.status_code, listed.status_code, second.status_code, lis
         ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=800, cwd=self.site.place.path)
         self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-2000:])
+
+
+class Strange(Asking):
+    """Every field, parameter and path of the document, and the forms of the same operations."""
+
+    # What makes a call complete, where the field alone does not.
+    FIXED = {"addCrawl": {"text": "http://127.0.0.1:9/x"}, "addSchedule": {"text": "http://127.0.0.1:9/x"}}
+    VALUES = {**VALUES, "NUL": NUL}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.owner = cls("run_nothing")
+        cls.site = Site(cls.owner, "--set", "serve.changes_per_minute=1000000", token="operator")
+        cls.document = json.loads(cls.site.get("/api/openapi.json").text)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.site.close()
+        cls.owner.doCleanups()
+
+    def run_nothing(self):
+        pass
+
+    def operations(self):
+        for path, methods in self.document["paths"].items():
+            for method, one in methods.items():
+                yield "/api" + path.removeprefix("/api"), method.upper(), one
+
+    def strange(self, path, **options):
+        answer = self.site.get(path, **options)
+        self.assertLess(answer.status, 500, answer.text[:1000])
+        self.assertIsNone(answer.headers["X-Injected"])
+        self.assertNotRegex(answer.text, "[\x00-\x08\x0b\x0c\x0e-\x1f]")
+        if answer.status >= 400:
+            self.assertLess(len(answer.text), 8000, "what was given is repeated at length")
+        return answer
+
+    @staticmethod
+    def parts(fields):
+        """A form of several parts, which can have any bytes."""
+        part = b'--mark\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+        body = b"".join(part % (name.encode(), value) for name, value in fields) + b"--mark--\r\n"
+        return {"method": "POST", "body": body, "headers": {"Content-Type": "multipart/form-data; boundary=mark"}}
+
+    def test_every_field(self):
+        crawl = self.ask("GET", "v1/crawls").json["items"][0]["id"]
+        json_type = {"Content-Type": "application/json"}
+        tried = 0
+        for path, method, one in self.operations():
+            if method == "GET":
+                continue
+            name = one["operationId"]
+            content = one.get("requestBody", {}).get("content", {}).get("application/json", {})
+            fields = content.get("schema", {}).get("properties", {})
+            fixed = {**{k: "daily" for k in content.get("schema", {}).get("required", [])}, **self.FIXED.get(name, {})}
+            which = crawl if "/crawls/" in path else "work"
+            for field in [*fields, "id", "back"]:
+                for title, value in self.VALUES.items():
+                    with self.subTest(name, field=field, value=title):
+                        form = {"id": which, **fixed, field: value}
+                        given = [(k, v if isinstance(v, bytes) else v.encode()) for k, v in form.items()]
+                        self.strange("/do/" + name, **self.parts(given))
+                        tried += 1
+                        if field not in fields:
+                            continue
+                        raw = b'"' + value.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+                        for text in (json.dumps(value.decode("utf-8", "surrogateescape")).encode(), raw, value or b"7"):
+                            members = [b'"%s":%s' % (k.encode(), json.dumps(v).encode()) for k, v in fixed.items() if k != field]
+                            body = b"{" + b",".join([*members, b'"%s":%s' % (field.encode(), text)]) + b"}"
+                            self.strange(path.replace("{id}", which), method=method, body=body, headers=json_type)
+        self.assertGreater(tried, 500)
+
+    def test_every_parameter_and_path(self):
+        pages = ["/", "/crawls", "/search", "/add", "/schedules", "/personas", "/workers", "/hosts", "/failures", "/events"]
+        asked = [(page, ["q", "before", "limit", "sort"]) for page in [*pages, "/cdx", "/live.json", "/sign-in"]]
+        asked += [("/live.json", ["at"]), ("/cdx", ["url", "output", "filter", "fl"]), ("/sign-in", ["next", "link"])]
+        for path, method, one in self.operations():
+            if method == "GET" and one["operationId"] != "watchEvents":
+                names = [p["name"] for p in one.get("parameters", []) if p["in"] == "query"]
+                asked.append((path.replace("{id}", NEVER), names))
+        for path, names in asked:
+            for title, value in self.VALUES.items():
+                escaped = urllib.parse.quote(value[:20_000])
+                for name in names:
+                    with self.subTest(path, parameter=name, value=title):
+                        self.strange(f"{path}?{name}={escaped}")
+        for path, method, one in self.operations():
+            if "{id}" in path:
+                for title, value in self.VALUES.items():
+                    with self.subTest(path, method=method, value=title):
+                        self.strange(path.replace("{id}", urllib.parse.quote(value[:20_000], safe="")), method=method)
+
+    def test_two_thousand_of_each(self):
+        for fields in (
+            [("text", b"http://127.0.0.1:9/x")] + [("tags", b"t%d" % n) for n in range(2000)],
+            [("file", b"http://127.0.0.1:9/x%d" % n) for n in range(2000)],
+            [("field%d" % n, b"") for n in range(2000)],
+            [("id", NEVER.encode()) for n in range(2000)],
+        ):
+            for operation in ("addCrawl", "pauseCrawl", "editCrawl"):
+                with self.subTest(operation, fields=fields[-1][0]):
+                    self.strange("/do/" + operation, **self.parts(fields))
+                    self.assertLess(self.site.post("/do/" + operation, fields).status, 500)
+        for name in ("X-%d", "Cookie", "X-Forwarded-For", "Authorization", "If-None-Match"):
+            lines = "".join(f"{name.replace('%d', str(n))}: {n}\r\n" for n in range(2000))
+            head = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{self.site.port}\r\n{lines}\r\n"
+            with self.subTest(name):
+                self.assertRegex(self.site.raw(head.encode()), rb"^HTTP/1.1 (200|4\d\d) ")
+        self.strange("/search?" + "&".join(f"q{n}=x" for n in range(2000)))
+        self.strange("/api/v1/search?" + "&".join(f"q{n}=x" for n in range(2000)))
+        self.assertEqual(self.site.get("/healthz").status, 200)
 
 
 class Faults(Asking):

@@ -4,8 +4,12 @@ archived pages that mean harm."""
 import contextlib
 import html
 import json
+import os
 import re
+import shutil
 import socket
+import subprocess
+import tempfile
 import threading
 import unittest
 
@@ -292,6 +296,14 @@ class Browser(Case):
         browser.screenshot("hostile")
 
 
+    def open_in_firefox(self, url):
+        with tempfile.TemporaryDirectory() as home:
+            words = ["--headless", "--no-remote", "--profile", home, "--screenshot", home + "/page.png", url]
+            done = subprocess.run(
+                ["firefox-esr", *words], env={**os.environ, "HOME": home}, capture_output=True, timeout=120
+            )
+            self.assertEqual(done.returncode, 0, done.stderr[-1000:])
+
     def test_an_archived_page_opens_no_connection(self):
         archived, elsewhere = Listener(self), Listener(self)
         live = f"http://127.0.0.1:{archived.port}/"
@@ -318,10 +330,16 @@ class Browser(Case):
         for name, text in ({name: text.encode() for name, text in documents.items()} | wide).items():
             (attempt / name).write_bytes(text)
             self.browser.open(there + name)
+            if shutil.which("firefox-esr"):
+                self.open_in_firefox(there + name)
         # The same from a server that leaves it as it is: then the browser has had the time.
         page = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<link rel=preconnect href=http://127.0.0.1:{elsewhere.port}/>"
         self.browser.open(f"http://127.0.0.1:{Listener(self, page.encode()).port}/")
         until("a hint is followed", lambda: elsewhere.count)
+        if shutil.which("firefox-esr"):
+            before = elsewhere.count
+            self.open_in_firefox(f"http://127.0.0.1:{Listener(self, page.encode()).port}/")
+            self.assertGreater(elsewhere.count, before)
         self.assertEqual(archived.count, 0)
 
 

@@ -332,6 +332,36 @@ class Pages(Case):
             answer = self.site.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + twofold + b"\r\n\r\n0\r\n\r\n")
             self.assertNotIn(b" 200 ", answer[:20], twofold)
             self.assertLessEqual(answer.count(b"HTTP/1.1 "), 1, "what comes behind it is not read")
+        host = f"Host: 127.0.0.1:{self.site.port}\r\n".encode()
+        behind = b"GET /style.css HTTP/1.1\r\n" + host + b"\r\n"  # would be answered if it were read
+        for what, begin in (
+            ("a blank before the colon", b"GET / HTTP/1.1\r\n" + host + b"Content-Length : 5\r\n\r\n"),
+            ("a line feed alone", b"GET / HTTP/1.1\n" + host + b"\r\n"),
+            ("a NUL", b"GET / HTTP/1.1\r\n" + host + b"X: a\0b\r\n\r\n"),
+            ("a control character", b"GET / HTTP/1.1\r\n" + host + b"X: a\x01b\r\n\r\n"),
+            ("a header without a name", b"GET / HTTP/1.1\r\n" + host + b": a\r\n\r\n"),
+            ("a negative length", b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Content-Length: -1\r\n\r\n"),
+            ("a length with a sign", b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Content-Length: +3\r\n\r\nabc"),
+            ("a length of two", b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Content-Length: 3, 4\r\n\r\nabc"),
+            ("a length in hexadecimal", b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Content-Length: 0x3\r\n\r\nabc"),
+            ("an immense length", b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Content-Length: %d\r\n\r\n" % 2**65),
+            ("a chunk of 2^64", b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n1" + b"0" * 16 + b"\r\n"),
+            ("a chunk below zero", b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n"),
+            ("a chunk longer than said", b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n0\r\n\r\n"),
+            ("another version", b"GET / HTTP/2.0\r\n" + host + b"\r\n"),
+            ("no version", b"GET /\r\n"),
+            ("a blank in the path", b"GET /a b HTTP/1.1\r\n" + host + b"\r\n"),
+            ("another method", b"TRACE / HTTP/1.1\r\n" + host + b"\r\n"),
+            ("a tunnel", b"CONNECT evil.example:443 HTTP/1.1\r\n" + host + b"\r\n"),
+            ("no host", b"GET / HTTP/1.1\r\n\r\n"),
+            ("the host of the target", b"GET http://evil.example/ HTTP/1.1\r\n" + host + b"\r\n"),
+        ):
+            with self.subTest(what):
+                self.assertNotIn(b" 200 ", self.site.raw(begin)[:20])
+                answers = self.site.raw(begin + behind)
+                self.assertLessEqual(answers.count(b"text/css"), 1)
+                if b"Transfer-Encoding" in begin or b"Length" in begin:
+                    self.assertNotIn(b"text/css", answers, "what comes behind it is not read")
         self.assertEqual(get("/").status, 200, "and goes on after all that")
 
     def test_another_name_for_our_address_is_refused(self):
@@ -469,6 +499,7 @@ class Pages(Case):
                 self.assertNotIn("allow-scripts", policy)
                 self.assertNotIn("allow-same-origin", policy)
                 self.assertIsNone(answer.headers["Access-Control-Allow-Origin"])
+                self.assertEqual(answer.headers["X-DNS-Prefetch-Control"], "off")
         self.assertEqual(self.site.get(path, self.site.files).status, 301)
         self.assertEqual(self.site.get(f"{path}/page/notes.txt", self.site.files).text, "plain\n")
         self.assertEqual(

@@ -1,11 +1,13 @@
 """Signing in by hand: a person in a real Chromium drives the live view of a browser on a worker, on a site of this
 test."""
 
+import contextlib
 import http.cookies
 import http.server
 import json
 import re
 import shutil
+import socket
 import threading
 import unittest
 import urllib.parse
@@ -138,6 +140,65 @@ class Live(chromium.Chromium):
 
     def press(self, selector):
         self.value(f"document.querySelector({selector!r}).click()")
+
+
+class Wire:
+    """A WebSocket by hand."""
+
+    def __init__(self, front, path, token):
+        where = urllib.parse.urlsplit(front)
+        self.socket = socket.create_connection((where.hostname, where.port), timeout=60)
+        self.socket.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: {where.netloc}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n"
+            f"Authorization: Bearer {token}\r\n\r\n".encode()
+        )
+        self.input = self.socket.makefile("rb")
+        self.status = int(self.input.readline().split()[1])
+        while self.input.readline().strip():
+            pass
+
+    def send(self, data, first=0x81, masked=True, length=None):
+        size = len(data) if length is None else length
+        mark = 0x80 if masked else 0
+        long = 0 if size < 126 else 2 if size < 65536 else 8
+        head = bytes([first, mark | (size if long == 0 else 126 if long == 2 else 127)])
+        if long:
+            head += size.to_bytes(long, "big")
+        self.socket.sendall(head + (bytes(4) if masked else b"") + data)  # masked by zeros: as it is
+
+    def say(self, **message):
+        self.send(json.dumps(message).encode())
+
+    def messages(self):
+        """Until the other side ends it."""
+        whole = b""
+        with contextlib.suppress(ConnectionError):
+            while head := self.input.read(2):
+                size = head[1] & 127
+                if size > 125:
+                    size = int.from_bytes(self.input.read(2 if size == 126 else 8), "big")
+                data = self.input.read(size)
+                if head[0] & 15 == 8:
+                    return
+                if head[0] & 15 < 2:
+                    whole += data
+                    if head[0] & 0x80:
+                        yield json.loads(whole)
+                        whole = b""
+
+    def wait_for(self, kind):
+        for message in self.messages():
+            if message["type"] == "frame":
+                self.say(type="shown", number=message["number"])
+            if message["type"] == kind:
+                return message
+        raise AssertionError(f"it has ended without {kind}")
+
+    def await_end(self):
+        for _ in self.messages():
+            pass
+        self.socket.close()
 
 
 @unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
@@ -345,6 +406,57 @@ class SignIn(Case):
         self.assertRegex(link.records[0]["url"], r"^http://.*/persona/[0-9a-f-]{36}$")
         self.check_error(self.place.run("persona", "sign-in", "intranet", "ftp://x"), REFUSED, "ftp")
         self.check_error(self.place.run("persona", "sign-in", "../x", self.address), REFUSED, "cannot be the name")
+
+    def test_who_speaks_it_by_hand(self):
+        link = self.place.run("persona", "sign-in", "press", self.address + "/login").records[0]["url"]
+        path = "/view/" + link.rsplit("/", 1)[1]
+
+        def view():
+            wire = Wire(self.front, path, self.tokens["anna"])
+            self.addCleanup(wire.socket.close)
+            self.assertEqual(wire.status, 101)
+            wire.say(type="size", width=640, height=480)
+            wire.wait_for("pages")
+            return wire
+
+        for what, frame in (
+            ("without a mask", {"data": b"{}", "masked": False}),
+            ("of a kind that there is not", {"data": b"{}", "first": 0x83}),
+            ("with an extension's bit", {"data": b"{}", "first": 0xC1}),
+            ("of a gigabyte", {"data": b" " * 65536, "length": 1 << 30}),
+            ("of 2^63", {"data": b" ", "length": 1 << 63}),
+            ("that asks for an answer of 200 bytes", {"data": b" " * 200, "first": 0x89}),
+            ("that asks in parts", {"data": b"", "first": 0x09}),
+            ("that goes on with nothing", {"data": b"{}", "first": 0x80}),
+            ("of no UTF-8", {"data": b"\xff\xfe"}),
+        ):
+            with self.subTest("a frame " + what):
+                wire = view()
+                wire.send(**frame)
+                wire.await_end()
+        wire = view()
+        odd = [None, -1, 1e308, "x" * 100_000, [], {}, True, [[[]]], [None, 7, "x"], {"x": 7}]
+        names = "event x y width height page text end accept files points number modifiers key code button deltaX".split()
+        kinds = "size show open shown stop reload back close text composing dialog files mouse touch key nothing".split()
+        for value in odd:
+            wire.send(json.dumps(value).encode())
+            for kind in kinds:
+                wire.say(type=kind, **dict.fromkeys(names, value))
+        wire.send(b"[" * 1_000_000)
+        wire.send(b"a\0b\0")
+        for _ in range(1000):
+            wire.say(type="key", event="keyDown", key="x" * 100_000)
+        program = lambda pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
+        (capture,) = [pid for pid in self.place.hooks() if program(pid).endswith(b"/holdfast-capture")]
+        wire.say(type="size", width=640, height=480)
+        wire.wait_for("pages")
+        most = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{capture}/status").read_text())[1]
+        self.assertLess(int(most), 100_000, "kB: what Chromium does not take yet is not piled up")
+        self.assertEqual(self.place.run("token", "revoke", "anna").code, 0)
+        wire.await_end()
+        refused = Wire(self.front, path, self.tokens["anna"])
+        self.addCleanup(refused.socket.close)
+        self.assertIn(refused.status, (401, 403))
 
     def test_by_keyboard_alone_and_looked_at(self):
         view = self.person()

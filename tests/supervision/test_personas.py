@@ -2,8 +2,10 @@
 shows its page only to the signed in; what a page changes is kept; and nothing of it can be read where it must not be."""
 
 import base64
+import gzip
 import hashlib
 import json
+import os
 import shutil
 import sqlite3
 import stat
@@ -368,6 +370,61 @@ class Personas(WorkerCase):
         shutil.copytree(chromium, box / "chrome_user_data/Default")
         (box / "cookies.txt").write_text(jar)
         self.assertEqual(home.run("persona", "import", "box", box).records[0]["cookies"], 4)
+
+    def test_what_is_made_to_do_harm_is_not_imported(self):
+        home = self.persona_place()
+
+        def refused(path, *words):
+            with self.subTest(path):
+                self.check_error(home.run("persona", "import", "jar", path), REFUSED, *words)
+
+        def database(name, file, *statements):
+            (home.path / name).mkdir()
+            with sqlite3.connect(home.path / name / file) as connection:
+                for statement in statements:
+                    connection.execute(statement)
+            return home.path / name
+
+        deep = '{"origins": [{"origin": "https://a.test", "indexedDB": %s}]}' % ("[" * 500_000 + "]" * 500_000)
+        (home.path / "deep").write_text(deep)
+        refused(home.path / "deep", "nested too deeply")
+        many = "".join(f"a.test\tFALSE\t/\tFALSE\t0\tn{number}\tv\n" for number in range(300_000))
+        (home.path / "many").write_text(many)
+        refused(home.path / "many", "more than 10000 cookies")
+        refused("/dev/zero", "larger than 64 MB")
+        columns = "originAttributes, name, value, host, path, expiry, isSecure, isHttpOnly, sameSite"
+        endless = (
+            "with recursive r(n) as (select 1 union all select n + 1 from r) "
+            "select '', n, 'v', 'a.test', '/', 0, 0, 0, 0 from r"
+        )
+        refused(database("view", "cookies.sqlite", f"create view moz_cookies ({columns}) as {endless}"), "read")
+        table = f"create table moz_cookies ({columns})"
+        row = "insert into moz_cookies values ('', 'n', zeroblob(30000000), 'a.test', '/', 0, 0, 0, 0)"
+        refused(database("blob", "cookies.sqlite", table, row), "read")
+        sparse = database("sparse", "cookies.sqlite", table)
+        with open(sparse / "cookies.sqlite", "r+b") as file:
+            file.truncate(1 << 36)
+        refused(sparse, "larger than 64 MB")
+        pipe = home.path / "pipe"
+        pipe.mkdir()
+        os.mkfifo(pipe / "Cookies")
+        (pipe / "cookies.txt").symlink_to("/dev/zero")
+        refused(pipe, "no profile of a browser")
+        head = tarfile.TarInfo("large")
+        head.size = 2 << 30
+        zeros = gzip.compress(bytes(16 << 20))
+        (home.path / "bomb.tar.gz").write_bytes(gzip.compress(head.tobuf()) + zeros * 128)
+        refused(home.path / "bomb.tar.gz", "unpacked")
+        odd = database(
+            "odd",
+            "Cookies",
+            "create table cookies (host_key, name, value, encrypted_value, path, expires_utc, is_secure, is_httponly, "
+            "samesite, has_expires)",
+            "insert into cookies values (x'ff1b', 'n', '', x'763131', '/', 0, 0, 0, -1, 0)",
+        )
+        result = home.run("persona", "import", "jar", odd)
+        self.assertEqual(result.code, OK, str(result))
+        self.assertIn("encrypted with a key of the desktop's keyring", result.records[0]["left_out"][0])
 
 
 def encrypted(text):

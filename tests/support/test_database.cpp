@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <fstream>
 #include <iostream>
 #include <stdexcept>
 #include <system_error>
@@ -81,14 +82,9 @@ DatabaseServer::DatabaseServer() : directory_(make_directory()), watcher_(std::m
   options.durable = false;
   server_ = server::EmbeddedServer::start(directory_, options);
   pg::Connection administrator(dsn("postgres"));
-  // What an administrator may have set: no result of ours depends on it.
-  for (const char* setting :
-       {"datestyle = 'SQL, DMY'", "timezone = 'Asia/Kolkata'", "intervalstyle = 'sql_standard'",
-        "bytea_output = 'escape'", "extra_float_digits = -3", "standard_conforming_strings = off",
-        "transform_null_equals = on", "array_nulls = off", "quote_all_identifiers = on", "row_security = off",
-        "gin_fuzzy_search_limit = 1", "default_transaction_isolation = 'serializable'", "search_path = pg_catalog",
-        "lc_monetary = 'C'", "default_text_search_config = 'pg_catalog.turkish'"})
-    administrator.call(std::string("alter role all set ") + setting);
+  std::ifstream hostile(HOLDFAST_SOURCE_DIR "/tests/support/hostile_role.txt");
+  for (std::string line; std::getline(hostile, line);)
+    if (line.find(" = ") != std::string::npos) administrator.call("alter role all set " + line);
 }
 
 DatabaseServer::~DatabaseServer() {

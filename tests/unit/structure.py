@@ -17,7 +17,7 @@ ONLY = {
     "pqxx/": {"pg"},
     "boost/process": {"process"},
     "curl/": {"http", "capture"},
-    "sqlite3.h": {"archivebox", "persona"},
+    "sqlite3.h": {"archivebox", "base", "persona"},
 }
 
 

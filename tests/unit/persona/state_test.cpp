@@ -1,4 +1,5 @@
 #include "lib/base/error.hpp"
+#include "lib/persona/secrets.hpp"
 #include "lib/persona/state.hpp"
 
 #include <doctest/doctest.h>
@@ -48,7 +49,9 @@ TEST_CASE("what is no storage state is refused by place, without its values") {
   std::vector<std::string> left_out;
   for (const std::string text :
        {"", "[]", "{", R"({"cookies": "secret"})", R"({"cookies": ["secret"]})",
-        R"({"cookies": [{"name": 7, "value": "secret"}]})", R"({"origins": {"a": "secret"}})"}) {
+        R"({"cookies": [{"name": 7, "value": "secret"}]})", R"({"origins": {"a": "secret"}})",
+        R"({"userAgent": "secret\r\nX: y"})",
+        R"({"headers": [{"origin": "https://a.test", "name": "X", "value": "secret\nY: z"}]})"}) {
     CAPTURE(text);
     try {
       State::parse(text, "state.json", left_out);
@@ -74,6 +77,21 @@ TEST_CASE("a cookie with odd bytes is left out, and the others stay") {
   }
   CHECK(left_out.size() == 5);
   CHECK(left_out.front() == "a cookie of press.test that no browser takes");
+}
+
+TEST_CASE("a state that a stranger has filled is bounded") {
+  std::vector<std::string> left_out;
+  std::string deep = R"({"origins": [{"origin": "https://a.test", "indexedDB": )";
+  CHECK_THROWS_AS(State::parse(deep + std::string(500'000, '['), "here", left_out), base::Error);
+  State state;
+  state.cookies = {cookie("session", "a-session-of-me-1")};
+  state.cookies[0].http_only = true;
+  state.origins = {{"https://press.test", {}, nlohmann::json::array()}};
+  for (int i = 0; i < 100'000; ++i)
+    state.origins[0].local_storage.emplace_back(std::to_string(i), "looks-like-a-token-" + std::to_string(i));
+  const auto secrets = secrets_of(state);
+  CHECK(secrets.size() < 10'000);
+  CHECK(secrets.front() == "a-session-of-me-1");
 }
 
 TEST_CASE("the changes of a capture are applied to what others have not changed") {

@@ -1,0 +1,18 @@
+#pragma once
+// A database of SQLite that a stranger has made. Needs libsqlite3.
+
+#include <sqlite3.h>
+
+namespace holdfast::base {
+
+// The file may be made to do harm: views and triggers do nothing, and a row has a bound.
+inline void distrust(sqlite3* database, int longest_row) {
+  sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  sqlite3_limit(database, SQLITE_LIMIT_LENGTH, longest_row);
+  sqlite3_exec(database, "pragma cell_size_check = on", nullptr, nullptr, nullptr);
+}
+
+} // namespace holdfast::base
