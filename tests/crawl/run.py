@@ -293,7 +293,8 @@ class Keeping(Case):
         crawl = self.c.crawl(self.web.url("/one"), self.web.url("/two"))
         self.c.wait(crawl)
         one, two = (self.c.directory_of(self.web.url(name)) / "fetch" / "page.txt" for name in ("/one", "/two"))
-        subprocess.run(["hardlink", "-q", "-t", "-s", "4096", "-x", "/[.]a[0-9]|/[.]partial-", self.c.archive], check=True)
+        unfinished = "/[.]a[0-9]|/[.]partial-"
+        subprocess.run(["hardlink", "-q", "-t", "-s", "4096", "-x", unfinished, self.c.archive], check=True)
         self.assertEqual(one.stat().st_ino, two.stat().st_ino)
         self.c.holdfast("verify", "--all")
         removed = self.c.sql(f"select id from holdfast.snapshot where url = '{self.web.url('/one')}'")
