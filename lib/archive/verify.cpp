@@ -3,7 +3,6 @@
 #include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/manifest.hpp"
-#include "lib/archive/share.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
 
@@ -170,9 +169,7 @@ void remove_snapshot(const Root& root, const std::string& directory) {
     if (errno == ENOENT) return;
     throw_errno(errno, "open, without following links, the directory", (root.path() / path.parent_path()).native());
   }
-  const auto bodies = bodies_below(root.path(), path);
   remove_tree_at(host.get(), path.filename().native(), (root.path() / path).native());
-  drop_bodies(root.path(), bodies);
   for (auto above = path.parent_path(); !above.empty() && remove_if_empty(root, above);)
     above = above.parent_path();
 }

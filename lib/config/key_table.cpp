@@ -34,8 +34,6 @@ const std::vector<Key>& key_table() {
        "collection|crawl|off"},
       {"archive.redact", Type::text, "on", false,
        "Whether cookies, passwords and tokens of a crawl's persona are replaced by markers in what is archived.", 0, 0, "on|off"},
-      {"archive.share_bodies", Type::boolean, "false", false,
-       "Keep equal files of the archive once, by hard links; every name stays a file of its own, and any may be deleted."},
 
       {"database.url", Type::text, "", true,
        "PostgreSQL to use, postgresql://user@host/name or key=value; empty: one of our own in data_dir."},

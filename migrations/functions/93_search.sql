@@ -2,9 +2,9 @@
 
 create or replace function holdfast.find(p_text text)
   returns table (kind text, id uuid, crawl_id uuid) language plpgsql stable as $$
--- The newest first. A whole id, a label and a URL (in its canonical spelling) are found by an index. A shortened
--- id (head or tail, at least four hexadecimal digits) is searched among the newest 10,000 crawls, snapshots and
--- processes, so that it stays quick in a large collection.
+-- The newest first. A whole id, a label and a URL (in its canonical spelling) are found by an index. A
+-- shortened id (head or tail, at least four hexadecimal digits) is searched among the newest 10,000 crawls,
+-- snapshots and processes, so that it stays quick in a large collection.
 #variable_conflict use_column
 declare
   v_hex constant text := lower(replace(p_text, '-', ''));

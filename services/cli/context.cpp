@@ -202,7 +202,6 @@ worker::Options Context::worker_options(bool with_database) {
   options.rate_limit_retries = static_cast<int>(settings_.integer("politeness.retries"));
   options.robots_delay_max = settings_.duration("politeness.robots_delay_max");
   options.deduplicate = settings_.text("archive.deduplicate");
-  options.share_bodies = settings_.boolean("archive.share_bodies");
   options.text_bytes = settings_.size("search.text_limit");
   options.poll = settings_.duration("worker.poll");
   options.lease = settings_.duration("lease");

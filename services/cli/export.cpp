@@ -6,7 +6,7 @@
 #include "lib/base/json_text.hpp"
 #include "lib/base/read_at.hpp"
 #include "lib/base/text.hpp"
-#include "lib/s3/client.hpp"
+#include "lib/s3/location.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
@@ -23,7 +23,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,71 +109,24 @@ private:
 };
 
 // WARC files beside index.cdxj. A file that is there with its size is kept, so that an export can go on.
-class DirectorySink : public Sink {
+class WarcSink : public Sink {
 public:
-  explicit DirectorySink(fs::path directory) : directory_(std::move(directory)) {
-    std::error_code error;
-    fs::create_directories(directory_, error);
-    if (error)
-      throw base::Error(base::ErrorClass::cannot_create,
-                        "cannot create " + directory_.string() + ": " + error.message());
-  }
-  void warc(const std::string& name, int file, std::uint64_t size) override {
-    std::error_code error;
-    if (fs::file_size(directory_ / name, error) == size && !error) return;
-    const auto partial = directory_ / ("." + name + ".partial");
-    const base::Fd copy(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!copy) archive::throw_errno(errno, "create", partial.native());
-    archive::copy_body(file, copy.get(), size, partial.native(), nullptr, [](std::string_view) {});
-    fs::rename(partial, directory_ / name);
-  }
-  void capture(const warc::Capture& capture) override { lines_.add(warc::cdxj_line(capture)); }
-  void page(const wacz::WrittenPage&) override {}
-  void close() override {
-    const auto directory = archive::open_directory(directory_);
-    const base::Fd index(
-        ::openat(directory.get(), ".index.cdxj.partial", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!index) archive::throw_errno(errno, "create", (directory_ / "index.cdxj").native());
-    lines_.each([&](const std::string& line) { archive::write_all(index.get(), line + "\n", "index.cdxj"); });
-    fs::rename(directory_ / ".index.cdxj.partial", directory_ / "index.cdxj");
-  }
-
-private:
-  const fs::path directory_;
-  wacz::SortedLines lines_;
-};
-
-// The same in a bucket. What is there with its size is not sent again.
-class BucketSink : public Sink {
-public:
-  explicit BucketSink(const std::string& location) : client_(s3::parse_location(location)) {}
-  void warc(const std::string& name, int file, std::uint64_t size) override {
-    const auto found = client_.list(name, false).objects;
-    if (!found.empty() && found.front().key == name && found.front().size == size) return;
-    std::uint64_t at = 0;
-    client_.put_stream(name, size, "application/warc",
-                       [&](char* buffer, std::size_t room) { return read_piece(file, at, buffer, room, name); });
-  }
+  explicit WarcSink(const std::string& location) : tree_(file_tree(location)) {}
+  void warc(const std::string& name, int file, std::uint64_t size) override { tree_->add(name, file, size, true); }
   void capture(const warc::Capture& capture) override { lines_.add(warc::cdxj_line(capture)); }
   void page(const wacz::WrittenPage&) override {}
   void close() override {
     const auto index = wacz::temporary_file();
-    lines_.each([&](const std::string& line) { wacz::write_all(index.get(), line + "\n"); });
-    std::uint64_t at = 0;
-    client_.put_stream("index.cdxj", "text/plain", [&](char* buffer, std::size_t room) {
-      return read_piece(index.get(), at, buffer, room, "index.cdxj");
+    std::uint64_t size = 0;
+    lines_.each([&](const std::string& line) {
+      wacz::write_all(index.get(), line + "\n");
+      size += line.size() + 1;
     });
+    tree_->add("index.cdxj", index.get(), size, false);
   }
 
 private:
-  static std::size_t read_piece(int file, std::uint64_t& at, char* buffer, std::size_t room, const std::string& name) {
-    const auto got = base::read_at(file, buffer, room, at);
-    if (got < 0) archive::throw_errno(errno, "read", name);
-    at += static_cast<std::uint64_t>(got);
-    return static_cast<std::size_t>(got);
-  }
-
-  s3::Client client_;
+  const std::unique_ptr<FileTree> tree_;
   wacz::SortedLines lines_;
 };
 
@@ -381,12 +333,9 @@ auto written_to(ExportOutput* output, Work&& work) {
 
 int run_file_export(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
                     const std::string& path) {
-  const bool bucket = s3::is_location(path);
-  const bool zip = path == "-" || (bucket ? path.substr(0, path.find('?')) : path).ends_with(".zip");
-  if (bucket && !zip)
-    throw base::Error(base::ErrorClass::usage, "files go to a bucket as a zip file", "-o s3://BUCKET/archive.zip");
+  const bool zip = path == "-" || (s3::is_location(path) ? path.substr(0, path.find('?')) : path).ends_with(".zip");
   const auto output = zip ? open_export_output(path) : nullptr;
-  const auto tree = zip ? zip_tree(output->fd()) : directory_tree(path);
+  const auto tree = zip ? zip_tree(output->fd()) : file_tree(path);
   const auto show = [](const ExportedFiles& told, const char* end) {
     std::cerr << told.snapshots << " snapshots exported: " << told.files << " files, " << base::format_size(told.bytes)
               << end << std::flush;
@@ -415,10 +364,8 @@ int run_export(Context& context, const ExportOptions& options) {
   if (options.format == "warc") {
     if (options.output == "-")
       throw base::Error(base::ErrorClass::usage, "--format warc writes a directory", "-o DIRECTORY");
-    const bool bucket = s3::is_location(options.output);
-    const auto sink = bucket ? std::unique_ptr<Sink>(std::make_unique<BucketSink>(options.output))
-                             : std::make_unique<DirectorySink>(options.output);
-    told = export_all(connection, root, query, *sink);
+    WarcSink sink(options.output);
+    told = export_all(connection, root, query, sink);
   } else {
     const auto output = open_export_output(options.output);
     WaczSink sink(output->fd(), "Holdfast", std::time(nullptr));

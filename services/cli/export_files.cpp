@@ -1,11 +1,13 @@
 #include "services/cli/export_files.hpp"
 
 #include "lib/archive/file_work.hpp"
+#include "lib/archive/media_type.hpp"
 #include "lib/archive/published.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/read_at.hpp"
 #include "lib/base/url.hpp"
+#include "lib/s3/client.hpp"
 #include "lib/wacz/sorted_lines.hpp"
 #include "lib/wacz/zip.hpp"
 #include "lib/warc/capture.hpp"
@@ -53,6 +55,28 @@ private:
   const fs::path directory_;
 };
 
+// Objects below a prefix of a bucket.
+class BucketTree : public FileTree {
+public:
+  explicit BucketTree(const std::string& location) : client_(s3::parse_location(location)) {}
+  void add(const std::string& path, int file, std::uint64_t size, bool may_be_there) override {
+    if (may_be_there) {
+      const auto found = client_.list(path, false).objects;
+      if (!found.empty() && found.front().key == path && found.front().size == size) return;
+    }
+    std::uint64_t at = 0;
+    client_.put_stream(path, size, std::string(archive::media_type(path, "")), [&](char* buffer, std::size_t room) {
+      const auto got = base::read_at(file, buffer, room, at);
+      if (got < 0) archive::throw_errno(errno, "read", path);
+      at += static_cast<std::uint64_t>(got);
+      return static_cast<std::size_t>(got);
+    });
+  }
+
+private:
+  s3::Client client_;
+};
+
 class ZipTree : public FileTree {
 public:
   explicit ZipTree(int file) : zip_(file, std::time(nullptr)) {}
@@ -71,8 +95,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<FileTree> directory_tree(const std::string& directory) {
-  return std::make_unique<DirectoryTree>(directory);
+std::unique_ptr<FileTree> file_tree(const std::string& location) {
+  if (s3::is_location(location)) return std::make_unique<BucketTree>(location);
+  return std::make_unique<DirectoryTree>(location);
 }
 std::unique_ptr<FileTree> zip_tree(int file) { return std::make_unique<ZipTree>(file); }
 

@@ -1,5 +1,5 @@
 #pragma once
-// holdfast export --format files: the files of snapshots as people read them, in a directory or a zip file, with
+// Where the files of an export go; and holdfast export --format files: the files of snapshots as people read them, with
 // index.jsonl, which lists the snapshots. Blocking; main thread.
 
 #include "lib/archive/root.hpp"
@@ -20,7 +20,8 @@ public:
   virtual void add(const std::string& path, int file, std::uint64_t size, bool may_be_there) = 0;
   virtual void close() {}
 };
-std::unique_ptr<FileTree> directory_tree(const std::string& directory);
+// `location`: a directory, or s3://BUCKET/PREFIX.
+std::unique_ptr<FileTree> file_tree(const std::string& location);
 std::unique_ptr<FileTree> zip_tree(int file);
 
 struct ExportedFiles {

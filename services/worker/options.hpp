@@ -56,7 +56,6 @@ struct Options {
   int rate_limit_retries{4};                         // of a page whose site asked us to slow down
   std::chrono::milliseconds robots_delay_max{30000}; // a longer Crawl-delay is cut
   std::string deduplicate{"collection"};             // towards which WARC records: collection, crawl, off
-  bool share_bodies{false};                          // equal files of the archive become one, by hard links
   std::uint64_t text_bytes{256 << 10};               // of a page, for search; 0: none is stored
   std::chrono::milliseconds poll{5000}, lease{60000}, beat{15000}, margin{20000}, kill_grace{5000},
       drain_timeout{120000}, stop_timeout{20000};

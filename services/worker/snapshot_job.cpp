@@ -3,7 +3,6 @@
 #include "lib/archive/deduplicate.hpp"
 #include "lib/archive/page_text.hpp"
 #include "lib/archive/redact.hpp"
-#include "lib/archive/share.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/backoff.hpp"
 #include "lib/base/duration.hpp"
@@ -389,8 +388,6 @@ awaitable<void> SnapshotJob::publish() {
                   published.files, base::format_size(published.bytes));
   base::test_point("after_publish");
   check();
-  if (context_.options.share_bodies)
-    co_await on_thread(context_.files, [&] { archive::share_bodies(context_.archive_root, published.directory); });
   fill_page(published, verdict, lost);
 }
 

@@ -83,6 +83,21 @@ class Place:
             if name in os.environ:
                 self.environment[name] = os.environ[name]
         self.hook("page", "on_Snapshot__10_page.sh", 'echo "$url" >page.txt')
+        self.holder = None
+
+    def hold(self):
+        """Makes the collection, and keeps its server up: else each command starts and stops it."""
+        made = self.run("migrate")
+        if made.code:
+            raise AssertionError(str(made))
+        self.holder = self.start("psql", stdin=subprocess.PIPE)
+        until("the server is up", self.server)
+        return self
+
+    def let_go(self):
+        if self.holder:
+            self.finish(self.holder)
+            self.holder = None
 
     def hook(self, plugin, name, script):
         directory = self.plugins / plugin
@@ -165,6 +180,7 @@ class Place:
         return sorted(path.parent for path in self.data.glob("archive/*/*/*/*/a*/manifest-sha256.txt"))
 
     def close(self, test):
+        self.let_go()
         leftovers = self.hooks() + self.own_programs()
         server = self.server()
         for pid in leftovers + ([server] if server else []):
@@ -182,10 +198,10 @@ class Place:
 class Case(unittest.TestCase):
     maxDiff = None
 
-    def place(self):
+    def place(self, held=False):
         place = Place()
         self.addCleanup(place.close, self)
-        return place
+        return place.hold() if held else place
 
     def check_error(self, result, code, *words):
         """One clear message: the program's name first, the words in it, nothing on standard output."""

@@ -58,11 +58,12 @@ class Adopting(Case):
         return crawls, snapshots, results
 
     def lose_database(self):
+        self.home.let_go()
         self.assertIsNone(self.home.server())
         shutil.rmtree(self.home.data / "postgres")
 
     def setUp(self):
-        self.home = self.place()
+        self.home = self.place(held=True)
         self.home.hook(
             "title",
             "on_Snapshot__20_title.sh",

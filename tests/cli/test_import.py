@@ -30,8 +30,10 @@ def guide(part):
 
 
 class Import(Case):
+    held = True
+
     def setUp(self):
-        self.home = self.place()
+        self.home = self.place(held=self.held)
 
     def records(self, *arguments, code=OK):
         result = self.home.run(*arguments)
@@ -52,6 +54,8 @@ class Import(Case):
 
 
 class Versions(Import):
+    held = False  # until the dry run is over
+
     def check_version(self, version):
         old = Directory(self.home.path / "old", version, PAGES)
         named = old.break_things()
@@ -61,6 +65,7 @@ class Versions(Import):
         summary, _ = self.take(old.data, "--dry-run", code=FAILED_WORK)
         self.assertEqual((summary["imported"], summary["pending"]), (len(old.archived), len(old.pending)))
         self.assertFalse(self.home.data.exists(), "a dry run makes no collection")
+        self.home.hold()
 
         summary, problems = self.take(old.data, code=FAILED_WORK)
         said = "\n".join(p["path"] + ": " + p["detail"] for p in problems)
@@ -193,6 +198,7 @@ class Use(Import):
         old = Directory(self.home.path / "old", "0.9", 5)
         self.take(old.data)
         before = self.snapshots()
+        self.home.let_go()
         self.assertIsNone(self.home.server())
         shutil.rmtree(self.home.data / "postgres")
         self.assertEqual(self.records("adopt", self.home.data / "archive")[0]["snapshots"], 5)
@@ -221,6 +227,8 @@ class Use(Import):
 
 
 class Cluster(Import):
+    held = False  # its server is another
+
     def given(self, commands):
         """The part "On several machines" of the guide, with the addresses of here; the answer of the import."""
         summary = None

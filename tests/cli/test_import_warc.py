@@ -135,10 +135,10 @@ class ImportWarc(Case):
         self.assertEqual(verified.code, 0, str(verified))
 
     def test_pages_come_with_their_time_and_leave_again(self):
-        home = self.place()
+        home = self.place(held=True)
         for body, name in ((members(*SITE), "old.warc.gz"), (b"".join(SITE), "old.warc")):
             with self.subTest(name):
-                home = self.place()
+                home = self.place(held=True)
                 done = home.run("import", "warc", self.file(home, name, body))
                 self.assertEqual(done.code, 0, str(done))
                 self.assertEqual(done.records[-1]["imported"], 2)
@@ -147,13 +147,13 @@ class ImportWarc(Case):
                 self.assertEqual((again.code, again.records[-1]["imported"], again.records[-1]["known"]), (0, 0, 2))
         exported = home.run("export", "--all", "-o", home.path / "out.wacz")
         self.assertEqual(exported.code, 0, str(exported))
-        other = self.place()
+        other = self.place(held=True)
         done = other.run("import", "warc", home.path / "out.wacz")
         self.assertEqual((done.code, done.records[-1]["imported"]), (0, 2), str(done))
         self.check_site(other)
 
     def test_pages_of_one_second_share_records_by_their_order(self):
-        home = self.place()
+        home = self.place(held=True)
         parts = ("one", "one.css", "two", "two.css")
         records = [
             record(
@@ -176,7 +176,7 @@ class ImportWarc(Case):
         )
 
     def test_a_browser_s_requests_tell_pages_from_frames(self):
-        home = self.place()
+        home = self.place(held=True)
         records = []
         for number, (path, destination) in enumerate((("/", "document"), ("/frame", "iframe"), ("/two", "document"))):
             url, date = f"http://old.test{path}", f"2021-01-01T00:00:0{number}Z"
@@ -199,7 +199,7 @@ class ImportWarc(Case):
         self.assertEqual(len(self.rows(home, "select url from holdfast.v_capture")), 3)
 
     def test_bodies_are_read_in_every_coding(self):
-        home = self.place()
+        home = self.place(held=True)
         codings = {"gzip": gzip.compress, "deflate": zlib.compress, "br": brotli, "zstd": zstd, "br, gzip": None}
         records = []
         for number, (coding, packed) in enumerate(codings.items()):
@@ -221,7 +221,7 @@ class ImportWarc(Case):
             self.assertEqual([hit["url"] for hit in hits if "url" in hit], [f"http://old.test/{number}"])
 
     def test_damaged_records_are_named_and_the_others_kept(self):
-        home = self.place()
+        home = self.place(held=True)
         parts = [gzip.compress(one) for one in SITE]
         where = len(parts[0]) + len(parts[1])
         parts[2] = parts[2][:-12] + bytes(4) + parts[2][-8:]
@@ -235,7 +235,7 @@ class ImportWarc(Case):
         self.assertEqual(urls, ["http://old.test/", "http://old.test/gone", "http://old.test/second"])
 
     def test_a_wacz_file_has_its_own_list_of_pages(self):
-        home = self.place()
+        home = self.place(held=True)
         lines = [
             {"format": "json-pages-1.0", "id": "pages"},
             {
@@ -264,7 +264,7 @@ class ImportWarc(Case):
         return [one.replace("http://old.test/", "") for one in self.rows(home, query)]
 
     def test_records_of_pages_that_loaded_at_once_name_their_page(self):
-        home, site = self.place(), "http://old.test/"
+        home, site = self.place(held=True), "http://old.test/"
         named = {name: (f"WARC-Page-ID: id-{name}",) for name in ("one", "two")}
         parts = (  # in the order in which they arrived; .png: one that another page loads under this name, too
             ("two.css", "two", "00.300", http(b"p { color: red }", "text/css")),
@@ -317,7 +317,10 @@ class ImportWarc(Case):
             "two|urn:text:two",
         ]
         path = self.file(home, "btx.wacz", wacz(files))
-        for place in (home, self.place()):  # the second takes what the first exports: the list has other ids then
+        for place in (
+            home,
+            self.place(held=True),
+        ):  # the second takes what the first exports: the list has other ids then
             done = place.run("import", "warc", path)
             self.assertEqual((done.code, done.records[-1]["imported"]), (0, 4), str(done))
             rows = [one.replace(site, "").replace("id-", "") for one in self.rows(place, query)]
@@ -327,7 +330,7 @@ class ImportWarc(Case):
 
     def test_wacz_files_that_are_elsewhere_are_named(self):
         about = json.dumps({"profile": "multi-wacz-package", "resources": [{"path": "https://example.org/a.wacz"}]})
-        home = self.place()
+        home = self.place(held=True)
         done = home.run("import", "warc", self.file(home, "several.wacz", wacz({"datapackage.json": about.encode()})))
         self.assertNotEqual(done.code, 0)
         self.assertIn("https://example.org/a.wacz", done.err)
@@ -343,7 +346,7 @@ class ImportWarc(Case):
         pages = page_list(listed[0], listed[3])
         for name, more in (("all", ()), ("not all", (record("warcinfo", "", "2024-01-01T00:00:00Z", b"", 9),))):
             with self.subTest(name):
-                home = self.place()
+                home = self.place(held=True)
                 files = {"archive/a.warc.gz": members(*more, *records), "pages/pages.jsonl": pages}
                 self.assertEqual(home.run("import", "warc", self.file(home, "a.wacz", wacz(files))).code, 0)
                 # Whole seconds say nothing here: what stands before the document of the second is of the first.
@@ -353,7 +356,7 @@ class ImportWarc(Case):
                 )
 
     def test_a_revisit_record_may_refer_to_another_url(self):
-        home, site, date = self.place(), "http://old.test/", "2024-01-01T00:00:0{}Z"
+        home, site, date = self.place(held=True), "http://old.test/", "2024-01-01T00:00:0{}Z"
         digest = f"WARC-Payload-Digest: sha256:{hashlib.sha256(PIXEL).hexdigest()}"
         first = (site + "a.png", date.format(1))
         records = [
@@ -379,7 +382,7 @@ class ImportWarc(Case):
         kept = "select count(*) from v_capture where file like 'kept/%' and url like '%/a.png'"
         self.assertEqual(self.rows(home, kept), ["1"])
         self.check_whole(home)
-        other = self.place()
+        other = self.place(held=True)
         self.assertEqual(other.run("import", "warc", home.path / "two.wacz").code, 0)
         self.check_whole(other)
         self.assertEqual(home.run("remove", "--yes", ids[site + "two"]).code, 0)
@@ -404,7 +407,7 @@ class ImportWarc(Case):
         ]
         for name, taken in (("noted", records[:5]), ("damaged", (*records[:4], records[5]))):
             with self.subTest(name):
-                home = self.place()
+                home = self.place(held=True)
                 path = self.file(home, name + ".warc.gz", members(*taken))
                 done = home.run("import", "warc", path)
                 self.assertEqual((done.code, done.records[-1]["imported"]), (0, 2), str(done))
@@ -439,7 +442,7 @@ class ImportWarc(Case):
         )
 
     def test_an_import_that_is_killed_is_completed_by_the_next(self):
-        home = self.place()
+        home = self.place(held=True)
         path = self.many(home, 50)
         importing = home.start("import", "warc", path)
         until("some pages are there", lambda: len(home.attempts()) >= 3, 60)
@@ -455,7 +458,7 @@ class ImportWarc(Case):
         self.assertEqual(self.rows(home, "select * from holdfast.check_invariants()"), [])
 
     def test_exports_that_cannot_be_finished_leave_nothing_and_say_why(self):
-        home = self.place()
+        home = self.place(held=True)
         self.assertEqual(home.run("import", "warc", self.many(home, 5)).code, 0)
         for kind in ("wacz", "files"):
             with open("/dev/full", "w", encoding="utf-8") as full:
@@ -487,7 +490,7 @@ class ImportWarc(Case):
         self.assertFalse(list(home.path.glob("*.partial")))
 
     def test_hostile_files_end_in_clear_errors(self):
-        home = self.place()
+        home = self.place(held=True)
         home.run("status")
         one = SITE[0]
         whole = members(one)
@@ -582,7 +585,7 @@ class ImportWarc(Case):
             "number.wacz": (with_pages(ts=1612325106000), ""),
             "several.wacz": (wacz({"one.wacz": wacz(listed), "datapackage.json": "{}"}), ""),
         }
-        home = self.place()
+        home = self.place(held=True)
         for name, (content, oddity) in cases.items():
             with self.subTest(name):
                 done = home.run("import", "warc", self.file(home, name, content))

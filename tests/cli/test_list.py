@@ -9,18 +9,27 @@ import unittest
 from support import OK, REFUSED, USAGE, Case
 
 
-class Lists(Case):
-    def setUp(self):
-        self.home = self.place()
-        self.home.hook(
+class Both(Case):
+    """A collection of two crawls, one of whose pages has failed."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.owner = cls("place")
+        cls.home = cls.owner.place(held=True)
+        cls.home.hook(
             "page",
             "on_Snapshot__10_page.sh",
             '[[ $name == good* ]] || { echo "no $name" >&2; exit 1; }; echo "$url" >page.txt',
         )
-        self.assertEqual(
-            self.home.run("add", "--label", "Both", "http://one.test/good", "http://two.test/bad").code, OK
-        )
-        self.assertEqual(self.home.run("add", "--tag", "late", "http://one.test:8080/good-too").code, OK)
+        for words in (
+            ("--label", "Both", "http://one.test/good", "http://two.test/bad"),
+            ("--tag", "late", "http://one.test:8080/good-too"),
+        ):
+            cls.owner.assertEqual(cls.home.run("add", *words).code, OK)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.owner.doCleanups()
 
     def records(self, *arguments):
         result = self.home.run(*arguments)
@@ -30,6 +39,8 @@ class Lists(Case):
     def urls(self, *arguments):
         return [record["url"] for record in self.records("list", *arguments)]
 
+
+class Lists(Both):
     def test_filters(self):
         good, bad, too = "http://one.test/good", "http://two.test/bad", "http://one.test:8080/good-too"
         self.assertEqual(self.urls("--outcome", "failed"), [bad])
@@ -71,21 +82,6 @@ class Lists(Case):
         ):
             self.check_error(self.home.run("list", *arguments), USAGE, *words)
 
-    def test_names_that_are_no_ids(self):
-        """A URL as it was typed, and a crawl's label, stand for the newest; what changes things wants to know which."""
-        self.assertEqual(self.records("show", "HTTP://two.test:80/bad")[0]["outcome"], "failed")
-        self.assertEqual(self.records("show", "Both")[0]["label"], "Both")
-        self.assertIn("failed", self.records("why", "http://two.test/bad")[0]["reason"])
-        self.assertEqual(self.records("why", "Both")[0]["kind"], "crawl")
-        self.assertEqual(self.home.run("add", "--label", "Both", "http://one.test/good").code, OK)
-        newest = self.urls("-n", "1")
-        self.assertEqual(newest, ["http://one.test/good"])
-        self.assertEqual(
-            self.records("show", "http://one.test/good")[0]["id"], self.records("list", "-n", "1")[0]["id"]
-        )
-        self.check_error(self.home.run("edit", "Both", "--tag", "x"), REFUSED, "more than one crawl", "the newest is")
-        self.check_error(self.home.run("show", "http://three.test/"), REFUSED, "http://three.test/")
-
     def test_totals_and_types(self):
         status = self.records("status")[0]
         self.assertEqual((status["crawls"], status["archived"], status["failed"]), (2, 2, 1))
@@ -95,20 +91,6 @@ class Lists(Case):
         self.assertEqual({h["type"] for h in self.records("host", "list")}, {"Host"})
         archived = self.records("add", "--only-new", "http://one.test/good")[0]
         self.assertRegex(archived["sealed_at"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
-
-    def test_quiet(self):
-        result = self.home.run("-q", "add", "http://one.test/good-quiet")
-        self.assertEqual((result.code, result.err), (OK, ""), str(result))
-
-    def test_verbose_tells_each_hook_as_it_starts_and_ends(self):
-        result = self.home.run("-v", "add", "http://one.test/good-verbose")
-        self.assertEqual(result.code, OK, str(result))
-        self.assertRegex(result.err, r"http://one.test/good-verbose: \d+ hooks")
-        hook = r"http://one.test/good-verbose (\w+/on_Snapshot\w+): "
-        started = re.findall(hook + r"started(?: in the background)?, for \S.* at most", result.err)
-        ended = re.findall(hook + r"\w+ in ", result.err)
-        self.assertTrue(started, str(result))
-        self.assertEqual(sorted(started), sorted(ended), str(result))
 
     def on_terminal(self, *arguments, **env):
         master, slave = pty.openpty()
@@ -142,6 +124,39 @@ class Lists(Case):
         snapshots = self.on_terminal("list")
         self.assertIn("\x1b[31mfailed", snapshots)
         self.assertNotIn("\x1b[", self.on_terminal("list", NO_COLOR="1"))
+
+
+class Adding(Both):
+    """These add to the collection."""
+
+    def test_names_that_are_no_ids(self):
+        """A URL as it was typed, and a crawl's label, stand for the newest; what changes things wants to know which."""
+        self.assertEqual(self.records("show", "HTTP://two.test:80/bad")[0]["outcome"], "failed")
+        self.assertEqual(self.records("show", "Both")[0]["label"], "Both")
+        self.assertIn("failed", self.records("why", "http://two.test/bad")[0]["reason"])
+        self.assertEqual(self.records("why", "Both")[0]["kind"], "crawl")
+        self.assertEqual(self.home.run("add", "--label", "Both", "http://one.test/good").code, OK)
+        newest = self.urls("-n", "1")
+        self.assertEqual(newest, ["http://one.test/good"])
+        self.assertEqual(
+            self.records("show", "http://one.test/good")[0]["id"], self.records("list", "-n", "1")[0]["id"]
+        )
+        self.check_error(self.home.run("edit", "Both", "--tag", "x"), REFUSED, "more than one crawl", "the newest is")
+        self.check_error(self.home.run("show", "http://three.test/"), REFUSED, "http://three.test/")
+
+    def test_quiet(self):
+        result = self.home.run("-q", "add", "http://one.test/good-quiet")
+        self.assertEqual((result.code, result.err), (OK, ""), str(result))
+
+    def test_verbose_tells_each_hook_as_it_starts_and_ends(self):
+        result = self.home.run("-v", "add", "http://one.test/good-verbose")
+        self.assertEqual(result.code, OK, str(result))
+        self.assertRegex(result.err, r"http://one.test/good-verbose: \d+ hooks")
+        hook = r"http://one.test/good-verbose (\w+/on_Snapshot\w+): "
+        started = re.findall(hook + r"started(?: in the background)?, for \S.* at most", result.err)
+        ended = re.findall(hook + r"\w+ in ", result.err)
+        self.assertTrue(started, str(result))
+        self.assertEqual(sorted(started), sorted(ended), str(result))
 
 
 if __name__ == "__main__":

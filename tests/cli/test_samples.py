@@ -51,7 +51,7 @@ def samples():
 class Samples(Case):
     def test_sample_archive_of_pywb(self):
         directory, python = samples()
-        home = self.place()
+        home = self.place(held=True)
         names = (
             "dupes.warc.gz example-extra.warc example-url-agnostic-orig.warc.gz example-wget-1-14.warc.gz"
             " example-wpull.warc.gz example.arc example.arc.gz example.warc example.warc.gz example2.warc.gz iana.warc.gz"
@@ -82,7 +82,7 @@ class Samples(Case):
 
     def test_what_cannot_be_used_is_named(self):
         directory, _ = samples()
-        home = self.place()
+        home = self.place(held=True)
         for name, words in (
             ("bad.arc", "no ARC record begins here"),
             ("example-url-agnostic-revisit.warc.gz", "user name"),

@@ -33,7 +33,7 @@ class Sweep(Case):
     @classmethod
     def setUpClass(cls):
         cls.owner = cls("test_every_setting")
-        cls.home = cls.owner.place()
+        cls.home = cls.owner.place(held=True)
         assert cls.home.run("add", "--bg", "https://site.test/first").code == OK
 
     @classmethod

@@ -54,32 +54,6 @@ TEST_CASE("a paused crawl gives back what is in work, and nothing of it is claim
   CHECK(crawl_status(stage, crawl) == "sealed");
 }
 
-TEST_CASE("a crawl can be paused and cancelled before a worker has seen it, and while one expands it") {
-  Stage stage;
-  const auto worker = stage.worker();
-  const auto crawl = stage.add(stage.seeds(1, 10));
-  SUBCASE("queued") {
-    CHECK(store::give(stage.connection, "crawl", "pause", crawl, kOrder));
-    CHECK_FALSE(store::crawl_claim(stage.connection, worker, 1min));
-  }
-  SUBCASE("half expanded") {
-    const auto lease = store::crawl_claim(stage.connection, worker, 1min);
-    REQUIRE(lease);
-    store::crawl_expand(stage.connection, worker, *lease, 4);
-    CHECK(store::give(stage.connection, "crawl", "pause", crawl, kOrder));
-    CHECK(refusal([&] { store::crawl_expand(stage.connection, worker, *lease, 4); }) == pg::kStaleFence);
-    CHECK(store::give(stage.connection, "crawl", "resume", crawl, kOrder));
-    stage.expand(worker);
-    CHECK(store::crawl(stage.connection, crawl).open == 10);
-    CHECK(store::give(stage.connection, "crawl", "pause", crawl, kOrder));
-  }
-  CHECK(store::crawl_cancel(stage.connection, crawl, kOrder, {}));
-  CHECK_FALSE(store::crawl_cancel(stage.connection, crawl, kOrder, {}));
-  CHECK(crawl_status(stage, crawl) == "sealed");
-  CHECK_FALSE(store::give(stage.connection, "crawl", "pause", crawl, kOrder));
-  CHECK_FALSE(store::give(stage.connection, "crawl", "resume", crawl, kOrder));
-}
-
 TEST_CASE("cancelling a large crawl goes in batches, and workers end it if no one else does") {
   Stage stage;
   const auto crawl = stage.start(stage.seeds(1, 2500));
@@ -131,21 +105,6 @@ TEST_CASE("what was claimed while the command was given is taken with the worker
   CHECK(lost(stage, worker, held.lease) == 1);
   CHECK(stage.status(held.lease) == to);
   if (to == "sealed") stage.expand(worker);
-}
-
-TEST_CASE("a worker that dies while its crawl is paused or cancelled does not bring the work back to life") {
-  Stage stage;
-  const auto crawl = stage.start(stage.seeds(1, 2));
-  const auto worker = stage.worker(), other = stage.worker();
-  stage.claim(worker);
-  stage.run("update holdfast.crawl set stopping_at = now(), stop_reason = 'cancelled', retry_at = now() where id = "
-            "$1::uuid",
-            pg::Params::of(crawl));
-  stage.expire(worker);
-  CHECK(stage.claim_many(other, 8).empty()); // gives the dead worker up
-  CHECK(store::crawl(stage.connection, crawl).cancelled == 1);
-  stage.expand(other);
-  CHECK(crawl_status(stage, crawl) == "sealed");
 }
 
 TEST_CASE("a domain is excluded from a running crawl, and let in again") {

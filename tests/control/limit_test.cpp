@@ -120,14 +120,6 @@ TEST_CASE("only what is new, or was archived too long ago") {
   CHECK(store::crawl(stage.connection, again).total == 2);
 }
 
-TEST_CASE("of one URL given twice, the longer title is kept") {
-  Stage stage;
-  auto plain = stage.seed("1"), titled = stage.seed("1");
-  titled.title = "A title";
-  stage.start({plain, titled});
-  CHECK(stage.value("select string_agg(title, ',') from holdfast.v_snapshot") == "A title");
-}
-
 TEST_CASE("a crawl of higher priority goes first, and the others still get their turn") {
   Stage stage;
   stage.run("select setseed(0.25)"); // the walk's dice

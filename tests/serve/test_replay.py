@@ -590,7 +590,7 @@ class Replay(Case):
         return port, wayback
 
     def test_a_replay_undoes_the_codings_of_bodies(self):
-        home, url = self.place(), "http://coded.test/"
+        home, url = self.place(held=True), "http://coded.test/"
         page = b"<!doctype html><title>Coded</title><link rel=stylesheet href=a.css><img src=b.svg>" + b" " * 300
         style = b"body { background: #070 } " + b" " * 300
         picture = b"<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><rect width='9' height='9'/></svg>"
@@ -620,7 +620,7 @@ class Replay(Case):
         """As Browsertrix leaves it: the style sheet is a record of the first page alone; a picture is a revisit record
         of another URL; the pictures of the pages have no background. The first was laid out for a window with a scroll
         bar, the second page is shorter than its window."""
-        home, site, width = self.place(), "http://cached.test/", 800
+        home, site, width = self.place(held=True), "http://cached.test/", 800
         html = (
             b"<!doctype html><title>T</title><link rel=stylesheet href=a.css><link rel=icon href=i.svg><img src=%s.svg>"
         )
@@ -668,7 +668,7 @@ class Replay(Case):
         self.assertEqual(shown, [[f"{site}{name}", 1, 1, 0, ""] for name in ("one", "two")])
 
     def test_what_browsers_do_not_show_replays_if_it_is_sent(self):
-        home = self.place()
+        home = self.place(held=True)
         home.environment["HOLDFAST_PLUGINS_PATH"] = str(ROOT / "deploy/plugins")
         with self.demo_site() as site:
             self.assertEqual(home.run("add", f"{site}/regulations.pdf").code, 0)
@@ -699,7 +699,7 @@ class Replay(Case):
         subprocess.run(
             [self.bin / "wacz", "create", "--detect-pages", "--text", "-o", made, "-f", *warcs], check=True, timeout=120
         )
-        home = self.place()
+        home = self.place(held=True)
         done = home.run("import", "warc", made)
         self.assertEqual(done.code, 0, str(done))
         urls = {one["url"] for one in home.run("list", "snapshots").records}

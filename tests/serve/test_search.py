@@ -56,7 +56,7 @@ def serving(case, site):
 
 class Search(Case):
     def setUp(self):
-        self.site = self.place()
+        self.site = self.place(held=True)
         self.site.hook("text", "on_Snapshot__56_text.sh", TEXT)
 
     def add(self, *names, **options):

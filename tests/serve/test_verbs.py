@@ -21,7 +21,7 @@ from support import OK, REFUSED, USAGE, Case, until
 
 class Verbs(Case):
     def setUp(self):
-        self.site = self.place()
+        self.site = self.place(held=True)
 
     def add(self, *urls):
         done = self.site.run("add", *urls)

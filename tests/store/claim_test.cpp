@@ -32,26 +32,6 @@ void release(Stage& stage, const std::string& worker, const std::vector<store::C
 
 } // namespace
 
-TEST_CASE("a claim takes as many as there is room for, each once, and never what another worker holds") {
-  Stage stage;
-  stage.start(stage.seeds(1, 5));
-  const auto a = stage.worker(), b = stage.worker();
-  const auto first = stage.claim_many(a, 3), second = stage.claim_many(b, 10);
-  CHECK(first.size() == 3);
-  CHECK(second.size() == 2);
-  std::set<std::string> all;
-  for (const auto& claims : {first, second})
-    for (const auto& claim : claims) {
-      all.insert(claim.url);
-      CHECK(claim.lease.fence == 1);
-      CHECK(claim.attempts == 1);
-    }
-  CHECK(all.size() == 5);
-  CHECK(stage.claim_many(a, 10).empty());
-  CHECK(stage.claim_many(a, 0).empty());
-  CHECK(stage.claim_many(a, -1).empty());
-}
-
 TEST_CASE("snapshots of a crawl are claimed in the order in which they were found") {
   Stage stage;
   stage.start(stage.seeds(1, 4));
@@ -100,18 +80,6 @@ TEST_CASE("the order of a claim holds for the snapshots of a host with limits to
   for (const auto& url : picked)
     CHECK(std::stoi(url.substr(url.rfind('/') + 1)) <= 11);
   CHECK(take(100, {.newest = true, .from_top_n = 5}).size() == 18); // the cap holds in every order
-}
-
-TEST_CASE("with each claim the fence grows and the attempts are counted") {
-  Stage stage;
-  stage.start({stage.seed("1")});
-  const auto worker = stage.worker();
-  for (int i = 1; i <= 4; ++i) {
-    const auto claim = stage.claim(worker);
-    CHECK(claim.lease.fence == i);
-    CHECK(claim.attempts == i);
-    stage.release(worker, claim);
-  }
 }
 
 TEST_CASE("what is claimed is started, with one event and the terms of its crawl") {
@@ -204,13 +172,6 @@ TEST_CASE("several large crawls share a claim evenly") {
     CHECK(count == 10);
 }
 
-TEST_CASE("the same URL in two crawls is two snapshots") {
-  Stage stage;
-  stage.start({stage.seed("1")});
-  stage.start({stage.seed("1")});
-  CHECK(stage.claim_many(stage.worker(), 5).size() == 2);
-}
-
 TEST_CASE("a claim opens one new crawl that is small enough, and leaves others to be expanded") {
   Stage stage;
   const auto large = stage.add(stage.seeds(1, 30)), small = stage.add(stage.seeds(1, 3));
@@ -230,30 +191,6 @@ TEST_CASE("a claim opens one new crawl that is small enough, and leaves others t
         std::map<std::string, int>{{large, 8}});
 }
 
-TEST_CASE("a claim that finds nothing parks the crawl, and work that is released wakes it") {
-  Stage stage;
-  stage.start({stage.seed("1")});
-  const auto worker = stage.worker(), other = stage.worker();
-  const auto claim = stage.claim(worker);
-  CHECK(stage.claim_many(other, 5).empty());
-  CHECK(stage.value("select ready_at > clock_timestamp() + interval '30 seconds' from holdfast.crawl_queue") == "t");
-  stage.release(worker, claim);
-  CHECK(stage.value("select ready_at <= clock_timestamp() from holdfast.crawl_queue") == "t");
-  CHECK(stage.claim_many(other, 5).size() == 1);
-}
-
-TEST_CASE("new links wake a parked crawl") {
-  Stage stage;
-  store::NewCrawl crawl;
-  crawl["max_depth"] = 1;
-  stage.start({stage.seed("1")}, crawl);
-  const auto worker = stage.worker();
-  const auto claim = stage.claim(worker);
-  CHECK(stage.claim_many(worker, 5).empty());
-  CHECK(stage.seal(worker, claim, {stage.seed("2")}).children == 1);
-  CHECK(stage.claim_many(worker, 5).size() == 1);
-}
-
 TEST_CASE("a crawl is parked until its next snapshot is due, a minute at most") {
   Stage stage;
   stage.start({stage.seed("1")});
@@ -267,20 +204,6 @@ TEST_CASE("a crawl is parked until its next snapshot is due, a minute at most") 
   // The hour passes.
   stage.all_due();
   CHECK(stage.claim_many(worker, 5).size() == 1);
-}
-
-TEST_CASE("a claim takes over at once what a dead worker held") {
-  Stage stage;
-  stage.start(stage.seeds(1, 2));
-  const auto dead = stage.worker(), worker = stage.worker();
-  stage.claim_many(dead, 2);
-  stage.expire(dead);
-  const auto claims = stage.claim_many(worker, 5);
-  REQUIRE(claims.size() == 2);
-  for (const auto& claim : claims) {
-    CHECK(claim.lease.fence == 2);
-    CHECK(claim.lapses == 1);
-  }
 }
 
 TEST_CASE("a draining worker claims nothing; one that is late or has lapsed is told so") {

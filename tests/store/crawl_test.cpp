@@ -190,16 +190,6 @@ TEST_CASE("a started crawl takes no more seeds") {
   CHECK(store::crawl(stage.connection, id).total == 2);
 }
 
-TEST_CASE("a crawl is claimed by one worker, and only while it is due") {
-  Stage stage;
-  const auto first = stage.add(stage.seeds(1, 1));
-  const auto second = stage.add(stage.seeds(1, 1));
-  const auto worker = stage.worker(), other = stage.worker();
-  CHECK(store::crawl_claim(stage.connection, worker, 1min)->crawl_id == first);
-  CHECK(store::crawl_claim(stage.connection, other, 1min)->crawl_id == second);
-  CHECK_FALSE(store::crawl_claim(stage.connection, other, 1min));
-}
-
 TEST_CASE("a crawl is claimed for 100 ms to an hour") {
   Stage stage;
   stage.add(stage.seeds(1, 1));
@@ -221,67 +211,6 @@ TEST_CASE("a crawl is not claimed by a worker that drains, that is late, or that
   store::lapse_workers(stage.connection);
   CHECK(refusal([&] { store::crawl_claim(stage.connection, late, 1min); }) == pg::kLeaseLapsed);
   CHECK(stage.value("select count(owner_id) from holdfast.crawl") == "0");
-}
-
-TEST_CASE("expanding goes on where a dead worker stopped, and the dead worker's fence is worth nothing") {
-  Stage stage;
-  const auto id = stage.add(stage.seeds(1, 6));
-  const auto dead = stage.worker(), next = stage.worker();
-  const auto old = *store::crawl_claim(stage.connection, dead, 1min);
-  CHECK(store::crawl_expand(stage.connection, dead, old, 2).seeds_left == 4);
-  stage.expire(dead);
-  store::lapse_workers(stage.connection);
-  const auto lease = *store::crawl_claim(stage.connection, next, 1min);
-  CHECK(lease.fence == 2);
-  CHECK(lease.seeds_left == 4);
-  CHECK(refusal([&] { store::crawl_expand(stage.connection, dead, old, 2); }) == pg::kStaleFence);
-  auto guess = lease;
-  guess.fence = 1;
-  CHECK(refusal([&] { store::crawl_expand(stage.connection, next, guess, 2); }) == pg::kStaleFence);
-  CHECK(store::crawl_expand(stage.connection, next, lease, 100).inserted == 4);
-  CHECK(store::crawl(stage.connection, id).total == 6);
-  CHECK(refusal([&] { store::crawl_expand(stage.connection, next, lease, 100); }) == pg::kStaleFence);
-}
-
-TEST_CASE("a URL given twice, in one batch or in two, becomes one snapshot") {
-  Stage stage;
-  const auto id = stage.add({stage.seed("a"), stage.seed("b"), stage.seed("a"), stage.seed("b"), stage.seed("c")});
-  const auto worker = stage.worker();
-  const auto lease = *store::crawl_claim(stage.connection, worker, 1min);
-  CHECK(store::crawl_expand(stage.connection, worker, lease, 3).inserted == 2);
-  const auto last = store::crawl_expand(stage.connection, worker, lease, 3);
-  CHECK(last.inserted == 1);
-  CHECK(last.seeds_left == 0);
-  const auto progress = store::crawl(stage.connection, id);
-  CHECK(progress.total == 3);
-  CHECK(progress.stop_reason == "");
-}
-
-TEST_CASE("max_urls cuts the seeds exactly, and says so") {
-  Stage stage;
-  store::NewCrawl crawl;
-  crawl["max_urls"] = 5;
-  const auto id = stage.add(stage.seeds(1, 20), crawl);
-  const auto worker = stage.worker();
-  const auto lease = *store::crawl_claim(stage.connection, worker, 1min);
-  CHECK(store::crawl_expand(stage.connection, worker, lease, 3).inserted == 3);
-  const auto cut = store::crawl_expand(stage.connection, worker, lease, 3);
-  CHECK(cut.inserted == 2);
-  CHECK(cut.seeds_left == 0);
-  const auto progress = store::crawl(stage.connection, id);
-  CHECK(progress.total == 5);
-  CHECK(progress.stop_reason == "max_urls");
-  CHECK(stage.value("select count(*) from holdfast.crawl_seed") == "0");
-}
-
-TEST_CASE("exactly as many seeds as max_urls cut nothing") {
-  Stage stage;
-  store::NewCrawl crawl;
-  crawl["max_urls"] = 4;
-  const auto id = stage.start(stage.seeds(1, 4), crawl);
-  const auto progress = store::crawl(stage.connection, id);
-  CHECK(progress.total == 4);
-  CHECK(progress.stop_reason == "");
 }
 
 TEST_CASE("a crawl without seeds is sealed as empty") {

@@ -39,25 +39,6 @@ TEST_CASE("what is released says why, is due when asked, and counts the attempt 
   CHECK(stage.value("select count(*) from holdfast.event where event = 'release'") == "2");
 }
 
-TEST_CASE("releasing may be repeated, but what was taken away cannot be released") {
-  Stage stage;
-  stage.start({stage.seed("1")});
-  const auto worker = stage.worker(), other = stage.worker();
-  const auto first = stage.claim(worker);
-  CHECK(stage.release(other, first).what == What::lost);
-  CHECK(stage.status(first.lease) == "started");
-  CHECK(stage.release(worker, first).what == What::released);
-  CHECK(stage.release(worker, first).what == What::released);
-  const auto second = stage.claim(other);
-  CHECK(stage.release(worker, first).what == What::released);
-  CHECK(stage.status(second.lease) == "started");
-  CHECK(stage.release(worker, second).what == What::lost);
-  stage.expire(other);
-  store::lapse_workers(stage.connection);
-  CHECK(stage.release(other, second).what == What::lost);
-  CHECK(stage.value("select count(*) from holdfast.v_attempt") == "2");
-}
-
 TEST_CASE("a page that fails is tried again later each time, and sealed as failed when its attempts are used up") {
   Stage stage;
   const auto crawl = stage.start({stage.seed("1")});
@@ -116,23 +97,6 @@ TEST_CASE("a page whose workers have trouble comes back unspent, later each time
         "released for trouble of its workers, 4 times over; the last: no space left");
 }
 
-TEST_CASE("attempts that do not count, and those with a delay of their own, never use a page up") {
-  Stage stage;
-  stage.start({stage.seed("1")});
-  stage.run("update holdfast.collection set max_attempts = 1");
-  const auto worker = stage.worker();
-  for (int i = 0; i < 3; ++i) {
-    CHECK(stage.release(worker, stage.claim(worker), 0ms).what == What::released);
-    auto page = stage.released(stage.claim(worker), std::nullopt);
-    page.spend = false;
-    CHECK(stage.finish(worker, page).what == What::released);
-    page = stage.released(stage.claim(worker), std::nullopt);
-    page.ending = "interrupted";
-    CHECK(stage.finish(worker, page).what == What::released);
-  }
-  CHECK(stage.release(worker, stage.claim(worker), std::nullopt).what == What::failed);
-}
-
 // Sealed
 // -----------------------------------------------------------------------------------------------------------------
 
@@ -189,25 +153,6 @@ TEST_CASE("how a crawl ended follows from how its snapshots did") {
       stage.finish(worker, stage.sealed(stage.claim(worker), outcome));
     CHECK(store::crawl(stage.connection, crawl).outcome == expected);
   }
-}
-
-TEST_CASE("a seal may be repeated and then changes nothing") {
-  Stage stage;
-  store::NewCrawl crawl;
-  crawl["max_depth"] = 1;
-  const auto id = stage.start({stage.seed("1")}, crawl);
-  const auto worker = stage.worker();
-  const auto claim = stage.claim(worker);
-  CHECK(stage.seal(worker, claim, {stage.seed("2")}).children == 1);
-  const auto again = stage.seal(worker, claim, {stage.seed("2"), stage.seed("3")});
-  CHECK(again.what == What::sealed);
-  CHECK(again.children == 0);
-  CHECK_FALSE(stage.seal(worker, claim).crawl_sealed);
-  CHECK(store::crawl(stage.connection, id).total == 2);
-  const auto last = stage.claim(worker);
-  CHECK(stage.seal(worker, last).crawl_sealed);
-  CHECK(stage.seal(worker, last).crawl_sealed);
-  CHECK(stage.value("select count(*) from holdfast.v_event where to_state = 'sealed'") == "3");
 }
 
 TEST_CASE("a page of an older fence, of another worker, or of nothing changes nothing and is answered with lost") {
@@ -369,21 +314,4 @@ TEST_CASE("URLs longer than an index entry, and any text in them, are told apart
     urls.insert(claim.url);
   CHECK(urls.size() == 3);
   CHECK(urls.count(stage.seed("\xC3\xA9 \"'\\{},%").url) == 1);
-}
-
-TEST_CASE("max_urls holds for links too, counts only what is new, and says so when it cut") {
-  Stage stage;
-  store::NewCrawl crawl;
-  crawl["max_depth"] = 3;
-  crawl["max_urls"] = 3;
-  const auto id = stage.start({stage.seed("1")}, crawl);
-  const auto worker = stage.worker();
-  CHECK(stage.seal(worker, stage.claim(worker), {stage.seed("1"), stage.seed("2"), stage.seed("3")}).children == 2);
-  CHECK(store::crawl(stage.connection, id).stop_reason == "");
-  CHECK(stage.seal(worker, stage.claim(worker), {stage.seed("2"), stage.seed("4")}).children == 0);
-  const auto progress = store::crawl(stage.connection, id);
-  CHECK(progress.stop_reason == "max_urls");
-  CHECK(progress.total == 3);
-  stage.seal(worker, stage.claim(worker));
-  CHECK(store::crawl(stage.connection, id).status == "sealed");
 }

@@ -123,19 +123,6 @@ TEST_CASE("a hook of a later attempt is not hidden by what another worker still 
   CHECK(stage.value("select worker || ' ' || fence from holdfast.v_running") == "worker 2");
 }
 
-TEST_CASE("results are written once, and a repeat of their page changes nothing") {
-  Stage stage;
-  stage.start({stage.seed("1")});
-  const auto worker = stage.worker();
-  auto page = stage.sealed(stage.claim(worker));
-  page.results = {full_result()};
-  CHECK(stage.finish(worker, page).what == What::sealed);
-  page.results[0].output = "later";
-  page.results.push_back(stage.result("dom", "other"));
-  CHECK(stage.finish(worker, page).what == What::sealed);
-  CHECK(stage.value("select count(*) || ' ' || min(output) from holdfast.archive_result") == "1 a title");
-}
-
 TEST_CASE("results of an attempt that was released are kept beside those of the one that counts") {
   Stage stage;
   stage.start({stage.seed("1")});
@@ -165,23 +152,6 @@ TEST_CASE("what hooks did for a command or for a worker that leaves is no failur
   stage.finish(worker, page);
   CHECK(stage.value("select count(*) from holdfast.archive_result") == "1");
   CHECK(stage.value("select count(*) from holdfast.v_failure") == "0");
-}
-
-TEST_CASE("results of an attempt that is lost are not written") {
-  Stage stage;
-  stage.start({stage.seed("1")});
-  const auto dead = stage.worker(), worker = stage.worker();
-  auto old = stage.sealed(stage.claim(dead));
-  old.results = {full_result()};
-  stage.expire(dead);
-  auto current = stage.sealed(stage.claim(worker));
-  CHECK(stage.finish(dead, old).what == What::lost);
-  CHECK(stage.finish(worker, old).what == What::lost);
-  CHECK(stage.value("select count(*) from holdfast.archive_result") == "0");
-  current.results = {full_result()};
-  CHECK(stage.finish(worker, current).what == What::sealed);
-  CHECK(stage.value("select string_agg(fence || ' ' || status || ' ' || counts, ', ') from holdfast.v_result") ==
-        "2 succeeded true");
 }
 
 TEST_CASE("the attempt of a lapsed worker names the hooks that ran, so that people know where to look") {

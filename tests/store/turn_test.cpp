@@ -4,7 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include <map>
 #include <set>
 
 using namespace holdfast;
@@ -62,18 +61,6 @@ TEST_CASE("a turn seals, releases and claims in one transaction") {
   CHECK(last.claims.empty());
   REQUIRE(last.wait);
   CHECK(*last.wait > 50min);
-}
-
-TEST_CASE("a turn without room claims nothing, and one without pages finishes nothing") {
-  Stage stage;
-  stage.start(stage.seeds(1, 2));
-  const auto worker = stage.worker();
-  const auto claim = stage.claim(worker);
-  const auto answer = store::worker_turn(stage.connection, worker, {.pages = {stage.sealed(claim)}, .claim = {}});
-  CHECK(answers_of(answer.pages) == std::vector<What>{What::sealed});
-  CHECK(answer.claims.empty());
-  CHECK_FALSE(answer.wait);
-  CHECK(store::finish(stage.connection, worker, {}).empty());
 }
 
 TEST_CASE("a page makes room for the next one of the same crawl in the same turn") {
@@ -157,45 +144,6 @@ TEST_CASE("the page of an attempt that has ended does not hide the next attempt 
       store::finish(stage.connection, worker, {stage.released(first), stage.sealed(second), stage.released(first)});
   CHECK(answers_of(answers) == std::vector<What>{What::released, What::sealed, What::released});
   CHECK(stage.status(second.lease) == "sealed");
-}
-
-TEST_CASE("many pages sealed at once end several crawls, each with the last of its own") {
-  Stage stage;
-  stage.start(stage.seeds(1, 2));
-  stage.start(stage.seeds(1, 3));
-  const auto worker = stage.worker();
-  const auto claims = stage.claim_many(worker, 5);
-  REQUIRE(claims.size() == 5);
-  std::vector<store::Page> pages;
-  for (std::size_t i = 0; i < claims.size(); ++i)
-    pages.push_back(stage.sealed(claims[i], i % 2 == 0 ? "succeeded" : "failed"));
-  const auto answers = store::finish(stage.connection, worker, pages);
-  std::map<std::string, std::size_t> last;
-  for (std::size_t i = 0; i < claims.size(); ++i)
-    last[claims[i].lease.crawl_id] = i;
-  for (std::size_t i = 0; i < claims.size(); ++i)
-    CHECK(answers[i].crawl_sealed == (last[claims[i].lease.crawl_id] == i));
-  CHECK(stage.value("select count(*) from holdfast.crawl where status = 'sealed' and snapshots_open = 0") == "2");
-  CHECK(stage.value("select sum(snapshots_succeeded) || ' ' || sum(snapshots_failed) from holdfast.crawl") == "3 2");
-}
-
-TEST_CASE("links found by several pages that are sealed together are added once") {
-  Stage stage;
-  store::NewCrawl deep;
-  deep["max_depth"] = 1;
-  stage.start(stage.seeds(1, 2), deep);
-  const auto worker = stage.worker();
-  const auto claims = stage.claim_many(worker, 2);
-  auto pages = sealed(claims);
-  pages[0].links = {stage.seed("7"), stage.seed("8")};
-  pages[1].links = {stage.seed("8"), stage.seed("9"), stage.seed("1")};
-  const auto answers = store::finish(stage.connection, worker, pages);
-  CHECK(answers[0].children == 2);
-  CHECK(answers[1].children == 1);
-  CHECK_FALSE(answers[1].crawl_sealed);
-  CHECK(stage.value("select snapshots_total || ' ' || snapshots_open from holdfast.crawl") == "5 3");
-  CHECK(stage.value("select parent_id from holdfast.snapshot where url = 'https://site.test/8'") ==
-        claims[0].lease.snapshot_id);
 }
 
 TEST_CASE("the first of many that is too much for its crawl stops it, and what was before it is kept") {

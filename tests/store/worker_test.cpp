@@ -84,17 +84,6 @@ TEST_CASE("a second running holder of the runner's gate is refused by the databa
   CHECK(refusal([&] { store::worker_join(stage.connection, process, 30s); }) == "");
 }
 
-TEST_CASE("a beat renews the lease and keeps what the worker says of itself") {
-  Stage stage;
-  const auto worker = stage.worker("n", 10s);
-  const auto answer = store::worker_beat(stage.connection, worker, 1h, {}, R"({"held": 0})");
-  CHECK(answer.lost.empty());
-  CHECK(answer.extra.empty());
-  CHECK(answer.request.empty());
-  CHECK(stage.value("select lease_until - beat_at > interval '59 minutes' from holdfast.process") == "t");
-  CHECK(stage.value("select stats ->> 'held' from holdfast.process") == "0");
-}
-
 TEST_CASE(
     "a claimed snapshot and crawl are leased until the lease of their worker ends, and come back to their place") {
   Stage stage;
@@ -302,15 +291,4 @@ TEST_CASE("a lease is 100 ms to an hour long, and any other is refused") {
   CHECK(stage.value("select lease_until from holdfast.process") == before);
   store::worker_join(stage.connection, process_info(base::new_uuid()), 100ms);
   store::worker_beat(stage.connection, worker, 1h, {}, "{}");
-}
-
-TEST_CASE("leaving in good order never leads to quarantine") {
-  Stage stage;
-  stage.start({stage.seed("patient")});
-  for (int i = 0; i < 5; ++i) {
-    const auto worker = stage.worker();
-    stage.claim(worker);
-    store::worker_leave(stage.connection, worker, 0, "restart");
-  }
-  CHECK(stage.claim(stage.worker()).lapses == 0);
 }

@@ -23,15 +23,6 @@ constexpr const char* kOnce =
 
 } // namespace
 
-TEST_CASE("a crawl of depth 0 keeps to its seeds") {
-  WorkerStage stage;
-  stage.hook("page", "on_Snapshot__10_page.sh", std::string(kPage) + kTree);
-  stage.add({WorkerStage::url("0")});
-  stage.work();
-  CHECK(stage.table("select url, depth, outcome from holdfast.v_snapshot") == "https://site.test/0|0|succeeded");
-  stage.check_disk_and_rows();
-}
-
 TEST_CASE("a crawl of depth 2 takes every page once and seals itself") {
   WorkerStage stage;
   stage.hook("page", "on_Snapshot__10_page.sh", std::string(kPage) + kTree);
@@ -51,22 +42,6 @@ TEST_CASE("a crawl of depth 2 takes every page once and seals itself") {
   const std::string page = read_file(stage.archive() / "crawls" / id / "index.html");
   for (const auto& directory : stage.attempts_on_disk())
     CHECK(page.find(directory + "/index.html") != std::string::npos);
-}
-
-TEST_CASE("the cap on URLs is never passed, by any worker") {
-  WorkerStage stage;
-  stage.hook("page", "on_Snapshot__10_page.sh", std::string(kPage) + kTree);
-  store::NewCrawl crawl;
-  crawl["max_depth"] = 4;
-  crawl["max_urls"] = 7;
-  stage.add({WorkerStage::url("0")}, crawl);
-  store::NewCrawl narrow;
-  narrow["max_urls"] = 2;
-  stage.add({WorkerStage::url("a"), WorkerStage::url("b"), WorkerStage::url("c")}, narrow);
-  stage.work();
-  CHECK(stage.table("select total, succeeded, status, stop_reason from holdfast.v_crawl order by max_urls") ==
-        "2|2|sealed|max_urls\n7|7|sealed|max_urls");
-  CHECK(stage.attempts_on_disk().size() == 9);
 }
 
 TEST_CASE("what many pages link to is taken once") {

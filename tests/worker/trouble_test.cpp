@@ -315,21 +315,6 @@ TEST_CASE("a page whose attempts always meet an archive that is away is given up
   stage.check_disk_and_rows();
 }
 
-TEST_CASE("a page that fails again and again is given up when its attempts are used up") {
-  WorkerStage stage;
-  stage.run("update holdfast.collection set max_attempts = 3, retry_base = '10 ms', retry_max = '20 ms'");
-  stage.hook("browser", "on_CrawlSetup__90_launch.sh", "echo 'no display' >&2; exit 1");
-  stage.hook("page", "on_Snapshot__10_page.sh", kTroublePage);
-  const auto crawl = stage.add({WorkerStage::url("1")});
-  auto& worker = stage.start();
-  stage.until_sealed();
-  stage.leave(worker);
-  CHECK(stage.table("select outcome, attempts, fence, reason like '%no display%' from holdfast.v_snapshot") ==
-        "failed|3|3|t");
-  CHECK(stage.table("select fence, ending from holdfast.v_attempt order by 1") == "1|released\n2|released\n3|sealed");
-  CHECK(std::filesystem::exists(stage.archive() / "crawls" / crawl / "index.html"));
-}
-
 TEST_CASE("a page that the database refuses is handed in once more as a failure, and its files go") {
   WorkerStage stage;
   stage.run("alter table holdfast.snapshot_sealed add constraint no_files check (directory is null)");

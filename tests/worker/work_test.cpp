@@ -200,17 +200,6 @@ TEST_CASE("a snapshot in which nothing succeeded has failed, and says so") {
   stage.check_disk_and_rows(); // it is kept: why it failed is in its page
 }
 
-TEST_CASE("a hook leaves nothing behind that runs") {
-  WorkerStage stage;
-  stage.hook(
-      "daemon", "on_Snapshot__10_daemon.sh",
-      "echo x >x.txt; setsid sh -c 'sleep 600 & sleep 600' >/dev/null 2>&1 & (trap '' TERM; sleep 600) & exit 0");
-  stage.add({WorkerStage::url("page")});
-  stage.work();
-  CHECK(stage.hooks().empty());
-  CHECK(stage.table("select outcome from holdfast.v_snapshot") == "succeeded");
-}
-
 TEST_CASE("what runs is seen while it runs: at once, with its pid, and no longer than it runs") {
   WorkerStage stage;
   stage.hook("back", "on_Snapshot__05_back.daemon.bg.sh",

@@ -4,7 +4,6 @@
 #include "lib/archive/page_text.hpp"
 #include "lib/archive/published.hpp"
 #include "lib/archive/recover.hpp"
-#include "lib/archive/share.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -82,7 +81,6 @@ TEST_SUITE("links in an archive") {
     CHECK(archive.files() > 1);
     CHECK(archive::page_text(archive.root, archive.published.directory, 100) == "hunter2");
     CHECK(archive::Files(archive.root).read_snapshot(kLinkedSnapshot, problem).has_value());
-    CHECK_FALSE(archive::bodies_below(archive.root.path(), kLinkedSnapshot).empty());
     CHECK(archive::find_leftovers(archive.root, kLinkedSnapshot, "").size() == 1);
     CHECK(archive::keep_record(archive.root, archive.published.directory / "text/content.txt", 0, 3, "kept/1"));
     CHECK(text_in(archive.root.path() / "kept/1") == "hun");
@@ -103,7 +101,6 @@ TEST_SUITE("links in an archive") {
       CHECK_FALSE(files.read_snapshot(kLinkedSnapshot, problem).has_value());
       files.each_snapshot("", [&](const std::string& directory) { found += directory; });
       CHECK(found == (place == "2026" || place == kLinkedSnapshot.parent_path() ? "" : kLinkedSnapshot.native()));
-      CHECK(archive::bodies_below(archive.root.path(), kLinkedSnapshot).empty());
       CHECK_FALSE(archive::keep_record(archive.root, archive.published.directory / "text/content.txt", 0, 3, "kept/1"));
       CHECK_THROWS_AS(archive.root.write_file(place / "new/page.html", "text", "text/html"), base::Error);
       CHECK_FALSE(fs::exists(archive.directory / "elsewhere/new"));
