@@ -1,5 +1,4 @@
 #include "lib/base/error.hpp"
-#include "lib/persona/secrets.hpp"
 #include "lib/persona/state.hpp"
 
 #include <doctest/doctest.h>
