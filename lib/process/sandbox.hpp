@@ -16,7 +16,8 @@
 //   - Where the worker is root, the hook is another user.
 // Level none: a hook can do all that the worker's user can.
 //
-// At both levels, system calls that no hook needs are refused (shim/calls.hpp), and `signals` keeps it from signalling other processes of its user, the worker and its guard above all.
+// At both levels, system calls that no hook needs are refused (shim/calls.hpp), and `signals` keeps it from signalling
+// other processes of its user, the worker and its guard above all.
 // Not covered at level user: the network; modes and times of files, and sockets in the file system, as far as its user
 // may. Not covered at both levels: the list of processes and their arguments, which plugins need to find each other's
 // browser; what all users may read outside the hidden directories; and before Linux 6.12, signals.
