@@ -78,9 +78,8 @@ class Processes(Case):
         self.assertEqual(self.sql("select workers_lapsed from v_status"), "0")
 
     def test_long_commands_are_processes(self):
-        self.assertEqual(
-            self.home.run("import", "archivebox", Directory(self.home.path / "old", "0.7", 5).data).code, OK
-        )
+        done = self.home.run("import", "archivebox", Directory(self.home.path / "old", "0.7", 5).data)
+        self.assertEqual(done.code, OK, str(done))
         self.assertEqual(self.home.run("verify", "--all").code, OK)
         self.assertEqual(self.home.run("export", "--all", "-o", self.home.path / "all.wacz").code, OK)
         self.assertEqual(self.home.run("adopt").code, OK)
