@@ -200,7 +200,8 @@ class Upgrade(Case):
     def test_functions_are_replaced_beside_a_working_worker(self):
         c = self.collection()
         c.holdfast("migrate")
-        old = c.start("worker")
+        usual = {"HOLDFAST_LEASE": "60s", "HOLDFAST_MARGIN": "20s"}  # a beat waits while functions are replaced
+        old = c.start("worker", **usual)
         c.add(40)
         c.until("the worker works", lambda: c.sealed() >= 2)
         files = c.sql("select count(*) from holdfast.schema_migration where number is null")
@@ -212,7 +213,7 @@ class Upgrade(Case):
             applied = c.lines("migrate")[0]["applied"]
             self.assertEqual([str(len(applied)), {name[:10] for name in applied}], [files, {"functions/"}])
         self.assertEqual(c.lines("migrate")[0]["applied"], [])
-        newer = c.start("worker")
+        newer = c.start("worker", **usual)
         c.until("both have joined", lambda: c.workers() == 2)
         c.holdfast("drain", c.worker_of(old), "--wait", "--why", "upgrade")
         self.assertEqual(old.wait(20), 0)

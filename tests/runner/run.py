@@ -588,7 +588,7 @@ class Work(Case):
             "it says that there are enough",
             lambda: "starts no worker: 3 of 3 workers of this machine run; 2 were started elsewhere" in c.log_of(run),
         )
-        self.assertEqual(c.sql(workers), "3")
+        c.until("the third has joined", lambda: c.sql(workers) == "3")
         newer = c.start("run", "--daemon", **(limits | {"HOLDFAST_RUNNER_MAX_WORKERS_PER_TYPE": "4"}))
         c.wait_until_leads(newer)
         c.until("it starts one more", lambda: c.sql(workers) == "4")
