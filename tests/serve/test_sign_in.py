@@ -385,8 +385,12 @@ class SignIn(Case):
         view.window("/endless")
         view.open("about:blank")
         until("the browser ends without a view", lambda: not self.place.hooks(), 150)
-        view.open(page)
-        self.assertIn("There is no such sign-in", view.value("document.body.innerText"))
+
+        def over():
+            view.open(page)
+            return "There is no such sign-in" in view.value("document.body.innerText")
+
+        until("the worker has said so", over)
 
     def test_a_worker_that_stops_or_lacks_something(self):
         view = self.person()
