@@ -182,12 +182,18 @@ def too_many_connections(shared):
     """53300 is waited out, with pauses between the tries."""
     with shared.two_workers(tenths=3) as place:
         place.start()
-        until("hooks run", lambda: place.trace.read_text(), 30)
+        said = lambda words: all(words in worker.log_path.read_text() for worker in place.workers)
+        until("hooks run, and both workers are there", lambda: place.trace.read_text() and said("joined as"), 30)
         place.postgres.rows("alter database holdfast connection limit 0", "postgres")
         place.postgres.rows(
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'worker%'", "postgres"
         )
+        until("both workers are refused", lambda: said("too many connections"), 30)
+        place.postgres.rows("alter database holdfast connection limit -1", "postgres")
+        starts = [worker.starts for worker in place.workers]
         settle(place, "too many connections", 60)
+        if [worker.starts for worker in place.workers] != starts:
+            raise Failure("too many connections: a worker ended")
 
 
 def capped(shared, broken=False):
