@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.postgres import Server
 from harness.wait import free_port, until
-from harness.worker import living, processes, read
+from harness.worker import living, processes, processes_below, read
 
 PROGRAM = os.environ.get("HOLDFAST_TEST_PROGRAM", "")
 ROOT = os.geteuid() == 0
@@ -148,14 +148,15 @@ class Place:
         return Result(done.returncode, done.stdout, done.stderr)
 
     def hooks(self):
-        """Living processes that a worker of this collection has started, as the environment shows."""
-        found = []
+        """Living processes that a worker of this collection has started: as the environment shows, and what is below
+        those. A container does not show root the environment of another user's process."""
+        marked = set()
         for pid in processes():
             environment = read(f"/proc/{pid}/environ")
             if b"HOLDFAST_COOKIE=" in environment and str(self.path).encode() in environment:
-                if living(pid):
-                    found.append(pid)
-        return found
+                marked.add(pid)
+        below = {pid for one in marked for pid, _ in processes_below(one)}
+        return sorted(pid for pid in marked | below if living(pid))
 
     def server(self):
         """Pid of this collection's own PostgreSQL, or None."""

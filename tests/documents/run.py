@@ -56,10 +56,14 @@ def prose_lines(text):
 
 def python_lines(text):
     """(number, line) of a Python file without the lines of strings that span several: SQL, HTML, programs."""
-    inside = set()
+    inside, began = set(), []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.STRING and token.start[0] != token.end[0]:
-            inside.update(range(token.start[0], token.end[0] + 1))
+        kind = tokenize.tok_name[token.type]
+        if kind == "FSTRING_START":  # since Python 3.12 an f-string is more than one token
+            began.append(token.start[0])
+        first = began.pop() if kind == "FSTRING_END" else token.start[0]
+        if kind in ("STRING", "FSTRING_END") and first != token.end[0]:
+            inside.update(range(first, token.end[0] + 1))
     return ((number, line) for number, line in enumerate(text.splitlines(), 1) if number not in inside)
 
 

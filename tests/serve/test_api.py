@@ -388,7 +388,8 @@ class Api(Asking):
         environment = TOOLS.parent / "archivebox-api"
         if not (environment / "done").exists():
             subprocess.run([sys.executable, "-m", "venv", environment], check=True, timeout=120)
-            subprocess.run([environment / "bin/pip", "install", "-q", "archivebox-api==1.0.1"], check=True, timeout=600)
+            packages = ["archivebox-api==1.0.1", "requests"]  # which it uses and does not name
+            subprocess.run([environment / "bin/pip", "install", "-q", *packages], check=True, timeout=600)
             (environment / "done").touch()
         script = """
 import json, sys
