@@ -85,12 +85,8 @@ class Asking(Case):
         return events()
 
 
-class Api(Asking):
-    @classmethod
-    def setUpClass(cls):
-        cls.owner = cls("run_nothing")
-        cls.site = Site(cls.owner, "--set", "serve.guest=none", token="operator")
-        cls.reader = cls.site.place.run("token", "add", "bert").records[0]["token"]
+class Shared(Asking):
+    """One site for all cases."""
 
     @classmethod
     def tearDownClass(cls):
@@ -99,6 +95,14 @@ class Api(Asking):
 
     def run_nothing(self):
         pass
+
+
+class Api(Shared):
+    @classmethod
+    def setUpClass(cls):
+        cls.owner = cls("run_nothing")
+        cls.site = Site(cls.owner, "--set", "serve.guest=none", token="operator")
+        cls.reader = cls.site.place.run("token", "add", "bert").records[0]["token"]
 
     def test_add_lists_and_shows(self):
         told = self.ask("POST", "v1/crawls", {"urls": ["http://127.0.0.1:9/dry"], "dry_run": True}).json
@@ -613,7 +617,7 @@ print(json.dumps([added.status_code, listed.status_code, second.status_code, lis
         self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-2000:])
 
 
-class Strange(Asking):
+class Strange(Shared):
     """Every field, parameter and path of the document, and the forms of the same operations."""
 
     # What makes a call complete, where the field alone does not.
@@ -625,14 +629,6 @@ class Strange(Asking):
         cls.owner = cls("run_nothing")
         cls.site = Site(cls.owner, "--set", "serve.changes_per_minute=1000000", token="operator")
         cls.document = json.loads(cls.site.get("/api/openapi.json").text)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.site.close()
-        cls.owner.doCleanups()
-
-    def run_nothing(self):
-        pass
 
     def operations(self):
         for path, methods in self.document["paths"].items():
