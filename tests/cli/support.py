@@ -148,15 +148,16 @@ class Place:
         return Result(done.returncode, done.stdout, done.stderr)
 
     def hooks(self):
-        """Living processes that a worker of this collection has started: as the environment shows, and what is below
-        those. A container does not show root the environment of another user's process."""
-        marked = set()
+        """Living processes that a worker of this collection has started: as their environment shows, or, in a container,
+        where root does not see that of another user's processes, what is below our shims."""
+        marked, own = set(), str(self.path).encode()
         for pid in processes():
-            environment = read(f"/proc/{pid}/environ")
-            if b"HOLDFAST_COOKIE=" in environment and str(self.path).encode() in environment:
+            environment, arguments = read(f"/proc/{pid}/environ"), read(f"/proc/{pid}/cmdline")
+            if own in environment and b"HOLDFAST_COOKIE=" in environment:
                 marked.add(pid)
-        below = {pid for one in marked for pid, _ in processes_below(one)}
-        return sorted(pid for pid in marked | below if living(pid))
+            elif own in arguments and b"/holdfast-shim\0" in arguments:
+                marked.update(below for below, _ in processes_below(pid))
+        return sorted(filter(living, marked))
 
     def server(self):
         """Pid of this collection's own PostgreSQL, or None."""

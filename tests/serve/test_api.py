@@ -392,7 +392,8 @@ class Api(Shared):
         environment = TOOLS.parent / "archivebox-api"
         if not (environment / "done").exists():
             subprocess.run([sys.executable, "-m", "venv", environment], check=True, timeout=120)
-            packages = ["archivebox-api==1.0.1", "requests"]  # which it uses and does not name
+            # It uses more than it names, and not every version of that.
+            packages = ["archivebox-api==1.0.1", "agent-utilities==1.26.4", "requests"]
             subprocess.run([environment / "bin/pip", "install", "-q", *packages], check=True, timeout=600)
             (environment / "done").touch()
         script = """
