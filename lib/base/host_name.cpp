@@ -1,6 +1,7 @@
 #include "lib/base/host_name.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/base/url.hpp"
 
 #include <arpa/inet.h>
@@ -28,16 +29,6 @@ std::vector<std::string_view> split_labels(std::string_view host) {
     if (dot == std::string_view::npos) return labels;
     host.remove_prefix(dot + 1);
   }
-}
-
-std::string percent_decode(std::string_view text) {
-  std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const int byte = percent_decoded(text, i);
-    decoded += byte < 0 ? text[i] : static_cast<char>(byte);
-    if (byte >= 0) i += 2;
-  }
-  return decoded;
 }
 
 // A number as inet_aton reads it: "0x7f" hexadecimal, "0177" octal, else decimal. nullopt if malformed or over 32 bits.

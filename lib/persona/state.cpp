@@ -4,6 +4,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/json_depth.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/utf8.hpp"
 
@@ -144,16 +145,6 @@ bool looks_random(std::string_view text) {
          std::any_of(text.begin(), text.end(), base::is_alpha);
 }
 
-std::string without_percent(std::string_view text) {
-  std::string plain;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const int byte = base::percent_decoded(text, at);
-    plain += byte < 0 ? text[at] : static_cast<char>(byte);
-    if (byte >= 0) at += 2;
-  }
-  return plain;
-}
-
 class Secrets {
 public:
   void add(const std::string& secret) {
@@ -163,7 +154,7 @@ public:
   // A value, and its parts, which a site may show alone, as "s:ID.SIGNATURE" has.
   void add_value(const std::string& value) {
     add(value);
-    for (const auto& part : base::split(without_percent(value), ".:|&=,;\"{}[] "))
+    for (const auto& part : base::split(base::percent_decode(value), ".:|&=,;\"{}[] "))
       if (looks_random(part)) add(part);
   }
   void add_stored(const nlohmann::json& value, int deep = 0) {

@@ -1,7 +1,7 @@
 #include "services/capture/egress.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/fd.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/base/url.hpp"
 
 #include <netinet/in.h>
@@ -16,17 +16,6 @@
 namespace holdfast::capture {
 
 namespace {
-
-// "a%40b" -> "a@b"
-std::string plain_text(std::string_view escaped) {
-  std::string plain;
-  for (std::size_t at = 0; at < escaped.size(); ++at) {
-    const int byte = base::percent_decoded(escaped, at);
-    plain += byte < 0 ? escaped[at] : static_cast<char>(byte);
-    if (byte >= 0) at += 2;
-  }
-  return plain;
-}
 
 // The whole answer to a request, or what came of it within half a minute.
 std::string ask(const std::string& request) {
@@ -64,8 +53,8 @@ std::vector<OtherProxy> other_proxies() {
         proxy.url.substr(begin, proxy.url.rfind('@') == std::string::npos ? 0 : proxy.url.rfind('@') - begin);
     if (!login.empty()) proxy.url.erase(begin, login.size() + 1);
     const auto colon = std::min(login.find(':'), login.size());
-    proxy.user = plain_text(login.substr(0, colon));
-    proxy.password = plain_text(login.substr(std::min(colon + 1, login.size())));
+    proxy.user = base::percent_decode(login.substr(0, colon));
+    proxy.password = base::percent_decode(login.substr(std::min(colon + 1, login.size())));
     proxies.push_back(std::move(proxy));
   }
   return proxies;
