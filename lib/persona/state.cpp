@@ -332,6 +332,11 @@ void renew(State& state, State fresh) {
     return std::any_of(fresh.origins.begin(), fresh.origins.end(),
                        [&](const Origin& one) { return one.origin == old.origin; });
   });
+  std::erase_if(state.credentials, [&](const Credentials& old) {
+    return std::any_of(fresh.credentials.begin(), fresh.credentials.end(),
+                       [&](const Credentials& one) { return one.origin == old.origin; });
+  });
+  state.credentials.insert(state.credentials.begin(), fresh.credentials.begin(), fresh.credentials.end());
   std::erase_if(fresh.origins, [](const Origin& one) { return one.local_storage.empty() && one.indexed_db.empty(); });
   state.cookies.insert(state.cookies.end(), fresh.cookies.begin(), fresh.cookies.end());
   state.origins.insert(state.origins.end(), fresh.origins.begin(), fresh.origins.end());

@@ -67,7 +67,7 @@ void keep_hosts(State& state, const std::vector<std::string>& hosts);
 // What a capture changed, `before` -> `after`, is changed in `current` too, unless another capture has changed the same
 // cookie or origin meanwhile, and only on sites that `before` has something of. True if `current` is another now.
 bool apply_changes(State& current, const State& before, const State& after);
-// Cookies and storage of the origins of `fresh`, a new sign-in, replace those of `state`. The rest stays.
+// Cookies, storage and credentials of the origins of `fresh`, a new sign-in, replace those of `state`. The rest stays.
 void renew(State& state, State fresh);
 
 // What must not stand in the archive: passwords, headers, cookies, and what looks like a token in its storage, each

@@ -60,6 +60,14 @@ std::vector<OtherProxy> other_proxies() {
   return proxies;
 }
 
+Json proxy_login() {
+  Json answer{{"response", "CancelAuth"}};
+  for (const auto& proxy : other_proxies())
+    if (!proxy.user.empty())
+      answer = {{"response", "ProvideCredentials"}, {"username", proxy.user}, {"password", proxy.password}};
+  return answer;
+}
+
 std::string egress_proxy() {
   const auto door = Job::setting("HOLDFAST_EGRESS");
   return door.substr(0, door.find('#'));

@@ -22,6 +22,8 @@ struct OtherProxy {
   std::string user, password;
 };
 std::vector<OtherProxy> other_proxies();
+// The answer to a proxy that asks for a login, as Fetch.continueWithAuth takes it.
+Json proxy_login();
 
 // Why the proxy has answered in place of the server; empty: it has not. A site that sends its header lacks its key.
 std::string egress_reason(const Headers& headers);

@@ -165,10 +165,7 @@ void Recorder::log_in(const Json& parameters, const std::string& session) {
                          : std::nullopt;
   if (first && login)
     answer = {{"response", "ProvideCredentials"}, {"username", login->first}, {"password", login->second}};
-  if (first && text_of(challenge, "source") == "Proxy")
-    for (const auto& proxy : other_proxies())
-      if (!proxy.user.empty())
-        answer = {{"response", "ProvideCredentials"}, {"username", proxy.user}, {"password", proxy.password}};
+  if (first && text_of(challenge, "source") == "Proxy") answer = proxy_login();
   browser_.send("Fetch.continueWithAuth",
                 {{"requestId", parameters["requestId"]}, {"authChallengeResponse", std::move(answer)}}, session);
 }

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -31,14 +32,15 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kMostInput = 48u << 20; // of the view's messages: files come in them
-constexpr std::size_t kMostPages = 12, kMostOrigins = 100;
+constexpr std::size_t kMostPages = 12, kMostOrigins = 100, kMostLogins = 100;
 constexpr int kQuality = 75; // of the pictures
 
 // A page or a window that it has opened.
 struct Window {
   std::string target, session, title, url;
   bool loading{false};
-  Json dialog{}, chooser{}; // what it waits for; null: nothing
+  Json dialog{}, chooser{};   // what it waits for; null: nothing
+  std::vector<Json> logins{}; // that servers ask for; the person answers the first
 };
 
 // What a view may do to the page that is shown, of DevTools' domain Input: it gets the parameters as they come.
@@ -67,6 +69,9 @@ private:
   void take_page_event(Window& page, const std::string& session, const std::string& method, const Json& parameters);
   void take_input(std::string_view text);
   void give_files(const Json& files);
+  void log_in(Window& page, const std::string& session, const Json& parameters);
+  void give_login(const Json& login);
+  void answer_login(const Json& asked, Json answer);
   void open_first();
   void attached(const Json& parameters, const std::string& parent);
   void prepare(const std::string& session);
@@ -92,6 +97,8 @@ private:
   std::vector<Window> pages_;
   std::unordered_map<std::string, std::string> frames_; // those in other processes: their session, that of their page
   std::set<std::string> origins_;
+  std::map<std::string, std::pair<std::string, std::string>> logins_; // by origin: user and password
+  std::set<std::string> answered_;                                    // requests that have got one
   int uploads_{0};
 };
 
@@ -170,6 +177,8 @@ void PersonsBrowser::attached(const Json& parameters, const std::string& parent)
 void PersonsBrowser::prepare(const std::string& session) {
   command("Page.enable", {}, session);
   command("Network.enable", {}, session);
+  // A server's question for a login is told only of requests that are held for a moment.
+  command("Fetch.enable", {{"patterns", Json::array({{{"urlPattern", "*"}}})}, {"handleAuthRequests", true}}, session);
   command("Page.setInterceptFileChooserDialog", {{"enabled", true}}, session);
   command("Emulation.setUserAgentOverride", identity_, session);
   command("Emulation.setFocusEmulationEnabled", {{"enabled", true}}, session);
@@ -227,7 +236,10 @@ void PersonsBrowser::say_pages() {
 // What the page that is shown waits for.
 void PersonsBrowser::say_waiting() {
   const auto* page = current();
-  say({{"type", "waits"}, {"dialog", page ? page->dialog : Json()}, {"chooser", page ? page->chooser : Json()}});
+  say({{"type", "waits"},
+       {"dialog", page ? page->dialog : Json()},
+       {"chooser", page ? page->chooser : Json()},
+       {"login", page && !page->logins.empty() ? page->logins.front() : Json()}});
 }
 
 void PersonsBrowser::take_page_event(Window& page, const std::string& session, const std::string& method,
@@ -240,9 +252,20 @@ void PersonsBrowser::take_page_event(Window& page, const std::string& session, c
     const auto origin = text_of(frame, "securityOrigin");
     if (!frame.contains("parentId") && origin.starts_with("http") && origins_.size() < kMostOrigins)
       origins_.insert(origin);
+    std::erase_if(page.logins, [&](const Json& asked) { return asked["frame"] == frame["id"]; });
+    if (page.target == shown_) say_waiting();
+  } else if (method == "Fetch.requestPaused") {
+    command("Fetch.continueRequest", {{"requestId", parameters["requestId"]}}, session);
+  } else if (method == "Fetch.authRequired") {
+    log_in(page, session, parameters);
   } else if (method == "Page.frameStartedLoading" || method == "Page.frameStoppedLoading") {
     if (text_of(parameters, "frameId") != page.target) return; // the main frame has the id of its page
     page.loading = method == "Page.frameStartedLoading";
+    if (!page.loading) { // it may have been stopped
+      std::erase_if(page.logins,
+                    [&](const Json& asked) { return asked["frame"] == page.target && asked["document"] == true; });
+      if (page.target == shown_) say_waiting();
+    }
     say_pages();
   } else if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document") {
     const auto headers = parameters["response"].value("headers", Json::object());
@@ -309,6 +332,8 @@ void PersonsBrowser::take_input(std::string_view text) {
             page->session);
   } else if (type == "files") {
     give_files(message.value("files", Json::array()));
+  } else if (type == "login") {
+    give_login(message);
   } else if (type == "done") {
     done_ = true;
   }
@@ -332,6 +357,51 @@ void PersonsBrowser::give_files(const Json& files) {
   command("DOM.setFileInputFiles", {{"files", paths}, {"backendNodeId", chooser["node"]}}, text_of(chooser, "session"));
 }
 
+// A server asks for user and password. What it was given before is tried first, and forgotten if that was wrong.
+void PersonsBrowser::log_in(Window& page, const std::string& session, const Json& parameters) {
+  const auto& challenge = parameters["authChallenge"];
+  const auto request = text_of(parameters, "requestId"), origin = text_of(challenge, "origin");
+  const bool again = answered_.contains(request), proxy = text_of(challenge, "source") == "Proxy";
+  if (again) logins_.erase(origin);
+  const Json asked = {{"origin", origin},
+                      {"realm", one_line(text_of(challenge, "realm"), 200)},
+                      {"again", again},
+                      {"request", request},
+                      {"session", session},
+                      {"frame", text_of(parameters, "frameId")},
+                      {"document", text_of(parameters, "resourceType") == "Document"}};
+  if (proxy || done_ || logins_.contains(origin) || page.logins.size() >= kMostLogins)
+    return answer_login(asked, proxy && !again ? proxy_login() : Json());
+  page.logins.push_back(asked);
+  if (page.target == shown_) say_waiting();
+}
+
+// To all that this server asks of the page that is shown.
+void PersonsBrowser::give_login(const Json& login) {
+  auto* page = current();
+  if (page->logins.empty()) return;
+  const auto origin = text_of(page->logins.front(), "origin");
+  if (login.value("accept", Json()) == true && logins_.size() < kMostLogins)
+    logins_[origin] = {text_of(login, "user"), text_of(login, "password")};
+  std::erase_if(page->logins, [&](const Json& asked) {
+    const bool own = asked["origin"] == origin;
+    if (own) answer_login(asked, {});
+    return own;
+  });
+  say_waiting();
+}
+
+void PersonsBrowser::answer_login(const Json& asked, Json answer) {
+  const auto known = logins_.find(text_of(asked, "origin"));
+  if (answer.is_null() && known != logins_.end())
+    answer = {
+        {"response", "ProvideCredentials"}, {"username", known->second.first}, {"password", known->second.second}};
+  if (answer.is_null()) answer = {{"response", "CancelAuth"}};
+  answered_.insert(text_of(asked, "request"));
+  command("Fetch.continueWithAuth", {{"requestId", asked["request"]}, {"authChallengeResponse", answer}},
+          text_of(asked, "session"));
+}
+
 // False if the state cannot be written.
 bool PersonsBrowser::save() {
   say({{"type", "saving"}});
@@ -347,7 +417,10 @@ bool PersonsBrowser::save() {
     origins.push_back(std::move(storage));
   }
   const auto cookies = ask("Storage.getCookies", {{"browserContextId", context_}})["cookies"];
-  const auto text = json_text({{"cookies", cookies}, {"origins", origins}});
+  Json logins = Json::array();
+  for (const auto& [origin, login] : logins_)
+    logins.push_back({{"origin", origin}, {"username", login.first}, {"password", login.second}});
+  const auto text = json_text({{"cookies", cookies}, {"origins", origins}, {"httpCredentials", logins}});
   ::umask(0077);
   return write_file(kStateFile, [&](const auto& take) { take(text); });
 }

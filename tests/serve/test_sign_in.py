@@ -1,6 +1,7 @@
 """Signing in by hand: a person in a real Chromium drives the live view of a browser on a worker, on a site of this
 test."""
 
+import base64
 import contextlib
 import http.cookies
 import http.server
@@ -41,6 +42,8 @@ class Guarded(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(data)))
+        if status == 401:
+            self.send_header("WWW-Authenticate", 'Basic realm="The <b>staff</b>", charset="UTF-8"')
         if cookie:
             self.send_header("Set-Cookie", cookie)
         if location:
@@ -55,7 +58,12 @@ class Guarded(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         seen = self.server.seen
         path = self.path.split("?")[0]
-        if path == "/login":
+        if path.startswith("/staff"):
+            login = base64.b64encode(f"anna:{PASSWORD}".encode()).decode()
+            right = self.headers.get("Authorization") == "Basic " + login
+            self.page("<h1>For staff</h1><script>fetch('/staff/more')</script>" if right else "no", 200 if right else 401)
+            seen.append((path, right))
+        elif path == "/login":
             fields = placed("<input name=user>", "<input name=password type=password>", "<button>Next</button>")
             self.page(f"<form method=post action=/login>{fields}</form>")
         elif path == "/second":
@@ -134,6 +142,14 @@ class Live(chromium.Chromium):
         for name in ("mousePressed", "mouseReleased"):
             self.ask("Input.dispatchMouseEvent", type=name, x=left + x, y=top + y, button="left", clickCount=1)
 
+    def log_in(self, user, password, button="ok"):
+        self.until("a login is asked for", "document.querySelector('dialog').open")
+        self.value(
+            f"(f => {{ f.user.value = {user!r}; f.password.value = {password!r} }})"
+            "(document.querySelector('dialog form').elements)"
+        )
+        self.press(f"dialog button[value='{button}']")
+
     def write(self, text):
         for letter in text:
             self.key(letter, letter)
@@ -201,8 +217,9 @@ class Wire:
         self.socket.close()
 
 
-@unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
-class SignIn(Case):
+class Ground(Case):
+    """A server, a worker with a browser, and people in front of it."""
+
     def setUp(self):
         self.web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Guarded)
         self.web.daemon_threads = True
@@ -258,6 +275,21 @@ class SignIn(Case):
     def gone(self):
         until("the browser has ended", lambda: not self.place.hooks(), 30)
 
+    def nothing_said(self, *secrets):
+        """What the person typed is in no log, no row and no process."""
+        everything = "select p::text from holdfast.persona p union all select e::text from holdfast.event e"
+        dump = self.place.run("psql", "-c", everything).out
+        logs = "".join(path.read_text() for path in self.place.path.glob("*.log"))
+        started = b"".join(
+            Path(f"/proc/{pid}/cmdline").read_bytes() for pid in self.place.own_programs() + self.place.hooks()
+        ).decode("utf-8", "replace")
+        for secret in secrets or (PASSWORD, CODE, SESSION):
+            for where, text in (("rows", dump), ("logs", logs), ("processes", started)):
+                self.assertNotIn(secret, text, where)
+
+
+@unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
+class SignIn(Ground):
     def test_signed_in(self):
         view = self.person()
         self.ask(view)
@@ -323,24 +355,45 @@ class SignIn(Case):
         self.captured_as_a_member()
         self.nothing_said()
 
+    def test_what_a_server_asks_for_itself(self):
+        asks = "document.querySelector('#view-asks').textContent"
+        view = self.person()
+        self.ask(view, "/staff")
+        view.until("it asks", asks + f" === '{self.address} asks for a user and a password (The <b>staff</b>).'")
+        view.screenshot("sign-in-password")
+        view.log_in("anna", "wrong")
+        view.until("it asks again", asks + ".startsWith('That was not accepted. ')")
+        view.log_in("anna", PASSWORD)
+        until("the page is there", lambda: ("/staff/more", True) in self.web.seen)
+        self.assertEqual(self.web.seen.count(("/staff/more", False)), 0)
+        view.press("[data-do=reload]")
+        until("it is there again", lambda: self.web.seen.count(("/staff", True)) == 2)
+        self.assertFalse(view.value("document.querySelector('dialog').open"))
+        view.press("[data-do=done]")
+        view.until("it is kept", "document.querySelector('[data-view]').dataset.over === 'kept'")
+        self.gone()
+        state = json.loads(self.place.run("persona", "export", "press").out)
+        wanted = {"origin": self.address, "username": "anna", "password": PASSWORD}
+        self.assertEqual(state["httpCredentials"], [wanted])
+        done = self.place.run("add", "--wait", "--persona", "press", "-p", "browser,title", self.address + "/staff/2")
+        self.assertIn('"title":"/staff/2"', self.place.run("show", done.records[0]["id"]).out)
+        self.nothing_said()
+        # Signed in to something else, it keeps the password; given up, the site's own page is shown.
+        view.open(self.front + "personas")
+        self.ask(view, "/staff")
+        view.log_in("", "", "")
+        view.window("/staff")
+        view.press("[data-do=done]")
+        view.until("it is kept", "document.querySelector('[data-view]').dataset.over === 'kept'")
+        kept = json.loads(self.place.run("persona", "export", "press").out)
+        self.assertEqual(kept["httpCredentials"], [wanted])
+
     def captured_as_a_member(self):
         for more, title in ((["--persona", "press"], "/private"), ([], "/login")):
             done = self.place.run("add", "--wait", *more, self.address + "/private")
             self.assertEqual(done.code, 0, str(done))
             shown = self.place.run("show", done.records[0]["id"]).out
             self.assertIn(f'"title":"{title}"', shown)
-
-    def nothing_said(self):
-        """What the person typed is in no log, no row and no process."""
-        everything = "select p::text from holdfast.persona p union all select e::text from holdfast.event e"
-        dump = self.place.run("psql", "-c", everything).out
-        logs = "".join(path.read_text() for path in self.place.path.glob("*.log"))
-        started = b"".join(
-            Path(f"/proc/{pid}/cmdline").read_bytes() for pid in self.place.own_programs() + self.place.hooks()
-        ).decode("utf-8", "replace")
-        for secret in (PASSWORD, CODE, SESSION):
-            for where, text in (("rows", dump), ("logs", logs), ("processes", started)):
-                self.assertNotIn(secret, text, where)
 
     def test_only_one_person_of_those_who_may(self):
         anna, bert = self.person("anna"), self.person("bert")

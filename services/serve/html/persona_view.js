@@ -48,29 +48,32 @@
     close.onclick = () => { send("close"); keys.focus(); };
     windows.append(close);
   }
-  // A script of the page asks, or a form wants a file.
-  function showWaiting({dialog: question, chooser}) {
-    const now = question || chooser ? JSON.stringify([question, chooser]) : "";
+  // A script of the page asks, a server wants a password, or a form a file.
+  function showWaiting({dialog: question, chooser, login}) {
+    const now = question || chooser || login ? JSON.stringify([question, chooser, login]) : "";
     if (now === asked) return;
     asked = now;
     if (dialog.open) { dialog.returnValue = "gone"; dialog.close("gone"); }
     if (!now) return;
-    const {text, files} = dialog.querySelector("form").elements;
+    const {text, user, password, files} = dialog.querySelector("form").elements;
     const leaves = question && question.kind === "beforeunload";
     find("#view-asks").textContent = chooser ? "The page asks for a file." :
-      leaves ? "Leave the page? What was typed in it may be lost." : question.message;
+      !question ? (login.again ? "That was not accepted. " : "") + login.origin + " asks for a user and a password" +
+        (login.realm ? " (" + login.realm + ")." : ".") : leaves ? "Leave the page? What was typed in it may be lost." : question.message;
     text.parentElement.hidden = !question || question.kind !== "prompt";
     files.parentElement.hidden = !chooser;
+    user.parentElement.hidden = password.parentElement.hidden = Boolean(question || chooser);
     text.value = question ? question.value : "";
-    files.value = "";
+    user.value = password.value = files.value = "";
     files.multiple = Boolean(chooser && chooser.several);
     dialog.querySelector("[value='']").hidden = Boolean(question && question.kind === "alert");
     dialog.onclose = async () => {
       if (dialog.returnValue === "gone") return;
       const accept = dialog.returnValue === "ok";
-      if (!chooser) send("dialog", {accept, text: text.value});
-      else send("files", {files: accept ? await Promise.all([...files.files].map(read)) : []});
-      text.value = "";
+      if (chooser) send("files", {files: accept ? await Promise.all([...files.files].map(read)) : []});
+      else if (question) send("dialog", {accept, text: text.value});
+      else send("login", {accept, user: user.value, password: password.value});
+      text.value = password.value = "";
       keys.focus();
     };
     dialog.returnValue = "";
