@@ -34,6 +34,15 @@ std::uint32_t start_of(std::string_view text) {
 }
 std::size_t slot_of(std::uint32_t start) { return (start * 2654435761u) >> 16; }
 
+// Of half a pair of surrogates: the character that both stand for, at the first of them.
+std::string character_of_pair(std::string_view rest, std::uint32_t code) {
+  std::uint32_t second = 0;
+  const auto digits = rest.starts_with("\\u") ? rest.substr(2, 4) : std::string_view();
+  std::from_chars(digits.data(), digits.data() + digits.size(), second, 16);
+  if (code >= 0xDC00 || second < 0xDC00 || second > 0xDFFF) return {};
+  return base::utf8_of(0x10000 + ((code - 0xD800) << 10) + (second - 0xDC00));
+}
+
 // An escape, what it stands for, and where its digits begin; length 0: there is none, digits 0: it has none.
 struct Escape {
   std::size_t length{0}, digits{0};
@@ -56,7 +65,10 @@ Escape read_escape(std::string_view rest) {
     const auto read = static_cast<std::size_t>(end - digits.data());
     const bool whole = count > 0 ? read == count : read < digits.size() && *end == ';';
     if (failure != std::errc() || !whole) return {};
-    const auto value = begin == "%" ? std::string(1, static_cast<char>(code)) : base::utf8_of(code);
+    const bool half = code >= 0xD800 && code <= 0xDFFF;
+    const auto value = begin == "%" ? std::string(1, static_cast<char>(code))
+                       : half       ? character_of_pair(rest.substr(begin.size() + read), code)
+                                    : base::utf8_of(code);
     return {begin.size() + read + (count > 0 ? 0 : 1), begin.size(), value};
   }
   static constexpr std::pair<std::string_view, char> kNamed[] = {
@@ -149,6 +161,29 @@ void mark_named(std::string& text, std::string_view name) {
   }
 }
 
+std::string in_utf16(std::string_view text, bool little_end) {
+  std::string units;
+  const auto put = [&](char32_t unit) {
+    for (const int shift : {little_end ? 0 : 8, little_end ? 8 : 0})
+      units += static_cast<char>((unit >> shift) & 0xFF);
+  };
+  while (!text.empty()) {
+    const auto [code, length] = base::first_character(text);
+    if (code >= 0x10000) put(0xD800 + ((code - 0x10000) >> 10));
+    put(code >= 0x10000 ? 0xDC00 + ((code - 0x10000) & 0x3FF) : code);
+    text.remove_prefix(length);
+  }
+  return units;
+}
+
+// All codings of a body, first to last, in fields of this name.
+std::string codings_of(const Headers& headers, std::string_view wanted) {
+  std::string all;
+  for (const auto& [name, value] : headers)
+    if (base::lower_case(name) == wanted) all += (all.empty() ? "" : ",") + base::lower_case(value);
+  return all;
+}
+
 // The value of a Set-Cookie field.
 std::string_view cookie_value(std::string_view field) {
   const auto pair = field.substr(0, field.find(';'));
@@ -187,8 +222,13 @@ public:
 private:
   // Undoes codings that secrets could hide in. True: what cannot be looked into is left out.
   bool take_body(const Record& record, Headers& headers, Spool& body) {
-    const auto coding = header_of(headers, "content-encoding"), transfer = header_of(headers, "transfer-encoding");
-    const bool chunked = base::lower_case(transfer).find("chunked") != std::string::npos;
+    auto coding = codings_of(headers, "content-encoding"), transfer = codings_of(headers, "transfer-encoding");
+    const auto chunks = transfer.find("chunked");
+    const bool chunked = chunks != std::string::npos;
+    if (chunked) transfer.resize(chunks);
+    while (!transfer.empty() && (transfer.back() == ',' || transfer.back() == ' '))
+      transfer.pop_back();
+    if (!transfer.empty()) coding += (coding.empty() ? "" : ",") + transfer;
     const bool coded = chunked || !coding.empty(), whole = coded || record.type == "request";
     const auto put = [&](std::string_view bytes) { body.add(bytes); };
     Redactor::Stream stream(redactor_);
@@ -277,6 +317,8 @@ void Redactor::add_pattern(std::string_view part) {
   std::string as_form(part);
   std::replace(as_form.begin(), as_form.end(), ' ', '+');
   put(as_form);
+  put(in_utf16(part, true));
+  put(in_utf16(part, false));
   // In base64 it may begin at each of three places; the letters at its ends are also of its neighbours.
   for (std::size_t before = 0; before < 3 && part.size() >= 6; ++before) {
     auto coded = base::base64_encode(std::string(before, '\0') + std::string(part));

@@ -94,14 +94,13 @@ class Software:
 
 class Provider(Software):
     check, noticed = "redirect", "the page led to the login"
+    used = 0  # the time whose code was taken last
 
-    def __init__(self):
-        super().__init__()
+    def set_up(self):
         self.fetch(sys.executable, "-m", "pip", "install", "-q", "--target", str(self.place / "packages"), *DJANGO)
         # Two hosts, as a site and a provider have.
         own, site = f"http://127.0.0.1:{free_port()}", f"http://127.0.0.2:{free_port()}"
         self.url, self.login = site, site + "/"
-        self.used = 0
         self.secrets += [TOTP_KEY.decode(), base64.b32encode(TOTP_KEY).decode(), TOTP_KEY.hex()]
         given = {"PASSWORD": PASSWORD, "TOTP_KEY": TOTP_KEY.hex(), "PYTHONPATH": str(self.place / "packages")}
         for role, here, there in (("provider", own, site), ("site", site, own)):
@@ -139,11 +138,10 @@ class Provider(Software):
 class Wiki(Software):
     check, noticed = None, "the page asks for a login"
 
-    def __init__(self):
-        super().__init__()
+    def set_up(self):
         self.fetch("php", "-r", "exit(function_exists('xml_parser_create') && extension_loaded('mbstring') ? 0 : 1);")
         self.fetch("apt-get", "download", *WIKI)
-        for package in self.place.glob("*.deb"):
+        for package in sorted(self.place.glob("*.deb")):
             self.fetch("dpkg-deb", "-x", package, self.place / "root")
         root = self.place / "root"
         for file in root.rglob("*"):  # it lies elsewhere
@@ -193,16 +191,14 @@ class Wiki(Software):
 
 def at(view, pattern):
     """Waits until the view shows this address, loaded."""
-    view.until(pattern, f"/^{pattern.replace('/', chr(92) + '/')}/.test(document.querySelector('[data-address]').textContent)")
+    address = "document.querySelector('[data-address]').textContent"
+    view.until(pattern, f"new RegExp({'^' + pattern!r}).test({address}) && !{address}.endsWith(' (loading)')")
 
 
 def titled(view, title):
     """Of two windows, that with this title is shown, loaded."""
-    view.until(
-        title,
-        f"document.querySelector('[data-windows] [aria-pressed=true]').textContent.trim() === {title!r} && "
-        "!document.querySelector('[data-address]').textContent.endsWith(')')",
-    )
+    view.until(title, f"document.querySelector('[data-windows] [aria-pressed=true]').textContent.trim() === {title!r}")
+    at(view, "http")
 
 
 @unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
@@ -232,6 +228,7 @@ class OfOthers(Ground):
 
     def goes_on(self, software):
         self.addCleanup(software.close)
+        software.set_up()
         view = self.person()
         self.signed_in(view, software)
         if software.check:

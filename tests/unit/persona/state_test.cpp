@@ -117,3 +117,13 @@ TEST_CASE("hosts are kept with those below and above them") {
   REQUIRE(state.origins.size() == 1);
   CHECK(state.origins[0].origin == "https://id.press.test:8443");
 }
+
+TEST_CASE("a new sign-in replaces the passwords of its own servers alone") {
+  State state, fresh;
+  state.credentials = {{"https://press.test", "me", "old"}, {"https://wiki.test", "me", "kept"}, {"", "me", "any"}};
+  fresh.credentials = {{"https://press.test", "me", "new"}};
+  renew(state, fresh);
+  const std::vector<Credentials> wanted{
+      {"https://press.test", "me", "new"}, {"https://wiki.test", "me", "kept"}, {"", "me", "any"}};
+  CHECK(state.credentials == wanted);
+}

@@ -1,3 +1,4 @@
+#include "lib/base/base64.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/redact.hpp"
 #include "lib/warc/writer.hpp"
@@ -8,8 +9,12 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <utility>
+#include <vector>
 
 using namespace holdfast::warc;
+using namespace std::string_literals;
 
 namespace {
 
@@ -67,6 +72,87 @@ TEST_CASE("redaction: base64 at each place, parts of long secrets, across pieces
   CHECK(any);
   CHECK(out.size() == text.size());
   CHECK(out.find("aZ") == std::string::npos);
+}
+
+TEST_CASE("redaction: every form of a secret, in every surrounding") {
+  const std::string first = "Begin77x", second = "End88words";
+  const std::string secret = first + " \xF0\x9F\x98\x80\xC3\xBC/+\"<" + second;
+  Redactor redactor;
+  redactor.add(secret);
+  const auto utf16 = [](const std::string& ascii, bool little_end) {
+    std::string units;
+    for (const char letter : ascii)
+      units += little_end ? std::string{letter, '\0'} : std::string{'\0', letter};
+    return units;
+  };
+  const std::string middle16 = "\x20\x00\x3D\xD8\x00\xDE\xFC\x00/\x00+\x00\"\x00<\x00"s;
+  std::string swapped = middle16;
+  for (std::size_t at = 0; at < swapped.size(); at += 2)
+    std::swap(swapped[at], swapped[at + 1]);
+  std::vector<std::pair<std::string, std::string>> forms{
+      {"as it is", secret},
+      {"in percent codes", first + "%20%F0%9f%98%80%C3%BC%2F%2B%22%3C" + second},
+      {"as a form has it", first + "+%F0%9F%98%80%C3%BC%2F%2B%22%3C" + second},
+      {"in percent codes twice", first + "%2520%25F0%259F%2598%2580%25C3%25BC%252F%252B%2522%253C" + second},
+      {"in JSON", first + R"( \ud83d\uDE00\u00fc\/+\"\u003c)" + second},
+      {"in JSON that a JSON text has", first + R"( \\ud83d\\ude00\\u00fc\\/+\\\"\\u003c)" + second},
+      {"in a script", first + R"(\x20\ud83d\ude00\xfc/+\x22\x3c)" + second},
+      {"in HTML", first + "&#32;&#128512;&#xFC;/&#43;&quot;&lt;" + second},
+      {"in UTF-16", utf16(first, true) + middle16 + utf16(second, true)},
+      {"in UTF-16, big end first", utf16(first, false) + swapped + utf16(second, false)}};
+  for (const std::string before : {"", "a", "ab"}) {
+    auto coded = holdfast::base::base64_encode(before + secret);
+    forms.emplace_back("in base64 after " + before, coded.substr((before.size() * 8 + 5) / 6));
+  }
+  for (const auto& [name, form] : forms)
+    for (const auto& [before, after] : {std::pair{"", ""},
+                                        {"<p>", "</p>"},
+                                        {"{\"t\":\"", "\"}"},
+                                        {"?t=", "&x=1"},
+                                        {"Bearer ", "\r\n"},
+                                        {"100% ", "%"}}) {
+      CAPTURE(name);
+      CAPTURE(before);
+      const auto is = redacted(redactor, before + form + after);
+      for (std::size_t at = 0; at + 12 <= form.size(); at += 6)
+        if (form.find_first_of("%\\&", at) > at + 12) CHECK(is.find(form.substr(at, 12)) == std::string::npos);
+      for (const auto& word : {first, second})
+        CHECK(is.find(word) == std::string::npos);
+      CHECK(is.starts_with(before));
+    }
+}
+
+TEST_CASE("redaction: a body in chunks or codings that several fields name") {
+  const auto directory = std::filesystem::temp_directory_path() / ("redact-coded." + std::to_string(::getpid()));
+  std::filesystem::create_directories(directory);
+  const auto from = directory / "a.warc", to = directory / "b.warc.gz";
+  Redactor redactor;
+  redactor.add("tok3n-tok3n-tok3n");
+  for (const std::string fields :
+       {"Transfer-Encoding: chunked", "Transfer-Encoding: identity\r\ntransfer-encoding: Chunked",
+        "Content-Encoding: identity\r\nTRANSFER-ENCODING: identity, chunked"}) {
+    const auto block = "HTTP/1.1 200 OK\r\n" + fields + "\r\n\r\n8\r\ntok3n-to\r\n9\r\nk3n-tok3n\r\n0\r\n\r\n";
+    std::ofstream(from) << "WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: https://press.example/\r\n"
+                        << "WARC-Date: 2026-01-31T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:0>\r\n"
+                        << "Content-Type: application/http; msgtype=response\r\nContent-Length: " << block.size()
+                        << "\r\n\r\n"
+                        << block << "\r\n\r\n";
+    const int in = ::open(from.c_str(), O_RDONLY), out = ::open(to.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    redact(in, std::filesystem::file_size(from), out, redactor);
+    Reader reader(out, 0, std::filesystem::file_size(to));
+    std::string all;
+    while (const auto record = reader.next()) {
+      std::string read(record->length, '\0');
+      reader.read(read.data(), read.size());
+      all += read;
+      reader.finish();
+    }
+    CHECK(all.find("200 OK") != std::string::npos);
+    CHECK_MESSAGE(all.find("k3n") == std::string::npos, all);
+    ::close(in);
+    ::close(out);
+  }
+  std::filesystem::remove_all(directory);
 }
 
 TEST_CASE("redaction: fields of passwords are emptied, and what a page's URL has is no secret") {
