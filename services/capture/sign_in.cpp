@@ -74,6 +74,7 @@ private:
   void answer_login(const Json& asked, Json answer);
   void open_first();
   void attached(const Json& parameters, const std::string& parent);
+  void describe(const Json& info);
   void prepare(const std::string& session);
   void forget(std::string target);
   void show(const std::string& target);
@@ -137,6 +138,8 @@ void PersonsBrowser::read_view() {
 
 void PersonsBrowser::take_event(const std::string& method, const Json& parameters, const std::string& session) {
   if (persona_.take(method, parameters, session)) return;
+  if (method == "Fetch.requestPaused")
+    return command("Fetch.continueRequest", {{"requestId", parameters["requestId"]}}, session);
   if (method == "Target.attachedToTarget") return attached(parameters, session);
   if (method == "Target.detachedFromTarget") {
     const auto ended = text_of(parameters, "sessionId");
@@ -144,16 +147,16 @@ void PersonsBrowser::take_event(const std::string& method, const Json& parameter
     if (frames_.erase(ended) == 0 && page != nullptr) forget(page->target);
     return;
   }
-  if (method == "Target.targetInfoChanged") {
-    const auto& info = parameters["targetInfo"];
-    if (auto* page = by_target(text_of(info, "targetId"))) {
-      page->title = one_line(text_of(info, "title"), 200);
-      page->url = text_of(info, "url");
-      say_pages();
-    }
-    return;
-  }
+  if (method == "Target.targetInfoChanged") return describe(parameters["targetInfo"]);
   if (auto* page = by_session(session)) take_page_event(*page, session, method, parameters);
+}
+
+void PersonsBrowser::describe(const Json& info) {
+  auto* page = by_target(text_of(info, "targetId"));
+  if (page == nullptr) return;
+  page->title = one_line(text_of(info, "title"), 200);
+  page->url = text_of(info, "url");
+  say_pages();
 }
 
 // A page, a window that it has opened, or a frame in a process of its own. It is halted until it has been prepared.
@@ -254,8 +257,6 @@ void PersonsBrowser::take_page_event(Window& page, const std::string& session, c
       origins_.insert(origin);
     std::erase_if(page.logins, [&](const Json& asked) { return asked["frame"] == frame["id"]; });
     if (page.target == shown_) say_waiting();
-  } else if (method == "Fetch.requestPaused") {
-    command("Fetch.continueRequest", {{"requestId", parameters["requestId"]}}, session);
   } else if (method == "Fetch.authRequired") {
     log_in(page, session, parameters);
   } else if (method == "Page.frameStartedLoading" || method == "Page.frameStoppedLoading") {
@@ -265,11 +266,18 @@ void PersonsBrowser::take_page_event(Window& page, const std::string& session, c
       std::erase_if(page.logins,
                     [&](const Json& asked) { return asked["frame"] == page.target && asked["document"] == true; });
       if (page.target == shown_) say_waiting();
+      // Its title may have come without news of it.
+      browser_.send("Target.getTargetInfo", {{"targetId", page.target}}, "", [this](const Json& answer, const auto&) {
+        if (answer.contains("targetInfo")) describe(answer["targetInfo"]);
+      });
     }
     say_pages();
   } else if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document") {
-    const auto headers = parameters["response"].value("headers", Json::object());
-    const auto reason = egress_reason(Headers{{kEgressHeader, text_of(headers, kEgressHeader)}});
+    const auto fields = parameters["response"].value("headers", Json::object());
+    Headers headers;
+    for (const auto& [name, value] : fields.items())
+      if (value.is_string()) headers.emplace_back(name, value);
+    const auto reason = egress_reason(headers);
     if (!reason.empty()) say({{"type", "refused"}, {"text", reason}}); // the worker's proxy, not the site
   } else if (method == "Page.javascriptDialogOpening") {
     if (done_) return command("Page.handleJavaScriptDialog", {{"accept", true}}, page.session);

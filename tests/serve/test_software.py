@@ -203,6 +203,7 @@ def titled(view, title):
 
 @unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
 class OfOthers(Ground):
+    settings = {"HOLDFAST_HOOK_PORTS": "1-65535"}  # that of the provider is another than the site's
     def signed_in(self, view, software):
         view.open(self.front + "personas")
         view.value(
