@@ -111,7 +111,7 @@ class Provider(Software):
         return f"{self.url}/members/{name}"
 
     def sign_in(self, view):
-        at(view, f"{self.url}/$")
+        titled(view, "/")
         view.key("Enter")  # the button that opens the provider's window
         titled(view, "Login auth")
         view.write("anna")
@@ -155,8 +155,10 @@ class Wiki(Software):
         (etc / "local.php").write_text("<?php $conf['useacl'] = 1; $conf['userewrite'] = 0;")
         (root / "var/lib/dokuwiki/acl/acl.auth.php").write_text("* @ALL 0\n* @user 1\n")
         # The wiki does so itself where its scripts are installed.
-        focus = "addEventListener('load', () => { const u = document.querySelector('[name=u]'); if (u) u.focus() })"
-        (etc / "meta.html").write_text(f"<script>{focus}</script>")
+        (etc / "meta.html").write_text(
+            "<script>addEventListener('load', () => { const u = document.querySelector('[name=u]');"
+            " if (u) { u.focus(); document.title = 'ready' } })</script>"
+        )
         self.pages = data / "pages"
         self.set_password(PASSWORD)
         port = free_port()
@@ -178,7 +180,7 @@ class Wiki(Software):
 
     def sign_in(self, view):
         self.page("start")
-        at(view, f"{re.escape(self.login)}$")
+        titled(view, "ready")
         view.write("anna")
         view.key("Tab")
         view.write(self.password)
@@ -196,8 +198,8 @@ def at(view, pattern):
 
 
 def titled(view, title):
-    """Of two windows, that with this title is shown, loaded."""
-    view.until(title, f"document.querySelector('[data-windows] [aria-pressed=true]').textContent.trim() === {title!r}")
+    """Waits until the view shows the page of this title, loaded."""
+    view.until(title, f"document.querySelector('[data-address]').title.trim() === {title!r}")
     at(view, "http")
 
 

@@ -32,6 +32,7 @@
   function showWindows({pages}) {
     const current = pages.find((page) => page.current);
     address.textContent = current ? current.url + (current.loading ? " (loading)" : "") : "";
+    address.title = current ? current.title : "";
     windows.hidden = pages.length < 2;
     windows.replaceChildren(...pages.map((page) => {
       const button = document.createElement("button");
