@@ -242,7 +242,8 @@ class Ground(Case):
         self.worker = self.start("worker")
 
     def start(self, *arguments, **more):
-        log = open(self.place.path / (arguments[0] + ".log"), "w+")
+        number = len(list(self.place.path.glob("*.log")))
+        log = open(self.place.path / f"{arguments[0]}-{number}.log", "w+")
         process = self.place.start(*arguments, stderr=log, **more)
         self.addCleanup(log.close)
         self.addCleanup(self.place.finish, process)

@@ -240,7 +240,7 @@ class OfOthers(Ground):
         for _ in range(2):
             self.start("worker")
         workers = "select count(*) from holdfast.process where process_type = 'worker' and status = 'running'"
-        until("three workers run", lambda: self.rows(workers) == ["3"])
+        until("three workers run", lambda: self.rows(workers) == ["3"], explain=self.logs)
         took = "select count(distinct owner_id) from holdfast.snapshot_sealed"
         count = 0
         for number in range(8):  # until each worker has had one
@@ -262,6 +262,9 @@ class OfOthers(Ground):
         for name in ("a0a", "b0", "b1", "b2"):
             self.assertIn(name, titles)
         self.nowhere({*software.secrets, *first, *self.session_secrets()}, software.codes)
+
+    def logs(self):
+        return "".join(file.read_text()[-2000:] for file in sorted(self.place.path.glob("*.log")))
 
     def session_secrets(self):
         state = json.loads(self.place.run("persona", "export", "members").out)
