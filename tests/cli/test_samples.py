@@ -46,7 +46,8 @@ for record in records:
 
 def samples():
     """The sample files, and the programs of pywb, which has warcio; fetched once."""
-    if not (TOOLS / "done").exists():
+    done = TOOLS / ("with-" + "-".join(PACKAGES))
+    if not done.exists():
         subprocess.run([sys.executable, "-m", "venv", TOOLS], check=True, timeout=120)
         pip = [TOOLS / "bin/pip", "--quiet"]
         subprocess.run([*pip, "install", "pywb==2.10.0", "setuptools", "wheel"], check=True, timeout=600)
@@ -64,7 +65,7 @@ def samples():
             subprocess.run(source, check=True, timeout=600)
             with tarfile.open(TOOLS / f"{package}.tar.gz") as archive:
                 archive.extractall(TOOLS)
-        (TOOLS / "done").touch()
+        done.touch()
     return [path for name, place in PACKAGES.items() for path in sorted((TOOLS / name / place).glob("*arc*"))]
 
 
