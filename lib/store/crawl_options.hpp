@@ -13,7 +13,7 @@ namespace holdfast::store {
 enum class CrawlOptionKind { identity, limit, reading };
 struct CrawlOption : Field {
   CrawlOptionKind kind{CrawlOptionKind::identity};
-  bool column{true}; // stored under its name; the others are turned into columns by services/cli/plan.cpp
+  bool column{true}; // stored under its name; the others are turned into columns by services/cli/add/plan.cpp
 };
 std::span<const CrawlOption> crawl_options();
 

@@ -55,7 +55,7 @@ struct BeatAnswer {
 };
 
 // Returns the collection's id.
-// What it can do from now on (services/worker/machine.hpp). Throws Error(lease_lost).
+// What it can do from now on (services/worker/machine/capabilities.hpp). Throws Error(lease_lost).
 void worker_able(pg::Connection& connection, const std::string& worker, const std::string& capabilities_json);
 std::string worker_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease);
 // Whether the collection holds sealed files: then its archive exists, and an empty directory is not taken for it.

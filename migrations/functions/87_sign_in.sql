@@ -1,4 +1,4 @@
--- People who sign in by hand (services/worker/sign_ins.hpp, services/serve/site.cpp).
+-- People who sign in by hand (services/worker/session/sign_ins.hpp, services/serve/site.cpp).
 
 create or replace function holdfast.sign_in_ask(p_id uuid, p_persona text, p_url text, p_by text)
   returns void language plpgsql as $$

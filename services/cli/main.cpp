@@ -8,10 +8,10 @@
 #include "lib/base/utf8.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/server/embedded_server.hpp"
-#include "services/cli/examples.hpp"
-#include "services/cli/mistakes.hpp"
-#include "services/cli/output.hpp"
-#include "services/cli/verbs.hpp"
+#include "services/cli/command/examples.hpp"
+#include "services/cli/command/mistakes.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -2,8 +2,8 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
+#include "lib/member/process_info.hpp"
 #include "lib/process/launcher.hpp"
-#include "services/worker/machine.hpp"
 
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
@@ -39,7 +39,7 @@ bool found_dead(const store::RunnerInWay& other) {
 }
 
 store::ProcessInfo describe(const GateOptions& options) {
-  auto process = worker::describe_process("runner", "runner_waiting", options.version, 0, options.data_dir);
+  auto process = member::describe_process("runner", "runner_waiting", options.version, 0, options.data_dir);
   process.capabilities_json = options.spawns ? R"({"spawns": true})" : "{}";
   process.label = "runner on " + process.machine.hostname + " pid " + std::to_string(process.pid) +
                   (options.standby ? " (standby)" : "");
@@ -64,7 +64,7 @@ Gate::Gate(asio::io_context& io, GateOptions options, base::StopSignal& stop)
 Gate::~Gate() { membership_.stop(); }
 
 void Gate::start_heartbeat() {
-  worker::Membership::Callbacks callbacks;
+  member::Membership::Callbacks callbacks;
   callbacks.beat = [this](pg::Connection& connection) -> std::function<void()> {
     auto beat = store::runner_beat(connection, id(), options_.lease, "{}");
     return [this, beat = std::move(beat)] { take_beat(beat); };
@@ -184,7 +184,7 @@ awaitable<int> Gate::lapse_dead() {
 }
 
 awaitable<void> Gate::leave(int exit_code, std::string reason) {
-  const worker::Membership::Leave leave = [&](pg::Connection& connection) {
+  const member::Membership::Leave leave = [&](pg::Connection& connection) {
     store::runner_leave(connection, id(), exit_code, reason);
   };
   co_await membership_.leave(*pool_, leave, kFarewell, reason);

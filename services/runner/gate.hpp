@@ -9,12 +9,12 @@
 // duty of the old one is being done.
 
 #include "lib/base/async.hpp"
+#include "lib/base/sleeper.hpp"
 #include "lib/base/stop_signal.hpp"
+#include "lib/member/membership.hpp"
 #include "lib/pg/pool.hpp"
 #include "lib/store/runner.hpp"
 #include "services/runner/options.hpp"
-#include "services/worker/membership.hpp"
-#include "services/worker/sleeper.hpp"
 
 #include <memory>
 #include <string>
@@ -70,9 +70,9 @@ private:
 
   GateOptions options_;
   base::StopSignal& stop_;
-  worker::Membership membership_;
+  member::Membership membership_;
   std::unique_ptr<pg::Pool> pool_;
-  worker::Sleeper sleeper_;
+  base::Sleeper sleeper_;
   std::int64_t epoch_{0};
   std::string rival_; // label of the newer runner that wants to lead
   std::string lost_;  // why the lease is lost

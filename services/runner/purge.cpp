@@ -1,7 +1,7 @@
 #include "services/runner/purge.hpp"
 
 #include "lib/base/error.hpp"
-#include "services/worker/on_thread.hpp"
+#include "lib/base/on_thread.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -13,7 +13,7 @@ namespace holdfast::runner {
 namespace {
 
 // Until then the worker that sealed the crawl writes its page.
-constexpr worker::ArchiveUpkeep::Ages kAges{std::chrono::seconds(0), std::chrono::seconds(5)};
+constexpr upkeep::ArchiveUpkeep::Ages kAges{std::chrono::seconds(0), std::chrono::seconds(5)};
 
 } // namespace
 
@@ -26,7 +26,7 @@ awaitable<int> Purge::step() {
   if (archive_root_.empty() || !co_await upkeep_.due()) co_return 0;
   std::optional<archive::Root> root;
   std::string problem;
-  co_await worker::on_thread(files_, [&] {
+  co_await base::on_thread(files_, [&] {
     try {
       root = archive::Root::open(archive_root_, collection_id_, false);
     } catch (const base::Error& error) {

@@ -3,7 +3,7 @@
 // pages of crawls that have changed. Owned by the runner's duties; main thread only. The destructor waits for what it
 // is deleting.
 
-#include "services/worker/archive_upkeep.hpp"
+#include "lib/upkeep/archive_upkeep.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -28,7 +28,7 @@ private:
   std::filesystem::path archive_root_;
   std::string collection_id_;
   boost::asio::thread_pool files_{1};
-  worker::ArchiveUpkeep upkeep_;
+  upkeep::ArchiveUpkeep upkeep_;
   bool told_{false};
 };
 

@@ -5,9 +5,9 @@
 #include "lib/base/log.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
-#include "services/worker/browser_watch.hpp"
 #include "services/worker/connections.hpp"
-#include "services/worker/machine.hpp"
+#include "services/worker/machine/browser_watch.hpp"
+#include "services/worker/machine/capabilities.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -182,7 +182,7 @@ awaitable<void> Worker::leave() {
                              : lost                   ? "lost trust"
                              : stop_.reason().empty() ? "done"
                                                       : stop_.reason();
-  const Membership::Leave leave = [&](pg::Connection& connection) {
+  const member::Membership::Leave leave = [&](pg::Connection& connection) {
     store::worker_leave(connection, id(), exit_code, reason);
   };
   co_await membership_.leave(*pool_, leave, std::chrono::milliseconds(0), reason);
@@ -204,7 +204,7 @@ void Worker::spawn(awaitable<void> work, asio::cancellation_slot slot) {
 }
 
 void Worker::start_heartbeat() {
-  Membership::Callbacks callbacks;
+  member::Membership::Callbacks callbacks;
   callbacks.beat = [this, held = held_](pg::Connection& connection) -> std::function<void()> {
     const auto now = held->read();
     auto answer = store::worker_beat(connection, id(), options_.lease, now.leases, now.stats_json());

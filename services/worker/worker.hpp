@@ -6,27 +6,27 @@
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
+#include "lib/base/sleeper.hpp"
 #include "lib/base/stop_signal.hpp"
+#include "lib/member/membership.hpp"
 #include "lib/pg/pool.hpp"
 #include "lib/process/launcher.hpp"
-#include "services/worker/archive_watch.hpp"
-#include "services/worker/binary_resolver.hpp"
-#include "services/worker/crawl_expander.hpp"
-#include "services/worker/crawl_sessions.hpp"
-#include "services/worker/held.hpp"
-#include "services/worker/hook_network.hpp"
-#include "services/worker/hook_sandbox.hpp"
-#include "services/worker/housekeeping.hpp"
-#include "services/worker/intake.hpp"
-#include "services/worker/jobs.hpp"
-#include "services/worker/membership.hpp"
+#include "services/worker/hook/binary_resolver.hpp"
+#include "services/worker/hook/hook_network.hpp"
+#include "services/worker/hook/hook_sandbox.hpp"
+#include "services/worker/machine/archive_watch.hpp"
+#include "services/worker/machine/housekeeping.hpp"
+#include "services/worker/machine/watchdog.hpp"
 #include "services/worker/options.hpp"
-#include "services/worker/running_hooks.hpp"
-#include "services/worker/scratch.hpp"
-#include "services/worker/sign_ins.hpp"
-#include "services/worker/sleeper.hpp"
-#include "services/worker/turns.hpp"
-#include "services/worker/watchdog.hpp"
+#include "services/worker/page/scratch.hpp"
+#include "services/worker/session/crawl_sessions.hpp"
+#include "services/worker/session/sign_ins.hpp"
+#include "services/worker/turn/crawl_expander.hpp"
+#include "services/worker/turn/held.hpp"
+#include "services/worker/turn/intake.hpp"
+#include "services/worker/turn/jobs.hpp"
+#include "services/worker/turn/running_hooks.hpp"
+#include "services/worker/turn/turns.hpp"
 
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -92,7 +92,7 @@ private:
   Options options_;
   base::StopSignal& stop_;
   std::function<bool(pg::Connection&)> done_;
-  Membership membership_;
+  member::Membership membership_;
   SandboxState sandbox_;
   std::unique_ptr<HookNetworks> networks_;
   Scratch scratch_;
@@ -116,7 +116,7 @@ private:
   std::unique_ptr<Housekeeping> housekeeping_;
   std::unique_ptr<SignIns> sign_ins_;
   std::shared_ptr<Held> held_{std::make_shared<Held>()};
-  Sleeper sleeper_;
+  base::Sleeper sleeper_;
   asio::steady_timer trust_timer_;
   std::size_t spawned_{0}; // coroutines beside run() that have not ended
   bool draining_{false}, fenced_{false};

@@ -5,8 +5,8 @@
 #include "lib/formats/charset.hpp"
 #include "lib/formats/gunzip.hpp"
 #include "lib/formats/list.hpp"
-#include "services/cli/input.hpp"
-#include "services/cli/plan.hpp"
+#include "services/cli/add/input.hpp"
+#include "services/cli/add/plan.hpp"
 #include "tests/support/packed_zeros.hpp"
 
 #include <doctest/doctest.h>

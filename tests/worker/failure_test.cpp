@@ -1,6 +1,6 @@
 // What becomes of a page whose job has failed, as a table.
 
-#include "services/worker/failure.hpp"
+#include "services/worker/turn/failure.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // Ways to go: asked to drain, stopped, killed, lapsed, robbed of a snapshot.
 
 #include "lib/base/uuid.hpp"
+#include "lib/member/process_info.hpp"
 #include "lib/store/snapshot.hpp"
-#include "services/worker/machine.hpp"
 #include "tests/worker/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -59,7 +59,7 @@ TEST_CASE("where all workers drain, a dead one lapses all the same, and people a
   auto& worker = stage.start();
   stage.until_arrived("1");
   const auto crawl = stage.add({WorkerStage::url("2")});
-  const auto dead = worker::describe_process("worker", "all", "test", 1, stage.options.data_dir);
+  const auto dead = member::describe_process("worker", "all", "test", 1, stage.options.data_dir);
   store::worker_join(stage.connection, dead, 60s);
   const auto lease = store::crawl_claim(stage.connection, dead.id, 60s);
   if (lease) store::crawl_expand(stage.connection, dead.id, *lease, 10); // else the worker has done it already

@@ -1,7 +1,7 @@
 // Turns: which pages go together, and what each hears. The first call is held until the others have been handed in.
 
 #include "lib/base/error.hpp"
-#include "services/worker/turns.hpp"
+#include "services/worker/turn/turns.hpp"
 #include "tests/support/test_database.hpp"
 
 #include <boost/asio/co_spawn.hpp>

@@ -1,0 +1,108 @@
+#include "lib/member/membership.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/test_point.hpp"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <spdlog/spdlog.h>
+
+#include <exception>
+#include <utility>
+
+namespace holdfast::member {
+
+namespace {
+
+constexpr std::chrono::milliseconds kLeaveAgain{100};
+
+} // namespace
+
+Membership::Membership(asio::any_io_executor executor, store::ProcessInfo process, std::chrono::milliseconds lease,
+                       std::chrono::milliseconds margin)
+    : executor_(std::move(executor)), process_(std::move(process)), trust_(lease, margin) {}
+
+Membership::~Membership() { stop(); }
+
+void Membership::join(pg::Connection& connection,
+                      const std::function<std::string(pg::Connection&, const store::ProcessInfo&)>& join) {
+  const auto sent = base::TrustWindow::Clock::now();
+  collection_id_ = join(connection, process_);
+  trust_.extend(sent);
+}
+
+// Trust is extended on the main thread: while that one hangs, trust runs out however well the beats go.
+std::function<void(pg::Connection&, std::chrono::steady_clock::time_point)>
+Membership::beating(std::function<std::function<void()>(pg::Connection&)> beat) {
+  return [this, alive = std::weak_ptr<bool>(alive_), executor = executor_,
+          beat = std::move(beat)](pg::Connection& connection, std::chrono::steady_clock::time_point) {
+    const auto sent = base::TrustWindow::Clock::now();
+    auto take_answer = beat(connection);
+    asio::post(executor, [this, alive, sent, take_answer = std::move(take_answer)] {
+      if (alive.expired()) return;
+      base::test_point("take_beat");
+      trust_.extend(sent);
+      trouble_.clear();
+      take_answer();
+    });
+  };
+}
+
+void Membership::start(const std::string& dsn, pg::ConnectionOptions options, std::chrono::milliseconds interval,
+                       Callbacks callbacks) {
+  alive_ = std::make_shared<bool>(true);
+  pg::Heartbeat::Callbacks heard;
+  heard.beat = beating(std::move(callbacks.beat));
+  heard.on_notify = [notified = std::move(callbacks.notified)](std::vector<std::string> payloads) {
+    notified(payloads);
+  };
+  heard.on_lost = [this](const std::string& reason) {
+    trouble_ = reason;
+    spdlog::warn("lost the database: {}", reason);
+  };
+  heard.on_restored = [restored = std::move(callbacks.restored)] {
+    spdlog::info("the database is back");
+    restored();
+  };
+  heard.on_fatal = [ended = std::move(callbacks.ended)](std::exception_ptr failure) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      ended(error.what());
+    }
+  };
+  heartbeat_ =
+      std::make_unique<pg::Heartbeat>(dsn, std::move(options), "holdfast", interval, executor_, std::move(heard));
+}
+
+void Membership::beat_now() {
+  if (heartbeat_) heartbeat_->beat_now();
+}
+
+void Membership::stop() {
+  alive_.reset();
+  heartbeat_.reset();
+}
+
+awaitable<void> Membership::leave(pg::Pool& pool, const Leave& leave, std::chrono::milliseconds patience,
+                                  const std::string& reason) {
+  stop();
+  const auto until = std::chrono::steady_clock::now() + patience;
+  std::string problem;
+  for (;;) {
+    problem.clear();
+    try {
+      co_await pool.run([&leave](pg::Connection& connection) { leave(connection); });
+    } catch (const base::Error& error) {
+      problem = error.what();
+    }
+    if (problem.empty() || std::chrono::steady_clock::now() >= until) break;
+    asio::steady_timer timer(executor_, kLeaveAgain);
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+  if (!problem.empty()) spdlog::warn("{} could not say good-bye to the database: {}", label(), problem);
+  spdlog::info("{} left: {}", label(), reason);
+}
+
+} // namespace holdfast::member

@@ -1,0 +1,72 @@
+#pragma once
+// One process's membership in the collection: it joins, sends heartbeats, is trusted as long as they succeed, hears
+// notifications, and leaves. Workers and runners share it; they differ in the calls that they make. Owned by Worker or
+// Gate; used on the main thread. It owns the beat thread, which has a connection of its own. stop() and the destructor
+// join that thread; no callback runs afterwards.
+
+#include "lib/base/async.hpp"
+#include "lib/base/trust_window.hpp"
+#include "lib/pg/heartbeat.hpp"
+#include "lib/pg/pool.hpp"
+#include "lib/store/worker.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::member {
+
+class Membership {
+public:
+  struct Callbacks {
+    // On the beat thread: makes the call. Returns what the main thread is to do with the answer.
+    std::function<std::function<void()>(pg::Connection&)> beat;
+    // The others on the main thread.
+    std::function<void(const std::vector<std::string>& notifications)> notified;
+    std::function<void()> restored;                       // the database is back
+    std::function<void(const std::string& reason)> ended; // no further beat is made: the lease has lapsed, say
+  };
+  using Leave = std::function<void(pg::Connection&)>;
+
+  Membership(asio::any_io_executor executor, store::ProcessInfo process, std::chrono::milliseconds lease,
+             std::chrono::milliseconds margin);
+  ~Membership();
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  // `join`: worker_join() or runner_join(), which return the collection's id. Throws what it throws.
+  void join(pg::Connection& connection,
+            const std::function<std::string(pg::Connection&, const store::ProcessInfo&)>& join);
+  void start(const std::string& dsn, pg::ConnectionOptions options, std::chrono::milliseconds interval,
+             Callbacks callbacks);
+  void beat_now();
+  void stop();
+  // Says good-bye, again and again for `patience`. What the database does not hear, the end of the lease tells it.
+  awaitable<void> leave(pg::Pool& pool, const Leave& leave, std::chrono::milliseconds patience,
+                        const std::string& reason);
+
+  const store::ProcessInfo& process() const noexcept { return process_; }
+  const std::string& id() const noexcept { return process_.id; }
+  const std::string& label() const noexcept { return process_.label; }
+  const std::string& collection_id() const noexcept { return collection_id_; }
+  const base::TrustWindow& trust() const noexcept { return trust_; }
+  // Why the database cannot be reached, for people; "": it can, or what is under way has not failed yet.
+  const std::string& trouble() const noexcept { return trouble_; }
+  bool trusted() const { return trust_.trusted(base::TrustWindow::Clock::now()); }
+
+private:
+  std::function<void(pg::Connection&, std::chrono::steady_clock::time_point)>
+  beating(std::function<std::function<void()>(pg::Connection&)> beat);
+
+  asio::any_io_executor executor_;
+  const store::ProcessInfo process_;
+  std::string collection_id_;
+  std::string trouble_;
+  base::TrustWindow trust_;
+  std::shared_ptr<bool> alive_; // what the beat thread has posted may come after stop()
+  std::unique_ptr<pg::Heartbeat> heartbeat_;
+};
+
+} // namespace holdfast::member

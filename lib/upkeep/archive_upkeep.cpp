@@ -1,0 +1,114 @@
+#include "lib/upkeep/archive_upkeep.hpp"
+
+#include "lib/archive/page_text.hpp"
+#include "lib/archive/verify.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/on_thread.hpp"
+#include "lib/store/control.hpp"
+#include "lib/store/text.hpp"
+#include "lib/upkeep/crawl_page.hpp"
+#include "lib/upkeep/kept_captures.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+#include <vector>
+
+namespace holdfast::upkeep {
+
+namespace {
+
+constexpr int kBatch = 20;
+
+} // namespace
+
+void ArchiveUpkeep::refuse(const std::string& what, const std::string& why) {
+  if (refused_.insert(what).second) spdlog::log(level_, "{}", why);
+}
+
+awaitable<bool> ArchiveUpkeep::due() {
+  co_return co_await pool_.run([this](pg::Connection& connection) {
+    store::purge_fill(connection);
+    return !store::purge_list(connection, 1, ages_.files).empty() ||
+           !store::crawl_pages_stale(connection, 1, ages_.pages, {}).empty();
+  });
+}
+
+awaitable<int> ArchiveUpkeep::step(const archive::Root& root) {
+  const auto listed = co_await pool_.run([this](pg::Connection& connection) {
+    store::purge_fill(connection);
+    return store::purge_list(connection, kBatch, ages_.files);
+  });
+  std::vector<std::string> gone;
+  std::vector<std::pair<std::string, std::string>> left;
+  std::string trouble;
+  try {
+    if (!listed.empty())
+      co_await pool_.run([&](pg::Connection& connection) { keep_captures(connection, root, listed); });
+  } catch (const base::Error& error) {
+    if (error.error_class() == base::ErrorClass::temporary) throw;
+    trouble = error.what();
+  }
+  if (!trouble.empty()) {
+    refuse("kept", "nothing is deleted: " + trouble);
+    co_return 0;
+  }
+  co_await base::on_thread(files_, [&] {
+    if (!listed.empty()) root.check();
+    for (const auto& directory : listed) {
+      try {
+        archive::remove_snapshot(root, directory);
+        gone.push_back(directory);
+      } catch (const base::Error& error) {
+        left.emplace_back(directory, error.what());
+      }
+    }
+  });
+  for (const auto& [directory, why] : left)
+    refuse(directory, "not deleted: " + why);
+  if (!gone.empty()) {
+    co_await pool_.run([&](pg::Connection& connection) { store::purge_done(connection, gone); });
+    spdlog::info("deleted the files of {} removed snapshots", gone.size());
+  }
+  int written = 0;
+  std::string problem;
+  try {
+    written = co_await pool_.run(
+        [&](pg::Connection& connection) { return refresh_crawl_pages(connection, root, ages_.pages); });
+  } catch (const base::Error& error) {
+    if (error.error_class() != base::ErrorClass::cannot_create) throw;
+    problem = error.what(); // a full disk, say: it is tried again
+  }
+  if (!problem.empty()) refuse("crawls", "no page for a crawl: " + problem);
+  if (text_bytes_ > 0) co_await add_texts(root);
+  co_return static_cast<int>(gone.size()) + written;
+}
+
+awaitable<void> ArchiveUpkeep::add_texts(const archive::Root& root) {
+  constexpr int kRows = 2000; // of a collection of 10^7 pages, all are looked at in two days
+  const auto lost = co_await pool_.run([this](pg::Connection& connection) {
+    return store::texts_lost(connection, looked_at_, kRows, std::chrono::minutes(1));
+  });
+  looked_at_ = lost.last;
+  std::vector<std::pair<store::Lease, std::string>> texts;
+  std::vector<std::pair<std::string, std::string>> unread;
+  co_await base::on_thread(files_, [&] {
+    for (const auto& page : lost.pages) {
+      try {
+        texts.emplace_back(page.lease, archive::page_text(root, page.directory, text_bytes_));
+      } catch (const base::Error& error) {
+        unread.emplace_back(page.directory, error.what());
+      }
+    }
+  });
+  for (const auto& [directory, why] : unread)
+    refuse("text of " + directory, "search does not know the text of " + directory + ": " + why);
+  if (texts.empty()) co_return;
+  co_await pool_.run([&](pg::Connection& connection) {
+    for (const auto& [lease, text] : texts)
+      store::text_keep(connection, lease, text);
+  });
+  spdlog::info("search knows the text of {} pages that it had lost", texts.size());
+}
+
+} // namespace holdfast::upkeep

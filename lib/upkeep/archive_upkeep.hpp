@@ -1,0 +1,53 @@
+#pragma once
+// Brings the archive after the collection: deletes the files of removed snapshots (holdfast.purge lists them) and
+// writes the pages of crawls that have changed. And the collection after the archive: adds the texts of pages that were
+// lost between their seal and text_keep(). Owned by a worker's housekeeping, and by the leading runner; main
+// thread only, the deleting itself on the `files` thread.
+
+#include "lib/archive/root.hpp"
+#include "lib/base/async.hpp"
+#include "lib/pg/pool.hpp"
+
+#include <boost/asio/thread_pool.hpp>
+#include <spdlog/common.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace holdfast::upkeep {
+
+class ArchiveUpkeep {
+public:
+  // How long something has waited before it is done here; until then it is left to others.
+  struct Ages {
+    std::chrono::milliseconds files, pages;
+  };
+
+  // `level`: at which it says, once each, what cannot be done. `text_bytes`: most text of a page that search() knows;
+  // 0: texts are left to others.
+  ArchiveUpkeep(pg::Pool& pool, boost::asio::thread_pool& files, Ages ages, spdlog::level::level_enum level,
+                std::uint64_t text_bytes)
+      : pool_(pool), files_(files), ages_(ages), level_(level), text_bytes_(text_bytes) {}
+
+  awaitable<bool> due();
+  // Deletes and writes a few; returns how many. A row leaves the list when its directory is gone, so that a crash
+  // between the two changes nothing.
+  awaitable<int> step(const archive::Root& root);
+
+private:
+  awaitable<void> add_texts(const archive::Root& root);
+  void refuse(const std::string& what, const std::string& why);
+
+  pg::Pool& pool_;
+  boost::asio::thread_pool& files_;
+  const Ages ages_;
+  const spdlog::level::level_enum level_;
+  const std::uint64_t text_bytes_;
+  std::optional<std::string> looked_at_; // the last snapshot whose text was looked for; nullopt: begin with the first
+  std::set<std::string> refused_;        // said once
+};
+
+} // namespace holdfast::upkeep

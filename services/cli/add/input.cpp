@@ -1,0 +1,258 @@
+#include "services/cli/add/input.hpp"
+
+#include "lib/base/characters.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/url.hpp"
+#include "lib/formats/list.hpp"
+#include "services/cli/terminal/output.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace holdfast::cli {
+
+namespace {
+
+constexpr std::size_t kMostProblems = 10;
+
+// Lines that cannot be used: all are told at once.
+class Problems {
+public:
+  void add(const std::string& where, const std::string& what) {
+    if (++count_ > kMostProblems) return;
+    if (!text_.empty()) text_ += '\n';
+    text_ += where.empty() ? what : where + ": " + what;
+  }
+
+  std::size_t count() const { return count_; }
+  std::string text() const {
+    return count_ <= kMostProblems ? text_ : text_ + "\n... and " + std::to_string(count_ - kMostProblems) + " more";
+  }
+  // Throws Error(refused) if there were any.
+  void raise(const std::string& hint) const {
+    if (count_ > 0) throw base::Error(base::ErrorClass::refused, text(), hint);
+  }
+
+private:
+  std::string text_;
+  std::size_t count_{0};
+};
+
+class Reader {
+public:
+  explicit Reader(const ReadOptions& options) : allow_private_(options.allow_private), strict_(options.strict) {}
+
+  void take_url(std::string_view text, const std::string& where, store::Seed seed = {}) {
+    try {
+      const auto url = base::parse_url(text);
+      if (!allow_private_ && base::is_private_host(url.host)) {
+        add_problem(where, "\"" + std::string(text) + "\" is not on the public internet");
+        private_refused_ = true;
+        return;
+      }
+      fragments_ += url.fragment_dropped;
+      seed.url = url.text;
+      seeds_.push_back(std::move(seed));
+    } catch (const base::Error& error) {
+      add_problem(where, error.what());
+    }
+  }
+
+  // An argument names a file that must exist, or is a URL.
+  void take_argument(const std::string& text) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(text, ignored))
+      typed_wrong_.add("", "\"" + text + "\" is a directory; give the files in it");
+    else if (text.find(':') == std::string::npos)
+      typed_wrong_.add("", "there is no file \"" + text +
+                               "\" here, and it is no URL, which begins with https:// or http://");
+    else
+      take_url(text, "");
+  }
+
+  // What a file holds.
+  void take_bytes(std::string_view bytes, const std::string& name, const std::string& parser) {
+    formats::List list;
+    try {
+      list = formats::read_list(bytes, parser);
+    } catch (const base::Error& error) {
+      throw base::Error(error.error_class(), name + ": " + error.what(), error.hint());
+    }
+    if (list.index)
+      throw base::Error(
+          base::ErrorClass::refused, name + ": this is an index of sitemaps, it names no pages",
+          "add its URL with --depth 2: its sitemaps, then their pages; or fetch the sitemaps, and add these files");
+    if (!list.lines) return take_entries(std::move(list.entries), name);
+    for (auto& entry : list.entries) {
+      const auto where = name + ":" + entry.where;
+      if (!entry.problem.empty())
+        add_problem(where, entry.problem);
+      else
+        take_url(entry.url, where, {"", std::move(entry.title), std::move(entry.tags), std::move(entry.bookmarked_at)});
+    }
+    if (list.prose > 0) note(name + ": some lines hold more than a URL; of these only the URLs were taken");
+    if (list.comments > 0)
+      note(name + ": lines that begin with # were skipped; URLs in them: " + std::to_string(list.comments));
+  }
+
+  ReadSeeds finish() {
+    const std::string hint = private_refused_
+                                 ? "nothing was added; urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE=true) "
+                                   "allows addresses of your own network"
+                                 : "nothing was added";
+    typed_wrong_.raise(hint);
+    if (strict_ || seeds_.empty()) lines_wrong_.raise(hint);
+    const auto left_out = lines_wrong_.count();
+    if (fragments_ > 0)
+      note("what follows # names a place in a page and was dropped" +
+           (fragments_ > 1 ? ", in " + std::to_string(fragments_) + " URLs" : std::string()) +
+           "; pages of their own (#/ and #!) are kept");
+    return {std::move(seeds_), left_out, lines_wrong_.text() + (left_out > 0 && !notes_.empty() ? "\n" : "") + notes_};
+  }
+
+  // A URL that was given by itself, by a program.
+  void take_given(const std::string& text) { take_url(base::trimmed(text), ""); }
+
+private:
+  void note(const std::string& text) { notes_ += (notes_.empty() ? "" : "\n") + text; }
+  void add_problem(const std::string& where, const std::string& what) {
+    (where.empty() ? typed_wrong_ : lines_wrong_).add(where, what);
+  }
+
+  void take_entries(std::vector<formats::Entry> entries, const std::string& name) {
+    std::size_t left_out = 0;
+    std::string example;
+    for (auto& entry : entries) {
+      const auto url = base::try_parse_url(entry.url);
+      if (!url || (!allow_private_ && base::is_private_host(url->host))) {
+        if (++left_out == 1) example = entry.where + ": \"" + printable(entry.url.substr(0, 80)) + "\"";
+        continue;
+      }
+      fragments_ += url->fragment_dropped;
+      seeds_.push_back({url->text, std::move(entry.title), std::move(entry.tags), std::move(entry.bookmarked_at)});
+    }
+    if (left_out > 0)
+      note(name + ": " + std::to_string(left_out) + " of " + std::to_string(entries.size()) +
+           " entries are no public web pages and were left out (" + example + (left_out > 1 ? ", ..." : "") + ")");
+  }
+
+  bool allow_private_, strict_;
+  std::vector<store::Seed> seeds_;
+  Problems typed_wrong_, lines_wrong_;
+  std::string notes_;
+  std::size_t fragments_{0}; // that were dropped
+  bool private_refused_{false};
+};
+
+// The field of a JSON line that names what the line is about, by its type.
+const std::map<std::string, std::string, std::less<>>& id_fields() {
+  static const std::map<std::string, std::string, std::less<>> fields = {{"Crawl", "id"},
+                                                                         {"Snapshot", "id"},
+                                                                         {"Process", "id"},
+                                                                         {"ArchiveResult", "snapshot_id"},
+                                                                         {"Why", "id"},
+                                                                         {"CrawlSession", "crawl_id"},
+                                                                         {"Scope", "crawl_id"},
+                                                                         {"Control", "target"},
+                                                                         {"Event", "object_id"},
+                                                                         {"Defect", "snapshot_id"},
+                                                                         {"Archived", "snapshot_id"},
+                                                                         {"Description", "id"}};
+  return fields;
+}
+
+// Empty: the line names nothing.
+std::string id_in(std::string_view line) {
+  if (line.front() != '{') return std::string(line);
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  if (!json.is_object()) return {};
+  const auto type = json.find("type");
+  if (type == json.end() || !type->is_string()) return {};
+  const auto field = id_fields().find(type->get_ref<const std::string&>());
+  if (field == id_fields().end()) return {};
+  const auto id = json.find(field->second);
+  return id != json.end() && id->is_string() ? id->get<std::string>() : std::string();
+}
+
+} // namespace
+
+std::vector<std::string> read_ids(const std::vector<std::string>& given) {
+  std::vector<std::string> ids;
+  std::set<std::string> seen;
+  const auto take = [&](const std::string& id) {
+    if (seen.insert(id).second) ids.push_back(id);
+  };
+  Problems problems;
+  for (const auto& argument : given) {
+    if (argument != "-") {
+      take(argument);
+      continue;
+    }
+    std::string line;
+    for (std::size_t number = 1; std::getline(std::cin, line); ++number) {
+      const auto text = base::trimmed(line);
+      if (text.empty() || text.front() == '#') continue;
+      const auto id = id_in(text);
+      if (id.empty())
+        problems.add("standard input:" + std::to_string(number), "names no crawl, snapshot or worker");
+      else
+        take(id);
+    }
+    if (std::cin.bad()) throw base::Error(base::ErrorClass::input_output, "cannot read standard input");
+  }
+  problems.raise("nothing was done; holdfast list --json prints lines that can be read here");
+  return ids;
+}
+
+ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& options) {
+  Reader reader(options);
+  const auto take = [&](std::istream& stream, const std::string& name) {
+    const std::string bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+    if (!stream || stream.bad()) throw base::Error(base::ErrorClass::input_output, "cannot read " + name);
+    reader.take_bytes(bytes, name, options.parser);
+  };
+  for (const auto& input : inputs) {
+    std::error_code ignored;
+    if (input == "-") {
+      take(std::cin, "standard input");
+    } else if (std::filesystem::is_regular_file(input, ignored)) {
+      std::ifstream file(input);
+      take(file, input);
+    } else {
+      reader.take_argument(input);
+    }
+  }
+  auto read = reader.finish();
+  if (read.left_out > 0)
+    std::cerr << "holdfast: " << read.left_out
+              << (read.left_out == 1 ? " line cannot be used and was" : " lines cannot be used and were")
+              << " left out (with --strict, nothing would be added):\n";
+  if (!read.problems.empty()) std::cerr << (read.left_out > 0 ? "" : "holdfast: ") << read.problems << '\n';
+  return read;
+}
+
+ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& text, const std::string& file,
+                       const ReadOptions& options) {
+  Reader reader(options);
+  for (const auto& url : urls)
+    reader.take_given(url);
+  if (!text.empty()) reader.take_bytes(text, "text", options.parser);
+  if (!file.empty()) reader.take_bytes(file, "file", options.parser);
+  return reader.finish();
+}
+
+std::string host_name(const std::string& given) {
+  const auto url = base::try_parse_url(given.find("://") == std::string::npos ? "http://" + given + "/" : given);
+  if (!url) throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is no host name", "for example example.com");
+  return url->host;
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,70 @@
+#include "services/cli/command/fields.hpp"
+
+#include "lib/base/error.hpp"
+#include "services/cli/command/checks.hpp"
+
+#include <algorithm>
+
+namespace holdfast::cli {
+
+namespace {
+
+std::string flags_of(const store::Field& field) {
+  if (!field.flags.empty()) return std::string(field.flags);
+  std::string flags = "--" + std::string(field.name);
+  std::replace(flags.begin(), flags.end(), '_', '-');
+  return flags;
+}
+
+// Checks each value; what is wrong is told after the option's name.
+CLI::Validator fits(const nlohmann::json& schema) {
+  if (schema.contains("enum")) return CLI::IsMember(schema["enum"].get<std::vector<std::string>>());
+  return {[&schema](std::string& given) -> std::string {
+            try {
+              store::check_schema("", schema, given);
+              return {};
+            } catch (const base::Error& error) {
+              return std::string(error.what()).substr(2);
+            }
+          },
+          "", ""};
+}
+
+nlohmann::json members_of(const std::string& flags, const std::vector<std::string>& given) {
+  auto members = nlohmann::json::object();
+  for (const auto& text : given) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw base::Error(base::ErrorClass::usage, flags + " " + text + ": not NAME=VALUE",
+                        "for example " + flags + " WGET_TIMEOUT=120");
+    members[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return members;
+}
+
+} // namespace
+
+CLI::Option* add_field(CLI::App& command, const store::Field& field, const std::shared_ptr<nlohmann::json>& given) {
+  const auto& schema = store::schema_of(field);
+  const auto& type = schema["type"];
+  const auto flags = flags_of(field);
+  const std::string name(field.name), what(field.what);
+  const auto take = [given, name](const auto& value) { (*given)[name] = value; };
+  using Texts = std::vector<std::string>;
+  if (type == "boolean")
+    return command.add_flag_function(
+        flags, [take](std::int64_t count) { take(count > 0); }, what);
+  if (type == "integer")
+    return command.add_option_function<std::int64_t>(flags, take, what)
+        ->check(number(schema["minimum"].get<std::int64_t>(), std::optional(schema["maximum"].get<std::int64_t>())));
+  if (type == "object")
+    return command
+        .add_option_function<Texts>(
+            flags, [take, flags](const Texts& texts) { take(members_of(flags, texts)); }, what)
+        ->allow_extra_args(false);
+  if (type == "array")
+    return command.add_option_function<Texts>(flags, take, what)->allow_extra_args(false)->check(fits(schema["items"]));
+  return command.add_option_function<std::string>(flags, take, what)->check(fits(schema));
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,58 @@
+#pragma once
+// How a verb hangs in the command line. Each verb has a file of its own with one function, which registers the verb's
+// options and returns what is to be done; verbs.cpp has the table of all. Main thread.
+
+#include "services/cli/context/context.hpp"
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace holdfast::cli {
+
+// Runs the verb with the options that were parsed; returns the exit code. Failures are Errors, which main prints.
+using Action = std::function<int(Context&)>;
+
+struct Verb {
+  const char* name;
+  const char* help;
+  Action (*add)(CLI::App& command); // options that the action needs are kept alive by it
+};
+
+// What the command line has chosen; set while it is parsed.
+using Choice = std::shared_ptr<Action>;
+
+// Adds a verb below `parent`; `choice` becomes what `add` returns if the command line names it.
+template <class Add>
+CLI::App* attach_verb(CLI::App& parent, const Choice& choice, const char* name, const char* help, Add add);
+void choose_when_parsed(CLI::App& command, const Choice& choice, Action action);
+CLI::App* add_command(CLI::App& parent, const char* name, const char* help);
+
+template <class Add>
+CLI::App* attach_verb(CLI::App& parent, const Choice& choice, const char* name, const char* help, Add add) {
+  CLI::App* const command = add_command(parent, name, help);
+  choose_when_parsed(*command, choice, add(*command));
+  return command;
+}
+
+// For a verb that only groups others: requires one of them, and runs that.
+class Group {
+public:
+  explicit Group(CLI::App& command);
+  template <class Add>
+  CLI::App* verb(const char* name, const char* help, Add add) {
+    return attach_verb(command_, choice_, name, help, add);
+  }
+  Action action() const;
+
+private:
+  CLI::App& command_;
+  Choice choice_;
+};
+
+} // namespace holdfast::cli

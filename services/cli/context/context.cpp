@@ -1,0 +1,273 @@
+#include "services/cli/context/context.hpp"
+
+#include "lib/base/address.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/log.hpp"
+#include "lib/base/text.hpp"
+#include "lib/pg/conninfo.hpp"
+#include "lib/pg/locks.hpp"
+#include "lib/pg/timeline.hpp"
+#include "lib/process/launcher.hpp"
+#include "lib/store/schema.hpp"
+#include "services/cli/context/signals.hpp"
+#include "services/cli/machine/machine_plugins.hpp"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <map>
+
+extern char** environ;
+
+namespace holdfast::cli {
+
+namespace {
+
+std::map<std::string, std::string> own_environment() {
+  std::map<std::string, std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (const auto equals = text.find('='); equals != std::string::npos)
+      all[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return all;
+}
+
+// Where the key of personas is made if the settings name no file.
+std::filesystem::path made_key(const config::Settings& settings) { return settings.path("data_dir") / "persona.key"; }
+
+// What no hook may see: files with secrets, and the directory of the database's socket.
+std::vector<std::filesystem::path> secret_paths(const config::Settings& settings, const std::string& dsn) {
+  std::vector<std::filesystem::path> paths{settings.file()};
+  for (const char* key : {"database.password_file", "webhooks.secret_file", "persona.key_file"})
+    paths.push_back(settings.path(key));
+  paths.push_back(made_key(settings));
+  for (const auto& host : pg::socket_directories(dsn))
+    paths.push_back(host);
+  std::erase(paths, std::filesystem::path());
+  return paths;
+}
+
+// Where the plugins that come with holdfast are: beside an installed program, or in the source tree of a built one.
+std::filesystem::path installed_plugins() {
+  const auto bin = process::executable_directory();
+  for (const auto* candidate : {"../share/holdfast/plugins", "../../../deploy/plugins"}) {
+    std::error_code ignored;
+    const auto path = (bin / candidate).lexically_normal();
+    if (std::filesystem::is_directory(path, ignored)) return path;
+  }
+  return bin / "../share/holdfast/plugins";
+}
+
+// Where the stand-ins for binaries that hooks expect are, or empty.
+std::filesystem::path installed_libexec() {
+  const auto bin = process::executable_directory();
+  for (const auto* candidate : {"../libexec/holdfast", "../../../deploy/libexec"}) {
+    std::error_code ignored;
+    const auto path = (bin / candidate).lexically_normal();
+    if (std::filesystem::is_directory(path, ignored)) return path;
+  }
+  return {};
+}
+
+config::Settings load(const GlobalOptions& options) {
+  return config::Settings::load(options.config_file, own_environment(), options.overrides);
+}
+
+} // namespace
+
+Context::Context(GlobalOptions options) : options_(std::move(options)), settings_(load(options_)) {
+  for (const auto& [file, found] : machine_options(data_dir()))
+    settings_.add_hook_options(found, file.string());
+  json_ = options_.json || isatty(STDOUT_FILENO) == 0;
+  const std::string format = settings_.text("log.format");
+  base::configure_logging(format == "json"   ? base::LogFormat::json
+                          : format == "text" ? base::LogFormat::text
+                                             : base::LogFormat::automatic,
+                          settings_.text("log.level"));
+}
+
+Context::~Context() { connection_.reset(); }
+
+bool Context::embedded() const { return settings_.text("database.url").empty(); }
+
+std::filesystem::path Context::data_dir() const { return settings_.path("data_dir"); }
+
+std::filesystem::path Context::archive_root() const { return settings_.path("archive.root"); }
+
+bool Context::has_embedded_data() const {
+  std::error_code ignored;
+  return std::filesystem::exists(data_dir() / "postgres" / "PG_VERSION", ignored);
+}
+
+const std::string& Context::dsn() {
+  if (!dsn_.empty()) return dsn_;
+  if (embedded()) {
+    server_ = server::EmbeddedServer::start(data_dir());
+    dsn_ = server_->dsn();
+  } else {
+    dsn_ = settings_.text("database.url");
+    pg::use_password_file(settings_.path("database.password_file"));
+    pg::remember_timelines(data_dir() / "timelines");
+  }
+  return dsn_;
+}
+
+pg::Connection& Context::connection(bool create) {
+  if (connection_) return *connection_;
+  if (embedded() && !create && !has_embedded_data())
+    throw base::Error(base::ErrorClass::unavailable, "there is no collection in " + data_dir().string() + " yet",
+                      "holdfast add URL makes one; --data-dir or HOLDFAST_DATA_DIR names another place");
+  auto connection = std::make_unique<pg::Connection>(dsn());
+  if (embedded())
+    store::migrator().migrate(*connection);
+  else
+    store::migrator().require_current(*connection);
+  connection_ = std::move(connection);
+  return *connection_;
+}
+
+pg::Connection& Context::diagnosis() {
+  auto& session = connection();
+  session.call("set lock_timeout = '2s'");
+  return session;
+}
+
+std::string Context::who_blocks() noexcept { return connection_ ? pg::who_blocks(*connection_) : ""; }
+
+std::shared_ptr<const hooks::Catalog> Context::catalog() {
+  if (!catalog_) {
+    auto directories = settings_.path_list("plugins.path");
+    if (directories.empty()) {
+      directories = machine_plugins(data_dir());
+      directories.push_back(installed_plugins()); // of two of one name, ours: they share a browser
+    }
+    catalog_ = hooks::Catalog::load(directories);
+  }
+  return catalog_;
+}
+
+worker::Options Context::worker_options(bool with_database) {
+  config::check_lease_rule(settings_);
+  worker::Options options;
+  if (with_database) options.dsn = dsn();
+  options.connections = static_cast<std::size_t>(settings_.integer("database.connections"));
+  options.version = HOLDFAST_VERSION;
+  options.data_dir = data_dir();
+  options.work_dir = settings_.path("work_dir");
+  options.archive_root = archive_root();
+  options.shim = process::executable_directory() / "holdfast-shim";
+  options.libexec = installed_libexec();
+  options.binary_directories = settings_.path_list("binaries.path");
+  options.catalog = catalog();
+  for (const auto& [key, value] : settings_.hook_options())
+    options.hook_options[key] = value.text;
+  if (settings_.value("hook.timeout").origin != "default" && !options.hook_options.contains("TIMEOUT"))
+    options.hook_options["TIMEOUT"] = std::to_string(settings_.duration("hook.timeout").count() / 1000);
+  options.hook_options.merge(hooks::environment_options(*options.catalog, options.hook_options));
+  options.environment_names = base::split(settings_.text("plugins.environment"), ",");
+  options.hook_limits.stdout_bytes = settings_.size("hook.stdout_limit");
+  options.hook_limits.stderr_bytes = settings_.size("hook.stderr_limit");
+  options.hook_limits.output_bytes = settings_.size("hook.output_limit");
+  options.hook_limits.stall = settings_.duration("hook.stall_timeout");
+  options.hook_limits.process.open_files = static_cast<std::uint64_t>(settings_.integer("hook.open_files"));
+  if (const auto memory = settings_.size("hook.memory_limit"); memory > 0)
+    options.hook_limits.process.tree_memory_bytes = memory;
+  if (const auto processes = settings_.integer("hook.processes"); processes > 0)
+    options.hook_limits.process.tree_processes = static_cast<std::uint64_t>(processes);
+  // One file alone cannot outgrow the limit between two looks. Browsers measure their shared memory by this as well.
+  options.hook_limits.process.file_bytes = std::max(options.hook_limits.output_bytes, std::uint64_t{1} << 30);
+  options.sandbox = settings_.text("hook.sandbox");
+  options.hook_users = settings_.text("hook.users");
+  options.egress = settings_.text("hook.network") == "auto";
+  options.ports = egress::parse_ports(settings_.text("hook.ports"), "hook.ports");
+  options.secret_paths = secret_paths(settings_, options.dsn);
+  options.cgroups = settings_.boolean("hook.cgroups");
+  options.allow_private = settings_.boolean("urls.allow_private");
+  options.slots = static_cast<int>(settings_.integer("worker.snapshots"));
+  options.labels = base::split(settings_.text("worker.labels"), ",");
+  options.persona_plugins = base::split(settings_.text("persona.plugins"), ",");
+  options.redact = settings_.text("archive.redact") == "on";
+  try {
+    options.vault = vault();
+  } catch (const base::Error& error) { // it does all else
+    options.vault_problem = error.what();
+  }
+  options.snapshot_timeout = settings_.duration("worker.snapshot_timeout");
+  options.kind = settings_.text("worker.kind");
+  options.claim_order = {settings_.text("claim.order") == "newest",
+                         static_cast<int>(settings_.integer("claim.from_top_n"))};
+  options.rate_limit_retries = static_cast<int>(settings_.integer("politeness.retries"));
+  options.robots_delay_max = settings_.duration("politeness.robots_delay_max");
+  options.deduplicate = settings_.text("archive.deduplicate");
+  options.text_bytes = settings_.size("search.text_limit");
+  options.poll = settings_.duration("worker.poll");
+  options.lease = settings_.duration("lease");
+  options.beat = settings_.duration("beat");
+  options.margin = settings_.duration("margin");
+  options.kill_grace = settings_.duration("kill_grace");
+  options.drain_timeout = settings_.duration("drain_timeout");
+  options.stop_timeout = settings_.duration("stop_timeout");
+  options.session_max = static_cast<std::size_t>(settings_.integer("sessions.max"));
+  options.session_linger = settings_.duration("sessions.linger");
+  options.minimum_free_bytes = settings_.size("disk.minimum_free");
+  options.minimum_free_memory_bytes = settings_.size("memory.minimum_free");
+  options.maximum_load = settings_.integer("load.maximum");
+  return options;
+}
+
+persona::Vault Context::vault() const {
+  auto file = settings_.path("persona.key_file");
+  if (file.empty() && (!embedded() || !has_embedded_data())) return {};
+  if (file.empty()) persona::Vault::make(file = made_key(settings_));
+  return persona::Vault::open(file);
+}
+
+std::unique_ptr<webhook::Deliverer> Context::deliverer(const std::string& role) {
+  const auto file = settings_.path("webhooks.secret_file");
+  if (file.empty()) return nullptr;
+  webhook::DelivererOptions options;
+  options.dsn = dsn();
+  options.label = role + " on " + base::own_host_name() + " pid " + std::to_string(::getpid());
+  options.version = HOLDFAST_VERSION;
+  options.secret_file = file;
+  options.allow_private = settings_.boolean("urls.allow_private");
+  options.timeout = settings_.duration("webhooks.timeout");
+  options.lease = 3 * options.timeout;
+  return std::make_unique<webhook::Deliverer>(std::move(options));
+}
+
+std::string user_name() {
+  const passwd* user = getpwuid(geteuid());
+  return user != nullptr ? user->pw_name : std::to_string(geteuid());
+}
+
+void Context::guard() {
+  config::check_lease_rule(settings_); // before anything is written
+  std::ifstream comm("/proc/" + std::to_string(getppid()) + "/comm");
+  std::string parent;
+  if (std::getline(comm, parent) && parent == "holdfast-guard") return note_signals();
+  const auto directory = process::executable_directory();
+  const std::string guard = directory / "holdfast-guard";
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  std::vector<std::string> words = {guard};
+  if (embedded()) { // others may use the server; if this was its last user, and was killed, the guard has it stopped
+    words.push_back("--spare=" + server::EmbeddedServer::process_file(data_dir()).string());
+    for (const std::string& word : {self, std::string(kStopUnusedServer), data_dir().string()})
+      words.push_back("--at-end=" + word);
+  }
+  words.insert(words.end(), {"--", self});
+  std::vector<char*> arguments;
+  for (auto& word : words)
+    arguments.push_back(word.data());
+  for (char** argument = options_.arguments + 1; *argument != nullptr; ++argument)
+    arguments.push_back(*argument);
+  arguments.push_back(nullptr);
+  execv(guard.c_str(), arguments.data());
+  throw base::Error(base::ErrorClass::unavailable, "cannot run " + guard + ": " + base::errno_text(errno),
+                    "holdfast, holdfast-guard and holdfast-shim belong in one directory");
+}
+
+} // namespace holdfast::cli

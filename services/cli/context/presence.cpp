@@ -1,0 +1,68 @@
+#include "services/cli/context/presence.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/member/process_info.hpp"
+#include "lib/pg/connection.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <exception>
+#include <memory>
+
+namespace holdfast::cli {
+
+Presence::Presence(Context& context, const std::string& type, const std::string& what)
+    : dsn_(context.dsn()), lease_(context.settings().duration("lease")), beat_(context.settings().duration("beat")),
+      process_(member::describe_process(type, what, HOLDFAST_VERSION, 0, context.data_dir())) {
+  process_.label =
+      (type == "command" ? what : type) + " on " + process_.machine.hostname + " pid " + std::to_string(process_.pid);
+  thread_ = std::thread(&Presence::keep, this);
+}
+
+Presence::~Presence() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    failed_ = std::uncaught_exceptions() > 0;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void Presence::set_standby(bool standby) {
+  const std::lock_guard lock(mutex_);
+  if (standby == standby_) return;
+  standby_ = standby;
+  changed_.notify_one();
+}
+
+void Presence::keep() {
+  pg::ConnectionOptions options;
+  options.application_name = process_.label;
+  std::unique_ptr<pg::Connection> connection;
+  std::unique_lock lock(mutex_);
+  for (bool told = true; told;) {
+    const bool standby = standby_, ended = ended_;
+    lock.unlock();
+    try {
+      if (!connection) connection = std::make_unique<pg::Connection>(dsn_, options);
+      if (ended)
+        store::process_left(*connection, process_.id, failed_ ? "failed" : "done");
+      else
+        store::process_present(*connection, process_, lease_, standby);
+    } catch (const base::Error& error) {
+      spdlog::debug("{} is not shown: {}", process_.label, error.what());
+      // After a lapse it comes again, as another incarnation. What is not allowed, or wrong, is not tried again.
+      if (error.error_class() == base::ErrorClass::lease_lost) process_.id = base::new_uuid();
+      told = error.error_class() == base::ErrorClass::lease_lost ||
+             error.error_class() == base::ErrorClass::temporary || error.error_class() == base::ErrorClass::unavailable;
+      connection.reset();
+    }
+    lock.lock();
+    if (ended) break;
+    changed_.wait_for(lock, beat_, [&] { return ended_ || standby_ != standby; });
+  }
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,83 @@
+#include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
+#include "lib/store/control.hpp"
+#include "lib/store/operation.hpp"
+#include "services/cli/command/fields.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/control/operate.hpp"
+#include "services/cli/terminal/output.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <set>
+
+namespace holdfast::cli {
+
+namespace {
+
+struct EditOptions {
+  std::vector<std::string> ids;
+  std::shared_ptr<nlohmann::json> changes = std::make_shared<nlohmann::json>(nlohmann::json::object());
+};
+
+// A crawl's label, a snapshot's title; the notes and tags of both.
+void print_description(Context& context, pg::Connection& connection, const store::Found& found) {
+  const bool crawl = found.kind == "crawl";
+  const auto now =
+      crawl ? store::crawl_description(connection, found.id) : store::snapshot_description(connection, found.id);
+  const auto& name = crawl ? now.label : now.title;
+  if (context.json()) {
+    std::cout << nlohmann::ordered_json{{"type", "Description"},           {"kind", found.kind}, {"id", found.id},
+                                        {crawl ? "label" : "title", name}, {"notes", now.notes}, {"tags", now.tags}}
+                     .dump()
+              << '\n';
+    return;
+  }
+  std::cout << found.kind << ' ' << found.id << ": "
+            << (now.tags.empty() ? "no tags" : "tags " + printable(base::join(now.tags, ", ")))
+            << (name.empty() ? "" : std::string(crawl ? "; label " : "; title ") + printable(name))
+            << (now.notes.empty() ? "" : "; notes: " + printable(now.notes)) << '\n';
+}
+
+bool has_field(const std::string& kind, const std::string& name) {
+  const auto fields = store::operation(kind == "crawl" ? "changeCrawl" : "changeSnapshot").body;
+  return std::any_of(fields.begin(), fields.end(), [&](const auto& field) { return field.name == name; });
+}
+
+int edit(Context& context, const EditOptions& options) {
+  auto& connection = context.connection();
+  const auto targets = find_all(connection, options.ids); // before anything is done
+  for (const auto& [kind, id, crawl] : targets) {
+    if (kind == "process")
+      throw base::Error(base::ErrorClass::usage, id + " is a worker; only crawls and snapshots can be edited");
+    for (const auto& [name, value] : options.changes->items())
+      if (!has_field(kind, name))
+        throw base::Error(base::ErrorClass::usage, id + " is a " + kind + "; only " +
+                                                       (kind == "crawl" ? "snapshots" : "crawls") + " have a " + name);
+  }
+  for (const auto& target : targets)
+    if (options.changes->empty())
+      print_description(context, connection, target);
+    else
+      operate(context, "change", target.kind, target.id, *options.changes);
+  std::cout << std::flush;
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+Action edit_verb(CLI::App& command) {
+  const auto options = std::make_shared<EditOptions>();
+  command.add_option("ids", options->ids, "Crawls and snapshots; - reads them from standard input")->required();
+  std::set<std::string_view> seen;
+  for (const char* const name : {"changeCrawl", "changeSnapshot"})
+    for (const auto& field : store::operation(name).body)
+      if (seen.insert(field.name).second) add_field(command, field, options->changes);
+  return [options](Context& context) { return edit(context, *options); };
+}
+
+} // namespace holdfast::cli

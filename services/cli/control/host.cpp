@@ -1,0 +1,34 @@
+#include "lib/base/error.hpp"
+#include "lib/store/view.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/control/operate.hpp"
+#include "services/cli/terminal/output.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace holdfast::cli {
+
+namespace {
+
+int list_hosts(Context& context) {
+  const store::ListQuery query{"hosts", 100000};
+  auto& connection = context.connection();
+  if (context.json())
+    print_records(store::list_json(connection, query), "Host");
+  else
+    print_table(store::list(connection, query), {"name", "min_delay", "max_parallel", "held", "robots_delay", "last_at",
+                                                 "backoff_until", "paused", "reason"});
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+Action host_verb(CLI::App& command) {
+  Group group(command);
+  for (const auto& [verb, operation] : {std::pair("set", "setHost"), std::pair("forget", "forgetHost")})
+    operation_verb(group, verb, operation);
+  group.verb("list", "Hosts with limits, delays and pauses", [](CLI::App&) { return &list_hosts; });
+  return group.action();
+}
+
+} // namespace holdfast::cli

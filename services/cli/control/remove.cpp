@@ -1,0 +1,114 @@
+#include "lib/archive/verify.hpp"
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+#include "lib/store/control.hpp"
+#include "lib/store/live.hpp"
+#include "lib/store/verify.hpp"
+#include "lib/store/view.hpp"
+#include "lib/upkeep/crawl_page.hpp"
+#include "lib/upkeep/kept_captures.hpp"
+#include "services/cli/add/input.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/control/operate.hpp"
+#include "services/cli/terminal/output.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace {
+
+constexpr int kDirectoriesAtOnce = 500; // directories
+
+struct RemoveOptions {
+  std::vector<std::string> ids;
+  bool expired{false}, yes{false};
+};
+
+struct Targets {
+  std::vector<std::string> crawls, snapshots;
+  bool empty() const { return crawls.empty() && snapshots.empty(); }
+};
+
+Targets targets_of(pg::Connection& connection, const RemoveOptions& options) {
+  Targets targets;
+  for (const auto& given : read_ids(options.ids)) {
+    const auto found = store::find(connection, given);
+    if (found.kind == "process") throw base::Error(base::ErrorClass::usage, given + " is a process; nothing to remove");
+    (found.kind == "crawl" ? targets.crawls : targets.snapshots).push_back(found.id);
+  }
+  if (options.expired) {
+    const auto expired = store::crawls_expired(connection, 1000);
+    targets.crawls.insert(targets.crawls.end(), expired.begin(), expired.end());
+  }
+  if (options.ids.empty() && !options.expired)
+    throw base::Error(base::ErrorClass::usage, "nothing to remove: name crawls or snapshots, or use --expired",
+                      "holdfast remove CRAWL... | SNAPSHOT... | --expired");
+  return targets;
+}
+
+// Names what would be deleted, and refuses.
+[[noreturn]] void ask_for_consent(pg::Connection& connection, const Targets& targets) {
+  for (const auto& id : targets.snapshots)
+    std::cerr << "snapshot " << id << '\n';
+  for (const auto& id : targets.crawls) {
+    const auto crawl = store::crawl(connection, id);
+    std::cerr << "crawl " << id << ": " << crawl.total << (crawl.total == 1 ? " snapshot, " : " snapshots, ")
+              << base::format_size(static_cast<std::uint64_t>(crawl.bytes)) << ", " << printable(crawl.first_url)
+              << '\n';
+  }
+  throw base::Error(base::ErrorClass::usage, "this deletes them for ever, files and all", "pass --yes to confirm");
+}
+
+// The directories and pages of what has been removed.
+void remove_files(Context& context, const std::string& collection) {
+  auto& connection = context.connection();
+  const auto now = std::chrono::milliseconds(0);
+  store::purge_fill(connection);
+  if (store::purge_list(connection, 1).empty() && store::crawl_pages_stale(connection, 1, now, {}).empty()) return;
+  const auto root = archive::Root::open(context.archive_root(), collection, false);
+  for (auto directories = store::purge_list(connection, kDirectoriesAtOnce); !directories.empty();
+       directories = store::purge_list(connection, kDirectoriesAtOnce)) {
+    upkeep::keep_captures(connection, root, directories);
+    for (const auto& directory : directories)
+      archive::remove_snapshot(root, directory);
+    store::purge_done(connection, directories);
+    store::purge_fill(connection);
+  }
+  while (upkeep::refresh_crawl_pages(connection, root, now) > 0) {
+  }
+}
+
+// Rows first, then files: a directory without a row is found by holdfast verify, a row without files would be a lie.
+int remove(Context& context, const RemoveOptions& options) {
+  auto& connection = context.connection();
+  const auto targets = targets_of(connection, options);
+  if (!options.yes && !targets.empty()) ask_for_consent(connection, targets);
+  const auto collection = store::collection_id(connection);
+  for (const auto& id : targets.crawls) {
+    store::crawl_remove(connection, id, user_name());
+    print_change(context, "remove", "crawl", id, true);
+  }
+  for (const auto& id : targets.snapshots) {
+    store::snapshot_remove(connection, id, user_name());
+    print_change(context, "remove", "snapshot", id, true);
+  }
+  remove_files(context, collection);
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+Action remove_verb(CLI::App& command) {
+  const auto options = std::make_shared<RemoveOptions>();
+  command.add_option("ids", options->ids,
+                     "Crawls, or snapshots of crawls that have ended; - reads them from standard input");
+  command.add_flag("--expired", options->expired, "Crawls whose --keep time has passed");
+  command.add_flag("--yes", options->yes, "Confirm; without this, the command only shows what it would do, or refuses");
+  return [options](Context& context) { return remove(context, *options); };
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,146 @@
+#include "lib/store/schedule.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/uuid.hpp"
+#include "services/cli/add/plan.hpp"
+#include "services/cli/command/checks.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/control/operate.hpp"
+#include "services/cli/terminal/output.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace {
+
+struct ScheduleOptions {
+  AddOptions crawl; // what each run adds
+  std::string every, time_zone, name;
+  int count{5};
+};
+
+// The zone in which people here read the clock: TZ, or what /etc/localtime points to, or UTC.
+std::string local_time_zone() {
+  if (const char* zone = std::getenv("TZ"); zone != nullptr && *zone != '\0' && *zone != ':') return zone;
+  std::error_code none;
+  const std::string link = std::filesystem::read_symlink("/etc/localtime", none).string();
+  const std::string mark = "zoneinfo/";
+  const auto at = link.rfind(mark);
+  if (none || at == std::string::npos) return "UTC";
+  const std::string zone = link.substr(at + mark.size());
+  return zone.empty() || zone == "Etc/UTC" ? "UTC" : zone;
+}
+
+void print_schedules(const pg::Result& rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    auto json = nlohmann::json::parse(rows[i].text("json"));
+    json["type"] = "Schedule";
+    std::cout << json.dump() << '\n';
+  }
+  std::cout.flush();
+}
+
+int add_schedule(Context& context, const ScheduleOptions& options) {
+  auto planned = plan_crawl(context, options.crawl);
+  store::NewSchedule schedule;
+  schedule.id = base::new_uuid();
+  schedule.label = planned.crawl.options.value("label", "");
+  schedule.every = options.every;
+  schedule.time_zone = options.time_zone.empty() ? local_time_zone() : options.time_zone;
+  schedule.crawl = std::move(planned.crawl);
+  schedule.seeds = std::move(planned.seeds);
+  auto& connection = context.connection(true);
+  store::schedule_add(connection, schedule);
+  const auto rows = store::schedules(connection, schedule.id);
+  if (context.json()) {
+    print_schedules(rows);
+  } else {
+    std::cout << "schedule " << schedule.id << ": " << schedule.every << ", next on " << rows.one().text("next_run")
+              << " (" << schedule.time_zone << ")\n"
+              << "  it runs while a runner does: holdfast run --daemon, or holdfast runner with workers" << std::endl;
+  }
+  return base::kExitSuccess;
+}
+
+int list_schedules(Context& context) {
+  const auto rows = store::schedules(context.connection(), std::nullopt);
+  if (context.json())
+    print_schedules(rows);
+  else if (rows.empty())
+    std::cout << "no schedules; holdfast schedule add --every daily URL... makes one" << std::endl;
+  else
+    print_table(rows, {"id", "label", "every", "time_zone", "state", "next_run", "runs", "skipped", "last_outcome",
+                       "first_url", "note"});
+  return base::kExitSuccess;
+}
+
+// Of a schedule there is, or of one that is still to be made.
+int next_times(Context& context, const ScheduleOptions& options) {
+  auto& connection = context.connection(true);
+  std::string every = options.every;
+  std::string zone = options.time_zone.empty() ? local_time_zone() : options.time_zone;
+  if (!options.name.empty()) {
+    const auto rows = store::schedules(connection, store::schedule_find(connection, options.name));
+    const auto row = rows.one();
+    every = row.text("every");
+    if (options.time_zone.empty()) zone = row.text("time_zone");
+  }
+  if (every.empty())
+    throw base::Error(base::ErrorClass::usage, "neither a schedule nor --every is given",
+                      "holdfast schedule next NAME, or holdfast schedule next --every '0 6 * * mon-fri'");
+  const auto rows = store::schedule_times(connection, every, zone, options.count);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (context.json())
+      std::cout << nlohmann::json{{"type", "Time"}, {"at", rows[i].text("at")}, {"local", rows[i].text("local")}}.dump()
+                << '\n';
+    else
+      std::cout << rows[i].text("local") << "  " << zone << '\n';
+  }
+  if (rows.empty()) std::cout << "never\n";
+  std::cout.flush();
+  return base::kExitSuccess;
+}
+
+constexpr const char* kEveryHelp =
+    "minutely, hourly, daily, weekly, monthly, yearly, \"every 30 minutes\", or cron's five fields";
+constexpr const char* kZoneHelp = "Time zone, for example Europe/Berlin (default: this machine's)";
+
+Action adding(CLI::App& command) {
+  const auto options = std::make_shared<ScheduleOptions>();
+  command.add_option("--every", options->every, kEveryHelp)->required();
+  command.add_option("--time-zone", options->time_zone, kZoneHelp);
+  add_crawl_options(command, options->crawl);
+  return [options](Context& context) { return add_schedule(context, *options); };
+}
+
+Action next(CLI::App& command) {
+  const auto options = std::make_shared<ScheduleOptions>();
+  command.add_option("schedule", options->name, "Its label or id; or use --every");
+  command.add_option("--every", options->every, kEveryHelp);
+  command.add_option("--time-zone", options->time_zone, kZoneHelp);
+  command.add_option("-n,--count", options->count, "How many times")->check(number(1, std::optional(1000)));
+  return [options](Context& context) { return next_times(context, *options); };
+}
+
+} // namespace
+
+Action schedule_verb(CLI::App& command) {
+  Group group(command);
+  group.verb("add", "Make a schedule", &adding);
+  group.verb("list", "Schedules, when they run next and how the last run went",
+             [](CLI::App&) { return &list_schedules; });
+  for (const char* const verb : {"pause", "resume", "remove"})
+    operation_verb(group, verb, std::string(verb) + "Schedule");
+  operation_verb(group, "run-now", "runSchedule");
+  group.verb("next", "When it will run", &next);
+  return group.action();
+}
+
+} // namespace holdfast::cli

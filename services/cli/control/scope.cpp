@@ -1,0 +1,74 @@
+#include "lib/base/error.hpp"
+#include "lib/store/control.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/control/operate.hpp"
+#include "services/cli/terminal/output.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace {
+
+struct ScopeOptions {
+  std::string crawl, domain;
+  std::vector<std::string> allow, deny, undo;
+  bool back{false};
+};
+
+int scope(Context& context, const std::string& given, const store::ScopeLists& add, const store::ScopeLists& remove) {
+  auto& connection = context.connection();
+  const auto id = id_named(connection, given, "crawl");
+  bool changed = false;
+  if (!add.empty() || !remove.empty()) changed = store::crawl_scope(connection, id, add, remove, user_name());
+  const auto now = store::crawl_scope_of(connection, id);
+  if (context.json()) {
+    std::cout << nlohmann::ordered_json{{"type", "Scope"},          {"crawl_id", id},
+                                        {"changed", changed},       {"scope", nlohmann::json::parse(now.lists)},
+                                        {"excluded", now.excluded}, {"refused", now.refused}}
+                     .dump()
+              << '\n';
+    return base::kExitSuccess;
+  }
+  const auto lists = nlohmann::json::parse(now.lists);
+  if (lists.empty()) std::cout << "everything belongs to this crawl\n";
+  for (const auto& [name, values] : lists.items())
+    for (const auto& value : values)
+      std::cout << name << "  " << printable(value.get<std::string>()) << '\n';
+  std::cout << now.excluded << " open snapshots wait outside it, " << now.refused << " URLs were left out\n";
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+Action scope_verb(CLI::App& command) {
+  const auto options = std::make_shared<ScopeOptions>();
+  command.add_option("crawl", options->crawl, "The crawl")->required();
+  command.add_option("--allow", options->allow, "Only URLs that fit this, or another --allow")->allow_extra_args(false);
+  command.add_option("--deny", options->deny, "No URLs that fit this")->allow_extra_args(false);
+  command.add_option("--undo", options->undo, "Remove this pattern from both lists")->allow_extra_args(false);
+  return [options](Context& context) {
+    store::ScopeLists add, remove;
+    if (!options->allow.empty()) add["allow"] = options->allow;
+    if (!options->deny.empty()) add["deny"] = options->deny;
+    if (!options->undo.empty()) remove = {{"allow", options->undo}, {"deny", options->undo}};
+    return scope(context, options->crawl, add, remove);
+  };
+}
+
+Action exclude_verb(CLI::App& command) {
+  const auto options = std::make_shared<ScopeOptions>();
+  command.add_option("domain", options->domain, "example.com, *.example.com, or a regular expression")->required();
+  command.add_option("crawl", options->crawl, "The crawl")->required();
+  command.add_flag("--undo", options->back, "Include the host again");
+  return [options](Context& context) {
+    const store::ScopeLists lists{{"deny", {options->domain}}};
+    return options->back ? scope(context, options->crawl, {}, lists) : scope(context, options->crawl, lists, {});
+  };
+}
+
+} // namespace holdfast::cli

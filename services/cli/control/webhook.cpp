@@ -1,0 +1,24 @@
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/control/operate.hpp"
+#include "services/cli/look/list.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace holdfast::cli {
+
+Action webhook_verb(CLI::App& command) {
+  Group group(command);
+  operation_verb(group, "add", "setWebhook");
+  group.verb("list", "List webhooks, waiting deliveries, and the result of the last attempt", [](CLI::App&) {
+    return [](Context& context) {
+      ListOptions listing;
+      listing.what = "webhooks";
+      return list(context, listing);
+    };
+  });
+  for (const char* const verb : {"pause", "resume", "retry", "test", "remove"})
+    operation_verb(group, verb, std::string(verb) + "Webhook");
+  return group.action();
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,158 @@
+#include "services/cli/look/list.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
+#include "lib/store/lifecycle.hpp"
+#include "services/cli/add/input.hpp"
+#include "services/cli/command/checks.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/terminal/output.hpp"
+#include "services/cli/terminal/times.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace {
+
+constexpr std::size_t kFewLists = 3; // help names them
+
+void check_columns(pg::Connection& connection, store::ListQuery query, const std::vector<std::string>& columns) {
+  if (columns.empty()) return;
+  query.limit = 0;
+  const auto rows = store::list(connection, query);
+  for (const auto& column : columns)
+    if (std::find(rows.columns().begin(), rows.columns().end(), column) == rows.columns().end())
+      throw base::Error(base::ErrorClass::usage, query.view + " have no column \"" + printable(column) + "\"",
+                        "one of: " + base::join(rows.columns(), ", "));
+}
+
+// The statuses that a list can be filtered by; empty if it has none.
+std::vector<std::string> statuses(const store::List& list) {
+  std::vector<std::string> names;
+  for (const auto& edge : store::kEdges)
+    for (const auto state : {edge.from, edge.to})
+      if (edge.lifecycle == list.lifecycle && std::find(names.begin(), names.end(), state) == names.end() &&
+          !(list.name == "queue" && state == "sealed"))
+        names.emplace_back(state);
+  return names;
+}
+
+void check_status(const store::List& list, const std::string& status) {
+  const auto known = statuses(list);
+  if (known.empty() || std::find(known.begin(), known.end(), status) != known.end()) return;
+  throw base::Error(base::ErrorClass::usage,
+                    "no " + std::string(list.name) + " have the status \"" + printable(status) + "\"",
+                    "one of: " + base::join(known, ", "));
+}
+
+void check_outcome(std::string_view list, const std::string& outcome) {
+  std::vector<std::string> known = {"succeeded", "partial", "failed", "cancelled"};
+  if (list == "crawls") known.emplace_back("empty");
+  if (list == "snapshots") known.insert(known.end(), {"refused", "quarantined"});
+  if (std::find(known.begin(), known.end(), outcome) != known.end()) return;
+  throw base::Error(base::ErrorClass::usage,
+                    "no " + std::string(list) + " have the outcome \"" + printable(outcome) + "\"",
+                    "one of: " + base::join(known, ", "));
+}
+
+// The id that --crawl or --snapshot names.
+std::string id_of(pg::Connection& connection, const std::string& kind, const std::string& given) {
+  const auto found = store::find(connection, given);
+  if (found.kind != kind)
+    throw base::Error(base::ErrorClass::usage, "--" + kind + " " + printable(given) + " names a " + found.kind);
+  return found.id;
+}
+
+// No rows, because no plugin has that name?
+void check_plugin(Context& context, const std::string& plugin) {
+  const auto catalog = context.catalog();
+  if (catalog->plugins().empty() || catalog->find(plugin) != nullptr) return;
+  std::vector<std::string> names;
+  for (const auto& [name, one] : catalog->plugins())
+    names.push_back(name);
+  throw base::Error(base::ErrorClass::usage, "there is no plugin \"" + printable(plugin) + "\"",
+                    "one of: " + base::join(names, ", "));
+}
+
+// As PostgreSQL reads it.
+std::string value_of(Context& context, const store::List& list, const std::string& filter, const std::string& typed) {
+  if (filter == "crawl" || filter == "snapshot") return id_of(context.connection(), filter, typed);
+  if (filter == "host") return host_name(typed);
+  if (filter == "since") return time_before(typed);
+  if (filter == "status") check_status(list, typed);
+  if (filter == "outcome") check_outcome(list.name, typed);
+  return typed;
+}
+
+} // namespace
+
+void print_json(pg::Connection& connection, const store::ListQuery& query, const std::vector<std::string>& columns) {
+  for (const auto& line : store::list_json(connection, query)) {
+    auto json = nlohmann::ordered_json{{"type", store::list_of(query.view).record}};
+    const auto row = nlohmann::ordered_json::parse(line);
+    for (const auto& column : columns)
+      json[column] = row.at(column);
+    if (columns.empty()) json.update(row);
+    std::cout << json.dump() << '\n';
+  }
+}
+
+int list(Context& context, const ListOptions& options) {
+  for (const std::string one : {"schedule", "persona"})
+    if (options.what == one || options.what == one + "s")
+      throw base::Error(base::ErrorClass::usage, "list does not show " + one + "s", "holdfast " + one + " list");
+  const auto& shown = store::list_of(options.what);
+  store::ListQuery query{std::string(shown.name), options.limit};
+  for (const auto& [filter, typed] : options.filters)
+    if (!typed.empty()) query.by(filter, value_of(context, shown, filter, typed));
+  auto& connection = context.connection();
+  if (const auto plugin = query.filter("plugin"); plugin && store::list(connection, query).empty())
+    check_plugin(context, *plugin);
+  check_columns(connection, query, options.columns);
+  if (options.csv) {
+    print_csv(store::list(connection, query), options.columns);
+  } else if (context.json()) {
+    print_json(connection, query, options.columns);
+  } else {
+    const auto rows = store::list(connection, query);
+    if (rows.empty())
+      std::cout << "none\n";
+    else
+      print_table(rows, options.columns.empty() ? shown.columns : options.columns);
+    if (static_cast<std::int64_t>(rows.size()) == query.limit)
+      std::cout << "(the first " << query.limit << "; -n NUMBER shows more)\n";
+  }
+  std::cout << std::flush;
+  return base::kExitSuccess;
+}
+
+Action list_verb(CLI::App& command) {
+  const auto options = std::make_shared<ListOptions>();
+  std::vector<std::string> names;
+  for (const auto& one : store::lists())
+    names.emplace_back(one.name);
+  command.description("List " + base::join(names, ", "));
+  command.add_option("what", options->what, "What to list (default: snapshots)");
+  for (const auto& filter : store::filters()) {
+    const std::string name(filter.field.name);
+    if (name == "before") continue;
+    auto what = std::string(filter.field.what) + std::string(filter.examples);
+    if (const auto of = store::lists_by(name); of.size() <= kFewLists) what += " (" + base::join(of, ", ") + ")";
+    auto* option = command.add_option("--" + name, options->filters[name], what);
+    if (const auto& schema = store::schema_of(filter.field); schema.contains("enum"))
+      option->check(CLI::IsMember(schema["enum"].get<std::vector<std::string>>()));
+  }
+  command.add_flag("--csv", options->csv, "All columns as CSV, with a header line");
+  command.add_option("--columns", options->columns, "Only these columns: id,url,bytes,...; --csv has all of them")
+      ->delimiter(',');
+  command.add_option("-n,--limit", options->limit, "At most this many (50)")->check(number<std::int64_t>(1));
+  return [options](Context& context) { return list(context, *options); };
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,27 @@
+#pragma once
+// holdfast list, and what other verbs list in the same way. Main thread.
+
+#include "lib/store/view.hpp"
+#include "services/cli/context/context.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+struct ListOptions {
+  std::string what{"snapshots"};
+  std::map<std::string, std::string> filters; // as typed; empty: not given
+  std::vector<std::string> columns;           // of tables, CSV and JSON; empty: the usual ones
+  std::int64_t limit{50};
+  bool csv{false};
+};
+int list(Context& context, const ListOptions& options);
+
+// Each row as a line of JSON. `columns`: only these; empty: all.
+void print_json(pg::Connection& connection, const store::ListQuery& query,
+                const std::vector<std::string>& columns = {});
+
+} // namespace holdfast::cli

@@ -1,0 +1,288 @@
+#include "lib/archive/file_work.hpp"
+#include "lib/archive/manifest.hpp"
+#include "lib/archive/root.hpp"
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/fd.hpp"
+#include "lib/base/json_text.hpp"
+#include "lib/store/session.hpp"
+#include "lib/store/verify.hpp"
+#include "lib/store/view.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/context/signals.hpp"
+#include "services/cli/terminal/output.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+
+namespace holdfast::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::chrono::milliseconds kLogPoll{300};
+constexpr std::uint64_t kTail = 64u << 10; // of a log that is there already
+constexpr std::size_t kReadAtOnce = 1u << 20;
+
+// "on_Snapshot__35_wget.<32 hex>.stderr.log" -> hook and stream; false for other files.
+bool parse_log_name(const std::string& name, std::string& hook, std::string& stream) {
+  for (const char* kind : {"stdout", "stderr"}) {
+    const std::string suffix = std::string(".") + kind + ".log";
+    if (!name.ends_with(suffix) || name.size() < suffix.size() + 34) continue;
+    const auto stem = name.substr(0, name.size() - suffix.size());
+    if (stem[stem.size() - 33] != '.' ||
+        stem.find_first_not_of("0123456789abcdef", stem.size() - 32) != std::string::npos)
+      continue;
+    hook = stem.substr(0, stem.size() - 33);
+    stream = kind;
+    return true;
+  }
+  return false;
+}
+
+// Names in a directory below `top`; none if it is gone or is a link, which a hook may have left in its place: people
+// run this verb as root, and its output goes further than the files that root may read.
+std::vector<std::string> names_below(const fs::path& top, const fs::path& relative) {
+  const auto directory = archive::open_below(top, relative, O_RDONLY | O_DIRECTORY);
+  if (!directory) return {};
+  try {
+    return archive::list_names(directory.get(), (top / relative).native());
+  } catch (const base::Error&) { // removed meanwhile
+    return {};
+  }
+}
+
+// Prints files as they grow. A file is known by its name, which is drawn by lot: it is the same in the archive as it
+// was in the scratch directory.
+class Printer {
+public:
+  Printer(Context& context, std::string plugin) : json_(context.json()), plugin_(std::move(plugin)) {}
+
+  // Everything new in the logs of a snapshot's directory, relative to `top`.
+  void look(const fs::path& top, const fs::path& directory, const std::string& url) {
+    for (const auto& plugin : names_below(top, directory)) {
+      if (!plugin_.empty() && plugin != plugin_) continue;
+      for (const auto& name : names_below(top, directory / plugin)) {
+        std::string hook, stream;
+        const auto file = directory / plugin / name;
+        if (parse_log_name(name, hook, stream))
+          print_file(archive::open_file_below(top, file).release(), file, url, hook, stream);
+      }
+    }
+  }
+
+  // The same of an attempt that was published into a bucket: its manifest says which logs there are.
+  void look_in_bucket(const archive::Root& root, const fs::path& directory, const std::string& url) {
+    const base::Fd manifest(root.fetch((directory / archive::kManifestName).native()));
+    std::string text;
+    for (char buffer[1 << 16];;) {
+      const ssize_t got = manifest.get() < 0 ? 0 : ::read(manifest.get(), buffer, sizeof buffer);
+      if (got <= 0) break;
+      text.append(buffer, static_cast<std::size_t>(got));
+    }
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.size() < 67) continue; // 64 digits, two spaces, a path
+      const fs::path file(line.substr(66));
+      std::string hook, stream;
+      if (std::distance(file.begin(), file.end()) != 2 || !parse_log_name(file.filename().string(), hook, stream))
+        continue;
+      if (plugin_.empty() || *file.begin() == plugin_)
+        print_file(root.fetch((directory / file).native()), file, url, hook, stream);
+    }
+  }
+
+  void print(const std::string& url, const std::string& plugin, const std::string& hook, const std::string& stream,
+             const std::string& text) {
+    printed_ = true;
+    if (json_) {
+      std::cout << base::json_text(nlohmann::ordered_json{{"type", "Log"},
+                                                          {"url", url},
+                                                          {"plugin", plugin},
+                                                          {"hook_name", hook},
+                                                          {"stream", stream},
+                                                          {"text", text}})
+                << '\n';
+      return;
+    }
+    const std::string title = plugin + "/" + hook + " " + stream + "  " + url;
+    if (title != title_) std::cout << (title_.empty() ? "" : "\n") << "==> " << printable(title) << " <==\n";
+    title_ = title;
+    std::string line;
+    for (const char letter : text) { // line by line: what steers terminals is taken out, what parts lines is not
+      if (letter != '\n' && letter != '\t') {
+        line += letter;
+        continue;
+      }
+      std::cout << printable(line) << letter;
+      line.clear();
+    }
+    std::cout << printable(line);
+    if (!line.empty() && !following_) std::cout << '\n';
+  }
+
+  void follow() { following_ = true; }
+  bool printed() const { return printed_; }
+
+private:
+  // Closes the descriptor; -1: there is no such file. `file`: its plugin and its name.
+  void print_file(int opened, const fs::path& file, const std::string& url, const std::string& hook,
+                  const std::string& stream) {
+    const base::Fd descriptor(opened);
+    if (opened < 0) return;
+    struct stat status {};
+    bool any = false;
+    if (::fstat(opened, &status) == 0 && S_ISREG(status.st_mode)) {
+      const auto size = static_cast<std::uint64_t>(status.st_size);
+      const auto known = offsets_.find(file.filename().string());
+      std::uint64_t from = known != offsets_.end() ? known->second : size > kTail ? size - kTail : 0;
+      if (from > size) from = 0; // the hook has emptied it
+      const bool cut = known == offsets_.end() && from > 0;
+      while (from < size) {
+        std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(size - from, kReadAtOnce)), '\0');
+        const ssize_t got = ::pread(opened, text.data(), text.size(), static_cast<off_t>(from));
+        if (got <= 0) break;
+        text.resize(static_cast<std::size_t>(got));
+        from += text.size();
+        if (cut && !any)
+          text = "(the last " + base::format_size(kTail) + " of " + base::format_size(size) + ")\n" + text;
+        any = true;
+        print(url, file.parent_path().filename().string(), hook, stream, text);
+      }
+      offsets_[file.filename().string()] = from;
+    }
+  }
+
+  const bool json_;
+  const std::string plugin_;
+  bool following_{false}, printed_{false};
+  std::string title_;
+  std::map<std::string, std::uint64_t> offsets_;
+};
+
+// Attempts at a snapshot that run on this machine, relative to the work directory.
+std::vector<fs::path> running_here(const fs::path& work_dir, const std::string& snapshot) {
+  std::vector<fs::path> found;
+  const fs::path workers = "workers";
+  for (const auto& worker : names_below(work_dir, workers)) {
+    const auto crawls = workers / worker / "attempts";
+    for (const auto& crawl : names_below(work_dir, crawls))
+      for (const auto& attempt : names_below(work_dir, crawls / crawl / snapshot))
+        found.push_back(crawls / crawl / snapshot / attempt);
+  }
+  return found;
+}
+
+// The snapshots whose logs are printed, each sealed one once.
+class Snapshots {
+public:
+  Snapshots(Context& context, Printer& printer)
+      : context_(context), printer_(printer), work_dir_(context.settings().path("work_dir")) {}
+
+  // Prints what is new. False: all are sealed.
+  bool look(const pg::Result& rows) {
+    bool open = false;
+    elsewhere_.clear();
+    for (const auto row : rows) {
+      const auto id = row.text("id");
+      if (done_.contains(id)) continue;
+      if (row.text("status") == "sealed") {
+        look_in_archive(row["directory"].value_or(""), row.text("url"));
+        done_.insert(id);
+        continue;
+      }
+      open = true;
+      const auto places = running_here(work_dir_, id);
+      for (const auto& place : places)
+        printer_.look(work_dir_, place, row.text("url"));
+      if (places.empty() && row.text("status") == "started") elsewhere_ = row["owner"].value_or("");
+    }
+    std::cout << std::flush;
+    return open;
+  }
+
+  // The worker on another machine that one of them runs on; empty: there is none.
+  const std::string& elsewhere() const { return elsewhere_; }
+
+private:
+  void look_in_archive(const std::string& directory, const std::string& url) {
+    if (directory.empty()) return;
+    const auto root = context_.archive_root();
+    if (!root.native().starts_with("s3:")) return printer_.look(root, directory, url);
+    if (!bucket_) bucket_ = archive::Root::open(root, store::collection_id(context_.connection()), false);
+    printer_.look_in_bucket(*bucket_, directory, url);
+  }
+
+  Context& context_;
+  Printer& printer_;
+  const fs::path work_dir_;
+  std::set<std::string> done_;
+  std::optional<archive::Root> bucket_; // opened when something is to be read from it
+  std::string elsewhere_;
+};
+
+struct LogOptions {
+  std::string id, plugin;
+  bool follow{false};
+};
+
+int logs(Context& context, const LogOptions& options) {
+  auto& connection = context.connection();
+  const auto found = store::find_newest(connection, options.id);
+  if (found.kind == "process")
+    throw base::Error(base::ErrorClass::refused, "hooks have logs, processes have not",
+                      "holdfast logs takes the id of a snapshot or a crawl; holdfast why " + options.id);
+  Printer printer(context, options.plugin);
+  if (options.follow) printer.follow();
+  if (found.kind == "crawl") {
+    for (const auto& one : store::session_logs(connection, found.id))
+      if (options.plugin.empty() || one.plugin == options.plugin)
+        printer.print("crawl " + found.id + " on " + one.worker, one.plugin, one.hook_name, "log", one.log);
+  }
+  store::ListQuery query;
+  query.by("crawl", found.kind == "crawl" ? found.id : found.crawl_id);
+  if (found.kind == "snapshot") query.by("snapshot", found.id);
+  query.limit = 100000;
+  Snapshots snapshots(context, printer);
+  for (;;) {
+    const bool ending = told_to_end();
+    const bool open = snapshots.look(store::list(connection, query));
+    if (ending) return base::kExitInterrupted;
+    if (!options.follow || !open || !std::cout) break;
+    told_to_end_within(kLogPoll);
+  }
+  if (const auto& elsewhere = snapshots.elsewhere(); !elsewhere.empty() && !context.json())
+    std::cerr << "it runs on another machine (" << printable(elsewhere)
+              << "): what runs there is to be seen there alone\n";
+  else if (!printer.printed() && !context.json())
+    std::cerr << "no logs: those of hooks that succeed are not kept\n";
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+Action logs_verb(CLI::App& command) {
+  const auto options = std::make_shared<LogOptions>();
+  command.add_option("id", options->id, "Id of a snapshot or crawl, or the first or last few digits of it")->required();
+  command.add_flag("-f,--follow", options->follow, "Keep printing until it is sealed");
+  command.add_option("-p,--plugin", options->plugin, "Only of this plugin");
+  command.footer("Hooks that succeed leave no logs. What a hook may print is limited by hook.stdout_limit and "
+                 "hook.stderr_limit;\n"
+                 "of long logs the end is shown.");
+  return [options](Context& context) { return logs(context, *options); };
+}
+
+} // namespace holdfast::cli

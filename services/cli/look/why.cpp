@@ -1,0 +1,81 @@
+#include "lib/base/error.hpp"
+#include "lib/pg/locks.hpp"
+#include "lib/pg/sqlstate.hpp"
+#include "lib/store/view.hpp"
+#include "services/cli/add/input.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/terminal/output.hpp"
+#include "services/cli/terminal/times.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace {
+
+// An answer also while the tables are locked: then that is the reason.
+store::Why answer_for(pg::Connection& connection, const std::string& name) {
+  try {
+    return store::why(connection, name);
+  } catch (const pg::DatabaseError& error) {
+    const auto locks = error.sqlstate() == pg::kLockTimeout ? pg::who_blocks(connection) : "";
+    if (locks.empty()) throw;
+    return {"lock", "", "The tables cannot be read: in the database, " + locks + ".",
+            nlohmann::json{{"locks", locks}}.dump()};
+  }
+}
+
+int why(Context& context, const std::vector<std::string>& names) {
+  auto& connection = context.diagnosis();
+  bool unknown = false;
+  for (const auto& name : read_ids(names)) {
+    const auto answer = answer_for(connection, name);
+    unknown = unknown || answer.kind == "nothing";
+    const auto facts = nlohmann::ordered_json::parse(answer.facts);
+    if (context.json()) {
+      nlohmann::ordered_json line{
+          {"type", "Why"}, {"kind", answer.kind}, {"id", answer.id}, {"reason", answer.reason}, {"facts", facts}};
+      std::cout << line.dump() << '\n';
+      continue;
+    }
+    std::cout << printable(with_local_times(answer.reason)) << '\n';
+    std::vector<std::pair<std::string, std::string>> fields;
+    const auto shown = [](const nlohmann::ordered_json& value) {
+      return value.is_string() ? with_local_times(written_interval(local_time(value.get<std::string>())))
+                               : value.dump();
+    };
+    for (const auto& [key, value] : facts.items()) {
+      if (value.is_array() && !value.empty() && value[0].is_object()) {
+        for (const auto& one : value) {
+          std::string text;
+          for (const auto& [inner, what] : one.items())
+            if (!(what.is_string() && what.get<std::string>().empty()))
+              text += (text.empty() ? "" : ", ") + inner + " " + shown(what);
+          fields.emplace_back("  " + key, text);
+        }
+      } else {
+        fields.emplace_back("  " + key, shown(value));
+      }
+    }
+    print_fields(fields);
+  }
+  std::cout << std::flush;
+  return unknown ? static_cast<int>(base::ErrorClass::refused) : base::kExitSuccess;
+}
+
+} // namespace
+
+Action why_verb(CLI::App& command) {
+  const auto names = std::make_shared<std::vector<std::string>>();
+  command
+      .add_option("id", *names,
+                  "Its id, the first or last few digits of it, a URL, a host, ...; - reads them from standard input")
+      ->required();
+  return [names](Context& context) { return why(context, *names); };
+}
+
+} // namespace holdfast::cli

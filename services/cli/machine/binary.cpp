@@ -1,0 +1,49 @@
+#include "lib/store/binary.hpp"
+
+#include "lib/base/error.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/look/list.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace {
+
+int recheck_binaries(Context& context, const std::string& name, const std::string& host) {
+  const auto count = store::binary_recheck(context.connection(), name, host);
+  if (context.json())
+    std::cout << nlohmann::json{{"type", "Recheck"}, {"count", count}}.dump() << std::endl;
+  else
+    std::cout << count << (count == 1 ? " binary" : " binaries") << " will be looked for again within a minute"
+              << std::endl;
+  return count > 0 || name.empty() ? base::kExitSuccess : static_cast<int>(base::ErrorClass::refused);
+}
+
+} // namespace
+
+Action binary_verb(CLI::App& command) {
+  Group group(command);
+  group.verb("list", "List all binaries", [](CLI::App& all) {
+    const auto listing = std::make_shared<ListOptions>();
+    listing->what = "binaries";
+    listing->limit = 1000;
+    all.add_option("--status", listing->filters["status"], "Only those: installed, or queued (not found)")
+        ->check(CLI::IsMember({"installed", "queued"}));
+    all.add_option("--name", listing->filters["url"], "Only names that contain this");
+    return [listing](Context& context) { return list(context, *listing); };
+  });
+  group.verb("recheck", "Check binaries again now, for example after an installation", [](CLI::App& recheck) {
+    const auto name = std::make_shared<std::string>(), host = std::make_shared<std::string>();
+    recheck.add_option("name", *name, "Only this one");
+    recheck.add_option("--host", *host, "Only on this machine");
+    return [name, host](Context& context) { return recheck_binaries(context, *name, *host); };
+  });
+  return group.action();
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,56 @@
+#include "lib/base/error.hpp"
+#include "lib/store/schema.hpp"
+#include "services/cli/command/verbs.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace {
+
+int migrate(Context& context, const pg::MigrateOptions& what) {
+  // Not context.connection(): that one refuses the very schema which is to be migrated.
+  pg::ConnectionOptions options;
+  options.statement_timeout = std::chrono::hours(1);
+  pg::Connection connection(context.dsn(), options);
+  const auto report = store::migrator().migrate(connection, what);
+  const bool newer = report.revision > store::migrator().revision();
+  const auto lacking = newer ? std::vector<store::Lacking>{} : store::complete_schema(connection);
+  if (context.json()) {
+    auto left = nlohmann::json::array();
+    for (const auto& [part, why, statement] : lacking)
+      left.push_back({{"what", part}, {"why", why}, {"statement", statement}});
+    std::cout << nlohmann::json{{"type", "Migration"},
+                                {"revision", report.revision},
+                                {"applied", report.applied},
+                                {"lacking", left}}
+                     .dump()
+              << std::endl;
+  } else {
+    for (const auto& name : report.applied)
+      std::cout << "applied " << name << '\n';
+    std::cout << "the schema is at revision " << report.revision
+              << (newer                    ? ", of a newer release; this program can work with it"
+                  : report.applied.empty() ? ", nothing to do"
+                                           : "")
+              << std::endl;
+  }
+  for (const auto& [part, why, statement] : lacking)
+    std::cerr << "without " << part << ": " << why << "; an administrator of the server runs\n  " << statement
+              << "\nand then you: holdfast migrate" << std::endl;
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+Action migrate_verb(CLI::App& command) {
+  const auto what = std::make_shared<pg::MigrateOptions>();
+  command.add_flag("--force", what->force, "Migrate even if programs run that are too old for it");
+  return [what](Context& context) { return migrate(context, *what); };
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,160 @@
+#include "lib/store/persona.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/persona/import.hpp"
+#include "lib/store/sign_in.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/context/temporary_directory.hpp"
+#include "services/cli/control/operate.hpp"
+#include "services/cli/terminal/output.hpp"
+#include "services/serve/endpoint.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace {
+
+struct PersonaOptions {
+  std::string name, path;
+  std::vector<std::string> hosts;
+  bool cookies{false};
+};
+
+int show_personas(Context& context, const std::string& name) {
+  const auto rows = store::personas(context.connection(), name);
+  if (!name.empty() && rows.empty())
+    throw base::Error(base::ErrorClass::refused, "there is no persona \"" + name + "\"",
+                      "holdfast persona list; holdfast persona set " + name + " makes one");
+  if (context.json())
+    print_records(rows.column("json"), "Persona");
+  else if (rows.empty())
+    std::cout << "no personas; holdfast persona import NAME FILE makes one" << std::endl;
+  else
+    print_table(rows, {"name", "version", "hosts?", "worker_label?", "options?", "signed_out_at?", "signed_out_reason?",
+                       "changed_at", "changed_by", "notes?"});
+  return base::kExitSuccess;
+}
+
+store::Persona opened(Context& context, const std::string& name) {
+  auto& connection = context.connection();
+  auto persona = store::persona_load(connection, context.vault(), name);
+  if (!persona) show_personas(context, name); // throws
+  return std::move(*persona);
+}
+
+int import_persona(Context& context, const PersonaOptions& given) {
+  const TemporaryDirectory scratch("persona");
+  auto imported = persona::import_from(given.path, scratch.path());
+  persona::keep_hosts(imported.state, given.hosts);
+  auto& connection = context.connection(true);
+  const auto vault = context.vault();
+  if (!given.hosts.empty()) store::persona_set(connection, given.name, {{"hosts", given.hosts}}, user_name());
+  std::optional<std::int64_t> version;
+  while (!version) { // what a capture stores at the same time is replaced as well
+    const auto known = store::personas(connection, given.name);
+    version = store::persona_save(connection, vault, given.name, known.empty() ? 0 : known.one().integer("version"),
+                                  imported.state, user_name());
+  }
+  if (context.json()) {
+    std::cout << base::json_text(nlohmann::ordered_json{{"type", "Persona"},
+                                                        {"name", given.name},
+                                                        {"version", *version},
+                                                        {"cookies", imported.state.cookies.size()},
+                                                        {"origins", imported.state.origins.size()},
+                                                        {"left_out", imported.left_out}})
+              << std::endl;
+    return base::kExitSuccess;
+  }
+  std::cout << "persona " << given.name << ": " << imported.state.cookies.size() << " cookies and storage of "
+            << imported.state.origins.size() << " origins stored\n";
+  for (const auto& what : imported.left_out)
+    std::cout << "  left out: " << printable(what) << '\n';
+  std::cout << std::flush;
+  return base::kExitSuccess;
+}
+
+int export_persona(Context& context, const PersonaOptions& given) {
+  const auto persona = opened(context, given.name);
+  std::cout << (given.cookies ? persona::cookies_txt(persona.state) : persona.state.text() + "\n") << std::flush;
+  return base::kExitSuccess;
+}
+
+int rotate_personas(Context& context) {
+  auto& connection = context.connection();
+  const auto vault = context.vault();
+  const auto rows = store::personas(connection);
+  for (const auto& row : rows) {
+    const auto name = row.text("name");
+    bool changed = false;
+    for (auto persona = opened(context, name);
+         persona.version > 0 && persona.key_id != vault.key_ids().front() && !changed; persona = opened(context, name))
+      changed =
+          store::persona_save(connection, vault, name, persona.version, persona.state, user_name(), false).has_value();
+    print_change(context, "rotate", "persona", name, changed);
+  }
+  std::cout << std::flush;
+  return base::kExitSuccess;
+}
+
+// Prints where the browser is; the page of `holdfast serve` shows it.
+int sign_in(Context& context, const PersonaOptions& given) {
+  const auto id = base::new_uuid();
+  store::sign_in_ask(context.connection(true), id, given.name, given.path, user_name());
+  const auto endpoint = serve::parse_endpoint(context.settings().text("serve.listen"), "serve.listen");
+  const auto link = serve::url_of(endpoint, endpoint.port) + "persona/" + id;
+  if (context.json())
+    std::cout << base::json_text(nlohmann::ordered_json{{"type", "SignIn"}, {"id", id}, {"url", link}}) << std::endl;
+  else
+    std::cout << "Open " << link << "\n  where holdfast serve listens; a worker must run\n" << std::flush;
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+Action persona_verb(CLI::App& command) {
+  command.footer("Kept in the database, sealed with the key of persona.key_file: any worker with that key uses it.");
+  const auto given = std::make_shared<PersonaOptions>();
+  Group group(command);
+  const auto named = [&](CLI::App& one) { one.add_option("name", given->name, "Its name")->required(); };
+  group.verb("list", "List all personas, without what is secret",
+             [](CLI::App&) { return [](Context& context) { return show_personas(context, ""); }; });
+  group.verb("show", "Show a persona, without what is secret", [&](CLI::App& one) {
+    named(one);
+    return [given](Context& context) { return show_personas(context, given->name); };
+  });
+  operation_verb(group, "set", "setPersona");
+  group.verb("import", "Store cookies and storage that a browser or another program has kept", [&](CLI::App& one) {
+    named(one);
+    one.add_option("path", given->path,
+                   "cookies.txt, Playwright's storage state, a Browsertrix profile, or the directory of a Chromium or "
+                   "Firefox profile or of a persona of ArchiveBox")
+        ->required();
+    one.add_option("--host", given->hosts,
+                   "Only what is of these hosts, those below and above them; crawls with seeds there then use it")
+        ->allow_extra_args(false);
+    return [given](Context& context) { return import_persona(context, *given); };
+  });
+  group.verb("export", "Print its cookies and storage, as storage state", [&](CLI::App& one) {
+    named(one);
+    one.add_flag("--cookies", given->cookies, "Its cookies alone, as cookies.txt");
+    return [given](Context& context) { return export_persona(context, *given); };
+  });
+  group.verb("sign-in", "Sign in to a site by hand, in a browser on a worker", [&](CLI::App& one) {
+    named(one);
+    one.add_option("url", given->path, "The page with the login")->required();
+    return [given](Context& context) { return sign_in(context, *given); };
+  });
+  group.verb("rotate", "Seal all personas with the first key of persona.key_file",
+             [](CLI::App&) { return &rotate_personas; });
+  operation_verb(group, "remove", "removePersona");
+  return group.action();
+}
+
+} // namespace holdfast::cli

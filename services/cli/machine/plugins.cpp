@@ -1,0 +1,135 @@
+// holdfast plugins: what plugins this machine has, and installing more.
+
+#include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
+#include "lib/hooks/environment.hpp"
+#include "lib/process/launcher.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/machine/machine_plugins.hpp"
+#include "services/cli/terminal/output.hpp"
+#include "services/worker/hook/binary_lookup.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iostream>
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct InstallOptions {
+  std::string set;
+  std::vector<std::string> plugins;
+  bool dry_run{false}, yes{false};
+};
+
+fs::path installer(const std::string& set) {
+  const auto bin = process::executable_directory();
+  for (const auto* candidate : {"../share/holdfast/installers", "../../../deploy/installers"}) {
+    std::error_code ignored;
+    const auto path = (bin / candidate / set).lexically_normal();
+    if (fs::is_regular_file(path, ignored)) return path;
+  }
+  throw base::Error(base::ErrorClass::unavailable, "there is no installer of \"" + set + "\" beside this program");
+}
+
+// Becomes the installer.
+int run_installer(Context& context, const InstallOptions& options) {
+  const auto program = installer(options.set).string();
+  std::vector<std::string> words = {program, (context.data_dir() / "lib" / options.set).string()};
+  if (!options.plugins.empty()) words.insert(words.end(), {"--plugins", base::join(options.plugins, ",")});
+  if (options.dry_run) words.emplace_back("--dry-run");
+  if (options.yes) words.emplace_back("--yes");
+  std::vector<char*> arguments;
+  for (auto& word : words)
+    arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  std::cout << std::flush;
+  ::execv(program.c_str(), arguments.data());
+  throw base::Error(base::ErrorClass::unavailable, "cannot start " + program + ": " + base::errno_text(errno),
+                    "it needs python3");
+}
+
+int list_plugins(Context& context) {
+  const auto options = context.worker_options(false);
+  const auto& catalog = *options.catalog;
+  const auto selected = hooks::selected_plugins(catalog, "", options.hook_options);
+  worker::BinaryLookup binaries(options.binary_directories, options.data_dir / "lib");
+  for (const auto& [name, plugin] : catalog.plugins()) {
+    const bool on = std::find(selected.begin(), selected.end(), name) != selected.end();
+    std::string lacks = catalog.lacking(name);
+    if (!lacks.empty())
+      lacks = "there is no plugin " + lacks;
+    else if (!plugin.hooks.empty())
+      lacks = binaries.missing(plugin, hooks::resolve_options(catalog, plugin, options.hook_options)).value_or("");
+    if (context.json())
+      std::cout << nlohmann::ordered_json{{"type", "Plugin"},     {"name", name},
+                                          {"enabled", on},        {"hooks", plugin.hooks.size()},
+                                          {"lacks", lacks},       {"directory", plugin.directory.string()},
+                                          {"title", plugin.title}}
+                       .dump()
+                << '\n';
+    else
+      std::cout << (on ? "on   " : "off  ") << name << std::string(name.size() < 28 ? 28 - name.size() : 1, ' ')
+                << printable(lacks.empty() ? plugin.title : lacks) << '\n';
+  }
+  std::cout << std::flush;
+  return base::kExitSuccess;
+}
+
+int switch_them(Context& context, const std::vector<std::string>& names, bool on) {
+  const auto& catalog = *context.catalog();
+  for (const auto& name : names)
+    if (catalog.find(name) == nullptr) catalog.select({name}); // says what there is
+  switch_plugins(context.data_dir(), names, on);
+  for (const auto& name : names)
+    if (context.json())
+      std::cout << nlohmann::ordered_json{{"type", "Plugin"}, {"name", name}, {"enabled", on}}.dump() << '\n';
+    else
+      std::cout << name << ": " << (on ? "on" : "off") << ", for workers that start from now on\n";
+  std::cout << std::flush;
+  return base::kExitSuccess;
+}
+
+Action install_action(CLI::App& command) {
+  const auto options = std::make_shared<InstallOptions>();
+  command.add_option("set", options->set, "abx: the plugins of ArchiveBox, from PyPI")
+      ->required()
+      ->check(CLI::IsMember({"abx"}));
+  command.add_option("-p,--plugins,--plugin", options->plugins, "Install what these need (default: all that are on)")
+      ->allow_extra_args(false);
+  command.add_flag("--dry-run", options->dry_run, "Only show the plan");
+  command.add_flag("--yes", options->yes, "Do not ask");
+  command.footer("Needs python3. Debian packages (npm, too) are installed as root, and else named.");
+  return [options](Context& context) { return run_installer(context, *options); };
+}
+
+} // namespace
+
+Action plugins_verb(CLI::App& command) {
+  Group group(command);
+  group.verb("list", "List the plugins of this machine, and what they lack",
+             [](CLI::App&) { return [](Context& context) { return list_plugins(context); }; });
+  group.verb("install", "Install plugins and what they need on this machine; shows the plan first", &install_action);
+  group.verb("update", "Install the newest versions again", &install_action);
+  for (const bool on : {true, false})
+    group.verb(on ? "enable" : "disable",
+               on ? "Run plugins again"
+                  : "Do not run plugins, unless an option of the crawl (PDF_ENABLED=true) says so",
+               [on](CLI::App& one) {
+                 const auto names = std::make_shared<std::vector<std::string>>();
+                 one.add_option("plugins", *names, "Names of plugins")->required();
+                 return [names, on](Context& context) { return switch_them(context, *names, on); };
+               });
+  return group.action();
+}
+
+} // namespace holdfast::cli

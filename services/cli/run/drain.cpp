@@ -1,0 +1,63 @@
+#include "lib/base/error.hpp"
+#include "lib/store/control.hpp"
+#include "lib/store/worker.hpp"
+#include "services/cli/add/input.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/context/signals.hpp"
+#include "services/cli/control/operate.hpp"
+#include "services/cli/terminal/output.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <iostream>
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace {
+
+struct DrainOptions {
+  std::vector<std::string> ids;
+  std::string machine, why;
+  bool wait{false};
+};
+
+int drain(Context& context, const DrainOptions& options) {
+  if (options.ids.empty() == options.machine.empty())
+    throw base::Error(base::ErrorClass::usage, "nothing to drain: name workers, or a machine",
+                      "holdfast drain NODE... | --machine HOSTNAME");
+  auto& connection = context.connection();
+  std::vector<std::string> workers;
+  for (const auto& given : read_ids(options.ids))
+    workers.push_back(id_named(connection, given, "process"));
+  if (!options.machine.empty()) {
+    workers = store::processes_on(connection, options.machine);
+    if (workers.empty())
+      throw base::Error(base::ErrorClass::refused, "nothing runs on " + printable(options.machine),
+                        "holdfast list workers shows the names of machines");
+  }
+  for (const auto& worker : workers)
+    operate(context, "drain", "process", worker, {{"why", options.why}});
+  std::cout.flush();
+  // As long as it lives it beats; one that does not lapses.
+  while (options.wait && !store::workers_running(connection, workers).empty()) {
+    store::lapse_workers(connection);
+    if (told_to_end_within(std::chrono::milliseconds(500))) return base::kExitInterrupted;
+  }
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+Action drain_verb(CLI::App& command) {
+  const auto options = std::make_shared<DrainOptions>();
+  command.add_option("workers", options->ids,
+                     "Workers or runners: ids, or the first or last few digits; - reads them from standard input");
+  command.add_option("--machine", options->machine, "All workers and runners on the machine with this host name");
+  command.add_option("--why", options->why, "A reason, shown to others");
+  command.add_flag("--wait", options->wait, "Until they have ended");
+  return [options](Context& context) { return drain(context, *options); };
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,204 @@
+// The verbs `runner` (duties only) and `run` (all in one).
+#include "lib/base/error.hpp"
+#include "lib/base/stop_signal.hpp"
+#include "lib/process/launcher.hpp"
+#include "lib/store/runner.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/context/signals.hpp"
+#include "services/cli/run/run_some.hpp"
+#include "services/cli/terminal/output.hpp"
+#include "services/runner/duties.hpp"
+#include "services/runner/spawner.hpp"
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+namespace holdfast::cli {
+
+namespace {
+
+runner::GateOptions gate_options(Context& context, bool standby) {
+  const auto& settings = context.settings();
+  config::check_lease_rule(settings);
+  runner::GateOptions options;
+  options.dsn = context.dsn();
+  options.version = HOLDFAST_VERSION;
+  options.data_dir = context.data_dir();
+  options.archive_root = context.archive_root();
+  options.standby = standby;
+  options.lease = settings.duration("runner.lease");
+  options.beat = settings.duration("runner.beat");
+  options.poll = settings.duration("runner.poll_interval");
+  options.graceful_timeout = settings.duration("runner.graceful_timeout");
+  return options;
+}
+
+// A worker with the same settings as ours, from whichever layer they came.
+std::vector<std::string> worker_command(const Context& context) {
+  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe").string()};
+  const auto& global = context.global();
+  if (!global.config_file.empty()) command.insert(command.end(), {"--config", global.config_file});
+  for (const auto& [key, value] : global.overrides)
+    command.insert(command.end(), {"--set", key + "=" + value});
+  return command;
+}
+
+runner::SpawnerOptions spawner_options(Context& context, bool stay) {
+  const auto& settings = context.settings();
+  runner::SpawnerOptions options;
+  options.command = worker_command(context);
+  options.slots = static_cast<int>(settings.integer("worker.snapshots"));
+  options.max_per_type = static_cast<int>(settings.integer("runner.max_workers_per_type"));
+  // Each worker runs several browsers at once: unless configured otherwise, half the processors are enough of them.
+  if (settings.value("runner.max_workers_per_type").origin == "default")
+    options.max_per_type =
+        std::min(options.max_per_type, std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 2));
+  options.split = settings.boolean("runner.split_workers");
+  options.max_crawl_workers = static_cast<int>(settings.integer("runner.max_crawl_workers"));
+  options.max_total = static_cast<int>(settings.integer("runner.max_total_workers"));
+  options.idle_timeout = static_cast<int>(settings.integer("runner.idle_timeout"));
+  options.stay = stay;
+  options.poll = settings.duration("runner.poll_interval");
+  options.drain_timeout = settings.duration("drain_timeout");
+  options.stop_timeout = settings.duration("stop_timeout");
+  return options;
+}
+
+awaitable<void> lead(asio::io_context& io, runner::GateOptions options, base::StopSignal& stop,
+                     runner::Ending& ending) {
+  ending = co_await runner::run(io, std::move(options), stop);
+}
+
+// Workers and duties side by side. The work goes on without the gate: another runner may keep the house.
+awaitable<void> all_in_one(asio::io_context& io, runner::GateOptions gate, runner::Spawner& spawner,
+                           base::StopSignal& stop) {
+  base::StopSignal stop_gate(io.get_executor());
+  bool gate_open = true;
+  std::exception_ptr gate_failure;
+  auto ending = runner::Ending::stopped;
+  asio::steady_timer changed(io, asio::steady_timer::time_point::max());
+  asio::co_spawn(io, lead(io, std::move(gate), stop_gate, ending), [&](std::exception_ptr error) {
+    gate_open = false;
+    gate_failure = error;
+    changed.cancel();
+  });
+  // What stops the work stops the duties, but the gate is left only when the workers are gone or drain: it does not
+  // matter which.
+  std::exception_ptr failure;
+  try {
+    co_await spawner.run();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  stop_gate.raise(base::Strength::drain, stop.reason().empty() ? "done" : stop.reason());
+  while (gate_open)
+    co_await changed.async_wait(asio::as_tuple(asio::use_awaitable));
+  if (failure) std::rethrow_exception(failure);
+  if (gate_failure) std::rethrow_exception(gate_failure);
+}
+
+// Duties only. `standby`: wait for the leading runner to be gone.
+int run_duties(Context& context, bool standby) {
+  note_signals();
+  process::forbid_inspection();
+  context.connection(true);
+  context.disconnect();
+  asio::io_context io;
+  base::StopSignal stop(io.get_executor());
+  Signals signals(io, stop);
+  const auto deliverer = context.deliverer("runner");
+  auto ending = runner::Ending::stopped;
+  run_to_end(io, lead(io, gate_options(context, standby), stop, ending));
+  if (ending == runner::Ending::superseded)
+    std::cerr << "a newer runner has taken over; holdfast runner --standby would wait for its turn instead\n";
+  return base::kExitSuccess;
+}
+
+// Who leads, who waits, and what the duties have done. 1 if no healthy runner leads.
+int runner_status(Context& context) {
+  auto& connection = context.connection();
+  const auto runners = store::runners(connection);
+  const auto duties = store::duties(connection);
+  const bool healthy = !runners.empty() && runners[0].text("state") == "leads" && runners[0].boolean("healthy");
+  if (context.json()) {
+    const auto print = [](const pg::Result& rows, const char* type) {
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        auto json = nlohmann::json::parse(rows[i].text("json"));
+        json["type"] = type;
+        std::cout << json.dump() << '\n';
+      }
+    };
+    print(runners, "Runner");
+    print(duties, "Duty");
+  } else {
+    if (runners.empty())
+      std::cout << "no runner: adding and archiving go on, schedules and cleaning up wait\n";
+    else
+      print_table(runners, {"label", "state", "epoch", "lease_left", "request"});
+    std::cout << '\n';
+    print_table(duties, {"name", "every", "keep", "last_run", "took", "last_count", "total_count", "error"});
+  }
+  std::cout.flush();
+  return healthy ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+// All in one: duties and local workers, until nothing is left to do, or for ever.
+int run(Context& context, bool daemon) {
+  context.guard();
+  process::forbid_inspection();
+  context.connection(true);
+  context.disconnect();
+  asio::io_context io;
+  base::StopSignal stop(io.get_executor());
+  Signals signals(io, stop);
+  const auto runner = std::make_shared<std::string>();
+  auto gate = gate_options(context, false);
+  gate.spawns = true;
+  gate.joined = [runner](const std::string& id) { *runner = id; };
+  auto workers = spawner_options(context, daemon);
+  workers.runner = runner;
+  runner::Spawner spawner(io, context.dsn(), std::move(workers), stop);
+  const auto deliverer = context.deliverer("runner");
+  run_to_end(io, all_in_one(io, std::move(gate), spawner, stop));
+  if (deliverer && !signals.received()) deliverer->flush(std::chrono::seconds(5));
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+Action run_verb(CLI::App& command) {
+  const auto daemon = std::make_shared<bool>(false);
+  const auto some = std::make_shared<SomeWork>();
+  auto* const stay = command.add_flag("--daemon", *daemon, "Keep running and wait for more");
+  auto* const crawl = command.add_option("--crawl", some->crawls, "Work only on this crawl, then exit; - reads ids")
+                          ->allow_extra_args(false)
+                          ->excludes(stay);
+  command.add_option("--snapshot", some->snapshots, "Work only on this snapshot, then exit; - reads ids")
+      ->allow_extra_args(false)
+      ->excludes(stay)
+      ->excludes(crawl);
+  return [daemon, some](Context& context) {
+    return some->crawls.empty() && some->snapshots.empty() ? run(context, *daemon) : run_some(context, *some);
+  };
+}
+
+Action runner_verb(CLI::App& command) {
+  const auto standby = std::make_shared<bool>(false), status = std::make_shared<bool>(false);
+  command.add_flag("--standby", *standby, "Stand by until no other runner leads; make way for a newer one");
+  command.add_flag("--status", *status, "Only show the leader and the duties; exit code 1 without a leader");
+  return
+      [standby, status](Context& context) { return *status ? runner_status(context) : run_duties(context, *standby); };
+}
+
+} // namespace holdfast::cli

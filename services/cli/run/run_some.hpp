@@ -1,0 +1,19 @@
+#pragma once
+// holdfast run --crawl, --snapshot. Main thread.
+
+#include "services/cli/context/context.hpp"
+
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+struct SomeWork {
+  std::vector<std::string> crawls, snapshots; // as given; one of them is empty
+};
+
+// Works on these until nothing of them is left but what is paused, or a signal comes. What other workers hold of them
+// is waited for. Returns the exit code: 1 if one of them is not archived.
+int run_some(Context& context, const SomeWork& work);
+
+} // namespace holdfast::cli

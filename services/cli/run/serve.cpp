@@ -1,0 +1,188 @@
+#include "lib/base/address.hpp"
+#include "lib/base/characters.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
+#include "lib/base/url.hpp"
+#include "lib/pg/conninfo.hpp"
+#include "lib/store/token.hpp"
+#include "lib/store/verify.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/context/presence.hpp"
+#include "services/cli/context/signals.hpp"
+#include "services/cli/run/serve_plan.hpp"
+#include "services/serve/files.hpp"
+#include "services/serve/http_server.hpp"
+#include "services/serve/site.hpp"
+
+#include <CLI/CLI.hpp>
+#include <spdlog/spdlog.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::cli {
+
+namespace {
+
+constexpr std::size_t kLargestBody = 4 << 20, kLargestUpload = 90 << 20; // 64 MiB in base64
+
+// What requests without a token may do, by the setting serve.guest.
+serve::Role guest_role(const std::string& setting, bool loopback) {
+  if (setting == "automatic") return loopback ? serve::Role::reader : serve::Role::none;
+  const auto role = serve::role_named(setting);
+  if (role == serve::Role::operator_ && !loopback)
+    throw base::Error(
+        base::ErrorClass::configuration,
+        "serve.guest: operator, but serve.listen can be reached from other machines: everyone could change "
+        "the collection",
+        "serve.guest: automatic, and holdfast token add NAME --role operator");
+  return role;
+}
+
+// The replay tool runs scripts of archived pages: they must not share an origin with ours.
+std::string replay_url(const std::string& given, const serve::Endpoint& endpoint, const serve::Endpoint& beside) {
+  if (given.empty()) return "";
+  const auto url = base::try_parse_url(given);
+  const bool here = url && (url->host == "localhost" || url->host == "127.0.0.1" || url->host == endpoint.address);
+  if (!url || (here && (url->port == endpoint.port || url->port == beside.port)))
+    throw base::Error(base::ErrorClass::configuration,
+                      "serve.replay: \"" + given + "\" is not the URL of a server with an origin of its own",
+                      "serve.replay: http://127.0.0.1:8080/archive/");
+  return url->text.ends_with('/') ? url->text : url->text + "/";
+}
+
+// Where browsers find archived files; empty: at the port of the files.
+std::string files_origin(const std::string& given) {
+  if (given.empty()) return "";
+  const auto url = base::try_parse_url(given);
+  if (!url || url->text.find_first_of("/?", url->scheme.size() + 3) != url->text.size() - 1)
+    throw base::Error(base::ErrorClass::configuration,
+                      "serve.files_url: \"" + given + "\" is no origin: scheme, host and port",
+                      "serve.files_url: https://files.example");
+  return url->text.substr(0, url->text.size() - 1);
+}
+
+// For sessions that act as a role of the database, whatever the login may do beyond that.
+std::string dsn_as(pg::Connection& connection, const std::string& dsn, const std::string& role) {
+  const auto name = store::role_of_requests(connection, role);
+  return name.empty() ? dsn : pg::conninfo_with_role(dsn, name);
+}
+
+// Listens; with `standby`, as soon as no other process does. False: it was told to end before.
+bool listen(std::optional<serve::HttpServer>& server, Presence& presence, bool standby, const serve::Endpoint& endpoint,
+            const serve::HttpOptions& options, const serve::Handler& handler) {
+  constexpr std::chrono::milliseconds kLookAgain{500};
+  for (bool waits = false;; waits = true) {
+    try {
+      server.emplace(endpoint, options, handler);
+      return true;
+    } catch (const base::Error& error) {
+      if (!standby || error.error_class() != base::ErrorClass::unavailable) throw;
+      if (!waits) spdlog::info("stands by: {}", error.what());
+    }
+    presence.set_standby(true);
+    if (told_to_end_within(kLookAgain)) return false;
+  }
+}
+
+// Where archived files are: at a port of their own, so that a page in the archive cannot act as ours.
+serve::Endpoint files_endpoint(const config::Settings& settings, const serve::Endpoint& pages) {
+  if (const auto& given = settings.text("serve.files"); !given.empty())
+    return serve::parse_endpoint(given, "serve.files");
+  auto endpoint = pages;
+  endpoint.port = pages.port == 0 ? std::uint16_t{0} : static_cast<std::uint16_t>(pages.port + 1);
+  endpoint.setting = "serve.files";
+  return endpoint;
+}
+
+// The host names of requests that are answered: without sign-in, a name that leads here, but is not ours, is a trick.
+// Empty: all.
+std::vector<std::string> own_hosts(serve::Role guest, const config::Settings& settings) {
+  if (guest == serve::Role::none) return {};
+  auto names = base::split(base::lower_case(settings.text("serve.hosts")), ", ");
+  names.insert(names.end(), {"localhost", base::lower_case(base::own_host_name())});
+  if (const auto files = base::try_parse_url(settings.text("serve.files_url"))) names.push_back(files->host);
+  return names;
+}
+
+// Without what depends on the ports.
+serve::SiteOptions site_options(Context& context) {
+  const auto& settings = context.settings();
+  auto& connection = context.connection();
+  serve::SiteOptions options;
+  options.dsn = dsn_as(connection, context.dsn(), "reader");
+  try {
+    options.dsn_to_change = dsn_as(connection, context.dsn(), "operator");
+  } catch (const base::Error& error) {
+    spdlog::warn("{}; nothing can be changed", error.what());
+  }
+  options.api = {plan_of_requests(context), settings.boolean("urls.allow_private")};
+  options.collection_id = store::collection_id(connection);
+  options.files_origin = files_origin(settings.text("serve.files_url"));
+  options.changes_in_a_minute = static_cast<int>(settings.integer("serve.changes_per_minute"));
+  return options;
+}
+
+int serve(Context& context, bool standby) {
+  const auto& settings = context.settings();
+  const auto endpoint = serve::parse_endpoint(settings.text("serve.listen"), "serve.listen");
+  const auto beside = files_endpoint(settings, endpoint);
+  const auto guest = guest_role(settings.text("serve.guest"), endpoint.loopback && beside.loopback);
+  context.connection(); // there is a collection, and its schema is ours
+  told_to_end();
+
+  const auto hosts = own_hosts(guest, settings);
+  auto options = site_options(context);
+  const serve::Files files(context.archive_root(), options.collection_id, guest == serve::Role::none ? options.dsn : "",
+                           hosts);
+  const serve::TrustedProxies proxies(settings.text("serve.trusted_proxies"), "serve.trusted_proxies");
+  const auto patience = settings.duration("serve.client_timeout");
+  Presence presence(context, "serve", settings.text("serve.listen"));
+  std::optional<serve::HttpServer> file_server, server;
+  const serve::HttpOptions of_files{2, 0, 0, patience, proxies};
+  if (!listen(file_server, presence, standby, beside, of_files,
+              [&files](const serve::Request& request) { return files.answer(request); }))
+    return base::kExitSuccess;
+  options.guest = guest;
+  options.files = &files;
+  options.files_port = file_server->port();
+  options.hosts = hosts;
+  options.replay = replay_url(settings.text("serve.replay"), endpoint, beside);
+  serve::Site site(std::move(options));
+  const serve::HttpOptions of_pages{3, kLargestBody, kLargestUpload, patience, proxies};
+  if (!listen(server, presence, standby, endpoint, of_pages,
+              [&site](const serve::Request& request) { return site.answer(request); }))
+    return base::kExitSuccess;
+  presence.set_standby(false);
+  std::cout << "Open " << serve::url_of(endpoint, server->port()) << "\n";
+  if (guest != serve::Role::operator_) {
+    if (const auto link = site.sign_in_link(); !link.empty())
+      std::cout << "  sign in, once: " << serve::url_of(endpoint, server->port()) << link << "\n";
+    std::cout << "  sign in with a token: holdfast token add NAME --role operator\n";
+  }
+  std::cout << std::flush;
+  spdlog::info("pages on {}, archived files on {}", serve::url_of(endpoint, server->port()),
+               serve::url_of(beside, file_server->port()));
+  while (!told_to_end_within(std::chrono::milliseconds(100)))
+    ;
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+Action serve_verb(CLI::App& command) {
+  command.footer("Listens on serve.listen (127.0.0.1:8118), and on serve.files (the next port) for archived files. "
+                 "On other\naddresses than this machine's a token is required: holdfast token.");
+  const auto standby = std::make_shared<bool>(false);
+  command.add_flag("--standby", *standby, "Wait while another process listens there, and take over when it ends");
+  return [standby](Context& context) { return serve(context, *standby); };
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,13 @@
+#pragma once
+// What a request to add a crawl describes: as `holdfast add` with the same options, but it reads no files of this
+// machine. Any thread, one at a time.
+
+#include "services/cli/context/context.hpp"
+#include "services/serve/api.hpp"
+
+namespace holdfast::cli {
+
+// Loads the plugins first, on this thread. `context` must outlive what is returned.
+std::function<store::PlannedCrawl(const nlohmann::json& body)> plan_of_requests(Context& context);
+
+} // namespace holdfast::cli

@@ -1,0 +1,197 @@
+#include "services/cli/terminal/output.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/utf8.hpp"
+#include "services/cli/terminal/times.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+namespace holdfast::cli {
+
+namespace {
+
+// The character at `at`; moves on behind it.
+char32_t next_character(std::string_view text, std::size_t& at) {
+  const auto [code, length] = base::first_character(text.substr(at));
+  at += length;
+  return code;
+}
+
+std::size_t width_of(char32_t character) {
+  const int width = wcwidth(static_cast<wchar_t>(character));
+  return width < 0 ? 1 : static_cast<std::size_t>(width);
+}
+
+// What people read of an id: the last eight digits, which `holdfast show` takes (the first ones are a time, much the
+// same for neighbours).
+std::string abridged(std::string text) {
+  if (text.size() == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-')
+    return text.substr(28);
+  return text;
+}
+
+std::size_t place_of(const pg::Result& result, const std::string& column) {
+  const auto found = std::find(result.columns().begin(), result.columns().end(), column);
+  if (found == result.columns().end()) throw base::Error(base::ErrorClass::bug, "a table has no column " + column);
+  return static_cast<std::size_t>(found - result.columns().begin());
+}
+
+} // namespace
+
+std::string printable(std::string_view text) {
+  std::string clean;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t from = at;
+    const char32_t character = next_character(text, at);
+    if (base::is_unprintable(character))
+      clean += character == '\t' || character == '\n' ? ' ' : '?';
+    else
+      clean.append(text.substr(from, at - from));
+  }
+  return clean;
+}
+
+std::size_t display_width(std::string_view text) {
+  std::size_t width = 0;
+  for (std::size_t at = 0; at < text.size();)
+    width += width_of(next_character(text, at));
+  return width;
+}
+
+std::string fitted(std::string_view text, std::size_t columns) {
+  if (display_width(text) <= columns) return std::string(text);
+  std::string cut;
+  std::size_t width = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t from = at;
+    const auto character = width_of(next_character(text, at));
+    if (width + character + 1 > columns) break;
+    width += character;
+    cut.append(text.substr(from, at - from));
+  }
+  return cut + "…";
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 120;
+}
+
+namespace {
+
+// Failures stand out on a terminal (not with NO_COLOR). Plain cells get nothing.
+std::string_view colour_of(const std::string& column, const std::string& cell) {
+  static const bool coloured = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  if (!coloured || (column != "outcome" && column != "status" && column != "last_outcome")) return {};
+  if (cell == "failed" || cell == "quarantined" || cell == "refused" || cell == "missing") return "\x1b[31m";
+  if (cell == "partial" || cell == "paused" || cell == "cancelled") return "\x1b[33m";
+  return cell == "succeeded" ? "\x1b[32m" : "";
+}
+
+} // namespace
+
+void print_table(const pg::Result& result, const std::vector<std::string>& wanted) {
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::size_t> widths;
+  std::vector<std::size_t> places; // of the columns in the result
+  std::vector<std::string> columns;
+  for (auto column : wanted) {
+    const bool optional = column.ends_with('?');
+    if (optional) column.pop_back();
+    const auto place = place_of(result, column);
+    bool empty = true;
+    for (std::size_t i = 0; i < result.size() && empty; ++i) {
+      const auto cell = shown_cell(result, i, place);
+      empty = cell.empty() || cell == "0";
+    }
+    if (optional && empty) continue;
+    widths.push_back(display_width(column));
+    places.push_back(place);
+    columns.push_back(std::move(column));
+  }
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    std::vector<std::string> row;
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      row.push_back(abridged(printable(shown_cell(result, i, places[c]))));
+      widths[c] = std::max(widths[c], display_width(row.back()));
+    }
+    rows.push_back(std::move(row));
+  }
+  // The widest columns give way until the table fits.
+  const std::size_t room = std::max<std::size_t>(terminal_width(), 40);
+  const auto total = [&] {
+    std::size_t sum = 0;
+    for (const auto width : widths)
+      sum += width + 2;
+    return sum - 2;
+  };
+  while (total() > room) {
+    auto widest = std::max_element(widths.begin(), widths.end());
+    if (*widest <= 8) break;
+    --*widest;
+  }
+  const auto print_row = [&](const std::vector<std::string>& cells) {
+    std::string line;
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      const std::string cell = fitted(cells[c], widths[c]);
+      const auto colour = colour_of(columns[c], cells[c]);
+      line += colour.empty() ? cell : std::string(colour) + cell + "\x1b[0m";
+      if (c + 1 < cells.size()) line += std::string(widths[c] - display_width(cell) + 2, ' ');
+    }
+    std::cout << line << '\n';
+  };
+  print_row(columns);
+  for (const auto& row : rows)
+    print_row(row);
+}
+
+void print_csv(const pg::Result& result, const std::vector<std::string>& wanted) {
+  const auto print = [](const std::string& field, bool first) {
+    if (!first) std::cout << ',';
+    if (field.find_first_of(",\"\r\n") == std::string::npos) {
+      std::cout << field;
+      return;
+    }
+    std::cout << '"';
+    for (const char character : field)
+      std::cout << (character == '"' ? "\"\"" : std::string(1, character));
+    std::cout << '"';
+  };
+  const auto& columns = wanted.empty() ? result.columns() : wanted;
+  for (std::size_t c = 0; c < columns.size(); ++c)
+    print(columns[c], c == 0);
+  std::cout << "\r\n";
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      print(result.cell(i, place_of(result, columns[c])).value_or(""), c == 0);
+    std::cout << "\r\n";
+  }
+}
+
+void print_records(const std::vector<std::string>& objects, const std::string& type) {
+  for (const auto& object : objects) {
+    nlohmann::ordered_json line{{"type", type}};
+    line.update(nlohmann::ordered_json::parse(object));
+    std::cout << line.dump() << '\n';
+  }
+}
+
+void print_fields(const std::vector<std::pair<std::string, std::string>>& fields) {
+  std::size_t width = 0;
+  for (const auto& [name, value] : fields)
+    if (!value.empty()) width = std::max(width, name.size());
+  for (const auto& [name, value] : fields)
+    if (!value.empty()) std::cout << name << std::string(width - name.size() + 2, ' ') << printable(value) << '\n';
+}
+
+} // namespace holdfast::cli

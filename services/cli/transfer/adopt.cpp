@@ -1,0 +1,117 @@
+#include "lib/archive/captures.hpp"
+#include "lib/archive/recover.hpp"
+#include "lib/archive/root.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
+#include "lib/store/import.hpp"
+#include "lib/store/verify.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/context/presence.hpp"
+#include "services/cli/context/unknown_directories.hpp"
+#include "services/cli/terminal/output.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <memory>
+#include <set>
+
+namespace holdfast::cli {
+
+namespace {
+
+struct Adopted {
+  std::size_t snapshots{0}, known{0}, unreadable{0}, records{0};
+  std::set<std::string> crawls;
+};
+
+void tell_unreadable(Context& context, const std::string& directory, const std::string& problem) {
+  if (context.json())
+    std::cout << base::json_text(nlohmann::ordered_json{
+                     {"type", "Defect"}, {"kind", "unreadable"}, {"path", directory}, {"detail", problem}})
+              << '\n';
+  else
+    std::cout << "unreadable  " << printable(directory) << ": " << printable(problem) << '\n';
+}
+
+// `given`, relative to the archive root. Of a bucket it is that already: 2026, 2026/11/example.org.
+std::filesystem::path part_of(const std::filesystem::path& root, const std::string& given) {
+  if (root.native().starts_with("s3:")) return std::filesystem::path(given).lexically_normal();
+  if (!std::filesystem::is_directory(given))
+    throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is not a directory");
+  const auto part = std::filesystem::canonical(given).lexically_relative(std::filesystem::canonical(root));
+  if (part.empty() || *part.begin() == "..")
+    throw base::Error(base::ErrorClass::usage, given + " is not in the archive " + root.string(),
+                      "holdfast --set archive.root=" + given + " adopt " + given);
+  return part == "." ? std::filesystem::path() : part;
+}
+
+// `given`: the archive root or a directory in it; empty: the archive root. 1 if a snapshot's files cannot be read.
+int adopt(Context& context, const std::string& given) {
+  const auto root = context.archive_root();
+  const archive::Files files(root);
+  const auto below = given.empty() ? std::filesystem::path() : part_of(root, given);
+  const auto collection = files.collection();
+  if (!collection)
+    throw base::Error(base::ErrorClass::refused,
+                      archive::shown(root, "") + " is not an archive: it has no file .holdfast-archive",
+                      "archive.root names the directory that holds the years");
+  auto& connection = context.connection(true);
+  store::collection_adopt(connection, *collection);
+  const Presence presence(context, "command", "adopt");
+  const auto opened = archive::Root::open(root, store::collection_id(connection), false);
+
+  Adopted adopted;
+  adopted.known = each_unknown_directory(connection, files, below, [&](const std::string& directory) {
+    std::string problem;
+    try {
+      if (auto page = files.read_snapshot(directory, problem)) {
+        const auto captures = archive::read_captures(opened, (*page)["directory"].get<std::string>());
+        (*page)["captures"] = nlohmann::json::parse(archive::captures_json(captures));
+        const auto answer = store::adopt(connection, *page);
+        if (answer == "adopted") {
+          ++adopted.snapshots;
+          adopted.crawls.insert((*page)["crawl_id"].get<std::string>());
+        } else {
+          ++adopted.known;
+        }
+        return;
+      }
+    } catch (const base::Error& error) { // what these files say cannot be true
+      if (error.error_class() == base::ErrorClass::temporary || error.error_class() == base::ErrorClass::unavailable)
+        throw;
+      problem = error.what();
+    }
+    ++adopted.unreadable;
+    tell_unreadable(context, directory, problem);
+  });
+  files.each_kept([&](const std::string& directory) { // what removed snapshots have left to others
+    const auto records = nlohmann::json::parse(archive::captures_json(archive::read_captures(opened, directory)));
+    for (const auto& record : records)
+      if (store::adopt_kept(connection, directory, record)) ++adopted.records;
+  });
+  if (context.json())
+    std::cout << nlohmann::ordered_json{{"type", "Adoption"},         {"snapshots", adopted.snapshots},
+                                        {"records", adopted.records}, {"crawls", adopted.crawls.size()},
+                                        {"known", adopted.known},     {"unreadable", adopted.unreadable}}
+                     .dump()
+              << '\n';
+  else
+    std::cout << adopted.snapshots << (adopted.snapshots == 1 ? " snapshot of " : " snapshots of ")
+              << adopted.crawls.size() << (adopted.crawls.size() == 1 ? " crawl" : " crawls") << " adopted, "
+              << adopted.known << " had rows already, " << adopted.unreadable << " cannot be read\n"
+              << "  next: holdfast verify --all compares the files with their manifests\n";
+  std::cout << std::flush;
+  return adopted.unreadable == 0 ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+} // namespace
+
+Action adopt_verb(CLI::App& command) {
+  const auto directory = std::make_shared<std::string>();
+  command.add_option("directory", *directory, "The archive, or a directory in it (default: archive.root)");
+  return [directory](Context& context) { return adopt(context, *directory); };
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,418 @@
+#include "lib/archive/file_work.hpp"
+#include "lib/archive/page_text.hpp"
+#include "lib/archive/root.hpp"
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
+#include "lib/base/read_at.hpp"
+#include "lib/base/text.hpp"
+#include "lib/s3/location.hpp"
+#include "lib/store/capture.hpp"
+#include "lib/store/verify.hpp"
+#include "lib/store/view.hpp"
+#include "lib/wacz/sorted_lines.hpp"
+#include "lib/wacz/writer.hpp"
+#include "lib/warc/gzip.hpp"
+#include "lib/warc/surt.hpp"
+#include "services/cli/add/input.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/context/presence.hpp"
+#include "services/cli/terminal/times.hpp"
+#include "services/cli/transfer/export_files.hpp"
+#include "services/cli/transfer/export_output.hpp"
+#include "services/cli/transfer/page_info.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+namespace holdfast::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kSnapshotsAtOnce = 100;
+constexpr std::size_t kLongestText = 1u << 20; // of a page, in its list
+
+struct ExportOptions {
+  std::vector<std::string> ids;
+  bool all{false};
+  std::string tag, host, since, until, format{"wacz"}, output;
+};
+
+// A file of the archive, wherever that is, open for reading.
+class ArchivedFile {
+public:
+  ArchivedFile(const archive::Root& root, const std::string& path) {
+    if (root.bucket() != nullptr)
+      file_.reset(root.fetch(path));
+    else
+      file_ = archive::open_file_below(root.path(), path);
+    if (file_ && (::fstat(file_.get(), &about_) != 0 || !S_ISREG(about_.st_mode))) file_.reset();
+  }
+  explicit operator bool() const { return static_cast<bool>(file_); }
+  int fd() const { return file_.get(); }
+  std::uint64_t size() const { return static_cast<std::uint64_t>(about_.st_size); }
+
+private:
+  base::Fd file_;
+  struct stat about_ {};
+};
+
+// "browser/page.warc.gz" of a snapshot -> "0198...-browser-page.warc.gz"
+std::string exported_name(const std::string& snapshot, const std::string& directory, const std::string& file) {
+  std::string name = snapshot + "-";
+  for (const char c : file.substr(directory.size() + 1)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    name += plain ? c : '-';
+  }
+  return name;
+}
+
+struct Exported {
+  std::size_t snapshots{0}, without_captures{0}, captures{0}, missing{0};
+  std::uint64_t bytes{0};
+};
+
+// Where WARC files, their records and pages go.
+class Sink {
+public:
+  virtual ~Sink() = default;
+  virtual void warc(const std::string& name, int file, std::uint64_t size) = 0;
+  virtual void capture(const warc::Capture& capture) = 0;
+  virtual void page(const wacz::WrittenPage& page) = 0;
+  virtual void close() = 0;
+};
+
+class WaczSink : public Sink {
+public:
+  WaczSink(int file, const std::string& title, std::time_t now)
+      : writer_(file, {title, "Holdfast " HOLDFAST_VERSION, base::utc_timestamp()}, now) {}
+  void warc(const std::string& name, int file, std::uint64_t size) override { writer_.add_warc(name, file, size); }
+  void capture(const warc::Capture& capture) override { writer_.add_capture(capture); }
+  void page(const wacz::WrittenPage& page) override { writer_.add_page(page); }
+  void close() override { writer_.close(); }
+
+private:
+  wacz::Writer writer_;
+};
+
+// WARC files beside index.cdxj. A file that is there with its size is kept, so that an export can go on.
+class WarcSink : public Sink {
+public:
+  explicit WarcSink(const std::string& location) : tree_(file_tree(location)) {}
+  void warc(const std::string& name, int file, std::uint64_t size) override { tree_->add(name, file, size, true); }
+  void capture(const warc::Capture& capture) override { lines_.add(warc::cdxj_line(capture)); }
+  void page(const wacz::WrittenPage&) override {}
+  void close() override {
+    const auto index = wacz::temporary_file();
+    std::uint64_t size = 0;
+    lines_.each([&](const std::string& line) {
+      wacz::write_all(index.get(), line + "\n");
+      size += line.size() + 1;
+    });
+    tree_->add("index.cdxj", index.get(), size, false);
+  }
+
+private:
+  const std::unique_ptr<FileTree> tree_;
+  wacz::SortedLines lines_;
+};
+
+// When the page itself was captured: replay looks for a record of that time.
+std::string page_date(const store::ExportedSnapshot& snapshot, std::span<const store::Capture> captures) {
+  const auto key = warc::url_key(snapshot.url);
+  for (const auto& capture : captures)
+    if (capture.key == key) return capture.date;
+  return snapshot.date;
+}
+
+void export_one(const archive::Root& root, const store::ExportedSnapshot& snapshot,
+                std::span<const store::Capture> captures, Sink& sink, Exported& told) {
+  ++told.snapshots;
+  std::string before, name;
+  for (const auto& capture : captures) {
+    if (capture.file != before) {
+      before = capture.file;
+      const ArchivedFile file(root, capture.file);
+      name = file ? exported_name(snapshot.id, snapshot.directory, capture.file) : "";
+      if (file) {
+        sink.warc(name, file.fd(), file.size());
+        told.bytes += file.size();
+      } else {
+        ++told.missing;
+        std::cerr << "missing  " << capture.file << "\n";
+      }
+    }
+    if (name.empty()) continue;
+    warc::Capture exported = capture;
+    exported.file = name;
+    sink.capture(exported);
+    ++told.captures;
+  }
+  if (captures.empty()) {
+    ++told.without_captures;
+    return;
+  }
+  sink.page({snapshot.id, snapshot.url, page_date(snapshot, captures), snapshot.title,
+             archive::page_text(root, snapshot.directory, kLongestText)});
+}
+
+// A record, which may be as large as a video, to the end of another file, as a gzip member. Returns its length there.
+std::uint64_t append_member(int from, const warc::Capture& record, int to) {
+  std::uint64_t length = 0;
+  const auto put = [&](std::string_view bytes) {
+    wacz::write_all(to, bytes);
+    length += bytes.size();
+  };
+  std::optional<warc::GzipMember> member; // of a record in a plain file
+  bool first = true;
+  const auto got = base::each_piece(from, record.offset, record.offset + record.length, [&](std::string_view piece) {
+    if (std::exchange(first, false) && !piece.starts_with("\x1f\x8b")) member.emplace(Z_DEFAULT_COMPRESSION);
+    member ? member->add(piece, put) : put(piece);
+  });
+  if (got < static_cast<std::int64_t>(record.length)) archive::throw_errno(got < 0 ? errno : EIO, "read", record.file);
+  if (member) member->add("", put, true);
+  return length;
+}
+
+// Records of snapshots that are not exported, to which revisit records of exported ones refer, or which a browser had
+// in its cache. They follow in WARC files of their own. What is noted is sorted outside of memory: by snapshot, then
+// those of a file together.
+class Originals {
+public:
+  void exported(const std::string& snapshot) { lines_.add(snapshot); }
+  void wanted(const store::Capture& original) {
+    lines_.add(original.snapshot_id + " " +
+               base::json_text(nlohmann::ordered_json{{"file", original.file},
+                                                      {"offset", original.offset},
+                                                      {"length", original.length},
+                                                      {"key", original.key},
+                                                      {"date", original.date},
+                                                      {"url", original.url},
+                                                      {"mime", original.mime},
+                                                      {"status", original.status},
+                                                      {"digest", original.digest}}));
+  }
+
+  void write(const archive::Root& root, Sink& sink, Exported& told) {
+    std::string before, exported;
+    lines_.each([&](const std::string& line) {
+      if (line == before) return;
+      before = line;
+      const auto blank = line.find(' ');
+      if (blank == std::string::npos)
+        exported = line;
+      else if (line.compare(0, blank, exported) != 0)
+        add(root, nlohmann::json::parse(line.substr(blank + 1)), sink, told);
+    });
+    end_file(sink, told);
+  }
+
+private:
+  static constexpr std::uint64_t kEnough = std::uint64_t{256} << 20; // of one file, which is made in a temporary one
+
+  void add(const archive::Root& root, const nlohmann::json& row, Sink& sink, Exported& told) {
+    warc::Capture record{row["key"],    row["date"], row["url"],    row["mime"],  row["status"],
+                         row["digest"], row["file"], row["offset"], row["length"]};
+    if (record.file != path_) {
+      path_ = record.file;
+      source_.emplace(root, path_);
+    }
+    if (!*source_ || record.offset + record.length > source_->size()) {
+      ++told.missing;
+      std::cerr << "missing  " << record.file << "\n";
+      return;
+    }
+    if (!file_) file_ = wacz::temporary_file();
+    record.length = append_member(source_->fd(), record, file_.get());
+    record.file = "originals-" + std::to_string(files_ + 1) + ".warc.gz";
+    record.offset = size_;
+    size_ += record.length;
+    captures_.push_back(std::move(record));
+    if (size_ >= kEnough || captures_.size() >= kMostHeld) end_file(sink, told);
+  }
+
+  void end_file(Sink& sink, Exported& told) {
+    if (captures_.empty()) return;
+    sink.warc(captures_.front().file, file_.get(), size_);
+    for (const auto& capture : captures_)
+      sink.capture(capture);
+    told.captures += captures_.size();
+    told.bytes += size_;
+    captures_.clear();
+    file_.reset();
+    size_ = 0;
+    ++files_;
+  }
+
+  static constexpr std::size_t kMostHeld = 20000;
+
+  wacz::SortedLines lines_;
+  std::string path_;
+  std::optional<ArchivedFile> source_;
+  base::Fd file_;
+  std::uint64_t size_{0};
+  std::size_t files_{0};
+  std::vector<warc::Capture> captures_;
+};
+
+void show_progress(const Exported& told, bool last) {
+  if (::isatty(STDERR_FILENO) == 0) return;
+  std::cerr << "\r\033[K" << told.snapshots << " snapshots, " << base::format_size(told.bytes) << (last ? "\n" : "")
+            << std::flush;
+}
+
+Exported export_all(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
+                    Sink& sink) {
+  Exported told;
+  Originals originals;
+  std::optional<std::string> after;
+  for (;;) {
+    const auto batch = store::export_snapshots(connection, query, after, kSnapshotsAtOnce);
+    std::vector<std::string> ids;
+    for (const auto& snapshot : batch)
+      ids.push_back(snapshot.id);
+    const auto captures = batch.empty() ? std::vector<store::Capture>() : store::captures_of(connection, ids);
+    for (const auto& snapshot : batch) {
+      const auto [first, last] =
+          std::equal_range(captures.begin(), captures.end(), snapshot.id, [](const auto& left, const auto& right) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(left)>, std::string>)
+              return left < right.snapshot_id;
+            else
+              return left.snapshot_id < right;
+          });
+      export_one(root, snapshot, {first, last}, sink, told);
+      originals.exported(snapshot.id);
+      if (std::any_of(first, last, [](const auto& capture) { return capture.mime == "warc/revisit"; }))
+        for (const auto& original : store::originals_of(connection, snapshot.id))
+          originals.wanted(original);
+      for (const auto& lent : captures_from_cache(connection, root, {first, last}))
+        originals.wanted(lent);
+      show_progress(told, false);
+    }
+    if (static_cast<std::int64_t>(batch.size()) < kSnapshotsAtOnce) break;
+    after = batch.back().id;
+  }
+  originals.write(root, sink, told);
+  sink.close();
+  show_progress(told, true);
+  return told;
+}
+
+store::ExportQuery query_of(Context& context, const ExportOptions& options) {
+  const bool filtered = !(options.tag + options.host + options.since + options.until).empty();
+  if (options.ids.empty() && !filtered && !options.all)
+    throw base::Error(base::ErrorClass::usage,
+                      "nothing to export: name crawls or snapshots, or use --tag, --host, --since, --until or --all",
+                      "holdfast export ID... -o archive.wacz");
+  store::ExportQuery query;
+  if (!options.ids.empty()) {
+    query.ids.emplace();
+    for (const auto& id : read_ids(options.ids))
+      query.ids->push_back(store::find(context.connection(), id).id);
+  }
+  const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
+  query.tag = given(options.tag);
+  query.host = given(options.host);
+  if (!options.since.empty()) query.since = time_before(options.since);
+  if (!options.until.empty()) query.until = time_before(options.until);
+  return query;
+}
+
+// What `work` returns. If the output has failed, its reason comes before what the writer noticed of it.
+template <typename Work>
+auto written_to(ExportOutput* output, Work&& work) {
+  try {
+    return work();
+  } catch (const base::Error&) {
+    if (output != nullptr) output->give_up();
+    throw;
+  }
+}
+
+int run_file_export(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
+                    const std::string& path) {
+  const bool zip = path == "-" || (s3::is_location(path) ? path.substr(0, path.find('?')) : path).ends_with(".zip");
+  const auto output = zip ? open_export_output(path) : nullptr;
+  const auto tree = zip ? zip_tree(output->fd()) : file_tree(path);
+  const auto show = [](const ExportedFiles& told, const char* end) {
+    std::cerr << told.snapshots << " snapshots exported: " << told.files << " files, " << base::format_size(told.bytes)
+              << end << std::flush;
+  };
+  const auto told = written_to(output.get(), [&] {
+    return export_files(connection, root, query, *tree, [&](const ExportedFiles& now) {
+      if (::isatty(STDERR_FILENO) == 0) return;
+      std::cerr << "\r\033[K";
+      show(now, "");
+    });
+  });
+  if (output) output->keep();
+  if (::isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K";
+  show(told, "\n");
+  return base::kExitSuccess;
+}
+
+// 1 if a file of the archive is missing.
+int run_export(Context& context, const ExportOptions& options) {
+  const auto query = query_of(context, options);
+  auto& connection = context.connection();
+  const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
+  const Presence presence(context, "command", "export");
+  if (options.format == "files") return run_file_export(connection, root, query, options.output);
+  Exported told;
+  if (options.format == "warc") {
+    if (options.output == "-")
+      throw base::Error(base::ErrorClass::usage, "--format warc writes a directory", "-o DIRECTORY");
+    WarcSink sink(options.output);
+    told = export_all(connection, root, query, sink);
+  } else {
+    const auto output = open_export_output(options.output);
+    WaczSink sink(output->fd(), "Holdfast", std::time(nullptr));
+    told = written_to(output.get(), [&] { return export_all(connection, root, query, sink); });
+    output->keep();
+  }
+  std::cerr << told.snapshots << " snapshots exported: " << told.captures << " captures, "
+            << base::format_size(told.bytes) << " of WARC files";
+  if (told.without_captures > 0) std::cerr << "; " << told.without_captures << " snapshots have no WARC file";
+  if (told.missing > 0) std::cerr << "; " << told.missing << " files are missing";
+  std::cerr << "\n";
+  return told.missing == 0 ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+} // namespace
+
+Action export_verb(CLI::App& command) {
+  const auto options = std::make_shared<ExportOptions>();
+  command.add_option("ids", options->ids, "Crawls or snapshots; - reads them from standard input");
+  command.add_flag("--all", options->all, "Everything");
+  command.add_option("--tag", options->tag, "Only snapshots with this tag");
+  command.add_option("--host", options->host, "Only of this host");
+  command.add_option("--since", options->since, "Only captured since: 2h, 7d, 2026-11-22");
+  command.add_option("--until", options->until, "Only captured before");
+  command
+      .add_option("--format", options->format,
+                  "wacz: one file; warc: a directory of WARC files and index.cdxj; files: everything, as a directory "
+                  "or, if the output ends in .zip, a zip file")
+      ->check(CLI::IsMember({"wacz", "warc", "files"}))
+      ->capture_default_str();
+  command
+      .add_option("-o,--output", options->output,
+                  "The file or directory to write; - is standard output; s3://BUCKET/NAME is sent as it is made")
+      ->required();
+  return [options](Context& context) { return run_export(context, *options); };
+}
+
+} // namespace holdfast::cli

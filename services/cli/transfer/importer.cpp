@@ -1,0 +1,253 @@
+#include "services/cli/transfer/importer.hpp"
+
+#include "lib/archive/captures.hpp"
+#include "lib/archive/file_work.hpp"
+#include "lib/archive/page_text.hpp"
+#include "lib/archive/recover.hpp"
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
+#include "lib/base/url.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/store/text.hpp"
+#include "lib/store/verify.hpp"
+#include "services/cli/context/signals.hpp"
+#include "services/cli/terminal/output.hpp"
+
+#include <unistd.h>
+
+#include <iostream>
+
+namespace holdfast::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kPagesAtOnce = 50;
+constexpr std::int64_t kFence = 1;
+constexpr int kMostCopies = 1000; // of a URL in one crawl of the source
+
+// Cleared up whatever happens; what publish() has moved away is gone already.
+class Staging {
+public:
+  Staging(const fs::path& parent, std::string name) : parent_(fs::canonical(parent)), name_(std::move(name)) {
+    if (::mkdirat(archive::open_directory(parent_).get(), name_.c_str(), 0755) != 0)
+      archive::throw_errno(errno, "create the directory", path().native());
+  }
+  ~Staging() {
+    try {
+      archive::remove_tree_at(archive::open_directory(parent_).get(), name_, path().native());
+    } catch (const base::Error&) { // the next import removes it
+    }
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+  fs::path path() const { return parent_ / name_; }
+
+private:
+  const fs::path parent_;
+  const std::string name_;
+};
+
+bool is_of_everything(const base::Error& error) {
+  using Class = base::ErrorClass;
+  return error.error_class() != Class::input_output && error.error_class() != Class::refused &&
+         error.error_class() != Class::bug;
+}
+
+} // namespace
+
+Importer::Importer(Context& context, bool dry_run) : context_(context), dry_run_(dry_run) {
+  if (dry_run) return;
+  auto& connection = context_.connection(true);
+  root_ =
+      archive::Root::open(context.archive_root(), store::collection_id(connection), !store::archive_begun(connection));
+  text_limit_ = context.settings().size("search.text_limit");
+  presence_.emplace(context, "command", "import");
+}
+
+bool Importer::stopped() const { return told_to_end(); }
+
+void Importer::tell_problem(const std::string& path, const std::string& problem) {
+  ++counts_.problems;
+  if (::isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K";
+  if (context_.json())
+    std::cout << base::json_text(nlohmann::ordered_json{
+                     {"type", "Defect"}, {"kind", "not_taken"}, {"path", path}, {"detail", problem}})
+              << '\n';
+  else
+    std::cout << "not taken  " << printable(path) << ": " << printable(problem) << '\n';
+}
+
+void Importer::add(IncomingPage page) {
+  Waiting waiting;
+  waiting.place.id = store::import_id(page.name, page.added);
+  waiting.place.url = page.view.url;
+  const auto url = base::parse_url(page.view.url);
+  waiting.place.directory =
+      archive::snapshot_directory(base::written_timestamp(page.added), base::host_directory(url), waiting.place.id)
+          .native();
+  waiting.page = std::move(page);
+  waiting_.push_back(std::move(waiting));
+  if (waiting_.size() == kPagesAtOnce) flush();
+}
+
+void Importer::finish() {
+  flush();
+  show_progress(true);
+}
+
+std::optional<std::pair<warc::Capture, base::Fd>> Importer::stored(const store::Payload& payload) {
+  if (dry_run_) return std::nullopt;
+  for (auto& capture : store::captures_stored(context_.connection(), {payload}, std::nullopt, 0)) {
+    base::Fd file(root_->bucket() != nullptr ? base::Fd(root_->fetch(capture.file))
+                                             : archive::open_file_below(root_->path(), capture.file));
+    if (file) return std::pair{warc::Capture(std::move(capture)), std::move(file)};
+  }
+  return std::nullopt;
+}
+
+// Gives every page that is new a crawl that has no other page of its URL.
+void Importer::find_places() {
+  std::set<std::pair<std::string, std::string>> given; // crawl and URL, in this batch
+  std::vector<Waiting*> open;
+  for (auto& waiting : waiting_)
+    open.push_back(&waiting);
+  while (!open.empty()) {
+    std::vector<store::ImportPage> places;
+    for (auto* waiting : open) {
+      do {
+        auto name = waiting->page.crawl.name;
+        if (waiting->copy > 1) name.key += "#" + std::to_string(waiting->copy);
+        waiting->place.crawl_id = store::import_id(name, waiting->page.crawl.added);
+      } while (!given.emplace(waiting->place.crawl_id, waiting->place.url).second && ++waiting->copy <= kMostCopies);
+      places.push_back(waiting->place);
+    }
+    const bool there = !dry_run_ || context_.has_embedded_data() || !context_.embedded();
+    const auto answers = there ? store::import_check(context_.connection(), places)
+                               : std::vector(places.size(), store::ImportPlace::fresh);
+    std::vector<Waiting*> again;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      if (answers[i] == store::ImportPlace::taken && ++open[i]->copy <= kMostCopies) again.push_back(open[i]);
+      counts_.known += answers[i] == store::ImportPlace::known ? 1 : 0;
+      counts_.removed += answers[i] == store::ImportPlace::removed ? 1 : 0;
+      open[i]->fresh = answers[i] == store::ImportPlace::fresh;
+    }
+    open = std::move(again);
+  }
+}
+
+// Puts one page into the archive. Returns the argument of import_pages().
+nlohmann::json Importer::publish(Waiting& waiting) {
+  auto& view = waiting.page.view;
+  view.id = waiting.place.id;
+  view.crawl_id = waiting.place.crawl_id;
+  view.fence = kFence;
+  const fs::path directory = waiting.place.directory;
+  const bool bucket = root_->bucket() != nullptr;
+  const fs::path parent = bucket ? context_.settings().path("work_dir") / "import" : root_->path() / directory;
+  if (bucket)
+    fs::create_directories(parent);
+  else
+    archive::make_directories(root_->path(), directory);
+  archive::remove_partials(*root_, directory);
+  archive::Published published;
+  archive::Captures captures;
+  {
+    // Beside its final place, under the name of an unfinished publication: a rename is then all that is left to do.
+    const Staging staging(parent, ".a" + std::to_string(kFence) + ".partial-" + base::random_hex32());
+    waiting.page.fill(staging.path(), view);
+    if (waiting.page.bodies == archive::Bodies::own || bucket)
+      for (const auto& path : archive::tidy(*root_, staging.path(), directory, kFence))
+        tell_problem((directory / path).native(), "its path is too long");
+    captures = archive::read_captures(staging.path());
+    published = archive::publish(*root_, staging.path(), directory, view, nullptr, waiting.page.bodies);
+  }
+  for (const auto& problem : captures.problems)
+    tell_problem(published.directory.native(), problem);
+  std::string problem;
+  auto page = archive::Files(*root_).read_snapshot(waiting.place.directory, problem);
+  if (!page) throw base::Error(base::ErrorClass::bug, waiting.place.directory + ": " + problem);
+  (*page)["captures"] = nlohmann::json::parse(archive::captures_json(captures));
+  auto facts = waiting.page.crawl.facts;
+  facts["created_at"] = base::written_timestamp(waiting.page.crawl.added);
+  facts["created_by"] = user_name();
+  (*page)["crawl"] = std::move(facts);
+  return *page;
+}
+
+void Importer::keep_texts(const nlohmann::json& pages) {
+  for (const auto& page : pages) {
+    const store::Lease lease{page["id"], page["crawl_id"], kFence};
+    const auto text = archive::page_text(*root_, page["directory"].get<std::string>(), text_limit_);
+    store::text_keep(context_.connection(), lease, text);
+  }
+}
+
+void Importer::flush() {
+  if (waiting_.empty()) return;
+  find_places();
+  auto pages = nlohmann::json::array();
+  for (auto& waiting : waiting_) {
+    if (!waiting.fresh) continue;
+    if (stopped()) break;
+    if (dry_run_) {
+      ++counts_.imported;
+      counts_.crawls.insert(waiting.place.crawl_id);
+      waiting.page.fill({}, waiting.page.view);
+      continue;
+    }
+    try {
+      pages.push_back(publish(waiting));
+    } catch (const base::Error& error) {
+      if (is_of_everything(error)) throw;
+      ++counts_.failed;
+      tell_problem(waiting.page.view.source, error.what());
+    }
+    show_progress(false);
+  }
+  if (!pages.empty()) {
+    const auto answers = store::import_pages(context_.connection(), pages);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      if (answers[i] != store::ImportPlace::fresh) continue; // another import was quicker
+      ++counts_.imported;
+      counts_.crawls.insert(pages[i]["crawl_id"].get<std::string>());
+    }
+    keep_texts(pages);
+  }
+  waiting_.clear();
+  show_progress(false);
+}
+
+int Importer::report(std::size_t found, const std::optional<Pending>& pending) const {
+  if (context_.json()) {
+    nlohmann::ordered_json object = {{"type", "Import"},       {"dry_run", dry_run_},
+                                     {"found", found},         {"imported", counts_.imported},
+                                     {"known", counts_.known}, {"removed", counts_.removed}};
+    if (pending) object["pending"] = pending->pages;
+    object.update({{"problems", counts_.problems}, {"crawls", counts_.crawls.size()}, {"bytes", counts_.bytes}});
+    if (pending && !pending->crawl.empty()) object["pending_crawl"] = pending->crawl;
+    std::cout << object.dump() << '\n';
+  } else {
+    std::cout << found << " pages found: " << counts_.imported << (dry_run_ ? " would be imported, " : " imported, ")
+              << counts_.known << " known, ";
+    if (pending) std::cout << pending->pages << " not archived by ArchiveBox, ";
+    std::cout << counts_.problems << " problems; " << base::format_size(counts_.bytes) << '\n';
+    if (pending && !pending->crawl.empty())
+      std::cout << "  next: holdfast resume " << pending->crawl << " archives what ArchiveBox has not\n";
+    else if (pending && pending->pages > 0)
+      std::cout << "  next: --pending adds what ArchiveBox has not archived as a crawl, paused\n";
+  }
+  std::cout << std::flush;
+  if (stopped()) return base::kExitInterrupted;
+  return counts_.problems == 0 ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+void Importer::show_progress(bool last) {
+  if (::isatty(STDERR_FILENO) == 0) return;
+  std::cerr << "\r\033[K" << counts_.imported << " imported, " << counts_.known << " known, "
+            << base::format_size(counts_.bytes) << (last ? "\n" : "") << std::flush;
+}
+
+} // namespace holdfast::cli

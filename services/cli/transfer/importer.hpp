@@ -1,0 +1,98 @@
+#pragma once
+// Makes pages that another program has archived sealed snapshots of this collection: puts their files into the archive,
+// then stores their rows, in batches. A page has the same id and directory in every run, so an import that was
+// interrupted goes on where it was, and a second one adds what is new. Owned by the verb; main thread. Errors of one
+// page are told and counted; errors of the archive or the database are thrown.
+
+#include "lib/archive/attempt.hpp"
+#include "lib/base/fd.hpp"
+#include "lib/base/timestamp.hpp"
+#include "lib/store/capture.hpp"
+#include "lib/store/import.hpp"
+#include "services/cli/context/presence.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+struct IncomingCrawl {
+  store::ImportName name;
+  base::Timestamp added{};
+  nlohmann::json facts; // label, notes, tags, max_depth
+};
+
+struct IncomingPage {
+  store::ImportName name;
+  IncomingCrawl crawl; // a second page of a URL goes into another crawl, "<key>#2"
+  base::Timestamp added{};
+  archive::SnapshotView view;                   // all but id, crawl_id, fence, bytes and files; the URL is canonical
+  archive::Bodies bodies{archive::Bodies::own}; // shared: `fill` makes hard links
+  // Puts the files of the page into a directory that is empty, and lists those of each result in the view.
+  std::function<void(const std::filesystem::path& attempt, archive::SnapshotView& view)> fill;
+};
+
+class Importer {
+public:
+  // `dry_run`: looks only at what there is; no archive and no row is touched.
+  Importer(Context& context, bool dry_run);
+
+  void add(IncomingPage page);
+  void finish(); // stores what waits; then nothing more is added
+  // The user wants it to end: what was published is stored, and no more is begun.
+  bool stopped() const;
+  bool dry_run() const noexcept { return dry_run_; }
+
+  // The record of an imported or captured page that answers for a URL with this payload, and its file. nullopt: the
+  // archive has none, or it is a dry run.
+  std::optional<std::pair<warc::Capture, base::Fd>> stored(const store::Payload& payload);
+
+  // Something of the source that could not be taken, by path.
+  void tell_problem(const std::string& path, const std::string& problem);
+  void note_bytes(std::uint64_t bytes) { counts_.bytes += bytes; }
+
+  struct Counts {
+    std::size_t imported{0}, known{0}, removed{0}, failed{0}, problems{0};
+    std::uint64_t bytes{0};
+    std::set<std::string> crawls;
+  };
+  const Counts& counts() const noexcept { return counts_; }
+
+  // Pages that the other program has not archived, and the crawl that they became; "": none.
+  struct Pending {
+    std::size_t pages{0};
+    std::string crawl;
+  };
+  // Prints the summary, an object of type Import or a sentence. Returns the exit code: interrupted, or 1 if something
+  // could not be taken. `found`: pages of the source.
+  int report(std::size_t found, const std::optional<Pending>& pending = std::nullopt) const;
+
+private:
+  struct Waiting {
+    IncomingPage page;
+    store::ImportPage place;
+    int copy{1};
+    bool fresh{false};
+  };
+  void flush();
+  void find_places();
+  nlohmann::json publish(Waiting& waiting);
+  void keep_texts(const nlohmann::json& pages);
+  void show_progress(bool last);
+
+  Context& context_;
+  const bool dry_run_;
+  std::optional<Presence> presence_; // not of a dry run
+  std::optional<archive::Root> root_;
+  std::size_t text_limit_{0};
+  std::vector<Waiting> waiting_;
+  Counts counts_;
+};
+
+} // namespace holdfast::cli

@@ -1,0 +1,43 @@
+#pragma once
+// From a hook of the catalog to a command for this machine, and from its outcome to a row. Main thread only; stateless.
+
+#include "lib/hooks/hook_run.hpp"
+#include "services/worker/hook/job_context.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace holdfast::worker {
+
+struct PreparedHook {
+  std::string missing; // why it cannot run on this machine; empty: it can
+  process::Command command;
+  hooks::HookLimits limits;
+};
+
+// What hooks of every page and crawl on this machine have in common.
+hooks::HookContext machine_context(const JobContext& context);
+
+// `options`: of machine, persona, crawl and snapshot, merged. Paths of binaries are this machine's, whatever they say.
+// Throws Error(configuration) for a value that does not fit.
+PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, hooks::Options options,
+                          const hooks::HookContext& hook_context);
+
+// Puts a hook into its crawl's sandbox, in which it may write to `writable` and `temporary`, and has its persona's
+// files if its plugin may.
+void confine(const JobContext& context, const process::Sandbox& sandbox, process::Command& command,
+             std::vector<std::filesystem::path> writable, const std::filesystem::path& temporary);
+
+// What a finished hook cost and how it ended.
+void take_exit(store::HookResult& row, const hooks::HookOutcome& outcome);
+// The same and what it said, as columns of session_hook.
+nlohmann::json result_columns(const hooks::HookOutcome& outcome);
+
+// Counts it for /metrics.
+void count_hook(const std::string& plugin, hooks::Status status);
+void count_hook(const std::string& plugin, const hooks::HookOutcome& outcome);
+
+} // namespace holdfast::worker

@@ -1,0 +1,79 @@
+#include "services/worker/machine/browser_watch.hpp"
+
+#include "lib/base/metrics.hpp"
+#include "lib/base/on_thread.hpp"
+#include "lib/hooks/environment.hpp"
+#include "lib/store/worker.hpp"
+#include "services/worker/machine/capabilities.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <spdlog/spdlog.h>
+
+namespace holdfast::worker {
+
+namespace {
+
+constexpr std::chrono::minutes kTryAgain{1};
+
+} // namespace
+
+BrowserWatch::BrowserWatch(JobContext& context, const SandboxState& sandbox)
+    : context_(context), sandbox_(sandbox), timer_(context.executor) {}
+
+awaitable<void> BrowserWatch::run() {
+  while (!stopped_) {
+    co_await look();
+    if (stopped_) co_return;
+    if (state_.starts)
+      timer_.expires_at(asio::steady_timer::time_point::max());
+    else
+      timer_.expires_after(kTryAgain);
+    co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+}
+
+void BrowserWatch::suspect() { timer_.cancel(); }
+
+void BrowserWatch::stop() {
+  stopped_ = true;
+  timer_.cancel();
+}
+
+awaitable<void> BrowserWatch::look() {
+  const auto& catalog = *context_.options.catalog;
+  const auto* const plugin = catalog.find(kBrowserPlugin);
+  if (plugin == nullptr) co_return;
+  const auto resolved = hooks::resolve_options(catalog, *plugin, context_.options.hook_options);
+  const auto name = resolved.find("BROWSER_BINARY");
+  const auto program = name == resolved.end() ? std::nullopt : context_.binaries.locate(name->second);
+  if (!program) co_return; // its hooks are skipped, and say so
+  const auto place = context_.options.work_dir / "tmp" / "browser";
+  const auto attempt = [&] { return try_browser(context_.options, sandbox_, *program, place); };
+  auto found = co_await base::on_thread(context_.resolver, attempt);
+  std::error_code ignored;
+  std::filesystem::remove_all(place, ignored);
+  if (!found.starts) base::count("holdfast_worker_browser_failures_total");
+  if (found.starts == state_.starts && found.description == state_.description) co_return;
+  state_ = std::move(found);
+  if (state_.starts)
+    spdlog::info("browser of hooks: {}", state_.description);
+  else
+    spdlog::warn("browser of hooks: none, it does not start: {}; what needs it is left to other workers",
+                 state_.description);
+  co_await tell();
+}
+
+awaitable<void> BrowserWatch::tell() {
+  const auto capabilities = capabilities_json(context_.options, state_);
+  std::string problem;
+  try {
+    co_await context_.retry.repeat(
+        [&](pg::Connection& connection) { store::worker_able(connection, context_.worker_id, capabilities); });
+  } catch (const base::Error& error) {
+    problem = error.what();
+  }
+  if (!problem.empty()) spdlog::debug("the database does not know of the browser: {}", problem);
+}
+
+} // namespace holdfast::worker

@@ -1,0 +1,34 @@
+#pragma once
+// Whether the browser of the built-in plugins starts on this machine, seen by trying: when the worker begins, after a
+// crawl could not be opened here, and again as long as it does not start. The database is told, and leaves crawls that
+// need it to other workers. Owned by Worker; main thread only, the try is on a thread.
+
+#include "lib/base/async.hpp"
+#include "services/worker/hook/hook_sandbox.hpp"
+#include "services/worker/hook/job_context.hpp"
+#include "services/worker/machine/try_browser.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+
+namespace holdfast::worker {
+
+class BrowserWatch {
+public:
+  BrowserWatch(JobContext& context, const SandboxState& sandbox);
+
+  awaitable<void> run(); // until stop()
+  void suspect();
+  void stop();
+
+private:
+  awaitable<void> look();
+  awaitable<void> tell();
+
+  JobContext& context_;
+  const SandboxState& sandbox_;
+  BrowserState state_{true, ""};
+  asio::steady_timer timer_;
+  bool stopped_{false};
+};
+
+} // namespace holdfast::worker

@@ -1,0 +1,81 @@
+#include "services/worker/machine/housekeeping.hpp"
+
+#include "lib/base/backoff.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/log.hpp"
+#include "lib/store/control.hpp"
+#include "lib/store/worker.hpp"
+#include "lib/upkeep/crawl_page.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+
+namespace holdfast::worker {
+
+namespace {
+
+constexpr std::chrono::milliseconds kHousekeepingEvery{30000};
+constexpr std::chrono::milliseconds kAge{60000}; // until then it is left to a runner, which says what it cannot do
+
+} // namespace
+
+Housekeeping::Housekeeping(asio::any_io_executor executor, pg::Pool& pool, asio::thread_pool& files,
+                           const archive::Root& archive, const Options& options)
+    : pool_(pool), archive_(archive), upkeep_(pool, files, {kAge, kAge}, spdlog::level::debug, options.text_bytes),
+      poll_(options.poll), sleeper_(std::move(executor)) {}
+
+awaitable<void> Housekeeping::run() {
+  while (!stopped_) {
+    std::string problem;
+    try {
+      co_await check_clock();
+      co_await upkeep_.step(archive_);
+    } catch (const base::Error& error) {
+      problem = error.what();
+    }
+    if (!problem.empty()) spdlog::debug("no housekeeping: {}", problem);
+    if (!stopped_) co_await sleeper_.sleep(base::jittered(kHousekeepingEvery));
+  }
+}
+
+void Housekeeping::stop() {
+  stopped_ = true;
+  sleeper_.wake();
+}
+
+awaitable<void> Housekeeping::check_clock() {
+  const auto mended = co_await pool_.run([](pg::Connection& connection) { return store::clock_check(connection); });
+  if (mended > 0) spdlog::warn("the clock of the database has gone back: {} due times were too far ahead", mended);
+}
+
+bool Housekeeping::lapse_due() const { return !lapsing_ && std::chrono::steady_clock::now() - lapsed_ > poll_; }
+
+awaitable<void> Housekeeping::lapse_workers() {
+  if (!lapse_due()) co_return;
+  lapsed_ = std::chrono::steady_clock::now();
+  lapsing_ = true;
+  std::string problem;
+  try {
+    co_await pool_.run([](pg::Connection& connection) { return store::lapse_workers(connection); });
+  } catch (const base::Error& error) {
+    problem = error.what(); // another round
+  }
+  if (!problem.empty()) spdlog::debug("no lapsed worker looked for: {}", problem);
+  lapsing_ = false;
+}
+
+awaitable<void> Housekeeping::make_crawl_page(std::string crawl_id) {
+  std::string problem;
+  try {
+    co_await pool_.run([&](pg::Connection& connection) {
+      upkeep::refresh_crawl_pages(connection, archive_, std::chrono::milliseconds(0), crawl_id);
+    });
+  } catch (const base::Error& error) {
+    problem = error.what(); // it stays marked as stale
+  }
+  const base::LogAbout about({crawl_id, "", 0, "", ""});
+  if (!problem.empty()) spdlog::warn("no page for crawl {}: {}", crawl_id, problem);
+}
+
+} // namespace holdfast::worker

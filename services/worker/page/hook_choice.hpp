@@ -1,0 +1,26 @@
+#pragma once
+// Which hooks of this worker a page gets. Stateless; main thread only.
+
+#include "lib/hooks/catalog.hpp"
+#include "services/worker/hook/job_context.hpp"
+
+#include <string>
+#include <vector>
+
+namespace holdfast::worker {
+
+struct HookChoice {
+  std::vector<const hooks::Hook*> hooks; // in their order; at least one
+  bool crawl_hooks{false};               // the crawl has hooks of its own
+  std::string reason;                    // why some are left out; empty: none is
+};
+
+// What this worker lacks, another may have: that is no failure of the page. A claim passes over crawls that name a
+// plugin which its worker has not announced, so this is for crawls that name none. Throws Failure(no_plugin).
+void require_plugins(const JobContext& context, const store::Claim& claim);
+
+// Without those whose results the collection has. `options`: of the page's hooks. Throws Failure(refused) if all that
+// this worker can run is archived, Error(configuration) if no plugin is enabled.
+HookChoice choose_hooks(const JobContext& context, const store::Claim& claim, const hooks::Options& options);
+
+} // namespace holdfast::worker

@@ -1,0 +1,105 @@
+#include "services/worker/session/crawl_sessions.hpp"
+
+#include <algorithm>
+
+namespace holdfast::worker {
+
+CrawlSessions::Share::Share(std::shared_ptr<CrawlSession> session, int number)
+    : session_(std::move(session)), number_(number) {}
+CrawlSessions::Share::~Share() {
+  if (session_) session_->leave(number_);
+}
+CrawlSessions::Share::Share(Share&& other) noexcept : session_(std::move(other.session_)), number_(other.number_) {}
+CrawlSessions::Share& CrawlSessions::Share::operator=(Share&& other) noexcept {
+  std::swap(session_, other.session_);
+  std::swap(number_, other.number_);
+  return *this;
+}
+const SessionDirectory& CrawlSessions::Share::directory() const { return session_->directory(); }
+std::shared_ptr<HookNetwork> CrawlSessions::Share::network() const { return session_->network(); }
+std::shared_ptr<process::SignalScope> CrawlSessions::Share::signals() const { return session_->signals(); }
+const hooks::Options& CrawlSessions::Share::options() const { return session_->set_options(); }
+SessionPersona* CrawlSessions::Share::persona() const { return session_->persona(); }
+
+CrawlSessions::CrawlSessions(JobContext& context, std::function<void()> changed)
+    : context_(context), changed_(std::move(changed)) {}
+CrawlSessions::~CrawlSessions() = default;
+
+awaitable<CrawlSessions::Share> CrawlSessions::join(const store::Claim& claim,
+                                                    std::function<void(const std::string&)> broken) {
+  for (;;) {
+    if (haste_ != Haste::none) throw SessionFailed(haste_reason_);
+    if (!sessions_.contains(claim.lease.crawl_id)) {
+      auto persona = co_await SessionPersona::open(context_, claim);
+      if (haste_ != Haste::none || sessions_.contains(claim.lease.crawl_id)) continue; // meanwhile
+      const auto opening = std::make_shared<CrawlSession>(
+          context_, claim, std::move(persona), CrawlSession::Callbacks{changed_, [this](const CrawlSession& session) {
+                                                                         sessions_.erase(session.crawl_id());
+                                                                       }});
+      if (opening->has_hooks() && with_hooks() >= context_.options.session_max) {
+        const auto other = idle();
+        if (!other) throw SessionsFull{};
+        other->drain("another crawl needs its place");
+        co_await other->ended();
+        continue;
+      }
+      sessions_[claim.lease.crawl_id] = opening;
+      opening->start();
+    }
+    const auto session = sessions_.at(claim.lease.crawl_id);
+    if (session->ending()) {
+      co_await session->ended();
+      continue;
+    }
+    Share share(session, session->enter(broken));
+    co_await session->opened();
+    co_return share;
+  }
+}
+
+std::size_t CrawlSessions::with_hooks() const {
+  return static_cast<std::size_t>(std::count_if(
+      sessions_.begin(), sessions_.end(), [](const auto& entry) { return entry.second && entry.second->has_hooks(); }));
+}
+
+std::shared_ptr<CrawlSession> CrawlSessions::idle() const {
+  for (const auto& [crawl, session] : sessions_)
+    if (session && session->has_hooks() && session->idle()) return session;
+  return nullptr;
+}
+
+std::vector<std::string> CrawlSessions::open() const {
+  std::vector<std::string> crawls;
+  for (const auto& [crawl, session] : sessions_)
+    if (session && session->has_hooks() && !session->ending()) crawls.push_back(crawl);
+  return crawls;
+}
+
+bool CrawlSessions::full() const { return with_hooks() >= context_.options.session_max && !idle(); }
+
+void CrawlSessions::crawl_over(const std::string& crawl_id, const std::string& reason) {
+  const auto found = sessions_.find(crawl_id);
+  if (found == sessions_.end()) return;
+  const auto session = found->second;
+  session->finish_soon(reason);
+}
+
+void CrawlSessions::hasten(Haste haste, const std::string& reason) {
+  if (haste > haste_) haste_reason_ = reason;
+  haste_ = std::max(haste_, haste);
+  const auto sessions = sessions_;
+  for (const auto& [crawl, session] : sessions)
+    session->hasten(haste, reason);
+}
+
+awaitable<void> CrawlSessions::close(const std::string& reason) {
+  while (!sessions_.empty()) {
+    const auto session = sessions_.begin()->second;
+    const auto sessions = sessions_;
+    for (const auto& [crawl, other] : sessions)
+      other->drain(reason);
+    co_await session->ended();
+  }
+}
+
+} // namespace holdfast::worker

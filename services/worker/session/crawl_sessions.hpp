@@ -1,0 +1,78 @@
+#pragma once
+// The crawl sessions of one worker, by crawl: opens, shares and ends them. Main thread only; owned by Worker. Its
+// coroutines end when close() has completed: destroy it only then.
+
+#include "lib/base/async.hpp"
+#include "lib/store/snapshot.hpp"
+#include "services/worker/hook/job_context.hpp"
+#include "services/worker/session/crawl_session.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::worker {
+
+// Thrown by join(): this worker has as many crawls open as it may. The snapshot is released for another worker.
+struct SessionsFull {};
+
+class CrawlSessions {
+public:
+  // A snapshot's share in a session, which stays open while there is one. Destroyed before the sessions.
+  class Share {
+  public:
+    Share() = default;
+    Share(std::shared_ptr<CrawlSession> session, int number);
+    ~Share();
+    Share(Share&& other) noexcept;
+    Share& operator=(Share&& other) noexcept;
+    const SessionDirectory& directory() const;
+    // Of its hooks; null: the machine's.
+    std::shared_ptr<HookNetwork> network() const;
+    std::shared_ptr<process::SignalScope> signals() const;
+    // What crawl hooks have set for the hooks after them.
+    const hooks::Options& options() const;
+    SessionPersona* persona() const; // null: the crawl has none
+
+  private:
+    std::shared_ptr<CrawlSession> session_;
+    int number_{0};
+  };
+
+  // `changed`: called when a session has opened or gone, so that the worker claims again.
+  CrawlSessions(JobContext& context, std::function<void()> changed);
+  ~CrawlSessions();
+  CrawlSessions(const CrawlSessions&) = delete;
+  CrawlSessions& operator=(const CrawlSessions&) = delete;
+
+  // Opens the crawl's session or joins it, and completes when it is ready. `broken`: called if a hook of it dies while
+  // the share lives. Throws SessionsFull, SessionFailed, Failure if
+  // its persona cannot be used here, and Error(configuration) for options that do not fit.
+  awaitable<Share> join(const store::Claim& claim, std::function<void(const std::string&)> broken);
+
+  // Crawls whose hooks run here, or are about to: claims prefer them.
+  std::vector<std::string> open() const;
+  // No further crawl with hooks may be opened now.
+  bool full() const;
+
+  // The crawl needs no session any more: it ends with its last share here.
+  void crawl_over(const std::string& crawl_id, const std::string& reason);
+  // We are leaving (hurry: what is opening is given up), or may not act any more (kill). Nothing opens afterwards.
+  void hasten(Haste haste, const std::string& reason);
+  // Ends every session; completes when nothing of them runs.
+  awaitable<void> close(const std::string& reason);
+
+private:
+  std::size_t with_hooks() const;
+  std::shared_ptr<CrawlSession> idle() const;
+
+  JobContext& context_;
+  std::function<void()> changed_;
+  std::map<std::string, std::shared_ptr<CrawlSession>> sessions_; // by crawl id
+  Haste haste_{Haste::none};
+  std::string haste_reason_;
+};
+
+} // namespace holdfast::worker

@@ -1,0 +1,169 @@
+#include "services/worker/session/session_persona.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/no_links.hpp"
+#include "lib/base/on_thread.hpp"
+#include "lib/base/text.hpp"
+#include "services/worker/hook/hook_sandbox.hpp"
+#include "services/worker/turn/failure.hpp"
+
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace holdfast::worker {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kLargestChange = 64u << 20;
+constexpr std::size_t kVersions = 8;
+constexpr int kTries = 8; // against other writers
+
+awaitable<store::Persona> load(JobContext& context, const std::string& name) {
+  std::string problem;
+  try {
+    const auto call = [&](pg::Connection& connection) {
+      return store::persona_load(connection, context.options.vault, name);
+    };
+    if (auto found = co_await context.retry.repeat(call)) co_return std::move(*found);
+    problem = "there is no persona \"" + name + "\"";
+  } catch (const base::Error& error) {
+    if (error.error_class() != base::ErrorClass::configuration) throw;
+    problem = error.what();
+  }
+  throw Failure{Failure::Kind::no_plugin, problem};
+}
+
+} // namespace
+
+SessionPersona::SessionPersona(JobContext& context, store::Persona persona)
+    : context_(context), persona_(std::move(persona)) {}
+
+awaitable<std::unique_ptr<SessionPersona>> SessionPersona::open(JobContext& context, const store::Claim& claim) {
+  if (claim.persona.empty()) co_return nullptr;
+  auto persona = co_await load(context, claim.persona);
+  co_return std::unique_ptr<SessionPersona>(new SessionPersona(context, std::move(persona)));
+}
+
+warc::Redactor SessionPersona::redactor() const {
+  warc::Redactor redactor;
+  for (const auto& [version, state] : given_)
+    for (const auto& secret : persona::secrets_of(state))
+      redactor.add(secret);
+  return redactor;
+}
+
+awaitable<void> SessionPersona::signed_out(std::int64_t version, const store::Lease& lease, std::string reason) {
+  bool news = false;
+  const auto call = [&](pg::Connection& connection) {
+    news = store::persona_signed_out(connection, persona_.name, version, reason, lease.crawl_id, context_.worker_id);
+  };
+  co_await context_.retry.repeat(call);
+  reason = "persona \"" + persona_.name + "\" is signed out: " + reason;
+  if (news) spdlog::warn("{}; its crawls wait until it is signed in again", reason);
+  throw Failure{Failure::Kind::later, reason};
+}
+
+hooks::Options SessionPersona::options() const {
+  hooks::Options options(persona_.options.begin(), persona_.options.end());
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) options.try_emplace(name, value);
+  };
+  add("USER_AGENT", persona_.state.user_agent);
+  add("TZ", persona_.state.time_zone);
+  auto language = persona_.state.language;
+  std::replace(language.begin(), language.end(), '-', '_');
+  add("LANG", language.empty() ? "" : language + ".UTF-8");
+  return options;
+}
+
+awaitable<void> SessionPersona::make(const SessionDirectory& directory) {
+  directory_ = &directory;
+  co_await take(persona_);
+}
+
+awaitable<void> SessionPersona::take(store::Persona persona) {
+  persona_ = std::move(persona);
+  given_[persona_.version] = persona_.state;
+  while (given_.size() > kVersions)
+    given_.erase(given_.begin());
+  co_await base::on_thread(context_.files, [this] { write_files(); });
+}
+
+void SessionPersona::write_files() const {
+  auto state = nlohmann::ordered_json::parse(persona_.state.text());
+  state["version"] = persona_.version;
+  state["checks"] = persona_.checks;
+  for (const auto& [name, text] :
+       {std::pair{"cookies.txt", persona::cookies_txt(persona_.state)}, std::pair{"auth.json", state.dump()}})
+    if (const auto file = directory_->persona_files() / name; !replace_own_file(file, text, 0600))
+      throw base::Error(base::ErrorClass::cannot_create,
+                        "cannot write " + file.string() + ": " + base::errno_text(errno),
+                        "check owner, permissions and free space of work_dir");
+  give_to_hooks(directory_->sandbox(), directory_->persona_files());
+}
+
+awaitable<void> SessionPersona::renew() {
+  auto newest = co_await load(context_, persona_.name);
+  if (newest.version != persona_.version || newest.checks != persona_.checks) co_await take(std::move(newest));
+}
+
+std::vector<SessionPersona::Change> SessionPersona::read_changes() const {
+  std::vector<Change> changes;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory_->persona_files() / "changes", error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() != ".json") continue;
+    const auto text = base::tail_of(entry->path(), kLargestChange);
+    base::remove_no_links(entry->path());
+    try {
+      std::vector<std::string> left_out;
+      changes.push_back({nlohmann::json::parse(text).value("version", std::int64_t{0}),
+                         persona::State::parse(text, "changes", left_out)});
+    } catch (const std::exception&) { // the hook's mistake; it says nothing that may be logged
+      spdlog::warn("persona \"{}\": what a hook says that its page has changed cannot be read", persona_.name);
+    }
+  }
+  return changes;
+}
+
+awaitable<void> SessionPersona::keep() {
+  const auto changes = co_await base::on_thread(context_.files, [this] { return read_changes(); });
+  for (const auto& change : changes) {
+    std::string problem;
+    try {
+      co_await keep_one(change);
+    } catch (const Failure& failure) {
+      problem = failure.reason;
+    } catch (const base::Error& error) {
+      problem = error.what();
+    }
+    if (!problem.empty()) spdlog::warn("persona \"{}\": its new cookies are not kept: {}", persona_.name, problem);
+  }
+}
+
+awaitable<void> SessionPersona::keep_one(const Change& change) {
+  const auto before = given_.find(change.version);
+  if (before == given_.end()) co_return;
+  const auto given = before->second;
+  for (int tries = kTries; tries > 0; --tries) {
+    auto current = co_await load(context_, persona_.name);
+    if (!persona::apply_changes(current.state, given, change.state)) co_return;
+    // If its answer is lost, another seems to have been faster, and the next try finds the change made.
+    std::optional<std::int64_t> version;
+    const auto call = [&](pg::Connection& connection) {
+      version = store::persona_save(connection, context_.options.vault, current.name, current.version, current.state,
+                                    "worker " + context_.worker_id, false);
+    };
+    co_await context_.retry.repeat(call);
+    if (!version) continue;
+    current.version = *version;
+    co_return co_await take(std::move(current));
+  }
+}
+
+} // namespace holdfast::worker

@@ -1,0 +1,56 @@
+#pragma once
+// The persona of a crawl session, opened. Its files are cookies.txt and auth.json, and changes/, where a hook may put
+// what its page has changed. Owned by CrawlSession; main thread only, with the work on files on the files thread.
+
+#include "lib/base/async.hpp"
+#include "lib/hooks/catalog.hpp"
+#include "lib/store/persona.hpp"
+#include "lib/warc/redact.hpp"
+#include "services/worker/session/session_directory.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+
+namespace holdfast::worker {
+
+class SessionPersona {
+public:
+  // Null if the claim names none. Throws Failure(no_plugin) if it is gone or cannot be opened here: another worker may.
+  static awaitable<std::unique_ptr<SessionPersona>> open(JobContext& context, const store::Claim& claim);
+
+  const std::string& name() const { return persona_.name; }
+  // Its options, user agent, language and time zone, for all hooks.
+  hooks::Options options() const;
+  std::int64_t version() const { return persona_.version; }
+  // What is secret of the versions that pages were given.
+  warc::Redactor redactor() const;
+  // A page that was given `version` was captured signed out. Notes it, and throws Failure(later).
+  awaitable<void> signed_out(std::int64_t version, const store::Lease& lease, std::string reason);
+
+  // Writes its files into the directory, which outlives it.
+  awaitable<void> make(const SessionDirectory& directory);
+  // Before a page: what another worker has stored since. Throws as open().
+  awaitable<void> renew();
+  // After a page: stores what it has changed, unless another has changed the same meanwhile.
+  awaitable<void> keep();
+
+private:
+  struct Change {
+    std::int64_t version{0}; // that the page was given
+    persona::State state;
+  };
+
+  SessionPersona(JobContext& context, store::Persona persona);
+  awaitable<void> take(store::Persona persona);
+  void write_files() const;
+  std::vector<Change> read_changes() const;
+  awaitable<void> keep_one(const Change& change);
+
+  JobContext& context_;
+  store::Persona persona_;
+  const SessionDirectory* directory_{nullptr};   // from make() on
+  std::map<std::int64_t, persona::State> given_; // the last versions that pages were given
+};
+
+} // namespace holdfast::worker

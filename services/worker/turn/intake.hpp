@@ -1,0 +1,49 @@
+#pragma once
+// Whether this machine takes new work. Owned by Worker; main thread only.
+
+#include "services/worker/machine/archive_watch.hpp"
+#include "services/worker/options.hpp"
+#include "services/worker/page/scratch.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::worker {
+
+class Intake {
+public:
+  Intake(const Options& options, const Scratch& scratch, const ArchiveWatch& archive)
+      : options_(options), scratch_(scratch), archive_(archive) {}
+
+  // What this machine is short of. `kind` stays while its figures move.
+  struct Shortage {
+    std::string_view kind{};
+    std::string text{}; // for people; empty: nothing
+  };
+  Shortage shortage();
+  // A page could not be archived for the network of this machine: the next is tried in a minute.
+  void rest(std::string why);
+  // Looks again, and says it in the log if that has changed: then true. `draining`: why it leaves, which is said
+  // already; empty: it does not.
+  bool look(const std::string& draining);
+  // Why no new work was taken at the last look; empty: it was.
+  const std::string& not_claiming() const noexcept { return not_claiming_; }
+
+private:
+  std::optional<std::uint64_t> memory(); // available; at most a second old
+
+  const Options& options_;
+  const Scratch& scratch_;
+  const ArchiveWatch& archive_;
+  std::string not_claiming_;
+  std::string_view kind_; // of it
+  std::string network_;
+  std::chrono::steady_clock::time_point rests_until_{};
+  std::optional<std::uint64_t> memory_;
+  std::chrono::steady_clock::time_point memory_read_{};
+};
+
+} // namespace holdfast::worker

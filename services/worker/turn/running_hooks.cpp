@@ -1,0 +1,71 @@
+#include "services/worker/turn/running_hooks.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace holdfast::worker {
+
+namespace {
+
+constexpr std::chrono::milliseconds kLeast{250}; // between two calls
+constexpr std::chrono::milliseconds kAgain{10000};
+constexpr std::chrono::milliseconds kAfterTrouble{1000};
+
+} // namespace
+
+RunningHooks::RunningHooks(asio::any_io_executor executor, RetryPolicy& retry, const std::string& worker,
+                           std::function<std::vector<store::ActiveHook>()> collect)
+    : retry_(retry), worker_(worker), collect_(std::move(collect)), sleeper_(std::move(executor)) {}
+
+void RunningHooks::changed() {
+  changed_ = true;
+  sleeper_.wake();
+}
+
+void RunningHooks::lost() {
+  lost_ = true;
+  changed();
+}
+
+void RunningHooks::stop() {
+  stopped_ = true;
+  sleeper_.wake();
+}
+
+awaitable<void> RunningHooks::run() {
+  using Clock = std::chrono::steady_clock;
+  while (!stopped_) {
+    if (!changed_) co_await sleeper_.sleep(told_.empty() ? std::chrono::hours(24) : kAgain);
+    if (stopped_) break;
+    if (!std::exchange(changed_, false) && !told_.empty()) lost_ = true;
+    const bool told = co_await tell();
+    for (const auto next = Clock::now() + (told ? kLeast : kAfterTrouble); !stopped_ && Clock::now() < next;)
+      co_await sleeper_.sleep(std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()));
+    // The launcher learns a hook's pid a moment after its start.
+    const bool pids_missing = std::any_of(told_.begin(), told_.end(),
+                                          [](const store::ActiveHook& hook) { return hook.pid == 0 && !hook.ended; });
+    changed_ |= !told || pids_missing;
+  }
+}
+
+// False: it has to be told again.
+awaitable<bool> RunningHooks::tell() {
+  auto hooks = collect_();
+  if (!lost_ && hooks == told_) co_return true;
+  lost_ = false;
+  std::string problem;
+  try {
+    co_await retry_.once([&](pg::Connection& connection) { store::worker_hooks(connection, worker_, hooks); });
+  } catch (const std::exception& error) {
+    problem = error.what();
+    lost_ = true;
+  }
+  if (!problem.empty()) spdlog::warn("the database does not know which hooks run: {}", problem);
+  if (problem.empty()) told_ = std::move(hooks);
+  co_return problem.empty();
+}
+
+} // namespace holdfast::worker
