@@ -86,8 +86,12 @@ std::string codec_for(std::string_view label) {
 }
 
 const iconv_t kNoCodec = reinterpret_cast<iconv_t>(-1);
-constexpr std::pair<std::string_view, std::string_view> kMarks[] = {
-    {"\xEF\xBB\xBF", "UTF-8"}, {"\xFF\xFE", "UTF-16LE"}, {"\xFE\xFF", "UTF-16BE"}};
+using namespace std::string_view_literals;
+constexpr std::pair<std::string_view, std::string_view> kMarks[] = {{"\xEF\xBB\xBF", "UTF-8"},
+                                                                    {"\xFF\xFE\0\0"sv, "UTF-32LE"},
+                                                                    {"\0\0\xFE\xFF"sv, "UTF-32BE"},
+                                                                    {"\xFF\xFE", "UTF-16LE"},
+                                                                    {"\xFE\xFF", "UTF-16BE"}};
 
 bool is_codec(const std::string& name) {
   if (name.empty() || name == "UTF-8") return !name.empty();
@@ -202,14 +206,11 @@ std::string guessed_codec(std::string_view bytes) {
   bytes = bytes.substr(static_cast<std::size_t>(strange - bytes.begin()), kGuessedBy);
   if (is_mostly_utf8(bytes) && bytes.find("\x1b$") == std::string_view::npos) return "UTF-8";
   auto codec = seen_codec(bytes);
-  const auto is_c1 = [](char c) {
-    return static_cast<unsigned char>(c) >= 0x80 && static_cast<unsigned char>(c) < 0xA0;
+  const auto count = [&](int least, int most) {
+    return std::count_if(bytes.begin(), bytes.end(), [&](unsigned char c) { return c >= least && c <= most; });
   };
-  if (codec == "ISO-8859-2" && std::any_of(bytes.begin(), bytes.end(), is_c1)) codec = "CP1250";
-  // Accents of Italian are taken for Baltic ones; these are many.
-  const auto letters =
-      std::count_if(bytes.begin(), bytes.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x98; });
-  if (codec == "CP1257" && letters < 6) codec = "CP1252";
+  if (codec == "ISO-8859-2" && count(0x80, 0x9F) > 0) codec = "CP1250";
+  if (codec == "CP1257" && count(0x98, 0xFF) < 6) codec = "CP1252"; // accents of Italian; Baltic ones are many
   std::string text;
   // Words in kana alone are too short for it.
   for (const char* japanese : {"CP932", "EUC-JP-MS"})
@@ -218,6 +219,13 @@ std::string guessed_codec(std::string_view bytes) {
       return japanese;
   const bool fits = is_codec(codec) && convert(bytes, codec, text) && times(text, base::kReplacement) <= 1;
   return fits ? codec : "CP1252";
+}
+
+std::string decode(std::string_view bytes, const std::string& codec) {
+  for (const auto& [mark, of] : kMarks)
+    if (of == codec && bytes.starts_with(mark)) bytes.remove_prefix(mark.size());
+  std::string result;
+  return codec != "UTF-8" && convert(bytes, codec, result) ? result : base::repair_utf8(bytes);
 }
 
 } // namespace
@@ -233,11 +241,7 @@ std::string page_encoding(std::string_view bytes, std::string_view content_type)
 }
 
 std::string decode_page(std::string_view bytes, std::string_view content_type) {
-  const auto codec = page_encoding(bytes, content_type);
-  for (const auto& [mark, of] : kMarks)
-    if (of == codec && bytes.starts_with(mark)) bytes.remove_prefix(mark.size());
-  std::string result;
-  return codec != "UTF-8" && convert(bytes, codec, result) ? result : base::repair_utf8(bytes);
+  return decode(bytes, page_encoding(bytes, content_type));
 }
 
 std::string encode(std::string_view text, const std::string& encoding) {
@@ -260,17 +264,14 @@ std::string encode(std::string_view text, const std::string& encoding) {
 }
 
 std::string decode_file(std::string_view bytes) {
-  using namespace std::string_view_literals;
-  std::string result;
-  for (const auto& [mark, codec] : {std::pair{"\xFF\xFE\0\0"sv, "UTF-32LE"}, std::pair{"\0\0\xFE\xFF"sv, "UTF-32BE"}})
-    if (bytes.starts_with(mark) && convert(bytes.substr(mark.size()), codec, result)) return result;
-  if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")) return decode_page(bytes, "");
-  if (bytes.size() > 1 && (bytes[0] == '\0') != (bytes[1] == '\0'))
-    return decode_page(bytes, bytes[0] == '\0' ? "text/plain; charset=utf-16be" : "text/plain; charset=utf-16le");
-  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
   auto codec = page_encoding(bytes, "");
-  if (codec == "UTF-8") codec = guessed_codec(bytes); // what says so and is not
-  if (codec != "UTF-8" && convert(bytes, codec, result)) return result;
+  if (bytes.size() > 1 && (bytes[0] == '\0') != (bytes[1] == '\0'))
+    codec = bytes[0] == '\0' ? "UTF-16BE" : "UTF-16LE";
+  else if (codec == "UTF-8")
+    codec = guessed_codec(bytes); // what says so and is not
+  if (codec != "UTF-8") return decode(bytes, codec);
+  if (bytes.starts_with(kMarks[0].first)) bytes.remove_prefix(kMarks[0].first.size());
+  std::string result;
   while (!bytes.empty()) {
     const auto length = base::utf8_length(bytes);
     if (length > 0)
