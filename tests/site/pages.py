@@ -764,7 +764,8 @@ def lead_early(request):
     """Leads on to the URL in `to` while it is still arriving."""
     request.start(200, [("Content-Type", "text/html"), ("Connection", "close")])
     request.close_connection = True
-    request.write(f"<!doctype html><title>Stub</title><script>location.replace({json.dumps(request.query.get("to", "/missing"))})</script>".encode())
+    to = json.dumps(request.query.get("to", "/missing"))
+    request.write(f"<!doctype html><title>Stub</title><script>location.replace({to})</script>".encode())
     for number in range(50):
         request.pause(0.1)
         request.write(b"<p>More words.")
