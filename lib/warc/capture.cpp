@@ -60,7 +60,7 @@ std::optional<Capture> capture_of(Reader& reader, const Record& record) {
   const auto content_type = base::lower_case(header_of(record.headers, "content-type"));
   std::optional<HttpHead> head;
   if (content_type.starts_with("application/http")) head = reader.read_http_head();
-  if (head) capture.status = head->status <= 599 ? head->status : 0;
+  if (head) capture.status = head->status <= 999 ? head->status : 0;
   capture.mime = revisit ? "warc/revisit" : mime_of(head ? head->headers : record.headers);
   if (const auto original = url_of(record.headers, "warc-refers-to-target-uri"); revisit && !original.empty())
     if (auto key = url_key(original); key != capture.key) capture.refers_to = std::move(key);

@@ -269,7 +269,7 @@ void WarcImport::add(std::size_t number) {
   view.source = "warc:" + name_;
   view.started_at = view.ended_at = base::written_timestamp(incoming.added);
   view.outcome = !page.found ? "partial" : page.status >= capture::kFirstError ? "failed" : "succeeded";
-  if (page.found && page.status >= 100 && page.status <= 599) view.http_status = page.status;
+  if (page.found && page.status >= 100 && page.status <= 999) view.http_status = page.status;
   if (page.found) view.mime = page.mime;
   if (const auto* about = listed(page)) view.title = capture::one_line(about->title, kLongestTitle);
   incoming.fill = [this, number](const fs::path& attempt, archive::SnapshotView& filled) {
