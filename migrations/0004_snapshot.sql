@@ -135,7 +135,7 @@ create table holdfast.snapshot_sealed (
     outcome not in ('succeeded', 'partial') or (directory is not null and manifest_sha256 is not null)),
   constraint snapshot_sealed_has_reason check (
     outcome not in ('refused', 'quarantined', 'cancelled') or reason is not null),
-  constraint snapshot_sealed_http_status check (http_status between 100 and 599),
+  constraint snapshot_sealed_http_status check (http_status between 100 and 999),
   constraint snapshot_sealed_error_is_failed check (
     outcome not in ('succeeded', 'partial') or http_status < 400),
   constraint snapshot_sealed_mime check (mime ~ '^[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+$'),

@@ -14,7 +14,7 @@ create table holdfast.capture (
   constraint capture_record check (record_offset >= 0 and record_length > 0),
   constraint capture_url_key check (octet_length(url_key) <= 2000 and url_key ~ '^[!-~]+$'),
   constraint capture_url check (url ~ '^[!-~]+$'),
-  constraint capture_status check (status between 100 and 599),
+  constraint capture_status check (status between 100 and 999),
   constraint capture_mime check (mime ~ '^[!-~]+$'),
   constraint capture_digest check (digest ~ '^[!-~]+$'),
   constraint capture_refers_to check (

@@ -28,7 +28,7 @@ std::optional<int> number_of(std::string_view digits) {
 
 // "Z", "+00", "+01:00", "-0530" or nothing, after the time of day. nullopt: anything else.
 std::optional<std::chrono::minutes> offset_of(std::string_view zone) {
-  if (zone.empty() || zone == "Z") return std::chrono::minutes(0);
+  if (zone.empty() || zone == "Z" || zone == "z") return std::chrono::minutes(0);
   if (zone.front() != '+' && zone.front() != '-') return std::nullopt;
   const bool colon = zone.size() == 6 && zone[3] == ':';
   if (zone.size() != 3 && zone.size() != 5 && !colon) return std::nullopt;
@@ -41,7 +41,8 @@ std::optional<std::chrono::minutes> offset_of(std::string_view zone) {
 
 // Offset of the zones that RFC 822 names.
 std::optional<std::chrono::minutes> named_offset(std::string_view zone) {
-  constexpr std::array<std::pair<std::string_view, int>, 10> kZones{{{"UT", 0},
+  constexpr std::array<std::pair<std::string_view, int>, 11> kZones{{{"UT", 0},
+                                                                     {"UTC", 0},
                                                                      {"GMT", 0},
                                                                      {"EST", -5},
                                                                      {"EDT", -4},
@@ -95,22 +96,35 @@ std::optional<Timestamp> read_timestamp(const std::string& text) {
   double seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (error == std::errc{} && end == text.data() + text.size()) {
+    const bool date = text.find_first_not_of("0123456789") == text.npos;
+    if (date && text.size() == 4) return read_timestamp(text + "-01"); // a year
+    if (date && text.size() == 14)                                     // as in an index of captures
+      return read_timestamp(text.substr(0, 4) + "-" + text.substr(4, 2) + "-" + text.substr(6, 2) + "T" +
+                            text.substr(8, 2) + ":" + text.substr(10, 2) + ":" + text.substr(12));
     if (!std::isfinite(seconds) || seconds < 0 || seconds >= kEnd) return std::nullopt;
     return Timestamp(of_seconds(seconds));
   }
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0, read = 0;
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2d%n", &year, &month, &day, &read) != 3) return read_mail_date(text);
+  int year = 0, month = 0, day = 1, hour = 0, minute = 0, read = 0;
+  std::string date_text = text;
+  if (text.size() == 7 || (text.size() == 8 && text.back() == 'Z')) date_text.insert(7, "-01"); // a month
+  if (std::sscanf(date_text.c_str(), "%4d%*1[-/]%2d%*1[-/]%2d%n", &year, &month, &day, &read) != 3)
+    return read_mail_date(text);
   const auto date = std::chrono::year(year) / month / day;
   if (!date.ok() || year < 1970 || year > kLastYear) return std::nullopt;
-  auto rest = std::string_view(text).substr(static_cast<std::size_t>(read));
-  if (rest.empty()) return Timestamp(sys_days(date));
+  auto rest = std::string_view(date_text).substr(static_cast<std::size_t>(read));
+  if (rest.empty() || rest == "Z") return Timestamp(sys_days(date));
   if (rest.front() != ' ' && rest.front() != 'T') return std::nullopt;
   rest.remove_prefix(1);
-  const auto zone = std::min(rest.find_first_of("Z+-"), rest.size());
-  const auto offset = offset_of(rest.substr(zone));
+  const auto zone = std::min(rest.find_first_not_of("0123456789:. "), rest.size());
+  const auto offset = zone < rest.size() ? named_offset(rest.substr(zone)) : std::chrono::minutes(0);
+  const std::string time(rest.substr(0, zone));
+  int minutes_end = 0, seconds_end = 0;
   double second = 0;
-  if (!offset || std::sscanf(std::string(rest.substr(0, zone)).c_str(), "%2d:%2d:%9lf", &hour, &minute, &second) != 3 ||
-      hour < 0 || hour > 23 || minute < 0 || minute > 59 || !(second >= 0 && second < 61))
+  std::sscanf(time.c_str(), "%2d:%2d%n:%9lf%n", &hour, &minute, &minutes_end, &second, &seconds_end);
+  const auto rest_of_time = std::string_view(time).substr(static_cast<std::size_t>(std::max(minutes_end, seconds_end)));
+  if (!offset || minutes_end == 0 ||
+      rest_of_time.find_first_not_of(seconds_end > 0 ? "0123456789 " : " ") != rest_of_time.npos || hour < 0 ||
+      hour > 23 || minute < 0 || minute > 59 || !(second >= 0 && second < 61))
     return std::nullopt;
   return Timestamp(sys_days(date)) + hours(hour) + minutes(minute) + of_seconds(second) - *offset;
 }

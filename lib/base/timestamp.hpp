@@ -9,9 +9,9 @@ namespace holdfast::base {
 
 using Timestamp = std::chrono::system_clock::time_point;
 
-// "2026-01-31 23:59:59.5" (UTC), with "T" and "Z" or "+01:00"; "2026-01-31"; seconds since 1970 ("1700000000.5");
-// "Sat, 31 Jan 2026 23:59:59 GMT" (RFC 822, of mail and RSS). nullopt: it is no time, or outside of
-// 1970 to 2261.
+// "2026-01-31 23:59:59.5" (UTC), with "T" and "Z" or "+01:00"; the same to the minute, the day, the month or the year;
+// "20260131235959"; seconds since 1970 ("1700000000.5"); "Sat, 31 Jan 2026 23:59:59 GMT" (RFC 822, of mail and RSS).
+// nullopt: it is no time, or outside of 1970 to 2261.
 std::optional<Timestamp> read_timestamp(const std::string& text);
 std::string written_timestamp(Timestamp time); // "2026-01-31T23:59:59.500Z"
 // What read_timestamp() takes, as written_timestamp() writes it; empty if it is no time.

@@ -5,12 +5,14 @@
 #include "lib/formats/html.hpp"
 
 #include <iconv.h>
+#include <uchardet/uchardet.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 namespace holdfast::formats {
@@ -18,6 +20,7 @@ namespace holdfast::formats {
 namespace {
 
 constexpr std::size_t kDeclaredWithin = 1u << 18; // bytes from the start of the page
+constexpr std::size_t kGuessedBy = 1u << 18;      // bytes from the first that is not ASCII
 
 // What iconv calls each encoding of the Encoding standard, and the labels that pages use for it, in lower case and
 // between blanks. Browsers read ISO 8859-1 as Windows 1252, and like pairs.
@@ -39,7 +42,7 @@ constexpr std::pair<std::string_view, std::string_view> kReadAs[] = {
     {"CP1256", " cp1256 windows-1256 x-cp1256 "},
     {"CP1257", " cp1257 windows-1257 x-cp1257 "},
     {"CP1258", " cp1258 windows-1258 x-cp1258 "},
-    {"EUC-JP", " cseucpkdfmtjapanese euc-jp x-euc-jp "},
+    {"EUC-JP-MS", " cseucpkdfmtjapanese euc-jp x-euc-jp "},
     {"GB18030", " chinese csgb2312 csiso58gb231280 gb2312 gb18030 gb_2312 gb_2312-80 gbk iso-ir-58 x-gbk "},
     {"ISO-2022-JP", " csiso2022jp iso-2022-jp "},
     {"ISO-8859-2", " csisolatin2 iso8859-2 iso88592 iso-8859-2 iso-ir-101 iso_8859-2 iso_8859-2:1987 l2 "
@@ -83,8 +86,12 @@ std::string codec_for(std::string_view label) {
 }
 
 const iconv_t kNoCodec = reinterpret_cast<iconv_t>(-1);
-constexpr std::pair<std::string_view, std::string_view> kMarks[] = {
-    {"\xEF\xBB\xBF", "UTF-8"}, {"\xFF\xFE", "UTF-16LE"}, {"\xFE\xFF", "UTF-16BE"}};
+using namespace std::string_view_literals;
+constexpr std::pair<std::string_view, std::string_view> kMarks[] = {{"\xEF\xBB\xBF", "UTF-8"},
+                                                                    {"\xFF\xFE\0\0"sv, "UTF-32LE"},
+                                                                    {"\0\0\xFE\xFF"sv, "UTF-32BE"},
+                                                                    {"\xFF\xFE", "UTF-16LE"},
+                                                                    {"\xFE\xFF", "UTF-16BE"}};
 
 bool is_codec(const std::string& name) {
   if (name.empty() || name == "UTF-8") return !name.empty();
@@ -93,7 +100,8 @@ bool is_codec(const std::string& name) {
   return converter != kNoCodec;
 }
 
-// To UTF-8; what cannot be decoded becomes U+FFFD. False if there is no such codec.
+// To UTF-8; what cannot be decoded becomes U+FFFD. Each byte of Windows 1252 is a character, for browsers. False if
+// there is no such codec.
 bool convert(std::string_view bytes, const std::string& from, std::string& result) {
   const iconv_t converter = ::iconv_open("UTF-8", from.c_str());
   if (converter == kNoCodec) return false;
@@ -113,8 +121,8 @@ bool convert(std::string_view bytes, const std::string& from, std::string& resul
       continue;
     }
     if (error == E2BIG) continue;
-    result += base::kReplacement;
     if (left == 0) break;
+    result += from == "CP1252" ? base::utf8_of(static_cast<unsigned char>(*in)) : std::string(base::kReplacement);
     ++in;
     --left;
   }
@@ -155,6 +163,71 @@ std::string declared_charset(std::string_view bytes) {
   return charset;
 }
 
+std::size_t times(std::string_view text, std::string_view what) {
+  std::size_t count = 0;
+  for (auto at = text.find(what); at != std::string_view::npos; at = text.find(what, at + what.size()))
+    ++count;
+  return count;
+}
+
+// Whether most of what is not ASCII is UTF-8: a stray byte, or an end within a character, does not make it another.
+bool is_mostly_utf8(std::string_view bytes) {
+  std::size_t good = 0, stray = 0;
+  while (!bytes.empty()) {
+    const auto length = base::utf8_length(bytes);
+    good += length > 1;
+    stray += length == 0;
+    bytes.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return good >= stray;
+}
+
+// What uchardet calls it, as Windows wrote it. What is not listed here and is no encoding of pages is what it says of
+// a few accents in Western text.
+constexpr std::pair<std::string_view, std::string_view> kSeenAs[] = {
+    {"UHC", "CP949"},          {"ISO-8859-7", "CP1253"}, {"ISO-8859-8", "CP1255"}, {"MAC-CYRILLIC", "CP1251"},
+    {"ISO-8859-13", "CP1257"}, {"ISO-8859-3", "CP1252"}, {"ISO-8859-4", "CP1252"}, {"ISO-8859-10", "CP1252"},
+    {"ISO-8859-16", "CP1252"}, {"UTF-8", "CP1252"},      {"HZ-GB-2312", "CP1252"}};
+
+std::string seen_codec(std::string_view bytes) {
+  const std::unique_ptr<uchardet, void (*)(uchardet*)> detector(::uchardet_new(), &::uchardet_delete);
+  ::uchardet_handle_data(detector.get(), bytes.data(), bytes.size());
+  ::uchardet_data_end(detector.get());
+  const std::string_view name = ::uchardet_get_charset(detector.get());
+  for (const auto& [seen, codec] : kSeenAs)
+    if (name == seen) return std::string(codec);
+  return codec_for(name);
+}
+
+// Of bytes that do not say it.
+std::string guessed_codec(std::string_view bytes) {
+  const auto strange =
+      std::find_if(bytes.begin(), bytes.end(), [](char c) { return !base::is_ascii(c) || c == '\x1b'; });
+  bytes = bytes.substr(static_cast<std::size_t>(strange - bytes.begin()), kGuessedBy);
+  if (is_mostly_utf8(bytes) && bytes.find("\x1b$") == std::string_view::npos) return "UTF-8";
+  auto codec = seen_codec(bytes);
+  const auto count = [&](int least, int most) {
+    return std::count_if(bytes.begin(), bytes.end(), [&](unsigned char c) { return c >= least && c <= most; });
+  };
+  if (codec == "ISO-8859-2" && count(0x80, 0x9F) > 0) codec = "CP1250";
+  if (codec == "CP1257" && count(0x98, 0xFF) < 6) codec = "CP1252"; // accents of Italian; Baltic ones are many
+  std::string text;
+  // Words in kana alone are too short for it.
+  for (const char* japanese : {"CP932", "EUC-JP-MS"})
+    if ((codec.empty() || codec == "CP1252") && convert(bytes, japanese, text) &&
+        times(text, "\xE3\x82") + times(text, "\xE3\x83") > 1 && times(text, base::kReplacement) == 0)
+      return japanese;
+  const bool fits = is_codec(codec) && convert(bytes, codec, text) && times(text, base::kReplacement) <= 1;
+  return fits ? codec : "CP1252";
+}
+
+std::string decode(std::string_view bytes, const std::string& codec) {
+  for (const auto& [mark, of] : kMarks)
+    if (of == codec && bytes.starts_with(mark)) bytes.remove_prefix(mark.size());
+  std::string result;
+  return codec != "UTF-8" && convert(bytes, codec, result) ? result : base::repair_utf8(bytes);
+}
+
 } // namespace
 
 std::string page_encoding(std::string_view bytes, std::string_view content_type) {
@@ -164,15 +237,11 @@ std::string page_encoding(std::string_view bytes, std::string_view content_type)
   auto codec = codec_for(declared_charset(bytes));
   if (codec.starts_with("UTF-16")) codec = "UTF-8"; // a declaration readable as ASCII is not in UTF-16
   if (is_codec(codec)) return codec;
-  return base::is_utf8(bytes) ? "UTF-8" : "CP1252";
+  return guessed_codec(bytes);
 }
 
 std::string decode_page(std::string_view bytes, std::string_view content_type) {
-  const auto codec = page_encoding(bytes, content_type);
-  for (const auto& [mark, of] : kMarks)
-    if (of == codec && bytes.starts_with(mark)) bytes.remove_prefix(mark.size());
-  std::string result;
-  return codec != "UTF-8" && convert(bytes, codec, result) ? result : base::repair_utf8(bytes);
+  return decode(bytes, page_encoding(bytes, content_type));
 }
 
 std::string encode(std::string_view text, const std::string& encoding) {
@@ -195,16 +264,14 @@ std::string encode(std::string_view text, const std::string& encoding) {
 }
 
 std::string decode_file(std::string_view bytes) {
-  using namespace std::string_view_literals;
-  std::string result;
-  for (const auto& [mark, codec] : {std::pair{"\xFF\xFE\0\0"sv, "UTF-32LE"}, std::pair{"\0\0\xFE\xFF"sv, "UTF-32BE"}})
-    if (bytes.starts_with(mark) && convert(bytes.substr(mark.size()), codec, result)) return result;
-  if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")) return decode_page(bytes, "");
+  auto codec = page_encoding(bytes, "");
   if (bytes.size() > 1 && (bytes[0] == '\0') != (bytes[1] == '\0'))
-    return decode_page(bytes, bytes[0] == '\0' ? "text/plain; charset=utf-16be" : "text/plain; charset=utf-16le");
-  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
-  if (const auto codec = codec_for(declared_charset(bytes)); !codec.empty() && !codec.starts_with("UTF"))
-    return decode_page(bytes, "");
+    codec = bytes[0] == '\0' ? "UTF-16BE" : "UTF-16LE";
+  else if (codec == "UTF-8")
+    codec = guessed_codec(bytes); // what says so and is not
+  if (codec != "UTF-8") return decode(bytes, codec);
+  if (bytes.starts_with(kMarks[0].first)) bytes.remove_prefix(kMarks[0].first.size());
+  std::string result;
   while (!bytes.empty()) {
     const auto length = base::utf8_length(bytes);
     if (length > 0)

@@ -17,7 +17,8 @@ std::string page_encoding(std::string_view bytes, std::string_view content_type)
 std::string encode(std::string_view text, const std::string& encoding);
 
 // The same of a file of which nothing is known but its bytes: UTF-16 and UTF-32 are seen without a declaration, too,
-// and stray bytes within UTF-8 are read as Windows 1252 rather than lost.
+// what says that it is UTF-8 and is not is guessed, and stray bytes within UTF-8 are read as Windows 1252 rather than
+// lost.
 std::string decode_file(std::string_view bytes);
 
 } // namespace holdfast::formats

@@ -93,50 +93,29 @@ std::optional<List> read_html(std::string_view text, bool asked) {
   return list;
 }
 
-// With a header that names a column of URLs: Pocket, Raindrop, Instapaper, Wallabag, spreadsheets. Between the cells is
-// what the header has there: a comma, a semicolon or a tab.
-std::optional<List> read_csv(std::string_view text, bool asked) {
-  const auto header = text.substr(0, text.find('\n'));
-  char between = ',';
-  std::vector<std::string> columns;
-  bool named = false;
-  for (const char mark : {',', ';', '\t'}) {
-    if (named || header.find("://") != std::string_view::npos) break;
-    columns.clear();
-    for (std::size_t at = 0; at <= header.size();) {
-      const auto cell = header.substr(at, std::min(header.find(mark, at), header.size()) - at);
-      at += cell.size() + 1;
-      auto name = plain_name(cell);
-      std::erase(name, '"');
-      named = named || names_url(name);
-      columns.push_back(std::move(name));
-    }
-    between = mark;
-    named = named && (columns.size() > 1 || asked);
-  }
-  if (!named && asked) throw base::Error(base::ErrorClass::refused, "the first line names no column \"url\"");
-  if (!named) return std::nullopt;
+namespace {
 
-  List list;
-  Row row;
+struct TableRow {
+  std::size_t line{1};
+  std::vector<std::string> cells;
+};
+
+// Between the cells stands `mark`; a cell in quotes may hold it, and line ends. Rows that are blank are left out.
+std::vector<TableRow> rows_of(std::string_view text, char mark) {
+  std::vector<TableRow> rows;
+  TableRow row;
   std::string cell;
-  std::size_t column = 0, line = 2, first_line = 2;
   bool quoted = false;
-  const auto end_cell = [&] {
-    const auto& name = column < columns.size() ? columns[column] : "";
-    names_tags(name) ? row.add_tags(cell) : row.add(name, cell);
-    cell.clear();
-    ++column;
-  };
+  std::size_t line = 1;
   const auto end_row = [&] {
-    const bool blank = column == 0 && base::trimmed(cell).empty();
-    end_cell();
-    if (!blank) list.entries.push_back(row.entry("line " + std::to_string(first_line)));
-    row = {};
-    column = 0;
-    first_line = line;
+    if (!row.cells.empty() || !base::trimmed(cell).empty()) {
+      row.cells.push_back(std::exchange(cell, ""));
+      rows.push_back(std::move(row));
+    }
+    row = {line, {}};
+    cell.clear();
   };
-  for (std::size_t at = header.size() + 1; at < text.size(); ++at) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
     const char character = text[at];
     line += character == '\n';
     if (quoted) {
@@ -148,8 +127,8 @@ std::optional<List> read_csv(std::string_view text, bool asked) {
         quoted = false;
     } else if (character == '"') {
       quoted = true;
-    } else if (character == between) {
-      end_cell();
+    } else if (character == mark) {
+      row.cells.push_back(std::exchange(cell, ""));
     } else if (character == '\n') {
       end_row();
     } else if (character != '\r') {
@@ -157,10 +136,68 @@ std::optional<List> read_csv(std::string_view text, bool asked) {
     }
   }
   end_row();
-  const auto& rows = list.entries;
-  const bool any = std::any_of(rows.begin(), rows.end(), [](const auto& one) { return !urls_in(one.url).empty(); });
-  if (!any && !asked) return std::nullopt;
-  return list;
+  return rows;
+}
+
+bool is_url(std::string_view cell) {
+  const auto urls = urls_in(cell);
+  return urls.size() == 1 && urls.front() == base::trimmed(cell);
+}
+
+// The column whose cell is a URL in each row from `first` on; the number of columns: there is none, or rows differ.
+// Without a line of names (`first` is 0) there are words beside the URL, lest a comma within URLs be taken for a mark.
+std::size_t url_column(const std::vector<TableRow>& rows, std::size_t first) {
+  const auto columns = rows.front().cells.size();
+  for (std::size_t column = 0; column < columns; ++column) {
+    bool words = first > 0, fits = rows.size() > 1;
+    for (std::size_t i = first; fits && i < rows.size(); ++i) {
+      fits = rows[i].cells.size() == columns && is_url(rows[i].cells[column]);
+      for (std::size_t other = 0; fits && first == 0 && other < columns; ++other) {
+        if (other == column) continue;
+        const auto cell = base::trimmed(rows[i].cells[other]);
+        words = words || cell.find(' ') != std::string_view::npos;
+        fits = urls_in(cell).empty();
+      }
+    }
+    if (fits && words) return column;
+  }
+  return columns;
+}
+
+} // namespace
+
+// Pocket, Raindrop, Instapaper, Wallabag, spreadsheets. The first row names the column of URLs; if it does not, that
+// is the one with a URL in each row.
+std::optional<List> read_csv(std::string_view text, bool asked) {
+  for (const char mark : {',', ';', '\t'}) {
+    if (text.substr(0, text.find('\n')).find(mark) == std::string_view::npos && !(asked && mark == ',')) continue;
+    auto rows = rows_of(text, mark);
+    if (!rows.empty() && rows.front().cells.front() == "sep=") rows.erase(rows.begin()); // Excel
+    if (rows.empty()) break;
+    std::vector<std::string> names;
+    for (const auto& cell : rows.front().cells)
+      names.push_back(plain_name(cell));
+    std::size_t first = 1;
+    if (std::none_of(names.begin(), names.end(), names_url)) {
+      first = std::any_of(rows.front().cells.begin(), rows.front().cells.end(), is_url) ? 0 : 1;
+      const auto column = url_column(rows, first);
+      if (column == names.size()) continue;
+      if (first == 0) names.assign(names.size(), "");
+      names[column] = "url";
+    }
+    List list;
+    bool any = rows.size() == 1;
+    for (std::size_t i = first; i < rows.size(); ++i) {
+      Row row;
+      for (std::size_t column = 0; column < std::min(names.size(), rows[i].cells.size()); ++column)
+        names_tags(names[column]) ? row.add_tags(rows[i].cells[column]) : row.add(names[column], rows[i].cells[column]);
+      list.entries.push_back(row.entry("line " + std::to_string(rows[i].line)));
+      any = any || !urls_in(list.entries.back().url).empty();
+    }
+    if (any || asked) return list;
+  }
+  if (asked) throw base::Error(base::ErrorClass::refused, "no column has URLs: its first line should name it \"url\"");
+  return std::nullopt;
 }
 
 // A line gives what is in it: one URL or several, or a JSON object.
@@ -181,7 +218,7 @@ std::optional<List> read_lines(std::string_view text, bool) {
       continue;
     }
     auto urls = urls_in(line);
-    if (line.front() == '#') {
+    if (line.front() == '#' && line.find("](") == std::string_view::npos) { // not a heading with a link
       list.comments += urls.empty() ? 0 : 1;
       continue;
     }

@@ -57,6 +57,9 @@ Row row_of(const json& object) {
 
 class Walk {
 public:
+  // `any`: whatever has a URL in any array is a bookmark, because no list was found by its name.
+  explicit Walk(bool any) : any_(any) {}
+
   // `listed`: it is an element of a list, so it should be a bookmark or a folder.
   void take(const json& value, bool listed, int depth) {
     if (depth > kDeepest) return;
@@ -76,23 +79,27 @@ public:
   List list;
 
 private:
-  void add(const Row& row) { list.entries.push_back(row.entry("item " + std::to_string(list.entries.size() + 1))); }
+  void add(const Row& row) {
+    auto entry = row.entry("item " + std::to_string(list.entries.size() + 1));
+    if (!any_ || !urls_in(entry.url).empty()) list.entries.push_back(std::move(entry));
+  }
 
   void take_object(const json& object, bool listed, int depth) {
     const auto row = row_of(object);
     // The document itself may have a link of its own beside its list.
-    if (row.has_url() && (listed || depth > 0 || object.contains("url"))) return add(row);
+    if (row.has_url() && (listed || (!any_ && depth > 0) || object.contains("url"))) return add(row);
     bool folder = false;
     for (const auto& [name, value] : object.items()) {
-      if (!value.is_structured() || !is_list(name)) continue;
+      if (!value.is_structured() || (!any_ && !is_list(name))) continue;
       folder = true;
-      if (value.is_object() && !has_list(value) && !row_of(value).has_url())
+      if (!any_ && value.is_object() && !has_list(value) && !row_of(value).has_url())
         for (const auto& item : value) // by number or name: Pocket, Chromium
           take(item, item.is_structured(), depth + 2);
       else
-        take(value, value.is_object(), depth + 1);
+        take(value, !any_ && value.is_object(), depth + 1);
     }
-    if (!folder && (listed || row.has_url())) add(row); // one without a URL is told, not passed over in silence
+    if (!folder && (listed || (!any_ && row.has_url())))
+      add(row); // one without a URL is told, not passed over in silence
   }
 
   static bool has_list(const json& object) {
@@ -100,6 +107,8 @@ private:
       if (value.is_structured() && is_list(name)) return true;
     return false;
   }
+
+  const bool any_;
 };
 
 } // namespace
@@ -119,9 +128,13 @@ std::optional<List> read_json(std::string_view text, bool asked) {
   const bool begins = text.starts_with('{') || text.starts_with('[');
   if (!asked && (!begins || first.find("](") != std::string_view::npos)) return std::nullopt;
   try {
-    Walk walk;
-    walk.take(json::parse(text), false, 0);
-    return std::move(walk.list);
+    const auto document = json::parse(text);
+    for (const bool any : {false, true}) {
+      Walk walk(any);
+      walk.take(document, false, 0);
+      if (any || !walk.list.entries.empty()) return std::move(walk.list);
+    }
+    return List{};
   } catch (const json::exception& error) { // also a number out of range
     const auto next = text.find_first_not_of("[{ \t\r\n", begins ? 1 : 0);
     const bool is_meant = next == std::string_view::npos || std::string_view("\"]}").find(text[next]) != text.npos;

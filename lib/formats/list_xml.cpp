@@ -57,7 +57,7 @@ void take_child(const pugi::xml_node& child, Row& row) {
 struct Walker : pugi::xml_tree_walker {
   List list;
   bool for_each(pugi::xml_node& node) override {
-    if (node.type() != pugi::node_element) return true;
+    if (node.type() != pugi::node_element || names_tags(local_name(node.parent()))) return true;
     const auto name = local_name(node);
     Row row;
     if (name == "item" || name == "entry" || name == "url" || name == "bookmark" || name == "sitemap")
@@ -98,9 +98,12 @@ std::optional<List> read_xml(std::string_view text, bool asked) {
                       asked ? "" : "--parser txt takes every URL in it");
   }
   const auto root = local_name(document.document_element());
-  if (!asked && std::find(kRoots.begin(), kRoots.end(), root) == kRoots.end()) return std::nullopt;
   Walker walker;
   document.traverse(walker);
+  const auto& entries = walker.list.entries;
+  const bool known = std::find(kRoots.begin(), kRoots.end(), root) != kRoots.end();
+  if (!asked && !known && std::all_of(entries.begin(), entries.end(), [](auto& one) { return one.url.empty(); }))
+    return std::nullopt;
   return std::move(walker.list);
 }
 

@@ -21,11 +21,12 @@ const std::vector<std::string_view> kUrls{"url",    "href",        "link",      
                                           "xmlurl", "loc",         "pageurl",     "permalink"};
 const std::vector<std::string_view> kTitles{"title",        "resolvedtitle", "giventitle", "name",
                                             "websitetitle", "text",          "description"};
-const std::vector<std::string_view> kTags{"tags", "tag", "labels", "tagnames", "documenttags", "keywords"};
-const std::vector<std::string_view> kTimes{"importdate",  "bookmarkedat", "timestamp",     "timeadded", "addedat",
-                                           "added",       "adddate",      "dateadded",     "savedat",   "saveddate",
-                                           "createdat",   "created",      "creationdate",  "time",      "published",
-                                           "publishedat", "pubdate",      "datepublished", "date",      "updated"};
+const std::vector<std::string_view> kTags{"tags",         "tag",      "labels",     "tagnames",
+                                          "documenttags", "keywords", "manualtags", "category"};
+const std::vector<std::string_view> kTimes{
+    "importdate", "bookmarkedat",  "timestamp", "timeadded", "addedat",      "added",    "adddate",     "dateadded",
+    "savedat",    "saveddate",     "createdat", "created",   "creationdate", "time",     "published",   "publishedat",
+    "pubdate",    "datepublished", "date",      "updated",   "createdutc",   "timeusec", "lastaccessed"};
 
 bool is_one_of(const std::vector<std::string_view>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -60,6 +61,8 @@ std::string written_time(const std::string& text, bool day_first) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc{} && end == text.data() + text.size()) {
     if (!(number > 0)) return {};
+    if (text.size() == 4 || (text.size() == 14 && text.find('.') == text.npos)) // digits of a date
+      return base::canonical_timestamp(text);
     if (number >= kSince1601 && number < kSince1601 + 9.2e15) number = (number - kSince1601) / 1e6;
     for (const double least : {1e17, 1e14, 1e11})
       if (number >= least) {
@@ -99,9 +102,16 @@ void Row::add_tag(std::string_view tag) {
 }
 
 void Row::add_tags(std::string_view text, bool blanks) {
+  text = base::trimmed(text);
+  const bool array = text.starts_with('[') && text.ends_with(']'); // ["a", 'b'] in a cell
+  if (array) text = text.substr(1, text.size() - 2);
   const bool separated = text.find_first_of(",;|") != std::string_view::npos;
-  for (const auto& tag : base::split(text, separated || !blanks ? ",;|" : " \t"))
-    add_tag(tag);
+  for (std::string_view tag : base::split(text, separated || !blanks ? ",;|" : " \t")) {
+    tag = base::trimmed(tag);
+    const bool quoted =
+        array && tag.size() > 1 && tag.front() == tag.back() && (tag.front() == '"' || tag.front() == '\'');
+    add_tag(quoted ? tag.substr(1, tag.size() - 2) : tag);
+  }
 }
 
 std::string_view Row::first_of(const std::vector<std::string_view>& names) const {

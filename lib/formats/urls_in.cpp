@@ -11,12 +11,15 @@ namespace holdfast::formats {
 namespace {
 
 // Characters that end a URL wherever they stand: blanks, quotes and sentence marks of any script.
-constexpr std::array<std::pair<char32_t, char32_t>, 22> kEnds{
+constexpr std::array<std::pair<char32_t, char32_t>, 23> kEnds{
     {{0x00, 0x20},     {0x22, 0x22},     {0x3C, 0x3C},     {0x3E, 0x3E},     {0x60, 0x60},     {0x7C, 0x7C},
      {0x7F, 0xA0},     {0xAB, 0xAB},     {0xBB, 0xBB},     {0x60C, 0x60C},   {0x61B, 0x61F},   {0x6D4, 0x6D4},
-     {0x964, 0x965},   {0x2000, 0x200B}, {0x2014, 0x202F}, {0x2039, 0x203A}, {0x205F, 0x206F}, {0x3000, 0x3003},
-     {0x3008, 0x301F}, {0xFEFF, 0xFF0C}, {0xFF1A, 0xFF1F}, {0xFF5B, 0xFF65}}};
+     {0x964, 0x965},   {0x2000, 0x200B}, {0x200E, 0x200F}, {0x2014, 0x202F}, {0x2039, 0x203A}, {0x205F, 0x206F},
+     {0x3000, 0x3003}, {0x3008, 0x301F}, {0xFEFF, 0xFF0C}, {0xFF1A, 0xFF1F}, {0xFF5B, 0xFF65}}};
 constexpr std::string_view kSentence = ".,;:!?'*";
+constexpr std::string_view kDash = "\xE2\x80\x93", kAmpersand = "&amp;";
+constexpr std::string_view kHolds = "/=:?&#@+-_!$%"; // what a URL within another follows
+constexpr std::string_view kAround = "_~=+/";        // marks of org-mode and the like on both sides of a URL
 constexpr std::string_view kOpen = "([{", kClose = ")]}";
 
 bool ends_url(char32_t code) {
@@ -42,12 +45,11 @@ std::pair<std::string, std::size_t> url_at(std::string_view text, std::size_t at
     const auto character = base::first_character(text.substr(end));
     const char c = text[end];
     if (ends_url(character.code) || (c == before && c == '\'')) break;
-    // Two URLs in a row. One within another follows "/", "=" and the like.
-    if ((c == 'h' || c == 'H') && scheme_at(text, end) != 0 && url.size() > scheme &&
-        (base::is_alpha(url.back()) || base::is_digit(url.back()) ||
-         std::string_view(",;*").find(url.back()) != std::string_view::npos))
-      break;
-    if (c == '\\') { // of LaTeX and Markdown, before a mark that means itself
+    if ((c == 'h' || c == 'H') && scheme_at(text, end) != 0 &&
+        (url.size() == scheme || kHolds.find(url.back()) == std::string_view::npos))
+      break;                                                   // two URLs in a row
+    if (c == '[' && text.substr(end).starts_with("[/")) break; // [url]https://example.org[/url]
+    if (c == '\\') {                                           // of LaTeX and Markdown, before a mark that means itself
       if (end + 1 >= text.size() || std::string_view("_%#&{}~$*-.()[]!+").find(text[end + 1]) == std::string_view::npos)
         break;
       url += text[end + 1];
@@ -70,9 +72,19 @@ std::pair<std::string, std::size_t> url_at(std::string_view text, std::size_t at
   }
   for (const char c : open) // "https://example.org/a(see"
     url.resize(std::min(url.size(), opened[kClose.find(c)]));
-  while (url.size() > scheme && (kSentence.find(url.back()) != std::string_view::npos ||
-                                 (url.back() == before && (before == '_' || before == '~'))))
-    url.pop_back();
+  const bool marked = kAround.find(before) != std::string_view::npos &&
+                      (at < 2 || !(base::is_alpha(text[at - 2]) || base::is_digit(text[at - 2])));
+  for (;;) {
+    if (url.ends_with(kDash))
+      url.resize(url.size() - kDash.size());
+    else if (url.size() > scheme &&
+             (kSentence.find(url.back()) != std::string_view::npos || (marked && url.back() == before)))
+      url.pop_back();
+    else
+      break;
+  }
+  for (auto amp = url.find(kAmpersand); amp != std::string::npos; amp = url.find(kAmpersand, amp))
+    url.erase(++amp, kAmpersand.size() - 1); // of text that was HTML
   return {std::move(url), end};
 }
 

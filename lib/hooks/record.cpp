@@ -209,7 +209,7 @@ std::string mime_of(std::string_view text) {
 
 std::optional<Record> response_record(const json& object) {
   const auto status = number_of(object, "status");
-  if (!status || *status < 100 || *status > 599) return std::nullopt;
+  if (!status || *status < 100 || *status > 999) return std::nullopt;
   return ResponseRecord{static_cast<int>(*status), mime_of(text_of(object, "mime", kLongestWord))};
 }
 

@@ -56,7 +56,9 @@ std::unique_ptr<pqxx::connection> connect(const std::string& dsn, const Connecti
 // options are ignored by PgBouncer, and an administrator may give roles and databases settings of their own.
 struct Pinned {
   const char *name, *value;
-  bool kept{false}; // by PgBouncer for each client, also in transaction mode
+  bool kept{false};                 // by PgBouncer for each client, also in transaction mode
+  const char* instead_of = nullptr; // pinned only where it is this; any other value is the administrator's choice
+  bool fits(std::string_view found) const { return instead_of == nullptr ? found == value : found != instead_of; }
 };
 constexpr Pinned kPinned[] = {
     {"datestyle", "ISO, MDY", true},
@@ -73,7 +75,8 @@ constexpr Pinned kPinned[] = {
     {"row_security", "on"},
     {"gin_fuzzy_search_limit", "0"},
     {"exit_on_error", "off"},
-    {"default_transaction_isolation", "read committed"}};
+    {"default_transaction_isolation", "read committed"},
+    {"synchronous_commit", "on", false, "off"}}; // else a crash of the server takes what was said to be done
 
 // Behind a pooler, the next transaction may have a server session that has only its defaults.
 void require_defaults(pqxx::nontransaction& transaction) {
@@ -85,7 +88,7 @@ void require_defaults(pqxx::nontransaction& transaction) {
                                      names + "}')");
   for (const auto& row : rows)
     for (const auto& pinned : kPinned)
-      if (row[0].c_str() == std::string_view(pinned.name) && row[1].c_str() != std::string_view(pinned.value))
+      if (row[0].c_str() == std::string_view(pinned.name) && !pinned.fits(row[1].c_str()))
         wrong += (wrong.empty() ? "" : "; ") + ("alter role " + std::string(row[2].c_str())) + " set " + pinned.name +
                  " = '" + pinned.value + "'";
   if (!wrong.empty())
@@ -100,13 +103,20 @@ void pin_settings(pqxx::connection& session, const ConnectionOptions& options) {
   try {
     pqxx::nontransaction transaction(session);
     std::string statement = "select pg_backend_pid()";
-    for (const auto& pinned : kPinned)
-      statement += std::string(", set_config('") + pinned.name + "', '" + pinned.value + "', false)";
+    for (const auto& pinned : kPinned) {
+      const std::string name = std::string("'") + pinned.name + "'", value = std::string("'") + pinned.value + "'";
+      const std::string found = "current_setting(" + name + ")";
+      statement += ", set_config(" + name + ", " +
+                   (pinned.instead_of == nullptr ? value
+                                                 : "case " + found + " when '" + pinned.instead_of + "' then " + value +
+                                                       " else " + found + " end") +
+                   ", false)";
+    }
     const auto row = transaction.exec(statement)[0];
     int column = 0;
     const bool pooled = row[column].as<int>() != session.backendpid();
     for (const auto& pinned : kPinned)
-      if (const std::string found = row[++column].c_str(); found != pinned.value)
+      if (const std::string found = row[++column].c_str(); !pinned.fits(found))
         throw DatabaseError(ErrorClass::configuration, kCannotConnect,
                             "the database does not take the setting " + std::string(pinned.name) + ": it stays " +
                                 found);

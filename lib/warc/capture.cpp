@@ -60,7 +60,7 @@ std::optional<Capture> capture_of(Reader& reader, const Record& record) {
   const auto content_type = base::lower_case(header_of(record.headers, "content-type"));
   std::optional<HttpHead> head;
   if (content_type.starts_with("application/http")) head = reader.read_http_head();
-  if (head) capture.status = head->status <= 599 ? head->status : 0;
+  if (head) capture.status = head->status <= 999 ? head->status : 0;
   capture.mime = revisit ? "warc/revisit" : mime_of(head ? head->headers : record.headers);
   if (const auto original = url_of(record.headers, "warc-refers-to-target-uri"); revisit && !original.empty())
     if (auto key = url_key(original); key != capture.key) capture.refers_to = std::move(key);
@@ -81,17 +81,8 @@ std::string method_of(Reader& reader) {
 } // namespace
 
 std::string whole_seconds(std::string_view date) {
-  constexpr std::string_view kEarliest = "0000-01-01T00:00:00", kMarks = "    -  -  T  :  :";
-  std::string text(base::trimmed(date));
-  if (text.ends_with('z')) text.back() = 'Z';
-  if (text.size() == 14 && std::all_of(text.begin(), text.end(), base::is_digit)) // as in an index, or of ARC
-    for (const std::size_t at : {4, 7, 10, 13, 16})
-      text.insert(at, 1, kMarks[at]);
-  for (const std::size_t part : {4, 7, 10, 16}) // WARC 1.1: to the year, the month, the day, the minute
-    if (text.size() == part || (text.size() == part + 1 && text.back() == 'Z'))
-      text = text.substr(0, part) + std::string(kEarliest.substr(part)) + "Z";
-  const auto time = base::read_timestamp(text);
-  return time ? base::written_timestamp(*time).substr(0, kEarliest.size()) + "Z" : "";
+  const auto text = base::canonical_timestamp(std::string(base::trimmed(date)));
+  return text.empty() ? "" : text.substr(0, text.find('.')) + "Z";
 }
 
 std::string timestamp_of(std::string_view date) {

@@ -116,6 +116,7 @@ void Splitter::take_response(Reader& reader, const Record& record, Open& open) {
     head = reader.read_http_head();
   response.status = head ? head->status : 0;
   response.mime = base::lower_case(media_type(header_of(head ? head->headers : record.headers, "content-type")));
+  response.revisit = record.type == "revisit";
   if (response.url.empty() || response.date.empty()) response.found = false;
 }
 

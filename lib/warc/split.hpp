@@ -25,6 +25,7 @@ struct SplitPage {
   std::string mime;
   std::size_t file{0};
   std::uint64_t offset{0};
+  bool revisit{false}; // another record has its payload
 };
 
 class Splitter {

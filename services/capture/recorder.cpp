@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 namespace holdfast::capture {
@@ -99,9 +100,12 @@ enum class Length { unknown, right, wrong };
 // What the site announced, beside what has come. The length of a coded body is that of its code.
 Length compared(const warc::Exchange& exchange, std::uint64_t size) {
   if (exchange.method == "HEAD" || exchange.status == 204 || exchange.status == 304) return Length::right;
+  if (!header_of(exchange.response_headers, "content-encoding").empty()) return Length::unknown;
   const auto length = header_of(exchange.response_headers, "content-length");
-  if (length.empty() || !header_of(exchange.response_headers, "content-encoding").empty()) return Length::unknown;
-  return length == std::to_string(size) ? Length::right : Length::wrong;
+  std::uint64_t announced = 0; // what is no number is none for Chromium either
+  const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), announced);
+  if (error != std::errc() || end != length.data() + length.size()) return Length::unknown;
+  return announced == size ? Length::right : Length::wrong;
 }
 
 } // namespace
@@ -173,6 +177,7 @@ void Recorder::log_in(const Json& parameters, const std::string& session) {
 std::size_t Recorder::open_requests(bool pictures) const {
   return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [pictures](const auto& entry) {
     const auto& type = entry.second->type;
+    if (entry.second->replaced) return false;
     if (!pictures && (type == "Image" || type == "Font")) return false;
     return type != "EventSource" && type != "Ping" && type != "Media" && type != "Other";
   }));
@@ -270,6 +275,10 @@ void Recorder::response_received(const Json& parameters, const std::string& sess
   const auto entry = found->second;
   take_response(*entry, parameters["response"]);
   entry->session = session; // of a frame in another process, its own
+  if (entry->type != "Document") return;
+  for (const auto& [_, other] : entries_) // its end is not told
+    if (other != entry && other->frame == entry->frame && other->type == "Document" && other->responded)
+      other->replaced = true;
 }
 
 void Recorder::add_bytes(Entry& entry, std::string_view bytes) {
@@ -460,7 +469,7 @@ void Recorder::finish(const std::string& why) {
   const auto entries = entries_;
   for (const auto& [id, entry] : entries) {
     if (entry->exchange.truncated.empty() && compared(entry->exchange, entry->body.size()) != Length::right)
-      entry->exchange.truncated = why;
+      entry->exchange.truncated = entry->replaced ? "disconnect" : why;
     end(entry);
   }
   for (const auto& entry : std::exchange(dropped_, {}))

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace holdfast::capture {
@@ -107,6 +108,7 @@ private:
   void take(const std::string& method, const Json& parameters, const std::string& session);
   void request_sent(const Json& parameters);
   void answered(const Json& response);
+  void document_failed(const Json& parameters);
   Json call(const std::string& method, Json parameters = nullptr, std::optional<Clock::time_point> until = {});
   bool wait(Clock::time_point until, const std::function<bool()>& done);
   void open();
@@ -140,6 +142,14 @@ private:
   std::string navigation_url_, navigation_,
       navigation_error_; // the main frame's last request for a document, and why that brought none
   std::string document_; // the request that brought it
+  struct Shown {
+    PageRecord page;
+    std::string document;
+    bool whole;
+    std::uint64_t bytes;
+  };
+  std::optional<Shown> shown_; // the document before, until the next one is shown
+  std::size_t steps_{0};       // that led to it
   bool document_whole_{false};
   std::uint64_t document_bytes_{0}; // of it in the record
   std::string proxy_reason_;        // why the egress proxy has answered in place of its server
@@ -204,6 +214,7 @@ void Tab::request_sent(const Json& parameters) {
   navigation_url_ = text_of(parameters["request"], "url");
   navigation_error_.clear();
   const auto how = std::exchange(led_by_, "");
+  if (!parameters.contains("redirectResponse")) steps_ = page_.redirects.size();
   if (const auto response = parameters.find("redirectResponse"); response != parameters.end())
     page_.redirects.push_back({text_of(*response, "url"), navigation_url_, response->value("status", 0), "http"});
   else if (!how.empty() && page_.status != 0 && navigation_url_ != page_.url)
@@ -226,6 +237,24 @@ void Tab::answered(const Json& response) {
   page_.headers = std::move(headers);
 }
 
+// A page may lead to a download or to no content: the browser goes on showing the page.
+void Tab::document_failed(const Json& parameters) {
+  const auto error = text_of(parameters, "errorText");
+  if (!shown_ || !parameters.value("canceled", false) || error != "net::ERR_ABORTED") {
+    broken_ = error.empty() ? "broken off" : error;
+  } else if (document_ == navigation_) { // else the next document has taken its place
+    const auto steps = static_cast<std::ptrdiff_t>(steps_);
+    const auto& page = shown_->page;
+    std::tie(page_.url, page_.status, page_.reason, page_.content_type, page_.headers) =
+        std::tie(page.url, page.status, page.reason, page.content_type, page.headers);
+    page_.redirects.erase(page_.redirects.begin() + steps, page_.redirects.end());
+    document_ = shown_->document;
+    document_whole_ = shown_->whole;
+    document_bytes_ = shown_->bytes;
+    shown_.reset();
+  }
+}
+
 void Tab::take(const std::string& method, const Json& parameters, const std::string& session) {
   if (persona_.take(method, parameters, session)) return;
   reading_.take(method, parameters, session);
@@ -237,6 +266,8 @@ void Tab::take(const std::string& method, const Json& parameters, const std::str
   const auto request = text_of(parameters, "requestId");
   if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document" &&
       text_of(parameters, "frameId") == frame_ && text_of(parameters["response"], "url").starts_with("http")) {
+    shown_.reset();
+    if (!document_.empty()) shown_ = Shown{page_, document_, document_whole_, document_bytes_};
     document_ = request;
     document_whole_ = false;
     answered(parameters["response"]);
@@ -246,7 +277,7 @@ void Tab::take(const std::string& method, const Json& parameters, const std::str
   } else if (method == "Network.loadingFailed") {
     const auto error = text_of(parameters, "errorText");
     if (request == navigation_ && error != "net::ERR_ABORTED") navigation_error_ = error; // which says nothing
-    if (request == document_ && session == session_) broken_ = error.empty() ? "broken off" : error;
+    if (request == document_ && session == session_) document_failed(parameters);
   } else if (method == "Page.loadEventFired" && session == session_) {
     loaded_ = navigating_;
   } else if (method == "Inspector.targetCrashed" && session == session_) {
@@ -269,6 +300,9 @@ void Tab::finished(const Recorder::Finished& ended) {
   if (ended.request_id == document_) {
     document_whole_ = exchange.truncated.empty();
     document_bytes_ = ended.body.size();
+  } else if (shown_ && ended.request_id == shown_->document) {
+    shown_->whole = exchange.truncated.empty();
+    shown_->bytes = ended.body.size();
   }
   if (ended.frame == frame_ && ended.type == "Document" && exchange.status >= 200 && exchange.status < 300) {
     if (!kept_) {

@@ -117,8 +117,9 @@ void parse(CLI::App& app, std::vector<std::string> words) {
 
 int main(int argc, char** argv) {
   base::hide_secrets(environ);
-  // As root, hooks run as users of their own. They must get through to what is theirs, whatever the umask hides.
-  if (::geteuid() == 0) ::umask(::umask(077) & ~mode_t{0011});
+  // As root, hooks run as users of their own. They must get through to what is theirs, whatever the umask hides. And
+  // nothing of ours is for everyone to change.
+  ::umask((::umask(077) & ~mode_t{::geteuid() == 0 ? 0011u : 0u}) | 0002);
   base::allowed(0);                    // before there are threads
   std::setlocale(LC_CTYPE, "C.UTF-8"); // widths of characters in tables
   CLI::App app{"Holdfast archives web pages: URLs are queued in PostgreSQL and captured by any number of workers.",

@@ -1,6 +1,8 @@
 // The paths of ArchiveBox's API by which its browser extension and scripts add pages and list them: the same names of
 // members, with the values of this collection.
-#include "lib/base/characters.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/url.hpp"
+#include "lib/store/control.hpp"
 #include "lib/store/crawl.hpp"
 #include "lib/store/view.hpp"
 #include "services/serve/api_table.hpp"
@@ -19,6 +21,7 @@ constexpr const char* kNone = "00000000-0000-0000-0000-000000000000"; // no snap
 constexpr ApiField kCliAdd[] = {
     {"urls", kUrlList, "URLs to archive", true},
     {"tag", kText, "Tags, separated by commas"},
+    {"formattedTags", kText, "Ignored: the browser extension sends the tags twice"},
     {"depth", R"({"type":"integer","minimum":0,"maximum":4})", "How many links to follow (0)"},
     {"parser", kText, "Ignored: these are URLs"},
     {"extract", kText, "Plugins, separated by commas"},
@@ -29,6 +32,12 @@ constexpr ApiField kCliAdd[] = {
     {"overwrite", kFlag, "Archive again, then remove older snapshots"},
     {"index_only", kFlag, "Ignored: pages are always archived"},
     {"init", kFlag, "Ignored"},
+};
+constexpr ApiField kCheckToken[] = {{"token", kText, "The token, in place of a header", true}};
+constexpr ApiField kCliRemove[] = {
+    {"filter_patterns", kUrlList, "URLs of pages", true},
+    {"filter_type", R"({"type":"string","enum":["exact"]})", "URLs are not searched for parts (exact)"},
+    {"delete", kFlag, "Ignored: files go with their snapshot"},
 };
 constexpr ApiField kCoreSnapshots[] = {
     {"limit", kLimit, "At most this many (200)"},
@@ -67,6 +76,29 @@ Response cli_add(const ApiCall& call) {
        {"stderr", ""}});
 }
 
+Response check_token(const ApiCall& call) { return json_response({{"success", true}, {"user_id", call.caller.by()}}); }
+
+// All snapshots of these URLs.
+Response cli_remove(const ApiCall& call) {
+  auto removed = Json::array();
+  for (const auto& pattern : call.body["filter_patterns"]) {
+    const auto url = base::parse_url(pattern.get<std::string>()).text;
+    for (store::Found found = store::find_newest(call.connection, url); !found.id.empty();) {
+      if (!store::snapshot_remove(call.connection, found.id, call.caller.by())) break;
+      removed.push_back(found.id);
+      try {
+        found = store::find_newest(call.connection, url);
+      } catch (const base::Error&) { // that was the last
+        break;
+      }
+    }
+  }
+  return json_response({{"success", true},
+                        {"errors", Json::array()},
+                        {"result", {{"removed_count", removed.size()}, {"removed_snapshot_ids", removed}}},
+                        {"result_format", "json"}});
+}
+
 Response core_snapshots(const ApiCall& call) {
   const auto limit = call.number("limit", kPageOfSnapshots),
              offset = call.number("offset", 0) > 0 ? call.number("offset", 0)
@@ -94,7 +126,21 @@ Response core_snapshots(const ApiCall& call) {
 }
 
 constexpr ApiOperation kArchiveBox[] = {
+    {"POST",
+     "v1/auth/check_api_token",
+     "archiveboxCheckToken",
+     "Whether a token may add pages",
+     &check_token,
+     {},
+     kCheckToken},
     {"POST", "v1/cli/add", "archiveboxAdd", "Add URLs, as ArchiveBox's API does", &cli_add, {}, kCliAdd},
+    {"POST",
+     "v1/cli/remove",
+     "archiveboxRemove",
+     "Delete the snapshots of URLs, as ArchiveBox's API does",
+     &cli_remove,
+     {},
+     kCliRemove},
     {"GET",
      "v1/core/snapshots",
      "archiveboxSnapshots",

@@ -14,6 +14,7 @@
 #include "services/serve/embedded.hpp"
 #include "services/serve/metrics.hpp"
 #include "services/serve/pages.hpp"
+#include "services/serve/parts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -109,6 +110,7 @@ std::optional<Response> asset(const std::string& path) {
 
 constexpr std::string_view kForm = "/do/";   // before the name of an operation
 constexpr std::string_view kView = "/view/"; // before the id of a sign-in: its WebSocket
+constexpr std::string_view kArchive = "/archive/";
 
 // Where the browser goes after a form: to the crawl or sign-in that it has added, else back.
 std::string page_after(const Response& answer, const std::string& back) {
@@ -161,7 +163,21 @@ std::string Site::files_origin(const Request& request) const {
   return "http://" + request.host + ":" + std::to_string(options_.files_port);
 }
 
-Response Site::answer(const Request& request) {
+namespace {
+
+// ArchiveBox's extension asks whether a token is valid before it sends any with a header.
+Request with_token_of_body(Request request) {
+  if (request.path != "/api/v1/auth/check_api_token" || !request.authorization.empty()) return request;
+  const auto body = nlohmann::json::parse(request.body, nullptr, false);
+  if (body.is_object() && body.contains("token") && body["token"].is_string())
+    request.authorization = "Bearer " + body["token"].get<std::string>();
+  return request;
+}
+
+} // namespace
+
+Response Site::answer(const Request& asked) {
+  const auto request = with_token_of_body(asked);
   auto response = admit(request);
   const auto header = [&](const char* name, std::string value) {
     response.headers.emplace_back(name, std::move(value));
@@ -206,6 +222,7 @@ Response Site::admit(const Request& request) {
     connections_.with([](pg::Connection& connection) { return store::ping(connection), true; });
     return plain(200, "ok\n");
   }
+  if (request.path == kApi && !request.changes()) return plain(200, "GET /api/openapi.json describes this API\n");
   if (request.path == "/sign-in" || request.path == "/sign-out") return sign_in(request);
   if (const auto wait = access_.wait(request); wait.count() > 0) return too_many(request.path, wait);
   const auto caller =
@@ -301,6 +318,10 @@ Response Site::route(const Request& request, const Caller& caller) {
   if (path == "/metrics") {
     const auto samples = connections_.with([](pg::Connection& connection) { return store::metrics(connection); });
     return content(kPrometheusType, prometheus_text(samples));
+  }
+  if (path.starts_with(kArchive)) { // links of ArchiveBox's extension: /archive/https://example.org/?a=b
+    const auto here = request.here();
+    return see_other(search_href(path.substr(kArchive.size()) + here.substr(std::min(here.find('?'), here.size()))));
   }
   if (path == "/cdx")
     return connections_.with(

@@ -393,6 +393,57 @@ class ImportWarc(Case):
         told = home.run("verify", "--all")
         self.assertEqual([one["kind"] for one in told.records if one["type"] == "Defect"], ["no original"], str(told))
 
+    def test_a_page_whose_payload_is_in_another_file(self):
+        """The title, the text and the payload come from there, whichever file is read first."""
+        url, other = "http://old.test/page", "http://old.test/other?a=1"
+        whole = page("Kept elsewhere", "a bittern booms")
+        digest = (
+            "WARC-Payload-Digest: sha1:" + base64.b32encode(hashlib.sha1(whole.split(b"\r\n\r\n")[1]).digest()).decode()
+        )
+        first = record("response", url, "2024-01-01T00:00:00Z", whole, 1, more=(digest,))
+        # Of the same URL, with another body: not what the revisit means.
+        decoy = record("response", url, "2024-03-01T00:00:00Z", page("Another", "nothing"), 2)
+        head = http(b"", "text/html")
+        again = record("revisit", url, "2024-02-01T00:00:00Z", head, 3, more=(digest,))
+        refers = (f"WARC-Refers-To-Target-URI: {url}", "WARC-Refers-To-Date: 2024-01-01T00:00:00Z", digest)
+        moved = record("revisit", other, "2024-02-02T00:00:00Z", head, 4, more=refers)
+        listed = page_list((url, "2024-02-01T00:00:00Z", ""), (other, "2024-02-02T00:00:00Z", ""))
+        places = {
+            "first": [["first.warc.gz", "again.warc.gz"]],
+            "last": [["again.warc.gz", "first.warc.gz"]],
+            "earlier": [["first.warc.gz"], ["again.warc.gz"]],
+            "plain": [["again.warc", "first.warc"]],
+            "both ways": [["again.wacz", "first.wacz"]],
+        }
+        records = {"first": [first], "again": [decoy, again, moved]}
+        for name, runs in places.items():
+            with self.subTest(name):
+                home = self.place(held=True)
+                for files in runs:
+                    paths = []
+                    for file in files:
+                        stem, _, kind = file.partition(".")
+                        held = records[stem]
+                        body = b"".join(held) if kind == "warc" else members(*held)
+                        if kind == "wacz":
+                            pages = listed.replace('"title": ""', '"x": ""') if stem == "again" else ""
+                            body = wacz({"archive/a.warc.gz": body, "pages/pages.jsonl": pages})
+                        paths.append(self.file(home, file, body))
+                    done = home.run("import", "warc", *paths)
+                    self.assertEqual(done.code, 0, str(done))
+                titles = {(one["url"], one["title"]) for one in home.run("list", "snapshots").records}
+                self.assertLessEqual({(url, "Kept elsewhere"), (other, "Kept elsewhere")}, titles)
+                found = {one["url"] for one in home.run("search", "bittern").records if "url" in one}
+                self.assertLessEqual({url, other}, found)
+                self.check_whole(home)
+                ids = [one["id"] for one in home.run("list", "snapshots").records if one["url"] == other]
+                self.assertEqual(home.run("export", *ids, "-o", home.path / "out.wacz").code, 0)
+                with zipfile.ZipFile(home.path / "out.wacz") as archive:
+                    held = b"".join(
+                        gzip.decompress(archive.read(one)) for one in archive.namelist() if one.endswith(".warc.gz")
+                    )
+                self.assertIn(b"a bittern booms", held)
+
     def test_a_page_is_exported_with_what_its_browser_had_in_the_cache(self):
         site, date = "http://old.test/", "2024-01-01T00:00:0{}Z"
         style = b"p { color: red }"

@@ -151,6 +151,39 @@ TEST_CASE("formats of other programs") {
        "y\";\"t, u v\";\"14/11/2023 22:13:20\"",
        "https://a.test/|A|t,u v|" + when},
       {"a spreadsheet", "Name\tLink\nA\thttps://a.test/\n", "https://a.test/|A"},
+      {"Excel", "sep=;\nurl;title\nhttps://a.test/;A\n", "https://a.test/|A"},
+      {"a table in another language", "Adresse;Notiz\nhttps://a.test/;x\nhttps://b.test/;y\n",
+       "https://a.test/\nhttps://b.test/"},
+      {"a table without names", "https://a.test/,Some words\nhttps://b.test/x,\n", "https://a.test/\nhttps://b.test/x"},
+      {"Readwise Reader",
+       "Title,URL,ID,Document tags,Saved date\nA,https://a.test/,1,\"['t', 'u v']\",2023-11-14 "
+       "22:13:20+00:00\n",
+       "https://a.test/|A|t,u v|" + when},
+      {"Zotero",
+       "\"Key\",\"Title\",\"Url\",\"Date Added\",\"Manual Tags\"\n\"K\",\"A\",\"https://a.test/\",\"2023-11-14 "
+       "22:13:20\",\"t; u\"\n",
+       "https://a.test/|A|t,u|" + when},
+      {"Wallabag's XML of lists", R"(<?xml version="1.0"?><result><entry><tags><entry>t</entry><entry>u</entry></tags>
+       <url>https://a.test/</url><title>A</title><created_at>2023-11-14T22:13:20+00:00</created_at></entry></result>)",
+       "https://a.test/|A|t,u|" + when},
+      {"OPML with categories", R"(<opml><body><outline text="A" url="https://a.test/" category="t,u"/></body></opml>)",
+       "https://a.test/|A|t,u"},
+      {"XML of any program", "<list><bookmark><url>https://a.test/</url><title>A</title></bookmark></list>",
+       "https://a.test/|A"},
+      {"OneTab and other tab keepers",
+       R"({"v": "https://no.test/", "tabGroups": [{"id": "x", "tabsMeta": [{"url": "https://a.test/", "title": "A"}]}]})",
+       "https://a.test/|A"},
+      {"Mastodon", R"({"id": "b.json", "type": "OrderedCollection", "orderedItems": ["https://a.test/@u/1"]})",
+       "https://a.test/@u/1"},
+      {"Google Takeout",
+       R"({"Browser History": [{"title": "A", "url": "https://a.test/", "time_usec": 1700000000000000}]})",
+       "https://a.test/|A||" + when},
+      {"Shiori", R"({"bookmarks": [{"url": "https://a.test/", "title": "A", "createdAt": "2023-11-14 22:13:20",
+       "tags": [{"id": 1, "name": "t"}]}], "page": 1})",
+       "https://a.test/|A|t|" + when},
+      {"Readeck", R"([{"href": "https://no.test/api/x", "url": "https://a.test/", "title": "A", "labels": ["t"],
+       "created": "2023-11-14T22:13:20Z"}])",
+       "https://a.test/|A|t|" + when},
   };
   for (const auto& sample : samples) {
     CAPTURE(sample.name);
@@ -220,6 +253,13 @@ TEST_CASE("URLs in text are what a reader would copy") {
        "https://x.test/a https://x.test/b https://x.test/c https://x.test/?a[]=1&b={c}"},
       {"<https://x.test/a> `https://x.test/b` https://x.test/c\xC2\xA0next https:// http://.",
        "https://x.test/a https://x.test/b https://x.test/c"},
+      {"https://x.test/a.https://x.test/b http://https://x.test/c",
+       "https://x.test/a https://x.test/b https://x.test/c"},
+      {"https://x.test/a– =https://x.test/b= /https://x.test/c/ +https://x.test/d+ k=https://x.test/?e=",
+       "https://x.test/a https://x.test/b https://x.test/c https://x.test/d https://x.test/?e="},
+      {"[url]https://x.test/a[/url] [b=https://x.test/b]c[/b]", "https://x.test/a https://x.test/b"},
+      {"<a href=\"https://x.test/?a=1&amp;b=2&amp;c\">", "https://x.test/?a=1&b=2&c"},
+      {"\u200Fhttps://x.test/a\u200F https://x.test/می\u200Cخواهم", "https://x.test/a https://x.test/می\u200Cخواهم"},
       {"nothing http here", ""},
   };
   for (const auto& [text, urls] : texts) {
@@ -251,6 +291,36 @@ TEST_CASE("any encoding, and no character lost that was there") {
   CHECK(decode_file("plain \xEF\xBF\xBD") == "plain \xEF\xBF\xBD");
 }
 
+TEST_CASE("what does not say its encoding") {
+  struct Sample {
+    const char *encoding, *bytes, *text;
+  };
+  const Sample samples[] = {
+      {"Shift_JIS", "\x8d\xa1\x93\xfa\x82\xcc\x93\x56\x8b\x43\x97\x5c\x95\xf1", "今日の天気予報"},
+      {"Shift_JIS, kana", "\x83\x5c\x83\x6a\x81\x5b", "ソニー"},
+      {"EUC-JP", "\xba\xa3\xc6\xfc\xa4\xce\xc5\xb7\xb5\xa4\xcd\xbd\xca\xf3", "今日の天気予報"},
+      {"ISO-2022-JP", "\x1b$B:#F|$NE75$\x1b(B", "今日の天気"},
+      {"GBK", "\xbd\xf1\xcc\xec\xb1\xb1\xbe\xa9\xb5\xc4\xcc\xec\xc6\xf8\xba\xdc\xba\xc3", "今天北京的天气很好"},
+      {"EUC-KR", "\xc7\xd1\xb1\xb9\xbe\xee \xc0\xa7\xc5\xb0\xb9\xe9\xb0\xfa", "한국어 위키백과"},
+      {"Windows 1251", "\xcf\xee\xe3\xee\xe4\xe0 \xe2 \xcc\xee\xf1\xea\xe2\xe5", "Погода в Москве"},
+      {"KOI8-R", "\xf0\xcf\xc7\xcf\xc4\xc1 \xd7 \xed\xcf\xd3\xcb\xd7\xc5", "Погода в Москве"},
+      {"Windows 1253", "\xca\xe1\xeb\xe7\xec\xdd\xf1\xe1 \xea\xfc\xf3\xec\xe5", "Καλημέρα κόσμε"},
+      {"Windows 1250", "P\xf8\xedli\x9a \x9elu\x9dou\xe8k\xfd k\xf9\xf2", "Příliš žluťoučký kůň"},
+      {"Windows 1252", "\x93L\x92\xe9t\xe9\x94 \x96 O\xf9 est la biblioth\xe8que", "“L’été” – Où est la bibliothèque"},
+      {"Windows 1252, a byte without a letter", "Z\xfcrich \x81", "Zürich \u0081"},
+      {"UTF-8 with a stray byte", "Z\xc3\xbcrich \xfc", "Zürich ü"},
+  };
+  for (const auto& sample : samples) {
+    CAPTURE(sample.encoding);
+    const std::string bytes = sample.bytes, text = sample.text;
+    CHECK(decode_file(bytes) == text);
+    if (std::string(sample.encoding).starts_with("UTF-8")) continue;
+    CHECK(decode_page("<title>" + bytes + "</title>", "text/html") == "<title>" + text + "</title>");
+    if (bytes.find("\x81") == bytes.npos)
+      CHECK(read("url;title\nhttps://a.test/;" + bytes + "\n") == "https://a.test/|" + text);
+  }
+}
+
 TEST_CASE("times in every unit, and none that is not there") {
   const std::pair<const char*, const char*> times[] = {{"1700000000", "2023-11-14T22:13:20.000Z"},
                                                        {"1700000000123", "2023-11-14T22:13:20.123Z"},
@@ -259,6 +329,15 @@ TEST_CASE("times in every unit, and none that is not there") {
                                                        {"13344473600000000", "2023-11-14T22:13:20.000Z"},
                                                        {"2023-11-14T22:13:20Z", "2023-11-14T22:13:20.000Z"},
                                                        {"31 Jan 2021 00:00:00 GMT", "2021-01-31T00:00:00.000Z"},
+                                                       {"1700000000.123", "2023-11-14T22:13:20.123Z"},
+                                                       {"2023-11-14T22:13", "2023-11-14T22:13:00.000Z"},
+                                                       {"2023-11-14 22:13:20 UTC", "2023-11-14T22:13:20.000Z"},
+                                                       {"2023/11/14 22:13:20", "2023-11-14T22:13:20.000Z"},
+                                                       {"20231114221320", "2023-11-14T22:13:20.000Z"},
+                                                       {"2023-11", "2023-11-01T00:00:00.000Z"},
+                                                       {"2023", "2023-01-01T00:00:00.000Z"},
+                                                       {"2023-11-14T22:13:20 soon", ""},
+                                                       {"2023-11-14T22:13:20\u221202:00", ""},
                                                        {"0", ""},
                                                        {"-1", ""},
                                                        {"soon", ""},

@@ -261,7 +261,7 @@ class Pooled(Case):
         c.until("a page is archived", lambda: c.admin("select count(*) from holdfast.snapshot_sealed", "holdfast") == "1")
         worker.terminate()
         worker.wait()
-        for name, value, wanted in (("bytea_output", "escape", "hex"), ("extra_float_digits", "-3", "1")):
+        for name, value, wanted in (("bytea_output", "escape", "hex"), ("synchronous_commit", "off", "on")):
             c.admin(f"alter role holdfast set {name} = '{value}'")
             c.admin("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'holdfast'")
             refused = c.holdfast("status", expect=CONFIGURATION, **way).stderr

@@ -166,6 +166,9 @@ class Browser(BrowserTest):
                 (told,) = [r for r in process.outcome.records if r["type"] == "Response"]
                 self.assertEqual(told["mime"], "text/html")
 
+    def test_sections_of_xhtml_are_read(self):
+        self.assertIn("5 < 6 in a section", self.view("text", "/strict.xhtml").text("content.txt"))
+
     def test_plain_text_is_read_from_its_bytes(self):
         for kind in ("text/plain", "application/json", "text/x-log"):
             with self.subTest(kind):
@@ -321,6 +324,29 @@ class Browser(BrowserTest):
                     [(step["url"].replace(self.site.url, "/"), step["how"], step["status"]) for step in chain],
                     [(path, how, 200), ("/redirect", "http", 301), ("/redirect/second", "http", 302)],
                 )
+
+    def test_a_page_that_leads_to_what_is_not_shown_stays(self):
+        for to in ("/no-content", "/body?of=table&type=text/csv"):
+            with self.subTest(to):
+                path = f"/lead?how=timer&to={quote(to, safe='')}"
+                outcome = self.view("dom", path)
+                self.assert_status(outcome, "succeeded")
+                self.assertIn("The real content", outcome.text("output.html"))
+                about = self.recorded.json("page.json")
+                self.assertEqual((about["url"], about["status"], about["redirects"]), (self.url(path), 200, []))
+                if "of=" in to:
+                    self.assertEqual(self.responses(self.recorded)[to], (200, BODIES["table"]))
+
+    def test_a_document_that_leads_on_while_it_arrives_is_marked(self):
+        path = "/lead-early?to=/article.html"
+        outcome = self.record(path)
+        self.assert_status(outcome, "succeeded")
+        (fields,) = [
+            fields
+            for fields, _ in warc_records(outcome.directory / "page.warc.gz")
+            if fields["WARC-Type"] == "response" and fields["WARC-Target-URI"] == self.url(path)
+        ]
+        self.assertEqual(fields["WARC-Truncated"], "disconnect")
 
     def test_wget_is_left_out_only_if_the_record_is_whole(self):
         for path, status in (("/article.html", "skipped"), ("/report.pdf", "skipped"), ("/wrong-length", "failed")):

@@ -9,7 +9,7 @@ from support import SITE, BrowserTest, needs_chromium
 from test_browser import warc_records
 
 sys.path.append(str(SITE.parent))
-from pages import body_of, matrix  # noqa: E402
+from pages import ODD_BODY, ODD_HEADS, body_of, matrix  # noqa: E402
 
 FRAMES = 92  # in one page
 ALONE = 37  # each such one is also a page of its own
@@ -47,6 +47,24 @@ class Bytes(BrowserTest):
             for query in queries[begin : begin + FRAMES]:
                 with self.subTest(query):
                     self.assert_sent(query, found)
+
+    def test_of_odd_answers(self):
+        def assert_whole(path, found):
+            fields, body = found[path]
+            self.assertEqual((body, fields.get("WARC-Truncated")), (ODD_BODY, None))
+
+        for head in ("line-0", "length-2", "length-5", "header-0", "bare-1.0"):
+            with self.subTest(head):
+                outcome, found = self.recorded(f"/odd?head={head}")
+                self.assert_status(outcome, "succeeded")
+                assert_whole(f"/odd?head={head}", found)
+        outcome, found = self.recorded("/odd?head=line-9")
+        self.assert_failed(outcome, "HTTP 999")
+        outcome, found = self.recorded("/odds")
+        self.assert_status(outcome, "succeeded")
+        for head, late in itertools.product(ODD_HEADS, ("", "&late=1")):
+            with self.subTest(head, late=late):
+                assert_whole(f"/odd?head={head}{late}", found)
 
 
 if __name__ == "__main__":

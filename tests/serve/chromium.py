@@ -62,6 +62,7 @@ class Chromium:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            env=os.environ | {"TMPDIR": self.profile},  # a browser that is killed leaves a socket there
             preexec_fn=descriptors,
             close_fds=False,
             start_new_session=True,

@@ -387,6 +387,35 @@ class Api(Shared):
                 self.assertEqual(part, whole[offset : offset + 2], (filter, offset))
         self.assertEqual((item["url"], item["tags"]), ("http://127.0.0.1:9/ab", ["a", "b"]))
 
+    def test_the_browser_extension_of_archivebox(self):
+        """What version 3.1 sends: paths, methods, headers and bodies as in its source (src/lib/archivebox.ts)."""
+        origin = {"Origin": "chrome-extension://abcdefghijklmnop", "Sec-Fetch-Site": "cross-site", "Authorization": ""}
+        key = {**origin, "X-ArchiveBox-API-Key": self.site.token}
+        page = "http://127.0.0.1:9/extension?a=1&b=%C3%A4"
+        for path in ("cli/add", "cli/remove", "auth/check_api_token"):
+            asked = {**origin, "Access-Control-Request-Method": "POST"}
+            answer = self.site.get(f"/api/v1/{path}", method="OPTIONS", headers=asked)
+            self.assertEqual(answer.status, 204)
+            self.assertIn("x-archivebox-api-key", answer.headers["Access-Control-Allow-Headers"].lower())
+        self.assertEqual(self.site.get("/api/", headers=origin).status, 200)
+        valid = self.ask("POST", "v1/auth/check_api_token", {"token": self.site.token}, **origin).json
+        self.assertTrue(valid["user_id"])
+        for body, status in (({"token": "wrong"}, 401), ({}, 403), ({"token": 1}, 403)):
+            self.ask("POST", "v1/auth/check_api_token", body, status, **origin)
+        add = {"urls": [page], "tag": "a,b", "formattedTags": "a,b", "depth": 0, "update": False, "update_all": False}
+        self.assertTrue(self.ask("POST", "v1/cli/add", add, **key).json["success"])
+        self.ask("POST", "v1/cli/add", add, 403, **origin)
+        self.site.place.run("run")
+        link = self.site.get(f"/archive/{page}")
+        self.assertEqual(link.status, 303)
+        self.assertIn("9/extension?a=1", html.unescape(self.site.get(link.headers["Location"]).text))
+        remove = {"filter_patterns": [page], "filter_type": "exact", "delete": True}
+        done = self.ask("POST", "v1/cli/remove", remove, **key).json
+        self.assertEqual((done["success"], done["result"]["removed_count"]), (True, 1))
+        self.assertEqual(self.ask("GET", "v1/core/snapshots?url=9/extension", **key).json["items"], [])
+        self.ask("POST", "v1/cli/remove", {**remove, "filter_type": "substring"}, 400, **key)
+        self.ask("POST", "v1/cli/remove", remove, 403, **origin)
+
     def test_archivebox_api_of_pypi(self):
         """The client itself, with what it sends by default."""
         environment = TOOLS.parent / "archivebox-api"

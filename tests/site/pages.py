@@ -410,6 +410,51 @@ def body(request):
     request.write(sent)
 
 
+# Heads that browsers take, each before ODD_BODY.
+ODD_BODY = document("Odd", PARAGRAPH).encode()
+_OK, _TYPE = b"HTTP/1.1 200 OK\r\n", b"Content-Type: text/html\r\n"
+_SIZE, _CHUNKED = b"%d" % len(ODD_BODY), b"Transfer-Encoding: chunked\r\n"
+ODD_HEADS = {
+    **{f"line-{number}": line + b"\r\n" + _TYPE for number, line in enumerate((
+        b"HTTP/1.1 200", b"HTTP/1.1 200 ", b"HTTP/1.1  200 OK", b"http/1.1 200 ok", b"HTTP/2 200", b"HTTP/1.0 200 OK",
+        b"HTTP/1.1 299 Odd", b"\r\nHTTP/1.1 200 OK", "HTTP/1.1 200 Größe".encode(), b"HTTP/1.1 999 Denied"))},
+    **{f"length-{number}": _OK + _TYPE + b"Content-Length:" + value + b"\r\n" for number, value in enumerate((
+        b" " + _SIZE, b"", b" many", b" +" + _SIZE, b" 000" + _SIZE, b" " + _SIZE + b", " + _SIZE, _SIZE + b"  "))},
+    **{f"header-{number}": _OK + line + b"\r\n" + _TYPE for number, line in enumerate((
+        b"X-Folded: a\r\n  b", b"X-Space : a", b"no header", b": no name", b"X Two: words", b"X-Latin: \xe9\xff",
+        b"X-Long: " + b"a" * 60000, b"\r\n".join(b"X-Many-%d: a" % n for n in range(500)),
+        b"Content-Encoding: unheard-of", b"Content-Encoding: identity"))},
+    **{f"before-{status}": b"HTTP/1.1 %d Wait\r\n\r\n" % status + _OK + _TYPE for status in (100, 102, 103)},
+    "bare": (_OK + _TYPE).replace(b"\r", b""),
+    "bare-1.0": b"HTTP/1.0 200 OK\n" + _TYPE.replace(b"\r", b""),
+    "bare-mixed": _OK + _TYPE.replace(b"\r", b""),
+    **{f"chunks-{number}": _OK + _TYPE + _CHUNKED + b"\r\n" + chunk for number, chunk in enumerate((
+        b"%x\r\n", b"000%X  \r\n", b'%x;a=b;c="d"\r\n', b"%x\n"))},
+}
+
+
+@page("/odd")
+def odd(request):
+    """ODD_BODY behind the head ?head=; ?late=: a moment behind it."""
+    request.close_connection = True
+    head, end = ODD_HEADS[request.query.get("head", "bare")], b""
+    if _CHUNKED in head:
+        head, end = head % len(ODD_BODY), b"\r\n0\r\n\r\n"
+    else:
+        head += b"\n" if b"\r" not in head else b"\r\n"
+    request.status = 200
+    request.write(head)
+    request.pause(0.2 if "late" in request.query else 0)
+    request.write(ODD_BODY + end)
+
+
+@page("/odds")
+def odds(request):
+    """A page with frames that show all of ODD_HEADS, early and late."""
+    frames = [f"<iframe src='/odd?head={head}{late}'></iframe>" for head in ODD_HEADS for late in ("", "&amp;late=1")]
+    request.send("<!doctype html><title>Odds</title>" + "\n".join(frames))
+
+
 @page("/matrix")
 def matrix_page(request):
     """A page with frames that show a part of the matrix: ?from= and ?count=."""
@@ -704,6 +749,26 @@ def lead(request):
         "refresh": f'<meta http-equiv="refresh" content="0; url={html.escape(to)}">',
     }[request.query.get("how", "script")]
     request.send(document("The real title", "<p>The real content.</p>", way))
+
+
+@page("/strict.xhtml")
+def strict(request):
+    """XHTML, read as XML."""
+    body = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><script src="/none.js"/><title>Strict</title>'
+    body += "</head><body><textarea/><p>Plain words.</p><p><![CDATA[5 < 6 in a section]]></p></body></html>"
+    request.send(body, "application/xhtml+xml")
+
+
+@page("/lead-early")
+def lead_early(request):
+    """Leads on to the URL in `to` while it is still arriving."""
+    request.start(200, [("Content-Type", "text/html"), ("Connection", "close")])
+    request.close_connection = True
+    to = json.dumps(request.query.get("to", "/missing"))
+    request.write(f"<!doctype html><title>Stub</title><script>location.replace({to})</script>".encode())
+    for number in range(50):
+        request.pause(0.1)
+        request.write(b"<p>More words.")
 
 
 @page("/lazy.html")

@@ -6,7 +6,7 @@ import os
 import re
 import unittest
 
-from worker import FULL, MISBEHAVE, WorkerCase, figure, status_field, until
+from worker import FULL, MISBEHAVE, WorkerCase, figure, open_files, status_field, until
 from support import ROOT
 
 TIMEOUT = 3  # seconds, for hooks that are to reach it
@@ -202,7 +202,7 @@ class Hostile(WorkerCase):
         self.assertEqual(home.worker_pid(), worker, "the worker is another one")
         figure(
             f"{len(names)} hostile hooks{' as a plain user' if home.identity else ''}: worker's peak memory "
-            f"{int(status_field(worker, 'VmHWM')) // 1024} MiB, open files {len(os.listdir(f'/proc/{worker}/fd'))}"
+            f"{int(status_field(worker, 'VmHWM')) // 1024} MiB, open files {open_files(worker)}"
         )
         rows = self.rows(home)
         self.assertEqual(sorted(rows), sorted(names))

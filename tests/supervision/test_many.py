@@ -3,7 +3,7 @@
 import os
 import unittest
 
-from worker import FULL, MISBEHAVE, WorkerCase, WorkerPlace, figure, read, status_field, until
+from worker import FULL, MISBEHAVE, WorkerCase, WorkerPlace, figure, open_files, read, status_field, until
 from support import ROOT
 
 HOOKS = 200
@@ -78,7 +78,7 @@ class Many(WorkerCase):
         home.open("warm-up")
         home.queue("https://warm.test/warm-up", plugins="kind0")
         until("the first is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
-        descriptors, before = len(os.listdir(f"/proc/{worker}/fd")), int(status_field(worker, "VmRSS")) // 1024
+        descriptors, before = open_files(worker), int(status_field(worker, "VmRSS")) // 1024
 
         urls = [f"https://site{number % 20}.test/{number}" for number in range(HOOKS)]
         for kind in range(len(KINDS)):
@@ -92,7 +92,7 @@ class Many(WorkerCase):
         self.assertEqual(len(shims), HOOKS)
         figure(
             f"{HOOKS} hooks at once{' as a plain user' if home.identity else ''}: worker {before} -> {int(status_field(worker, 'VmRSS')) // 1024} MiB resident, "
-            f"{len(os.listdir(f'/proc/{worker}/fd'))} descriptors; all shims {memory_of(shims)} MiB"
+            f"{open_files(worker)} descriptors; all shims {memory_of(shims)} MiB"
         )
         until_reaped(home.guard.pid)
 
@@ -102,11 +102,11 @@ class Many(WorkerCase):
             lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(HOOKS + 1)]],
             240,
         )
-        until("descriptors are back", lambda: len(os.listdir(f"/proc/{worker}/fd")) <= descriptors, 30)
+        until("descriptors are back", lambda: open_files(worker) <= descriptors, 30)
         self.assertEqual(home.survivors(), [])
         until_reaped(home.guard.pid)
         peak = int(status_field(worker, "VmHWM")) // 1024
-        figure(f"afterwards {len(os.listdir(f'/proc/{worker}/fd'))} descriptors as before, peak {peak} MiB")
+        figure(f"afterwards {open_files(worker)} descriptors as before, peak {peak} MiB")
         self.assertLess(peak - before, 200, "MiB more than an idle worker: a MiB for each hook")
         self.assertEqual(
             home.sql(

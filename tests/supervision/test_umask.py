@@ -55,10 +55,14 @@ class Umask(WorkerCase):
             result = home.run(*verb, **home.identity)
             self.assertEqual(result.code, OK, result)
         self.assertEqual(self.seen_by_others(home.path), [])
+        for path in home.data.rglob("*"):
+            mode = path.lstat().st_mode
+            if not stat.S_ISLNK(mode) and not stat.S_ISSOCK(mode):
+                self.assertFalse(mode & stat.S_IWOTH, f"{path} {oct(mode)}")
         home.leave()
 
     def test_umask(self):
-        for mask in (0o022, 0o027, 0o077):
+        for mask in (0o000, 0o022, 0o027, 0o077):
             for plain in (False, True) if ROOT else (True,):
                 with self.subTest(umask=oct(mask), plain=plain):
                     self.check(mask, plain)

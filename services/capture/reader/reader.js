@@ -606,7 +606,7 @@
     const out = [], kEmpty = new Set(['br', 'hr', 'img', 'area']);
     const have = new Set();
     const write = (node, deep) => {
-      if (node.nodeType === 3) {
+      if (node.nodeType === 3 || node.nodeType === 4) { // text, or a CDATA section of XHTML
         out.push(escape(node.data));
         for (const word of node.data.match(/[\p{L}\d]{3,}/gu) ?? []) have.add(word);
       }

@@ -16,12 +16,16 @@ namespace {
 
 int recheck_binaries(Context& context, const std::string& name, const std::string& host) {
   const auto count = store::binary_recheck(context.connection(), name, host);
+  if (count == 0 && !name.empty())
+    throw base::Error(base::ErrorClass::refused,
+                      "no hook has asked for the binary " + name + (host.empty() ? "" : " on " + host),
+                      "holdfast binary list shows them");
   if (context.json())
     std::cout << nlohmann::json{{"type", "Recheck"}, {"count", count}}.dump() << std::endl;
   else
     std::cout << count << (count == 1 ? " binary" : " binaries") << " will be looked for again within a minute"
               << std::endl;
-  return count > 0 || name.empty() ? base::kExitSuccess : static_cast<int>(base::ErrorClass::refused);
+  return base::kExitSuccess;
 }
 
 } // namespace

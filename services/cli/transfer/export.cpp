@@ -12,6 +12,7 @@
 #include "lib/store/view.hpp"
 #include "lib/wacz/sorted_lines.hpp"
 #include "lib/wacz/writer.hpp"
+#include "lib/warc/gzip.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"
@@ -169,11 +170,22 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
              archive::page_text(root, snapshot.directory, kLongestText)});
 }
 
-// A record, which may be as large as a video, to the end of another file.
-void append_range(int from, const warc::Capture& record, int to) {
-  const auto got = base::each_piece(from, record.offset, record.offset + record.length,
-                                    [&](std::string_view piece) { wacz::write_all(to, piece); });
+// A record, which may be as large as a video, to the end of another file, as a gzip member. Returns its length there.
+std::uint64_t append_member(int from, const warc::Capture& record, int to) {
+  std::uint64_t length = 0;
+  const auto put = [&](std::string_view bytes) {
+    wacz::write_all(to, bytes);
+    length += bytes.size();
+  };
+  std::optional<warc::GzipMember> member; // of a record in a plain file
+  bool first = true;
+  const auto got = base::each_piece(from, record.offset, record.offset + record.length, [&](std::string_view piece) {
+    if (std::exchange(first, false) && !piece.starts_with("\x1f\x8b")) member.emplace(Z_DEFAULT_COMPRESSION);
+    member ? member->add(piece, put) : put(piece);
+  });
   if (got < static_cast<std::int64_t>(record.length)) archive::throw_errno(got < 0 ? errno : EIO, "read", record.file);
+  if (member) member->add("", put, true);
+  return length;
 }
 
 // Records of snapshots that are not exported, to which revisit records of exported ones refer, or which a browser had
@@ -225,7 +237,7 @@ private:
       return;
     }
     if (!file_) file_ = wacz::temporary_file();
-    append_range(source_->fd(), record, file_.get());
+    record.length = append_member(source_->fd(), record, file_.get());
     record.file = "originals-" + std::to_string(files_ + 1) + ".warc.gz";
     record.offset = size_;
     size_ += record.length;

@@ -104,13 +104,23 @@ void add_result(archive::SnapshotView& view, const fs::path& attempt, const std:
 // One file that the user names.
 class WarcImport {
 public:
-  WarcImport(Importer& importer, const std::string& path);
+  // `again`: the places of pages that run() has put off; their file was told of.
+  WarcImport(Importer& importer, const std::string& path, std::vector<std::size_t> again = {});
   std::size_t run(); // returns the number of pages
+  // Pages of which another file may have the payload: they come after all files.
+  std::vector<std::size_t> take_put_off() { return std::move(put_off_); }
 
 private:
+  // Where the payload of a revisit record is.
+  struct Original {
+    int file;
+    warc::Capture capture;
+    base::Fd of_archive{};
+  };
   void read();
   void take_source(Source source);
-  nlohmann::json with_original(nlohmann::json record);
+  void tell(const std::string& path, const std::string& problem);
+  std::optional<Original> original_of(const warc::SplitPage& page, bool by_url);
   void add(std::size_t number);
   void fill(std::size_t number, const fs::path& attempt, archive::SnapshotView& view);
   void keep_text(const warc::SplitPage& page, const nlohmann::json& record, const fs::path& attempt,
@@ -119,17 +129,25 @@ private:
 
   Importer& importer_;
   const std::string path_, name_;
+  const std::vector<std::size_t> again_;
+  std::vector<std::size_t> put_off_;
   std::string digest_;
   std::vector<Source> sources_;
-  std::vector<std::vector<warc::Capture>> originals_; // of each source, once a page is a revisit
+  std::size_t read_{0}; // sources, once a page is a revisit; then what they hold, by digest and by URL key:
+  std::map<std::string, std::pair<std::size_t, warc::Capture>> originals_;
   wacz::ReadWacz wacz_;
   std::vector<std::size_t> listed_; // pages of the list, by page
   warc::Splitter splitter_;
   IncomingCrawl crawl_;
 };
 
-WarcImport::WarcImport(Importer& importer, const std::string& path)
-    : importer_(importer), path_(path), name_(archive::printable(fs::path(path).filename().native())) {}
+WarcImport::WarcImport(Importer& importer, const std::string& path, std::vector<std::size_t> again)
+    : importer_(importer), path_(path), name_(archive::printable(fs::path(path).filename().native())),
+      again_(std::move(again)) {}
+
+void WarcImport::tell(const std::string& path, const std::string& problem) {
+  if (again_.empty()) importer_.tell_problem(path, problem);
+}
 
 void WarcImport::read() {
   base::Fd file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
@@ -140,7 +158,7 @@ void WarcImport::read() {
   digest_ = archive::hash_rest(file.get(), path_, size);
   if (begins_with(file.get(), "PK\3\4")) {
     const auto problem = [this](const std::string& entry, const std::string& what) {
-      importer_.tell_problem(path_ + ": " + entry, what);
+      tell(path_ + ": " + entry, what);
     };
     wacz_ = wacz::read_wacz(file.get(), path_, problem);
     for (auto& warc : wacz_.warcs)
@@ -162,7 +180,7 @@ void WarcImport::read() {
   }
   for (auto& source : sources_) {
     splitter_.add_file(source.file.get(), source.size, [&](const warc::Damaged& damage) {
-      importer_.tell_problem(source.name + " at " + std::to_string(damage.offset()), damage.what());
+      tell(source.name + " at " + std::to_string(damage.offset()), damage.what());
     });
   }
   splitter_.finish();
@@ -170,7 +188,7 @@ void WarcImport::read() {
 
 // What has no record of its own in the file, because it was compressed as a whole or is an ARC file, is unpacked first.
 void WarcImport::take_source(Source source) {
-  const auto problem = [&](const std::string& entry, const std::string& what) { importer_.tell_problem(entry, what); };
+  const auto problem = [&](const std::string& entry, const std::string& what) { tell(entry, what); };
   const auto is = [&](std::string_view mark) { return begins_with(source.file.get(), mark); };
   source.compressed = is("\x1f\x8b");
   if (source.compressed) {
@@ -219,8 +237,13 @@ std::size_t WarcImport::run() {
   for (const auto& page : pages)
     if (const auto at = base::read_timestamp(page.date)) crawl_.added = std::min(crawl_.added, *at);
   crawl_.facts = {{"label", name_}, {"notes", "imported from " + name_}};
-  for (std::size_t i = 0; i < pages.size() && !importer_.stopped(); ++i)
-    add(i);
+  for (const auto i : again_)
+    if (!importer_.stopped()) add(i);
+  for (std::size_t i = 0; again_.empty() && i < pages.size() && !importer_.stopped(); ++i)
+    if (pages[i].found && pages[i].revisit && !importer_.dry_run() && !original_of(pages[i], false))
+      put_off_.push_back(i);
+    else
+      add(i);
   importer_.finish(); // the files are read then
   return pages.size();
 }
@@ -246,7 +269,7 @@ void WarcImport::add(std::size_t number) {
   view.source = "warc:" + name_;
   view.started_at = view.ended_at = base::written_timestamp(incoming.added);
   view.outcome = !page.found ? "partial" : page.status >= capture::kFirstError ? "failed" : "succeeded";
-  if (page.found && page.status >= 100 && page.status <= 599) view.http_status = page.status;
+  if (page.found && page.status >= 100 && page.status <= 999) view.http_status = page.status;
   if (page.found) view.mime = page.mime;
   if (const auto* about = listed(page)) view.title = capture::one_line(about->title, kLongestTitle);
   incoming.fill = [this, number](const fs::path& attempt, archive::SnapshotView& filled) {
@@ -278,7 +301,7 @@ void WarcImport::fill(std::size_t number, const fs::path& attempt, archive::Snap
                 {"file", name.native()},
                 {"offset", at + page.offset - offset},
                 {"length", offset + length - page.offset},
-                {"mime", ""}};
+                {"mime", page.revisit ? "warc/revisit" : ""}};
     ++parts;
     bytes += length;
   });
@@ -288,42 +311,31 @@ void WarcImport::fill(std::size_t number, const fs::path& attempt, archive::Snap
   keep_text(page, record, attempt, view);
 }
 
-// The record, and the one that has its payload if it is a revisit: by digest, or by the URL and time that it names.
-nlohmann::json WarcImport::with_original(nlohmann::json record) {
-  const auto file = record["file"].get<std::string>();
-  const base::Fd open(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  const auto offset = record["offset"].get<std::uint64_t>(), end = offset + record["length"].get<std::uint64_t>();
-  std::optional<warc::Capture> page;
-  warc::each_capture(
-      open.get(), offset, end, [&](warc::Capture capture) { return page = std::move(capture), false; }, [](auto&) {});
-  const bool revisit = page && page->mime == "warc/revisit";
-  if (revisit) record["mime"] = page->mime;
-  auto records = nlohmann::json::array({record});
-  if (!revisit) return records;
-  for (std::size_t i = 0; i < sources_.size() && originals_.size() == i; ++i) {
-    originals_.emplace_back();
-    warc::each_capture(
-        sources_[i].file.get(), 0, sources_[i].size,
-        [&](warc::Capture capture) {
-          if (capture.mime != "warc/revisit") originals_[i].push_back(std::move(capture));
-          return true;
-        },
-        [](auto&) {}); // was told
-  }
-  const auto refers_to = page->refers_to.empty() ? page->key : page->refers_to;
-  for (std::size_t i = 0; i < sources_.size(); ++i)
-    for (const auto& other : originals_[i]) {
-      if (other.digest != page->digest && (other.key != refers_to || records.size() > 1)) continue;
-      if (other.digest == page->digest) records = nlohmann::json::array({record});
-      records.push_back({{"key", ""},
-                         {"digest", ""},
-                         {"file", "/proc/self/fd/" + std::to_string(sources_[i].file.get())},
-                         {"offset", other.offset},
-                         {"length", other.length},
-                         {"mime", other.mime}});
-      if (other.digest == page->digest) return records;
-    }
-  return records;
+// By its digest, in these files or in the archive; else (`by_url`) the record of the URL that it names.
+std::optional<WarcImport::Original> WarcImport::original_of(const warc::SplitPage& page, bool by_url) {
+  const auto each = [&](std::size_t source, std::uint64_t from, const std::function<bool(warc::Capture)>& take) {
+    warc::each_capture(sources_[source].file.get(), from, sources_[source].size, take, [](auto&) {}); // was told
+  };
+  warc::Capture revisit;
+  each(page.file, page.offset, [&](warc::Capture capture) { return revisit = std::move(capture), false; });
+  for (; read_ < sources_.size(); ++read_)
+    each(read_, 0, [&](warc::Capture capture) {
+      if (capture.mime == "warc/revisit") return true;
+      originals_.emplace(capture.key, std::pair(read_, capture));
+      originals_.emplace(capture.digest, std::pair(read_, std::move(capture)));
+      return true;
+    });
+  const auto in_files = [&](const std::string& name) -> std::optional<Original> {
+    const auto found = originals_.find(name);
+    if (found == originals_.end()) return std::nullopt;
+    const auto& [source, capture] = found->second;
+    return Original{sources_[source].file.get(), capture};
+  };
+  const auto& key = revisit.refers_to.empty() ? revisit.key : revisit.refers_to;
+  if (auto same = in_files(revisit.digest)) return same;
+  if (auto stored = importer_.stored({key, revisit.digest}))
+    return Original{stored->second.get(), std::move(stored->first), std::move(stored->second)};
+  return by_url ? in_files(key) : std::nullopt;
 }
 
 // text/content.txt, for the search: of the list of pages, or of the document.
@@ -333,8 +345,16 @@ void WarcImport::keep_text(const warc::SplitPage& page, const nlohmann::json& re
   if (const auto* about = listed(page)) text = wacz_.text_of(*about);
   const auto& mime = page.mime;
   const bool readable = mime.find("ml") != mime.npos || mime.starts_with("text/") || mime.find('/') == mime.npos;
-  if (!record.is_null() && readable && (text.empty() || view.title.empty()))
-    if (auto answer = capture::ReplaySource(with_original(record), "/dev/null").answer("GET", page.url)) {
+  if (!record.is_null() && readable && (text.empty() || view.title.empty())) {
+    auto records = nlohmann::json::array({record});
+    const auto original = page.revisit ? original_of(page, true) : std::nullopt;
+    if (original)
+      records.push_back({{"digest", ""},
+                         {"file", "/proc/self/fd/" + std::to_string(original->file)},
+                         {"offset", original->capture.offset},
+                         {"length", original->capture.length},
+                         {"mime", original->capture.mime}});
+    if (auto answer = capture::ReplaySource(records, "/dev/null").answer("GET", page.url)) {
       const capture::Page shown{page.url, capture::header_of(answer->headers, "content-type"), std::move(answer->body),
                                 "warc"};
       const auto words = shown.text();
@@ -343,6 +363,7 @@ void WarcImport::keep_text(const warc::SplitPage& page, const nlohmann::json& re
       if (text.empty() && (html || shown.is_plain_text()))
         text = html ? capture::blocks_as_text(capture::readable_blocks(words)) : words;
     }
+  }
   text = capture::clean(text.substr(0, kLongestPageText));
   if (text.empty()) return;
   fs::create_directory(attempt / "text");
@@ -354,8 +375,15 @@ void WarcImport::keep_text(const warc::SplitPage& page, const nlohmann::json& re
 int import_warc(Context& context, const WarcOptions& options) {
   Importer importer(context, options.dry_run);
   std::size_t pages = 0;
-  for (const auto& path : options.files)
-    if (!importer.stopped()) pages += WarcImport(importer, path).run();
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> put_off;
+  for (const auto& path : options.files) {
+    if (importer.stopped()) break;
+    WarcImport file(importer, path);
+    pages += file.run();
+    if (auto some = file.take_put_off(); !some.empty()) put_off.emplace_back(path, std::move(some));
+  }
+  for (auto& [path, some] : put_off)
+    if (!importer.stopped()) WarcImport(importer, path, std::move(some)).run();
   return importer.report(pages);
 }
 

@@ -98,6 +98,16 @@ void Importer::finish() {
   show_progress(true);
 }
 
+std::optional<std::pair<warc::Capture, base::Fd>> Importer::stored(const store::Payload& payload) {
+  if (dry_run_) return std::nullopt;
+  for (auto& capture : store::captures_stored(context_.connection(), {payload}, std::nullopt, 0)) {
+    base::Fd file(root_->bucket() != nullptr ? base::Fd(root_->fetch(capture.file))
+                                             : archive::open_file_below(root_->path(), capture.file));
+    if (file) return std::pair{warc::Capture(std::move(capture)), std::move(file)};
+  }
+  return std::nullopt;
+}
+
 // Gives every page that is new a crawl that has no other page of its URL.
 void Importer::find_places() {
   std::set<std::pair<std::string, std::string>> given; // crawl and URL, in this batch

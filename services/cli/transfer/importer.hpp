@@ -5,7 +5,9 @@
 // page are told and counted; errors of the archive or the database are thrown.
 
 #include "lib/archive/attempt.hpp"
+#include "lib/base/fd.hpp"
 #include "lib/base/timestamp.hpp"
+#include "lib/store/capture.hpp"
 #include "lib/store/import.hpp"
 #include "services/cli/context/presence.hpp"
 
@@ -45,6 +47,11 @@ public:
   void finish(); // stores what waits; then nothing more is added
   // The user wants it to end: what was published is stored, and no more is begun.
   bool stopped() const;
+  bool dry_run() const noexcept { return dry_run_; }
+
+  // The record of an imported or captured page that answers for a URL with this payload, and its file. nullopt: the
+  // archive has none, or it is a dry run.
+  std::optional<std::pair<warc::Capture, base::Fd>> stored(const store::Payload& payload);
 
   // Something of the source that could not be taken, by path.
   void tell_problem(const std::string& path, const std::string& problem);
