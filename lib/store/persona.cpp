@@ -74,7 +74,11 @@ nlohmann::json parse_check(const std::string& text) {
     value.resize(at);
   }
   if (value.empty()) throw wrong("it has no value");
-  if (kind->kind == "redirect" && !base::try_parse_url(value)) throw wrong("where the login is must be a URL");
+  if (kind->kind == "redirect") {
+    const auto login = base::try_parse_url(value);
+    if (!login) throw wrong("where the login is must be a URL");
+    value = login->text;
+  }
   if (!url.empty() && !base::try_parse_url(url)) throw wrong("\"" + url + "\" is not a URL");
   return {{"kind", kind->kind}, {"value", value}, {"signed_out", kind->signed_out}, {"url", url}};
 }

@@ -187,7 +187,8 @@ end $$;
 comment on function holdfast.persona_remove(text) is
   'Removes a persona and its state. Refused while a crawl or schedule uses it.';
 
-create or replace function holdfast.persona_lacks(p_name text, p_capabilities jsonb)
+create or replace function holdfast.persona_lacks(p_name text, p_capabilities jsonb,
+                                                  p_to_sign_in boolean default false)
   returns text language plpgsql stable as $$
 -- Why a worker with these capabilities cannot take pages of this persona; NULL: it can. '' and none: no
 -- persona.
@@ -202,7 +203,7 @@ begin
     where p.name = p_name;
   return case
     when v_persona.name is null then 'there is no persona "' || p_name || '"'
-    when v_persona.signed_out_at is not null then
+    when v_persona.signed_out_at is not null and not p_to_sign_in then
       'persona "' || p_name || '" is signed out since ' || holdfast.people_time(v_persona.signed_out_at)
     when not coalesce(coalesce(v_can -> 'labels', '[]') ? v_persona.worker_label, true) then
       'persona "' || p_name || '" is tied to workers with the label "' || v_persona.worker_label || '"'
@@ -210,8 +211,9 @@ begin
       'no key ' || v_persona.key_id || ' of persona "' || p_name || '"'
       || coalesce(' (' || (v_can ->> 'lacks') || ')', '') end;
 end $$;
-comment on function holdfast.persona_lacks(text, jsonb) is
-  'Why a worker with these capabilities cannot take pages of this persona; NULL: it can.';
+comment on function holdfast.persona_lacks(text, jsonb, boolean) is
+  'Why a worker with these capabilities cannot take pages of this persona, or the browser to sign in to it;'
+  ' NULL: it can.';
 
 create or replace view holdfast.v_persona as
   select p.name, p.version, p.key_id, p.options, p.hosts, p.worker_label, p.checks,

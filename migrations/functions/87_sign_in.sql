@@ -32,7 +32,7 @@ create or replace function holdfast.sign_in_lacks(p_persona text, p_worker uuid)
   returns text language sql stable as $$
   -- Why a worker cannot have the browser of this persona; NULL: it can. It needs a key also for the first
   -- state.
-  select coalesce(holdfast.persona_lacks(p_persona, p.capabilities),
+  select coalesce(holdfast.persona_lacks(p_persona, p.capabilities, p_to_sign_in => true),
                   case when jsonb_array_length(coalesce(p.capabilities #> '{persona,keys}', '[]')) = 0
                     then coalesce(p.capabilities #>> '{persona,lacks}', 'no key of personas') end,
                   case when not coalesce(p.capabilities -> 'plugins' ? 'browser', false)

@@ -24,6 +24,15 @@ std::string origin_of(const std::string& url) {
 constexpr std::size_t kLargestState = 64u << 20;
 constexpr std::chrono::seconds kPerOrigin{10};
 
+// Whether an address is the login or a step of it. Below the root of a site stand all its pages, so there only the root
+// itself is the login.
+bool is_login(std::string_view url, std::string_view login) {
+  if (!url.starts_with(login)) return false;
+  const auto rest = url.substr(login.size());
+  const auto path = login.find('/', login.find("://") + 3);
+  return rest.empty() || rest.front() == '?' || rest.front() == '#' || (path != login.npos && path + 1 < login.size());
+}
+
 } // namespace
 
 Persona::Persona(DevTools& browser) : browser_(browser), file_(Job::setting("AUTH_STORAGE_FILE")) {
@@ -177,7 +186,7 @@ std::string Persona::why_signed_out(const std::string& context, const std::strin
     if (site.empty() ? !is_for(host) : host_in(site) != host) continue;
     const bool is_out = check.value("signed_out", false);
     if (kind == "redirect") {
-      if (url.starts_with(value) && !requested.starts_with(value)) return "the page led to the login";
+      if (is_login(url, value) && !is_login(requested, value)) return "the page led to the login";
     } else if (kind == "cookie") {
       if (cookies.is_null())
         cookies = browser_.call("Storage.getCookies", {{"browserContextId", context}}, "", until)["cookies"];

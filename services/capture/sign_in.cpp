@@ -365,7 +365,7 @@ void PersonsBrowser::give_files(const Json& files) {
   command("DOM.setFileInputFiles", {{"files", paths}, {"backendNodeId", chooser["node"]}}, text_of(chooser, "session"));
 }
 
-// A server asks for user and password. What it was given before is tried first, and forgotten if that was wrong.
+// A server asks for user and password. What it was given before is tried first, and dropped if that was wrong.
 void PersonsBrowser::log_in(Window& page, const std::string& session, const Json& parameters) {
   const auto& challenge = parameters["authChallenge"];
   const auto request = text_of(parameters, "requestId"), origin = text_of(challenge, "origin");

@@ -17,10 +17,17 @@ from django.urls import include, path
 
 ROLE, OWN, OTHER, PLACE = *sys.argv[1:4], Path(sys.argv[4])
 PROVIDER = ROLE == "provider"
-BARE = "<!doctype html><title>{% block title %}{% endblock %} {{ wizard.steps.current }}</title>{% block content %}{% endblock %}"
+TITLE = "<title>{% block title %}{% endblock %} {{ wizard.steps.current }}</title>"
+BARE = "<!doctype html>" + TITLE + "{% block content %}{% endblock %}"
 SHARED = ["auth", "contenttypes", "sessions"]
 OWN_APPS = {
-    True: ["django_otp", "django_otp.plugins.otp_totp", "django_otp.plugins.otp_static", "two_factor", "oauth2_provider"],
+    True: [
+        "django_otp",
+        "django_otp.plugins.otp_totp",
+        "django_otp.plugins.otp_static",
+        "two_factor",
+        "oauth2_provider",
+    ],
     False: ["mozilla_django_oidc"],
 }
 settings.configure(
@@ -43,7 +50,10 @@ settings.configure(
             "OPTIONS": {
                 "context_processors": ["django.template.context_processors.request"],
                 "loaders": [
-                    ("django.template.loaders.locmem.Loader", {"two_factor/_base.html": BARE, "oauth2_provider/base.html": BARE}),
+                    (
+                        "django.template.loaders.locmem.Loader",
+                        {"two_factor/_base.html": BARE, "oauth2_provider/base.html": BARE},
+                    ),
                     "django.template.loaders.app_directories.Loader",
                 ],
             },
@@ -82,7 +92,10 @@ django.setup()
 if PROVIDER:
     from two_factor.urls import urlpatterns as two_factor
 
-    urlpatterns = [path("", include(two_factor)), path("o/", include("oauth2_provider.urls", namespace="oauth2_provider"))]
+    urlpatterns = [
+        path("", include(two_factor)),
+        path("o/", include("oauth2_provider.urls", namespace="oauth2_provider")),
+    ]
 else:
     from django.contrib.auth.decorators import login_required
 

@@ -1,6 +1,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/persona.hpp"
+#include "lib/store/sign_in.hpp"
 #include "tests/store/stage.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -154,4 +155,23 @@ TEST_CASE("only a worker with the key and the label takes pages of a persona") {
   const auto claims = stage.claim_many(worker, 1);
   REQUIRE(claims.size() == 1);
   CHECK(claims.front().persona == "work");
+}
+
+TEST_CASE("a persona that is signed out is signed in to again, by a worker that could take its pages") {
+  Stage stage;
+  auto& connection = stage.connection;
+  const auto vault = vault_of("1");
+  store::persona_save(connection, vault, "work", 0, signed_in("x"), "ann");
+  store::persona_set(connection, "work", {{"worker_label", "office"}}, "ann");
+  const auto worker = stage.worker();
+  stage.run("update holdfast.persona set signed_out_at = now(), signed_out_reason = 'a test'");
+  store::sign_in_ask(connection, base::new_uuid(), "work", "https://site.test/", "ann");
+  const auto taken = [&](const std::string& label) {
+    store::worker_able(connection, worker,
+                       R"({"plugins": ["browser"], "persona": {"keys": [")" + vault.key_ids().front() +
+                           R"("], "labels": [")" + label + R"("]}})");
+    return store::sign_in_take(connection, worker).has_value();
+  };
+  CHECK_FALSE(taken("home"));
+  CHECK(taken("office"));
 }
