@@ -38,6 +38,7 @@ constexpr int kQuality = 75; // of the pictures
 // A page or a window that it has opened.
 struct Window {
   std::string target, session, title, url;
+  std::string refused{}; // why the worker's proxy, not the site, gave no document
   bool loading{false};
   Json dialog{}, chooser{};   // what it waits for; null: nothing
   std::vector<Json> logins{}; // that servers ask for; the person answers the first
@@ -232,6 +233,7 @@ void PersonsBrowser::say_pages() {
                     {"title", page.title},
                     {"url", page.url},
                     {"loading", page.loading},
+                    {"refused", page.refused},
                     {"current", page.target == shown_}});
   say({{"type", "pages"}, {"pages", list}});
 }
@@ -278,7 +280,9 @@ void PersonsBrowser::take_page_event(Window& page, const std::string& session, c
     for (const auto& [name, value] : fields.items())
       if (value.is_string()) headers.emplace_back(name, value);
     const auto reason = egress_reason(headers);
-    if (!reason.empty()) say({{"type", "refused"}, {"text", reason}}); // the worker's proxy, not the site
+    if (reason.empty() && text_of(parameters, "frameId") != page.target) return;
+    page.refused = reason;
+    say_pages();
   } else if (method == "Page.javascriptDialogOpening") {
     if (done_) return command("Page.handleJavaScriptDialog", {{"accept", true}}, page.session);
     page.dialog = {{"kind", text_of(parameters, "type")},

@@ -63,6 +63,8 @@ class Guarded(http.server.BaseHTTPRequestHandler):
             right = self.headers.get("Authorization") == "Basic " + login
             self.page("<h1>For staff</h1><script>fetch('/staff/more')</script>" if right else "no", 200 if right else 401)
             seen.append((path, right))
+        elif path == "/elsewhere":
+            self.page("", 302, location="http://127.0.0.2:4321/")
         elif path == "/login":
             fields = placed("<input name=user>", "<input name=password type=password>", "<button>Next</button>")
             self.page(f"<form method=post action=/login>{fields}</form>")
@@ -391,6 +393,12 @@ class SignIn(Ground):
         view.until("it is kept", "document.querySelector('[data-view]').dataset.over === 'kept'")
         kept = json.loads(self.place.run("persona", "export", "press").out)
         self.assertEqual(kept["httpCredentials"], [wanted])
+
+    def test_a_page_that_the_worker_does_not_fetch(self):
+        view = self.person()
+        self.ask(view, "/elsewhere")
+        said = "The page is not fetched: port 4321 is not in hook.ports."
+        view.until("it is said", f"document.querySelector('#view-state').textContent === {said!r}")
 
     def captured_as_a_member(self):
         for more, title in ((["--persona", "press"], "/private"), ([], "/login")):

@@ -33,6 +33,8 @@
     const current = pages.find((page) => page.current);
     address.textContent = current ? current.url + (current.loading ? " (loading)" : "") : "";
     address.title = current ? current.title : "";
+    const refused = current ? current.refused.replace(/^refused: /, "") : "";
+    if (!done.disabled) say(refused ? "The page is not fetched: " + refused + "." : "The browser is yours.");
     windows.hidden = pages.length < 2;
     windows.replaceChildren(...pages.map((page) => {
       const button = document.createElement("button");
@@ -94,7 +96,7 @@
     if (kept) setTimeout(() => location.assign("/personas"), 1500);
   }
   const take = {frame: draw, pages: showWindows, waits: showWaiting, over: end,
-    waiting: ({text}) => say(text), refused: ({text}) => say("The page is not fetched: " + text + "."),
+    waiting: ({text}) => say(text),
     saving: () => say("Reading what the sites have stored.")};
 
   function connect() {
@@ -108,7 +110,6 @@
         shown = true;
         tries = 0;
         done.disabled = false;
-        say("The browser is yours.");
         size();
         keys.focus();
       }
