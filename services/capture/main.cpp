@@ -1,14 +1,14 @@
 // holdfast-capture SCRIPT [--url=URL ...]: the built-in hooks. SCRIPT is the hook's file; it names this program as its
 // interpreter, and its directory is the plugin. For holdfast-capture replay DIRECTORY, see replay.hpp. holdfast-capture
 // browser starts the browser, says so, and ends it; holdfast-capture sign-in has it driven by a person.
-#include "services/capture/browser_host.hpp"
+#include "services/capture/browser/browser_host.hpp"
+#include "services/capture/browser/sign_in.hpp"
+#include "services/capture/browser/tab.hpp"
+#include "services/capture/browser/view.hpp"
+#include "services/capture/extract/readers.hpp"
+#include "services/capture/fetch/wget.hpp"
 #include "services/capture/hook.hpp"
-#include "services/capture/readers.hpp"
-#include "services/capture/replay.hpp"
-#include "services/capture/sign_in.hpp"
-#include "services/capture/tab.hpp"
-#include "services/capture/view.hpp"
-#include "services/capture/wget.hpp"
+#include "services/capture/replay/replay.hpp"
 
 #include <cstdio>
 #include <filesystem>

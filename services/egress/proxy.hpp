@@ -21,7 +21,7 @@
 namespace holdfast::egress {
 
 // Header of answers that are the proxy's own: the door's key and the reason. A site that sends it does not know the
-// key. The built-in hooks look for it (services/capture/egress.hpp).
+// key. The built-in hooks look for it (services/capture/fetch/egress.hpp).
 inline constexpr const char* kReasonHeader = "X-Holdfast-Egress";
 
 // What was asked for through a door.

@@ -13,7 +13,7 @@
 #include "lib/robots/rules.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/surt.hpp"
-#include "services/capture/readable.hpp"
+#include "services/capture/extract/readable.hpp"
 #include "services/egress/request_head.hpp"
 #include "services/egress/response_end.hpp"
 #include "services/serve/http_message.hpp"

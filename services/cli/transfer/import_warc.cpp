@@ -16,9 +16,9 @@
 #include "lib/warc/reader.hpp"
 #include "lib/warc/split.hpp"
 #include "lib/warc/surt.hpp"
-#include "services/capture/page.hpp"
-#include "services/capture/readable.hpp"
-#include "services/capture/replay_source.hpp"
+#include "services/capture/browser/page.hpp"
+#include "services/capture/extract/readable.hpp"
+#include "services/capture/replay/replay_source.hpp"
 #include "services/cli/terminal/output.hpp"
 #include "services/cli/transfer/importer.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "lib/archive/file_work.hpp"
 #include "lib/warc/surt.hpp"
-#include "services/capture/replay_source.hpp"
+#include "services/capture/replay/replay_source.hpp"
 
 #include <nlohmann/json.hpp>
 

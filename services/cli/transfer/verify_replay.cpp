@@ -5,7 +5,7 @@
 #include "lib/base/json_text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/capture.hpp"
-#include "services/capture/replay_source.hpp"
+#include "services/capture/replay/replay_source.hpp"
 #include "services/cli/context/temporary_directory.hpp"
 #include "services/cli/transfer/page_info.hpp"
 

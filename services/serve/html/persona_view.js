@@ -1,6 +1,6 @@
 "use strict";
 // The page of a sign-in: shows the pictures of a browser on a worker, and sends what a person does
-// (services/capture/sign_in.cpp). One WebSocket, JSON messages in both directions.
+// (services/capture/browser/sign_in.cpp). One WebSocket, JSON messages in both directions.
 (() => {
   const view = document.querySelector("[data-view]"), find = (what) => view.querySelector(what);
   const canvas = find("canvas"), keys = find("textarea"), state = find("#view-state"), dialog = find("dialog");

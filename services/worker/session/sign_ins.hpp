@@ -1,8 +1,8 @@
 #pragma once
-// People who sign in to sites by hand. For each, a worker runs a browser (services/capture/sign_in.hpp) as it runs that
-// of a crawl: in the sandbox, with the user and the way to the web of hooks. It passes on what a server sends and gets
-// (services/serve/view_relay.hpp), without looking at it. The server connects to a port that is open meanwhile, at the
-// address by which the database knows this worker, and shows a key that is valid once.
+// People who sign in to sites by hand. For each, a worker runs a browser (services/capture/browser/sign_in.hpp) as it
+// runs that of a crawl: in the sandbox, with the user and the way to the web of hooks. It passes on what a server sends
+// and gets (services/serve/view_relay.hpp), without looking at it. The server connects to a port that is open
+// meanwhile, at the address by which the database knows this worker, and shows a key that is valid once.
 //
 // A sign-in ends with its state kept, at its deadline, a minute after its view was closed, when it is cancelled, and
 // with its worker. Main thread only; owned by Worker, which waits for what it has spawned.

@@ -1,0 +1,120 @@
+#include "services/capture/browser/page_record.hpp"
+
+namespace holdfast::capture {
+
+namespace {
+
+constexpr const char* kFile = "page.json";
+constexpr std::size_t kMostLacking = 200; // listed by URL
+
+const char* kind_of(const Ending& ending) {
+  return ending.status == Status::noresults ? "noresults" : ending.status == Status::skipped ? "skipped" : "failed";
+}
+
+constexpr const char* kPlainAgent = "Mozilla/5.0 (compatible; Holdfast)";
+
+} // namespace
+
+std::string identified(const std::string& agent) {
+  const auto who = Job::setting("IDENTIFY");
+  if (who.empty() || who == "false" || who == "False" || agent.find("Holdfast") != std::string::npos) return agent;
+  const bool contact = who != "true" && who != "True";
+  return agent + " (compatible; Holdfast" + (contact ? "; +" + one_line(who, 200) : "") + ")";
+}
+
+std::string user_agent(const Job& job) {
+  if (const auto agent = Job::setting("USER_AGENT"); !agent.empty()) return identified(agent);
+  return job.sibling(std::string("browser/") + kFile).value("user_agent", identified(kPlainAgent));
+}
+
+std::string host_in(const std::string& url) {
+  const auto scheme = url.find("://");
+  if (scheme == std::string::npos) return {};
+  auto authority = url.substr(scheme + 3, url.find_first_of("/?#", scheme + 3) - scheme - 3);
+  authority.erase(0, authority.rfind('@') + 1);
+  if (authority.starts_with('[')) return lower(authority.substr(1, authority.find(']') - 1));
+  return lower(authority.substr(0, authority.find(':')));
+}
+
+Json PageRecord::about() const {
+  Json about = {{"url", url}, {"status", status}, {"complete", complete}, {"finished", finished}};
+  if (!cut.empty()) about["cut"] = cut;
+  return about;
+}
+
+Json PageRecord::redirect_list() const {
+  Json list = Json::array();
+  for (const auto& [from, to, code, how] : redirects)
+    list.push_back({{"url", from}, {"status", code}, {"location", to}, {"how", how}});
+  return list;
+}
+
+void PageRecord::report(Job& job) const {
+  for (const auto& redirect : redirects)
+    job.report_redirect(redirect.url, redirect.location, redirect.how == "http" ? redirect.status : 0);
+  if (status == 0) return;
+  job.report_response(url, status, content_type);
+  if (status == 429 || status == 503) job.report_rate_limit(host_in(url), status, headers.value("retry-after", ""));
+}
+
+void save_page_record(const Job& job, const PageRecord& page) {
+  Json record = {{"url", page.url},
+                 {"status", page.status},
+                 {"reason", page.reason},
+                 {"headers", page.headers},
+                 {"redirects", page.redirect_list()},
+                 {"content_type", page.content_type},
+                 {"complete", page.complete},
+                 {"finished", page.finished}};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) record[name] = value;
+  };
+  add("path", page.source);
+  add("icon", page.icon);
+  add("icon_url", page.icon_url);
+  add("target", page.target);
+  add("broken", page.broken);
+  add("doubt", page.doubt);
+  add("user_agent", page.user_agent);
+  add("read", page.read);
+  if (!page.steps.empty()) record["steps"] = page.steps;
+  for (const auto& [url, reason] : page.missing)
+    if (record["missing"].size() < kMostLacking) record["missing"].push_back({{"url", url}, {"reason", reason}});
+  if (page.ending)
+    record["ending"] = {
+        {"status", kind_of(*page.ending)}, {"reason", page.ending->reason}, {"unreachable", page.ending->unreachable}};
+  job.write_json(kFile, record);
+}
+
+std::optional<PageRecord> load_page_record(const Job& job) {
+  const auto record = job.sibling(std::string("browser/") + kFile);
+  if (record.empty()) return std::nullopt;
+  PageRecord page;
+  page.url = record.value("url", job.url());
+  page.status = record.value("status", 0);
+  page.reason = record.value("reason", "");
+  page.content_type = record.value("content_type", "");
+  page.headers = record.value("headers", Json::object());
+  for (const auto& item : record.value("redirects", Json::array()))
+    page.redirects.push_back(
+        {item.value("url", ""), item.value("location", ""), item.value("status", 0), item.value("how", "http")});
+  page.source = record.value("path", "");
+  page.icon = record.value("icon", "");
+  page.icon_url = record.value("icon_url", "");
+  page.target = record.value("target", "");
+  page.complete = record.value("complete", false);
+  page.finished = record.value("finished", false);
+  page.broken = record.value("broken", "");
+  page.doubt = record.value("doubt", "");
+  page.read = record.value("read", "");
+  if (const auto ending = record.find("ending"); ending != record.end()) {
+    const auto status = ending->value("status", "failed");
+    page.ending = Ending{status == "noresults" ? Status::noresults
+                         : status == "skipped" ? Status::skipped
+                                               : Status::failed,
+                         ending->value("reason", ""), nullptr, ending->value("unreachable", false)};
+  }
+  return page;
+}
+
+} // namespace holdfast::capture

@@ -1,0 +1,208 @@
+#include "services/capture/browser/persona.hpp"
+
+#include "lib/persona/state.hpp"
+#include "services/capture/browser/page_record.hpp"
+#include "services/capture/embedded.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <vector>
+
+namespace holdfast::capture {
+
+namespace {
+
+// "https://press.example:8443" of a URL, as its scripts see it.
+std::string origin_of(const std::string& url) {
+  const auto host = url.find("://");
+  return host == std::string::npos ? "" : url.substr(0, url.find_first_of("/?#", host + 3));
+}
+
+constexpr std::size_t kLargestState = 64u << 20;
+constexpr std::chrono::seconds kPerOrigin{10};
+
+// Whether an address is the login or a step of it. Below the root of a site stand all its pages, so there only the root
+// itself is the login.
+bool is_login(std::string_view url, std::string_view login) {
+  if (!url.starts_with(login)) return false;
+  const auto rest = url.substr(login.size());
+  const auto path = login.find('/', login.find("://") + 3);
+  return rest.empty() || rest.front() == '?' || rest.front() == '#' || (path != login.npos && path + 1 < login.size());
+}
+
+} // namespace
+
+Persona::Persona(DevTools& browser) : browser_(browser), file_(Job::setting("AUTH_STORAGE_FILE")) {
+  const auto jar = Job::setting("COOKIES_FILE");
+  if (!file_.empty()) state_ = Json::parse(read_file(file_, kLargestState), nullptr, false);
+  if (state_.is_object()) return;
+  std::vector<std::string> left_out;
+  state_ = Json::parse(persona::parse_cookies_txt(read_file(jar, kLargestState), jar, left_out).text());
+}
+
+void Persona::give(const std::string& context, Clock::time_point until) {
+  give_cookies(context, state_.value("cookies", Json::array()), until);
+  for (const auto& one : state_.value("origins", Json::array()))
+    if (!one.value("localStorage", Json::array()).empty() || !one.value("indexedDB", Json::array()).empty())
+      on_origin(context, text_of(one, "origin"), one, until);
+}
+
+void Persona::give_cookies(const std::string& context, const Json& cookies, Clock::time_point until) {
+  const auto set = [&](const Json& some) {
+    browser_.call("Storage.setCookies", {{"cookies", some}, {"browserContextId", context}}, "", until);
+  };
+  auto all = Json::array();
+  for (const auto& cookie : cookies) {
+    all.push_back(cookie);
+    if (cookie.value("expires", -1.0) <= 0) all.back().erase("expires");
+  }
+  if (all.empty()) return;
+  try {
+    set(all);
+  } catch (const Ending&) { // one that it does not take spoils them all
+    for (const auto& cookie : all)
+      try {
+        set(Json::array({cookie}));
+      } catch (const Ending&) {
+      }
+  }
+}
+
+Json Persona::on_origin(const std::string& context, const std::string& origin, const Json& given,
+                        Clock::time_point until) {
+  until = std::min(until, Clock::now() + kPerOrigin);
+  Json answer;
+  std::string target;
+  try {
+    target = text_of(
+        browser_.call("Target.createTarget", {{"url", "about:blank"}, {"browserContextId", context}}, "", until),
+        "targetId");
+    session_ = text_of(browser_.call("Target.attachToTarget", {{"targetId", target}, {"flatten", true}}, "", until),
+                       "sessionId");
+    browser_.send("Network.enable", {}, session_);
+    browser_.send("Network.setBypassServiceWorker", {{"bypass", true}}, session_);
+    browser_.send("Fetch.enable", {{"patterns", Json::array({{{"urlPattern", "*"}}})}}, session_);
+    browser_.call("Page.navigate", {{"url", origin + "/"}}, session_, until);
+    const auto script = "(" + std::string(embedded::storage_js) + ")(" + json_text(given) + ")";
+    answer = browser_
+                 .call("Runtime.evaluate", {{"expression", script}, {"awaitPromise", true}, {"returnByValue", true}},
+                       session_, until)
+                 .value("result", Json::object())
+                 .value("value", Json());
+  } catch (const Ending&) {
+  }
+  if (!target.empty()) browser_.send("Target.closeTarget", {{"targetId", target}}, "");
+  session_.clear();
+  return answer;
+}
+
+bool Persona::take(const std::string& method, const Json& parameters, const std::string& session) {
+  if (session.empty() || session != session_) return false;
+  if (method == "Fetch.requestPaused")
+    browser_.send("Fetch.fulfillRequest",
+                  {{"requestId", parameters["requestId"]},
+                   {"responseCode", 200},
+                   {"responseHeaders", Json::array({{{"name", "Content-Type"}, {"value", "text/html"}}})}},
+                  session);
+  return true;
+}
+
+void Persona::keep(const std::string& context, const std::string& page_url, Clock::time_point until) {
+  const auto changes = std::filesystem::path(file_).parent_path() / "changes";
+  std::error_code error;
+  if (file_.empty() || !std::filesystem::is_directory(changes, error)) return;
+  Json now = {{"version", state_.value("version", 0)}, {"origins", Json::array()}};
+  try {
+    now["cookies"] = browser_.call("Storage.getCookies", {{"browserContextId", context}}, "", until)["cookies"];
+  } catch (const Ending&) { // the page is none the worse
+    return;
+  }
+  std::set<std::string> origins{origin_of(page_url)};
+  for (const auto& one : state_.value("origins", Json::array()))
+    origins.insert(text_of(one, "origin"));
+  for (const auto& origin : origins) {
+    if (!origin.starts_with("http")) continue;
+    auto storage = on_origin(context, origin, nullptr, until);
+    if (!storage.is_object()) return; // what is not known is not taken for gone
+    if (storage["localStorage"].empty() && storage["indexedDB"].empty()) continue;
+    storage["origin"] = origin;
+    now["origins"].push_back(std::move(storage));
+  }
+  const auto text = json_text(now);
+  const auto name = changes / std::to_string(::getpid());
+  if (write_file(name, [&](const auto& take) { take(text); }))
+    std::rename(name.c_str(), (name.string() + ".json").c_str());
+}
+
+std::optional<std::pair<std::string, std::string>> Persona::login(const std::string& origin) const {
+  for (const auto& one : state_.value("httpCredentials", Json::array()))
+    if (const auto of = text_of(one, "origin"); of.empty() || of == origin)
+      return std::pair{text_of(one, "username"), text_of(one, "password")};
+  return std::nullopt;
+}
+
+Json Persona::headers(const std::string& url, const Json& own) const {
+  Json all;
+  const auto origin = origin_of(url);
+  for (const auto& one : state_.value("headers", Json::array())) {
+    if (text_of(one, "origin") != origin) continue;
+    if (all.is_null()) {
+      all = Json::array();
+      for (const auto& [name, value] : own.items())
+        all.push_back({{"name", name}, {"value", value}});
+    }
+    all.push_back({{"name", text_of(one, "name")}, {"value", text_of(one, "value")}});
+  }
+  return all;
+}
+
+// It has something for this host: its pages are to be seen signed in.
+bool Persona::is_for(const std::string& host) const {
+  const auto covers = [&](std::string domain) {
+    const bool below = domain.starts_with('.');
+    if (below) domain.erase(0, 1);
+    return host == domain || (below && host.ends_with("." + domain));
+  };
+  for (const auto& cookie : state_.value("cookies", Json::array()))
+    if (covers(text_of(cookie, "domain"))) return true;
+  for (const char* list : {"origins", "httpCredentials", "headers"})
+    for (const auto& one : state_.value(list, Json::array()))
+      if (covers(host_in(text_of(one, "origin")))) return true;
+  return false;
+}
+
+std::string Persona::why_signed_out(const std::string& context, const std::string& session,
+                                    const std::string& requested, const std::string& url, int status, bool shown,
+                                    Clock::time_point until) {
+  constexpr int kUnauthorized = 401;
+  const auto host = host_in(requested);
+  if (status == kUnauthorized && is_for(host_in(url))) return "the site answers HTTP 401";
+  Json cookies;
+  for (const auto& check : state_.value("checks", Json::array())) {
+    const auto kind = text_of(check, "kind"), value = text_of(check, "value"), site = text_of(check, "url");
+    if (site.empty() ? !is_for(host) : host_in(site) != host) continue;
+    const bool is_out = check.value("signed_out", false);
+    if (kind == "redirect") {
+      if (is_login(url, value) && !is_login(requested, value)) return "the page led to the login";
+    } else if (kind == "cookie") {
+      if (cookies.is_null())
+        cookies = browser_.call("Storage.getCookies", {{"browserContextId", context}}, "", until)["cookies"];
+      if (std::none_of(cookies.begin(), cookies.end(), [&](const Json& one) { return text_of(one, "name") == value; }))
+        return "the cookie \"" + value + "\" has ended";
+    } else if ((kind == "text" || kind == "selector" || kind == "login") && shown && status < kFirstError) {
+      const auto expression = "(" + std::string(embedded::shows_js) + ")(" + json_text(check) + ")";
+      const auto answer =
+          browser_.call("Runtime.evaluate", {{"expression", expression}, {"returnByValue", true}}, session, until);
+      const auto shows = answer.value("result", Json::object()).value("value", Json());
+      if (!shows.is_boolean() || shows.get<bool>() != is_out) continue;
+      if (kind == "login") return "the page asks for a login";
+      return std::string(is_out ? "the page shows " : "the page does not show ") + kind + " \"" + value + "\"";
+    }
+  }
+  return {};
+}
+
+} // namespace holdfast::capture

@@ -1,0 +1,479 @@
+#include "services/capture/browser/recorder.hpp"
+
+#include "lib/base/base64.hpp"
+#include "lib/base/text.hpp"
+#include "lib/base/utf8.hpp"
+#include "services/capture/fetch/egress.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace holdfast::capture {
+
+namespace {
+
+constexpr std::size_t kReadAtOnce = 1u << 19;
+constexpr std::uint64_t kStreamed = 1u << 20;  // documents from this size on come in pieces
+constexpr std::uint64_t kBuffered = 64u << 20; // bytes that Chromium keeps for a page
+constexpr std::chrono::seconds kLastAnswer{3}; // a browser that works answers within it
+
+bool on_the_network(const std::string& url) { return url.starts_with("http://") || url.starts_with("https://"); }
+
+// DevTools reads the bytes of a header as windows-1252: the bytes that such a text stands for.
+std::string bytes_of(std::string_view text) {
+  constexpr std::array<char32_t, 32> kHigh = {0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
+                                              0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,   0x017D, 0x8F,
+                                              0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+                                              0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
+  std::string bytes;
+  for (auto rest = text; !rest.empty();) {
+    const auto character = base::first_character(rest);
+    const auto high = std::find(kHigh.begin(), kHigh.end(), character.code);
+    if (high != kHigh.end())
+      bytes.push_back(static_cast<char>(0x80 + (high - kHigh.begin())));
+    else if (character.code <= 0xFF)
+      bytes.push_back(static_cast<char>(character.code));
+    else
+      return std::string(text); // it was decoded in another way
+    rest.remove_prefix(character.length);
+  }
+  return bytes;
+}
+
+// Values that were sent under one name are joined by line ends.
+Headers headers_from(const Json& object) {
+  Headers headers;
+  for (const auto& [name, value] : object.items()) {
+    if (!value.is_string()) continue;
+    const auto& all = value.get_ref<const std::string&>();
+    for (std::size_t begin = 0; begin <= all.size();) {
+      const auto end = std::min(all.find('\n', begin), all.size());
+      headers.emplace_back(name, all.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return headers;
+}
+
+Headers as_sent(Headers headers) {
+  for (auto& [name, value] : headers)
+    value = bytes_of(value);
+  return headers;
+}
+
+Headers headers_from_list(const Json& list) {
+  Headers headers;
+  for (const auto& item : list)
+    headers.emplace_back(text_of(item, "name"), text_of(item, "value"));
+  return headers;
+}
+
+std::string reason_of(int status) {
+  switch (status) {
+  case 200:
+    return "OK";
+  case 206:
+    return "Partial Content";
+  case 301:
+    return "Moved Permanently";
+  case 302:
+    return "Found";
+  case 304:
+    return "Not Modified";
+  case 307:
+    return "Temporary Redirect";
+  case 308:
+    return "Permanent Redirect";
+  case 403:
+    return "Forbidden";
+  case 404:
+    return "Not Found";
+  default:
+    return "";
+  }
+}
+
+enum class Length { unknown, right, wrong };
+
+// What the site announced, beside what has come. The length of a coded body is that of its code.
+Length compared(const warc::Exchange& exchange, std::uint64_t size) {
+  if (exchange.method == "HEAD" || exchange.status == 204 || exchange.status == 304) return Length::right;
+  if (!header_of(exchange.response_headers, "content-encoding").empty()) return Length::unknown;
+  const auto length = header_of(exchange.response_headers, "content-length");
+  std::uint64_t announced = 0; // what is no number is none for Chromium either
+  const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), announced);
+  if (error != std::errc() || end != length.data() + length.size()) return Length::unknown;
+  return announced == size ? Length::right : Length::wrong;
+}
+
+} // namespace
+
+Recorder::Recorder(DevTools& browser, warc::Writer& warc, Rules rules)
+    : browser_(browser), warc_(warc), rules_(std::move(rules)) {}
+
+void Recorder::watch(const std::string& session, bool is_page) {
+  browser_.send("Network.enable", {{"maxTotalBufferSize", kBuffered}, {"enableDurableMessages", true}}, session);
+  if (is_page)
+    browser_.send(
+        "Fetch.enable",
+        {{"patterns", Json::array({{{"urlPattern", "*"}, {"requestStage", "Request"}},
+                                   {{"urlPattern", "*"}, {"resourceType", "Document"}, {"requestStage", "Response"}}})},
+         {"handleAuthRequests", true}},
+        session);
+  browser_.send("Target.setAutoAttach", {{"autoAttach", true}, {"waitForDebuggerOnStart", true}, {"flatten", true}},
+                session);
+}
+
+bool Recorder::take(const std::string& method, const Json& parameters, const std::string& session) {
+  if (method == "Network.requestWillBeSent") {
+    request_sent(parameters, session);
+  } else if (method == "Network.responseReceived") {
+    response_received(parameters, session);
+  } else if (method == "Network.dataReceived") {
+    data_received(parameters);
+  } else if (method == "Network.loadingFinished") {
+    loading_finished(parameters);
+  } else if (method == "Network.loadingFailed") {
+    loading_failed(parameters);
+  } else if (method == "Network.requestWillBeSentExtraInfo") {
+    extra_[text_of(parameters, "requestId")].request.push_back(as_sent(headers_from(parameters["headers"])));
+  } else if (method == "Network.responseReceivedExtraInfo") {
+    extra_[text_of(parameters, "requestId")].response.push_back(as_sent(headers_from(parameters["headers"])));
+  } else if (method == "Network.requestServedFromCache") {
+    if (const auto found = entries_.find(text_of(parameters, "requestId")); found != entries_.end())
+      found->second->skip = true; // nothing was sent
+  } else if (method == "Fetch.requestPaused") {
+    paused(parameters, session);
+  } else if (method == "Fetch.authRequired") {
+    log_in(parameters, session);
+  } else if (method == "Target.attachedToTarget") {
+    const auto child = text_of(parameters, "sessionId");
+    const auto type = text_of(parameters["targetInfo"], "type");
+    watch(child, type == "iframe" || type == "page");
+    browser_.send("Runtime.runIfWaitingForDebugger", {}, child);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// A site that asks for a password gets that of the persona, a proxy that of the environment; each once.
+void Recorder::log_in(const Json& parameters, const std::string& session) {
+  Json answer{{"response", "CancelAuth"}};
+  const auto& challenge = parameters["authChallenge"];
+  const bool first = logged_in_.insert(text_of(parameters, "requestId")).second;
+  const auto login = text_of(challenge, "source") != "Proxy" && rules_.login
+                         ? rules_.login(text_of(challenge, "origin"))
+                         : std::nullopt;
+  if (first && login)
+    answer = {{"response", "ProvideCredentials"}, {"username", login->first}, {"password", login->second}};
+  if (first && text_of(challenge, "source") == "Proxy") answer = proxy_login();
+  browser_.send("Fetch.continueWithAuth",
+                {{"requestId", parameters["requestId"]}, {"authChallengeResponse", std::move(answer)}}, session);
+}
+
+std::size_t Recorder::open_requests(bool pictures) const {
+  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [pictures](const auto& entry) {
+    const auto& type = entry.second->type;
+    if (entry.second->replaced) return false;
+    if (!pictures && (type == "Image" || type == "Font")) return false;
+    return type != "EventSource" && type != "Ping" && type != "Media" && type != "Other";
+  }));
+}
+
+void Recorder::request_sent(const Json& parameters, const std::string& session) {
+  const auto id = text_of(parameters, "requestId");
+  const auto& request = parameters["request"];
+  const auto url = text_of(request, "url");
+  last_change_ = Clock::now();
+  std::size_t hop = 0;
+  if (const auto before = entries_.find(id); before != entries_.end()) {
+    const auto entry = before->second;
+    if (parameters.contains("redirectResponse")) {
+      take_response(*entry, parameters["redirectResponse"]);
+      // Chromium reads no body of a redirect.
+      if (compared(entry->exchange, 0) != Length::right) entry->exchange.truncated = "unspecified";
+    }
+    entry->redirected = true;
+    hop = entry->hop + 1;
+    end(entry);
+  }
+  if (!on_the_network(url)) return;
+  const auto entry = std::make_shared<Entry>();
+  entry->request_id = id;
+  entry->session = session;
+  entry->hop = hop;
+  entry->type = text_of(parameters, "type");
+  entry->frame = text_of(parameters, "frameId");
+  entry->exchange.url = url;
+  entry->exchange.method = request.value("method", "GET");
+  entry->exchange.date = base::utc_timestamp();
+  entry->exchange.request_headers = headers_from(request.value("headers", Json::object()));
+  entry->exchange.request_body = text_of(request, "postData");
+  entries_[id] = entry;
+  asked_.insert(url.substr(0, url.find('#')));
+  if (entry->type != "Document") stream(entry);
+}
+
+// From now on the bytes come as they arrive, behind those that have. A document is known to its renderer only when its
+// response has come; most are over before it could be asked for them.
+void Recorder::stream(const std::shared_ptr<Entry>& entry) {
+  entry->asked = true;
+  ++awaited_;
+  browser_.send("Network.streamResourceContent", {{"requestId", entry->request_id}}, entry->session,
+                [this, entry](const Json& result, const std::string& error) {
+                  --awaited_;
+                  const auto before = base::base64_decode(text_of(result, "bufferedData"));
+                  entry->streaming = error.empty() && before.size() == entry->announced;
+                  if (entry->streaming) add_bytes(*entry, before);
+                });
+}
+
+void Recorder::paused(const Json& parameters, const std::string& session) {
+  const auto pause = text_of(parameters, "requestId");
+  const auto type = text_of(parameters, "resourceType");
+  if (parameters.contains("responseStatusCode") || parameters.contains("responseErrorReason")) {
+    if (parameters.contains("responseStatusCode") && rules_.keep_from_browser && rules_.keep_from_browser(parameters))
+      take_body(parameters, session);
+    else
+      browser_.send("Fetch.continueRequest", {{"requestId", pause}}, session);
+    return;
+  }
+  const auto url = text_of(parameters["request"], "url");
+  const auto why = full_           ? std::string("the limit of the page's size is reached")
+                   : rules_.refuse ? rules_.refuse(url, type, text_of(parameters, "frameId"))
+                                   : std::string();
+  if (!why.empty()) {
+    browser_.send("Fetch.failRequest", {{"requestId", pause}, {"errorReason", "BlockedByClient"}}, session);
+    return;
+  }
+  if (rules_.source != nullptr && on_the_network(url))
+    return answer_from(*rules_.source, browser_, parameters, session);
+  Json send = {{"requestId", pause}};
+  if (rules_.headers)
+    if (auto all = rules_.headers(url, parameters["request"]["headers"]); !all.is_null())
+      send["headers"] = std::move(all);
+  browser_.send("Fetch.continueRequest", std::move(send), session);
+}
+
+void Recorder::take_response(Entry& entry, const Json& response) {
+  entry.responded = true;
+  entry.exchange.status = response.value("status", 0);
+  entry.exchange.reason = text_of(response, "statusText");
+  if (entry.exchange.reason.empty()) entry.exchange.reason = reason_of(entry.exchange.status);
+  entry.exchange.response_headers = headers_from(response.value("headers", Json::object()));
+  if (egress_proxy().empty()) entry.exchange.remote_address = text_of(response, "remoteIPAddress"); // else the proxy's
+  if (response.value("fromServiceWorker", false)) entry.skip = true; // what the worker itself fetched is recorded
+}
+
+void Recorder::response_received(const Json& parameters, const std::string& session) {
+  const auto found = entries_.find(text_of(parameters, "requestId"));
+  if (found == entries_.end()) return;
+  last_change_ = Clock::now();
+  const auto entry = found->second;
+  take_response(*entry, parameters["response"]);
+  entry->session = session; // of a frame in another process, its own
+  if (entry->type != "Document") return;
+  for (const auto& [_, other] : entries_) // its end is not told
+    if (other != entry && other->frame == entry->frame && other->type == "Document" && other->responded)
+      other->replaced = true;
+}
+
+void Recorder::add_bytes(Entry& entry, std::string_view bytes) {
+  if (entry.overfull || bytes.empty()) return;
+  if (rules_.most_bytes > 0 && kept_ + bytes.size() > rules_.most_bytes) {
+    bytes = bytes.substr(0, static_cast<std::size_t>(rules_.most_bytes - std::min(kept_, rules_.most_bytes)));
+    entry.overfull = full_ = true;
+    entry.exchange.truncated = "length";
+  }
+  kept_ += bytes.size();
+  entry.body.add(bytes);
+}
+
+void Recorder::data_received(const Json& parameters) {
+  const auto found = entries_.find(text_of(parameters, "requestId"));
+  if (found == entries_.end()) return;
+  auto& entry = *found->second;
+  if (entry.type != "EventSource" && entry.type != "Media") last_change_ = Clock::now(); // which may never end
+  entry.announced += parameters.value("dataLength", std::uint64_t{0});
+  if (const auto data = parameters.find("data"); entry.streaming && data != parameters.end() && data->is_string())
+    add_bytes(entry, base::base64_decode(data->get_ref<const std::string&>()));
+  if (entry.announced >= kStreamed && !entry.asked) stream(found->second);
+}
+
+void Recorder::loading_finished(const Json& parameters) {
+  const auto found = entries_.find(text_of(parameters, "requestId"));
+  if (found == entries_.end()) return;
+  last_change_ = Clock::now();
+  const auto entry = found->second;
+  const auto ended = [this, entry] {
+    const bool is_short =
+        entry->body.size() < entry->announced || compared(entry->exchange, entry->body.size()) == Length::wrong;
+    if (!entry->skip && !entry->overfull && is_short) entry->exchange.truncated = "unspecified";
+    end(entry);
+  };
+  if (entry->skip || entry->overfull || entry->body.size() >= entry->announced) return ended();
+  fetch_body(entry, ended);
+}
+
+// What Chromium keeps of a body: the bytes, whatever the browser makes of them.
+void Recorder::fetch_body(const std::shared_ptr<Entry>& entry, std::function<void()> then) {
+  entry->fetching = true;
+  ++awaited_;
+  browser_.send("Network.getResponseBody", {{"requestId", entry->request_id}}, entry->session,
+                [this, entry, then = std::move(then)](const Json& result, const std::string& error) {
+                  --awaited_;
+                  const auto text = text_of(result, "body");
+                  const auto bytes = result.value("base64Encoded", false) ? base::base64_decode(text) : text;
+                  if (error.empty() && bytes.size() > entry->body.size())
+                    add_bytes(*entry, std::string_view(bytes).substr(entry->body.size()));
+                  then();
+                });
+}
+
+void Recorder::loading_failed(const Json& parameters) {
+  const auto found = entries_.find(text_of(parameters, "requestId"));
+  if (found == entries_.end()) return;
+  last_change_ = Clock::now();
+  const auto entry = found->second;
+  if (taking_ && taking_->entry == entry && !taking_->over) return; // we ended it ourselves
+  ++failed_;
+  entry->error = text_of(parameters, "errorText");
+  const bool dropped = entry->type == "Document" && parameters.value("canceled", false);
+  if (!entry->responded) return end(entry);
+  fetch_body(entry, [this, entry, dropped] {
+    if (entry->exchange.truncated.empty() && compared(entry->exchange, entry->body.size()) != Length::right)
+      entry->exchange.truncated = "disconnect";
+    if (!dropped) return end(entry);
+    entries_.erase(entry->request_id);
+    dropped_.push_back(entry);
+  });
+}
+
+std::vector<std::string> Recorder::dropped() const {
+  std::vector<std::string> urls;
+  for (const auto& entry : dropped_)
+    if (!entry->exchange.truncated.empty() && !taken_.contains(entry->exchange.url))
+      urls.push_back(entry->exchange.url);
+  return urls;
+}
+
+void Recorder::end(const std::shared_ptr<Entry>& entry) {
+  if (const auto found = entries_.find(entry->request_id); found != entries_.end() && found->second == entry)
+    entries_.erase(found);
+  write(*entry);
+  if (entry->responded && entry->exchange.truncated.empty()) taken_.insert(entry->exchange.url);
+  if (entry->exchange.status == 200 && entry->exchange.truncated.empty()) whole_.insert(entry->exchange.url);
+  if (rules_.finished) rules_.finished({entry->exchange, entry->body, entry->request_id, entry->type, entry->frame});
+}
+
+// What a page has itself given up is nothing that the record lacks.
+void Recorder::count(const Entry& entry) {
+  if (entry.skip || entry.type == "Preflight" || entry.type == "Ping") return;
+  std::string why;
+  if (const auto refused = egress_reason(entry.exchange.response_headers); !refused.empty())
+    why = refused.starts_with("refused:") ? "refused" : "not reached";
+  else if (entry.responded)
+    why = entry.exchange.truncated.empty() || entry.redirected ? "" : "cut (" + entry.exchange.truncated + ")";
+  else if (entry.error == "net::ERR_ABORTED")
+    return;
+  else
+    why = entry.error == "net::ERR_BLOCKED_BY_CLIENT" ? "refused" : entry.error.empty() ? "no answer" : entry.error;
+  ++requests_;
+  if (!why.empty()) missing_.emplace_back(entry.exchange.url, why);
+}
+
+void Recorder::write(Entry& entry) {
+  count(entry);
+  if (!entry.responded || entry.skip || entry.exchange.status == 0) return;
+  if (const auto found = extra_.find(entry.request_id); found != extra_.end()) {
+    auto& [request, response] = found->second;
+    if (entry.hop < request.size()) entry.exchange.request_headers = request[entry.hop];
+    if (entry.hop < response.size()) entry.exchange.response_headers = response[entry.hop];
+  }
+  if (egress_reason(entry.exchange.response_headers).empty()) warc_.add(entry.exchange, entry.body);
+}
+
+// Keeps a document from the browser: what it cannot show would become a download.
+void Recorder::take_body(const Json& parameters, const std::string& session) {
+  const auto found = entries_.find(text_of(parameters, "networkId"));
+  taking_.emplace();
+  taking_->session = session;
+  taking_->paused = text_of(parameters, "requestId");
+  taking_->entry = found == entries_.end() ? std::make_shared<Entry>() : found->second;
+  auto& entry = *taking_->entry;
+  if (entry.exchange.url.empty()) entry.exchange.url = text_of(parameters["request"], "url");
+  taken_.insert(entry.exchange.url);
+  if (entry.exchange.date.empty()) entry.exchange.date = base::utc_timestamp();
+  entry.responded = true;
+  entry.exchange.status = parameters.value("responseStatusCode", 0);
+  entry.exchange.reason = text_of(parameters, "responseStatusText");
+  if (entry.exchange.reason.empty()) entry.exchange.reason = reason_of(entry.exchange.status);
+  entry.exchange.response_headers = headers_from_list(parameters.value("responseHeaders", Json::array()));
+  browser_.send("Fetch.takeResponseBodyAsStream", {{"requestId", taking_->paused}}, session,
+                [this](const Json& result, const std::string& error) {
+                  taking_->stream = text_of(result, "stream");
+                  if (error.empty())
+                    read_stream();
+                  else
+                    end_taking(false);
+                });
+}
+
+void Recorder::read_stream() {
+  browser_.send("IO.read", {{"handle", taking_->stream}, {"size", kReadAtOnce}}, taking_->session,
+                [this](const Json& result, const std::string& error) {
+                  if (taking_->over) return;
+                  last_change_ = Clock::now();
+                  const auto data = result.find("data");
+                  if (error.empty() && data != result.end()) {
+                    const auto& text = data->get_ref<const std::string&>();
+                    add_bytes(*taking_->entry, result.value("base64Encoded", false) ? base::base64_decode(text) : text);
+                  }
+                  if (!error.empty() || full_)
+                    end_taking(false);
+                  else if (result.value("eof", true))
+                    end_taking(true);
+                  else
+                    read_stream();
+                });
+}
+
+void Recorder::end_taking(bool ended) {
+  auto& entry = *taking_->entry;
+  const bool whole = ended && compared(entry.exchange, entry.body.size()) != Length::wrong;
+  if (!whole && entry.exchange.truncated.empty()) entry.exchange.truncated = "disconnect";
+  taking_->over = true;
+  taking_->whole = whole;
+  if (!taking_->stream.empty()) browser_.send("IO.close", {{"handle", taking_->stream}}, taking_->session);
+  browser_.send("Fetch.failRequest", {{"requestId", taking_->paused}, {"errorReason", "Aborted"}}, taking_->session);
+  end(taking_->entry);
+}
+
+void Recorder::finish(const std::string& why) {
+  if (taking_ && !taking_->over) {
+    taking_->entry->exchange.truncated = why;
+    end_taking(false);
+  }
+  try { // what has come of those that have not ended
+    for (const auto& [id, entry] : entries_)
+      if (entry->responded && !entry->skip && !entry->overfull && !entry->streaming && !entry->fetching)
+        fetch_body(entry, [this, entry = entry] {
+          if (entry->body.size() == 0) stream(entry);
+        });
+    browser_.pump(Clock::now() + kLastAnswer, [this] { return awaited_ == 0; });
+  } catch (const Ending&) { // the browser is gone
+  }
+  const auto entries = entries_;
+  for (const auto& [id, entry] : entries) {
+    if (entry->exchange.truncated.empty() && compared(entry->exchange, entry->body.size()) != Length::right)
+      entry->exchange.truncated = entry->replaced ? "disconnect" : why;
+    end(entry);
+  }
+  for (const auto& entry : std::exchange(dropped_, {}))
+    if (!taken_.contains(entry->exchange.url)) write(*entry);
+}
+
+} // namespace holdfast::capture

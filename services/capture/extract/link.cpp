@@ -1,0 +1,186 @@
+#include "services/capture/extract/link.hpp"
+
+#include "lib/base/characters.hpp"
+#include "lib/base/url.hpp"
+#include "lib/formats/charset.hpp"
+#include "services/capture/hook.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace holdfast::capture {
+
+namespace {
+
+constexpr std::size_t kLongestLink = 1u << 16; // more is no link of a person
+
+struct Parts {
+  std::string_view scheme, authority, path, query, fragment;
+  bool has_authority{false}, has_query{false}, has_fragment{false};
+};
+
+bool is_scheme(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return !text.empty() && letter(text[0]) && std::all_of(text.begin(), text.end(), [&](char c) {
+    return letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+  });
+}
+
+Parts split_url(std::string_view url) {
+  Parts parts;
+  if (const auto hash = url.find('#'); hash != std::string_view::npos) {
+    parts.fragment = url.substr(hash + 1);
+    parts.has_fragment = true;
+    url = url.substr(0, hash);
+  }
+  if (const auto mark = url.find('?'); mark != std::string_view::npos) {
+    parts.query = url.substr(mark + 1);
+    parts.has_query = true;
+    url = url.substr(0, mark);
+  }
+  if (const auto colon = url.find(':'); colon != std::string_view::npos && is_scheme(url.substr(0, colon))) {
+    parts.scheme = url.substr(0, colon);
+    url = url.substr(colon + 1);
+  }
+  if (url.starts_with("//")) {
+    const auto end = std::min(url.find('/', 2), url.size());
+    parts.authority = url.substr(2, end - 2);
+    parts.has_authority = true;
+    url = url.substr(end);
+  }
+  parts.path = url;
+  return parts;
+}
+
+std::string without_dots(std::string_view path) {
+  std::vector<std::string_view> kept;
+  const bool rooted = path.starts_with('/');
+  bool directory = false; // the path ends with "/"
+  for (std::size_t begin = rooted ? 1 : 0; begin <= path.size();) {
+    const auto end = std::min(path.find('/', begin), path.size());
+    const auto part = path.substr(begin, end - begin);
+    directory = part == "." || part == "..";
+    if (part == "..") {
+      if (!kept.empty()) kept.pop_back();
+    } else if (part != ".") {
+      kept.push_back(part);
+    }
+    begin = end + 1;
+  }
+  std::string result = rooted ? "/" : "";
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    result += kept[i];
+    if (i + 1 < kept.size() || directory) result += '/';
+  }
+  return result;
+}
+
+// As the URL standard reads http(s) URLs: "\\" is "/" up to the query, and any number of slashes stands before a host.
+std::string with_slashes(std::string_view base, std::string_view reference) {
+  std::string text(reference);
+  const auto colon = text.find(':');
+  const bool absolute = colon != std::string::npos && is_scheme(std::string_view(text).substr(0, colon));
+  const auto scheme = absolute ? lower(std::string_view(text).substr(0, colon)) : "";
+  if (absolute && scheme != "http" && scheme != "https") return text;
+  const auto end = std::min(text.find_first_of("?#"), text.size());
+  std::replace(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\\', '/');
+  const std::size_t begin = absolute ? colon + 1 : 0;
+  const auto slashes = std::min(text.find_first_not_of('/', begin), text.size()) - begin;
+  const bool other = absolute && lower(base.substr(0, base.find(':'))) != scheme;
+  if (slashes > 1 || other) text.replace(begin, slashes, "//");
+  return text;
+}
+
+// The query of a link is written in the encoding of its page.
+void encode_query(std::string& url, const std::string& encoding) {
+  const auto mark = url.find('?');
+  if (mark == std::string::npos || encoding.empty() || encoding.starts_with("UTF") || mark > url.find('#')) return;
+  const auto end = std::min(url.find('#', mark), url.size());
+  std::string query;
+  for (const char letter : formats::encode(std::string_view(url).substr(mark, end - mark), encoding))
+    base::is_ascii(letter) ? query.push_back(letter) : base::append_percent(query, letter);
+  url.replace(mark, end - mark, query);
+}
+
+} // namespace
+
+std::optional<std::string> join_url(std::string_view base, std::string_view written) {
+  if (written.empty()) return std::string(base);
+  const auto reference = with_slashes(base, written);
+  const auto from = split_url(base), to = split_url(reference);
+  const auto broken = [](std::string_view authority) {
+    return (authority.find('[') == std::string_view::npos) != (authority.find(']') == std::string_view::npos);
+  };
+  if (broken(to.authority)) return std::nullopt;
+  if (!to.scheme.empty() && (to.has_authority || lower(to.scheme) != lower(from.scheme))) return reference;
+  std::string result = std::string(from.scheme) + ":";
+  const auto authority = to.has_authority ? to.authority : from.authority;
+  result += "//" + std::string(authority);
+  bool query_of_base = false;
+  if (to.has_authority || to.path.starts_with('/')) {
+    result += without_dots(to.path);
+  } else if (to.path.empty()) {
+    result += from.path;
+    query_of_base = !to.has_query;
+  } else {
+    const auto slash = from.path.rfind('/');
+    const auto directory =
+        slash == std::string_view::npos ? std::string("/") : std::string(from.path.substr(0, slash + 1));
+    result += without_dots(directory + std::string(to.path));
+  }
+  if (query_of_base && from.has_query) result += "?" + std::string(from.query);
+  if (to.has_query && !to.query.empty()) result += "?" + std::string(to.query);
+  if (to.has_fragment) result += "#" + std::string(to.fragment);
+  return result;
+}
+
+bool is_web_url(std::string_view url) {
+  const auto start = lower(url.substr(0, 8));
+  const std::size_t scheme = start.starts_with("http://") ? 7 : start == "https://" ? 8 : 0;
+  constexpr std::string_view kNoHost = "/?# \t\r\n";
+  return scheme != 0 && url.size() > scheme && kNoHost.find(url[scheme]) == std::string_view::npos;
+}
+
+std::optional<std::string> absolute_link(std::string_view base, std::string_view href, const std::string& encoding) {
+  const auto around = [](char letter) { return static_cast<unsigned char>(letter) <= ' '; };
+  while (!href.empty() && around(href.front()))
+    href.remove_prefix(1);
+  while (!href.empty() && around(href.back()))
+    href.remove_suffix(1);
+  if (href.empty()) return std::nullopt;
+  std::string text(href);
+  std::erase_if(text, [](char letter) { return letter == '\t' || letter == '\r' || letter == '\n'; });
+  if (text.size() > kLongestLink) return std::nullopt;
+  encode_query(text, encoding);
+  auto url = join_url(base, text);
+  if (!url) return std::nullopt;
+  if (const auto hash = url->find('#'); hash != std::string::npos && !holdfast::base::is_route(url->substr(hash + 1)))
+    url->resize(hash);
+  if (!is_web_url(*url) || url->size() > kLongestLink) return std::nullopt;
+  std::string result;
+  for (const char letter : *url)
+    letter == ' ' ? result += "%20" : result += letter;
+  return result;
+}
+
+std::string request_url(std::string_view url) {
+  const auto scheme = url.find("://");
+  const auto path = scheme == std::string_view::npos ? 0 : std::min(url.find_first_of("/?#", scheme + 3), url.size());
+  std::string result(url.substr(0, path));
+  if (path < url.size() && url[path] != '/') result += '/';
+  if (path == url.size()) result += '/';
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  for (const char letter : url.substr(path, url.find('#', path) - path)) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (code > 0x20 && code < 0x7F && letter != '"' && letter != '<' && letter != '>') {
+      result += letter;
+    } else {
+      result += '%';
+      result += kHex[code >> 4];
+      result += kHex[code & 15];
+    }
+  }
+  return result;
+}
+
+} // namespace holdfast::capture

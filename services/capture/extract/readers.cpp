@@ -1,0 +1,412 @@
+#include "services/capture/extract/readers.hpp"
+
+#include "lib/base/characters.hpp"
+#include "lib/base/sha256.hpp"
+#include "lib/formats/html.hpp"
+#include "services/capture/browser/page.hpp"
+#include "services/capture/browser/page_record.hpp"
+#include "services/capture/extract/icon.hpp"
+#include "services/capture/extract/link.hpp"
+#include "services/capture/extract/links.hpp"
+#include "services/capture/extract/readable.hpp"
+#include "services/capture/fetch/fetch.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+
+namespace holdfast::capture {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kLargestPlain = 4u << 20;
+constexpr std::size_t kLongestTitle = 1000, kLongestLinkTitle = 300;
+constexpr std::size_t kMostIcons = 4;
+constexpr std::size_t kLongestArchived = 8192; // base::parse_url refuses longer ones
+
+Result headers_result(int status, const std::string& reason, const std::string& url, std::size_t redirects) {
+  auto text = "HTTP " + std::to_string(status) + " " + reason;
+  text.erase(text.find_last_not_of(' ') + 1);
+  return {text, {{"status", status}, {"final_url", url}, {"redirects", redirects}}};
+}
+
+// What the browser was answered, when it has asked already.
+std::optional<Result> headers_of_browser(Job& job) {
+  const auto page = load_page_record(job);
+  if (!page || (page->status == 0 && !page->ending)) return std::nullopt;
+  page->report(job);
+  const auto redirects = page->redirect_list();
+  if (page->status == 0) {
+    job.write_json("headers.json", {{"url", job.url()}, {"error", page->ending->reason}, {"redirects", redirects}});
+    throw *page->ending;
+  }
+  job.write_json("headers.json", {{"url", job.url()},
+                                  {"final_url", page->url},
+                                  {"status", page->status},
+                                  {"reason", page->reason},
+                                  {"content_type", page->content_type},
+                                  {"headers", page->headers},
+                                  {"redirects", redirects},
+                                  {"method", "GET"}});
+  return headers_result(page->status, page->reason, page->url, page->redirects.size());
+}
+
+// What wget was answered, when it has asked already.
+std::optional<Result> headers_of_wget(Job& job) {
+  auto page = job.sibling("wget/page.json");
+  const int status = page.value("status", 0);
+  const auto headers = page.value("headers", Json::object()), redirects = page.value("redirects", Json::array());
+  if (status == 0 || headers.empty()) return std::nullopt;
+  const auto url = page.value("url", job.url()), reason = page.value("reason", ""),
+             type = page.value("content_type", "");
+  job.report_response(url, status, type);
+  job.write_json("headers.json", {{"url", job.url()},
+                                  {"final_url", url},
+                                  {"status", status},
+                                  {"reason", reason},
+                                  {"content_type", type},
+                                  {"headers", headers},
+                                  {"redirects", redirects},
+                                  {"method", "GET"}});
+  return headers_result(status, reason, url, redirects.size());
+}
+
+// Many servers answer HEAD wrongly or not at all; then only GET is the truth. Its body is not read.
+std::pair<std::string, Response> ask(Job& job) {
+  try {
+    auto response = fetch(job, job.url(), {.head = true, .share = 0.5});
+    const int status = response.status;
+    if (status < 400 || status == 404 || status == 410 || status == 429 || status == 503) return {"HEAD", response};
+  } catch (const Ending& ending) {
+    if (ending.unreachable || ending.detail.is_null() || !ending.detail.value("redirects", Json::array()).empty())
+      throw; // HEAD was answered; where it led is the trouble
+  }
+  return {"GET", fetch(job, job.url(), {})};
+}
+
+// The page's final URL and the icons it links, best first.
+std::pair<std::string, std::vector<std::string>> icons_of_page(Job& job) {
+  std::optional<Page> page;
+  try {
+    page = load_html(job, {"wget", "browser", "dom", "tab"});
+  } catch (const Ending& ending) {
+    if (ending.status != Status::noresults) throw;
+    return {job.url(), {}};
+  }
+  return {page->url, linked_icons(page->text(), page->url)};
+}
+
+Result keep_icon(const Job& job, const std::string& kind, const std::string& bytes, const std::string& url) {
+  const auto name = "favicon." + kind;
+  job.write(name, bytes);
+  return {name, {{"url", url}, {"size", bytes.size()}}};
+}
+
+// Where this worker keeps what it was sent for the URL of an icon, for the other pages of the crawl; empty: nowhere.
+fs::path known_icon(const std::string& url) {
+  constexpr std::size_t kLongestName = 200;
+  const auto crawl = Job::setting("CRAWL_DIR");
+  std::string name;
+  for (const char letter : url) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) != 0)
+      name += letter;
+    else
+      base::append_percent(name, letter);
+  }
+  return crawl.empty() || name.size() > kLongestName ? fs::path() : fs::path(crawl) / "favicon" / name;
+}
+
+void remember_icon(const fs::path& file, const std::string& bytes) {
+  std::error_code ignored;
+  fs::create_directories(file.parent_path(), ignored);
+  const auto partial = file.string() + "." + std::to_string(::getpid());
+  if (write_file(partial, [&](const auto& take) { take(bytes); }))
+    fs::rename(partial, file, ignored);
+  else
+    fs::remove(partial, ignored);
+}
+
+// Empty: there is none. Pages of a site mostly share theirs, and it is fetched once.
+std::string icon_at(Job& job, const std::string& url) {
+  const auto known = known_icon(url);
+  std::error_code error;
+  if (!known.empty() && fs::is_regular_file(known, error)) return read_file(known, kLargestIcon);
+  auto response = fetch(job, url, {.most_bytes = kLargestIcon, .accept = "image/*"});
+  if (response.status != 200 || response.truncated) response.body.clear();
+  const bool lasting = response.status == 200 || response.status == 404 || response.status == 410;
+  if (!known.empty() && lasting) remember_icon(known, response.body);
+  return std::move(response.body);
+}
+
+// The first <title> that is not the tool tip of a drawing.
+std::string find_title(const std::string& html) {
+  int drawings = 0;
+  bool inside = false;
+  std::string title;
+  formats::scan_html(html, [&](const formats::Token& token) {
+    const bool start = token.kind == formats::Token::Kind::start;
+    if (token.kind == formats::Token::Kind::text) {
+      if (inside && token.text.find_first_not_of(" \t\r\n\f") != std::string::npos)
+        title = one_line(token.text, kLongestTitle);
+      return title.empty();
+    }
+    if (token.text == "svg")
+      drawings = std::max(0, drawings + (start ? 1 : -1));
+    else
+      inside = start && token.text == "title" && drawings == 0;
+    return true;
+  });
+  return title;
+}
+
+// The language that the page gives for itself ("en-GB"); empty: none.
+std::string language_of(const std::string& html) {
+  std::string language;
+  formats::scan_html(html, [&](const formats::Token& token) {
+    if (token.kind != formats::Token::Kind::start) return true;
+    if (token.text == "html") language = lower(token.attribute("lang"));
+    return false;
+  });
+  const bool is_tag = language.size() <= 35 &&
+                      language.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") == std::string::npos;
+  return is_tag ? language : "";
+}
+
+// The worker's own files, which do not outlast the run: <hook>.<32 hex>.stdout.log
+bool is_runner_file(const std::string& name) {
+  for (const char* suffix : {".stdout.log", ".stderr.log", ".pid", ".sh"}) {
+    const std::string_view end = suffix;
+    if (!name.ends_with(end) || name.size() < end.size() + 33) continue;
+    const auto digits = std::string_view(name).substr(name.size() - end.size() - 32, 32);
+    if (name[name.size() - end.size() - 33] == '.' &&
+        digits.find_first_not_of("0123456789abcdef") == std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
+// Less the files of the browser while it still records: they are not what they will be.
+std::vector<std::string> regular_files(const Job& job) {
+  const auto page = load_page_record(job);
+  const bool recording = page && !page->target.empty();
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(job.snapshot(), error), end; !error && it != end; it.increment(error)) {
+    const auto path = it->path().lexically_relative(job.snapshot());
+    if (it.depth() == 0 && (path == job.plugin() || (recording && path == "browser"))) it.disable_recursion_pending();
+    if (it->is_symlink(error) || !it->is_regular_file(error)) continue;
+    if (!is_runner_file(path.filename().string())) files.push_back(path.string());
+  }
+  // In the order of their parts, as they are listed by directory.
+  std::sort(files.begin(), files.end(), [](const std::string& one, const std::string& other) {
+    return std::lexicographical_compare(one.begin(), one.end(), other.begin(), other.end(), [](char a, char b) {
+      const auto rank = [](char letter) {
+        return letter == '/' ? 0 : static_cast<int>(static_cast<unsigned char>(letter));
+      };
+      return rank(a) < rank(b);
+    });
+  });
+  return files;
+}
+
+} // namespace
+
+Result save_headers(Job& job) {
+  if (auto result = headers_of_browser(job)) return *result;
+  if (auto result = headers_of_wget(job)) return *result;
+  std::string method;
+  Response response;
+  try {
+    std::tie(method, response) = ask(job);
+  } catch (const Ending& ending) {
+    Json about = {{"url", job.url()}, {"error", ending.reason}};
+    if (ending.detail.is_object()) about.update(ending.detail);
+    job.write_json("headers.json", about);
+    throw;
+  }
+  const auto type = header_of(response.headers, "content-type");
+  job.write_json("headers.json", {{"url", job.url()},
+                                  {"final_url", response.url},
+                                  {"status", response.status},
+                                  {"reason", response.reason},
+                                  {"content_type", type},
+                                  {"headers", joined(response.headers)},
+                                  {"redirects", response.redirects},
+                                  {"method", method}});
+  job.report_response(response.url, response.status, type);
+  if (response.status == 429 || response.status == 503)
+    job.report_rate_limit(host_in(response.url), response.status, header_of(response.headers, "retry-after"));
+  return headers_result(response.status, response.reason, response.url, response.redirects.size());
+}
+
+Result save_favicon(Job& job) {
+  if (const auto page = load_page_record(job); page && !page->icon.empty()) {
+    std::error_code error;
+    const auto file = job.snapshot() / "browser" / page->icon;
+    if (fs::file_size(file, error) <= kLargestIcon && !error)
+      if (const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); descriptor >= 0) {
+        std::string bytes(kLargestIcon, '\0');
+        const auto count = ::read(descriptor, bytes.data(), bytes.size());
+        ::close(descriptor);
+        bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+        if (const auto kind = icon_kind(bytes); !kind.empty()) return keep_icon(job, kind, bytes, page->icon_url);
+      }
+  }
+  auto [base, candidates] = icons_of_page(job);
+  candidates.resize(std::min(candidates.size(), kMostIcons));
+  if (const auto usual = join_url(base, "/favicon.ico")) candidates.push_back(*usual);
+  for (const auto& url : candidates) {
+    try {
+      const bool inside = lower(std::string_view(url).substr(0, 5)) == "data:"; // the page itself
+      if (!inside) refuse_private(job.url(), url);
+      const auto bytes = inside ? data_of(url) : icon_at(job, url);
+      if (const auto kind = icon_kind(bytes); !kind.empty())
+        return keep_icon(job, kind, bytes, inside ? url.substr(0, url.find(',')) : url);
+    } catch (const Ending& ending) {
+      if (ending.status == Status::skipped) throw;
+      continue; // the next candidate may do
+    }
+  }
+  throw no_results("the site has no icon");
+}
+
+Result save_title(Job& job) {
+  const auto page = load_html(job);
+  const auto title = find_title(page.text());
+  if (title.empty()) throw no_results("the page has no title");
+  job.write("title.txt", title + "\n");
+  return {title, {{"source", page.source}}};
+}
+
+Result save_text(Job& job) {
+  const auto page = load_page(job, {"read", "dom", "tab", "wget", "browser"});
+  std::vector<Block> blocks;
+  std::string language;
+  bool cut = false;
+  if (page.is_plain_text()) {
+    const auto text = page.text();
+    cut = text.size() > kLargestPlain;
+    const auto words = clean(text.substr(0, kLargestPlain));
+    blocks.push_back({"pre", words, true, false, words.size(), 0});
+  } else if (page.is_html()) {
+    blocks = readable_blocks(clean(page.text()));
+    language = language_of(page.text());
+  } else {
+    throw no_results("not a page of text: " + (page.type().empty() ? "unknown type" : page.type()));
+  }
+  const auto content = blocks_as_text(blocks);
+  std::size_t words = 0;
+  bool inside = false;
+  for (const char letter : content) {
+    const bool blank = letter == ' ' || (letter >= '\t' && letter <= '\r');
+    if (!blank && !inside) ++words;
+    inside = !blank;
+  }
+  if (words == 0) throw no_results("the page has no text");
+  const auto heading = std::find_if(blocks.begin(), blocks.end(), [](const Block& block) { return block.tag == "h1"; });
+  job.write("content.txt", content);
+  job.write("content.html", blocks_as_html(blocks, heading == blocks.end() ? page.url : heading->text(), page.url));
+  Json about = {{"words", words}, {"source", page.source}};
+  if (!language.empty()) about["language"] = language;
+  if (cut) about["cut"] = true;
+  return {"content.txt", about};
+}
+
+Result save_outlinks(Job& job) {
+  // Links of the page as the server sent it and as the browser left it: scripts add some and remove others.
+  std::vector<Page> copies;
+  for (const char* plugin : {"wget", "browser", "read", "dom", "tab"}) {
+    if (plugin == std::string_view("tab") && !copies.empty() && copies.back().source == "dom") break;
+    try {
+      if (auto page = saved_page(job, plugin)) copies.push_back(std::move(*page));
+    } catch (const Ending&) {
+    }
+  }
+  if (copies.empty()) copies.push_back(load_page(job));
+  const auto encoding = copies.front().encoding();
+  for (auto& copy : copies)
+    if (copy.source == "dom" || copy.source == "tab") copy.written_in = encoding; // they are UTF-8 themselves
+  const auto most = static_cast<std::size_t>(Job::number("OUTLINKS_MAX", 10000));
+  std::vector<Json> records;
+  std::map<std::string, std::size_t> known; // by URL: its place
+  std::set<std::string> too_long;
+  bool cut = false;
+  for (const auto& page : copies) {
+    const auto itself = absolute_link(page.url, page.url);
+    find_links(page, [&](const Link& link) {
+      if (link.url == itself || link.url == job.url()) return true;
+      if (link.url.size() > kLongestArchived) {
+        too_long.insert(link.url);
+        return true;
+      }
+      const auto before = known.find(link.url);
+      if (before == known.end() && records.size() >= most) return !(cut = true);
+      const auto title = one_line(std::string_view(link.title).substr(0, 10000), kLongestLinkTitle);
+      if (before != known.end() &&
+          title.size() <= records[before->second]["title"].get_ref<const std::string&>().size())
+        return true;
+      Json record = {{"type", "Snapshot"}, {"url", clean(link.url)}, {"title", title}};
+      if (!link.tags.empty()) record["tags"] = clean(link.tags);
+      if (!link.bookmarked_at.empty()) record["bookmarked_at"] = clean(link.bookmarked_at);
+      if (before == known.end()) {
+        known.emplace(link.url, records.size());
+        records.push_back(std::move(record));
+      } else {
+        records[before->second] = std::move(record);
+      }
+      return true;
+    });
+  }
+  const auto left_out = too_long.empty() ? ""
+                                         : "; " + std::to_string(too_long.size()) + " longer than " +
+                                               std::to_string(kLongestArchived) + " bytes left out";
+  if (records.empty()) throw no_results("no links" + left_out);
+  std::string lines;
+  for (const auto& record : records)
+    lines += json_text(record) + "\n";
+  job.write("urls.jsonl", lines);
+  auto text = std::to_string(records.size()) + (records.size() == 1 ? " link" : " links");
+  if (cut) text += ", the first of more (OUTLINKS_MAX=" + std::to_string(most) + ")";
+  return {text + left_out, {{"links", records.size()}, {"too_long", too_long.size()}}};
+}
+
+// {root_hash, total_size, files: [{path, size, sha256}]}; root_hash is the SHA-256 of the lines "<sha256>  <path>" in
+// the order of the paths, what `sha256sum` would print.
+Result save_hashes(Job& job) {
+  Json files = Json::array();
+  std::uint64_t total = 0;
+  base::Sha256 root;
+  std::string piece(1u << 18, '\0');
+  for (const auto& path : regular_files(job)) {
+    const int descriptor = ::open((job.snapshot() / path).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (descriptor < 0) continue; // gone meanwhile: a background hook's temporary file
+    base::Sha256 digest;
+    std::uint64_t size = 0;
+    for (;;) {
+      const auto count = ::read(descriptor, piece.data(), piece.size());
+      if (count <= 0) break;
+      digest.update(std::string_view(piece).substr(0, static_cast<std::size_t>(count)));
+      size += static_cast<std::uint64_t>(count);
+    }
+    ::close(descriptor);
+    const auto sum = digest.finish();
+    const auto name = clean(path);
+    root.update(sum + "  " + name + "\n");
+    files.push_back({{"path", name}, {"size", size}, {"sha256", sum}});
+    total += size;
+  }
+  if (files.empty()) throw no_results("no other plugin has left a file");
+  const auto root_hash = root.finish();
+  const auto count = files.size();
+  job.write_json("hashes.json", {{"root_hash", root_hash}, {"total_size", total}, {"files", std::move(files)}});
+  return {root_hash, {{"files", count}, {"total_size", total}}};
+}
+
+} // namespace holdfast::capture

@@ -1,0 +1,156 @@
+#include "services/capture/replay/replay_source.hpp"
+
+#include "lib/base/base64.hpp"
+#include "lib/base/characters.hpp"
+#include "lib/base/fd.hpp"
+#include "lib/base/utf8.hpp"
+#include "lib/warc/coding.hpp"
+#include "lib/warc/reader.hpp"
+#include "lib/warc/surt.hpp"
+
+#include <fcntl.h>
+
+#include <fstream>
+
+namespace holdfast::capture {
+
+namespace {
+
+constexpr std::size_t kLargestAnswer = 64u << 20;
+
+std::optional<std::string> rest_of(warc::Reader& reader) {
+  std::string body, piece(1u << 16, '\0');
+  while (const auto got = reader.read(piece.data(), piece.size())) {
+    body.append(piece, 0, got);
+    if (body.size() > kLargestAnswer) return std::nullopt;
+  }
+  return body;
+}
+
+struct OpenRecord {
+  base::Fd file;
+  std::optional<warc::Reader> reader;
+  std::optional<warc::Record> record;
+  std::optional<warc::HttpHead> head; // of a response
+};
+
+// Throws warc::Damaged.
+bool open_record(OpenRecord& open, const std::string& file, std::uint64_t offset, std::uint64_t length) {
+  open.file.reset(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!open.file) return false;
+  open.reader.emplace(open.file.get(), offset, offset + length);
+  open.record = open.reader->next();
+  if (!open.record) return false;
+  if (lower(header_of(open.record->headers, "content-type")).starts_with("application/http"))
+    open.head = open.reader->read_http_head();
+  return true;
+}
+
+// Of a record that has no body: the site sent one.
+bool lost_body(const warc::Record& record, const Headers& sent) {
+  const auto length = header_of(sent, "content-length");
+  return !header_of(record.headers, "warc-truncated").empty() || (!length.empty() && length != "0");
+}
+
+// The body as it was before the coding of its transfer. Archives keep headers over bodies that are decoded already, and
+// lose them over bodies that are not: the bytes say more than the header. nullopt: damaged or too large.
+std::optional<std::string> decoded(std::string body, Headers& headers) {
+  if (lower(header_of(headers, "transfer-encoding")).find("chunked") != std::string::npos)
+    body = warc::without_chunks(body);
+  auto coding = header_of(headers, "content-encoding");
+  if (coding.empty() && header_of(headers, "content-type").starts_with("text/") && body.starts_with("\x1f\x8b"))
+    coding = "gzip";
+  auto plain = warc::decode_body(body, coding, kLargestAnswer);
+  if (!plain.whole && (plain.bytes.empty() || base::is_utf8(body))) plain = {std::move(body), true};
+  std::erase_if(headers, [](const auto& header) {
+    const auto name = lower(header.first);
+    return name == "transfer-encoding" || name == "content-encoding" || name == "content-length";
+  });
+  return plain.whole ? std::optional(std::move(plain.bytes)) : std::nullopt;
+}
+
+} // namespace
+
+std::string replay_key(const std::string& method, const std::string& url) {
+  if (method == "GET") return warc::url_key(url);
+  return warc::url_key(url + (url.find('?') == std::string::npos ? "?" : "&") + "__wb_method=" + method);
+}
+
+ReplaySource::ReplaySource(const Json& records, std::filesystem::path log) : log_(std::move(log)) {
+  for (const auto& record : records) {
+    Place place{record.at("digest"), record.at("file"), record.at("offset"), record.at("length")};
+    if (record.at("mime") != "warc/revisit") by_digest_.emplace(place.digest, place);
+    if (const auto key = record.value("key", ""); !key.empty()) by_key_[key].places.push_back(std::move(place));
+  }
+}
+
+std::optional<ReplaySource::Answer> ReplaySource::answer(const std::string& method, const std::string& url) {
+  std::optional<Answer> found;
+  try {
+    found = find(method, url);
+  } catch (const warc::Damaged&) { // it is missing
+  }
+  std::ofstream(log_, std::ios::app) << (found ? "+ " : "- ") << method << ' ' << url << '\n';
+  return found;
+}
+
+std::optional<ReplaySource::Answer> ReplaySource::find(const std::string& method, const std::string& url) {
+  const auto known = by_key_.find(replay_key(method, url));
+  if (known == by_key_.end()) return std::nullopt;
+  auto& [places, next] = known->second;
+  const auto& place = places[next];
+  if (next + 1 < places.size()) ++next;
+  OpenRecord open;
+  if (!open_record(open, place.file, place.offset, place.length)) return std::nullopt;
+  Answer answer{200, "OK", "", {}};
+  if (open.head) {
+    answer.status = open.head->status;
+    answer.headers = open.head->headers;
+    const auto blank = open.head->first_line.find(' ', open.head->first_line.find(' ') + 1);
+    answer.reason = blank == std::string::npos ? "" : open.head->first_line.substr(blank + 1);
+  } else {
+    answer.headers = {{"Content-Type", header_of(open.record->headers, "content-type")}};
+  }
+  auto body = rest_of(*open.reader);
+  if (body && body->empty() && open.record->type == "response" && method == "GET" && answer.status / 100 != 3 &&
+      lost_body(*open.record, answer.headers))
+    return std::nullopt;
+  if (open.record->type == "revisit") { // its payload is in another record
+    const auto original = by_digest_.find(place.digest);
+    if (original == by_digest_.end()) return std::nullopt;
+    OpenRecord other;
+    if (!open_record(other, original->second.file, original->second.offset, original->second.length))
+      return std::nullopt;
+    body = rest_of(*other.reader);
+    auto headers = other.head ? other.head->headers : Headers();
+    if (body) body = decoded(std::move(*body), headers);
+    decoded("", answer.headers);
+    if (header_of(answer.headers, "content-type").empty()) answer.headers = std::move(headers);
+  } else if (body) {
+    body = decoded(std::move(*body), answer.headers);
+  }
+  if (!body || answer.status < 100) return std::nullopt;
+  answer.body = std::move(*body);
+  return answer;
+}
+
+void answer_from(ReplaySource& source, DevTools& browser, const Json& paused, const std::string& session) {
+  const auto& request = paused["request"];
+  const auto answer = source.answer(request.value("method", "GET"), text_of(request, "url"));
+  if (!answer) {
+    browser.send("Fetch.failRequest", {{"requestId", paused["requestId"]}, {"errorReason", "NameNotResolved"}},
+                 session);
+    return;
+  }
+  Json headers = Json::array();
+  for (const auto& [name, value] : answer->headers)
+    headers.push_back({{"name", name}, {"value", value}});
+  Json parameters = {{"requestId", paused["requestId"]},
+                     {"responseCode", answer->status},
+                     {"responseHeaders", headers},
+                     {"body", base::base64_encode(answer->body)}};
+  if (!answer->reason.empty()) parameters["responsePhrase"] = answer->reason;
+  browser.send("Fetch.fulfillRequest", parameters, session);
+}
+
+} // namespace holdfast::capture
