@@ -5,12 +5,13 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tarfile
 import unittest
 from pathlib import Path
 
 from support import FAILED_WORK, OK, PROGRAM, Case
+
+from harness.environment import python_with
 
 TOOLS = Path(os.environ.get("HOLDFAST_SAMPLES", Path(PROGRAM or "/").parents[1] / "samples"))
 PACKAGES = {"pywb-2.10.0": "sample_archive/warcs", "Warcat-2.2.5": "example"}
@@ -48,9 +49,7 @@ def samples():
     """The sample files, and the programs of pywb, which has warcio; fetched once."""
     done = TOOLS / ("with-" + "-".join(PACKAGES))
     if not done.exists():
-        subprocess.run([sys.executable, "-m", "venv", TOOLS], check=True, timeout=120)
-        pip = [TOOLS / "bin/pip", "--quiet"]
-        subprocess.run([*pip, "install", "pywb==2.10.0", "setuptools", "wheel"], check=True, timeout=600)
+        pip = [python_with(TOOLS, "pywb==2.10.0", "setuptools", "wheel") / "pip", "--quiet"]
         for package in PACKAGES:
             source = [
                 *pip,

@@ -10,13 +10,14 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import urllib.parse
 from pathlib import Path
 
 from harness.strange import NUL, VALUES
 from support import PROGRAM, Case, until
 from test_pages import Site
+
+from harness.environment import python_with
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("HOLDFAST_API_TOOLS", Path(PROGRAM or "/").parents[1] / "api-tools"))
@@ -25,14 +26,8 @@ REQUESTS = os.environ.get("HOLDFAST_API_EXAMPLES", "3")  # of schemathesis, for 
 
 
 def tools():
-    """A Python environment with the validator and the client; made once."""
-    if not (TOOLS / "done").exists():
-        subprocess.run([sys.executable, "-m", "venv", TOOLS], check=True, timeout=120)
-        subprocess.run(
-            [TOOLS / "bin/pip", "install", "-q", "openapi-spec-validator", "schemathesis"], check=True, timeout=600
-        )
-        (TOOLS / "done").touch()
-    return TOOLS / "bin"
+    """The validator and the client."""
+    return python_with(TOOLS, "openapi-spec-validator", "schemathesis")
 
 
 class Asking(Case):
@@ -418,13 +413,9 @@ class Api(Shared):
 
     def test_archivebox_api_of_pypi(self):
         """The client itself, with what it sends by default."""
-        environment = TOOLS.parent / "archivebox-api"
-        if not (environment / "done").exists():
-            subprocess.run([sys.executable, "-m", "venv", environment], check=True, timeout=120)
-            # It uses more than it names, and not every version of that.
-            packages = ["archivebox-api==1.0.1", "agent-utilities==1.26.4", "requests"]
-            subprocess.run([environment / "bin/pip", "install", "-q", *packages], check=True, timeout=600)
-            (environment / "done").touch()
+        # It uses more than it names, and not every version of that.
+        packages = ["archivebox-api==1.0.1", "agent-utilities==1.26.4", "requests"]
+        programs = python_with(TOOLS.parent / "archivebox-api", *packages)
         script = """
 import json, sys
 from archivebox_api.api_client import Api
@@ -436,7 +427,7 @@ second = api.get_snapshots(limit=1, page=1)
 print(json.dumps([added.status_code, listed.status_code, second.status_code, listed.json()["items"]]))
 """
         url = f"http://127.0.0.1:{self.site.port}"
-        client = [environment / "bin/python", "-c", script, url, self.site.token]
+        client = [programs / "python", "-c", script, url, self.site.token]
         subprocess.run([*client, "http://127.0.0.1:9/client"], check=True, stdout=subprocess.DEVNULL, timeout=120)
         self.site.place.run("run")
         done = subprocess.run(

@@ -28,6 +28,8 @@ from support import PROGRAM, Case, until
 from test_import_warc import brotli, members, record, zstd
 from test_import_warc import http as http_response
 
+from harness.environment import python_with
+
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("HOLDFAST_TEST_TOOLS", Path(PROGRAM or "/").parents[1] / "replay-tools"))
 
@@ -36,12 +38,8 @@ WINDOW = (1440, 900)  # RESOLUTION: pages are captured in it
 
 
 def tools():
-    """A Python environment with the field's own tools; made once."""
-    if not (TOOLS / "done").exists():
-        subprocess.run([sys.executable, "-m", "venv", TOOLS], check=True, timeout=120)
-        subprocess.run([TOOLS / "bin/pip", "install", "-q", "pywb", "warcio", "wacz"], check=True, timeout=600)
-        (TOOLS / "done").touch()
-    return TOOLS / "bin"
+    """The field's own tools."""
+    return python_with(TOOLS, "pywb", "warcio", "wacz")
 
 
 def wabac():

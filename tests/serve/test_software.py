@@ -14,7 +14,6 @@ import shutil
 import sqlite3
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -24,9 +23,10 @@ import urllib.request
 from pathlib import Path
 
 import chromium
-from support import until
+from support import PROGRAM, until
 from test_sign_in import Ground
 
+from harness.environment import python_with
 from harness.wait import free_port
 
 HERE = Path(__file__).resolve().parent
@@ -97,14 +97,14 @@ class Provider(Software):
     used = 0  # the time whose code was taken last
 
     def set_up(self):
-        self.fetch(sys.executable, "-m", "pip", "install", "-q", "--target", str(self.place / "packages"), *DJANGO)
+        python = python_with(Path(PROGRAM).parents[1] / "openid", *DJANGO) / "python"
         # Two hosts, as a site and a provider have.
         own, site = f"http://127.0.0.1:{free_port()}", f"http://127.0.0.2:{free_port()}"
         self.url, self.login = site, site + "/"
         self.secrets += [TOTP_KEY.decode(), base64.b32encode(TOTP_KEY).decode(), TOTP_KEY.hex()]
-        given = {"PASSWORD": PASSWORD, "TOTP_KEY": TOTP_KEY.hex(), "PYTHONPATH": str(self.place / "packages")}
+        given = {"PASSWORD": PASSWORD, "TOTP_KEY": TOTP_KEY.hex()}
         for role, here, there in (("provider", own, site), ("site", site, own)):
-            command = [sys.executable, "-B", HERE / "openid.py", role, here, there, self.place]
+            command = [python, "-B", HERE / "openid.py", role, here, there, self.place]
             self.start(*command, answers=here, **given)
 
     def page(self, name):
