@@ -35,8 +35,9 @@ def tracked():
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True).stdout
     names = [name for name in listed.split("\0") if name]
     if not names:
+        made = {".git", "build", "holdfast-data", "secrets"}  # by git, by a build, by the commands of README.md
         names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file()]
-        names = [name for name in names if not name.startswith(("build", ".git/"))]
+        names = [name for name in names if name.split("/")[0] not in made]
     return [name for name in sorted(names) if (ROOT / name).is_file() and not name.startswith(CONTENT)]
 
 
