@@ -1,5 +1,5 @@
-"""Every setting, option and argument of every verb that takes a text, with values that no one means: control characters, a
-hundred thousand letters, bytes that are no text. Each is taken, or refused with one clear sentence."""
+"""Every setting, option and argument of every verb that takes a text, with values that no one means: control characters,
+a hundred thousand letters, bytes that are no text. Each is taken, or refused with one clear sentence."""
 
 import re
 import subprocess
@@ -81,7 +81,8 @@ class Sweep(Case):
         if not inner and words:
             first, _, text = text.partition("Options:")
             options = [long for long, _ in re.findall(r"^  (?:-\w,)?(--[a-z-]+)\S* (TEXT|INT|FLOAT)", text, re.M)]
-            yield words, options, len(re.findall(r"^  \S+ (?:TEXT|INT|FLOAT)", first.partition("Positionals:")[2], re.M))
+            arguments = re.findall(r"^  \S+ (?:TEXT|INT|FLOAT)", first.partition("Positionals:")[2], re.M)
+            yield words, options, len(arguments)
 
     def test_every_option(self):
         tried = 0

@@ -15,7 +15,8 @@ PROGRAM = shutil.which("chromium") or shutil.which("google-chrome")
 DEADLINE = 60
 # Without its sandbox: neither root nor a default container has one. Back-forward cache: else going back loads nothing.
 FLAGS = (
-    "--no-sandbox --headless=new --remote-debugging-pipe --no-first-run --no-default-browser-check --disable-background-networking --disable-component-update "
+    "--no-sandbox "
+    "--headless=new --remote-debugging-pipe --no-first-run --no-default-browser-check --disable-background-networking --disable-component-update "
     "--disable-sync --disable-extensions --disable-gpu --disable-dev-shm-usage --disable-breakpad --mute-audio --force-color-profile=srgb "
     "--disable-features=BackForwardCache,Translate"
 ).split()

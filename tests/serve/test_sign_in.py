@@ -61,7 +61,8 @@ class Guarded(http.server.BaseHTTPRequestHandler):
         if path.startswith("/staff"):
             login = base64.b64encode(f"anna:{PASSWORD}".encode()).decode()
             right = self.headers.get("Authorization") == "Basic " + login
-            self.page("<h1>For staff</h1><script>fetch('/staff/more')</script>" if right else "no", 200 if right else 401)
+            staff = "<h1>For staff</h1><script>fetch('/staff/more')</script>"
+            self.page(staff if right else "no", 200 if right else 401)
             seen.append((path, right))
         elif path == "/elsewhere":
             self.page("", 302, location="http://127.0.0.2:4321/")

@@ -754,7 +754,8 @@ def lead(request):
 @page("/strict.xhtml")
 def strict(request):
     """XHTML, read as XML."""
-    body = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><script src="/none.js"/><title>Strict</title>'
+    body = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><script src="/none.js"/>'
+    body += "<title>Strict</title>"
     body += "</head><body><textarea/><p>Plain words.</p><p><![CDATA[5 < 6 in a section]]></p></body></html>"
     request.send(body, "application/xhtml+xml")
 

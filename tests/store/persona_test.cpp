@@ -23,6 +23,12 @@ persona::State signed_in(const std::string& value) {
   return state;
 }
 
+// "work", for workers with the label "office".
+void make_office_persona(pg::Connection& connection, const persona::Vault& vault) {
+  store::persona_save(connection, vault, "work", 0, signed_in("x"), "ann");
+  store::persona_set(connection, "work", {{"worker_label", "office"}}, "ann");
+}
+
 } // namespace
 
 TEST_CASE("a persona is stored sealed, by version, and opens with its key alone") {
@@ -132,8 +138,7 @@ TEST_CASE("only a worker with the key and the label takes pages of a persona") {
   Stage stage;
   auto& connection = stage.connection;
   const auto vault = vault_of("1");
-  store::persona_save(connection, vault, "work", 0, signed_in("x"), "ann");
-  store::persona_set(connection, "work", {{"worker_label", "office"}}, "ann");
+  make_office_persona(connection, vault);
   const auto worker = stage.worker();
   store::NewCrawl crawl;
   crawl["persona"] = "work";
@@ -161,8 +166,7 @@ TEST_CASE("a persona that is signed out is signed in to again, by a worker that 
   Stage stage;
   auto& connection = stage.connection;
   const auto vault = vault_of("1");
-  store::persona_save(connection, vault, "work", 0, signed_in("x"), "ann");
-  store::persona_set(connection, "work", {{"worker_label", "office"}}, "ann");
+  make_office_persona(connection, vault);
   const auto worker = stage.worker();
   stage.run("update holdfast.persona set signed_out_at = now(), signed_out_reason = 'a test'");
   store::sign_in_ask(connection, base::new_uuid(), "work", "https://site.test/", "ann");
