@@ -7,6 +7,7 @@ nothing but leave a trace of every run, in order, in one file.
 import contextlib
 import glob
 import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -18,8 +19,11 @@ from harness.postgres import PgBouncer, Server, give
 from harness.proxy import Proxy
 from harness.wait import Failure, free_port, until
 from harness.worker import cookies, process_table, processes_below, tail
+from model.trace import accepts
 
-HOSTILE_ROLE = pathlib.Path(__file__).resolve().parents[1] / "support/hostile_role.txt"
+HERE = pathlib.Path(__file__).resolve().parent
+HOSTILE_ROLE = HERE.parent / "support/hostile_role.txt"
+MAX_LAPSES = 3  # the default of collection.max_lapses
 # A third of the defaults' proportions: the rule between them is checked by the workers at start.
 LEASE, BEAT, MARGIN, GRACE = 3.0, 0.5, 1.5, 0.5
 
@@ -239,6 +243,7 @@ class Stage:
                 (self.directory / f"worker-{number}").mkdir()
                 self.workers.append(Worker(self, number, work, clocks if number == 2 else None))
             self.run_holdfast("migrate")
+            self.postgres.sql((HERE / "rows.sql").read_text(), "holdfast")
         except BaseException:
             self.close()
             raise
@@ -441,7 +446,7 @@ class Stage:
             problems.append(
                 f"{len(refused)} times the database refused what a guard should have prevented, the first: {refused[0]}"
             )
-        problems += self.check_files() + self.check_trace()
+        problems += self.check_files() + self.check_trace() + self.check_lives()
         return problems
 
     def never_found(self, crawl):
@@ -526,6 +531,19 @@ class Stage:
         return [
             f"two hooks at once: snapshot {snapshot}, attempt a{fence} ran on after a{newest[snapshot]} had begun"
             for snapshot, fence in sorted(overlaps)
+        ]
+
+    def check_lives(self):
+        """What happened to the row of each page can happen in the model of tests/model."""
+        if not shutil.which("spin"):
+            self.notes.append("pages were not compared with the model: spin is not installed")
+            return []
+        lives = [
+            (json.loads(life), int(pages)) for life, pages in self.postgres.rows((HERE / "row_traces.sql").read_text())
+        ]
+        self.notes.append(f"{sum(pages for _, pages in lives)} pages had {len(lives)} different lives, compared with the model")
+        return [
+            f"{pages} pages lived as the model cannot: {life}" for life, pages in lives if not accepts(life, MAX_LAPSES)
         ]
 
     def figures(self):

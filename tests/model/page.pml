@@ -12,9 +12,11 @@
 #define WORKERS 2
 #define PAGES 2
 #define KILLER 1      /* the page that kills its worker each time */
+#ifndef FAULTS        /* trace.py gives its own */
 #define MAX_LAPSES 2  /* collection.max_lapses */
 #define FAULTS 2      /* kills, cuts and lost answers that come from outside */
 #define MOST_CLAIMS 9 /* keeps the state finite where a page without its guard is claimed for ever */
+#endif
 #define NONE 255
 
 #define LAPSE_WAITS_FOR_LEASE 1
@@ -64,8 +66,7 @@ inline die(w) { /* what a process knows ends with it; its hooks are left to the 
 inline let_go(p) { owner[p] = NONE; status[p] = queued }
 
 inline take(w, p) { /* worker_turn: claim */
-  owner[p] = w; status[p] = started;
-  fence[p] = fence[p] % MOST_CLAIMS + 1;
+  d_step { owner[p] = w; status[p] = started; fence[p] = fence[p] % MOST_CLAIMS + 1 }
   assert(fence[p] < MOST_CLAIMS || !guard(QUARANTINE) || !guard(LAPSE_RELEASES));
   if
   :: memory[w].held[p] = fence[p]; memory[w].hooks[p] = true;
@@ -79,7 +80,7 @@ inline drop(w, p) { /* a page of a worker that has lapsed */
   :: owner[p] == w && guard(LAPSE_RELEASES) ->
      if
      :: guard(QUARANTINE) && lapses[p] + 1 >= MAX_LAPSES -> owner[p] = NONE; status[p] = quarantined
-     :: else -> lapses[p] = (guard(QUARANTINE) -> lapses[p] + 1 : 0); let_go(p)
+     :: else -> d_step { lapses[p] = (guard(QUARANTINE) -> lapses[p] + 1 : 0); let_go(p) }
      fi
   :: else
   fi
@@ -184,5 +185,7 @@ init {
   }
 }
 
+#ifndef TRACE
 #define all_ended (ended(0) && ended(1))
 ltl every_page_ends { <> all_ended }
+#endif

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,11 +19,13 @@ class Held {
 public:
   struct State {
     std::vector<store::Lease> leases;
-    std::uint64_t sealed{0}, free_bytes{0};
+    std::uint64_t sealed{0};
+    std::optional<std::uint64_t> free_bytes; // none: not asked yet, which is not a full disk
     std::string not_claiming; // why; empty: it claims
 
     std::string stats_json() const {
-      nlohmann::json stats = {{"sealed", sealed}, {"free_bytes", free_bytes}};
+      nlohmann::json stats = {{"sealed", sealed}};
+      if (free_bytes) stats["free_bytes"] = *free_bytes;
       if (!not_claiming.empty()) stats["not_claiming"] = not_claiming;
       return store::json_text(std::move(stats));
     }
