@@ -68,6 +68,12 @@ class Lists(Both):
         )
         csv = self.home.run("list", "-n", "1", "--csv", "--columns", "outcome,url")
         self.assertEqual(csv.out, "outcome,url\nsucceeded,http://one.test:8080/good-too\n")
+        for label, shown in (("=1+1", "'=1+1"), ("@SUM(1,2)", '"\'@SUM(1,2)"'), ("a=b", "a=b"), ("'=", "'=")):
+            crawl = self.home.run("add", "--bg", "--label", label, "http://formula.test/").records[0]["id"]
+            csv = self.home.run("list", "crawls", "-n", "1", "--csv", "--columns", "label")
+            self.assertEqual(csv.out, f"label\n{shown}\n")
+            self.home.run("cancel", crawl)
+            self.home.run("remove", "--yes", crawl)
         self.check_error(self.home.run("list", "--columns", "nothing"), USAGE, '"nothing"', "crawl_id")
 
     def test_mistakes(self):

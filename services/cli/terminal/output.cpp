@@ -156,8 +156,11 @@ void print_table(const pg::Result& result, const std::vector<std::string>& wante
 }
 
 void print_csv(const pg::Result& result, const std::vector<std::string>& wanted) {
-  const auto print = [](const std::string& field, bool first) {
+  const auto print = [](std::string field, bool first) {
     if (!first) std::cout << ',';
+    // Titles are a site's words: a program for tables would run one that begins so as a formula.
+    if (!field.empty() && std::string_view("=+-@\t\r").find(field.front()) != std::string_view::npos)
+      field.insert(0, "'");
     if (field.find_first_of(",\"\r\n") == std::string::npos) {
       std::cout << field;
       return;

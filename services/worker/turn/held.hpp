@@ -21,7 +21,7 @@ public:
     std::vector<store::Lease> leases;
     std::uint64_t sealed{0};
     std::optional<std::uint64_t> free_bytes; // none: not asked yet, which is not a full disk
-    std::string not_claiming; // why; empty: it claims
+    std::string not_claiming;                // why; empty: it claims
 
     std::string stats_json() const {
       nlohmann::json stats = {{"sealed", sealed}};
