@@ -161,8 +161,9 @@ public:
     if (value.is_structured() && deep < 20)
       for (const auto& one : value)
         add_stored(one, deep + 1);
-    if (!value.is_string()) return;
-    const auto& text = value.get_ref<const std::string&>();
+    if (value.is_string()) add_stored(value.get_ref<const std::string&>(), deep);
+  }
+  void add_stored(const std::string& text, int deep = 0) {
     if (text.starts_with('{') || text.starts_with('[')) {
       const auto inner = nlohmann::json::parse(text, nullptr, false);
       if (inner.is_structured()) return add_stored(inner, deep + 1);
