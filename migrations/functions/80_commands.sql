@@ -407,10 +407,11 @@ comment on function holdfast.worker_resume(uuid, text, text) is 'A paused worker
 
 create or replace function holdfast.worker_cancel(p_worker uuid, p_by text, p_why text)
   returns bigint language plpgsql as $$
--- If the worker does not respond, others take over its work when its lease expires.
+-- If the worker does not respond, others take over its work when its lease expires. It claims nothing from now
+-- on, also before it hears of this.
 begin
   update holdfast.process
-    set request = 'stop'
+    set request = 'stop', draining = true
     where id = p_worker and status = 'running' and process_type = 'worker'
       and request is distinct from 'stop';
   if not found then return 0; end if;

@@ -186,7 +186,7 @@ TEST_CASE("every command to a worker, in every state") {
       CHECK_FALSE(command());
       CHECK(now() == expected.after);
       if (held) CHECK(stage.status(held->lease) == (action == "pause" ? "queued" : "started"));
-      if (now().starts_with("paused")) CHECK(stage.claim_only(worker, 1, {crawl}).empty());
+      if (now() != "works" && now() != "gone") CHECK(stage.claim_only(worker, 1, {crawl}).empty());
       if (action == "pause" && held) {
         const auto other = stage.worker();
         hold(stage, other, crawl);
