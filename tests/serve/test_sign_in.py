@@ -224,9 +224,10 @@ class Ground(Case):
     """A server, a worker with a browser, and people in front of it."""
 
     settings = {}
+    site = Guarded
 
     def setUp(self):
-        self.web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Guarded)
+        self.web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.site)
         self.web.daemon_threads = True
         self.web.seen, self.web.over = [], threading.Event()
         threading.Thread(target=self.web.serve_forever, daemon=True).start()
