@@ -187,6 +187,7 @@ worker::Options Context::worker_options(bool with_database) {
   options.cgroups = settings_.boolean("hook.cgroups");
   options.allow_private = settings_.boolean("urls.allow_private");
   options.slots = static_cast<int>(settings_.integer("worker.snapshots"));
+  options.address = settings_.text("worker.address");
   options.labels = base::split(settings_.text("worker.labels"), ",");
   options.persona_plugins = base::split(settings_.text("persona.plugins"), ",");
   options.redact = settings_.text("archive.redact") == "on";

@@ -236,7 +236,7 @@ awaitable<void> SnapshotJob::run_hooks() {
   check();
   co_await end_background();
   limit_.cancel();
-  if (auto* const persona = session_.persona()) co_await persona->keep();
+  if (auto* const persona = session_.persona()) co_await persona->keep(lease());
   check();
 }
 
