@@ -345,7 +345,7 @@ Response Site::view(const Request& request, const Caller& caller) {
       end.key = base::random_hex32() + base::random_hex32();
       const auto place =
           changing_.with([&](pg::Connection& connection) { return store::sign_in_open(connection, id, by, end.key); });
-      if (!place) return FarEnd{"", "", "", "", "it has ended", 0};
+      if (!place) return FarEnd{"", "", "", "", "it has ended; its worker's log says why", 0};
       end.address = place->address;
       end.certificate_hash = place->certificate_hash;
       end.port = place->port;

@@ -132,11 +132,12 @@ std::vector<SessionPersona::Change> SessionPersona::read_changes() const {
 }
 
 awaitable<void> SessionPersona::keep(store::Lease lease) {
+  const store::PersonaHeld page{context_.worker_id, lease.snapshot_id, lease.fence};
   const auto changes = co_await base::on_thread(context_.files, [this] { return read_changes(); });
   for (const auto& change : changes) {
     std::string problem;
     try {
-      co_await keep_one(change, {context_.worker_id, lease.snapshot_id, lease.fence});
+      co_await keep_one(change, page);
     } catch (const Failure& failure) {
       problem = failure.reason;
     } catch (const base::Error& error) {

@@ -95,8 +95,9 @@ awaitable<void> SignIn::run() {
   try {
     co_await work();
   } catch (const std::exception& error) {
-    if (why_.empty()) why_ = error.what();
+    end(error.what());
   }
+  if (child_) co_await wait_for_end();
   try {
     co_await context_.retry.repeat(
         [this](pg::Connection& connection) { store::sign_in_end(connection, context_.worker_id, asked_.id); });
