@@ -105,9 +105,12 @@ void redact_attempt(const std::filesystem::path& attempt, SnapshotView& view, wa
       }
     });
   redact_names(top.get(), attempt.string(), paths, redactor);
-  for (auto& result : view.results)
-    for (auto* text : {&result.output, &result.error, &result.log})
+  for (auto& result : view.results) {
+    for (auto* text : {&result.output, &result.error, &result.log, &result.stderr_path})
       redactor.apply(*text);
+    for (auto& file : result.files)
+      redactor.apply(file.path);
+  }
 }
 
 } // namespace holdfast::archive

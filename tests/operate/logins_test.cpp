@@ -74,14 +74,14 @@ struct TwoLogins : Stage {
           pg::Params::of(id, std::string(kSharedMachine), type));
     return id;
   }
-  // All rows in which one of the first login's ids stands.
+  // All rows in which one of the first login's ids stands, or its persona.
   std::string rows() {
     std::string all;
     for (const auto row : connection.call("select tablename from pg_tables where schemaname = 'holdfast' order by 1"))
       all += (all.empty() ? "" : " union all ") + ("select t::text as r from holdfast." + row.text("tablename") + " t");
     return value("select string_agg(r, E'\\n' order by r) from (" + all + ") x where r ~ $1",
                  pg::Params::of(worker + "|" + runner + "|" + session + "|" + held.lease.snapshot_id + "|" +
-                                sealed.lease.snapshot_id + "|" + mine));
+                                sealed.lease.snapshot_id + "|" + mine + "|press"));
   }
   // What an argument of a function is in the call: by function and name, or by name.
   std::map<std::string, std::string> arguments() {

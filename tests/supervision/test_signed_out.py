@@ -206,12 +206,12 @@ class SignedOut(WorkerCase):
 
     def test_what_a_plugin_says_that_has_it(self):
         home = self.home
-        home.environment["HOLDFAST_PERSONA_PLUGINS"] = "browser,leaks"
+        home.environment["HOLDFAST_PERSONA_PLUGINS"] = "browser,leaks,fails"
         for name, end in (("leaks", "exit 0"), ("fails", "exit 1")):
             home.hook(name, "on_Snapshot__50_leaks.sh", LEAKS + end)
         self.sign_in(FIRST)
         home.work()
-        added = home.run("add", self.site.url + "/a", "--bg", "--depth", "1", "--persona", "press", "-p", "leaks")
+        added = home.run("add", self.site.url + "/a", "--bg", "--depth", "1", "--persona", "press", "-p", "leaks,fails")
         self.assertEqual(added.code, OK, str(added))
         self.sealed(1)
         until("all is done", lambda: home.sql("select count(*) from holdfast.snapshot_queue") == [["0"]], 120)
@@ -229,7 +229,7 @@ class SignedOut(WorkerCase):
         files = dict(self.archived())
         self.assertEqual(self.found(*files.values(), *(str(file).encode() for file in files)), [])
         self.assertEqual(self.found(home.log.read_bytes()), [])
-        (link,) = (home.data / "archive").rglob("leaks/link")
+        link = next((home.data / "archive").rglob("leaks/link"))
         self.assertEqual(link.read_text(), "in a file xxxxxx.xxxxxx.0000.xxxxx\n")
         names = sorted(file.name for file in files if "page?t=" in file.name and "leaks" in file.parts)
         self.assertEqual(names[0], "page?t=xxxxxx.xxxxxx.0000.xxxxx.html")
