@@ -423,6 +423,14 @@ private:
   std::string context_, first_, shown_; // first_: the URL to begin with; shown_: the target that the view has
   bool done_{false}, gone_{false};      // done_: its state is wanted; gone_: the view is
   std::pair<int, int> size_{1280, 800};
+  Json identity_;
+  std::vector<Window> pages_;
+  std::unordered_map<std::string, std::string> frames_; // those in other processes: their session, that of their page
+  std::set<std::string> origins_;
+  std::map<std::string, std::pair<std::string, std::string>> logins_; // by origin: user and password
+  std::set<std::string> answered_;                                    // requests that have got one
+  int uploads_{0};
+};
 
 } // namespace
 
