@@ -296,8 +296,6 @@ class Configuration(Case):
     def test_the_environment_and_the_command_line_are_named(self):
         result = self.home.run("add", URL, env={"HOLDFAST_LEASE": "soon"})
         self.check_error(result, CONFIGURATION, "HOLDFAST_LEASE", "soon")
-        elsewhere = self.home.run("worker", env={"HOLDFAST_WORKER_ADDRESS": "worker-1.example"})
-        self.check_error(elsewhere, CONFIGURATION, "worker.address", "worker-1.example")
         self.check_error(self.home.run("--set", "leese=5s", "add", URL), CONFIGURATION, "leese", "lease")
         self.check_error(self.home.run("--config", "/no/such.yaml", "status"), CONFIGURATION, "/no/such.yaml")
 

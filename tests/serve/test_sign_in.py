@@ -21,7 +21,7 @@ import chromium
 from harness.apache import HAS_APACHE, Apache
 from harness.machine import Machine, network_namespaces
 from harness.postgres import Server
-from support import REFUSED, Case, free_port, until
+from support import CONFIGURATION, REFUSED, Case, free_port, until
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD, CODE, SESSION = "correct horse battery", "492817", "s3ss10n-of-anna"
@@ -533,6 +533,8 @@ class SignIn(Ground):
         view.until("it has ended", ends)
         until("its worker says why", lambda: "its worker cannot listen at 192.0.2.7" in self.logs())
         self.gone()
+        named = self.place.run("worker", env={"HOLDFAST_WORKER_ADDRESS": "worker-1.example"})
+        self.check_error(named, CONFIGURATION, "worker.address", "worker-1.example")
         self.another_worker("127.0.0.3")
         self.ask(view)
         view.window("/login")
