@@ -10,10 +10,12 @@ create table holdfast.persona_sign_in (
   viewer text,
   key_hash bytea,
   process_id uuid references holdfast.process (id) on delete cascade,
-  address inet, port integer,
+  address inet, port integer, certificate bytea,
   constraint persona_sign_in_key_hash check (octet_length(key_hash) = 32),
+  constraint persona_sign_in_certificate check (octet_length(certificate) = 32),
   constraint persona_sign_in_port
-    check (port is null or (port between 1 and 65535 and process_id is not null))
+    check (num_nonnulls(address, port, certificate) = 0
+           or (num_nulls(address, port, certificate, process_id) = 0 and port between 1 and 65535))
 );
 comment on table holdfast.persona_sign_in is
   'Sign-ins that are under way: at most one for each persona. A row ends with its sign-in. What a person '
@@ -29,8 +31,12 @@ comment on column holdfast.persona_sign_in.viewer is
 comment on column holdfast.persona_sign_in.key_hash is
   'SHA-256 of a key with which a server connects once to the browser. NULL: it was used.';
 comment on column holdfast.persona_sign_in.process_id is 'The worker that has the browser; NULL: none yet.';
-comment on column holdfast.persona_sign_in.address is 'The address of the worker, as this database sees it.';
-comment on column holdfast.persona_sign_in.port is 'Where the browser can be reached; NULL: not yet.';
+comment on column holdfast.persona_sign_in.address is
+  'Where the browser can be reached: worker.address, or the address of the worker as this database sees it; '
+  'NULL: not yet.';
+comment on column holdfast.persona_sign_in.port is 'The port there.';
+comment on column holdfast.persona_sign_in.certificate is
+  'SHA-256 of the certificate that the worker has made for this sign-in. A server accepts no other.';
 comment on index holdfast.persona_sign_in_id_key is 'The sign-in of a page.';
 create index persona_sign_in_by_process on holdfast.persona_sign_in (process_id);
 comment on index holdfast.persona_sign_in_by_process is 'Sign-ins of a worker.';

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <functional>
+#include <set>
 #include <stdexcept>
 
 namespace holdfast::archive {
@@ -55,17 +57,46 @@ void redact_file(const TreeEntry& entry, const std::string& full, warc::Redactor
   }
 }
 
+void redact_link(const TreeEntry& entry, const std::string& full, const warc::Redactor& redactor) {
+  auto target = read_link(entry.directory, entry.name).value_or("");
+  if (!redactor.apply(target)) return;
+  if (::unlinkat(entry.directory, entry.name.c_str(), 0) != 0 ||
+      ::symlinkat(target.c_str(), entry.directory, entry.name.c_str()) != 0)
+    throw_errno(errno, "replace", full);
+}
+
+// wget's files, for example, have the names of URLs. What is in a directory comes before it.
+void redact_names(int top, const std::string& where, const std::set<std::string, std::greater<>>& paths,
+                  const warc::Redactor& redactor) {
+  for (const auto& path : paths) {
+    auto changed = path;
+    const auto name = path.rfind('/') + 1;
+    if (!redactor.apply(changed) || path.substr(name) == changed.substr(name)) continue;
+    const auto to = path.substr(0, name) + changed.substr(name);
+    auto free = to;
+    for (int number = 2; ::renameat2(top, path.c_str(), top, free.c_str(), RENAME_NOREPLACE) != 0; ++number) {
+      if (errno != EEXIST) throw_errno(errno, "rename", where + "/" + path);
+      free = to + "." + std::to_string(number);
+    }
+  }
+}
+
 } // namespace
 
 void redact_attempt(const std::filesystem::path& attempt, SnapshotView& view, warc::Redactor& redactor,
                     const std::atomic<bool>* cancelled) {
   const Fd top = open_own_directory(attempt);
+  std::set<std::string, std::greater<>> paths; // of directories too
   for (const bool warcs : {true, false})
     walk_tree(top.get(), attempt, [&](const TreeEntry& entry) {
-      if (entry.type != S_IFREG || is_warc(entry.name) != warcs) return;
+      if (is_warc(entry.name) != warcs) return;
       if (cancelled != nullptr && *cancelled)
         throw base::Error(base::ErrorClass::temporary, "its page is not wanted any more");
       const auto full = (attempt / entry.path).string();
+      for (auto path = entry.path; !path.empty();
+           path.resize(path.find_last_of('/') == path.npos ? 0 : path.rfind('/')))
+        paths.insert(path);
+      if (entry.type == S_IFLNK) return redact_link(entry, full, redactor);
       try {
         redact_file(entry, full, redactor);
       } catch (const std::runtime_error& error) { // of lib/warc
@@ -73,9 +104,13 @@ void redact_attempt(const std::filesystem::path& attempt, SnapshotView& view, wa
         throw base::Error(base::ErrorClass::input_output, printable(full) + ": " + error.what());
       }
     });
-  for (auto& result : view.results)
-    for (auto* text : {&result.output, &result.error, &result.log})
+  redact_names(top.get(), attempt.string(), paths, redactor);
+  for (auto& result : view.results) {
+    for (auto* text : {&result.output, &result.error, &result.log, &result.stderr_path})
       redactor.apply(*text);
+    for (auto& file : result.files)
+      redactor.apply(file.path);
+  }
 }
 
 } // namespace holdfast::archive

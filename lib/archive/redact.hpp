@@ -11,7 +11,8 @@
 namespace holdfast::archive {
 
 // WARC files first, whose cookies `redactor` then knows too; then all other files, as they are. What is packed in
-// another way (pictures, PDF, ZIP) is not looked into. A file that changes is replaced. Throws Error.
+// another way (pictures, PDF, ZIP) is not looked into. A file that changes is replaced. Then names and links. Throws
+// Error.
 void redact_attempt(const std::filesystem::path& attempt, SnapshotView& view, warc::Redactor& redactor,
                     const std::atomic<bool>* cancelled = nullptr);
 

@@ -33,13 +33,6 @@ std::string shortened(std::string name, std::size_t length) {
   return name;
 }
 
-std::optional<std::string> read_link(int directory, const std::string& name) {
-  std::array<char, PATH_MAX> target{};
-  const ssize_t length = ::readlinkat(directory, name.c_str(), target.data(), target.size());
-  if (length < 0) return std::nullopt;
-  return std::string(target.data(), static_cast<std::size_t>(length));
-}
-
 class Tidier {
 public:
   Tidier(int top, const std::filesystem::path& where, int below, Cancelled cancelled)
@@ -233,6 +226,13 @@ void walk_directory(int directory, const std::string& where, const std::string& 
 
 Removed tidy_tree(int top, const std::filesystem::path& where, int below, Cancelled cancelled) {
   return Tidier(top, where, below, cancelled).run();
+}
+
+std::optional<std::string> read_link(int directory, const std::string& name) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = ::readlinkat(directory, name.c_str(), target.data(), target.size());
+  if (length < 0) return std::nullopt;
+  return std::string(target.data(), static_cast<std::size_t>(length));
 }
 
 void walk_tree(int top, const std::filesystem::path& where, const std::function<void(const TreeEntry&)>& visit) {

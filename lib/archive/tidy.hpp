@@ -5,6 +5,7 @@
 #include "lib/archive/file_work.hpp"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,6 @@ struct Removed {
 // `below`: how many directories above the top belong to the tree that will be kept; the bounds are those of that tree.
 Removed tidy_tree(int top, const std::filesystem::path& where, int below, Cancelled cancelled = nullptr);
 
-// Calls `visit` for everything but directories below `top`, in byte order of the path's parts.
 struct TreeEntry {
   int directory;           // open descriptor of the directory that holds it
   const std::string& name; // in that directory
@@ -33,6 +33,9 @@ struct TreeEntry {
   int depth;               // 0 directly below the top
   mode_t type;             // as DirectoryEntry has it
 };
+// Where a symbolic link points to. nullopt: it is none.
+std::optional<std::string> read_link(int directory, const std::string& name);
+// Calls `visit` for everything but directories below `top`, in byte order of the path's parts.
 void walk_tree(int top, const std::filesystem::path& where, const std::function<void(const TreeEntry&)>& visit);
 
 } // namespace holdfast::archive

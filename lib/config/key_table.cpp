@@ -68,6 +68,8 @@ const std::vector<Key>& key_table() {
        "What a worker does: turn seeds into snapshots (crawl), work on snapshots (snapshot), or all of it.", 0, 0, "all|crawl|snapshot"},
       {"worker.labels", Type::text, "", false,
        "Words, separated by commas, that tie personas to a worker; the name of its machine is always one."},
+      {"worker.address", Type::text, "", false,
+       "IP address of its machine at which servers reach a worker for sign-ins; empty: the one that the database sees."},
       {"claim.order", Type::text, "oldest", false,
        "Which pages of a crawl a worker takes first: those found first (oldest) or last (newest).", 0, 0, "oldest|newest"},
       {"claim.from_top_n", Type::integer, "0", false,

@@ -83,11 +83,22 @@ nlohmann::json parse_check(const std::string& text) {
   return {{"kind", kind->kind}, {"value", value}, {"signed_out", kind->signed_out}, {"url", url}};
 }
 
-bool persona_signed_out(pg::Connection& connection, const std::string& name, std::int64_t version,
-                        const std::string& reason, const std::string& crawl_id, const std::string& worker_id) {
+std::optional<std::int64_t> persona_keep(pg::Connection& connection, const persona::Vault& vault,
+                                         const PersonaHeld& held, const Persona& persona) {
   return connection
-      .call("select holdfast.persona_signed_out($1, $2::bigint, $3, $4::uuid, $5::uuid)", name, version, reason,
-            crawl_id, worker_id)
+      .call("select holdfast.persona_keep($1::uuid, $2::uuid, $3::bigint, $4::bigint, decode($5, 'base64'), $6)",
+            held.worker, held.id, held.fence, persona.version,
+            base::base64_encode(vault.seal(persona.name, persona.version + 1, persona.state.text())),
+            vault.key_ids().front())
+      .value()
+      .optional<std::int64_t>();
+}
+
+bool persona_signed_out(pg::Connection& connection, const PersonaHeld& page, std::int64_t version,
+                        const std::string& reason) {
+  return connection
+      .call("select holdfast.persona_signed_out($1::uuid, $2::uuid, $3::bigint, $4::bigint, $5)", page.worker, page.id,
+            page.fence, version, reason)
       .value();
 }
 

@@ -40,10 +40,18 @@ void persona_set(pg::Connection& connection, const std::string& name, const nloh
 // {"kind": "text", "value": "Log out", "signed_out": false, "url": ""}. signed_out: what is so while it is not signed
 // in. Throws Error(refused).
 nlohmann::json parse_check(const std::string& text);
+// Of a worker, for a page or a sign-in that it has. Errors: lease_lost if it has it no more.
+struct PersonaHeld {
+  std::string worker, id;
+  std::int64_t fence{0}; // of a page
+};
+// As persona_save(): what a page has changed, or the state of a new session.
+std::optional<std::int64_t> persona_keep(pg::Connection& connection, const persona::Vault& vault,
+                                         const PersonaHeld& held, const Persona& persona);
 // A page that was given `version` was captured signed out: its crawls wait until a new session is stored. True: that
 // was not known.
-bool persona_signed_out(pg::Connection& connection, const std::string& name, std::int64_t version,
-                        const std::string& reason, const std::string& crawl_id, const std::string& worker_id);
+bool persona_signed_out(pg::Connection& connection, const PersonaHeld& page, std::int64_t version,
+                        const std::string& reason);
 // Throws Error(refused) if there is none, or while something uses it.
 void persona_remove(pg::Connection& connection, const std::string& name);
 // Rows of v_persona: all, or the one of this name.

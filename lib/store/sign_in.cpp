@@ -23,7 +23,9 @@ std::optional<SignInPlace> sign_in_open(pg::Connection& connection, const std::s
   const auto found =
       connection.call("select * from holdfast.sign_in_open($1::uuid, $2, $3)", id, by, base::sha256_hex(key));
   if (found.empty()) return std::nullopt;
-  return SignInPlace{found.one()["address"], found.one()["port"].value_or(0), found.one()["waits"]};
+  const auto row = found.one();
+  return SignInPlace{row["address"].value_or(""), row["certificate_hash"].value_or(""), row["port"].value_or(0),
+                     row["waits"]};
 }
 
 std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string& worker) {
@@ -34,8 +36,12 @@ std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string
                 row["asked_by"], row["address"], std::chrono::milliseconds(row.integer("left_ms"))};
 }
 
-bool sign_in_ready(pg::Connection& connection, const std::string& worker, const std::string& id, int port) {
-  return connection.call("select holdfast.sign_in_ready($1::uuid, $2::uuid, $3::integer)", worker, id, port).value();
+bool sign_in_ready(pg::Connection& connection, const std::string& worker, const std::string& id,
+                   const SignInPlace& place) {
+  return connection
+      .call("select holdfast.sign_in_ready($1::uuid, $2::uuid, $3::inet, $4::integer, $5)", worker, id, place.address,
+            place.port, place.certificate_hash)
+      .value();
 }
 
 bool sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& id,

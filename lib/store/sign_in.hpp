@@ -13,7 +13,7 @@ namespace holdfast::store {
 // As a worker sees it.
 struct SignIn {
   std::string id, persona, url, asked_by;
-  std::string address; // of this worker, as the database sees it
+  std::string seen_at; // address of this worker, as the database sees it
   std::chrono::milliseconds left{0};
 };
 
@@ -28,7 +28,7 @@ pg::Result sign_ins(pg::Connection& connection);
 // Where its browser is. Port 0: not ready yet. Nothing: there is no such sign-in. Throws Error(refused) if another
 // person has the view.
 struct SignInPlace {
-  std::string address;
+  std::string address, certificate_hash; // SHA-256 of what its worker presents
   int port{0};
   std::string waits; // for what, for people
 };
@@ -37,7 +37,8 @@ std::optional<SignInPlace> sign_in_open(pg::Connection& connection, const std::s
 
 // Of a worker. Errors: lease_lost if it has lapsed.
 std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string& worker);
-bool sign_in_ready(pg::Connection& connection, const std::string& worker, const std::string& id, int port);
+bool sign_in_ready(pg::Connection& connection, const std::string& worker, const std::string& id,
+                   const SignInPlace& place);
 bool sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& id,
                    const std::string& key_hash);
 void sign_in_end(pg::Connection& connection, const std::string& worker, const std::string& id);

@@ -136,26 +136,59 @@ comment on function holdfast.persona_save(text, bigint, bytea, text, text, boole
   'Replaces the sealed state of a persona if its version is still this one. '
   'Returns the new version, or NULL.';
 
+create or replace function holdfast.persona_held(
+    p_worker uuid, p_id uuid, p_fence bigint, out held text, out crawl uuid, out person text)
+  language plpgsql stable as $$
+-- The persona of a page or of a sign-in that the worker has: it may change no other. A sign-in has no fence.
+begin
+  perform holdfast.mine(p_worker);
+  select c.persona, c.id, 'worker ' || p_worker
+    into held, crawl, person
+    from holdfast.snapshot_queue q
+    join holdfast.crawl c on c.id = q.crawl_id
+    where q.snapshot_id = p_id and q.owner_id = p_worker and q.fence = p_fence and c.persona <> ''
+  union all
+  select s.persona, null, s.asked_by
+    from holdfast.persona_sign_in s
+    where s.id = p_id and s.process_id = p_worker;
+  if held is null then
+    raise exception 'the persona of % is no longer in the hands of worker %', p_id, p_worker
+      using errcode = 'HF003';
+  end if;
+end $$;
+
+create or replace function holdfast.persona_keep(
+    p_worker uuid, p_id uuid, p_fence bigint, p_version bigint, p_state bytea, p_key_id text)
+  returns bigint language plpgsql as $$
+declare
+  v_own constant record := holdfast.persona_held(p_worker, p_id, p_fence);
+begin
+  return holdfast.persona_save(v_own.held, p_version, p_state, p_key_id, v_own.person, v_own.crawl is null);
+end $$;
+comment on function holdfast.persona_keep(uuid, uuid, bigint, bigint, bytea, text) is
+  'A worker stores what a page has changed of its persona, or the state of a sign-in, as persona_save does.';
+
 create or replace function holdfast.persona_signed_out(
-    p_name text, p_version bigint, p_reason text, p_crawl uuid, p_worker uuid)
+    p_worker uuid, p_snapshot uuid, p_fence bigint, p_version bigint, p_reason text)
   returns boolean language plpgsql as $$
 -- A page that was given this version was captured signed out. Its crawls wait (persona_lacks) until a new
 -- session is stored. False: that has happened meanwhile, or it is known already. Told once: by an event and
 -- to webhooks.
+declare
+  v_own constant record := holdfast.persona_held(p_worker, p_snapshot, p_fence);
 begin
-  perform holdfast.mine(p_worker);
   update holdfast.persona
     set signed_out_at = clock_timestamp(), signed_out_reason = left(p_reason, 500)
-    where name = p_name and version = p_version and signed_out_at is null;
+    where name = v_own.held and version = p_version and signed_out_at is null;
   if not found then return false; end if;
   insert into holdfast.event (lifecycle, object_id, crawl_id, event, to_state, process_id, detail)
-    values ('persona', p_crawl, p_crawl, 'sign_out', 'signed out', p_worker,
-            format('persona "%s" is signed out: %s', p_name, left(p_reason, 500)));
+    values ('persona', v_own.crawl, v_own.crawl, 'sign_out', 'signed out', p_worker,
+            format('persona "%s" is signed out: %s', v_own.held, left(p_reason, 500)));
   perform holdfast.webhook_tell('persona.signed_out', null, jsonb_build_object(
-    'name', p_name, 'reason', left(p_reason, 500), 'crawl_id', p_crawl));
+    'name', v_own.held, 'reason', left(p_reason, 500), 'crawl_id', v_own.crawl));
   return true;
 end $$;
-comment on function holdfast.persona_signed_out(text, bigint, text, uuid, uuid) is
+comment on function holdfast.persona_signed_out(uuid, uuid, bigint, bigint, text) is
   'Notes that a persona is signed out: its crawls wait until a new session is stored. True: that is news.';
 
 create or replace function holdfast.persona_load(p_name text)

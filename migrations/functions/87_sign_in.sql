@@ -49,7 +49,7 @@ begin
   if not holdfast.worker_may_claim(p_worker) then return; end if;
   return query
     update holdfast.persona_sign_in s
-      set process_id = p_worker, address = inet_client_addr()
+      set process_id = p_worker
       where s.persona = (select o.persona
                            from holdfast.persona_sign_in o
                            where o.process_id is null and o.deadline > clock_timestamp()
@@ -57,23 +57,26 @@ begin
                            order by o.asked_at
                            limit 1
                            for update skip locked)
-      returning s.id, s.persona, s.url, s.asked_by, coalesce(host(s.address), '127.0.0.1'),
+      returning s.id, s.persona, s.url, s.asked_by, coalesce(host(inet_client_addr()), '127.0.0.1'),
                 (extract(epoch from s.deadline - clock_timestamp()) * 1000)::bigint;
 end $$;
 comment on function holdfast.sign_in_take(uuid) is 'A worker takes one that waits; no row: none does.';
 
-create or replace function holdfast.sign_in_ready(p_worker uuid, p_id uuid, p_port integer)
+create or replace function holdfast.sign_in_ready(
+    p_worker uuid, p_id uuid, p_address inet, p_port integer, p_certificate_hash text)
   returns boolean language plpgsql as $$
 begin
   perform holdfast.mine(p_worker);
-  update holdfast.persona_sign_in set port = p_port where id = p_id and process_id = p_worker;
+  update holdfast.persona_sign_in
+    set address = p_address, port = p_port, certificate = decode(p_certificate_hash, 'hex')
+    where id = p_id and process_id = p_worker;
   return found;
 end $$;
-comment on function holdfast.sign_in_ready(uuid, uuid, integer) is
+comment on function holdfast.sign_in_ready(uuid, uuid, inet, integer, text) is
   'The browser can be reached now. False: the sign-in has ended.';
 
 create or replace function holdfast.sign_in_open(p_id uuid, p_by text, p_key_hash text)
-  returns table (address text, port integer, waits text) language plpgsql as $$
+  returns table (address text, port integer, certificate_hash text, waits text) language plpgsql as $$
 -- p_key_hash: SHA-256 of a key made for this one connection, as hexadecimal digits. waits: for what, as long
 -- as there is no port.
 declare
@@ -96,7 +99,7 @@ begin
     update holdfast.persona_sign_in s
       set viewer = p_by, key_hash = decode(p_key_hash, 'hex')
       where s.id = p_id
-      returning coalesce(host(s.address), '127.0.0.1'), s.port,
+      returning host(s.address), s.port, encode(s.certificate, 'hex'),
                 case
                   when s.process_id is not null then 'Its browser starts.'
                   else (select coalesce('No worker can take it: '

@@ -35,7 +35,7 @@ create or replace function holdfast.entry_points()
         host_rate_limited, robots_get,
         robots_put, purge_fill, purge_list, purge_done, captures_to_move, captures_moved,
         captures_stored,
-        crawl_pages_stale, crawl_page_made, clock_check, persona_load, persona_save,
+        crawl_pages_stale, crawl_page_made, clock_check, persona_load, persona_keep,
         persona_signed_out,
         webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep, texts_lost,
         sign_in_take, sign_in_ready, sign_in_check, sign_in_end}'),

@@ -8,7 +8,7 @@ namespace holdfast::serve {
 
 // Where the browser is. Port 0: not ready yet, for the reason `waits`. `problem`: there will be none.
 struct FarEnd {
-  std::string address, key, waits, problem;
+  std::string problem{}, waits{}, address{}, certificate_hash{}, key{};
   int port{0};
 };
 using FindFarEnd = std::function<FarEnd()>; // blocking

@@ -341,18 +341,14 @@ Response Site::view(const Request& request, const Caller& caller) {
   response.watch = std::move(watch);
   response.far_end = [this, id, by = caller.by()] {
     try {
-      FarEnd end;
-      end.key = base::random_hex32() + base::random_hex32();
+      const auto key = base::random_hex32() + base::random_hex32();
       const auto place =
-          changing_.with([&](pg::Connection& connection) { return store::sign_in_open(connection, id, by, end.key); });
-      if (!place) return FarEnd{"", "", "", "it has ended", 0};
-      end.address = place->address;
-      end.port = place->port;
-      end.waits = place->waits;
-      return end;
+          changing_.with([&](pg::Connection& connection) { return store::sign_in_open(connection, id, by, key); });
+      if (!place) return FarEnd{"it has ended; its worker's log says why"};
+      return FarEnd{"", place->waits, place->address, place->certificate_hash, key, place->port};
     } catch (const base::Error& error) {
       const bool refused = error.error_class() == base::ErrorClass::refused;
-      return FarEnd{"", "", "", refused ? error.what() : "the database is away; try again", 0};
+      return FarEnd{refused ? error.what() : "the database is away; try again"};
     }
   };
   return response;

@@ -1,5 +1,6 @@
 #include "services/serve/view_relay.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/json_text.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -7,6 +8,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
@@ -30,14 +32,15 @@ constexpr std::chrono::milliseconds kAskAgain{500};
 constexpr std::chrono::seconds kConnect{10};
 
 struct Ends {
-  explicit Ends(boost::beast::tcp_stream stream) : page(std::move(stream)), browser(page.get_executor()) {}
+  explicit Ends(boost::beast::tcp_stream stream) : page(std::move(stream)), browser(page.get_executor(), tls) {}
   void close() {
     boost::system::error_code ignored;
-    browser.close(ignored);
+    browser.lowest_layer().close(ignored);
     boost::beast::get_lowest_layer(page).cancel();
   }
   websocket::stream<boost::beast::tcp_stream> page;
-  tcp::socket browser;
+  asio::ssl::context tls{asio::ssl::context::tlsv13_client};
+  asio::ssl::stream<tcp::socket> browser;
 };
 using Both = std::shared_ptr<Ends>;
 
@@ -64,17 +67,30 @@ awaitable<FarEnd> wait_for_browser(Ends& ends, const FindFarEnd& find, asio::thr
   }
 }
 
+// Whether the other side is the worker of this sign-in: it has the key of the certificate of this SHA-256.
+bool is_worker(Ends& ends, const std::string& hash) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> found{};
+  unsigned int size = 0;
+  const auto* const shown = SSL_get0_peer_certificate(ends.browser.native_handle());
+  return shown != nullptr && X509_digest(shown, EVP_sha256(), found.data(), &size) == 1 &&
+         base::hex({reinterpret_cast<const char*>(found.data()), size}) == hash;
+}
+
 awaitable<bool> connect(Ends& ends, const FarEnd& to) {
   boost::system::error_code error;
   const auto address = asio::ip::make_address(to.address, error);
   asio::steady_timer limit(ends.page.get_executor(), kConnect);
   limit.async_wait([&ends](const boost::system::error_code& over) {
     boost::system::error_code ignored;
-    if (!over) ends.browser.close(ignored);
+    if (!over) ends.browser.lowest_layer().close(ignored);
   });
-  std::tie(error) = co_await ends.browser.async_connect({address, static_cast<std::uint16_t>(to.port)},
-                                                        asio::as_tuple(asio::use_awaitable));
-  if (!error) ends.browser.set_option(tcp::no_delay(true), error);
+  std::tie(error) = co_await ends.browser.lowest_layer().async_connect({address, static_cast<std::uint16_t>(to.port)},
+                                                                       asio::as_tuple(asio::use_awaitable));
+  if (!error) ends.browser.lowest_layer().set_option(tcp::no_delay(true), error);
+  if (!error)
+    std::tie(error) =
+        co_await ends.browser.async_handshake(asio::ssl::stream_base::client, asio::as_tuple(asio::use_awaitable));
+  if (!error && !is_worker(ends, to.certificate_hash)) error = asio::error::access_denied;
   std::size_t sent = 0;
   const auto key = to.key + '\0';
   if (!error)

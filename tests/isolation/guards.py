@@ -20,18 +20,30 @@ GUARDS = [
     ("claim_take", "greatest(q.fence, v_floor) + 1", "greatest(q.fence, 1)", "claim_lapse stale_fence"),
     ("worker_hooks", "where o.fence <= excluded.fence", "", "hooks_fence"),
     ("crawl_expand", "or v_crawl.fence <> p_fence", "", "expand_expand expand_lapse"),
-    ("binary_set", "v_row.fence is distinct from p_fence or v_row.owner_id is distinct from p_worker", "false",
-     "binary_claim"),
+    (
+        "binary_set",
+        "v_row.fence is distinct from p_fence or v_row.owner_id is distinct from p_worker",
+        "false",
+        "binary_claim",
+    ),
     ("webhook_report", "and d.fence = p_fence", "", "webhook_claim"),
     # Locks.
     ("claim_due", "for update skip locked", "", "claim_waits commands_claim cancel_finish"),
     ("claim_pick", "for update skip locked", "", "commands_claim"),
     ("claim_lanes", "for update skip locked;", ";", "claim_rollback"),
-    ("claim_lanes", "where h.name = v_lane.host for update skip locked", "where h.name = v_lane.host",
-     "host_claim host_delay"),
+    (
+        "claim_lanes",
+        "where h.name = v_lane.host for update skip locked",
+        "where h.name = v_lane.host",
+        "host_claim host_delay",
+    ),
     ("crawl_room", "for update skip locked", "", "max_parallel"),
-    ("lock_for", "from holdfast.crawl\n    where id = any (p_crawls)\n    order by id\n    for no key update",
-     "from holdfast.crawl", "max_bytes expand_lapse cancel_finish commands_finish remove_finish"),
+    (
+        "lock_for",
+        "from holdfast.crawl\n    where id = any (p_crawls)\n    order by id\n    for no key update",
+        "from holdfast.crawl",
+        "max_bytes expand_lapse cancel_finish commands_finish remove_finish",
+    ),
     ("worker_may_claim", "for key share of p", "", "claim_in_flight_lapse leave_claim"),
     ("worker_turn", "for key share", "", "turn_leave turn_lapse"),
     ("lapse_workers", "for update skip locked", "", "beat_lapse lapse_lapse claim_in_flight_lapse"),
@@ -50,15 +62,18 @@ GUARDS = [
     ("worker_may_claim", "and p.lease_until > clock_timestamp()", "", "claim_lapse beat_lapse"),
     ("worker_beat", "where id = p_worker and status = 'running'", "where id = p_worker", "beat_lapse"),
     ("worker_beat", "perform holdfast.control_apply(p_worker);", "", "commands_claim pause_claim"),
-    ("worker_beat", "q.owner_id = p_worker and not (q.snapshot_id = any (p_snapshots))", "false",
-     "beat_extra"),
+    ("worker_beat", "q.owner_id = p_worker and not (q.snapshot_id = any (p_snapshots))", "false", "beat_extra"),
     ("worker_beat", "and q.owner_id = p_worker and q.fence = h.held_fence", "", "commands_claim beat_lapse"),
     # Quarantine, seals, limits.
     ("judge_released", "v_now.lapses >= v_now.max_lapses", "false", "lapse_lapse quarantine_finish"),
     ("release_pages", "q.lapses + p.lapsed::integer", "q.lapses", "lapse_lapse finish_lapse"),
     ("crawl_settle", "and c.snapshots_open = 0", "", "commands_finish expand_expand cancel_finish finish_finish"),
-    ("snapshots_add", "not exists (select from same s where s.url_hash = w.url_hash and s.crawl_id = p_crawl)", "true",
-     "finish_links_twice"),
+    (
+        "snapshots_add",
+        "not exists (select from same s where s.url_hash = w.url_hash and s.crawl_id = p_crawl)",
+        "true",
+        "finish_links_twice",
+    ),
     ("snapshots_add", "r.rank <= v_crawl.max_urls - v_crawl.snapshots_total", "true", "max_urls"),
     ("claim_lane", "v_limits.cap - count(*)", "v_limits.cap", "host_claim"),
     ("claim_lane", "if v_next > v_now then", "if false then", "host_delay"),
@@ -72,6 +87,8 @@ GUARDS = [
     ("persona_remove", "for update", "", "persona_save"),
     ("persona_signed_out", "and version = p_version", "", "persona_signed_out"),
     ("persona_signed_out", "and signed_out_at is null", "", "persona_signed_out"),
+    ("persona_held", "and q.owner_id = p_worker", "", "persona_signed_out"),
+    ("persona_held", "and q.fence = p_fence", "", "persona_signed_out"),
     ("persona_lacks", "v_persona.signed_out_at is not null", "false", "persona_signed_out"),
     ("sign_in_ask", "on conflict (persona) do nothing", "", "sign_in"),
     ("sign_in_take", "for update skip locked", "", "sign_in"),
@@ -122,7 +139,10 @@ def main():
             race = noticed(races)
             server.sql(whole, "race")
             unnoticed += race is None
-            print(f"| `{function}` | `{' '.join(old.split())}` | {f'`{race}`' if race else f'**not by {races}**'} |", flush=True)
+            print(
+                f"| `{function}` | `{' '.join(old.split())}` | {f'`{race}`' if race else f'**not by {races}**'} |",
+                flush=True,
+            )
     return 1 if unnoticed else 0
 
 

@@ -46,6 +46,7 @@ struct TwoLogins : Stage {
     run("select * from holdfast.runner_enter($1::uuid, '1 hour', '5 s')", pg::Params::of(runner));
     become("");
     run("select holdfast.persona_set('press', '{}', 'me')");
+    run("update holdfast.crawl set persona = 'press' where id = $1::uuid", pg::Params::of(crawl));
     sign_in = value("select holdfast.new_uuid()");
     run("insert into holdfast.persona_sign_in (persona, id, url, asked_by, deadline, process_id) "
         "values ('press', $1::uuid, 'https://site.test/', 'me', clock_timestamp() + interval '1 hour', $2::uuid)",
@@ -73,14 +74,14 @@ struct TwoLogins : Stage {
           pg::Params::of(id, std::string(kSharedMachine), type));
     return id;
   }
-  // All rows in which one of the first login's ids stands.
+  // All rows in which one of the first login's ids stands, or its persona.
   std::string rows() {
     std::string all;
     for (const auto row : connection.call("select tablename from pg_tables where schemaname = 'holdfast' order by 1"))
       all += (all.empty() ? "" : " union all ") + ("select t::text as r from holdfast." + row.text("tablename") + " t");
     return value("select string_agg(r, E'\\n' order by r) from (" + all + ") x where r ~ $1",
                  pg::Params::of(worker + "|" + runner + "|" + session + "|" + held.lease.snapshot_id + "|" +
-                                sealed.lease.snapshot_id + "|" + mine));
+                                sealed.lease.snapshot_id + "|" + mine + "|press"));
   }
   // What an argument of a function is in the call: by function and name, or by name.
   std::map<std::string, std::string> arguments() {
@@ -154,13 +155,18 @@ struct TwoLogins : Stage {
             {"p_keep", "'1 day'"},
             {"p_position", "0"},
             {"p_text", "'not as it was'"},
-            {"persona_signed_out.p_name", "'press'"},
+            {"p_state", "'sealed'"},
+            {"p_key_id", "'k1'"},
+            {"persona_keep.p_id", quoted(sign_in)},
+            {"persona_keep.p_version", "0"},
             {"persona_signed_out.p_version", "0"},
             {"sign_in_ready.p_id", quoted(sign_in)},
             {"sign_in_check.p_id", quoted(sign_in)},
             {"sign_in_end.p_id", quoted(sign_in)},
             {"p_port", "1"},
             {"p_key_hash", "repeat('0', 64)"},
+            {"p_address", "'127.0.0.1'"},
+            {"p_certificate_hash", "repeat('0', 64)"},
             {"text_keep.p_snapshot", quoted(sealed.lease.snapshot_id)},
             {"text_keep.p_fence", std::to_string(sealed.lease.fence)}};
   }
@@ -227,8 +233,9 @@ TEST_CASE("no login speaks for a process, session, machine or page of another") 
     CHECK(!stage.attempt(stage.other, call + ")", before).second);
   }
   // What these do when they may.
-  for (const char* function : {"worker_hooks", "finish", "worker_leave", "session_set", "machine_set_options",
-                               "binary_set", "text_keep", "worker_beat", "worker_gone"})
+  for (const char* function :
+       {"worker_hooks", "finish", "worker_leave", "session_set", "machine_set_options", "binary_set", "text_keep",
+        "worker_beat", "worker_gone", "persona_keep", "persona_signed_out"})
     CHECK_MESSAGE(stage.attempt(stage.mine, calls[function] + ")", before).second, function);
 }
 

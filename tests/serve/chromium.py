@@ -154,6 +154,7 @@ class Chromium:
             time.sleep(0.05)
 
     def _loaded(self, act):
+        self.ask("Page.enable")  # reads what it has said until now: an earlier load does not count
         before = self.loads
         act()
         end = time.monotonic() + DEADLINE

@@ -3,19 +3,25 @@ test."""
 
 import base64
 import contextlib
+import ctypes
 import http.cookies
 import http.server
 import json
 import re
 import shutil
 import socket
+import ssl
+import subprocess
 import threading
 import unittest
 import urllib.parse
 from pathlib import Path
 
 import chromium
-from support import REFUSED, Case, until
+from harness.apache import HAS_APACHE, Apache
+from harness.machine import Machine, network_namespaces
+from harness.postgres import Server
+from support import CONFIGURATION, REFUSED, Case, free_port, until
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD, CODE, SESSION = "correct horse battery", "492817", "s3ss10n-of-anna"
@@ -94,6 +100,9 @@ class Guarded(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"<title>endless</title><p>It never ends." + b" " * 4096)
             self.wfile.flush()
             self.server.over.wait(120)
+        elif path == "/large":
+            more = "<script>fetch('/had?' + (localStorage.large || '').length); localStorage.large = 'x'.repeat(5e6)</script>"
+            self.page(placed("<button>Large</button>") + more, cookie='odd=caf\xe9"\\\t|; Path=/')
         elif path == "/private":
             if self.cookie("session") == SESSION and self.cookie("provider") == "yes":
                 self.page("<h1>For members</h1>")
@@ -224,9 +233,11 @@ class Ground(Case):
     """A server, a worker with a browser, and people in front of it."""
 
     settings = {}
+    site = Guarded
 
     def setUp(self):
-        self.web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Guarded)
+        self.place = self.place()
+        self.web = self.web_server()
         self.web.daemon_threads = True
         self.web.seen, self.web.over = [], threading.Event()
         threading.Thread(target=self.web.serve_forever, daemon=True).start()
@@ -234,13 +245,15 @@ class Ground(Case):
         self.addCleanup(self.web.shutdown)
         self.addCleanup(self.web.over.set)
         self.address = f"http://127.0.0.1:{self.web.server_port}"
-        self.place = self.place()
         del self.place.environment["HOLDFAST_HOOK_SANDBOX"]
         self.place.environment.update(self.settings)
         for name in ("browser", "title"):
             shutil.copytree(ROOT / "deploy/plugins" / name, self.place.plugins / name, dirs_exist_ok=True)
         self.server, self.front = self.serve()
         self.worker = self.start("worker")
+
+    def web_server(self):
+        return http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.site)
 
     def start(self, *arguments, **more):
         number = len(list(self.place.path.glob("*.log")))
@@ -282,11 +295,14 @@ class Ground(Case):
     def gone(self):
         until("the browser has ended", lambda: not self.place.hooks(), 30)
 
+    def logs(self):
+        return "".join(path.read_text() for path in self.place.path.glob("*.log"))
+
     def nothing_said(self, *secrets):
         """What the person typed is in no log, no row and no process."""
         everything = "select p::text from holdfast.persona p union all select e::text from holdfast.event e"
         dump = self.place.run("psql", "-c", everything).out
-        logs = "".join(path.read_text() for path in self.place.path.glob("*.log"))
+        logs = self.logs()
         started = b"".join(
             Path(f"/proc/{pid}/cmdline").read_bytes() for pid in self.place.own_programs() + self.place.hooks()
         ).decode("utf-8", "replace")
@@ -395,6 +411,25 @@ class SignIn(Ground):
         kept = json.loads(self.place.run("persona", "export", "press").out)
         self.assertEqual(kept["httpCredentials"], [wanted])
 
+    @unittest.skipUnless(HAS_APACHE, "no Apache here")
+    def test_basic_and_digest_of_apache(self):
+        apache = Apache(PASSWORD)
+        self.addCleanup(apache.close)
+        self.address = apache.url
+        for page in apache.pages(1, "p"):
+            path = page.removeprefix(apache.url)
+            kind = path.split("/")[1]
+            view = self.person()
+            self.ask(view, path, kind)
+            view.log_in("me", PASSWORD)
+            view.until("it is inside", f"document.querySelector('[data-address]').title === {path!r}")
+            view.press("[data-do=done]")
+            view.until("it is kept", "document.querySelector('[data-view]').dataset.over === 'kept'")
+            self.gone()
+            done = self.place.run("add", "--wait", "--persona", kind, "-p", "browser,title", page)
+            self.assertIn(f'"title":"{path}"', self.place.run("show", done.records[0]["id"]).out)
+        self.nothing_said()
+
     def test_a_page_that_the_worker_does_not_fetch(self):
         view = self.person()
         self.ask(view, "/elsewhere")
@@ -440,6 +475,27 @@ class SignIn(Ground):
         self.ask(bert)
         bert.window("/login")
 
+    def test_much_storage_an_odd_cookie_and_a_persona_that_is_removed(self):
+        view = self.person()
+        self.ask(view, "/large")
+        view.window("/large")
+        view.press("[data-do=done]")
+        view.until("it is kept", "document.querySelector('[data-view]').dataset.over === 'kept'")
+        self.gone()
+        (origin,) = json.loads(self.place.run("persona", "export", "press").out)["origins"]
+        self.assertEqual(origin["localStorage"], [{"name": "large", "value": "x" * 5_000_000}])
+        done = self.place.run("add", "--wait", "--persona", "press", "-p", "browser,title", self.address + "/large")
+        self.assertIn('"title":"/large"', self.place.run("show", done.records[0]["id"]).out)
+        self.assertIn("/had?5000000", self.web.seen)
+        view.open(self.front + "personas")
+        self.ask(view, "/large", "short-lived")
+        view.window("/large")
+        self.assertEqual(self.place.run("persona", "remove", "short-lived").code, 0)
+        view.press("[data-do=done]")
+        told = 'Nothing is kept: the persona "short-lived" was removed meanwhile.'
+        view.until("it is said", f"document.querySelector('#view-state').textContent === {told!r}")
+        self.gone()
+
     def test_a_page_that_does_not_end_and_a_view_left_open(self):
         view = self.person()
         self.ask(view, "/endless")
@@ -470,10 +526,62 @@ class SignIn(Ground):
         key.write_text("not a key\n")
         self.worker = self.start("worker", env={"HOLDFAST_PERSONA_KEY_FILE": str(key)})
         view.until("it says what is missing", "document.querySelector('#view-state').textContent.includes('no.key')")
+        ends = (
+            "document.querySelector('#view-state').textContent.endsWith(\"it has ended; its worker's log says why.\")"
+        )
+        self.another_worker("192.0.2.7")
+        view.until("it has ended", ends)
+        until("its worker says why", lambda: "its worker cannot listen at 192.0.2.7" in self.logs())
+        self.gone()
+        named = self.place.run("worker", env={"HOLDFAST_WORKER_ADDRESS": "worker-1.example"})
+        self.check_error(named, CONFIGURATION, "worker.address", "worker-1.example")
+        self.another_worker("127.0.0.3")
+        self.ask(view)
+        view.window("/login")
+        address = self.place.run(
+            "psql", "--role", "owner", "-Atc", "select host(address) from holdfast.persona_sign_in"
+        ).out
+        self.assertEqual(address, "127.0.0.3\n")
+        view.click("form[action='/do/cancelSignIn'] button")
+        self.gone()
         link = self.place.run("persona", "sign-in", "intranet", self.address + "/login")
         self.assertRegex(link.records[0]["url"], r"^http://.*/persona/[0-9a-f-]{36}$")
         self.check_error(self.place.run("persona", "sign-in", "intranet", "ftp://x"), REFUSED, "ftp")
         self.check_error(self.place.run("persona", "sign-in", "../x", self.address), REFUSED, "cannot be the name")
+
+    def another_worker(self, address):
+        self.worker.terminate()
+        self.worker.wait(60)
+        self.worker = self.start("worker", env={"HOLDFAST_WORKER_ADDRESS": address})
+
+    def test_another_at_the_address_of_the_worker(self):
+        view = self.person()
+        self.ask(view)
+        view.window("/login")
+        pair = self.place.path / "impostor.pem"
+        made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=x -days 1".split()
+        subprocess.run(["openssl", *made, "-keyout", pair, "-out", pair], check=True, capture_output=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pair)
+        heard = []
+        with context.wrap_socket(socket.create_server(("127.0.0.1", 0)), server_side=True) as impostor:
+
+            def listen():
+                with impostor.accept()[0] as wire, contextlib.suppress(OSError):
+                    heard.append(b"")
+                    while more := wire.recv(65536):
+                        heard.append(more)
+
+            listening = threading.Thread(target=listen, daemon=True)
+            listening.start()
+            port = impostor.getsockname()[1]
+            moved = self.place.run(
+                "psql", "--role", "owner", "-c", f"update holdfast.persona_sign_in set port = {port}"
+            )
+            self.assertEqual(moved.code, 0, str(moved))
+            view.open(view.value("location.href"))
+            listening.join(60)
+        self.assertEqual(heard, [b""], "it shows its certificate, and gets no key")
 
     def test_who_speaks_it_by_hand(self):
         link = self.place.run("persona", "sign-in", "press", self.address + "/login").records[0]["url"]
@@ -544,3 +652,75 @@ class SignIn(Ground):
         self.assertEqual(view.value("document.activeElement.dataset.do"), "done")
         view.look(390, 844, True)
         view.screenshot("sign-in-phone")
+
+
+@unittest.skipUnless(chromium.PROGRAM and network_namespaces(), "needs Chromium, root and network namespaces")
+class OtherMachine(Ground):
+    """The worker and the site are on another machine than the server and the database."""
+
+    def place(self):
+        self.machine = Machine(21)
+        self.addCleanup(self.machine.close)
+        database = Server(user="holdfast", port=free_port(), listen="*")
+        self.addCleanup(database.__exit__)
+        database.create()
+        with open(database.directory / "data/pg_hba.conf", "a", encoding="utf-8") as file:
+            file.write("host all all 10.199.0.0/16 trust\n")
+        database.start()
+        place = super().place()
+        key = place.path / "persona.key"
+        key.write_text("f" * 64 + "\n")
+        place.environment["HOLDFAST_PERSONA_KEY_FILE"] = str(key)
+        place.environment["HOLDFAST_DATABASE_URL"] = (
+            f"postgresql://holdfast@{self.machine.address}:{database.port}/postgres"
+        )
+        own = place.command
+        inside = ["ip", "netns", "exec", self.machine.name]
+        place.command = lambda *words: [*(inside if words[0] == "worker" else []), *own(*words)]
+        self.assertEqual(place.run("migrate").code, 0)
+        return place
+
+    def web_server(self):
+        made = []
+
+        def make():
+            with open(f"/run/netns/{self.machine.name}", encoding="ascii") as network:
+                self.assertEqual(ctypes.CDLL(None, use_errno=True).setns(network.fileno(), 0), 0)
+            made.append(super(OtherMachine, self).web_server())
+
+        maker = threading.Thread(target=make)  # a thread has a network of its own
+        maker.start()
+        maker.join()
+        return made[0]
+
+    def test_who_listens_on_the_network(self):
+        heard = bytearray()
+        wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        wire.bind((self.machine.cable, 0))
+        wire.settimeout(0.2)
+        over = threading.Event()
+
+        def listen():
+            while not over.is_set():
+                with contextlib.suppress(TimeoutError):
+                    heard.extend(wire.recv(1 << 17))
+
+        listening = threading.Thread(target=listen, daemon=True)
+        listening.start()
+        view = self.person()
+        self.ask(view)
+        view.window("/login")
+        view.touch_at(120, 35)
+        view.ask("Input.insertText", text="Ännä")
+        view.key("Tab")
+        view.ask("Input.insertText", text=PASSWORD)
+        view.key("Enter")
+        view.window("/second")
+        view.press("[data-do=done]")
+        view.until("it is kept", "document.querySelector('[data-view]').dataset.over === 'kept'")
+        over.set()
+        listening.join()
+        wire.close()
+        self.assertIn(b"sign_in_ready", heard, "the database is asked without TLS here")
+        for secret in (PASSWORD, '"insertText"', '"frame"', "/second"):
+            self.assertNotIn(secret.encode(), heard)

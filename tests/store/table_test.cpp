@@ -71,7 +71,7 @@ std::vector<BadRow> bad_rows() {
   const auto sign_in = [](const std::string& values) {
     return "with p as (insert into holdfast.persona (name) values ('p')) insert into holdfast.persona_sign_in "
            "(persona, "
-           "key_hash, process_id, port, id, url, asked_by, deadline) select " +
+           "key_hash, process_id, port, address, certificate, id, url, asked_by, deadline) select " +
            values + ", gen_random_uuid(), 'https://site.test/', 'me', now()";
   };
   const auto token = [](const std::string& values) {
@@ -338,10 +338,11 @@ std::vector<BadRow> bad_rows() {
                              "values ('p', 1, 'k', convert_to(repeat('x', 67108865), 'UTF8'))"},
       {"persona_options", "insert into holdfast.persona (name, options) values ('p', '[]')"},
       {"persona_checks", "insert into holdfast.persona (name, checks) values ('p', '{}')"},
-      {"persona_sign_in_key_hash", sign_in("'p', 'x', null, null")},
-      {"persona_sign_in_port", sign_in("'p', null, null, 1")},
-      {"persona_sign_in_persona_fkey", sign_in("'nowhere', null, null, null")},
-      {"persona_sign_in_process_id_fkey", sign_in("'p', null, gen_random_uuid(), 1")},
+      {"persona_sign_in_key_hash", sign_in("'p', 'x', null, null, null, null")},
+      {"persona_sign_in_certificate", sign_in("'p', null, null, 1, '::1', 'x'")},
+      {"persona_sign_in_port", sign_in("'p', null, null, 1, null, null")},
+      {"persona_sign_in_persona_fkey", sign_in("'nowhere', null, null, null, null, null")},
+      {"persona_sign_in_process_id_fkey", sign_in("'p', null, gen_random_uuid(), 1, '::1', sha256('x')")},
       {"persona_signed_out_for_a_reason", "insert into holdfast.persona (name, signed_out_at) values ('p', now())"},
       // Webhooks and commands.
       {"webhook_name",

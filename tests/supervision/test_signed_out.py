@@ -5,6 +5,7 @@ import base64
 import gzip
 import json
 import shutil
+import subprocess
 import unittest
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -21,6 +22,22 @@ HAS_BROWSER = any(
 FIRST, SECOND, FRESH = "seeded+first/0001=q", "seeded+second/0002=q", "seeded-fresh-0003-cookie"
 BEARER, PASSWORD = "seeded.bearer.0004.token", "seeded password 5!"
 SECRETS = (FIRST, SECOND, FRESH, BEARER, PASSWORD)
+
+
+# A plugin that may have what the persona has, and says it in every way that a hook can.
+LEAKS = r"""
+t=$(python3 -c 'import json, os
+print(json.load(open(os.environ["AUTH_STORAGE_FILE"]))["origins"][0]["localStorage"][0]["value"])')
+echo "of stderr $t" >&2
+echo "of stdout $t"
+mkdir -p "dir-$t"
+echo "in a file $t" >"dir-$t/page?t=$t.html"
+cp "dir-$t/page?t=$t.html" "dir-$t/page?t=xxxxxx.xxxxxx.0000.xxxxx.html"
+ln -s "dir-$t/page?t=$t.html" link
+printf '{"type": "Snapshot", "url": "http://127.0.0.1:9/out?t=%s", "title": "%s", "tags": "%s"}\n' "$t" "$t" "$t"
+printf '{"type": "Tag", "name": "tag %s"}\n' "$t"
+printf '{"type": "ArchiveResult", "status": "succeeded", "output_str": "dir-%s/page", "output_json": ["%s"]}\n' "$t" "$t"
+"""
 
 
 def forms_of(secret):
@@ -185,6 +202,37 @@ class SignedOut(WorkerCase):
         ):
             self.assertIn(kept, warc)
         self.assertEqual(self.found(home.log.read_bytes()), [])
+        self.assertEqual(home.run("verify", "--all").code, OK)
+
+    def test_what_a_plugin_says_that_has_it(self):
+        home = self.home
+        home.environment["HOLDFAST_PERSONA_PLUGINS"] = "browser,leaks,fails"
+        for name, end in (("leaks", "exit 0"), ("fails", "exit 1")):
+            home.hook(name, "on_Snapshot__50_leaks.sh", LEAKS + end)
+        self.sign_in(FIRST)
+        home.work()
+        added = home.run("add", self.site.url + "/a", "--bg", "--depth", "1", "--persona", "press", "-p", "leaks,fails")
+        self.assertEqual(added.code, OK, str(added))
+        self.sealed(1)
+        until("all is done", lambda: home.sql("select count(*) from holdfast.snapshot_queue") == [["0"]], 120)
+        dump = subprocess.run(
+            ["pg_dump", "-h", home.data / "postgres-run", "-U", "holdfast", "-d", "holdfast"],
+            capture_output=True,
+            cwd="/",
+            timeout=120,
+            **(home.identity or {}),
+        )
+        self.assertEqual(dump.returncode, 0, dump.stderr)
+        self.assertIn(b"tag xxxxxx.xxxxxx.0000.xxxxx", dump.stdout)
+        self.assertEqual(self.found(dump.stdout), [])
+        home.leave()
+        files = dict(self.archived())
+        self.assertEqual(self.found(*files.values(), *(str(file).encode() for file in files)), [])
+        self.assertEqual(self.found(home.log.read_bytes()), [])
+        link = next((home.data / "archive").rglob("leaks/link"))
+        self.assertEqual(link.read_text(), "in a file xxxxxx.xxxxxx.0000.xxxxx\n")
+        names = sorted(file.name for file in files if "page?t=" in file.name and "leaks" in file.parts)
+        self.assertEqual(names[0], "page?t=xxxxxx.xxxxxx.0000.xxxxx.html")
         self.assertEqual(home.run("verify", "--all").code, OK)
 
     def test_what_is_no_check(self):

@@ -57,35 +57,363 @@ std::string upload_name(const std::string& given) {
 class PersonsBrowser {
 public:
   PersonsBrowser(int browser, int view) : browser_(browser), persona_(browser_), view_(view) {}
-  int run();
+
+  int run() {
+    browser_.on_event([this](const auto& method, const Json& parameters, const auto& session) {
+      take_event(method, parameters, session);
+    });
+    browser_.also(view_.get(), [this] { read_view(); });
+    identity_ = identity(text_of(ask("Browser.getVersion", {}), "userAgent"));
+    context_ = text_of(ask("Target.createBrowserContext", {}), "browserContextId");
+    const auto pages = Json::array({{{"type", "page"}}});
+    ask("Target.setAutoAttach",
+        {{"autoAttach", true}, {"waitForDebuggerOnStart", true}, {"flatten", true}, {"filter", pages}});
+    browser_.pump(until_, [this] { return !first_.empty() || gone_; });
+    open_first();
+    browser_.pump(until_, [this] { return done_ || gone_; });
+    return done_ && save() ? 0 : 1;
+  }
 
 private:
   Json ask(const std::string& method, const Json& parameters) { return browser_.call(method, parameters, "", until_); }
   void command(const std::string& method, Json parameters, const std::string& session = {}) {
     browser_.send(method, std::move(parameters), session);
   }
-  void say(const Json& message);
-  void read_view();
-  void take_event(const std::string& method, const Json& parameters, const std::string& session);
-  void take_page_event(Window& page, const std::string& session, const std::string& method, const Json& parameters);
-  void take_input(std::string_view text);
-  void give_files(const Json& files);
-  void log_in(Window& page, const std::string& session, const Json& parameters);
-  void give_login(const Json& login);
-  void answer_login(const Json& asked, Json answer);
-  void open_first();
-  void attached(const Json& parameters, const std::string& parent);
-  void describe(const Json& info);
-  void prepare(const std::string& session);
-  void forget(std::string target);
-  void show(const std::string& target);
-  void picture();
-  void say_pages();
-  void say_waiting();
-  bool save();
-  Window* by_session(const std::string& given);
-  Window* by_target(const std::string& target);
   Window* current() { return by_target(shown_); }
+
+  Window* by_session(const std::string& given) {
+    const auto frame = frames_.find(given);
+    const auto& session = frame == frames_.end() ? given : frame->second;
+    const auto found =
+        std::find_if(pages_.begin(), pages_.end(), [&](const auto& page) { return page.session == session; });
+    return found == pages_.end() ? nullptr : &*found;
+  }
+
+  Window* by_target(const std::string& target) {
+    const auto found =
+        std::find_if(pages_.begin(), pages_.end(), [&](const auto& page) { return page.target == target; });
+    return found == pages_.end() ? nullptr : &*found;
+  }
+
+  void open_first() { command("Target.createTarget", {{"url", first_}, {"browserContextId", context_}}); }
+
+  void say(const Json& message) {
+    if (!gone_ && !base::write_all(view_.get(), json_text(message) + '\0')) gone_ = true;
+  }
+
+  void read_view() {
+    constexpr std::size_t kPiece = 1u << 16;
+    const auto before = incoming_.size();
+    incoming_.resize(before + kPiece);
+    const auto count = ::read(view_.get(), incoming_.data() + before, kPiece);
+    incoming_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    if (count == 0 || (count < 0 && errno != EINTR) || incoming_.size() > kMostInput) {
+      gone_ = true;
+      return browser_.also(-1, {});
+    }
+    split_messages(incoming_, before, [this](std::string_view text) { take_input(text); });
+  }
+
+  void take_event(const std::string& method, const Json& parameters, const std::string& session) {
+    if (persona_.take(method, parameters, session)) return;
+    if (method == "Fetch.requestPaused")
+      return command("Fetch.continueRequest", {{"requestId", parameters["requestId"]}}, session);
+    if (method == "Target.attachedToTarget") return attached(parameters, session);
+    if (method == "Target.detachedFromTarget") {
+      const auto ended = text_of(parameters, "sessionId");
+      const auto* page = by_session(ended);
+      if (frames_.erase(ended) == 0 && page != nullptr) forget(page->target);
+      return;
+    }
+    if (method == "Target.targetInfoChanged") return describe(parameters["targetInfo"]);
+    if (auto* page = by_session(session)) take_page_event(*page, session, method, parameters);
+  }
+
+  void describe(const Json& info) {
+    auto* page = by_target(text_of(info, "targetId"));
+    if (page == nullptr) return;
+    page->title = one_line(text_of(info, "title"), 200);
+    page->url = text_of(info, "url");
+    say_pages();
+  }
+
+  // A page, a window that it has opened, or a frame in a process of its own. It is halted until it has been prepared.
+  void attached(const Json& parameters, const std::string& parent) {
+    const auto& info = parameters["targetInfo"];
+    const auto session = text_of(parameters, "sessionId"), target = text_of(info, "targetId");
+    if (const auto* page = by_session(parent)) {
+      frames_[session] = page->session;
+      return prepare(session);
+    }
+    if (text_of(info, "browserContextId") != context_) return;                 // the page that Chromium starts with
+    if (done_) return command("Runtime.runIfWaitingForDebugger", {}, session); // one that storage is read on
+    if (pages_.size() >= kMostPages) return command("Target.closeTarget", {{"targetId", target}});
+    pages_.push_back({target, session, one_line(text_of(info, "title"), 200), text_of(info, "url")});
+    // A list that opens is a window of the desktop, which the picture lacks; one that the page draws is in it.
+    command("Page.addScriptToEvaluateOnNewDocument", {{"source", embedded::sign_in_js}}, session);
+    prepare(session);
+    show(target);
+  }
+
+  void prepare(const std::string& session) {
+    command("Page.enable", {}, session);
+    command("Network.enable", {}, session);
+    // A server's question for a login is told only of requests that are held for a moment.
+    command("Fetch.enable", {{"patterns", Json::array({{{"urlPattern", "*"}}})}, {"handleAuthRequests", true}},
+            session);
+    command("Page.setInterceptFileChooserDialog", {{"enabled", true}}, session);
+    command("Emulation.setUserAgentOverride", identity_, session);
+    command("Emulation.setFocusEmulationEnabled", {{"enabled", true}}, session);
+    command("Target.setAutoAttach",
+            {{"autoAttach", true},
+             {"waitForDebuggerOnStart", true},
+             {"flatten", true},
+             {"filter", Json::array({{{"type", "iframe"}}})}},
+            session);
+    command("Runtime.runIfWaitingForDebugger", {}, session);
+  }
+
+  void forget(std::string target) { // a copy: the page that has it goes
+    std::erase_if(pages_, [&](const auto& page) { return page.target == target; });
+    if (done_) return;
+    if (pages_.empty())
+      open_first();
+    else if (shown_ == target)
+      show(pages_.back().target);
+    say_pages();
+  }
+
+  void show(const std::string& target) {
+    if (auto* before = current(); before != nullptr && before->target != target)
+      command("Page.stopScreencast", {}, before->session);
+    shown_ = target;
+    if (auto* page = current()) command("Page.bringToFront", {}, page->session);
+    picture();
+    say_pages();
+    say_waiting();
+  }
+
+  // Starts the screencast again: its first picture comes at once.
+  void picture() {
+    auto* page = current();
+    if (page == nullptr) return;
+    command("Emulation.setDeviceMetricsOverride", device_metrics(size_), page->session);
+    command("Page.stopScreencast", {}, page->session);
+    command("Page.startScreencast",
+            {{"format", "jpeg"}, {"quality", kQuality}, {"maxWidth", size_.first}, {"maxHeight", size_.second}},
+            page->session);
+  }
+
+  void say_pages() {
+    Json list = Json::array();
+    for (const auto& page : pages_)
+      list.push_back({{"id", page.target},
+                      {"title", page.title},
+                      {"url", page.url},
+                      {"loading", page.loading},
+                      {"refused", page.refused},
+                      {"current", page.target == shown_}});
+    say({{"type", "pages"}, {"pages", list}});
+  }
+
+  // What the page that is shown waits for.
+  void say_waiting() {
+    const auto* page = current();
+    say({{"type", "waits"},
+         {"dialog", page ? page->dialog : Json()},
+         {"chooser", page ? page->chooser : Json()},
+         {"login", page && !page->logins.empty() ? page->logins.front() : Json()}});
+  }
+
+  void take_page_event(Window& page, const std::string& session, const std::string& method, const Json& parameters) {
+    if (method == "Page.screencastFrame") {
+      if (done_ || page.target != shown_) return;
+      say({{"type", "frame"}, {"number", parameters["sessionId"]}, {"data", text_of(parameters, "data")}});
+    } else if (method == "Page.frameNavigated") {
+      const auto& frame = parameters["frame"];
+      const auto origin = text_of(frame, "securityOrigin");
+      if (!frame.contains("parentId") && origin.starts_with("http") && origins_.size() < kMostOrigins)
+        origins_.insert(origin);
+      std::erase_if(page.logins, [&](const Json& asked) { return asked["frame"] == frame["id"]; });
+      if (page.target == shown_) say_waiting();
+    } else if (method == "Fetch.authRequired") {
+      log_in(page, session, parameters);
+    } else if (method == "Page.frameStartedLoading" || method == "Page.frameStoppedLoading") {
+      if (text_of(parameters, "frameId") != page.target) return; // the main frame has the id of its page
+      page.loading = method == "Page.frameStartedLoading";
+      if (!page.loading) { // it may have been stopped
+        std::erase_if(page.logins,
+                      [&](const Json& asked) { return asked["frame"] == page.target && asked["document"] == true; });
+        if (page.target == shown_) say_waiting();
+        // Its title may have come without news of it.
+        browser_.send("Target.getTargetInfo", {{"targetId", page.target}}, "", [this](const Json& answer, const auto&) {
+          if (answer.contains("targetInfo")) describe(answer["targetInfo"]);
+        });
+      }
+      say_pages();
+    } else if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document") {
+      const auto fields = parameters["response"].value("headers", Json::object());
+      Headers headers;
+      for (const auto& [name, value] : fields.items())
+        if (value.is_string()) headers.emplace_back(name, value);
+      const auto reason = egress_reason(headers);
+      if (reason.empty() && text_of(parameters, "frameId") != page.target) return;
+      page.refused = reason;
+      say_pages();
+    } else if (method == "Page.javascriptDialogOpening") {
+      if (done_) return command("Page.handleJavaScriptDialog", {{"accept", true}}, page.session);
+      page.dialog = {{"kind", text_of(parameters, "type")},
+                     {"message", text_of(parameters, "message")},
+                     {"value", text_of(parameters, "defaultPrompt")},
+                     {"url", text_of(parameters, "url")}};
+      say_waiting();
+    } else if (method == "Page.javascriptDialogClosed") {
+      page.dialog = nullptr;
+      say_waiting();
+    } else if (method == "Page.fileChooserOpened") {
+      page.chooser = {{"several", text_of(parameters, "mode") == "selectMultiple"},
+                      {"node", parameters.value("backendNodeId", 0)},
+                      {"session", session}};
+      say_waiting();
+    }
+  }
+
+  void take_input(std::string_view text) {
+    const auto message = Json::parse(text, nullptr, false);
+    auto* page = current();
+    if (!message.is_object() || done_) return;
+    const auto type = text_of(message, "type");
+    const auto number = [&](const char* name, int most) {
+      const auto found = message.find(name);
+      const bool any = found != message.end() && found->is_number();
+      return static_cast<int>(std::clamp(any ? found->get<double>() : 0.0, 0.0, static_cast<double>(most)));
+    };
+    if (type == "size") { // of a view that has just come, too
+      size_ = {std::max(number("width", 2560), 320), std::max(number("height", 2000), 240)};
+      show(shown_);
+    } else if (type == "show") {
+      if (by_target(text_of(message, "page")) != nullptr) show(text_of(message, "page"));
+    } else if (type == "open" && first_.empty()) { // of the worker
+      if (const auto url = base::try_parse_url(text_of(message, "url"))) first_ = url->text;
+    } else if (page == nullptr) {
+      return;
+    } else if (type == "shown") {
+      command("Page.screencastFrameAck", {{"sessionId", number("number", 1 << 30)}}, page->session);
+    } else if (type == "stop") {
+      command("Page.stopLoading", {}, page->session);
+    } else if (type == "reload") {
+      command("Page.reload", {}, page->session);
+    } else if (type == "back") {
+      browser_.send("Page.getNavigationHistory", {}, page->session,
+                    [this, session = page->session](const Json& history, const auto&) {
+                      const auto at = history.value("currentIndex", 0);
+                      if (at > 0)
+                        command("Page.navigateToHistoryEntry",
+                                {{"entryId", history["entries"][static_cast<std::size_t>(at - 1)]["id"]}}, session);
+                    });
+    } else if (type == "close") {
+      command("Target.closeTarget", {{"targetId", shown_}});
+    } else if (const auto method = text_of(message, "method"); type == "input" && kInputs.contains(method)) {
+      command("Input." + method, message.value("parameters", Json::object()), page->session);
+    } else if (type == "dialog") {
+      command("Page.handleJavaScriptDialog",
+              {{"accept", message.value("accept", Json()) == true}, {"promptText", text_of(message, "text")}},
+              page->session);
+    } else if (type == "files") {
+      give_files(message.value("files", Json::array()));
+    } else if (type == "login") {
+      give_login(message);
+    } else if (type == "done") {
+      done_ = true;
+    }
+  }
+
+  // Files of the person's machine, for the field that asks; none: the choice was given up.
+  void give_files(const Json& files) {
+    auto* page = current();
+    const auto chooser = std::exchange(page->chooser, nullptr);
+    say_waiting();
+    if (chooser.is_null() || !files.is_array() || files.empty()) return;
+    Json paths = Json::array();
+    for (const auto& one : files) {
+      if (!one.is_object()) continue;
+      const auto directory = fs::current_path() / "files" / std::to_string(++uploads_);
+      fs::create_directories(directory);
+      const auto path = directory / upload_name(text_of(one, "name"));
+      const auto bytes = base::base64_decode(text_of(one, "data"));
+      if (write_file(path, [&](const auto& take) { take(bytes); })) paths.push_back(path.string());
+    }
+    command("DOM.setFileInputFiles", {{"files", paths}, {"backendNodeId", chooser["node"]}},
+            text_of(chooser, "session"));
+  }
+
+  // A server asks for user and password. What it was given before is tried first, and dropped if that was wrong.
+  void log_in(Window& page, const std::string& session, const Json& parameters) {
+    const auto& challenge = parameters["authChallenge"];
+    const auto request = text_of(parameters, "requestId"), origin = text_of(challenge, "origin");
+    const bool again = answered_.contains(request), proxy = text_of(challenge, "source") == "Proxy";
+    if (again) logins_.erase(origin);
+    const Json asked = {{"origin", origin},
+                        {"realm", one_line(text_of(challenge, "realm"), 200)},
+                        {"again", again},
+                        {"request", request},
+                        {"session", session},
+                        {"frame", text_of(parameters, "frameId")},
+                        {"document", text_of(parameters, "resourceType") == "Document"}};
+    if (proxy || done_ || logins_.contains(origin) || page.logins.size() >= kMostLogins)
+      return answer_login(asked, proxy && !again ? proxy_login() : Json());
+    page.logins.push_back(asked);
+    if (page.target == shown_) say_waiting();
+  }
+
+  // To all that this server asks of the page that is shown.
+  void give_login(const Json& login) {
+    auto* page = current();
+    if (page->logins.empty()) return;
+    const auto origin = text_of(page->logins.front(), "origin");
+    if (login.value("accept", Json()) == true && logins_.size() < kMostLogins)
+      logins_[origin] = {text_of(login, "user"), text_of(login, "password")};
+    std::erase_if(page->logins, [&](const Json& asked) {
+      const bool own = asked["origin"] == origin;
+      if (own) answer_login(asked, {});
+      return own;
+    });
+    say_waiting();
+  }
+
+  void answer_login(const Json& asked, Json answer) {
+    const auto known = logins_.find(text_of(asked, "origin"));
+    if (answer.is_null() && known != logins_.end())
+      answer = {
+          {"response", "ProvideCredentials"}, {"username", known->second.first}, {"password", known->second.second}};
+    if (answer.is_null()) answer = {{"response", "CancelAuth"}};
+    answered_.insert(text_of(asked, "request"));
+    command("Fetch.continueWithAuth", {{"requestId", asked["request"]}, {"authChallengeResponse", answer}},
+            text_of(asked, "session"));
+  }
+
+  // False if the state cannot be written.
+  bool save() {
+    say({{"type", "saving"}});
+    for (const auto& page : pages_) {
+      if (!page.dialog.is_null()) command("Page.handleJavaScriptDialog", {{"accept", false}}, page.session);
+      command("Target.closeTarget", {{"targetId", page.target}});
+    }
+    Json origins = Json::array();
+    for (const auto& origin : origins_) {
+      auto storage = persona_.on_origin(context_, origin, nullptr, until_);
+      if (!storage.is_object()) storage = Json::object();
+      storage["origin"] = origin; // also without storage: its cookies are those of the browser
+      origins.push_back(std::move(storage));
+    }
+    const auto cookies = ask("Storage.getCookies", {{"browserContextId", context_}})["cookies"];
+    Json logins = Json::array();
+    for (const auto& [origin, login] : logins_)
+      logins.push_back({{"origin", origin}, {"username", login.first}, {"password", login.second}});
+    const auto text = json_text({{"cookies", cookies}, {"origins", origins}, {"httpCredentials", logins}});
+    ::umask(0077);
+    return write_file(kStateFile, [&](const auto& take) { take(text); });
+  }
 
   const Clock::time_point until_{Clock::now() + std::chrono::hours(24)}; // the worker ends it long before
   DevTools browser_;
@@ -103,355 +431,6 @@ private:
   std::set<std::string> answered_;                                    // requests that have got one
   int uploads_{0};
 };
-
-Window* PersonsBrowser::by_session(const std::string& given) {
-  const auto frame = frames_.find(given);
-  const auto& session = frame == frames_.end() ? given : frame->second;
-  const auto found =
-      std::find_if(pages_.begin(), pages_.end(), [&](const auto& page) { return page.session == session; });
-  return found == pages_.end() ? nullptr : &*found;
-}
-
-Window* PersonsBrowser::by_target(const std::string& target) {
-  const auto found =
-      std::find_if(pages_.begin(), pages_.end(), [&](const auto& page) { return page.target == target; });
-  return found == pages_.end() ? nullptr : &*found;
-}
-
-void PersonsBrowser::open_first() { command("Target.createTarget", {{"url", first_}, {"browserContextId", context_}}); }
-
-void PersonsBrowser::say(const Json& message) {
-  if (!gone_ && !base::write_all(view_.get(), json_text(message) + '\0')) gone_ = true;
-}
-
-void PersonsBrowser::read_view() {
-  constexpr std::size_t kPiece = 1u << 16;
-  const auto before = incoming_.size();
-  incoming_.resize(before + kPiece);
-  const auto count = ::read(view_.get(), incoming_.data() + before, kPiece);
-  incoming_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-  if (count == 0 || (count < 0 && errno != EINTR) || incoming_.size() > kMostInput) {
-    gone_ = true;
-    return browser_.also(-1, {});
-  }
-  split_messages(incoming_, before, [this](std::string_view text) { take_input(text); });
-}
-
-void PersonsBrowser::take_event(const std::string& method, const Json& parameters, const std::string& session) {
-  if (persona_.take(method, parameters, session)) return;
-  if (method == "Fetch.requestPaused")
-    return command("Fetch.continueRequest", {{"requestId", parameters["requestId"]}}, session);
-  if (method == "Target.attachedToTarget") return attached(parameters, session);
-  if (method == "Target.detachedFromTarget") {
-    const auto ended = text_of(parameters, "sessionId");
-    const auto* page = by_session(ended);
-    if (frames_.erase(ended) == 0 && page != nullptr) forget(page->target);
-    return;
-  }
-  if (method == "Target.targetInfoChanged") return describe(parameters["targetInfo"]);
-  if (auto* page = by_session(session)) take_page_event(*page, session, method, parameters);
-}
-
-void PersonsBrowser::describe(const Json& info) {
-  auto* page = by_target(text_of(info, "targetId"));
-  if (page == nullptr) return;
-  page->title = one_line(text_of(info, "title"), 200);
-  page->url = text_of(info, "url");
-  say_pages();
-}
-
-// A page, a window that it has opened, or a frame in a process of its own. It is halted until it has been prepared.
-void PersonsBrowser::attached(const Json& parameters, const std::string& parent) {
-  const auto& info = parameters["targetInfo"];
-  const auto session = text_of(parameters, "sessionId"), target = text_of(info, "targetId");
-  if (const auto* page = by_session(parent)) {
-    frames_[session] = page->session;
-    return prepare(session);
-  }
-  if (text_of(info, "browserContextId") != context_) return;                 // the page that Chromium starts with
-  if (done_) return command("Runtime.runIfWaitingForDebugger", {}, session); // one that storage is read on
-  if (pages_.size() >= kMostPages) return command("Target.closeTarget", {{"targetId", target}});
-  pages_.push_back({target, session, one_line(text_of(info, "title"), 200), text_of(info, "url")});
-  // A list that opens is a window of the desktop, which the picture lacks; one that the page draws is in it.
-  command("Page.addScriptToEvaluateOnNewDocument", {{"source", embedded::sign_in_js}}, session);
-  prepare(session);
-  show(target);
-}
-
-void PersonsBrowser::prepare(const std::string& session) {
-  command("Page.enable", {}, session);
-  command("Network.enable", {}, session);
-  // A server's question for a login is told only of requests that are held for a moment.
-  command("Fetch.enable", {{"patterns", Json::array({{{"urlPattern", "*"}}})}, {"handleAuthRequests", true}}, session);
-  command("Page.setInterceptFileChooserDialog", {{"enabled", true}}, session);
-  command("Emulation.setUserAgentOverride", identity_, session);
-  command("Emulation.setFocusEmulationEnabled", {{"enabled", true}}, session);
-  command("Target.setAutoAttach",
-          {{"autoAttach", true},
-           {"waitForDebuggerOnStart", true},
-           {"flatten", true},
-           {"filter", Json::array({{{"type", "iframe"}}})}},
-          session);
-  command("Runtime.runIfWaitingForDebugger", {}, session);
-}
-
-void PersonsBrowser::forget(std::string target) { // a copy: the page that has it goes
-  std::erase_if(pages_, [&](const auto& page) { return page.target == target; });
-  if (done_) return;
-  if (pages_.empty())
-    open_first();
-  else if (shown_ == target)
-    show(pages_.back().target);
-  say_pages();
-}
-
-void PersonsBrowser::show(const std::string& target) {
-  if (auto* before = current(); before != nullptr && before->target != target)
-    command("Page.stopScreencast", {}, before->session);
-  shown_ = target;
-  if (auto* page = current()) command("Page.bringToFront", {}, page->session);
-  picture();
-  say_pages();
-  say_waiting();
-}
-
-// Starts the screencast again: its first picture comes at once.
-void PersonsBrowser::picture() {
-  auto* page = current();
-  if (page == nullptr) return;
-  command("Emulation.setDeviceMetricsOverride", device_metrics(size_), page->session);
-  command("Page.stopScreencast", {}, page->session);
-  command("Page.startScreencast",
-          {{"format", "jpeg"}, {"quality", kQuality}, {"maxWidth", size_.first}, {"maxHeight", size_.second}},
-          page->session);
-}
-
-void PersonsBrowser::say_pages() {
-  Json list = Json::array();
-  for (const auto& page : pages_)
-    list.push_back({{"id", page.target},
-                    {"title", page.title},
-                    {"url", page.url},
-                    {"loading", page.loading},
-                    {"refused", page.refused},
-                    {"current", page.target == shown_}});
-  say({{"type", "pages"}, {"pages", list}});
-}
-
-// What the page that is shown waits for.
-void PersonsBrowser::say_waiting() {
-  const auto* page = current();
-  say({{"type", "waits"},
-       {"dialog", page ? page->dialog : Json()},
-       {"chooser", page ? page->chooser : Json()},
-       {"login", page && !page->logins.empty() ? page->logins.front() : Json()}});
-}
-
-void PersonsBrowser::take_page_event(Window& page, const std::string& session, const std::string& method,
-                                     const Json& parameters) {
-  if (method == "Page.screencastFrame") {
-    if (done_ || page.target != shown_) return;
-    say({{"type", "frame"}, {"number", parameters["sessionId"]}, {"data", text_of(parameters, "data")}});
-  } else if (method == "Page.frameNavigated") {
-    const auto& frame = parameters["frame"];
-    const auto origin = text_of(frame, "securityOrigin");
-    if (!frame.contains("parentId") && origin.starts_with("http") && origins_.size() < kMostOrigins)
-      origins_.insert(origin);
-    std::erase_if(page.logins, [&](const Json& asked) { return asked["frame"] == frame["id"]; });
-    if (page.target == shown_) say_waiting();
-  } else if (method == "Fetch.authRequired") {
-    log_in(page, session, parameters);
-  } else if (method == "Page.frameStartedLoading" || method == "Page.frameStoppedLoading") {
-    if (text_of(parameters, "frameId") != page.target) return; // the main frame has the id of its page
-    page.loading = method == "Page.frameStartedLoading";
-    if (!page.loading) { // it may have been stopped
-      std::erase_if(page.logins,
-                    [&](const Json& asked) { return asked["frame"] == page.target && asked["document"] == true; });
-      if (page.target == shown_) say_waiting();
-      // Its title may have come without news of it.
-      browser_.send("Target.getTargetInfo", {{"targetId", page.target}}, "", [this](const Json& answer, const auto&) {
-        if (answer.contains("targetInfo")) describe(answer["targetInfo"]);
-      });
-    }
-    say_pages();
-  } else if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document") {
-    const auto fields = parameters["response"].value("headers", Json::object());
-    Headers headers;
-    for (const auto& [name, value] : fields.items())
-      if (value.is_string()) headers.emplace_back(name, value);
-    const auto reason = egress_reason(headers);
-    if (reason.empty() && text_of(parameters, "frameId") != page.target) return;
-    page.refused = reason;
-    say_pages();
-  } else if (method == "Page.javascriptDialogOpening") {
-    if (done_) return command("Page.handleJavaScriptDialog", {{"accept", true}}, page.session);
-    page.dialog = {{"kind", text_of(parameters, "type")},
-                   {"message", text_of(parameters, "message")},
-                   {"value", text_of(parameters, "defaultPrompt")},
-                   {"url", text_of(parameters, "url")}};
-    say_waiting();
-  } else if (method == "Page.javascriptDialogClosed") {
-    page.dialog = nullptr;
-    say_waiting();
-  } else if (method == "Page.fileChooserOpened") {
-    page.chooser = {{"several", text_of(parameters, "mode") == "selectMultiple"},
-                    {"node", parameters.value("backendNodeId", 0)},
-                    {"session", session}};
-    say_waiting();
-  }
-}
-
-void PersonsBrowser::take_input(std::string_view text) {
-  const auto message = Json::parse(text, nullptr, false);
-  auto* page = current();
-  if (!message.is_object() || done_) return;
-  const auto type = text_of(message, "type");
-  const auto number = [&](const char* name, int most) {
-    const auto found = message.find(name);
-    const bool any = found != message.end() && found->is_number();
-    return static_cast<int>(std::clamp(any ? found->get<double>() : 0.0, 0.0, static_cast<double>(most)));
-  };
-  if (type == "size") { // of a view that has just come, too
-    size_ = {std::max(number("width", 2560), 320), std::max(number("height", 2000), 240)};
-    show(shown_);
-  } else if (type == "show") {
-    if (by_target(text_of(message, "page")) != nullptr) show(text_of(message, "page"));
-  } else if (type == "open" && first_.empty()) { // of the worker
-    if (const auto url = base::try_parse_url(text_of(message, "url"))) first_ = url->text;
-  } else if (page == nullptr) {
-    return;
-  } else if (type == "shown") {
-    command("Page.screencastFrameAck", {{"sessionId", number("number", 1 << 30)}}, page->session);
-  } else if (type == "stop") {
-    command("Page.stopLoading", {}, page->session);
-  } else if (type == "reload") {
-    command("Page.reload", {}, page->session);
-  } else if (type == "back") {
-    browser_.send("Page.getNavigationHistory", {}, page->session,
-                  [this, session = page->session](const Json& history, const auto&) {
-                    const auto at = history.value("currentIndex", 0);
-                    if (at > 0)
-                      command("Page.navigateToHistoryEntry",
-                              {{"entryId", history["entries"][static_cast<std::size_t>(at - 1)]["id"]}}, session);
-                  });
-  } else if (type == "close") {
-    command("Target.closeTarget", {{"targetId", shown_}});
-  } else if (const auto method = text_of(message, "method"); type == "input" && kInputs.contains(method)) {
-    command("Input." + method, message.value("parameters", Json::object()), page->session);
-  } else if (type == "dialog") {
-    command("Page.handleJavaScriptDialog",
-            {{"accept", message.value("accept", Json()) == true}, {"promptText", text_of(message, "text")}},
-            page->session);
-  } else if (type == "files") {
-    give_files(message.value("files", Json::array()));
-  } else if (type == "login") {
-    give_login(message);
-  } else if (type == "done") {
-    done_ = true;
-  }
-}
-
-// Files of the person's machine, for the field that asks; none: the choice was given up.
-void PersonsBrowser::give_files(const Json& files) {
-  auto* page = current();
-  const auto chooser = std::exchange(page->chooser, nullptr);
-  say_waiting();
-  if (chooser.is_null() || !files.is_array() || files.empty()) return;
-  Json paths = Json::array();
-  for (const auto& one : files) {
-    if (!one.is_object()) continue;
-    const auto directory = fs::current_path() / "files" / std::to_string(++uploads_);
-    fs::create_directories(directory);
-    const auto path = directory / upload_name(text_of(one, "name"));
-    const auto bytes = base::base64_decode(text_of(one, "data"));
-    if (write_file(path, [&](const auto& take) { take(bytes); })) paths.push_back(path.string());
-  }
-  command("DOM.setFileInputFiles", {{"files", paths}, {"backendNodeId", chooser["node"]}}, text_of(chooser, "session"));
-}
-
-// A server asks for user and password. What it was given before is tried first, and dropped if that was wrong.
-void PersonsBrowser::log_in(Window& page, const std::string& session, const Json& parameters) {
-  const auto& challenge = parameters["authChallenge"];
-  const auto request = text_of(parameters, "requestId"), origin = text_of(challenge, "origin");
-  const bool again = answered_.contains(request), proxy = text_of(challenge, "source") == "Proxy";
-  if (again) logins_.erase(origin);
-  const Json asked = {{"origin", origin},
-                      {"realm", one_line(text_of(challenge, "realm"), 200)},
-                      {"again", again},
-                      {"request", request},
-                      {"session", session},
-                      {"frame", text_of(parameters, "frameId")},
-                      {"document", text_of(parameters, "resourceType") == "Document"}};
-  if (proxy || done_ || logins_.contains(origin) || page.logins.size() >= kMostLogins)
-    return answer_login(asked, proxy && !again ? proxy_login() : Json());
-  page.logins.push_back(asked);
-  if (page.target == shown_) say_waiting();
-}
-
-// To all that this server asks of the page that is shown.
-void PersonsBrowser::give_login(const Json& login) {
-  auto* page = current();
-  if (page->logins.empty()) return;
-  const auto origin = text_of(page->logins.front(), "origin");
-  if (login.value("accept", Json()) == true && logins_.size() < kMostLogins)
-    logins_[origin] = {text_of(login, "user"), text_of(login, "password")};
-  std::erase_if(page->logins, [&](const Json& asked) {
-    const bool own = asked["origin"] == origin;
-    if (own) answer_login(asked, {});
-    return own;
-  });
-  say_waiting();
-}
-
-void PersonsBrowser::answer_login(const Json& asked, Json answer) {
-  const auto known = logins_.find(text_of(asked, "origin"));
-  if (answer.is_null() && known != logins_.end())
-    answer = {
-        {"response", "ProvideCredentials"}, {"username", known->second.first}, {"password", known->second.second}};
-  if (answer.is_null()) answer = {{"response", "CancelAuth"}};
-  answered_.insert(text_of(asked, "request"));
-  command("Fetch.continueWithAuth", {{"requestId", asked["request"]}, {"authChallengeResponse", answer}},
-          text_of(asked, "session"));
-}
-
-// False if the state cannot be written.
-bool PersonsBrowser::save() {
-  say({{"type", "saving"}});
-  for (const auto& page : pages_) {
-    if (!page.dialog.is_null()) command("Page.handleJavaScriptDialog", {{"accept", false}}, page.session);
-    command("Target.closeTarget", {{"targetId", page.target}});
-  }
-  Json origins = Json::array();
-  for (const auto& origin : origins_) {
-    auto storage = persona_.on_origin(context_, origin, nullptr, until_);
-    if (!storage.is_object()) storage = Json::object();
-    storage["origin"] = origin; // also without storage: its cookies are those of the browser
-    origins.push_back(std::move(storage));
-  }
-  const auto cookies = ask("Storage.getCookies", {{"browserContextId", context_}})["cookies"];
-  Json logins = Json::array();
-  for (const auto& [origin, login] : logins_)
-    logins.push_back({{"origin", origin}, {"username", login.first}, {"password", login.second}});
-  const auto text = json_text({{"cookies", cookies}, {"origins", origins}, {"httpCredentials", logins}});
-  ::umask(0077);
-  return write_file(kStateFile, [&](const auto& take) { take(text); });
-}
-
-int PersonsBrowser::run() {
-  browser_.on_event([this](const auto& method, const Json& parameters, const auto& session) {
-    take_event(method, parameters, session);
-  });
-  browser_.also(view_.get(), [this] { read_view(); });
-  identity_ = identity(text_of(ask("Browser.getVersion", {}), "userAgent"));
-  context_ = text_of(ask("Target.createBrowserContext", {}), "browserContextId");
-  const auto pages = Json::array({{{"type", "page"}}});
-  ask("Target.setAutoAttach",
-      {{"autoAttach", true}, {"waitForDebuggerOnStart", true}, {"flatten", true}, {"filter", pages}});
-  browser_.pump(until_, [this] { return !first_.empty() || gone_; });
-  open_first();
-  browser_.pump(until_, [this] { return done_ || gone_; });
-  return done_ && save() ? 0 : 1;
-}
 
 } // namespace
 

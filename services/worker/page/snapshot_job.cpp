@@ -236,7 +236,7 @@ awaitable<void> SnapshotJob::run_hooks() {
   check();
   co_await end_background();
   limit_.cancel();
-  if (auto* const persona = session_.persona()) co_await persona->keep();
+  if (auto* const persona = session_.persona()) co_await persona->keep(lease());
   check();
 }
 
@@ -484,6 +484,10 @@ awaitable<SnapshotJob::Ending> SnapshotJob::hand_in(const std::optional<Failure>
     if (why && why->kind == Failure::Kind::error && page.delay) page.delay = base::jittered(*page.delay);
     page.traffic = traffic_;
     if (!again) page.results = results_.take_rows(why ? why->reason : "");
+    if (redactor_) // of files that were not published
+      for (auto& row : page.results)
+        for (auto& file : row.files)
+          redactor_->apply(file.path);
     handed_in_ = true;
     in_doubt_ = !page.directory.empty();
     std::optional<store::PageAnswer> answer;

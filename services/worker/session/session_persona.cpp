@@ -60,7 +60,7 @@ warc::Redactor SessionPersona::redactor() const {
 awaitable<void> SessionPersona::signed_out(std::int64_t version, const store::Lease& lease, std::string reason) {
   bool news = false;
   const auto call = [&](pg::Connection& connection) {
-    news = store::persona_signed_out(connection, persona_.name, version, reason, lease.crawl_id, context_.worker_id);
+    news = store::persona_signed_out(connection, {context_.worker_id, lease.snapshot_id, lease.fence}, version, reason);
   };
   co_await context_.retry.repeat(call);
   reason = "persona \"" + persona_.name + "\" is signed out: " + reason;
@@ -131,12 +131,13 @@ std::vector<SessionPersona::Change> SessionPersona::read_changes() const {
   return changes;
 }
 
-awaitable<void> SessionPersona::keep() {
+awaitable<void> SessionPersona::keep(store::Lease lease) {
+  const store::PersonaHeld page{context_.worker_id, lease.snapshot_id, lease.fence};
   const auto changes = co_await base::on_thread(context_.files, [this] { return read_changes(); });
   for (const auto& change : changes) {
     std::string problem;
     try {
-      co_await keep_one(change);
+      co_await keep_one(change, page);
     } catch (const Failure& failure) {
       problem = failure.reason;
     } catch (const base::Error& error) {
@@ -146,7 +147,7 @@ awaitable<void> SessionPersona::keep() {
   }
 }
 
-awaitable<void> SessionPersona::keep_one(const Change& change) {
+awaitable<void> SessionPersona::keep_one(const Change& change, store::PersonaHeld page) {
   const auto before = given_.find(change.version);
   if (before == given_.end()) co_return;
   const auto given = before->second;
@@ -156,8 +157,7 @@ awaitable<void> SessionPersona::keep_one(const Change& change) {
     // If its answer is lost, another seems to have been faster, and the next try finds the change made.
     std::optional<std::int64_t> version;
     const auto call = [&](pg::Connection& connection) {
-      version = store::persona_save(connection, context_.options.vault, current.name, current.version, current.state,
-                                    "worker " + context_.worker_id, false);
+      version = store::persona_keep(connection, context_.options.vault, page, current);
     };
     co_await context_.retry.repeat(call);
     if (!version) continue;

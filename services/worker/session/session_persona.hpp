@@ -33,7 +33,7 @@ public:
   // Before a page: what another worker has stored since. Throws as open().
   awaitable<void> renew();
   // After a page: stores what it has changed, unless another has changed the same meanwhile.
-  awaitable<void> keep();
+  awaitable<void> keep(store::Lease lease);
 
 private:
   struct Change {
@@ -45,7 +45,7 @@ private:
   awaitable<void> take(store::Persona persona);
   void write_files() const;
   std::vector<Change> read_changes() const;
-  awaitable<void> keep_one(const Change& change);
+  awaitable<void> keep_one(const Change& change, store::PersonaHeld page);
 
   JobContext& context_;
   store::Persona persona_;

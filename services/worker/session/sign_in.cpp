@@ -1,5 +1,6 @@
 #include "services/worker/session/sign_in.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/fd.hpp"
 #include "lib/base/json_text.hpp"
@@ -19,6 +20,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <nlohmann/json.hpp>
+#include <openssl/x509.h>
 #include <spdlog/spdlog.h>
 
 #include <fcntl.h>
@@ -40,8 +42,26 @@ constexpr std::chrono::milliseconds kPause{100}; // where there are no more desc
 constexpr std::size_t kPassed = 1 << 16, kLongestKey = 200;
 constexpr std::size_t kLargestState = 64u << 20;
 constexpr int kMostStrangers = 16;
+constexpr long kDay = 24L * 60 * 60; // longer than a sign-in
 
 std::string with_nul(const nlohmann::json& message) { return base::json_text(message) + '\0'; }
+
+// Makes a certificate that nothing vouches for: who connects knows its SHA-256, which this returns.
+std::string certify(asio::ssl::context& context) {
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
+  const std::unique_ptr<X509, decltype(&X509_free)> made(X509_new(), &X509_free);
+  std::string hash(EVP_MAX_MD_SIZE, '\0');
+  unsigned int size = 0;
+  if (!key || !made || !X509_gmtime_adj(X509_getm_notBefore(made.get()), 0) ||
+      !X509_gmtime_adj(X509_getm_notAfter(made.get()), kDay) || !X509_set_pubkey(made.get(), key.get()) ||
+      !X509_sign(made.get(), key.get(), EVP_sha256()) ||
+      !SSL_CTX_use_certificate(context.native_handle(), made.get()) ||
+      !SSL_CTX_use_PrivateKey(context.native_handle(), key.get()) ||
+      !SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_3_VERSION) ||
+      !X509_digest(made.get(), EVP_sha256(), reinterpret_cast<unsigned char*>(hash.data()), &size))
+    throw base::Error(base::ErrorClass::system, "no certificate can be made for its view");
+  return base::hex(hash.substr(0, size));
+}
 
 // The last line that the browser has said before it ended.
 std::string last_words(const std::filesystem::path& log) {
@@ -75,8 +95,9 @@ awaitable<void> SignIn::run() {
   try {
     co_await work();
   } catch (const std::exception& error) {
-    if (why_.empty()) why_ = error.what();
+    end(error.what());
   }
+  if (child_) co_await wait_for_end();
   try {
     co_await context_.retry.repeat(
         [this](pg::Connection& connection) { store::sign_in_end(connection, context_.worker_id, asked_.id); });
@@ -100,15 +121,15 @@ awaitable<void> SignIn::work() {
   const auto [error] = co_await door_.async_accept(browser_, asio::as_tuple(asio::use_awaitable));
   limit.cancel();
   if (!error) {
-    listen();
+    const auto place = listen();
     const auto first = with_nul({{"type", "open"}, {"url", asked_.url}});
     co_await to_browser(first);
-    const int port = views_.local_endpoint().port();
     const bool asked_still = co_await context_.retry.repeat([&](pg::Connection& connection) {
-      return store::sign_in_ready(connection, context_.worker_id, asked_.id, port);
+      return store::sign_in_ready(connection, context_.worker_id, asked_.id, place);
     });
     if (!asked_still) end("it was cancelled");
     alone_since_ = Clock::now();
+    passes_ = true;
     spawn_(take_views());
     spawn_(pass_on());
   }
@@ -157,14 +178,19 @@ awaitable<void> SignIn::start() {
   child_ = context_.launcher.start(command);
 }
 
-// Where servers find this worker: the address that the database sees, if that is one of this machine.
-void SignIn::listen() {
-  const auto seen = asio::ip::make_address(asked_.address);
-  views_.open(seen.is_v6() ? tcp::v6() : tcp::v4());
-  boost::system::error_code elsewhere;
-  views_.bind({seen, 0}, elsewhere);
-  if (elsewhere) views_.bind({seen.is_v6() ? tcp::v6() : tcp::v4(), 0});
-  views_.listen();
+// Where servers find this worker. The database sees another address if a pooler stands between.
+store::SignInPlace SignIn::listen() {
+  const auto& address = context_.options.address.empty() ? asked_.seen_at : context_.options.address;
+  boost::system::error_code error;
+  const tcp::endpoint end(asio::ip::make_address(address, error), 0);
+  if (!error) views_.open(end.protocol(), error);
+  if (!error) views_.bind(end, error);
+  if (!error) views_.listen(tcp::acceptor::max_listen_connections, error);
+  if (error)
+    throw base::Error(base::ErrorClass::configuration, "its worker cannot listen at " + address + " (" +
+                                                           error.message() +
+                                                           "): worker.address there must be an address of its machine");
+  return {address, certify(tls_), views_.local_endpoint().port(), ""};
 }
 
 awaitable<void> SignIn::watch() {
@@ -196,20 +222,23 @@ awaitable<void> SignIn::take_views() {
       co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
     } else if (strangers_ < kMostStrangers) {
       ++strangers_;
-      spawn_(serve(std::make_shared<View>(std::move(socket))));
+      spawn_(serve(std::make_shared<View>(std::move(socket), tls_)));
     }
   }
 }
 
-// The text up to the first NUL; empty: there is none in time.
+// Encrypts the connection, and reads the text up to the first NUL; empty: there is none in time.
 awaitable<std::string> SignIn::key_of(View& view, std::string& rest) {
   asio::steady_timer limit(context_.executor, kGoodBye);
   limit.async_wait([&view](const boost::system::error_code& error) {
     boost::system::error_code ignored;
-    if (!error) view.close(ignored);
+    if (!error) view.lowest_layer().close(ignored);
   });
-  const auto [error, length] = co_await asio::async_read_until(view, asio::dynamic_buffer(rest, kLongestKey), '\0',
-                                                               asio::as_tuple(asio::use_awaitable));
+  auto [error] = co_await view.async_handshake(View::server, asio::as_tuple(asio::use_awaitable));
+  std::size_t length = 0;
+  if (!error)
+    std::tie(error, length) = co_await asio::async_read_until(view, asio::dynamic_buffer(rest, kLongestKey), '\0',
+                                                              asio::as_tuple(asio::use_awaitable));
   limit.cancel();
   if (error) co_return "";
   const auto key = rest.substr(0, length - 1);
@@ -227,9 +256,9 @@ awaitable<void> SignIn::serve(std::shared_ptr<View> view) {
       [&](pg::Connection& connection) { return store::sign_in_check(connection, context_.worker_id, asked_.id, key); });
   if (!valid) co_return;
   boost::system::error_code error;
-  view->set_option(tcp::no_delay(true), error);
+  view->lowest_layer().set_option(tcp::no_delay(true), error);
   while (view_ && !over_) {
-    view_->close(error);
+    view_->lowest_layer().close(error);
     changed_.cancel();
     co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
@@ -263,10 +292,12 @@ awaitable<void> SignIn::pass_on() {
   for (;;) {
     const auto [error, count] =
         co_await browser_.async_read_some(asio::buffer(piece), asio::as_tuple(asio::use_awaitable));
-    if (error) co_return;
+    if (error) break;
     const auto view = view_;
     if (view) co_await asio::async_write(*view, asio::buffer(piece.data(), count), asio::as_tuple(asio::use_awaitable));
   }
+  passes_ = false;
+  wake();
 }
 
 // Puts what the browser had into the persona, whatever happens to that meanwhile.
@@ -287,7 +318,7 @@ awaitable<void> SignIn::keep() {
       if (!persona)
         throw base::Error(base::ErrorClass::refused, "the persona \"" + asked_.persona + "\" was removed meanwhile");
       renew(persona->state, fresh);
-      return store::persona_save(connection, vault, asked_.persona, persona->version, persona->state, asked_.asked_by);
+      return store::persona_keep(connection, vault, {context_.worker_id, asked_.id}, *persona);
     });
   kept_ = true;
 }
@@ -300,12 +331,16 @@ awaitable<void> SignIn::say_good_bye() {
   boost::system::error_code ignored;
   limit.async_wait([view](const boost::system::error_code& error) {
     boost::system::error_code closed;
-    if (!error) view->close(closed);
+    if (!error) view->lowest_layer().close(closed);
   });
+  while (passes_) {
+    changed_.expires_at(Clock::time_point::max());
+    co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
   const auto text = with_nul({{"type", "over"}, {"kept", kept_}, {"text", why_}});
   co_await asio::async_write(*view, asio::buffer(text), asio::as_tuple(asio::use_awaitable));
   limit.cancel();
-  view->close(ignored);
+  view->lowest_layer().close(ignored);
 }
 
 } // namespace holdfast::worker

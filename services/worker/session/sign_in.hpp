@@ -10,6 +10,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/ssl.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include <chrono>
@@ -31,11 +32,11 @@ public:
 
 private:
   using Clock = std::chrono::steady_clock;
-  using View = asio::ip::tcp::socket;
+  using View = asio::ssl::stream<asio::ip::tcp::socket>;
 
   awaitable<void> work();
   awaitable<void> start();
-  void listen();
+  store::SignInPlace listen();
   awaitable<void> watch();
   awaitable<void> wait_for_end();
   awaitable<void> take_views();
@@ -58,13 +59,14 @@ private:
   asio::local::stream_protocol::acceptor door_; // of the browser
   asio::local::stream_protocol::socket browser_;
   asio::ip::tcp::acceptor views_;
+  asio::ssl::context tls_{asio::ssl::context::tls_server};
   int strangers_{0};           // connections that have not shown a key yet
   std::shared_ptr<View> view_; // null: there is none
   Clock::time_point alone_since_{Clock::now()};
   asio::steady_timer changed_;
   process::Exit exit_;
-  bool over_{false}, kept_{false}; // over: the browser has ended
-  std::string why_;                // it ends
+  bool over_{false}, kept_{false}, passes_{false}; // over: the browser has ended; passes: pass_on() runs
+  std::string why_;                                // it ends
 };
 
 } // namespace holdfast::worker
