@@ -123,13 +123,16 @@ void pack(const std::string& from, const std::string& to, const OmittedHeaders& 
   if (!source || ::fstat(source.get(), &about) != 0) cannot("cannot read the WARC");
   const base::Fd target(::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!target) cannot("cannot create the WARC");
-  Reader reader(source.get(), 0, static_cast<std::uint64_t>(about.st_size));
+  const auto size = static_cast<std::uint64_t>(about.st_size);
+  Reader reader(source.get(), 0, size);
   Packer packer(source.get(), target.get());
   try {
     while (const auto record = reader.next()) {
       const int level = level_of(reader, *record);
       const auto length = reader.finish();
-      if (record->type == "request")
+      if (reader.was_cut())
+        mend(source.get(), record->offset, size, true, [&](std::string_view bytes) { write_all(target.get(), bytes); });
+      else if (record->type == "request")
         packer.copy_request(*record, length, omitted);
       else
         packer.copy(record->offset, length, level);
@@ -137,6 +140,33 @@ void pack(const std::string& from, const std::string& to, const OmittedHeaders& 
   } catch (const Damaged&) {
     // Its writer was ended within a record.
   }
+}
+
+void mend(int file, std::uint64_t offset, std::uint64_t end, bool compressed,
+          const std::function<void(std::string_view)>& put) {
+  GzipMember member(kUsual);
+  const auto add = [&](std::string_view bytes, bool last = false) {
+    compressed ? member.add(bytes, put, last) : put(bytes);
+  };
+  std::uint64_t length = 0;
+  std::string piece(1u << 16, '\0');
+  for (const bool counting : {true, false}) {
+    Reader reader(file, offset, end);
+    const auto record = reader.next();
+    if (!record) throw Damaged(offset, "is gone");
+    if (!counting) {
+      std::string head = "WARC/1.1\r\n";
+      for (const auto& [name, value] : record->headers)
+        if (const auto lowered = base::lower_case(name); lowered != "content-length" && lowered != "warc-truncated" &&
+                                                         lowered != "warc-block-digest" &&
+                                                         lowered != "warc-payload-digest")
+          head += name + ": " + value + "\r\n";
+      add(head + "WARC-Truncated: unspecified\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n");
+    }
+    while (const auto got = reader.read(piece.data(), piece.size()))
+      counting ? void(length += got) : add(std::string_view(piece).substr(0, got));
+  }
+  add("\r\n\r\n", true);
 }
 
 } // namespace holdfast::warc
