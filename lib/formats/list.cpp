@@ -73,8 +73,8 @@ std::optional<List> read_html(std::string_view text, bool asked) {
       end();
       described = name == "dd" && token.kind == Token::Kind::start;
     }
-    if (name == "base" && base.empty() && is_web_url(token.attribute("href")))
-      base = plain_link(token.attribute("href"));
+    if (name == "base" && base.empty())
+      if (auto href = plain_link(token.attribute("href")); is_web_url(href)) base = std::move(href);
     if (name != "a") return true;
     end();
     if (token.kind != Token::Kind::start || described || token.attribute("href").starts_with('#')) return true;

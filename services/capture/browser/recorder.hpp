@@ -85,8 +85,8 @@ private:
     std::string request_id, type, frame, session, error;
     std::size_t hop{0};         // of its redirects
     std::uint64_t announced{0}; // bytes that Chromium said have come
-    bool asked{false}, streaming{false}, fetching{false}, responded{false}, overfull{false}, skip{false},
-        redirected{false}, replaced{false}; // another document has come in its place
+    bool streaming{false}, fetching{false}, responded{false}, overfull{false}, skip{false}, redirected{false},
+        replaced{false}; // another document has come in its place
   };
   struct Taking { // a document's body by Fetch
     std::shared_ptr<Entry> entry;

@@ -1,6 +1,5 @@
 #include "services/capture/fetch/wget.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/pidfd.hpp"
 #include "lib/base/url.hpp"
 #include "lib/formats/sniff.hpp"
@@ -192,23 +191,16 @@ Json missing(const std::vector<WgetExchange>& exchanges) {
   return result;
 }
 
-// Chromium takes a coded body that ends early for whole. Where its text ends within something, wget looks at the code.
-bool may_be_cut(const Job& job, const PageRecord& page) {
-  if (page.source.empty() || !page.headers.contains("content-encoding") || media_type(page.content_type) != "text/html")
-    return false;
-  const auto text = read_file(job.snapshot() / "browser" / page.source, kLargestChecked);
-  return !text.empty() && !base::trimmed(text).ends_with('>');
-}
-
 // The browser keeps what it was sent, and what scripts asked for besides: a second copy costs the site every request
-// again. wget is for machines without a browser, and for pages that the browser could not load.
+// again. wget is for machines without a browser, for pages that the browser could not load, and for those in a coding
+// that may be cut, which it sees and Chromium does not.
 void leave_to_browser(const Job& job) {
   const auto page = load_page_record(job);
   const bool answered =
       page && page->status != 0 && (page->ending ? page->ending->status == Status::noresults : page->complete);
   const bool final =
       page && (page->status == 404 || page->status == 410 || page->status == kNoContent); // for every client
-  const bool recorded = (answered && !may_be_cut(job, *page)) || final;
+  const bool recorded = (answered && !page->ends_within) || final;
   if (recorded && !Job::flag("WGET_ALWAYS", false))
     throw skipped("the browser has recorded the page (WGET_ALWAYS=true runs wget all the same)");
 }
