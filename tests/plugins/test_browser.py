@@ -348,7 +348,8 @@ class Browser(BrowserTest):
             if fields["WARC-Type"] == "response" and fields["WARC-Target-URI"] == self.url(path)
         ]
         self.assertEqual(fields["WARC-Truncated"], "disconnect")
-        self.assertIn(b"location", block.partition(b"\r\n\r\n")[2])
+        kept = block.partition(b"\r\n\r\n")[2]  # nothing, if its script was quicker than our question
+        self.assertTrue(not kept or b"location" in kept, kept)
 
     def test_wget_is_left_out_only_if_the_record_is_whole(self):
         for path, status in (

@@ -217,14 +217,14 @@ void Recorder::request_sent(const Json& parameters, const std::string& session) 
 }
 
 // From now on the bytes come as they arrive, behind those that have. A document is known to its renderer only when its
-// response has come, and can be asked for no more once another replaces it.
-void Recorder::stream(const std::shared_ptr<Entry>& entry) {
-  ++awaited_;
+// response has come, and can be asked for no more once its frame goes elsewhere. `awaited`: before the record ends.
+void Recorder::stream(const std::shared_ptr<Entry>& entry, bool awaited) {
+  awaited_ += awaited;
   browser_.send("Network.streamResourceContent", {{"requestId", entry->request_id}}, entry->session,
-                [this, entry](const Json& result, const std::string& error) {
-                  --awaited_;
+                [this, entry, awaited](const Json& result, const std::string& error) {
+                  awaited_ -= awaited;
                   const auto before = base::base64_decode(text_of(result, "bufferedData"));
-                  entry->streaming = error.empty() && before.size() == entry->announced;
+                  entry->streaming = error.empty() && before.size() == entry->announced && entry->body.size() == 0;
                   if (entry->streaming) add_bytes(*entry, before);
                 });
 }
@@ -275,8 +275,8 @@ void Recorder::response_received(const Json& parameters, const std::string& sess
   take_response(*entry, parameters["response"]);
   entry->session = session; // of a frame in another process, its own
   if (entry->type != "Document") return;
-  if (is_first && !entry->skip) stream(entry);
-  for (const auto& [_, other] : entries_) // its end is not told
+  if (is_first && !entry->skip) stream(entry, false); // its script may keep the renderer busy for ever
+  for (const auto& [_, other] : entries_)             // its end is not told
     if (other != entry && other->frame == entry->frame && other->type == "Document" && other->responded)
       other->replaced = true;
 }

@@ -108,7 +108,7 @@ private:
   void read_stream();
   void end_taking(bool ended);
   void add_bytes(Entry& entry, std::string_view bytes);
-  void stream(const std::shared_ptr<Entry>& entry);
+  void stream(const std::shared_ptr<Entry>& entry, bool awaited = true);
   void fetch_body(const std::shared_ptr<Entry>& entry, std::function<void()> then);
   void end(const std::shared_ptr<Entry>& entry);
   void take_response(Entry& entry, const Json& response);
