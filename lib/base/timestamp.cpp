@@ -58,13 +58,21 @@ std::optional<std::chrono::minutes> named_offset(std::string_view zone) {
 }
 
 // "Sat, 31 Jan 2026 23:59:59 GMT"; the weekday, the seconds and the zone may be missing, the year may have two digits.
+// The older ones of HTTP are "Saturday, 31-Jan-26 23:59:59 GMT" and asctime's "Sat Jan 31 23:59:59 2026".
 std::optional<Timestamp> read_mail_date(std::string_view text) {
   using namespace std::chrono;
   constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
   if (const auto comma = text.find(", "); comma != std::string_view::npos) text.remove_prefix(comma + 2);
   int day = 0, year = 0, hour = 0, minute = 0, second = 0, read = 0;
   std::array<char, 4> month{};
-  const std::string date(text);
+  std::array<char, 9> time{};
+  std::string date(text);
+  if (std::sscanf(date.c_str(), "%*3s %3s %2d %8s %4d%n", month.data(), &day, time.data(), &year, &read) == 4 &&
+      static_cast<std::size_t>(read) == date.size())
+    date = std::to_string(day) + " " + month.data() + " " + std::to_string(year) + " " + time.data();
+  if (const auto dash = date.find('-'); dash == 1 || dash == 2)
+    std::replace(date.begin(), date.begin() + static_cast<std::ptrdiff_t>(std::min(date.find(' '), date.size())), '-',
+                 ' ');
   if (std::sscanf(date.c_str(), "%2d %3s %4d %2d:%2d%n", &day, month.data(), &year, &hour, &minute, &read) != 5)
     return std::nullopt;
   auto rest = std::string_view(date).substr(static_cast<std::size_t>(read));

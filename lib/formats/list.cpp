@@ -5,6 +5,7 @@
 #include "lib/formats/charset.hpp"
 #include "lib/formats/gunzip.hpp"
 #include "lib/formats/html.hpp"
+#include "lib/formats/link.hpp"
 #include "lib/formats/rows.hpp"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ std::optional<List> read_html(std::string_view text, bool asked) {
     return std::nullopt;
   List list;
   Row row;
-  std::string title, where;
+  std::string title, where, base; // base: of links, in a saved page
   bool inside = false, described = false;
   std::size_t line = 1, counted = 0;
   const auto end = [&] {
@@ -72,13 +73,14 @@ std::optional<List> read_html(std::string_view text, bool asked) {
       end();
       described = name == "dd" && token.kind == Token::Kind::start;
     }
+    if (name == "base" && base.empty())
+      if (auto href = plain_link(token.attribute("href")); is_web_url(href)) base = std::move(href);
     if (name != "a") return true;
     end();
     if (token.kind != Token::Kind::start || described || token.attribute("href").starts_with('#')) return true;
     inside = true;
-    auto href = token.attribute("href");
-    std::erase_if(href, [](char c) { return c == '\t' || c == '\n' || c == '\r'; }); // as browsers do
-    row.add("href", href);
+    const auto href = plain_link(token.attribute("href"));
+    row.add("href", base.empty() ? href : join_url(base, href).value_or(href));
     for (const auto* time : {"add_date", "time_added"})
       row.add(time, token.attribute(time));
     row.add_tags(token.attribute("tags"));

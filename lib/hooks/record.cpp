@@ -163,9 +163,9 @@ std::optional<double> number_of(const json& object, const char* key) {
   return value;
 }
 
-// Retry-After as a date ("Wed, 21 Oct 2026 07:28:00 GMT"), which hooks may pass on as it is.
+// Retry-After as a date of HTTP, which hooks pass on as it is.
 std::optional<double> seconds_until(const std::string& date) {
-  const auto time = date.ends_with(" GMT") && date.find(", ") == 3 ? base::read_timestamp(date) : std::nullopt;
+  const auto time = base::read_timestamp(date);
   if (!time) return std::nullopt;
   return std::max(0.0, std::chrono::duration<double>(*time - std::chrono::system_clock::now()).count());
 }

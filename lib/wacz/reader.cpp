@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/timestamp.hpp"
 #include "lib/wacz/sorted_lines.hpp"
+#include "lib/warc/record_bytes.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -47,15 +48,30 @@ std::string time_of(const nlohmann::json& page) {
   return base::canonical_timestamp(std::to_string(number >= 1e11 ? number / 1000 : number));
 }
 
+// How much a file may unpack to.
+class Limit {
+public:
+  Limit(std::string name, std::uint64_t ratio, std::uint64_t size)
+      : name_(std::move(name)), left_(kSmall + ratio * size) {}
+  void count(std::uint64_t unpacked) {
+    if (unpacked > left_) throw base::Error(base::ErrorClass::refused, name_ + " unpacks to more than WARC files do");
+    left_ -= unpacked;
+  }
+
+private:
+  std::string name_;
+  std::uint64_t left_;
+};
+
 class ArchiveReader {
 public:
   // A zip file, or one compressed file of any kind.
   enum class Kind { zip, compressed };
   ArchiveReader(int file, const std::string& name, Kind kind)
-      : name_(name), archive_(::archive_read_new(), &::archive_read_free) {
+      : name_(name), archive_(::archive_read_new(), &::archive_read_free), limit_(name, 0, 0) {
     struct stat about {};
     const auto ratio = kind == Kind::zip ? kMostRatio : kMostRatioOfText;
-    if (::fstat(file, &about) == 0) most_ = kSmall + ratio * static_cast<std::uint64_t>(about.st_size);
+    if (::fstat(file, &about) == 0) limit_ = Limit(name, ratio, static_cast<std::uint64_t>(about.st_size));
     if (kind == Kind::zip) {
       ::archive_read_support_format_zip(archive_.get());
     } else {
@@ -92,9 +108,7 @@ public:
         problem(path, why());
         return false;
       }
-      unpacked_ += static_cast<std::uint64_t>(got);
-      if (unpacked_ > most_)
-        throw base::Error(base::ErrorClass::refused, name_ + " unpacks to more than WARC files do");
+      limit_.count(static_cast<std::uint64_t>(got));
       take(std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
     }
   }
@@ -107,7 +121,7 @@ private:
 
   const std::string name_;
   std::unique_ptr<archive, int (*)(archive*)> archive_;
-  std::uint64_t most_{kSmall}, unpacked_{0};
+  Limit limit_;
 };
 
 // Lines of pages.jsonl: the first describes the list.
@@ -179,6 +193,27 @@ ReadWacz::Warc unpack_entry(ArchiveReader& archive, const std::string& path, con
   return unpacked;
 }
 
+// As far as it can be read: what libarchive says of gzip that breaks off comes instead of its last bytes.
+ReadWacz::Warc unpack_gzip(warc::RecordBytes& bytes, const std::string& name, const Problem& problem) {
+  ReadWacz::Warc unpacked{name, temporary_file(), 0};
+  Limit limit(name, kMostRatioOfText, bytes.size());
+  std::string piece(kReadAtOnce, '\0');
+  for (std::uint64_t at = 0; at < bytes.size();) {
+    bytes.open(at);
+    while (const auto got = bytes.compressed() ? bytes.read(piece.data(), piece.size()) : 0) {
+      limit.count(got);
+      write_all(unpacked.file.get(), std::string_view(piece).substr(0, got));
+      unpacked.size += got;
+    }
+    if (!bytes.compressed() || !bytes.broken().empty()) {
+      problem(name + " at " + std::to_string(at), bytes.compressed() ? bytes.broken() : "no gzip data begins here");
+      break;
+    }
+    at = bytes.position();
+  }
+  return unpacked;
+}
+
 // `inner`: of a WACZ file within a zip file of several.
 void read_into(ReadWacz& read, std::uint64_t& texts_size, int file, const std::string& name, bool inner,
                const Problem& problem) {
@@ -227,6 +262,11 @@ ReadWacz read_wacz(int file, const std::string& name, const Problem& problem) {
 }
 
 ReadWacz::Warc unpack(int file, const std::string& name, const Problem& problem) {
+  struct stat about {};
+  if (::fstat(file, &about) != 0) throw base::Error(base::ErrorClass::input_output, "cannot read " + name);
+  warc::RecordBytes bytes(file, 0, static_cast<std::uint64_t>(about.st_size));
+  bytes.open(0);
+  if (bytes.compressed()) return unpack_gzip(bytes, name, problem);
   ArchiveReader archive(file, name, ArchiveReader::Kind::compressed);
   std::string path;
   if (!archive.next(path, problem)) return {name, temporary_file(), 0};

@@ -1,33 +1,30 @@
 #pragma once
-// Any number of lines in the order of their bytes, in bounded memory: sorted runs go to files without a name in the
-// temporary directory and are merged. Used from one thread.
+// Any number of lines in the order of their bytes, in bounded memory: SQLite sorts them, in a temporary file. Used from
+// one thread.
 
 #include "lib/base/fd.hpp"
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
+
+struct sqlite3;
+struct sqlite3_stmt;
 
 namespace holdfast::wacz {
 
 class SortedLines {
 public:
-  // `memory`: bytes of lines that are held at a time.
-  explicit SortedLines(std::size_t memory = std::size_t{64} << 20) : memory_(memory) {}
-  void add(std::string line); // without a line end
-  // All lines, in order. Once.
+  using Statement = std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)>;
+  SortedLines();
+  void add(std::string_view line); // without a line end
+  // All lines, in order.
   void each(const std::function<void(const std::string&)>& take);
 
 private:
-  void write_run();
-
-  const std::size_t memory_;
-  std::size_t held_{0};
-  std::vector<std::string> lines_;
-  std::vector<base::Fd> runs_;
+  std::unique_ptr<sqlite3, int (*)(sqlite3*)> database_;
+  Statement insert_;
 };
 
 // An open file without a name in the temporary directory.

@@ -8,14 +8,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace holdfast::warc {
 
 namespace {
 
-constexpr std::size_t kLongestLine = 16u << 10, kPiece = 1u << 16;
+constexpr std::size_t kLongestLine = 16u << 10, kShortestDate = std::string_view("202601312359").size();
 constexpr std::string_view kFirst = "filedesc:";
 
 std::string bytes_at(int file, std::uint64_t offset, std::uint64_t most) {
@@ -23,6 +25,31 @@ std::string bytes_at(int file, std::uint64_t offset, std::uint64_t most) {
   const auto got = base::read_at(file, bytes.data(), bytes.size(), offset);
   bytes.resize(static_cast<std::size_t>(std::max<std::int64_t>(got, 0)));
   return bytes;
+}
+
+// "URL address date type [more] length": the line that begins a record, or a line that does not (not `good`).
+struct Head {
+  std::string line;
+  std::vector<std::string> fields{};
+  std::uint64_t length{0}, block{0}; // block: where the line has ended
+  bool good{false};
+};
+
+// nullopt: only empty lines are left.
+std::optional<Head> head_at(int file, std::uint64_t size, std::uint64_t& at) {
+  const auto text = at < size ? bytes_at(file, at, kLongestLine) : std::string();
+  const auto begin = text.find_first_not_of("\r\n");
+  if (begin == std::string::npos) return at = std::max(at, size), std::nullopt;
+  const auto end = std::min(text.find('\n', begin), text.size() - 1);
+  Head head{text.substr(begin, end - begin)};
+  head.block = at + end + 1;
+  head.fields = base::split(head.line, " ");
+  if (head.fields.size() < 5) return head;
+  const auto& number = head.fields.back();
+  head.good = head.fields[0].find(':') != std::string::npos && head.fields[2].size() >= kShortestDate &&
+              std::from_chars(number.data(), number.data() + number.size(), head.length).ec == std::errc{} &&
+              !whole_seconds(head.fields[2]).empty();
+  return head;
 }
 
 } // namespace
@@ -40,42 +67,38 @@ bool is_arc(int file, std::uint64_t size) {
 }
 
 void arc_to_warc(int file, std::uint64_t size, const std::function<void(std::string_view)>& put,
-                 const std::function<void(std::uint64_t offset)>& damaged) {
+                 const std::function<void(std::uint64_t offset, const std::string& what)>& damaged) {
   bool lost = false;
-  for (std::uint64_t at = 0; at < size;) {
-    const auto head = bytes_at(file, at, kLongestLine);
-    const auto begin = head.find_first_not_of("\r\n");
-    if (begin == std::string::npos) return;
-    const auto end = std::min(head.find('\n', begin), head.size() - 1);
-    // "URL address date type [more] length"
-    const auto line = head.substr(begin, end - begin);
-    const auto fields = base::split(line, " ");
-    std::uint64_t length = size + 1; // unknown
-    if (!fields.empty()) std::from_chars(fields.back().data(), fields.back().data() + fields.back().size(), length);
-    const auto block = at + end + 1;
-    if (fields.size() < 5 || block > size || length > size - block || whole_seconds(fields[2]).empty()) {
-      if (!std::exchange(lost, true)) damaged(at);
-      at = block;
+  std::uint64_t at = 0;
+  for (auto head = head_at(file, size, at); head; head = head_at(file, size, at)) {
+    if (!head->good) {
+      if (!std::exchange(lost, true)) damaged(at, "no ARC record begins here");
+      at = head->block;
       continue;
     }
     lost = false;
-    at = block + length;
+    auto length = head->length;
+    if (length > size - head->block) { // it ends with the file, or where the next one begins
+      auto next = head->block;
+      for (auto other = head_at(file, size, next); other && !other->good; other = head_at(file, size, next))
+        next = other->block;
+      length = next - head->block;
+      damaged(at, "ends after " + std::to_string(length) + " of its " + std::to_string(head->length) + " bytes");
+    }
+    at = head->block + length;
+    const auto& fields = head->fields;
     if (fields[0].starts_with(kFirst)) continue;
-    const bool http = bytes_at(file, block, 5) == "HTTP/";
-    auto id = base::sha256_hex(line + std::to_string(block)).substr(0, 32);
+    const bool http = bytes_at(file, head->block, 5) == "HTTP/";
+    auto id = base::sha256_hex(head->line + std::to_string(head->block)).substr(0, 32);
     for (const std::size_t mark : {8, 13, 18, 23})
       id.insert(mark, 1, '-');
-    put("WARC/1.0\r\nWARC-Type: " + std::string(http ? "response" : "resource") +
-        "\r\nWARC-Record-ID: <urn:uuid:" + id + ">\r\nWARC-Target-URI: " + fields[0] +
-        "\r\nWARC-Date: " + whole_seconds(fields[2]) + "\r\nWARC-IP-Address: " + fields[1] +
+    put("WARC/1.0\r\nWARC-Type: " + std::string(http ? "response" : "resource") + "\r\nWARC-Record-ID: <urn:uuid:" +
+        id + ">\r\nWARC-Target-URI: " + fields[0] + "\r\nWARC-Date: " + whole_seconds(fields[2]) +
+        "\r\nWARC-IP-Address: " + fields[1] + (length < head->length ? "\r\nWARC-Truncated: unspecified" : "") +
         "\r\nContent-Type: " + (http ? "application/http; msgtype=response" : fields[3]) +
         "\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n");
-    for (std::uint64_t done = 0; done < length;) {
-      const auto piece = bytes_at(file, block + done, std::min<std::uint64_t>(kPiece, length - done));
-      if (piece.empty()) return damaged(block); // the file became shorter
-      put(piece);
-      done += piece.size();
-    }
+    if (base::each_piece(file, head->block, at, put) < static_cast<std::int64_t>(length))
+      return damaged(head->block, "the file became shorter");
     put("\r\n\r\n");
   }
 }

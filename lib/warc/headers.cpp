@@ -3,6 +3,8 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/text.hpp"
 
+#include <algorithm>
+
 namespace holdfast::warc {
 
 std::string header_of(const Headers& headers, std::string_view name) {
@@ -21,6 +23,14 @@ std::string media_type(std::string_view content_type) {
   const bool none = type.find('/') == std::string::npos || type == "unknown/unknown" || type == "application/unknown" ||
                     type == "*/*";
   return none ? std::string() : type;
+}
+
+std::string head_without(const Headers& headers, std::initializer_list<std::string_view> dropped) {
+  std::string head = "WARC/1.1\r\n";
+  for (const auto& [name, value] : headers)
+    if (std::find(dropped.begin(), dropped.end(), base::lower_case(name)) == dropped.end())
+      head += name + ": " + value + "\r\n";
+  return head;
 }
 
 OmittedHeaders::OmittedHeaders(std::string_view more) {

@@ -1,6 +1,7 @@
 #pragma once
 // Header fields of HTTP and of WARC records. Values only.
 
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@ std::string header_of(const Headers& headers, std::string_view name); // the fir
 std::string url_of(const Headers& headers, std::string_view name);
 // "text/html; charset=x" -> "text/html"; empty for what the MIME Sniffing standard takes for no type at all.
 std::string media_type(std::string_view content_type);
+
+// The head of a record with these fields, but for those that are named (in lower case); without its empty line.
+std::string head_without(const Headers& headers, std::initializer_list<std::string_view> dropped);
 
 // Request header fields that identify who asks. They are sent, and left out of what is archived: Cookie, Authorization,
 // Proxy-Authorization and those that `more` names, with commas or spaces between them.

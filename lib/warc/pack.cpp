@@ -33,7 +33,7 @@ int level_of(Reader& reader, const Record& record) {
 }
 
 // The lines of a head but for the fields that `dropped` names.
-std::string head_without(std::string_view head, const std::function<bool(std::string_view)>& dropped) {
+std::string lines_without(std::string_view head, const std::function<bool(std::string_view)>& dropped) {
   std::string kept;
   bool dropping = false;
   while (!head.empty()) {
@@ -46,60 +46,24 @@ std::string head_without(std::string_view head, const std::function<bool(std::st
   return kept;
 }
 
-// The head of a WARC record or of an HTTP message, without the empty line that ends it.
+// The head of an HTTP message, without the empty line that ends it.
 std::string_view head_of(std::string_view text) {
   return text.substr(0, std::min(text.find("\r\n\r\n"), text.size() - 2) + 2);
 }
 
-// A request record with a block of `length` bytes, without those fields of its HTTP head.
-std::string request_without(const std::string& record, std::uint64_t length, const OmittedHeaders& omitted) {
-  const auto head = head_of(record);
-  const auto block = std::string_view(record).substr(std::min(head.size() + 2, record.size()), length);
-  if (block.size() < 2) return record;
+// A request record without those fields of its HTTP head; nullopt: it has none of them.
+std::optional<std::string> request_without(const Record& record, const std::string& block,
+                                           const OmittedHeaders& omitted) {
   const auto http = head_of(block);
   const auto kept =
-      head_without(http, [&](auto name) { return omitted.contain(name); }) + std::string(block.substr(http.size()));
-  if (kept.size() == block.size()) return record;
+      lines_without(http, [&](auto name) { return omitted.contain(name); }) + std::string(block, http.size());
+  if (kept.size() == block.size()) return std::nullopt;
   Digest digest;
   digest.add(kept);
-  const auto of_block = [](auto name) {
-    const auto lowered = base::lower_case(name);
-    return lowered == "content-length" || lowered == "warc-block-digest";
-  };
-  return head_without(head, of_block) + "WARC-Block-Digest: " + sha1_text(digest.finish()) +
-         "\r\nContent-Length: " + std::to_string(kept.size()) + "\r\n\r\n" + kept + "\r\n\r\n";
+  return head_without(record.headers, {"content-length", "warc-block-digest"}) +
+         "WARC-Block-Digest: " + sha1_text(digest.finish()) + "\r\nContent-Length: " + std::to_string(kept.size()) +
+         "\r\n\r\n" + kept + "\r\n\r\n";
 }
-
-// Copies records, one member each.
-class Packer {
-public:
-  Packer(int from, int to) : from_(from), to_(to) {}
-
-  void copy(std::uint64_t offset, std::uint64_t length, int level) {
-    member_.restart(level);
-    const auto out = [this](std::string_view bytes) { write_all(to_, bytes); };
-    read(offset, length, [&](std::string_view bytes) { member_.add(bytes, out); });
-    member_.add("", out, true);
-  }
-
-  // wget's requests have no body: they fit into memory.
-  void copy_request(const Record& request, std::uint64_t length, const OmittedHeaders& omitted) {
-    std::string text;
-    read(request.offset, length, [&](std::string_view bytes) { text += bytes; });
-    member_.restart(kUsual);
-    member_.add(
-        request_without(text, request.length, omitted), [this](auto bytes) { write_all(to_, bytes); }, true);
-  }
-
-private:
-  void read(std::uint64_t offset, std::uint64_t length, const std::function<void(std::string_view)>& take) {
-    if (base::each_piece(from_, offset, offset + length, take) < static_cast<std::int64_t>(length))
-      cannot("cannot read the WARC");
-  }
-
-  int from_, to_;
-  GzipMember member_{kUsual};
-};
 
 } // namespace
 
@@ -123,20 +87,55 @@ void pack(const std::string& from, const std::string& to, const OmittedHeaders& 
   if (!source || ::fstat(source.get(), &about) != 0) cannot("cannot read the WARC");
   const base::Fd target(::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!target) cannot("cannot create the WARC");
-  Reader reader(source.get(), 0, static_cast<std::uint64_t>(about.st_size));
-  Packer packer(source.get(), target.get());
+  const auto size = static_cast<std::uint64_t>(about.st_size);
+  Reader reader(source.get(), 0, size);
+  GzipMember member(kUsual);
+  const auto put = [&](std::string_view bytes) { write_all(target.get(), bytes); };
+  std::string piece(1u << 16, '\0');
   try {
     while (const auto record = reader.next()) {
       const int level = level_of(reader, *record);
+      std::string request; // wget's have no body: they fit into memory
+      while (const auto got = record->type == "request" ? reader.read(piece.data(), piece.size()) : 0)
+        request.append(piece, 0, got);
       const auto length = reader.finish();
-      if (record->type == "request")
-        packer.copy_request(*record, length, omitted);
-      else
-        packer.copy(record->offset, length, level);
+      if (reader.was_cut()) {
+        mend(source.get(), record->offset, size, true, put);
+        continue;
+      }
+      member.restart(level);
+      const auto changed = request_without(*record, request, omitted);
+      if (!changed && base::each_piece(source.get(), record->offset, record->offset + length,
+                                       [&](auto bytes) { member.add(bytes, put); }) < static_cast<std::int64_t>(length))
+        cannot("cannot read the WARC");
+      member.add(changed.value_or(""), put, true);
     }
   } catch (const Damaged&) {
     // Its writer was ended within a record.
   }
+}
+
+void mend(int file, std::uint64_t offset, std::uint64_t end, bool compressed,
+          const std::function<void(std::string_view)>& put) {
+  GzipMember member(kUsual);
+  const auto add = [&](std::string_view bytes, bool last = false) {
+    compressed ? member.add(bytes, put, last) : put(bytes);
+  };
+  std::uint64_t length = 0;
+  std::string piece(1u << 16, '\0');
+  for (const bool counting : {true, false}) {
+    Reader reader(file, offset, end);
+    const auto record = reader.next();
+    if (!record) throw Damaged(offset, "is gone");
+    if (!counting) {
+      add(head_without(record->headers,
+                       {"content-length", "warc-truncated", "warc-block-digest", "warc-payload-digest"}) +
+          "WARC-Truncated: unspecified\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n");
+    }
+    while (const auto got = reader.read(piece.data(), piece.size()))
+      counting ? void(length += got) : add(std::string_view(piece).substr(0, got));
+  }
+  add("\r\n\r\n", true);
 }
 
 } // namespace holdfast::warc

@@ -3,7 +3,10 @@
 
 #include "lib/warc/headers.hpp"
 
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 
 namespace holdfast::warc {
 
@@ -11,8 +14,13 @@ namespace holdfast::warc {
 // nothing and takes most of the time.
 int gzip_level(const std::string& media_type);
 
-// Writes the records of `from` to `to`, which it replaces, requests without the fields of `omitted`; a record that is
-// cut off ends it. Throws std::runtime_error.
+// Writes the records of `from` to `to`, which it replaces, requests without the fields of `omitted`; one that is cut is
+// mended. Throws std::runtime_error.
 void pack(const std::string& from, const std::string& to, const OmittedHeaders& omitted = OmittedHeaders());
+
+// The record of `file` that begins at `offset`, of which something is missing, as a record with the length that it has,
+// marked as truncated. `compressed`: in a gzip member. Throws Damaged.
+void mend(int file, std::uint64_t offset, std::uint64_t end, bool compressed,
+          const std::function<void(std::string_view)>& put);
 
 } // namespace holdfast::warc

@@ -50,6 +50,7 @@ struct Reader::Impl {
   std::uint64_t length{0};
   bool open{false}, lost{false}; // lost: the next record is to be searched for
   bool packed_as_whole{false};
+  bool cut{false}; // the record ends before its length does, or its gzip member breaks off
   std::string odd; // what is wrong with the last record, which was used all the same
 
   [[noreturn]] void damaged(const std::string& what) {
@@ -57,6 +58,14 @@ struct Reader::Impl {
     lost = true;
     at = start;
     throw Damaged(start, what);
+  }
+
+  void end_early() {
+    cut = true;
+    const auto counts = std::to_string(length - left) + " of the " + std::to_string(length) + " bytes";
+    odd = bytes.broken().empty() ? "ends after " + counts + " that its Content-Length names"
+                                 : bytes.broken() + ", after " + counts;
+    left = 0;
   }
 
   // Calls `work`, whose failure is the record's.
@@ -96,11 +105,12 @@ Reader::~Reader() = default;
 std::optional<Record> Reader::next() {
   auto& my = *impl_;
   if (my.open) finish();
-  if (!my.odd.empty()) throw Damaged(my.start, std::exchange(my.odd, ""));
+  if (!my.odd.empty()) throw Damaged(my.start, std::exchange(my.odd, ""), my.cut);
   if (std::exchange(my.lost, false)) my.at = my.bytes.find_record(my.at + 1);
   my.at = my.bytes.skip_line_ends(my.at);
   if (my.at >= my.bytes.size()) return std::nullopt;
   my.start = my.at;
+  my.cut = false;
   return my.of_record([&] {
     my.bytes.open(my.at);
     Record record;
@@ -110,16 +120,18 @@ std::optional<Record> Reader::next() {
       if (std::exchange(first, false)) return line.starts_with("WARC/");
       return add_field(record.headers, line);
     });
+    if (!whole && !my.bytes.broken().empty()) throw BadBytes(my.bytes.broken());
     if (!whole) throw BadBytes("no WARC record begins here, or its header does not end");
     const auto length = header_of(record.headers, "content-length");
     const auto [end, failure] = std::from_chars(length.data(), length.data() + length.size(), record.length);
     if (length.empty() || failure != std::errc{} || end != length.data() + length.size() ||
-        record.length > kLongestBlock || !my.bytes.may_hold(record.length))
-      throw BadBytes("Content-Length is \"" + length.substr(0, 40) + "\", which this file cannot hold");
+        record.length > kLongestBlock)
+      throw BadBytes("Content-Length is \"" + length.substr(0, 40) + "\", which no file holds");
     record.type = base::lower_case(header_of(record.headers, "warc-type"));
     record.url = url_of(record.headers, "warc-target-uri");
     my.length = my.left = record.length;
     my.open = true;
+    if (!my.bytes.compressed() && record.length > my.bytes.size() - my.bytes.position()) my.bytes.end_before_next();
     return std::optional(std::move(record));
   });
 }
@@ -129,13 +141,7 @@ std::size_t Reader::read(char* out, std::size_t size) {
   if (!my.open || my.left == 0) return 0;
   return my.of_record([&] {
     const auto got = my.bytes.read(out, static_cast<std::size_t>(std::min<std::uint64_t>(size, my.left)));
-    if (got == 0) {
-      const auto what = "ends after " + std::to_string(my.length - my.left) + " of the " + std::to_string(my.length) +
-                        " bytes that its Content-Length names";
-      if (!my.bytes.compressed()) throw BadBytes(what);
-      my.odd = what; // the member is whole
-      my.left = 0;
-    }
+    if (got == 0) my.end_early();
     my.left -= got;
     return got;
   });
@@ -155,10 +161,13 @@ std::optional<HttpHead> Reader::read_http_head() {
       return good = head.status >= 0;
     });
     my.left -= my.bytes.taken() - before;
+    if (good && !whole && my.left > 0 && my.bytes.taken() - before < kLongestHead) my.end_early();
     if (!good || (!whole && my.left > 0) || head.first_line.empty()) return std::nullopt;
     return head;
   });
 }
+
+bool Reader::was_cut() const noexcept { return impl_->cut; }
 
 bool Reader::is_packed_as_whole() const noexcept { return impl_->packed_as_whole; }
 
@@ -166,8 +175,9 @@ std::uint64_t Reader::finish() {
   auto& my = *impl_;
   if (!my.open) return 0;
   if (!my.bytes.compressed()) {
-    my.bytes.skip(my.left); // may_hold() has seen that they are there
-    my.left = 0;
+    const auto there = std::min(my.left, my.bytes.limit() - my.bytes.position());
+    my.bytes.skip(there);
+    if ((my.left -= there) > 0) my.end_early();
   }
   std::string piece(kSkipped, '\0');
   while (my.left > 0)
@@ -185,10 +195,14 @@ std::uint64_t Reader::finish() {
       if (rest != std::string::npos) my.odd = "is longer than its Content-Length";
       while (byte >= 0)
         byte = my.bytes.get();
+      if (!my.cut && !my.bytes.broken().empty()) my.end_early();
     }
     my.open = false;
     const auto end = my.bytes.position();
-    my.at = my.bytes.compressed() ? end : my.bytes.skip_line_ends(end);
+    if (!my.bytes.broken().empty())
+      my.at = my.bytes.find_record(my.start + 1);
+    else
+      my.at = my.bytes.compressed() ? end : my.bytes.skip_line_ends(end);
     return my.at - my.start;
   });
 }

@@ -18,11 +18,14 @@ namespace holdfast::warc {
 // A record that cannot be read.
 class Damaged : public std::runtime_error {
 public:
-  Damaged(std::uint64_t offset, const std::string& what) : std::runtime_error(what), offset_(offset) {}
+  Damaged(std::uint64_t offset, const std::string& what, bool cut = false)
+      : std::runtime_error(what), offset_(offset), cut_(cut) {}
   std::uint64_t offset() const noexcept { return offset_; } // of the record in its file
+  bool is_cut() const noexcept { return cut_; }             // it was used, and a copy of it needs mend()
 
 private:
   std::uint64_t offset_;
+  bool cut_;
 };
 
 struct Record {
@@ -47,8 +50,8 @@ public:
   Reader& operator=(const Reader&) = delete;
 
   // The next record; nullopt: there are no more. Throws Damaged; called again after that, it goes on with the next
-  // record that can be found. A record whose gzip member is shorter or longer than its Content-Length is used; the call
-  // after it throws.
+  // record that can be found. A record that is shorter or longer than its Content-Length, or whose gzip member breaks
+  // off, is used as far as it goes; the call after it throws.
   std::optional<Record> next();
   // Reads the record's block on; 0: that was all of it. Throws Damaged.
   std::size_t read(char* out, std::size_t size);
@@ -56,6 +59,8 @@ public:
   std::optional<HttpHead> read_http_head();
   // Skips what is left of the record and returns how many bytes of the file it takes. Throws Damaged.
   std::uint64_t finish();
+  // Whether the record that was finished last is shorter than its Content-Length, or its gzip member breaks off.
+  bool was_cut() const noexcept;
   // Whether a gzip member was seen that holds more than a record: its records have no place in the file.
   bool is_packed_as_whole() const noexcept;
 

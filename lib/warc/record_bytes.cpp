@@ -16,9 +16,8 @@ namespace {
 
 constexpr std::size_t kPiece = 1u << 16;
 constexpr std::string_view kGzip = "\x1f\x8b\x08";
-constexpr std::string_view kRecord = "WARC/";
+constexpr std::string_view kRecord = "WARC/", kRecordEnd = "\r\n\r\n";
 // Deflate packs at most about 1,032 bytes into one. A page of zeros may come close; much of it does not.
-constexpr std::uint64_t kMostExpansion = 1100;
 constexpr std::uint64_t kSuspicious = std::uint64_t{1} << 30, kSuspiciousExpansion = 500;
 
 } // namespace
@@ -43,7 +42,9 @@ void RecordBytes::open(std::uint64_t offset) {
   const auto got = fetch(offset, head.data(), head.size());
   compressed_ = std::string_view(head.data(), got) == kGzip;
   ended_ = false;
+  broken_.clear();
   fetched_ = offset;
+  limit_ = size_;
   taken_ = inflated_ = deflated_ = 0;
   output_.clear();
   at_ = 0;
@@ -62,7 +63,7 @@ bool RecordBytes::fill() {
   if (compressed_) {
     inflate_more();
   } else {
-    output_.resize(fetch(fetched_, output_.data(), output_.size()));
+    output_.resize(fetch(fetched_, output_.data(), std::min<std::uint64_t>(output_.size(), limit_ - fetched_)));
     fetched_ += output_.size();
     ended_ = output_.empty();
   }
@@ -75,17 +76,17 @@ void RecordBytes::inflate_more() {
   while (stream_.avail_out == output_.size() && !ended_) {
     if (stream_.avail_in == 0) {
       const auto got = fetch(fetched_, input_.data(), input_.size());
-      if (got == 0) throw BadBytes("ends within its gzip data");
+      if (got == 0) broken_ = "ends within its gzip data";
       fetched_ += got;
       stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
       stream_.avail_in = static_cast<uInt>(got);
     }
     const auto before = stream_.avail_in;
-    const int answer = ::inflate(&stream_, Z_NO_FLUSH);
+    const int answer = broken_.empty() ? ::inflate(&stream_, Z_NO_FLUSH) : Z_STREAM_END;
     deflated_ += before - stream_.avail_in;
-    ended_ = answer == Z_STREAM_END;
     if (answer != Z_OK && answer != Z_STREAM_END && answer != Z_BUF_ERROR)
-      throw BadBytes(std::string("has wrong gzip data: ") + (stream_.msg == nullptr ? "unexpected" : stream_.msg));
+      broken_ = std::string("has wrong gzip data: ") + (stream_.msg == nullptr ? "unexpected" : stream_.msg);
+    ended_ = answer == Z_STREAM_END || !broken_.empty();
   }
   output_.resize(output_.size() - stream_.avail_out);
   inflated_ += output_.size();
@@ -108,16 +109,23 @@ std::size_t RecordBytes::read(char* out, std::size_t size) {
   return count;
 }
 
+void RecordBytes::end_before_next() {
+  limit_ = find_record(position());
+  std::array<char, kRecordEnd.size()> end{};
+  if (limit_ < size_ && limit_ - position() >= end.size() &&
+      fetch(limit_ - end.size(), end.data(), end.size()) == end.size() &&
+      std::string_view(end.data(), end.size()) == kRecordEnd)
+    limit_ -= end.size();
+  if (fetched_ <= limit_) return;
+  output_.resize(output_.size() - static_cast<std::size_t>(fetched_ - limit_));
+  fetched_ = limit_;
+}
+
 void RecordBytes::skip(std::uint64_t count) {
   const auto here = std::min<std::uint64_t>(count, output_.size() - at_);
   at_ += static_cast<std::size_t>(here);
   fetched_ += count - here;
   taken_ += count;
-}
-
-bool RecordBytes::may_hold(std::uint64_t count) const {
-  const auto left = size_ - std::min(size_, position());
-  return compressed_ ? count / kMostExpansion <= left + kPiece : count <= left;
 }
 
 std::uint64_t RecordBytes::position() const {

@@ -1,6 +1,6 @@
 #pragma once
-// The bytes of a WARC file, decompressed one record at a time. Internal to lib/warc. Does not own the descriptor. Used
-// from one thread.
+// The bytes of a WARC file, or of any file of gzip members, decompressed one record at a time. Does not own the
+// descriptor. Used from one thread.
 
 #include <zlib.h>
 
@@ -27,13 +27,16 @@ public:
   // Begins a record at this offset: a gzip member if there is one, else plain.
   void open(std::uint64_t offset);
   bool compressed() const noexcept { return compressed_; }
+  // Why the record ended before its gzip member did; empty: it did not.
+  const std::string& broken() const noexcept { return broken_; }
   // Next byte of the record; -1: its end. Throws BadBytes.
   int get();
   // Up to `size` bytes; 0: its end. Throws BadBytes.
   std::size_t read(char* out, std::size_t size);
-  void skip(std::uint64_t count); // of a plain record
-  // Whether so many more bytes can be there; of a compressed record: whether deflate could have packed them.
-  bool may_hold(std::uint64_t count) const;
+  // A plain record ends with the file, or before the next one if that comes first.
+  void end_before_next();
+  std::uint64_t limit() const noexcept { return limit_; } // where a plain record ends at the latest
+  void skip(std::uint64_t count);                         // of a plain record
   std::uint64_t taken() const noexcept { return taken_; } // bytes of this record that were read
   std::uint64_t position() const;                         // in the file, after them
   std::uint64_t skip_line_ends(std::uint64_t offset);     // the first other byte
@@ -50,8 +53,10 @@ private:
   bool compressed_{false}, ended_{false};
   z_stream stream_{};
   bool inflating_{false};
+  std::uint64_t limit_{0};
   std::uint64_t fetched_{0}; // where the next bytes of the file come from
   std::uint64_t taken_{0}, inflated_{0}, deflated_{0};
+  std::string broken_;
   std::string input_, output_; // output_: what was decoded and not yet taken begins at at_
   std::size_t at_{0};
 };

@@ -235,12 +235,12 @@ private:
     std::string piece(1u << 18, '\0'), all;
     while (const auto got = all.size() > kLargestCoded ? 0 : reader_.read(piece.data(), piece.size()))
       whole ? void(all.append(piece, 0, got)) : void(stream.add(std::string_view(piece).substr(0, got), put));
-    bool cut = all.size() > kLargestCoded;
-    if (cut) all.clear();
+    bool cut = all.size() > kLargestCoded || reader_.was_cut();
+    if (all.size() > kLargestCoded) all.clear();
     if (chunked) all = without_chunks(all);
     if (!coding.empty() && !all.empty()) {
       all = decode_body(std::move(all), coding, kLargestCoded).bytes;
-      cut = all.empty();
+      cut = cut || all.empty();
     }
     for (auto& [name, value] : headers)
       if (const auto lowered = base::lower_case(name);

@@ -57,14 +57,6 @@ bool is_compressed(int file, std::uint64_t offset) {
   return base::read_at(file, head.data(), head.size(), offset) == 2 && head[0] == '\x1f' && head[1] == '\x8b';
 }
 
-// The header fields that stay as they are.
-bool stays(const std::string& name) {
-  for (const char* other : {"warc-type", "warc-profile", "warc-refers-to", "warc-refers-to-target-uri",
-                            "warc-refers-to-date", "warc-payload-digest", "warc-block-digest", "content-length"})
-    if (base::lower_case(name) == other) return false;
-  return true;
-}
-
 } // namespace
 
 bool holds_payload(int file, std::uint64_t offset, std::uint64_t length, const std::string& digest) {
@@ -95,13 +87,13 @@ std::optional<std::string> revisit_of(int file, const Capture& response, const C
     return std::nullopt;
   Digest digest;
   digest.add(block->head);
-  std::string text = "WARC/1.1\r\nWARC-Type: revisit\r\n";
-  for (const auto& [name, value] : record->headers)
-    if (stays(name)) text += name + ": " + value + "\r\n";
-  text += "WARC-Payload-Digest: " + original.digest + "\r\nWARC-Block-Digest: " + sha1_text(digest.finish()) +
-          "\r\nWARC-Profile: " + kProfile + "\r\nWARC-Refers-To-Target-URI: " + original.url +
-          "\r\nWARC-Refers-To-Date: " + original.date + "\r\nContent-Length: " + std::to_string(block->head.size()) +
-          "\r\n\r\n" + block->head + "\r\n\r\n";
+  const auto kept = head_without(record->headers,
+                                 {"warc-type", "warc-profile", "warc-refers-to", "warc-refers-to-target-uri",
+                                  "warc-refers-to-date", "warc-payload-digest", "warc-block-digest", "content-length"});
+  const auto text = kept + "WARC-Type: revisit\r\nWARC-Payload-Digest: " + original.digest +
+                    "\r\nWARC-Block-Digest: " + sha1_text(digest.finish()) + "\r\nWARC-Profile: " + kProfile +
+                    "\r\nWARC-Refers-To-Target-URI: " + original.url + "\r\nWARC-Refers-To-Date: " + original.date +
+                    "\r\nContent-Length: " + std::to_string(block->head.size()) + "\r\n\r\n" + block->head + "\r\n\r\n";
   return is_compressed(file, response.offset) ? gzip(text) : text;
 }
 

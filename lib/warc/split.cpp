@@ -117,6 +117,7 @@ void Splitter::take_response(Reader& reader, const Record& record, Open& open) {
   response.status = head ? head->status : 0;
   response.mime = base::lower_case(media_type(header_of(head ? head->headers : record.headers, "content-type")));
   response.revisit = record.type == "revisit";
+  response.truncated = !header_of(record.headers, "warc-truncated").empty();
   if (response.url.empty() || response.date.empty()) response.found = false;
 }
 

@@ -25,7 +25,8 @@ struct SplitPage {
   std::string mime;
   std::size_t file{0};
   std::uint64_t offset{0};
-  bool revisit{false}; // another record has its payload
+  bool revisit{false};   // another record has its payload
+  bool truncated{false}; // as the record says
 };
 
 class Splitter {

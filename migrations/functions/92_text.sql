@@ -25,11 +25,13 @@ declare
   v_text text;
 begin
   if octet_length(p_text) = char_length(p_text) then return p_text; end if; -- ASCII
-  v_text := translate(normalize(p_text, NFKD), 'ØøĐđŁłıÐðŦŧĦħ', 'OoDdLliDdTtHh');
-  v_text := normalize(regexp_replace(
-    v_text,
+  v_text := regexp_replace(
+    normalize(p_text, NFKD),
     '[\u00AD\u0300-\u036F\u0483-\u0487\u0591-\u05C7\u0610-\u061A\u064B-\u065F\u0670\u200B-\u200F\u2060\uFEFF]+',
-    '', 'g'), NFC);
+    '', 'g');
+  -- To look first is cheaper than to translate and to compose. Left to compose are marks of other scripts.
+  if v_text ~ '[ØøĐđŁłıÐðŦŧĦħ]' then v_text := translate(v_text, 'ØøĐđŁłıÐðŦŧĦħ', 'OoDdLliDdTtHh'); end if;
+  if v_text ~ '[\u0700-\u1FFF\u2C00-\U0010FFFF]' then v_text := normalize(v_text, NFC); end if;
   if v_text ~ '[ßẞæÆœŒþÞ]' then
     v_text := replace(replace(replace(replace(replace(replace(replace(replace(
       v_text, 'ß', 'ss'), 'ẞ', 'SS'), 'æ', 'ae'), 'Æ', 'AE'), 'œ', 'oe'), 'Œ', 'OE'), 'þ', 'th'), 'Þ', 'TH');

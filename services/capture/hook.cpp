@@ -215,7 +215,7 @@ void Job::report_redirect(const std::string& url, const std::string& location, i
 
 void Job::report_rate_limit(const std::string& host, int status, const std::string& retry_after) const {
   Json record = {{"type", "RateLimit"}, {"host", host}, {"status", status}};
-  if (const long seconds = retry_after_seconds(retry_after); seconds >= 0) record["retry_after"] = seconds;
+  if (!retry_after.empty()) record["retry_after"] = retry_after;
   emit(record);
 }
 
@@ -310,15 +310,6 @@ Json joined(const Headers& headers) {
       result[key] = before->get<std::string>() + (key == "set-cookie" ? "\n" : ", ") + value;
   }
   return result;
-}
-
-long retry_after_seconds(const std::string& value) {
-  const std::string text(base::trimmed(value));
-  if (text.empty()) return -1;
-  if (text.size() <= 9 && text.find_first_not_of("0123456789") == std::string::npos) return std::stol(text);
-  const auto time = text.ends_with(" GMT") && text.find(", ") == 3 ? base::read_timestamp(text) : std::nullopt;
-  if (!time) return -1;
-  return std::max<long>(0, std::chrono::system_clock::to_time_t(*time) - std::time(nullptr));
 }
 
 int run_hook(const std::string& plugin, const std::string& url, const std::function<Result(Job&)>& body) {

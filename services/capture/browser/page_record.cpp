@@ -66,6 +66,7 @@ void save_page_record(const Job& job, const PageRecord& page) {
                  {"content_type", page.content_type},
                  {"complete", page.complete},
                  {"finished", page.finished}};
+  if (page.ends_within) record["ends_within"] = true;
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) record[name] = value;
   };
@@ -107,6 +108,7 @@ std::optional<PageRecord> load_page_record(const Job& job) {
   page.broken = record.value("broken", "");
   page.doubt = record.value("doubt", "");
   page.read = record.value("read", "");
+  page.ends_within = record.value("ends_within", false);
   if (const auto ending = record.find("ending"); ending != record.end()) {
     const auto status = ending->value("status", "failed");
     page.ending = Ending{status == "noresults" ? Status::noresults

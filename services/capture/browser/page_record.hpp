@@ -28,6 +28,7 @@ struct PageRecord {
   bool finished{false};       // and everything that it asked for has come
   std::string doubt;          // why what is shown is not the page that was asked for
   std::string broken;         // why the document did not arrive whole, if it was not merely slow
+  bool ends_within{false};    // the document came in a coding, and ends within a text or a tag: it may be cut
   std::vector<std::pair<std::string, std::string>> missing; // URLs that the record lacks, and why
   std::vector<std::string> cut;                             // steps that time ended: "wait", "scroll", "script"
   std::string user_agent;                                   // what the browser has said of itself

@@ -15,7 +15,6 @@ namespace holdfast::capture {
 namespace {
 
 constexpr std::size_t kReadAtOnce = 1u << 19;
-constexpr std::uint64_t kStreamed = 1u << 20;  // documents from this size on come in pieces
 constexpr std::uint64_t kBuffered = 64u << 20; // bytes that Chromium keeps for a page
 constexpr std::chrono::seconds kLastAnswer{3}; // a browser that works answers within it
 
@@ -218,15 +217,14 @@ void Recorder::request_sent(const Json& parameters, const std::string& session) 
 }
 
 // From now on the bytes come as they arrive, behind those that have. A document is known to its renderer only when its
-// response has come; most are over before it could be asked for them.
-void Recorder::stream(const std::shared_ptr<Entry>& entry) {
-  entry->asked = true;
-  ++awaited_;
+// response has come, and can be asked for no more once its frame goes elsewhere. `awaited`: before the record ends.
+void Recorder::stream(const std::shared_ptr<Entry>& entry, bool awaited) {
+  awaited_ += awaited;
   browser_.send("Network.streamResourceContent", {{"requestId", entry->request_id}}, entry->session,
-                [this, entry](const Json& result, const std::string& error) {
-                  --awaited_;
+                [this, entry, awaited](const Json& result, const std::string& error) {
+                  awaited_ -= awaited;
                   const auto before = base::base64_decode(text_of(result, "bufferedData"));
-                  entry->streaming = error.empty() && before.size() == entry->announced;
+                  entry->streaming = error.empty() && before.size() == entry->announced && entry->body.size() == 0;
                   if (entry->streaming) add_bytes(*entry, before);
                 });
 }
@@ -273,10 +271,12 @@ void Recorder::response_received(const Json& parameters, const std::string& sess
   if (found == entries_.end()) return;
   last_change_ = Clock::now();
   const auto entry = found->second;
+  const bool is_first = !entry->responded;
   take_response(*entry, parameters["response"]);
   entry->session = session; // of a frame in another process, its own
   if (entry->type != "Document") return;
-  for (const auto& [_, other] : entries_) // its end is not told
+  if (is_first && !entry->skip) stream(entry, false); // its script may keep the renderer busy for ever
+  for (const auto& [_, other] : entries_)             // its end is not told
     if (other != entry && other->frame == entry->frame && other->type == "Document" && other->responded)
       other->replaced = true;
 }
@@ -300,7 +300,6 @@ void Recorder::data_received(const Json& parameters) {
   entry.announced += parameters.value("dataLength", std::uint64_t{0});
   if (const auto data = parameters.find("data"); entry.streaming && data != parameters.end() && data->is_string())
     add_bytes(entry, base::base64_decode(data->get_ref<const std::string&>()));
-  if (entry.announced >= kStreamed && !entry.asked) stream(found->second);
 }
 
 void Recorder::loading_finished(const Json& parameters) {

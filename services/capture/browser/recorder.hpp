@@ -85,8 +85,8 @@ private:
     std::string request_id, type, frame, session, error;
     std::size_t hop{0};         // of its redirects
     std::uint64_t announced{0}; // bytes that Chromium said have come
-    bool asked{false}, streaming{false}, fetching{false}, responded{false}, overfull{false}, skip{false},
-        redirected{false}, replaced{false}; // another document has come in its place
+    bool streaming{false}, fetching{false}, responded{false}, overfull{false}, skip{false}, redirected{false},
+        replaced{false}; // another document has come in its place
   };
   struct Taking { // a document's body by Fetch
     std::shared_ptr<Entry> entry;
@@ -108,7 +108,7 @@ private:
   void read_stream();
   void end_taking(bool ended);
   void add_bytes(Entry& entry, std::string_view bytes);
-  void stream(const std::shared_ptr<Entry>& entry);
+  void stream(const std::shared_ptr<Entry>& entry, bool awaited = true);
   void fetch_body(const std::shared_ptr<Entry>& entry, std::function<void()> then);
   void end(const std::shared_ptr<Entry>& entry);
   void take_response(Entry& entry, const Json& response);

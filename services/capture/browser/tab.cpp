@@ -1,5 +1,6 @@
 #include "services/capture/browser/tab.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
@@ -306,8 +307,12 @@ void Tab::finished(const Recorder::Finished& ended) {
   }
   if (ended.frame == frame_ && ended.type == "Document" && exchange.status >= 200 && exchange.status < 300) {
     if (!kept_) {
-      job_.write(kSource, ended.body.head(kLargestSource));
+      const auto source = ended.body.head(kLargestSource);
+      job_.write(kSource, source);
       page_.source = kSource;
+      page_.ends_within = source.size() < kLargestSource && !base::trimmed(source).ends_with('>') &&
+                          !header_of(exchange.response_headers, "content-encoding").empty() &&
+                          header_of(exchange.response_headers, "content-type").find("html") != std::string::npos;
     } else if (exchange.truncated.empty()) {
       keep_file(ended.body);
     }

@@ -3,8 +3,8 @@
 #include "lib/base/base64.hpp"
 #include "lib/base/characters.hpp"
 #include "lib/formats/html.hpp"
+#include "lib/formats/link.hpp"
 #include "lib/formats/sniff.hpp"
-#include "services/capture/extract/link.hpp"
 #include "services/capture/hook.hpp"
 
 namespace holdfast::capture {
@@ -61,11 +61,11 @@ std::vector<std::string> linked_icons(const std::string& html, const std::string
   formats::scan_html(html, [&](const formats::Token& token) {
     if (token.kind != formats::Token::Kind::start) return true;
     const auto& href = token.attribute("href");
-    if (token.text == "base" && !href.empty()) base = join_url(url, href).value_or(url);
+    if (token.text == "base" && !href.empty()) base = formats::join_url(url, href).value_or(url);
     if (token.text == "link" && !href.empty()) {
       const auto words = " " + lower(token.attribute("rel")) + " ";
       const bool data = lower(href.substr(0, 5)) == "data:";
-      const auto icon = data ? std::optional(href) : absolute_link(base, href);
+      const auto icon = data ? std::optional(href) : formats::absolute_link(base, href);
       if (icon && words.find(" icon ") != std::string::npos)
         icons.push_back(*icon);
       else if (icon && words.find(" apple-touch-icon ") != std::string::npos)

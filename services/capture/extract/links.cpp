@@ -3,8 +3,8 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/formats/html.hpp"
+#include "lib/formats/link.hpp"
 #include "lib/formats/list.hpp"
-#include "services/capture/extract/link.hpp"
 
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ struct LinkPlace { // what references mean
 
 // Calls take() for a reference if it is a link.
 bool give(const Take& take, const LinkPlace& place, std::string_view href, std::string title) {
-  const auto url = absolute_link(place.base, href, place.encoding);
+  const auto url = formats::absolute_link(place.base, href, place.encoding);
   return !url || take({*url, std::move(title), "", ""});
 }
 
@@ -78,11 +78,11 @@ void in_html(const std::string& text, const std::string& url, const std::string&
     if (anchor && std::find(kInline.begin(), kInline.end(), name) == kInline.end()) words += ' ';
     if (token.kind != formats::Token::Kind::start || !more) return more;
     if (name == "base" && place.base == url && !token.attribute("href").empty()) {
-      place.base = join_url(url, token.attribute("href")).value_or(url);
+      place.base = formats::join_url(url, token.attribute("href")).value_or(url);
     } else if (name == "meta" && lower(token.attribute("http-equiv")) == "refresh") {
       more = give(take, place, refresh_target(token.attribute("content")), "");
     } else if (name == "a" && token.has("href")) {
-      anchor = absolute_link(place.base, token.attribute("href"), encoding);
+      anchor = formats::absolute_link(place.base, token.attribute("href"), encoding);
       words.clear();
       pieces = 0;
     } else if (name == "area" && token.has("href")) {
@@ -122,7 +122,7 @@ void find_links(const Page& page, const Take& take) {
       read.entries.push_back({std::move(url), "", {}, ""});
   }
   for (auto& entry : read.entries) {
-    const auto url = absolute_link(read.lines ? entry.url : page.url, entry.url);
+    const auto url = formats::absolute_link(read.lines ? entry.url : page.url, entry.url);
     if (!url) continue;
     const auto tags = base::join(entry.tags, ",");
     if (!take({*url, std::move(entry.title), tags, std::move(entry.bookmarked_at)})) return;

@@ -3,10 +3,10 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/formats/html.hpp"
+#include "lib/formats/link.hpp"
 #include "services/capture/browser/page.hpp"
 #include "services/capture/browser/page_record.hpp"
 #include "services/capture/extract/icon.hpp"
-#include "services/capture/extract/link.hpp"
 #include "services/capture/extract/links.hpp"
 #include "services/capture/extract/readable.hpp"
 #include "services/capture/fetch/fetch.hpp"
@@ -261,7 +261,7 @@ Result save_favicon(Job& job) {
   }
   auto [base, candidates] = icons_of_page(job);
   candidates.resize(std::min(candidates.size(), kMostIcons));
-  if (const auto usual = join_url(base, "/favicon.ico")) candidates.push_back(*usual);
+  if (const auto usual = formats::join_url(base, "/favicon.ico")) candidates.push_back(*usual);
   for (const auto& url : candidates) {
     try {
       const bool inside = lower(std::string_view(url).substr(0, 5)) == "data:"; // the page itself
@@ -339,7 +339,7 @@ Result save_outlinks(Job& job) {
   std::set<std::string> too_long;
   bool cut = false;
   for (const auto& page : copies) {
-    const auto itself = absolute_link(page.url, page.url);
+    const auto itself = formats::absolute_link(page.url, page.url);
     find_links(page, [&](const Link& link) {
       if (link.url == itself || link.url == job.url()) return true;
       if (link.url.size() > kLongestArchived) {

@@ -321,7 +321,7 @@ std::string Reading::scroll(Clock::time_point until) {
   const auto expression =
       "reader.scroll(" + json_text({{"share", patience_.share}, {"height", patience_.height}, {"longest", kBoxSteps}}) +
       ")";
-  std::optional<Clock::time_point> bottom; // since when it has been at its end and nothing has come
+  auto bottom = Clock::time_point::max(); // since when it has been at its end and nothing has come
   bool moved = false;
   int idle = 0; // steps whose timers have brought nothing
   while (Clock::now() < until) {
@@ -354,10 +354,10 @@ std::string Reading::scroll(Clock::time_point until) {
     }
     idle = came ? 0 : timed ? idle + 1 : idle;
     if (how != "bottom" || came) {
-      bottom.reset();
+      bottom = Clock::time_point::max();
     } else {
-      if (!bottom) bottom = Clock::now();
-      if (Clock::now() >= after(*bottom, patience_.quiet - kBlink)) return "end";
+      bottom = std::min(bottom, Clock::now());
+      if (Clock::now() >= after(bottom, patience_.quiet - kBlink)) return "end";
     }
   }
   return "time";

@@ -3,8 +3,8 @@
 #include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/url.hpp"
+#include "lib/formats/link.hpp"
 #include "services/capture/browser/page_record.hpp"
-#include "services/capture/extract/link.hpp"
 #include "services/capture/fetch/egress.hpp"
 
 #include <curl/curl.h>
@@ -190,7 +190,7 @@ void Client::perform(const Job& job, const std::string& url, Response& response)
   curl().info(handle_, CURLINFO_SSL_VERIFYRESULT, &verification);
   response.status = static_cast<int>(status);
   if (code == CURLE_OK || (transfer.enough && status != 0)) return;
-  const auto own = request_url(job.url()) == url && response.redirects.empty();
+  const auto own = formats::request_url(job.url()) == url && response.redirects.empty();
   if (const auto reason = egress_reason(response.headers); status == 0 && !reason.empty()) {
     auto ending = egress_ending(reason, {{"redirects", response.redirects}});
     ending.unreachable = ending.unreachable && own;
@@ -231,7 +231,7 @@ Response fetch(Job& job, const std::string& url, const FetchOptions& options) {
   Client client(options);
   client.prepare(job);
   Response response;
-  response.url = request_url(url);
+  response.url = formats::request_url(url);
   const bool of_the_page = url == job.url();
   for (;;) {
     client.perform(job, response.url, response);
@@ -239,11 +239,11 @@ Response fetch(Job& job, const std::string& url, const FetchOptions& options) {
     const int status = response.status;
     const bool redirect = status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
     if (!redirect || location.empty()) return response;
-    const auto joined = join_url(response.url, location);
-    const auto target = joined && is_web_url(*joined) ? request_url(*joined) : location;
+    const auto joined = formats::join_url(response.url, location);
+    const auto target = joined && formats::is_web_url(*joined) ? formats::request_url(*joined) : location;
     response.redirects.push_back({{"url", response.url}, {"status", status}, {"location", target}});
     const Json detail = {{"redirects", response.redirects}};
-    if (!is_web_url(target))
+    if (!formats::is_web_url(target))
       throw failed("redirected to " + target.substr(0, 200) + ", which is not http or https", detail);
     if (response.redirects.size() > kMostRedirects)
       throw failed("more than " + std::to_string(kMostRedirects) + " redirects", detail);

@@ -7,7 +7,6 @@
 #include "lib/warc/pack.hpp"
 #include "lib/warc/reader.hpp"
 #include "services/capture/browser/page_record.hpp"
-#include "services/capture/extract/link.hpp"
 #include "services/capture/fetch/egress.hpp"
 #include "services/capture/fetch/fetch.hpp"
 #include "services/capture/fetch/wget_log.hpp"
@@ -193,14 +192,15 @@ Json missing(const std::vector<WgetExchange>& exchanges) {
 }
 
 // The browser keeps what it was sent, and what scripts asked for besides: a second copy costs the site every request
-// again. wget is for machines without a browser, and for pages that the browser could not load.
+// again. wget is for machines without a browser, for pages that the browser could not load, and for those in a coding
+// that may be cut, which it sees and Chromium does not.
 void leave_to_browser(const Job& job) {
   const auto page = load_page_record(job);
   const bool answered =
       page && page->status != 0 && (page->ending ? page->ending->status == Status::noresults : page->complete);
   const bool final =
       page && (page->status == 404 || page->status == 410 || page->status == kNoContent); // for every client
-  const bool recorded = answered || final;
+  const bool recorded = (answered && !page->ends_within) || final;
   if (recorded && !Job::flag("WGET_ALWAYS", false))
     throw skipped("the browser has recorded the page (WGET_ALWAYS=true runs wget all the same)");
 }

@@ -1,7 +1,7 @@
 #include "services/capture/fetch/wget_log.hpp"
 
+#include "lib/formats/link.hpp"
 #include "services/capture/browser/page_record.hpp"
-#include "services/capture/extract/link.hpp"
 #include "services/capture/fetch/egress.hpp"
 #include "services/capture/hook.hpp"
 
@@ -110,7 +110,7 @@ void take_line(std::string_view line, WgetExchange& exchange) {
   constexpr std::string_view kLocation = "Location: ", kFollowing = " [following]", kSaving = "Saving to: ";
   if (line.starts_with(kLocation) && line.ends_with(kFollowing)) {
     const auto target = line.substr(kLocation.size(), line.size() - kLocation.size() - kFollowing.size());
-    exchange.redirect = join_url(exchange.url, target).value_or(std::string(target));
+    exchange.redirect = formats::join_url(exchange.url, target).value_or(std::string(target));
   } else if (line.starts_with(kSaving)) {
     auto name = line.substr(kSaving.size());
     for (const std::string_view quote : {"\xE2\x80\x98", "'"})

@@ -1,13 +1,13 @@
 #include "services/capture/replay/replay.hpp"
 
 #include "lib/base/base64.hpp"
+#include "lib/formats/link.hpp"
 #include "services/capture/browser/browser_host.hpp"
 #include "services/capture/browser/browser_page.hpp"
 #include "services/capture/browser/page_record.hpp"
 #include "services/capture/browser/tab.hpp"
 #include "services/capture/browser/view.hpp"
 #include "services/capture/extract/icon.hpp"
-#include "services/capture/extract/link.hpp"
 #include "services/capture/extract/readable.hpp"
 #include "services/capture/replay/replay_source.hpp"
 
@@ -240,7 +240,7 @@ private:
 
   std::set<std::string> icon_keys() const {
     auto icons = linked_icons(bytes_of(directory_ / "snapshot/dom/output.html"), url_);
-    if (const auto usual = join_url(url_, "/favicon.ico")) icons.push_back(*usual);
+    if (const auto usual = formats::join_url(url_, "/favicon.ico")) icons.push_back(*usual);
     std::set<std::string> keys;
     for (const auto& icon : icons)
       keys.insert(replay_key("GET", icon));

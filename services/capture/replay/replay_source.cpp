@@ -3,6 +3,7 @@
 #include "lib/base/base64.hpp"
 #include "lib/base/characters.hpp"
 #include "lib/base/fd.hpp"
+#include "lib/base/unpacked.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/warc/coding.hpp"
 #include "lib/warc/reader.hpp"
@@ -53,7 +54,8 @@ bool lost_body(const warc::Record& record, const Headers& sent) {
 }
 
 // The body as it was before the coding of its transfer. Archives keep headers over bodies that are decoded already, and
-// lose them over bodies that are not: the bytes say more than the header. nullopt: damaged or too large.
+// lose them over bodies that are not: the bytes say more than the header. What breaks off is shown as far as it goes,
+// as browsers do. nullopt: too large.
 std::optional<std::string> decoded(std::string body, Headers& headers) {
   if (lower(header_of(headers, "transfer-encoding")).find("chunked") != std::string::npos)
     body = warc::without_chunks(body);
@@ -66,7 +68,8 @@ std::optional<std::string> decoded(std::string body, Headers& headers) {
     const auto name = lower(header.first);
     return name == "transfer-encoding" || name == "content-encoding" || name == "content-length";
   });
-  return plain.whole ? std::optional(std::move(plain.bytes)) : std::nullopt;
+  const bool fits = plain.whole || plain.bytes.size() < base::kUnpackedFreely;
+  return fits ? std::optional(std::move(plain.bytes)) : std::nullopt;
 }
 
 } // namespace

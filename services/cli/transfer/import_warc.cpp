@@ -13,6 +13,7 @@
 #include "lib/wacz/sorted_lines.hpp"
 #include "lib/warc/arc.hpp"
 #include "lib/warc/capture.hpp"
+#include "lib/warc/pack.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/split.hpp"
 #include "lib/warc/surt.hpp"
@@ -33,6 +34,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <set>
 
 namespace holdfast::cli {
 
@@ -133,6 +135,7 @@ private:
   std::vector<std::size_t> put_off_;
   std::string digest_;
   std::vector<Source> sources_;
+  std::set<std::pair<std::size_t, std::uint64_t>> cut_; // records that are not whole: source and offset
   std::size_t read_{0}; // sources, once a page is a revisit; then what they hold, by digest and by URL key:
   std::map<std::string, std::pair<std::size_t, warc::Capture>> originals_;
   wacz::ReadWacz wacz_;
@@ -178,8 +181,10 @@ void WarcImport::read() {
   } else {
     take_source({path_, std::move(file), size, false});
   }
-  for (auto& source : sources_) {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    const auto& source = sources_[i];
     splitter_.add_file(source.file.get(), source.size, [&](const warc::Damaged& damage) {
+      if (damage.is_cut()) cut_.emplace(i, damage.offset());
       tell(source.name + " at " + std::to_string(damage.offset()), damage.what());
     });
   }
@@ -217,7 +222,7 @@ void WarcImport::take_source(Source source) {
           wacz::write_all(to.get(), bytes);
           size += bytes.size();
         },
-        [&](std::uint64_t at) { problem(source.name + " at " + std::to_string(at), "no ARC record begins here"); });
+        [&](std::uint64_t at, const std::string& what) { problem(source.name + " at " + std::to_string(at), what); });
     source.file = std::move(to);
     source.size = size;
   }
@@ -268,7 +273,8 @@ void WarcImport::add(std::size_t number) {
   view.worker = "import";
   view.source = "warc:" + name_;
   view.started_at = view.ended_at = base::written_timestamp(incoming.added);
-  view.outcome = !page.found ? "partial" : page.status >= capture::kFirstError ? "failed" : "succeeded";
+  const bool whole = page.found && !page.truncated && !cut_.contains({page.file, page.offset});
+  view.outcome = !whole ? "partial" : page.status >= capture::kFirstError ? "failed" : "succeeded";
   if (page.found && page.status >= 100 && page.status <= 999) view.http_status = page.status;
   if (page.found) view.mime = page.mime;
   if (const auto* about = listed(page)) view.title = capture::one_line(about->title, kLongestTitle);
@@ -294,13 +300,18 @@ void WarcImport::fill(std::size_t number, const fs::path& attempt, archive::Snap
     if (!to) to.reset(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (!to) archive::throw_errno(errno, "create", name.native());
     const auto at = static_cast<std::uint64_t>(::lseek(to.get(), 0, SEEK_CUR));
-    copy_range(source.file.get(), offset, length, to.get(), source.name);
+    const auto cut = cut_.lower_bound({from, offset}); // the last of its group, if one is
+    const auto end = cut != cut_.end() && *cut < std::pair(from, offset + length) ? cut->second : offset + length;
+    copy_range(source.file.get(), offset, end - offset, to.get(), source.name);
+    if (end < offset + length)
+      warc::mend(source.file.get(), end, source.size, source.compressed,
+                 [&](std::string_view text) { archive::write_all(to.get(), text, source.name); });
     if (page.found && page.file == from && page.offset >= offset && page.offset < offset + length)
       record = {{"key", warc::url_key(page.url)},
                 {"digest", ""},
                 {"file", name.native()},
                 {"offset", at + page.offset - offset},
-                {"length", offset + length - page.offset},
+                {"length", static_cast<std::uint64_t>(::lseek(to.get(), 0, SEEK_CUR)) - (at + page.offset - offset)},
                 {"mime", page.revisit ? "warc/revisit" : ""}};
     ++parts;
     bytes += length;

@@ -3,11 +3,11 @@
 #include "lib/base/fd.hpp"
 #include "lib/formats/charset.hpp"
 #include "lib/formats/html.hpp"
+#include "lib/formats/link.hpp"
 #include "lib/formats/sniff.hpp"
 #include "lib/warc/capture.hpp"
 #include "lib/warc/coding.hpp"
 #include "services/capture/extract/icon.hpp"
-#include "services/capture/extract/link.hpp"
 #include "services/capture/extract/links.hpp"
 #include "services/capture/extract/readable.hpp"
 #include "services/capture/fetch/wget_log.hpp"
@@ -238,7 +238,7 @@ TEST_SUITE("links") {
                                                        {"#!second", "http://example.org/a/b?c#!second"},
                                                        {"mailto:a\\b", ""}};
     for (const auto& [href, url] : all)
-      CHECK(absolute_link(base, href).value_or("") == url);
+      CHECK(formats::absolute_link(base, href).value_or("") == url);
   }
   TEST_CASE("queries in the encoding of the page") {
     const auto href = [](const std::string& bytes, const std::string& type) {
@@ -300,11 +300,11 @@ TEST_SUITE("links") {
                                                         {"./", "http://example.org/a/"},
                                                         {"", ""}};
     for (const auto& [href, url] : good)
-      CHECK(absolute_link(base, href).value_or("") == url);
+      CHECK(formats::absolute_link(base, href).value_or("") == url);
     for (const std::string href : {"mailto:x@y", "javascript:1", "data:,x", "http://", "http://[", "java\nscript:1"})
-      CHECK_FALSE(absolute_link(base, href));
-    CHECK(absolute_link(base, std::string(3000, 'x')));
-    CHECK_FALSE(absolute_link(base, std::string(70'000, 'x')));
+      CHECK_FALSE(formats::absolute_link(base, href));
+    CHECK(formats::absolute_link(base, std::string(3000, 'x')));
+    CHECK_FALSE(formats::absolute_link(base, std::string(70'000, 'x')));
   }
   TEST_CASE("words of a link are parted by its blocks") {
     std::string titles;

@@ -65,7 +65,7 @@ TEST_SUITE("reading WARC files") {
           line(0, first.size(), "http://example.com/1") + line(first.size(), second.size(), "http://example.com/2"));
     CHECK(told(directory.write("empty.warc", "")).empty());
   }
-  TEST_CASE("a plain file is packed record by record; what was cut off is left out") {
+  TEST_CASE("a plain file is packed record by record; what was cut off is mended") {
     const TempDir directory;
     const auto page = record("http://example.com/page", std::string(5000, 'x'));
     auto picture = record("http://example.com/picture", "\1\2 the bytes of a picture");
@@ -76,11 +76,13 @@ TEST_SUITE("reading WARC files") {
     pack(plain, packed);
     std::ifstream file(packed, std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-    CHECK(bytes.size() < whole.size() / 4);
+    CHECK(bytes.size() < whole.size() / 3);
     CHECK(bytes.find("\1\2 the bytes of a picture") != std::string::npos); // stored
     const auto second = bytes.find("\x1f\x8b", 1);
+    const auto third = bytes.find("\x1f\x8b", second + 1);
     CHECK(told(packed) == line(0, second, "http://example.com/page") +
-                              line(second, bytes.size() - second, "http://example.com/picture"));
+                              line(second, third - second, "http://example.com/picture") +
+                              line(third, bytes.size() - third, "http://example.com/page"));
     CHECK_THROWS(pack(directory / "none", packed));
   }
   TEST_CASE("a request is packed without what identifies who asked, and with its new length and digest") {
@@ -138,24 +140,28 @@ TEST_SUITE("reading WARC files") {
 
     auto flipped = member;
     flipped[flipped.size() - 6] = static_cast<char>(flipped[flipped.size() - 6] ^ 1); // of the checksum
-    CHECK(with(flipped) == "0! has wrong gzip data: incorrect data check\n" + end(flipped.size()));
-    const auto cut = member.substr(0, member.size() / 2);
-    CHECK(with(cut).starts_with("0! "));
+    const auto bad = [](const std::string& packed) { return line(0, packed.size(), "http://example.com/bad"); };
+    CHECK(with(flipped) == bad(flipped) + "0! has wrong gzip data: incorrect data check, after 5059 of the 5059 bytes\n" +
+                               end(flipped.size()));
+    const auto cut = member.substr(0, member.size() - 9);
+    CHECK(with(cut).starts_with(bad(cut) + "0! has wrong gzip data: "));
     CHECK(with(cut).ends_with(end(cut.size())));
-    CHECK(told(directory.write("cut.warc.gz", good + cut)) == line(0, good.size(), "http://example.com/good") +
-                                                                  std::to_string(good.size()) +
-                                                                  "! ends within its gzip data\n");
+    CHECK(told(directory.write("cut.warc.gz", good + cut)) ==
+          line(0, good.size(), "http://example.com/good") + line(good.size(), cut.size(), "http://example.com/bad") +
+              std::to_string(good.size()) + "! ends within its gzip data, after 5059 of the 5059 bytes\n");
+    const auto plain = record("http://example.com/bad", "abc", "5000");
+    CHECK(with(plain) ==
+          bad(plain) + "0! ends after 62 of the 5000 bytes that its Content-Length names\n" + end(plain.size()));
 
     const auto long_ = gzip(record("http://example.com/bad", "abc", "5000"));
-    const auto bad = [](const std::string& packed) { return line(0, packed.size(), "http://example.com/bad"); };
     CHECK(with(long_) ==
           bad(long_) + "0! ends after 66 of the 5000 bytes that its Content-Length names\n" + end(long_.size()));
     const auto short_ = gzip(record("http://example.com/bad", "abcdefgh", "62"));
     CHECK(with(short_) == bad(short_) + "0! is longer than its Content-Length\n" + end(short_.size()));
     for (const std::string length :
-         {"9223372036854775808", "18446744073709551616", "-1", "0x10", "4611686018427387904", "1099511627776"}) {
+         {"9223372036854775808", "18446744073709551616", "-1", "0x10", "4611686018427387904"}) {
       const auto huge = record("http://example.com/bad", "abc", length);
-      const auto problem = "0! Content-Length is \"" + length + "\", which this file cannot hold\n";
+      const auto problem = "0! Content-Length is \"" + length + "\", which no file holds\n";
       CHECK(with(gzip(huge)) == problem + end(gzip(huge).size()));
       CHECK(with(huge) == problem + end(huge.size()));
     }
@@ -167,7 +173,7 @@ TEST_SUITE("reading WARC files") {
     const auto endless = "WARC/1.1\r\nWARC-Type: response\r\nX: " + std::string(1u << 20, 'x');
     CHECK(with(gzip(endless)).starts_with("0! no WARC record begins here, or its header does not end\n"));
   }
-  TEST_CASE("dates of WARC 1.1, of indexes and of ARC") {
+  TEST_CASE("dates of WARC 1.1, of indexes, of ARC and of HTTP") {
     const std::pair<const char*, const char*> dates[] = {{"2026-01-31T23:59:59Z", "20260131235959"},
                                                          {"2026-01-31T23:59:59.123456Z", "20260131235959"},
                                                          {"2026-01-31T23:59Z", "20260131235900"},
@@ -180,6 +186,10 @@ TEST_SUITE("reading WARC files") {
                                                          {"20260131235959", "20260131235959"},
                                                          {"2026-02-30T00:00:00Z", ""},
                                                          {"2026-01-31T25:00:00Z", ""},
+                                                         {"Sun, 06 Nov 1994 08:49:37 GMT", "19941106084937"},
+                                                         {"Sunday, 06-Nov-94 08:49:37 GMT", "19941106084937"},
+                                                         {"Sun Nov  6 08:49:37 1994", "19941106084937"},
+                                                         {"Sun Foo  6 08:49:37 1994", ""},
                                                          {"yesterday", ""},
                                                          {"", ""}};
     for (const auto& [date, digits] : dates) {

@@ -5,11 +5,14 @@
 #include <string>
 #include <string_view>
 
-namespace holdfast::capture {
+namespace holdfast::formats {
 
 // What `reference` means on a page at `base` (the URL standard; what it escapes stays as it is); nullopt if it cannot
 // be read.
 std::optional<std::string> join_url(std::string_view base, std::string_view reference);
+
+// As browsers take an attribute that is a URL: without blanks around it, and line ends and tabs in it.
+std::string plain_link(std::string_view href);
 
 // The http(s) URL that `href` means on a page at `base`, without a fragment that is no route; nullopt if it means none.
 // `encoding`: of the page, as formats::page_encoding() names it; "": UTF-8.
@@ -21,4 +24,4 @@ bool is_web_url(std::string_view url); // http(s) with a host
 // As it may stand in a request line: what is not ASCII percent-encoded; the host is left to the HTTP client.
 std::string request_url(std::string_view url);
 
-} // namespace holdfast::capture
+} // namespace holdfast::formats

@@ -1,14 +1,13 @@
-#include "services/capture/extract/link.hpp"
+#include "lib/formats/link.hpp"
 
 #include "lib/base/characters.hpp"
 #include "lib/base/url.hpp"
 #include "lib/formats/charset.hpp"
-#include "services/capture/hook.hpp"
 
 #include <algorithm>
 #include <vector>
 
-namespace holdfast::capture {
+namespace holdfast::formats {
 
 namespace {
 
@@ -20,9 +19,8 @@ struct Parts {
 };
 
 bool is_scheme(std::string_view text) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  return !text.empty() && letter(text[0]) && std::all_of(text.begin(), text.end(), [&](char c) {
-    return letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+  return !text.empty() && base::is_alpha(text[0]) && std::all_of(text.begin(), text.end(), [](char c) {
+    return base::is_alpha(c) || base::is_digit(c) || c == '+' || c == '-' || c == '.';
   });
 }
 
@@ -80,13 +78,13 @@ std::string with_slashes(std::string_view base, std::string_view reference) {
   std::string text(reference);
   const auto colon = text.find(':');
   const bool absolute = colon != std::string::npos && is_scheme(std::string_view(text).substr(0, colon));
-  const auto scheme = absolute ? lower(std::string_view(text).substr(0, colon)) : "";
+  const auto scheme = absolute ? base::lower_case(std::string_view(text).substr(0, colon)) : "";
   if (absolute && scheme != "http" && scheme != "https") return text;
   const auto end = std::min(text.find_first_of("?#"), text.size());
   std::replace(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\\', '/');
   const std::size_t begin = absolute ? colon + 1 : 0;
   const auto slashes = std::min(text.find_first_not_of('/', begin), text.size()) - begin;
-  const bool other = absolute && lower(base.substr(0, base.find(':'))) != scheme;
+  const bool other = absolute && base::lower_case(base.substr(0, base.find(':'))) != scheme;
   if (slashes > 1 || other) text.replace(begin, slashes, "//");
   return text;
 }
@@ -97,7 +95,7 @@ void encode_query(std::string& url, const std::string& encoding) {
   if (mark == std::string::npos || encoding.empty() || encoding.starts_with("UTF") || mark > url.find('#')) return;
   const auto end = std::min(url.find('#', mark), url.size());
   std::string query;
-  for (const char letter : formats::encode(std::string_view(url).substr(mark, end - mark), encoding))
+  for (const char letter : encode(std::string_view(url).substr(mark, end - mark), encoding))
     base::is_ascii(letter) ? query.push_back(letter) : base::append_percent(query, letter);
   url.replace(mark, end - mark, query);
 }
@@ -112,7 +110,8 @@ std::optional<std::string> join_url(std::string_view base, std::string_view writ
     return (authority.find('[') == std::string_view::npos) != (authority.find(']') == std::string_view::npos);
   };
   if (broken(to.authority)) return std::nullopt;
-  if (!to.scheme.empty() && (to.has_authority || lower(to.scheme) != lower(from.scheme))) return reference;
+  if (!to.scheme.empty() && (to.has_authority || base::lower_case(to.scheme) != base::lower_case(from.scheme)))
+    return reference;
   std::string result = std::string(from.scheme) + ":";
   const auto authority = to.has_authority ? to.authority : from.authority;
   result += "//" + std::string(authority);
@@ -134,27 +133,31 @@ std::optional<std::string> join_url(std::string_view base, std::string_view writ
   return result;
 }
 
+std::string plain_link(std::string_view href) {
+  const auto around = [](char letter) { return static_cast<unsigned char>(letter) <= ' '; };
+  while (!href.empty() && around(href.front()))
+    href.remove_prefix(1);
+  while (!href.empty() && around(href.back()))
+    href.remove_suffix(1);
+  std::string text(href);
+  std::erase_if(text, [](char letter) { return letter == '\t' || letter == '\r' || letter == '\n'; });
+  return text;
+}
+
 bool is_web_url(std::string_view url) {
-  const auto start = lower(url.substr(0, 8));
+  const auto start = base::lower_case(url.substr(0, 8));
   const std::size_t scheme = start.starts_with("http://") ? 7 : start == "https://" ? 8 : 0;
   constexpr std::string_view kNoHost = "/?# \t\r\n";
   return scheme != 0 && url.size() > scheme && kNoHost.find(url[scheme]) == std::string_view::npos;
 }
 
 std::optional<std::string> absolute_link(std::string_view base, std::string_view href, const std::string& encoding) {
-  const auto around = [](char letter) { return static_cast<unsigned char>(letter) <= ' '; };
-  while (!href.empty() && around(href.front()))
-    href.remove_prefix(1);
-  while (!href.empty() && around(href.back()))
-    href.remove_suffix(1);
-  if (href.empty()) return std::nullopt;
-  std::string text(href);
-  std::erase_if(text, [](char letter) { return letter == '\t' || letter == '\r' || letter == '\n'; });
-  if (text.size() > kLongestLink) return std::nullopt;
+  auto text = plain_link(href);
+  if (text.empty() || text.size() > kLongestLink) return std::nullopt;
   encode_query(text, encoding);
   auto url = join_url(base, text);
   if (!url) return std::nullopt;
-  if (const auto hash = url->find('#'); hash != std::string::npos && !holdfast::base::is_route(url->substr(hash + 1)))
+  if (const auto hash = url->find('#'); hash != std::string::npos && !base::is_route(url->substr(hash + 1)))
     url->resize(hash);
   if (!is_web_url(*url) || url->size() > kLongestLink) return std::nullopt;
   std::string result;
@@ -169,18 +172,14 @@ std::string request_url(std::string_view url) {
   std::string result(url.substr(0, path));
   if (path < url.size() && url[path] != '/') result += '/';
   if (path == url.size()) result += '/';
-  constexpr std::string_view kHex = "0123456789ABCDEF";
   for (const char letter : url.substr(path, url.find('#', path) - path)) {
     const auto code = static_cast<unsigned char>(letter);
-    if (code > 0x20 && code < 0x7F && letter != '"' && letter != '<' && letter != '>') {
+    if (code > 0x20 && code < 0x7F && letter != '"' && letter != '<' && letter != '>')
       result += letter;
-    } else {
-      result += '%';
-      result += kHex[code >> 4];
-      result += kHex[code & 15];
-    }
+    else
+      base::append_percent(result, letter);
   }
   return result;
 }
 
-} // namespace holdfast::capture
+} // namespace holdfast::formats
