@@ -16,9 +16,9 @@
   }
   const all = selector => roots.flatMap(root => [...root.querySelectorAll(selector)]);
   const parent = e => e.parentElement ?? (e.getRootNode() instanceof ShadowRoot ? e.getRootNode().host : null);
-  const around = (e, selector) => { // closest(), also outside of shadow roots
-    for (; e; e = e.getRootNode().host) if (e.closest(selector)) return e.closest(selector);
-    return null;
+  const is_in = (e, top) => { // contains(), also through shadow roots
+    while (e && e !== top) e = parent(e);
+    return !!e;
   };
   const shown = e => e.checkVisibility({visibilityProperty: true});
   const area = e => { const r = e.getBoundingClientRect(); return r.width * r.height; };
@@ -159,7 +159,7 @@
 
   // ---- Labels ----
 
-  const kCandidates = 'summary,button,[role=button],[role=tab],[aria-expanded],[aria-controls],[onclick],[data-toggle],' +
+  const kCandidates = 'summary,label,button,[role=button],[role=tab],[aria-expanded],[aria-controls],[onclick],[data-toggle],' +
     '[data-bs-toggle],[popovertarget],a[role],a[href^="#"],a:not([href]),a[href^="javascript:"],a[href]';
   const kToggles = 'summary,[role=tab],[aria-expanded],[aria-controls],[aria-haspopup],[data-toggle],[data-bs-toggle],[popovertarget]';
   const kPicture = /\.(jpe?g|png|webp|gif|avif|svg)(\?|$)/i;
@@ -202,11 +202,22 @@
   const hints = e => [e.getAttribute('aria-label'), e.title, e.id, e.getAttribute('class'), e.dataset.testid].filter(Boolean).join(' ')
     .replace(/([a-z])([A-Z])/g, '$1 $2').replace(/[-_]+/g, ' ');
 
+  // Whether it shows what follows its control, by style alone, as tabs and folds without a script do.
+  function folds(label) {
+    const control = label.control;
+    if (!control || control.checked || !/^(radio|checkbox)$/.test(control.type)) return false;
+    if (shown(control) && area(control) > 4 && getComputedStyle(control).opacity !== '0') return false; // a choice
+    for (let e = control.nextElementSibling; e; e = e.nextElementSibling)
+      for (const part of [e, ...e.children])
+        if (!kSilent.has(part.localName) && !(shown(part) && area(part)) && part.textContent.trim()) return true;
+    return false;
+  }
+
   // What it does when it is pressed, as far as one can see: 'toggle', 'more', 'picture', 'next', 'button'; else ''.
   function kind_of(e) {
     if (e.disabled || e.getAttribute('aria-disabled') === 'true' || e.isContentEditable) return '';
     if (e.form && e.type !== 'button') return '';
-    if (/^(input|select|textarea|option|label|form)$/.test(e.localName)) return '';
+    if (/^(input|select|textarea|option|form)$/.test(e.localName)) return '';
     if (e.localName === 'summary' && e.parentElement?.open) return '';
     if (e.getAttribute('aria-expanded') === 'true' || e.getAttribute('aria-selected') === 'true') return '';
     for (const {name, value} of e.attributes)
@@ -216,6 +227,7 @@
     if (text.length > 90 && !e.matches(kToggles)) return '';
     if (kNever.test(text.length > 1 ? text : marks) || kActs.test(text.length > 1 ? text : marks) || e.matches(kStates)) return '';
     if (acts_by_name(e) || (link && link !== e && acts_by_name(link))) return '';
+    if (e.localName === 'label') return folds(e) && !kIdle.test(text) ? 'toggle' : '';
     let is_picture = false;
     if (link) {
       const raw = link.getAttribute('href').trim();
@@ -230,8 +242,9 @@
       }
     }
     if (is_picture) return e.querySelector('img,picture,svg') || getComputedStyle(e).backgroundImage !== 'none' ? 'picture' : '';
+    const is_next = kNext.test(text.length < 2 ? text + ' ' + marks : text) || kNext.test(e.getAttribute('aria-label') ?? '');
+    if (is_next && !e.matches('summary,[role=tab],[aria-expanded]')) return 'next'; // though it may name what it moves
     if (e.matches(kToggles) && !kIdle.test(text)) return 'toggle';
-    if (kNext.test(text) || (text.length < 2 && kNext.test(marks)) || kNext.test(e.getAttribute('aria-label') ?? '')) return 'next';
     if (kMore.test(text)) return 'more';
     if (kIdle.test(text || marks) || (text.length < 2 && kIdle.test(marks))) return '';
     return 'button';
@@ -241,6 +254,7 @@
 
   const kOrder = ['toggle', 'more', 'button', 'picture', 'next'];
   const pressed = new WeakSet(), groups = new Map(), before = new WeakSet(), opened_by = new WeakSet();
+  const switched = new Map(); // controls of labels, as they were
   let selected = [];
   const bare = text => (text ?? '').replace(/\d+/g, '').split(/\s+/).slice(0, 6).join('.');
   const group_of = e => {
@@ -327,12 +341,15 @@
   // Presses it as long as something new comes. Given back by `yield`: whether there was a new request.
   function* repeat({e, kind}, most) {
     const group = group_of(e), here = location.href.split('#')[0], depth = history.length;
+    let misses = 0;
     for (let count = 0; count < most; ++count) {
       if (!usable(e)) { // it may come back, as a button that waits for its answer
         if (count > 0 && e.isConnected && kind === 'more') pressed.delete(e);
         return;
       }
       pressed.add(e);
+      if (e.control)
+        for (const c of all('input')) if (c === e.control || (c.name && c.name === e.control.name)) switched.set(c, switched.get(c) ?? c.checked);
       const words_before = look_again();
       if (!in_view(e.getBoundingClientRect())) e.scrollIntoView({block: 'center', behavior: 'instant'});
       press(e);
@@ -344,13 +361,15 @@
         return;
       }
       brought ? ++group.hits : ++group.misses;
-      const over = overlays();
+      const over = overlays().filter(o => !is_in(e, o));
       if (over.length && !opened_by.has(e)) {
         opened_by.add(e);
         yield* inside(over, 30);
         return;
       }
-      if (!brought || (kind !== 'more' && kind !== 'next')) return;
+      misses = brought ? 0 : misses + 1;
+      // What comes next may have been loaded ahead.
+      if (kind !== 'next' ? !brought || kind !== 'more' : misses > 1) return;
     }
   }
   function* clicks(most) {
@@ -594,6 +613,7 @@
   // As the reader found it: at the top, with the first tabs.
   function leave() {
     for (const e of selected) if (e.isConnected && e.getAttribute('aria-selected') === 'false' && usable(e)) press(e);
+    for (const [control, was] of switched) if (control.checked !== was && (was || control.type === 'checkbox')) control.click();
     for (const box of boxes ?? []) if (places.has(box)) box.scrollTo({top: 0, left: 0, behavior: 'instant'});
     if (surveyed) for (const e of overlays()) if (e.matches('dialog[open]')) e.close();
     scrollTo({top: 0, left: 0, behavior: 'instant'});
