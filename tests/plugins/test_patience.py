@@ -147,7 +147,7 @@ page(
 # Hides from what is no person: as the browser says, and as a click shows.
 page(
     "/hides",
-    "<p>Words<button onclick=\"fetch('/j/pressed')\">Show more</button><script>addEventListener('click', e => { if (!e.isTrusted) hide() }, true);"
+    "<p>" + "Words of the page. " * 30 + "<button onclick=\"fetch('/j/pressed')\">Show more</button><script>addEventListener('click', e => { if (!e.isTrusted) hide() }, true);"
     "const hide = () => document.body.textContent = 'Hidden'; if (navigator.webdriver || /Headless/.test(navigator.userAgent) ||"
     " !navigator.languages.length || !outerWidth || !navigator.plugins.length || !window.chrome) hide()</script>",
 )
@@ -337,7 +337,9 @@ class Patience(BrowserTest):
         self.assertNotIn("secretive", text)
         self.assertIn(self.at("/linked"), [link["url"] for link in self.links(outcome.others["outlinks"])])
         self.assertIn("Within", outcome.others["dom"].text("output.html"))
-        self.assertIn("Framed", self.read("/frames", "text").others["text"].text("content.txt"))
+        outcome = self.read("/frames", "text", "dom")
+        self.assertIn("Framed", outcome.others["text"].text("content.txt"))
+        self.assertIn("Framed", outcome.others["dom"].text("output.html"))
         text = self.read("/frameset", "text").others["text"].text("content.txt")
         self.assertIn("Framed", text)
         self.assertIn("Nothing comes here", text)
@@ -369,13 +371,18 @@ class Patience(BrowserTest):
             "/all-lead": ("click", "end|leads away"),
             "/endless-film": ("files", "time|end|nothing"),
             "/trap": ("click", "end"),
-            "/hides": ("click", "end"),
         }
         for path, (step, ended) in ends.items():
             with self.subTest(path):
                 outcome = self.read(path)
                 self.assert_status(outcome, "succeeded")
                 self.assertRegex(outcome.steps[step]["ended"], ended)
+
+    def test_a_page_that_hides_from_what_is_no_person_says_so(self):
+        outcome = self.read("/hides", "text")
+        self.assert_failed(outcome, "the page hid what it had shown when it was read")
+        self.assertIn("Words of the page", outcome.others["text"].text("content.txt"))
+        self.assertIn("/j/pressed", self.server.asked)
 
     def test_the_browser_says_what_it_is_with_windows(self):
         self.read("/plain")

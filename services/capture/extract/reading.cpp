@@ -277,7 +277,9 @@ void Reading::step(const char* name, Seconds longest, const std::function<std::s
 // Nearly empty, and says that it is not all.
 bool Reading::looks_unfinished() {
   const auto seen = ask(frames_.front(), "reader.look()");
-  if (!seen || !seen->is_object() || seen->value("pictures", false) || seen->value("scripts", 0) == 0) return false;
+  if (!seen || !seen->is_object()) return false;
+  shown_at_first_ = seen->value("size", std::size_t{0});
+  if (seen->value("pictures", false) || seen->value("scripts", 0) == 0) return false;
   if (frames_.size() > 1) return false;
   const auto words = seen->value("words", "");
   return words.empty() || (words.size() < kNearlyEmpty && std::regex_search(words, loading()));
@@ -512,6 +514,8 @@ void Reading::look() {
   const auto all = title + "\n" + words;
   if (size < kShortPage && std::regex_search(all, found, challenge()))
     doubt_ = "the site shows a challenge or a block (\"" + found.str() + "\"), not the page";
+  else if (size < kNearlyEmpty && !pictures && shown_at_first_ > 5 * kNearlyEmpty)
+    doubt_ = "the page hid what it had shown when it was read";
   else if (size < kNearlyEmpty && !pictures && scripts && (size == 0 || std::regex_search(words, loading())))
     doubt_ = size == 0 ? "the page stayed empty" : "the page shows only \"" + words + "\"";
 }

@@ -55,7 +55,8 @@ public:
   const std::vector<std::string>& cut() const { return cut_; } // steps that time ended
   // What there is to read, as HTML; empty if the page did not answer.
   const std::string& text() const { return text_; }
-  // Why the page is not what was asked for, as far as one can see: a challenge, or nothing but "Loading".
+  // Why the page is not what was asked for, as far as one can see: a challenge, nothing but "Loading", or less than it
+  // showed at first.
   const std::string& doubt() const { return doubt_; }
 
 private:
@@ -98,6 +99,7 @@ private:
   int silent_{0}; // steps that the page did not answer
   Clock::time_point stream_spoke_{};
   std::size_t asked_{0}, left_{0}; // left: how often it would have led away
+  std::size_t shown_at_first_{0};  // characters
   std::set<std::string> led_to_;
   Json steps_ = Json::array();
   std::vector<std::string> cut_;

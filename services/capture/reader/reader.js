@@ -255,7 +255,7 @@
   const kOrder = ['toggle', 'more', 'button', 'picture', 'next'];
   const pressed = new WeakSet(), groups = new Map(), before = new WeakSet(), opened_by = new WeakSet();
   const switched = new Map(); // controls of labels, as they were
-  let selected = [];
+  let selected = [], focused = null;
   const bare = text => (text ?? '').replace(/\d+/g, '').split(/\s+/).slice(0, 6).join('.');
   const group_of = e => {
     const key = [e.localName, bare(e.getAttribute('class')), e.getAttribute('role'), e.parentElement?.localName,
@@ -377,6 +377,7 @@
     let list = candidates();
     if (!list.length) return;
     selected = all('[role=tab][aria-selected=true]');
+    focused = document.activeElement;
     overlays().forEach(e => before.add(e));
     surveyed = true;
     if (document.body) survey(document.body);
@@ -610,12 +611,13 @@
 
   // ---- The end ----
 
-  // As the reader found it: at the top, with the first tabs.
+  // As the reader found it: at the top, with the first tabs, nothing in focus.
   function leave() {
     for (const e of selected) if (e.isConnected && e.getAttribute('aria-selected') === 'false' && usable(e)) press(e);
     for (const [control, was] of switched) if (control.checked !== was && (was || control.type === 'checkbox')) control.click();
     for (const box of boxes ?? []) if (places.has(box)) box.scrollTo({top: 0, left: 0, behavior: 'instant'});
     if (surveyed) for (const e of overlays()) if (e.matches('dialog[open]')) e.close();
+    if (document.activeElement !== focused) document.activeElement?.blur();
     scrollTo({top: 0, left: 0, behavior: 'instant'});
   }
   const escape = text => text.replace(/[&<>"]/g, c => `&#${c.charCodeAt(0)};`);
