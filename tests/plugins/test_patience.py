@@ -149,7 +149,7 @@ page(
     "/hides",
     "<p>" + "Words of the page. " * 30 + "<button onclick=\"fetch('/j/pressed')\">Show more</button><script>addEventListener('click', e => { if (!e.isTrusted) hide() }, true);"
     "const hide = () => document.body.textContent = 'Hidden'; if (navigator.webdriver || /Headless/.test(navigator.userAgent) ||"
-    " !navigator.languages.length || !outerWidth || !navigator.plugins.length || !window.chrome) hide()</script>",
+    " !navigator.languages.length || !outerWidth) hide()</script>",
 )
 page("/challenge", "<script>1</script><title>Just a moment...</title><p>Verify you are human")
 
