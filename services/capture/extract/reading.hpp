@@ -1,9 +1,9 @@
 #pragma once
 // Reads a loaded page as a patient person does: waits until it rests, accepts what asks about cookies, scrolls, clicks
-// what acts inside the page, and fetches the files that it names. What runs in the page is reader/reader.js, in a world
-// of its own in each frame; this class calls it step by step and waits between the steps for what they have started.
-// While it reads, the page stays where it is: navigations of its main frame are stopped and kept as links. Each step
-// has a limit of its own, and says why it ended. Owned by the tab, used from its thread.
+// what acts inside the page, and fetches the files that it names. What runs in the page is in reader/ (see reader.js),
+// in a world of its own in each frame; this class calls it step by step and waits between the steps for what they have
+// started. While it reads, the page stays where it is: navigations of its main frame are stopped and kept as links.
+// Each step has a limit of its own, and says why it ended. Owned by the tab, used from its thread.
 
 #include "services/capture/browser/devtools.hpp"
 #include "services/capture/browser/recorder.hpp"

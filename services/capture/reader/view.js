@@ -17,7 +17,7 @@
       from.querySelectorAll('*').forEach((e, i) => {
         const framed = e.localName === 'iframe' && deep < 5 && e.contentDocument;
         if (framed?.documentElement)
-          copies[i].setAttribute('srcdoc', `<base href="${encodeURI(framed.baseURI)}">` + html_of(framed, deep + 1));
+          copies[i].setAttribute('srcdoc', `<base href="${encodeURI(framed.baseURI)}">${html_of(framed, deep + 1)}`);
         if (!e.shadowRoot) return;
         const root = copies[i].attachShadow({mode: 'open'});
         for (const child of e.shadowRoot.childNodes) root.append(inert.importNode(child, true));
@@ -38,7 +38,8 @@
     expand() {
       const body = document.body, top = document.documentElement;
       if (!body || document.scrollingElement?.scrollHeight > innerHeight + 20) {
-        for (const e of [top, body]) if (e && /hidden|clip/.test(getComputedStyle(e).overflowY)) set(e, {overflow: 'visible', height: 'auto'});
+        for (const e of [top, body])
+          if (e && /hidden|clip/.test(getComputedStyle(e).overflowY)) set(e, {overflow: 'visible', height: 'auto'});
         return;
       }
       let box = null, size = innerWidth * innerHeight * 0.3;
@@ -55,7 +56,8 @@
       }
     },
     restore() {
-      for (const [e, style] of changed.splice(0).reverse()) style === null ? e.removeAttribute('style') : e.setAttribute('style', style);
+      for (const [e, style] of changed.splice(0).reverse())
+        style === null ? e.removeAttribute('style') : e.setAttribute('style', style);
     },
   };
 })()
