@@ -27,7 +27,12 @@ from harness.wait import free_port
 
 HERE = Path(__file__).resolve().parent
 BUILD = Path(PROGRAM or "/").parents[1] / "programs"
-PICTURES = "from PIL import Image, ImageDraw\nfor i in range(%d):\n    p = Image.new('RGB', (1600, 1200), (i * 20, 255 - i * 20, 128))\n    ImageDraw.Draw(p).ellipse((400, 300, 900, 800 + i * 9), (250, 250, 200))\n    p.save(f'%s/p{i:02}.jpg')\n"
+PICTURES = """from PIL import Image, ImageDraw
+for i in range(12):
+    picture = Image.new('RGB', (1600, 1200), (i * 20, 255 - i * 20, 128))
+    ImageDraw.Draw(picture).ellipse((400, 300, 900, 800 + i * 9), (250, 250, 200))
+    picture.save(f'content/summer/p{i:02}.jpg')
+"""
 
 
 class Program(Software):
@@ -125,7 +130,9 @@ class Wiki(Program):
 
     def set_up(self):
         self.write("wiki/tiddlywiki.info", '{"themes": ["tiddlywiki/vanilla", "tiddlywiki/snowwhite"]}')
-        self.write("wiki/tiddlers/a.tid", "title: GettingStarted\n\nThe harbourmaster keeps <<list-links '[tag[Place]]'>>\n")
+        self.write(
+            "wiki/tiddlers/a.tid", "title: GettingStarted\n\nThe harbourmaster keeps <<list-links '[tag[Place]]'>>\n"
+        )
         self.write("wiki/tiddlers/b.tid", "title: lighthouse\ntags: Place\n\nIt stands on the rock.\n")
         command = ["node", self.root / "tiddlywiki.js", "wiki", "--listen", f"port={self.port}"]
         self.start(*command, answers=self.page)
@@ -139,8 +146,10 @@ class Gallery(Program):
 
     def set_up(self):
         self.write("content/summer/p07.md", "Title: Evening\n\nAn eveningcaption.\n")
-        self.write("sigal.conf.py", "source = 'content'\ndestination = 'out'\ntheme = 'photoswipe'\nimg_size = (800, 600)\n")
-        self.fetch(self.bin / "python", "-c", PICTURES % (12, "content/summer"))
+        self.write(
+            "sigal.conf.py", "source = 'content'\ndestination = 'out'\ntheme = 'photoswipe'\nimg_size = (800, 600)\n"
+        )
+        self.fetch(self.bin / "python", "-c", PICTURES)
         self.fetch(self.bin / "sigal", "build")
         self.serve(self.place / "out")
 
@@ -264,6 +273,7 @@ class Programs(Case):
         print(f"\n{type(program).__name__}: {replay}", file=sys.stderr)
         missing = [url for url in replay["missing_urls"] if url.startswith("http://127.0.0.1")]
         self.assertEqual((missing, replay["problem"]), ([], ""), replay)  # what others serve does not come here
+        self.assertGreater(replay["text"], 0.95, replay)
         self.assertEqual(program.kept(), before, "the reader has changed the site")
 
     def test_documentation(self):
