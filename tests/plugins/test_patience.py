@@ -126,6 +126,7 @@ for number, (words, label) in enumerate(
 page("/order", CONSENT % ("Order your goods", "ordered", "Accept all"))
 page("/film", "<video src=/f/film.mp4 preload=none></video><audio preload=none><source src=/f/sound.mp3></audio><video id=e></video><script>fetch('/f/list.m3u8')</script>")
 page("/named", "<img hidden data-src=/i/named-lazy><link rel=icon href=/i/named-icon><div hidden><img loading=lazy src=/i/named-hidden></div><video poster=/i/named-poster></video>")
+page("/empty", "<p>Words<link rel=icon href=/i/empty>")
 page("/stream", SCRIPT + "<div id=a></div><script>new EventSource('/events').onmessage = e => put('#a', 'said' + e.data)</script>")
 # What ends only because the reader ends it.
 page(
@@ -175,6 +176,8 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(0.2)  # the delay that the page is made of
         if url.path == "/events":
             return self.speak()
+        if url.path == "/i/empty":
+            return self.nothing()
         if url.path == "/endless":
             return self.endless()
         kind, body = self.answer(url.path)
@@ -209,6 +212,13 @@ class Handler(BaseHTTPRequestHandler):
                 time.sleep(0.5)
         except OSError:
             self.close_connection = True
+
+    def nothing(self):
+        """Of a length that is not told before."""
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(b"0\r\n\r\n")
 
     def endless(self):
         self.send_response(200)
@@ -317,6 +327,8 @@ class Patience(BrowserTest):
     def test_it_fetches_films_and_files_that_the_page_names(self):
         self.assert_asked("/film", "film.mp4", "sound.mp3", "list.m3u8", "low.m3u8", "low0.ts", "low1.ts")
         self.assert_not_asked("high")
+        for _ in range(3):
+            self.assertNotIn("missing", self.assert_asked("/empty", "empty").json("page.json"))
         self.assert_asked("/named", "named-lazy", "named-icon", "named-hidden", "named-poster")
 
     def test_it_fetches_the_segments_of_one_quality(self):
