@@ -134,10 +134,6 @@ class Wiki(Program):
             "wiki/tiddlers/a.tid", "title: GettingStarted\n\nThe harbourmaster keeps <<list-links '[tag[Place]]'>>\n"
         )
         self.write("wiki/tiddlers/b.tid", "title: lighthouse\ntags: Place\n\nIt stands on the rock.\n")
-        self.write(
-            "wiki/tiddlers/c.tid",
-            "title: $:/favicon.ico\ntype: image/svg+xml\n\n<svg xmlns='http://www.w3.org/2000/svg'/>\n",
-        )
         command = ["node", self.root / "tiddlywiki.js", "wiki", "--listen", f"port={self.port}"]
         self.start(*command, answers=self.page)
 
