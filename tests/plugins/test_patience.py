@@ -71,6 +71,23 @@ page(
     "<div class=next style='cursor:pointer' onclick=\"window.s = (window.s ?? 0) + 1; if (s < 5) load('#a', 'slide' + s)\">&gt;</div>"
     "<a href=/i/large.png><img src=/i/small.png width=99 height=99></a>",
 )
+# Tabs of style alone; a choice that is not the reader's.
+page(
+    "/folds",
+    "<style>.t input { position: absolute; opacity: 0 } .t div { display: none } #t1:checked ~ #p1, #t2:checked ~ #p2 { display: block }</style>"
+    "<div class=t><input type=radio name=t id=t1 checked><input type=radio name=t id=t2><label for=t1>One</label><label for=t2>Two</label>"
+    "<div id=p1>wordfirst</div><div id=p2>wordsecond<img loading=lazy src=/i/folded width=9 height=9></div></div>"
+    "<label><input type=checkbox onchange=\"fetch('/j/chosen')\">News</label><p hidden>Chosen</p>",
+)
+# Large pictures one after the other, which it loads two at a time and ahead.
+page(
+    "/lightbox",
+    "<a href=/i/p0.png><img src=/i/small width=99 height=99></a><div hidden style='position:fixed;inset:0'>"
+    "<button aria-controls=s onclick=move()>Next</button><button onclick='box.hidden = true'>Close</button><div id=s></div></div><script>"
+    "let n = 0; const box = document.querySelector('div'), load = i => { if (i < 9) new Image().src = `/i/p${i}.png` };"
+    "const move = () => { if (++n % 2 == 0) { load(n + 1); load(n + 2) } };"
+    "document.querySelector('a').onclick = e => { e.preventDefault(); box.hidden = false; load(0); load(1); load(2) }</script>",
+)
 NEVER = ["Sign out", "Delete", "Buy now", "Follow", "Subscribe", "Submit", "Log in", "Add to cart", "Abmelden", "Löschen", "購入", "Удалить"]
 # A button for each word of the table, each in a group of its own, and one that is to be clicked. In half of them the
 # word is not shown.
@@ -109,6 +126,7 @@ for number, (words, label) in enumerate(
 page("/order", CONSENT % ("Order your goods", "ordered", "Accept all"))
 page("/film", "<video src=/f/film.mp4 preload=none></video><audio preload=none><source src=/f/sound.mp3></audio><video id=e></video><script>fetch('/f/list.m3u8')</script>")
 page("/named", "<img hidden data-src=/i/named-lazy><link rel=icon href=/i/named-icon><div hidden><img loading=lazy src=/i/named-hidden></div><video poster=/i/named-poster></video>")
+page("/empty", "<p>Words<link rel=icon href=/i/empty>")
 page("/stream", SCRIPT + "<div id=a></div><script>new EventSource('/events').onmessage = e => put('#a', 'said' + e.data)</script>")
 # What ends only because the reader ends it.
 page(
@@ -127,9 +145,23 @@ page(
     SCRIPT + "<div id=a></div><button onclick=\"document.body.requestPointerLock(); "
     "window.addEventListener('mousemove', e => e.stopImmediatePropagation(), true); load('#a', 'trap')\">Show more</button>",
 )
+# Hides from what is no person: as the browser says, and as a click shows.
+page(
+    "/hides",
+    "<p>" + "Words of the page. " * 30 + "<button onclick=\"fetch('/j/pressed')\">Show more</button><script>addEventListener('click', e => { if (!e.isTrusted) hide() }, true);"
+    "const hide = () => document.body.textContent = 'Hidden'; if (navigator.webdriver || /Headless/.test(navigator.userAgent) ||"
+    " !navigator.languages.length || !outerWidth) hide()</script>",
+)
 page("/challenge", "<script>1</script><title>Just a moment...</title><p>Verify you are human")
 
 LIST = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1,RESOLUTION=640x360\nlow.m3u8\n#EXT-X-STREAM-INF:BANDWIDTH=9,RESOLUTION=1920x1080\nhigh.m3u8\n"
+FILM = """<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT8S"><Period>
+<AdaptationSet mimeType="video/mp4"><SegmentTemplate timescale="1000" initialization="$RepresentationID$-init.m4s"
+ media="$RepresentationID$-$Time$.m4s"><SegmentTimeline><S t="500" d="2000" r="2"/><S d="1500"/></SegmentTimeline></SegmentTemplate>
+<Representation id="small" height="360" bandwidth="1"/><Representation id="large" height="1080" bandwidth="9"/></AdaptationSet>
+<AdaptationSet mimeType="audio/mp4"><SegmentTemplate duration="4" startNumber="5" initialization="sound-init.m4s"
+ media="sound-$Number%03d$.m4s"/><Representation id="sound" bandwidth="1"/></AdaptationSet></Period></MPD>"""
+page("/streams", "<video></video><script>fetch('/f/list.m3u8'); fetch('/f/film.mpd')</script>")
 PART = "#EXTM3U\n#EXTINF:3,\n%s0.ts\n#EXTINF:3,\n%s1.ts\n#EXT-X-ENDLIST\n"
 
 
@@ -144,6 +176,8 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(0.2)  # the delay that the page is made of
         if url.path == "/events":
             return self.speak()
+        if url.path == "/i/empty":
+            return self.nothing()
         if url.path == "/endless":
             return self.endless()
         kind, body = self.answer(url.path)
@@ -163,6 +197,8 @@ class Handler(BaseHTTPRequestHandler):
         if path.endswith(".m3u8"):
             name = path.rpartition("/")[2].partition(".")[0]
             return "application/vnd.apple.mpegurl", (LIST if name == "list" else PART % (name, name)).encode()
+        if path.endswith(".mpd"):
+            return "application/dash+xml", FILM.encode()
         return ("video/mp4" if path.startswith("/f/") else "text/plain"), b"x" * 1000
 
     def speak(self):
@@ -176,6 +212,13 @@ class Handler(BaseHTTPRequestHandler):
                 time.sleep(0.5)
         except OSError:
             self.close_connection = True
+
+    def nothing(self):
+        """Of a length that is not told before."""
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(b"0\r\n\r\n")
 
     def endless(self):
         self.send_response(200)
@@ -244,6 +287,12 @@ class Patience(BrowserTest):
     def test_it_clicks_what_acts_inside_the_page(self):
         keys = ["details", "tab", "fold", "large.png", *[f"more{n}" for n in range(1, 5)], *[f"slide{n}" for n in range(1, 5)]]
         self.assert_asked("/clicks", *keys)
+        self.assert_asked("/lightbox", *[f"p{n}.png" for n in range(9)])
+
+    def test_it_opens_what_style_alone_folds(self):
+        self.assertIn("wordsecond", self.read("/folds", "text").others["text"].text("content.txt"))
+        self.assertIn("/i/folded", self.server.asked)
+        self.assert_not_asked("chosen")
 
     def test_it_never_clicks_what_signs_out_buys_posts_deletes_or_follows(self):
         for kind in WORDS:
@@ -278,7 +327,20 @@ class Patience(BrowserTest):
     def test_it_fetches_films_and_files_that_the_page_names(self):
         self.assert_asked("/film", "film.mp4", "sound.mp3", "list.m3u8", "low.m3u8", "low0.ts", "low1.ts")
         self.assert_not_asked("high")
+        for _ in range(3):
+            self.assertNotIn("missing", self.assert_asked("/empty", "empty").json("page.json"))
         self.assert_asked("/named", "named-lazy", "named-icon", "named-hidden", "named-poster")
+
+    def test_it_fetches_the_segments_of_one_quality(self):
+        for patience, height, hls, dash in (("normal", "720", "low", "small"), ("patient", "1080", "high", "large")):
+            with self.subTest(patience):
+                outcome = self.read("/streams", BROWSER_PATIENCE=patience, BROWSER_MEDIA_HEIGHT=height)
+                self.assert_status(outcome, "succeeded")
+                video = [f"{dash}-{part}.m4s" for part in ("init", "500", "2500", "4500", "6500")]
+                sound = [f"sound-{part}.m4s" for part in ("init", "005", "006")]
+                files = ["list.m3u8", f"{hls}.m3u8", f"{hls}0.ts", f"{hls}1.ts", "film.mpd", *video, *sound]
+                asked = {path.removeprefix("/f/") for path in self.server.asked if path.startswith("/f/")}
+                self.assertEqual(sorted(asked), sorted(files))
 
     def test_text_and_links_of_shadow_roots_frames_and_lists(self):
         outcome = self.read("/shadow", "text", "outlinks", "dom")
@@ -287,7 +349,9 @@ class Patience(BrowserTest):
         self.assertNotIn("secretive", text)
         self.assertIn(self.at("/linked"), [link["url"] for link in self.links(outcome.others["outlinks"])])
         self.assertIn("Within", outcome.others["dom"].text("output.html"))
-        self.assertIn("Framed", self.read("/frames", "text").others["text"].text("content.txt"))
+        outcome = self.read("/frames", "text", "dom")
+        self.assertIn("Framed", outcome.others["text"].text("content.txt"))
+        self.assertIn("Framed", outcome.others["dom"].text("output.html"))
         text = self.read("/frameset", "text").others["text"].text("content.txt")
         self.assertIn("Framed", text)
         self.assertIn("Nothing comes here", text)
@@ -325,6 +389,12 @@ class Patience(BrowserTest):
                 outcome = self.read(path)
                 self.assert_status(outcome, "succeeded")
                 self.assertRegex(outcome.steps[step]["ended"], ended)
+
+    def test_a_page_that_hides_from_what_is_no_person_says_so(self):
+        outcome = self.read("/hides", "text")
+        self.assert_failed(outcome, "the page hid what it had shown when it was read")
+        self.assertIn("Words of the page", outcome.others["text"].text("content.txt"))
+        self.assertIn("/j/pressed", self.server.asked)
 
     def test_the_browser_says_what_it_is_with_windows(self):
         self.read("/plain")

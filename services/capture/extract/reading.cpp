@@ -69,6 +69,17 @@ std::string behavior_for(const std::string& host) {
   return read_file(directory / "any.js", kLargest);
 }
 
+// What makes `reader` in a frame's world, once.
+std::string reader_source(const std::string& name) {
+  auto source = "'use strict'; if (!globalThis.reader) {\nconst name = '" + name +
+                "', words_of = " + std::string(embedded::words_json) + ";\n";
+  for (const auto part :
+       {embedded::page_js, embedded::scroll_js, embedded::labels_js, embedded::click_js, embedded::own_js,
+        embedded::consent_js, embedded::files_js, embedded::streams_js, embedded::text_js, embedded::reader_js})
+    source.append(part).append("\n");
+  return source + "} null";
+}
+
 } // namespace
 
 Patience patience_of(const Job& job) {
@@ -165,9 +176,7 @@ std::optional<Json> Reading::ask(Frame& frame, const std::string& expression, st
     const auto world = reply_to("Page.createIsolatedWorld", {{"frameId", frame.id}}, frame, longest);
     if (!world.is_object()) return std::nullopt;
     frame.context = world.value("executionContextId", 0);
-    const auto source = "globalThis.reader = globalThis.reader || (" + std::string(embedded::reader_js) + ")('" +
-                        name_ + "', " + std::string(embedded::words_json) + "); null";
-    reply_to("Runtime.evaluate", {{"expression", source}, {"contextId", frame.context}}, frame, longest);
+    reply_to("Runtime.evaluate", {{"expression", reader_source(name_)}, {"contextId", frame.context}}, frame, longest);
     if (frame.context == 0) return std::nullopt;
   }
   const auto answer = reply_to("Runtime.evaluate",
@@ -277,7 +286,9 @@ void Reading::step(const char* name, Seconds longest, const std::function<std::s
 // Nearly empty, and says that it is not all.
 bool Reading::looks_unfinished() {
   const auto seen = ask(frames_.front(), "reader.look()");
-  if (!seen || !seen->is_object() || seen->value("pictures", false) || seen->value("scripts", 0) == 0) return false;
+  if (!seen || !seen->is_object()) return false;
+  shown_at_first_ = seen->value("size", std::size_t{0});
+  if (seen->value("pictures", false) || seen->value("scripts", 0) == 0) return false;
   if (frames_.size() > 1) return false;
   const auto words = seen->value("words", "");
   return words.empty() || (words.size() < kNearlyEmpty && std::regex_search(words, loading()));
@@ -512,6 +523,8 @@ void Reading::look() {
   const auto all = title + "\n" + words;
   if (size < kShortPage && std::regex_search(all, found, challenge()))
     doubt_ = "the site shows a challenge or a block (\"" + found.str() + "\"), not the page";
+  else if (size < kNearlyEmpty && !pictures && shown_at_first_ > 5 * kNearlyEmpty)
+    doubt_ = "the page hid what it had shown when it was read";
   else if (size < kNearlyEmpty && !pictures && scripts && (size == 0 || std::regex_search(words, loading())))
     doubt_ = size == 0 ? "the page stayed empty" : "the page shows only \"" + words + "\"";
 }

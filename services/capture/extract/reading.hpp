@@ -1,9 +1,9 @@
 #pragma once
 // Reads a loaded page as a patient person does: waits until it rests, accepts what asks about cookies, scrolls, clicks
-// what acts inside the page, and fetches the files that it names. What runs in the page is reader/reader.js, in a world
-// of its own in each frame; this class calls it step by step and waits between the steps for what they have started.
-// While it reads, the page stays where it is: navigations of its main frame are stopped and kept as links. Each step
-// has a limit of its own, and says why it ended. Owned by the tab, used from its thread.
+// what acts inside the page, and fetches the files that it names. What runs in the page is in reader/ (see reader.js),
+// in a world of its own in each frame; this class calls it step by step and waits between the steps for what they have
+// started. While it reads, the page stays where it is: navigations of its main frame are stopped and kept as links.
+// Each step has a limit of its own, and says why it ended. Owned by the tab, used from its thread.
 
 #include "services/capture/browser/devtools.hpp"
 #include "services/capture/browser/recorder.hpp"
@@ -55,7 +55,8 @@ public:
   const std::vector<std::string>& cut() const { return cut_; } // steps that time ended
   // What there is to read, as HTML; empty if the page did not answer.
   const std::string& text() const { return text_; }
-  // Why the page is not what was asked for, as far as one can see: a challenge, or nothing but "Loading".
+  // Why the page is not what was asked for, as far as one can see: a challenge, nothing but "Loading", or less than it
+  // showed at first.
   const std::string& doubt() const { return doubt_; }
 
 private:
@@ -98,6 +99,7 @@ private:
   int silent_{0}; // steps that the page did not answer
   Clock::time_point stream_spoke_{};
   std::size_t asked_{0}, left_{0}; // left: how often it would have led away
+  std::size_t shown_at_first_{0};  // characters
   std::set<std::string> led_to_;
   Json steps_ = Json::array();
   std::vector<std::string> cut_;

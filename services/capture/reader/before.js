@@ -29,6 +29,10 @@
   let windows = 0;
   window.open = new Proxy(window.open, {apply: (real, self, given) =>
     ++windows > kMostWindows ? null : Reflect.apply(real, self, given)});
+  // A browser without a window says 0, by which pages lay themselves out.
+  for (const side of ['Width', 'Height'])
+    if (!window['outer' + side])
+      Object.defineProperty(window, 'outer' + side, {configurable: true, get: () => window['inner' + side]});
   // They would take the window away from the reader.
   const refuse = {apply: () => Promise.reject(new DOMException('The request was denied', 'NotAllowedError'))};
   for (const key of ['requestPointerLock', 'requestFullscreen'])

@@ -9,19 +9,37 @@
     changed.push([e, e.getAttribute('style')]);
     for (const [name, value] of Object.entries(rules)) e.style.setProperty(name, value, 'important');
   };
+  // A copy in a document that loads nothing. Frames hold theirs as srcdoc.
+  function html_of(page, deep = 0) {
+    const inert = document.implementation.createHTMLDocument(), shadowRoots = [];
+    const fill = (from, to) => {
+      const copies = to.querySelectorAll('*');
+      from.querySelectorAll('*').forEach((e, i) => {
+        const framed = e.localName === 'iframe' && deep < 5 && e.contentDocument;
+        if (framed?.documentElement)
+          copies[i].setAttribute('srcdoc', `<base href="${encodeURI(framed.baseURI)}">${html_of(framed, deep + 1)}`);
+        if (!e.shadowRoot) return;
+        const root = copies[i].attachShadow({mode: 'open'});
+        for (const child of e.shadowRoot.childNodes) root.append(inert.importNode(child, true));
+        shadowRoots.push(root);
+        fill(e.shadowRoot, root);
+      });
+    };
+    inert.replaceChild(inert.importNode(page.documentElement, true), inert.documentElement);
+    fill(page.documentElement, inert.documentElement);
+    const around = inert.documentElement.cloneNode(false).outerHTML, end = around.lastIndexOf('</');
+    const type = page.doctype ? new XMLSerializer().serializeToString(page.doctype) : '';
+    return type + around.slice(0, end) + inert.documentElement.getHTML({shadowRoots}) + around.slice(end);
+  }
   return {
-    // The document with its open shadow roots; null if it has none.
-    html() {
-      if (roots.length === 1) return null;
-      const around = document.documentElement.cloneNode(false).outerHTML, end = around.lastIndexOf('</');
-      const type = document.doctype ? new XMLSerializer().serializeToString(document.doctype) : '';
-      return type + around.slice(0, end) + document.documentElement.getHTML({shadowRoots: roots.slice(1)}) + around.slice(end);
-    },
+    // The document with its open shadow roots and the frames of its own site; null if it has none.
+    html: () => roots.length === 1 && !roots[0].querySelector('iframe') ? null : html_of(document),
     // A page that scrolls in a box, or is cut, is shown whole until restore().
     expand() {
       const body = document.body, top = document.documentElement;
       if (!body || document.scrollingElement?.scrollHeight > innerHeight + 20) {
-        for (const e of [top, body]) if (e && /hidden|clip/.test(getComputedStyle(e).overflowY)) set(e, {overflow: 'visible', height: 'auto'});
+        for (const e of [top, body])
+          if (e && /hidden|clip/.test(getComputedStyle(e).overflowY)) set(e, {overflow: 'visible', height: 'auto'});
         return;
       }
       let box = null, size = innerWidth * innerHeight * 0.3;
@@ -38,7 +56,8 @@
       }
     },
     restore() {
-      for (const [e, style] of changed.splice(0).reverse()) style === null ? e.removeAttribute('style') : e.setAttribute('style', style);
+      for (const [e, style] of changed.splice(0).reverse())
+        style === null ? e.removeAttribute('style') : e.setAttribute('style', style);
     },
   };
 })()

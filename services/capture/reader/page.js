@@ -1,0 +1,104 @@
+// What the other parts share: the document with its shadow roots, what is new in it, and what was there at any time.
+const kMostElements = 20000, kMostWords = 200000, kMostCandidates = 2000, kMostGone = 3000, kLongestGone = 4000;
+const kSilent = new Set(['script', 'style', 'template', 'noscript', 'svg', 'link', 'meta', 'object', 'iframe', 'frame']);
+
+// The document and its open shadow roots.
+const roots = [document];
+function refresh() {
+  roots.length = 1;
+  for (const root of roots)
+    for (const e of root.querySelectorAll('*')) if (e.shadowRoot) roots.push(e.shadowRoot);
+  for (const root of roots) observer.observe(root, kObserved);
+}
+const all = selector => roots.flatMap(root => [...root.querySelectorAll(selector)]);
+const parent = e => e.parentElement ?? (e.getRootNode() instanceof ShadowRoot ? e.getRootNode().host : null);
+const is_in = (e, top) => { // contains(), also through shadow roots
+  while (e && e !== top) e = parent(e);
+  return !!e;
+};
+const words_in = text => text.match(/[\p{L}\d]{3,}/gu) ?? [];
+const shown = e => e.checkVisibility({visibilityProperty: true});
+const area = e => { const r = e.getBoundingClientRect(); return r.width * r.height; };
+const in_view = r => r.bottom > 0 && r.right > 0 && r.top < innerHeight && r.left < innerWidth;
+
+// What is new, and what was there at any time.
+
+const words = new Set(), seen = new WeakSet(), gone = [];
+let hidden = new Set(), arrived = [], added = 0, news = 0, surveyed = false;
+const kObserved = {childList: true, subtree: true, characterData: true, characterDataOldValue: true};
+const observer = new MutationObserver(take);
+
+function take(records) {
+  for (const record of records) {
+    if (kSilent.has(record.target.localName)) continue;
+    if (record.type === 'characterData') {
+      keep(record.oldValue, record.target);
+      learn(record.target.data);
+    }
+    for (const node of record.addedNodes) {
+      if (node.nodeType === 3) learn(node.data);
+      if (node.nodeType !== 1 || kSilent.has(node.localName)) continue;
+      ++added;
+      if (surveyed && arrived.length < kMostElements) arrived.push(node);
+    }
+    for (const node of record.removedNodes)
+      if (node.nodeType === 3) keep(node.data, record.target);
+      else if (node.nodeType === 1 && !kSilent.has(node.localName)) keep(text_of(node), record.target);
+  }
+}
+function text_of(node) {
+  const parts = [], walk = document.createTreeWalker(node, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT,
+    n => n.nodeType === 1 && kSilent.has(n.localName) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT);
+  for (let n, size = 0; (n = walk.nextNode()) && size < kLongestGone;)
+    if (n.nodeType === 3 && n.data.trim()) size += parts.push(n.data.trim()) && n.data.length;
+  return parts.join(' ');
+}
+// Words that were there and are not any more, as of a list that shows only some of its rows.
+function keep(text, where) {
+  if (text?.trim() && gone.length < kMostGone)
+    gone.push([text.trim().slice(0, kLongestGone),
+      !!(where.closest ? where : where.parentElement)?.closest('main,article')]);
+}
+function learn(text) {
+  if (!surveyed) return;
+  for (const word of text.match(/\p{L}{3,}/gu) ?? [])
+    if (words.size < kMostWords && words.size < words.add(word).size) ++news;
+}
+// Notes what is shown now below an element, and what is not.
+function survey(top) {
+  const walk = document.createTreeWalker(top, NodeFilter.SHOW_ELEMENT, e => {
+    if (kSilent.has(e.localName)) return NodeFilter.FILTER_REJECT;
+    if (shown(e)) return NodeFilter.FILTER_ACCEPT;
+    hidden.add(e);
+    return NodeFilter.FILTER_REJECT;
+  });
+  let left = kMostElements;
+  for (let e = top; e && left > 0; e = walk.nextNode(), --left) {
+    seen.add(e);
+    for (const node of e.childNodes) if (node.nodeType === 3) learn(node.data);
+  }
+}
+// What has appeared since the last time: new words.
+function look_again() {
+  take(observer.takeRecords());
+  if (arrived.length) refresh();
+  for (const e of arrived.splice(0)) if (e.isConnected) shown(e) ? survey(e) : hidden.add(e);
+  for (const e of hidden)
+    if (!e.isConnected) hidden.delete(e);
+    else if (shown(e)) { hidden.delete(e); survey(e); }
+  return news;
+}
+
+// Waiting.
+
+// Elements that were added since the last call, and whether a timer is pending. `fresh`: something new has come.
+function pulse(longest, fresh) {
+  take(observer.takeRecords());
+  const count = added;
+  added = 0;
+  const detail = JSON.stringify({longest, news: fresh});
+  const timers = !dispatchEvent(new CustomEvent(name, {cancelable: true, detail}));
+  const moves = animation =>
+    animation.playState === 'running' && animation.effect?.getComputedTiming().endTime <= 1000;
+  return {added: count, timers: timers || document.getAnimations().some(moves)};
+}

@@ -1,0 +1,60 @@
+// The end.
+// As the reader found it: at the top, with the first tabs, nothing in focus.
+function leave() {
+  for (const e of selected)
+    if (e.isConnected && e.getAttribute('aria-selected') === 'false' && usable(e)) press(e);
+  for (const [control, was] of switched)
+    if (control.checked !== was && (was || control.type === 'checkbox')) control.click();
+  for (const box of boxes ?? []) if (places.has(box)) box.scrollTo({top: 0, left: 0, behavior: 'instant'});
+  if (surveyed) for (const e of overlays()) if (e.matches('dialog[open]')) e.close();
+  if (document.activeElement !== focused) document.activeElement?.blur();
+  scrollTo({top: 0, left: 0, behavior: 'instant'});
+}
+const escape = text => text.replace(/[&<>"]/g, c => `&#${c.charCodeAt(0)};`);
+// What there is to read, as HTML: shadow roots in their places, without what was never shown.
+function text() {
+  refresh();
+  look_again();
+  const out = [], kEmpty = new Set(['br', 'hr', 'img', 'area']);
+  const have = new Set();
+  const write = (node, deep) => {
+    if (node.nodeType === 3 || node.nodeType === 4) { // text, or a CDATA section of XHTML
+      out.push(escape(node.data));
+      for (const word of words_in(node.data)) have.add(word);
+    }
+    if (node.nodeType !== 1 || deep > 500) return;
+    const tag = node.localName;
+    if (kSilent.has(tag) || tag === 'head') {
+      if (/^(i?frame)$/.test(tag) && node.src && shown(node)) out.push(`<iframe src="${escape(node.src)}"></iframe>`);
+      return;
+    }
+    if (!shown(node) && !seen.has(node) && getComputedStyle(node).display !== 'contents') return;
+    out.push('<', tag);
+    const {href, alt, lang} = node, role = node.getAttribute('role');
+    for (const [key, value] of Object.entries({href, alt, lang, role}))
+      if (typeof value === 'string' && value) out.push(' ', key, '="', escape(value), '"');
+    out.push('>');
+    if (kEmpty.has(tag)) return;
+    const slotted = tag === 'slot' && node.assignedNodes({flatten: true});
+    for (const child of slotted?.length ? slotted : (node.shadowRoot ?? node).childNodes) write(child, deep + 1);
+    out.push('</', tag, '>');
+  };
+  if (document.body) write(document.body, 0);
+  const lines = new Set();
+  for (const [line, in_main] of gone) {
+    const fresh = words_in(line).filter(word => !have.has(word));
+    if (!fresh.length || lines.has(line)) continue;
+    lines.add(line);
+    fresh.forEach(word => have.add(word));
+    out.push(in_main ? '<main><p>' : '<p>', escape(line), in_main ? '</p></main>' : '</p>');
+  }
+  return out.join('');
+}
+// How much there is to see.
+function look() {
+  const tops = roots.flatMap(root => root === document ? document.body ?? [] : [...root.children]);
+  const words = tops.map(e => e.innerText ?? '').join(' ').trim();
+  const pictures = all('img,picture,video,canvas,svg,object,embed,iframe,frame').some(e => shown(e) && area(e) > 4000);
+  const title = document.title.slice(0, 300), scripts = document.scripts.length;
+  return {title, words: words.slice(0, 3000), size: words.length, pictures, scripts};
+}
