@@ -3,9 +3,9 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/recover.hpp"
 #include "lib/base/text.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/live.hpp"
-#include "lib/store/view.hpp"
 
 namespace holdfast::upkeep {
 

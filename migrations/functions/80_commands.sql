@@ -407,8 +407,8 @@ comment on function holdfast.worker_resume(uuid, text, text) is 'A paused worker
 
 create or replace function holdfast.worker_cancel(p_worker uuid, p_by text, p_why text)
   returns bigint language plpgsql as $$
--- If the worker does not respond, others take over its work when its lease expires. It claims nothing from now
--- on, also before it hears of this.
+-- If the worker does not respond, others take over its work when its lease expires. It claims nothing from
+-- now on, also before it hears of this.
 begin
   update holdfast.process
     set request = 'stop', draining = true

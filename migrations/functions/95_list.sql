@@ -1,5 +1,5 @@
--- The lists that are more than a view with a condition for each filter (lib/store/view.cpp has them all).
--- NULL: no filter. A list has no argument for a filter that it does not know. Each answers quickly in a
+-- The lists that are more than a view with a condition for each filter (lib/store/catalog/view.cpp has them
+-- all). NULL: no filter. A list has no argument for a filter that it does not know. Each answers quickly in a
 -- collection of millions: an index finds the rows, or they are met soon in the order in which they are
 -- shown. Where neither is certain for one query, there is one query for each case, in PL/pgSQL; those
 -- functions read tables and run as the owner (99_roles.sql).

@@ -6,8 +6,8 @@
 #include "lib/base/json_text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/pg/sqlstate.hpp"
-#include "lib/store/operation.hpp"
-#include "lib/store/view.hpp"
+#include "lib/store/catalog/operation.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/warc/headers.hpp"
 #include "services/serve/api_table.hpp"
 

@@ -2,9 +2,9 @@
 // members, with the values of this collection.
 #include "lib/base/error.hpp"
 #include "lib/base/url.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/crawl.hpp"
-#include "lib/store/view.hpp"
 #include "services/serve/api_table.hpp"
 
 #include <algorithm>

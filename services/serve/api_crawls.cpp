@@ -1,6 +1,6 @@
 // Operations that add what `holdfast add` and `holdfast schedule add` add.
 #include "lib/base/error.hpp"
-#include "lib/store/crawl_options.hpp"
+#include "lib/store/catalog/crawl_options.hpp"
 #include "lib/store/schedule.hpp"
 #include "lib/store/token.hpp"
 #include "services/serve/api_table.hpp"

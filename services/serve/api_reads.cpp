@@ -5,11 +5,11 @@
 #include "lib/base/timestamp.hpp"
 #include "lib/base/url.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/persona.hpp"
 #include "lib/store/schedule.hpp"
 #include "lib/store/text.hpp"
-#include "lib/store/view.hpp"
 #include "services/serve/api_table.hpp"
 #include "services/serve/feed.hpp"
 

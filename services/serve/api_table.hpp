@@ -1,8 +1,8 @@
 #pragma once
-// The operations of the API: those that read or add, and the commands of lib/store/operation.hpp. Immutable; any
-// thread.
+// The operations of the API: those that read or add, and the commands of lib/store/catalog/operation.hpp. Immutable;
+// any thread.
 
-#include "lib/store/field.hpp"
+#include "lib/store/catalog/field.hpp"
 #include "services/serve/api.hpp"
 
 #include <nlohmann/json.hpp>

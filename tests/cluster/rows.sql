@@ -1,5 +1,5 @@
--- Keeps every state that the row of an open page goes through, for tests/model/trace.py. A row that did not stay, because
--- its transaction was undone, leaves nothing here.
+-- Keeps every state that the row of an open page goes through, for tests/model/trace.py. A change whose
+-- transaction was undone leaves nothing here.
 create table holdfast.test_row (
   id bigint generated always as identity primary key,
   snapshot uuid not null, status text, fence bigint, lapses integer);

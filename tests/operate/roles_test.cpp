@@ -1,7 +1,7 @@
 // The roles: each can do its work, and nothing else.
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/store/view.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
 #include "tests/store/migrated.hpp"
 
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/schema.hpp"
-#include "lib/store/view.hpp"
 #include "tests/support/test_database.hpp"
 
 #include <doctest/doctest.h>

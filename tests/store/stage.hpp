@@ -5,9 +5,9 @@
 
 #include "lib/pg/connection.hpp"
 #include "lib/pg/sqlstate.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/crawl.hpp"
 #include "lib/store/snapshot.hpp"
-#include "lib/store/view.hpp"
 #include "lib/store/worker.hpp"
 #include "tests/support/test_database.hpp"
 

@@ -3,7 +3,7 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/store/view.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/upkeep/crawl_page.hpp"
 
 #include <nlohmann/json.hpp>

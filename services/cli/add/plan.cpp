@@ -4,7 +4,7 @@
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/store/crawl_options.hpp"
+#include "lib/store/catalog/crawl_options.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/option_names.hpp"
 

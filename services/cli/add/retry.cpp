@@ -1,7 +1,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/control.hpp"
-#include "lib/store/view.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"
 

@@ -1,7 +1,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
+#include "lib/store/catalog/operation.hpp"
 #include "lib/store/control.hpp"
-#include "lib/store/operation.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"

@@ -1,5 +1,5 @@
 #include "lib/base/error.hpp"
-#include "lib/store/view.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
 #include "services/cli/terminal/output.hpp"

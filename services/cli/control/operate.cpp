@@ -3,7 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/store/operation.hpp"
+#include "lib/store/catalog/operation.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/terminal/output.hpp"

@@ -1,6 +1,6 @@
 #include "lib/base/error.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
-#include "lib/store/view.hpp"
 #include "services/cli/command/checks.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/signals.hpp"

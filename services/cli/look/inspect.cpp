@@ -1,6 +1,6 @@
 #include "lib/base/error.hpp"
-#include "lib/store/lifecycle.hpp"
-#include "lib/store/view.hpp"
+#include "lib/store/catalog/lifecycle.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "services/cli/command/verbs.hpp"
 
 #include <CLI/CLI.hpp>

@@ -2,7 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
-#include "lib/store/lifecycle.hpp"
+#include "lib/store/catalog/lifecycle.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/checks.hpp"
 #include "services/cli/command/verbs.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 // holdfast list, and what other verbs list in the same way. Main thread.
 
-#include "lib/store/view.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "services/cli/context/context.hpp"
 
 #include <cstdint>

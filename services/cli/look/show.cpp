@@ -1,6 +1,6 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
-#include "lib/store/view.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/upkeep/crawl_page.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/look/list.hpp"

@@ -1,7 +1,7 @@
 #include "lib/base/error.hpp"
 #include "lib/pg/locks.hpp"
 #include "lib/pg/sqlstate.hpp"
-#include "lib/store/view.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/terminal/output.hpp"

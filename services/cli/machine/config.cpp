@@ -2,8 +2,8 @@
 #include "lib/base/json_text.hpp"
 #include "lib/hooks/plugin_options.hpp"
 #include "lib/store/binary.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/persona.hpp"
-#include "lib/store/view.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/terminal/output.hpp"
 

@@ -3,9 +3,9 @@
 #include "services/cli/run/run_some.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/runner.hpp"
-#include "lib/store/view.hpp"
 #include "services/cli/add/crawl_outcome.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/run/run_worker.hpp"

@@ -1,6 +1,6 @@
 // Crawls with filters, an order and commands for several at once; and the form that adds one.
 #include "lib/html/parts.hpp"
-#include "lib/store/view.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"

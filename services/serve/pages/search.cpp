@@ -1,7 +1,7 @@
 #include "lib/html/parts.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/text.hpp"
-#include "lib/store/view.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"

@@ -1,5 +1,5 @@
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
-#include "lib/store/view.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"

@@ -1,4 +1,4 @@
-#include "lib/store/lifecycle.hpp"
+#include "lib/store/catalog/lifecycle.hpp"
 
 namespace holdfast::store {
 

@@ -4,7 +4,7 @@
 // that nothing changed.
 
 #include "lib/pg/connection.hpp"
-#include "lib/store/field.hpp"
+#include "lib/store/catalog/field.hpp"
 
 #include <limits>
 #include <span>

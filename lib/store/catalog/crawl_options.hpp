@@ -2,8 +2,8 @@
 // The options of a crawl: on the command line (add, schedule add), in a request and a form, and as columns. Immutable;
 // any thread.
 
+#include "lib/store/catalog/field.hpp"
 #include "lib/store/crawl.hpp"
-#include "lib/store/field.hpp"
 
 #include <span>
 

@@ -3,7 +3,7 @@
 // names. Blocking; call on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
-#include "lib/store/field.hpp"
+#include "lib/store/catalog/field.hpp"
 
 #include <cstdint>
 #include <map>

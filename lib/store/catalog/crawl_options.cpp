@@ -1,4 +1,4 @@
-#include "lib/store/crawl_options.hpp"
+#include "lib/store/catalog/crawl_options.hpp"
 
 #include "lib/base/duration.hpp"
 

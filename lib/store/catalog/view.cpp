@@ -1,4 +1,4 @@
-#include "lib/store/view.hpp"
+#include "lib/store/catalog/view.hpp"
 
 #include "lib/base/error.hpp"
 #include "lib/base/url.hpp"

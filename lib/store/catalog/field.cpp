@@ -1,5 +1,5 @@
 // The part of JSON Schema that fields use.
-#include "lib/store/field.hpp"
+#include "lib/store/catalog/field.hpp"
 
 #include "lib/base/characters.hpp"
 #include "lib/base/duration.hpp"

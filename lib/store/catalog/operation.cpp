@@ -1,16 +1,16 @@
-#include "lib/store/operation.hpp"
+#include "lib/store/catalog/operation.hpp"
 
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/timestamp.hpp"
 #include "lib/base/url.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/host.hpp"
 #include "lib/store/persona.hpp"
 #include "lib/store/schedule.hpp"
 #include "lib/store/sign_in.hpp"
-#include "lib/store/view.hpp"
 #include "lib/store/webhook.hpp"
 
 #include <algorithm>
