@@ -1,6 +1,6 @@
 -- Each different life of a page that was claimed, as test_row has it, with the number of pages that had it.
--- Fences count from its first. A row that ends is sealed or quarantined, as the sealed snapshot says. The model
--- knows no scope: a page that is parked outside of it waits as in the queue.
+-- Fences count from its first. A row that ends is sealed or quarantined, as the sealed snapshot says. The
+-- model knows no scope: a page that is parked outside of it waits as in the queue.
 with states as (
     select r.snapshot, r.id,
            case when r.status = 'paused' then 'queued'
