@@ -333,8 +333,8 @@ awaitable<void> SignIn::say_good_bye() {
     boost::system::error_code closed;
     if (!error) view->lowest_layer().close(closed);
   });
-  while (passes_) {
-    changed_.expires_at(Clock::time_point::max());
+  while (passes_ && Clock::now() < limit.expiry()) {
+    changed_.expires_at(limit.expiry());
     co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
   const auto text = with_nul({{"type", "over"}, {"kept", kept_}, {"text", why_}});
