@@ -118,10 +118,14 @@ TEST_CASE("a crawl whose persona is signed out") {
   stage.run("select holdfast.persona_set('press', '{}', 'me')");
   store::NewCrawl named;
   named["persona"] = "press";
-  const auto crawl = stage.start({Stage::seed("1")}, named);
+  stage.start({Stage::seed("1")}, named);
+  const auto before = stage.worker();
+  const auto held = stage.claim_many(before, 1);
+  REQUIRE(held.size() == 1);
+  CHECK(stage.value("select holdfast.persona_signed_out($1::uuid, $2::uuid, $3::bigint, 0, 'a login was shown')",
+                    pg::Params::of(before, held[0].lease.snapshot_id, held[0].lease.fence)) == "t");
+  store::worker_leave(stage.connection, before, 0, "done");
   const auto worker = stage.worker();
-  CHECK(stage.value("select holdfast.persona_signed_out('press', 0, 'a login was shown', $1::uuid, $2::uuid)",
-                    pg::Params::of(crawl, worker)) == "t");
   stage.ask(stage.only_snapshot(), "snapshot",
             {"persona \"press\" is signed out since ",
              "(a login was shown): sign in again, or holdfast persona import press"});
