@@ -541,7 +541,8 @@ class Stage:
         lives = [
             (json.loads(life), int(pages)) for life, pages in self.postgres.rows((HERE / "row_traces.sql").read_text())
         ]
-        self.notes.append(f"{sum(pages for _, pages in lives)} pages had {len(lives)} different lives, compared with the model")
+        count = sum(pages for _, pages in lives)
+        self.notes.append(f"{count} pages had {len(lives)} different lives, compared with the model")
         return [
             f"{pages} pages lived as the model cannot: {life}" for life, pages in lives if not accepts(life, MAX_LAPSES)
         ]
