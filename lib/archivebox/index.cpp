@@ -175,11 +175,6 @@ std::string Index::first_column(const std::string& table, const std::vector<std:
   return "''";
 }
 
-std::int64_t Index::count() const {
-  Query query(database_, "select count(*) from core_snapshot");
-  return query.next() ? query.number(0) : 0;
-}
-
 namespace {
 
 void read_tags(Query& query, Snapshot& snapshot) {

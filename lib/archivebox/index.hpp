@@ -48,7 +48,6 @@ public:
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
-  std::int64_t count() const; // rows of snapshots
   // In the order of ids. `problem` is told rows that cannot be read: "row 12 of core_snapshot", why. False from
   // `found` ends it.
   using Problem = std::function<void(const std::string& where, const std::string& why)>;
