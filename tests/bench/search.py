@@ -237,10 +237,9 @@ def main():
         print(f"{pages} pages, filled in {time.monotonic() - began:.0f} s", flush=True)
     queries(url, texts)
     seals(url)
-    print("text and words:", sql(url, "select pg_size_pretty(pg_total_relation_size('holdfast.page_text'))"))
-    print(
-        "of which the index of words:", sql(url, "select pg_size_pretty(pg_relation_size('holdfast.page_text_words'))")
-    )
+    size = "select pg_size_pretty(sum(pg_total_relation_size(relid))) from pg_partition_tree('holdfast.{}')"
+    print("text and words:", sql(url, size.format("page_text")))
+    print("of which the index of words:", sql(url, size.format("page_text_words")))
 
 
 if __name__ == "__main__":

@@ -316,7 +316,8 @@ class ImportWarc(Case):
             {"url": "http://old.test/", "ts": "long ago"},
         ]
         body = "\n".join(map(json.dumps, lines)) + "\n[}\n"
-        path = self.file(home, "x.wacz", wacz({"crawl/archive/data.warc.gz": members(*SITE), "crawl/pages/pages.jsonl": body}))
+        entries = {"crawl/archive/data.warc.gz": members(*SITE), "crawl/pages/pages.jsonl": body}
+        path = self.file(home, "x.wacz", wacz(entries))
         done = home.run("import", "warc", path)
         self.assertEqual((done.code, done.records[-1]["imported"]), (1, 1), str(done))
         told = " ".join(one["detail"] for one in done.records if one["type"] == "Defect")
