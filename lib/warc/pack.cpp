@@ -82,9 +82,10 @@ void pack(const std::string& from, const std::string& to, const OmittedHeaders& 
   try {
     while (const auto record = reader.next()) {
       const auto head = reader.read_http_head();
-      const bool request = record->type == "request" && head;
-      const auto changed = request ? request_without(reader, *record, *head, omitted) : std::string();
+      const bool request = record->type == "request";
+      const auto changed = request && head ? request_without(reader, *record, *head, omitted) : std::string();
       const auto end = record->offset + reader.finish();
+      if (request && (!head || reader.was_cut())) continue; // it may still tell who asked
       if (reader.was_cut()) {
         mend(source.get(), record->offset, size, true, put);
         continue;

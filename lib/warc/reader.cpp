@@ -183,12 +183,15 @@ bool Reader::was_cut() const noexcept { return impl_->cut; }
 
 bool Reader::has_members(int file, std::uint64_t size) {
   Reader reader(file, 0, size);
+  auto& my = *reader.impl_;
+  my.bytes.open(0);
+  const bool packed = my.bytes.compressed();
   try { // the second record tells of a member with more than one
     for (int records = 0; records < 2 && reader.next(); ++records)
       reader.finish();
   } catch (const Damaged&) {
   }
-  return reader.impl_->bytes.compressed() && !reader.impl_->packed_as_whole;
+  return packed && !my.packed_as_whole;
 }
 
 std::uint64_t Reader::finish() {

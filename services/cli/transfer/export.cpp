@@ -1,5 +1,6 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/page_text.hpp"
+#include "lib/archive/published.hpp"
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
