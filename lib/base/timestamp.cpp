@@ -103,7 +103,7 @@ std::optional<Timestamp> read_timestamp(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (error == std::errc{} && end == text.data() + text.size()) {
     const bool date = text.find_first_not_of("0123456789") == text.npos;
-    if (date && text.size() == 4) return read_timestamp(text + "-01"); // a year
+    if (date && text.size() == 4) return read_timestamp(text + "-01");                              // a year
     if (date && text.size() == 14) return read_timestamp(text.substr(0, 8) + "T" + text.substr(8)); // of an index
     if (!std::isfinite(seconds) || seconds < 0 || seconds >= kEnd) return std::nullopt;
     return Timestamp(of_seconds(seconds));
