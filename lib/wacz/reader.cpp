@@ -30,7 +30,10 @@ using Problem = std::function<void(const std::string& entry, const std::string& 
 
 // Wherever they lie: people zip the directory of a WACZ file again, or a directory of WARC files.
 bool is_warc_entry(const std::string& path) {
-  return path.ends_with(".warc.gz") || path.ends_with(".warc") || path.ends_with(".arc.gz") || path.ends_with(".arc");
+  const auto ends = [&](std::string_view with) {
+    return path.ends_with(with) || path.ends_with(std::string(with) + ".gz");
+  };
+  return path.find("..") == std::string::npos && (ends(".warc") || ends(".arc"));
 }
 
 bool is_page_list(const std::string& path) {
