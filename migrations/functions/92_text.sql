@@ -332,7 +332,8 @@ create or replace function holdfast.search(
 -- in begins below the bound.
 -- An index of words does not know which pages are new: each page with the words would be read to find the
 -- newest. So a batch is first looked for in a window of the newest pages. If there are too few, the number
--- found there tells how large a window is needed, or that all pages with the words are few.
+-- found there tells how large a window is needed, or that all pages with the words are few. Then they are
+-- ordered as texts, lest the planner, which takes unknown words for frequent, read the pages by their ids.
 -- Whether words follow each other is only known from the page's row. Pages that have all words of a phrase
 -- are found first, and then looked at one by one until there are enough.
 #variable_conflict use_column
@@ -386,7 +387,8 @@ begin
                     and (not c_filtered
                          or holdfast.search_passes(t.snapshot_id, t.crawl_id, p_tag, p_outcome, p_since,
                                                    p_until))
-                  order by t.snapshot_id desc limit case when not v_phrase then c_batch end) c
+                  order by case when v_oldest is null then t.snapshot_id::text end desc, t.snapshot_id desc
+                  limit case when not v_phrase then c_batch end) c
           where not v_phrase or c.words @@ v_query
           order by c.snapshot_id desc limit c_batch);
       v_count := cardinality(v_batch);
