@@ -92,8 +92,8 @@ Json DevTools::call(const std::string& method, Json parameters, const std::strin
     std::string error;
   };
   const auto answer = std::make_shared<Answer>();
-  send(method, std::move(parameters), session, [answer](const Json& result, const std::string& error) {
-    *answer = {true, result, error};
+  send(method, std::move(parameters), session, [answer](Json result, const std::string& error) {
+    *answer = {true, std::move(result), error};
   });
   if (!pump(until, [&] { return answer->there; }))
     throw Silent{failed("the browser did not answer in time (" + method + ")")};
@@ -139,7 +139,7 @@ void DevTools::read_some() {
 }
 
 void DevTools::take(std::string_view text) {
-  const auto message = parse_message(text);
+  auto message = parse_message(text);
   if (!message.is_object()) return;
   if (const auto id = message.find("id"); id != message.end()) {
     const auto waiting = replies_.find(id->get<int>());
@@ -148,9 +148,8 @@ void DevTools::take(std::string_view text) {
     replies_.erase(waiting);
     std::string error;
     if (const auto found = message.find("error"); found != message.end()) error = found->value("message", "error");
-    static const Json kNothing = Json::object();
     const auto result = message.find("result");
-    reply(result == message.end() ? kNothing : *result, error);
+    reply(result == message.end() ? Json::object() : std::move(*result), error);
   } else if (event_ && message.contains("method")) {
     static const Json kNone = Json::object();
     const auto parameters = message.find("params");

@@ -19,7 +19,7 @@ struct Silent : Ending {};
 
 class DevTools {
 public:
-  using Reply = std::function<void(const Json& result, const std::string& error)>; // error: empty if it worked
+  using Reply = std::function<void(Json result, const std::string& error)>; // error: empty if it worked
   using Event = std::function<void(const std::string& method, const Json& parameters, const std::string& session)>;
 
   // `socket`: the path of the host's socket. Throws Ending(skipped) if there is no browser.

@@ -75,8 +75,7 @@ async function get(url, most, again) {
   options.signal = AbortSignal.any([overdue.signal, own.signal]);
   const answer = await fetch(url, options), length = answer.headers.get('content-length');
   if (Number(length) > most) return own.abort();
-  // Of another site: the browser takes all of it. A stream that is empty would count as cancelled.
-  if (!answer.body || (length === null && !again)) return answer.arrayBuffer();
+  if (!answer.body) return answer.arrayBuffer(); // of another site: the browser takes all of it
   const reader = answer.body.getReader();
   for (let size = 0, piece; !(piece = await reader.read()).done;)
     if ((size += piece.value.length) > most) return own.abort();
