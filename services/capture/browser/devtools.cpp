@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <memory>
 
 namespace holdfast::capture {
 
@@ -84,17 +83,17 @@ void DevTools::send(const std::string& method, Json parameters, const std::strin
   }
 }
 
-Json DevTools::call(const std::string& method, Json parameters, const std::string& session, Clock::time_point until) {
-  // Shared, because an answer may come after the wait is over.
-  struct Answer {
-    bool there{false};
-    Json result;
-    std::string error;
-  };
+std::shared_ptr<DevTools::Answer> DevTools::ask(const std::string& method, Json parameters,
+                                                const std::string& session) {
   const auto answer = std::make_shared<Answer>();
   send(method, std::move(parameters), session, [answer](Json result, const std::string& error) {
     *answer = {true, std::move(result), error};
   });
+  return answer;
+}
+
+Json DevTools::call(const std::string& method, Json parameters, const std::string& session, Clock::time_point until) {
+  const auto answer = ask(method, std::move(parameters), session);
   if (!pump(until, [&] { return answer->there; }))
     throw Silent{failed("the browser did not answer in time (" + method + ")")};
   if (answer->error == kReplaced) throw Replaced{failed(method + ": " + answer->error)};

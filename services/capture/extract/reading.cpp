@@ -147,15 +147,7 @@ bool Reading::stop(const Json& paused, const std::string& session) {
 
 // The answer of a frame's session, or null. Throws Silent if the main one does not answer.
 Json Reading::reply_to(const std::string& method, Json parameters, Frame& frame, Clock::time_point until) {
-  struct Answer {
-    bool there{false};
-    Json result;
-    std::string error;
-  };
-  const auto answer = std::make_shared<Answer>();
-  browser_.send(method, std::move(parameters), frame.session, [answer](Json result, const std::string& error) {
-    *answer = {true, std::move(result), error};
-  });
+  const auto answer = browser_.ask(method, std::move(parameters), frame.session);
   wait_(until, [&] { return answer->there; });
   if (!answer->there) {
     frame.silent = !is_main(frame);
