@@ -142,8 +142,7 @@ Result take_screenshot(Job& job) {
                     {"width", clip["width"]},
                     {"height", std::min(clip["width"].get<double>() * 10 / 16, clip["height"].get<double>())},
                     {"scale", kThumbnailWidth / std::max(clip["width"].get<double>(), 1.0)}};
-  const bool beyond =
-      top["width"] > window.first || top["height"] > window.second; // else the page is not laid out anew
+  const bool beyond = top["width"] > window.first || top["height"] > window.second; // else no new layout
   job.write("thumbnail.jpg",
             view.bytes("Page.captureScreenshot",
                        {{"format", "jpeg"}, {"quality", 75}, {"clip", top}, {"captureBeyondViewport", beyond}}));
