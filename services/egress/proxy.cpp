@@ -179,7 +179,8 @@ awaitable<std::string> Connection::connect(const std::vector<std::string>& addre
     server = tcp::socket(client.get_executor());
     ended = false;
     allow(server, kConnectPatience);
-    const auto [failure] = co_await server.async_connect({address, port}, kResult);
+    const tcp::endpoint there(address, port);
+    const auto [failure] = co_await server.async_connect(there, kResult);
     const bool timed_out = failure && !server.is_open();
     timer.cancel();
     if (!failure) {

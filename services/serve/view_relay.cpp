@@ -84,8 +84,8 @@ awaitable<bool> connect(Ends& ends, const FarEnd& to) {
     boost::system::error_code ignored;
     if (!over) ends.browser.lowest_layer().close(ignored);
   });
-  std::tie(error) = co_await ends.browser.lowest_layer().async_connect({address, static_cast<std::uint16_t>(to.port)},
-                                                                       asio::as_tuple(asio::use_awaitable));
+  const tcp::endpoint there(address, static_cast<std::uint16_t>(to.port));
+  std::tie(error) = co_await ends.browser.lowest_layer().async_connect(there, asio::as_tuple(asio::use_awaitable));
   if (!error) ends.browser.lowest_layer().set_option(tcp::no_delay(true), error);
   if (!error)
     std::tie(error) =

@@ -145,7 +145,7 @@ awaitable<Worker::Ending> Worker::run() {
   asio::cancellation_signal stop_watching;
   spawn(watch_stop(), stop_watching.slot());
   spawn(binary_resolver_->run());
-  spawn(browser_->run());
+  spawn(browser_->run(!done_));
   spawn(running_hooks_->run());
   spawn(housekeeping_->run());
   if (options_.kind != "snapshot") spawn(expand());

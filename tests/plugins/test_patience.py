@@ -64,7 +64,7 @@ page(
 )
 page(
     "/clicks",
-    SCRIPT + "<div id=a></div><details><summary>Details</summary><img loading=lazy src=/i/details width=9 height=9></details>"
+    SCRIPT + "<a href='#100%'>A part that is not there</a><div id=a></div><details><summary>Details</summary><img loading=lazy src=/i/details width=9 height=9></details>"
     "<div role=tablist><button role=tab aria-selected=true>One</button><button role=tab aria-selected=false onclick=\"load('#a', 'tab')\">Two</button></div>"
     "<button aria-expanded=false onclick=\"this.ariaExpanded = true; load('#a', 'fold')\">Question</button>"
     "<button id=m onclick=\"const k = 'more' + (window.n = (window.n ?? 0) + 1); load('#a', k); if (n > 3) this.remove()\">Load more</button>"
@@ -127,6 +127,7 @@ page("/order", CONSENT % ("Order your goods", "ordered", "Accept all"))
 page("/film", "<video src=/f/film.mp4 preload=none></video><audio preload=none><source src=/f/sound.mp3></audio><video id=e></video><script>fetch('/f/list.m3u8')</script>")
 page("/named", "<img hidden data-src=/i/named-lazy><link rel=icon href=/i/named-icon><div hidden><img loading=lazy src=/i/named-hidden></div><video poster=/i/named-poster></video>")
 page("/empty", "<p>Words<link rel=icon href=/i/empty>")
+page("/unbounded", "<p>Words<link rel=icon href=/endless>")
 page("/stream", SCRIPT + "<div id=a></div><script>new EventSource('/events').onmessage = e => put('#a', 'said' + e.data)</script>")
 # What ends only because the reader ends it.
 page(
@@ -329,6 +330,10 @@ class Patience(BrowserTest):
         self.assert_not_asked("high")
         for _ in range(3):
             self.assertNotIn("missing", self.assert_asked("/empty", "empty").json("page.json"))
+        outcome = self.read("/unbounded", BROWSER_MEDIA_SIZE="100k")
+        self.assert_status(outcome, "succeeded")
+        self.assertEqual(outcome.steps["files"]["ended"], "end")
+        self.assertEqual([one["reason"] for one in outcome.json("page.json")["missing"]], ["cut (disconnect)"])
         self.assert_asked("/named", "named-lazy", "named-icon", "named-hidden", "named-poster")
 
     def test_it_fetches_the_segments_of_one_quality(self):

@@ -100,6 +100,24 @@ def anonymous_names(path):
                 yield function[1] + re.sub(r" \w+(?=[,)]| =)", "", function[2].split("{")[0].rstrip(" ;"))
 
 
+def braced_arguments(text):
+    """Lines where an argument of an awaited call is written as {...}; not those in the body of a lambda."""
+    for awaited in re.finditer(r"\bco_await\b", text):
+        open_ones = []
+        for at in range(awaited.end(), len(text)):
+            letter = text[at]
+            if letter in "([{":
+                if letter == "{" and "{" not in open_ones and re.search(r"[(,]\s*$", text[:at][-200:]):
+                    yield text.count("\n", 0, at) + 1
+                open_ones.append(letter)
+            elif letter in ")]}":
+                if not open_ones:
+                    break
+                open_ones.pop()
+            elif letter == ";" and not open_ones:
+                break
+
+
 class Modules(unittest.TestCase):
     maxDiff = None
 
@@ -154,6 +172,16 @@ class Modules(unittest.TestCase):
             for path in files:
                 for declared in set(anonymous_names(path)):
                     self.assertIs(owner.setdefault(declared, path), path, f"{name}: {declared}")
+
+    def test_an_awaited_call_has_no_braced_argument(self):
+        """g++ 12 destroys such a temporary twice, or at the wrong address."""
+        wrong = [
+            f"{below_source(path)}:{number}"
+            for top in ("lib", "services", "tests")
+            for path in sources(SOURCE / top)
+            for number in braced_arguments(re.sub(r"//.*", "", path.read_text()))
+        ]
+        self.assertEqual(wrong, [])
 
 
 class Tables(unittest.TestCase):

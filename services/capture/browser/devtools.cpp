@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <memory>
 
 namespace holdfast::capture {
 
@@ -84,17 +83,17 @@ void DevTools::send(const std::string& method, Json parameters, const std::strin
   }
 }
 
-Json DevTools::call(const std::string& method, Json parameters, const std::string& session, Clock::time_point until) {
-  // Shared, because an answer may come after the wait is over.
-  struct Answer {
-    bool there{false};
-    Json result;
-    std::string error;
-  };
+std::shared_ptr<DevTools::Answer> DevTools::ask(const std::string& method, Json parameters,
+                                                const std::string& session) {
   const auto answer = std::make_shared<Answer>();
-  send(method, std::move(parameters), session, [answer](const Json& result, const std::string& error) {
-    *answer = {true, result, error};
+  send(method, std::move(parameters), session, [answer](Json result, const std::string& error) {
+    *answer = {true, std::move(result), error};
   });
+  return answer;
+}
+
+Json DevTools::call(const std::string& method, Json parameters, const std::string& session, Clock::time_point until) {
+  const auto answer = ask(method, std::move(parameters), session);
   if (!pump(until, [&] { return answer->there; }))
     throw Silent{failed("the browser did not answer in time (" + method + ")")};
   if (answer->error == kReplaced) throw Replaced{failed(method + ": " + answer->error)};
@@ -139,7 +138,7 @@ void DevTools::read_some() {
 }
 
 void DevTools::take(std::string_view text) {
-  const auto message = parse_message(text);
+  auto message = parse_message(text);
   if (!message.is_object()) return;
   if (const auto id = message.find("id"); id != message.end()) {
     const auto waiting = replies_.find(id->get<int>());
@@ -148,9 +147,8 @@ void DevTools::take(std::string_view text) {
     replies_.erase(waiting);
     std::string error;
     if (const auto found = message.find("error"); found != message.end()) error = found->value("message", "error");
-    static const Json kNothing = Json::object();
     const auto result = message.find("result");
-    reply(result == message.end() ? kNothing : *result, error);
+    reply(result == message.end() ? Json::object() : std::move(*result), error);
   } else if (event_ && message.contains("method")) {
     static const Json kNone = Json::object();
     const auto parameters = message.find("params");

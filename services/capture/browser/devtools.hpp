@@ -6,6 +6,7 @@
 #include "services/capture/hook.hpp"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,7 +20,7 @@ struct Silent : Ending {};
 
 class DevTools {
 public:
-  using Reply = std::function<void(const Json& result, const std::string& error)>; // error: empty if it worked
+  using Reply = std::function<void(Json result, const std::string& error)>; // error: empty if it worked
   using Event = std::function<void(const std::string& method, const Json& parameters, const std::string& session)>;
 
   // `socket`: the path of the host's socket. Throws Ending(skipped) if there is no browser.
@@ -33,6 +34,13 @@ public:
 
   // Sends a command; `reply` is called from pump().
   void send(const std::string& method, Json parameters, const std::string& session, Reply reply = {});
+  // Sends a command whose answer is put there when it comes; shared, because that may be after the wait is over.
+  struct Answer {
+    bool there{false};
+    Json result;
+    std::string error;
+  };
+  std::shared_ptr<Answer> ask(const std::string& method, Json parameters, const std::string& session);
   // Sends a command and waits. Throws Replaced, Silent if there is no answer by `until`, and Ending(failed): refused,
   // the browser has ended.
   Json call(const std::string& method, Json parameters, const std::string& session, Clock::time_point until);

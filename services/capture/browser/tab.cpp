@@ -373,17 +373,8 @@ std::string Tab::not_fetched(const std::string& error) const {
 }
 
 void Tab::navigate() {
-  struct Answer {
-    bool there{false};
-    Json result;
-    std::string error;
-  };
-  const auto answer = std::make_shared<Answer>();
   navigating_ = true;
-  browser_.send("Page.navigate", {{"url", job_.url()}}, session_,
-                [answer](const Json& result, const std::string& error) {
-                  *answer = {true, result, error};
-                });
+  const auto answer = browser_.ask("Page.navigate", {{"url", job_.url()}}, session_);
   wait(give_up_, [&] { return answer->there || (kept_ && recorder_.taken()) || !crashed_.empty(); });
   if (kept_ || !crashed_.empty()) return;
   if (!answer->there) throw unreachable(site() + ": no answer in time");

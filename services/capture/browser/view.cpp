@@ -33,7 +33,8 @@ public:
     return browser_.call(method, std::move(parameters), session_, job_.deadline());
   }
   std::string bytes(const std::string& method, Json parameters) {
-    auto data = base::base64_decode(text_of(call(method, std::move(parameters)), "data"));
+    const auto answer = call(method, std::move(parameters));
+    auto data = base::base64_decode(answer.at("data").get_ref<const std::string&>());
     refuse_error_page();
     return data;
   }
@@ -118,7 +119,8 @@ std::optional<Page> page_of_tab(Job& job) {
 
 Result take_screenshot(Job& job) {
   View view(job);
-  view.call("Emulation.setDeviceMetricsOverride", device_metrics(resolution(job)));
+  const auto window = resolution(job);
+  view.call("Emulation.setDeviceMetricsOverride", device_metrics(window));
   view.ask("expand()");
   const auto size = view.call("Page.getLayoutMetrics")["cssContentSize"];
   const double most = Job::number("SCREENSHOT_MAX_HEIGHT", 16000);
@@ -140,9 +142,10 @@ Result take_screenshot(Job& job) {
                     {"width", clip["width"]},
                     {"height", std::min(clip["width"].get<double>() * 10 / 16, clip["height"].get<double>())},
                     {"scale", kThumbnailWidth / std::max(clip["width"].get<double>(), 1.0)}};
+  const bool beyond = top["width"] > window.first || top["height"] > window.second; // else no new layout
   job.write("thumbnail.jpg",
             view.bytes("Page.captureScreenshot",
-                       {{"format", "jpeg"}, {"quality", 75}, {"clip", top}, {"captureBeyondViewport", true}}));
+                       {{"format", "jpeg"}, {"quality", 75}, {"clip", top}, {"captureBeyondViewport", beyond}}));
   view.ask("restore()");
   return view.result(file);
 }

@@ -147,15 +147,7 @@ bool Reading::stop(const Json& paused, const std::string& session) {
 
 // The answer of a frame's session, or null. Throws Silent if the main one does not answer.
 Json Reading::reply_to(const std::string& method, Json parameters, Frame& frame, Clock::time_point until) {
-  struct Answer {
-    bool there{false};
-    Json result;
-    std::string error;
-  };
-  const auto answer = std::make_shared<Answer>();
-  browser_.send(method, std::move(parameters), frame.session, [answer](const Json& result, const std::string& error) {
-    *answer = {true, result, error};
-  });
+  const auto answer = browser_.ask(method, std::move(parameters), frame.session);
   wait_(until, [&] { return answer->there; });
   if (!answer->there) {
     frame.silent = !is_main(frame);
@@ -252,7 +244,7 @@ bool Reading::rest(Seconds quiet, Clock::time_point until, int longest_timer, bo
     const bool busy = recorder_.open_requests(pictures) > 0 || seen.timers;
     if (!busy && now >= least) return true;
     if (now >= until) return false;
-    auto next = after(now, kBlink);
+    auto next = after(now, busy || seen.added > 0 ? kBlink : std::max(kBlink, quiet / 4));
     if (!busy && least < next) next = least;
     wait_(std::min(next, until), [] { return false; });
   }
@@ -351,7 +343,7 @@ std::string Reading::scroll(Clock::time_point until) {
       if (!patience_.acts) return "end";
     }
     moved = moved || how == "moved";
-    wait_(std::min(until, in(kBlink)), [] { return false; });
+    wait_(std::min(until, in(how == "bottom" ? std::max(kBlink, patience_.quiet / 4) : kBlink)), [] { return false; });
     if (!patience_.acts) continue;
     // What the step has started: not its pictures.
     const auto longest = std::min(until, in(kLongestAfterStep));

@@ -69,17 +69,13 @@ function named(every) {
 
 const overdue = new AbortController();
 async function get(url, most, again) {
-  const options = {credentials: 'include', signal: overdue.signal, cache: again ? 'reload' : 'default'};
-  if (new URL(url).origin !== location.origin) options.mode = 'no-cors';
-  const own = new AbortController();
-  options.signal = AbortSignal.any([overdue.signal, own.signal]);
-  const answer = await fetch(url, options), length = answer.headers.get('content-length');
-  if (Number(length) > most) return own.abort();
-  // Of another site: the browser takes all of it. A stream that is empty would count as cancelled.
-  if (!answer.body || (length === null && !again)) return answer.arrayBuffer();
-  const reader = answer.body.getReader();
-  for (let size = 0, piece; !(piece = await reader.read()).done;)
-    if ((size += piece.value.length) > most) return own.abort();
+  const own = new AbortController(), signal = AbortSignal.any([overdue.signal, own.signal]);
+  const mode = new URL(url).origin === location.origin ? 'cors' : 'no-cors';
+  const answer = await fetch(url, {credentials: 'include', signal, mode, cache: again ? 'reload' : 'default'});
+  if (Number(answer.headers.get('content-length')) > most) return own.abort();
+  if (!answer.body) return answer.arrayBuffer(); // of another site: the browser takes all of it
+  let size = 0;
+  for await (const piece of answer.body) if ((size += piece.length) > most) return own.abort();
 }
 async function together(urls, work) { // a few at a time
   const queue = [...urls];

@@ -90,6 +90,7 @@ function folds(label) {
   return false;
 }
 
+const decoded = text => { try { return decodeURIComponent(text); } catch { return text; } };
 // What it does when it is pressed, as far as one can see: 'toggle', 'more', 'picture', 'next', 'button'; else ''.
 function kind_of(e) {
   if (e.disabled || e.getAttribute('aria-disabled') === 'true' || e.isContentEditable) return '';
@@ -100,18 +101,13 @@ function kind_of(e) {
   for (const {name, value} of e.attributes)
     if (/^(formaction|download|ping)$/.test(name) || /(post|put|patch|delete|method|confirm)$/.test(name) ||
       (name.startsWith('data-') && /^(delete|post|put|patch)$/i.test(value))) return '';
-  const text = label(e), marks = hints(e), link = e.closest('a[href]');
-  if (text.length > 90 && !e.matches(kToggles)) return '';
-  const said = text.length > 1 ? text : marks;
-  if (kNever.test(said) || kActs.test(said) || e.matches(kStates)) return '';
-  if (acts_by_name(e) || (link && link !== e && acts_by_name(link))) return '';
-  if (e.localName === 'label') return folds(e) && !kIdle.test(text) ? 'toggle' : '';
+  const link = e.closest('a[href]');
   let is_picture = false;
   if (link) {
     const raw = link.getAttribute('href').trim();
     if (raw.startsWith('#')) {
       if (/^#[!/]/.test(raw)) return '';
-      const to = raw.length > 1 && link.getRootNode().getElementById(decodeURIComponent(raw.slice(1)));
+      const to = raw.length > 1 && link.getRootNode().getElementById(decoded(raw.slice(1)));
       if (to && shown(to) && !e.matches('[role=tab],[aria-expanded]')) return '';
     } else if (kPicture.test(link.href)) {
       is_picture = true;
@@ -119,6 +115,12 @@ function kind_of(e) {
       return '';
     }
   }
+  const text = label(e), marks = hints(e);
+  if (text.length > 90 && !e.matches(kToggles)) return '';
+  const said = text.length > 1 ? text : marks;
+  if (kNever.test(said) || kActs.test(said) || e.matches(kStates)) return '';
+  if (acts_by_name(e) || (link && link !== e && acts_by_name(link))) return '';
+  if (e.localName === 'label') return folds(e) && !kIdle.test(text) ? 'toggle' : '';
   if (is_picture)
     return e.querySelector('img,picture,svg') || getComputedStyle(e).backgroundImage !== 'none' ? 'picture' : '';
   const names = [text, text.length < 2 ? marks : '', e.getAttribute('aria-label') ?? ''];

@@ -21,9 +21,9 @@ constexpr std::chrono::minutes kTryAgain{1};
 BrowserWatch::BrowserWatch(JobContext& context, const SandboxState& sandbox)
     : context_(context), sandbox_(sandbox), timer_(context.executor) {}
 
-awaitable<void> BrowserWatch::run() {
-  while (!stopped_) {
-    co_await look();
+awaitable<void> BrowserWatch::run(bool at_once) {
+  for (bool now = at_once; !stopped_; now = true) {
+    if (now) co_await look();
     if (stopped_) co_return;
     if (state_.starts)
       timer_.expires_at(asio::steady_timer::time_point::max());

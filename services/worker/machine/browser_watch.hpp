@@ -1,7 +1,7 @@
 #pragma once
-// Whether the browser of the built-in plugins starts on this machine, seen by trying: when the worker begins, after a
-// crawl could not be opened here, and again as long as it does not start. The database is told, and leaves crawls that
-// need it to other workers. Owned by Worker; main thread only, the try is on a thread.
+// Whether the browser of the built-in plugins starts on this machine, seen by trying: when a worker that stays begins,
+// after a crawl could not be opened here, and again as long as it does not start. The database is told, and leaves
+// crawls that need it to other workers. Owned by Worker; main thread only, the try is on a thread.
 
 #include "lib/base/async.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
@@ -16,7 +16,8 @@ class BrowserWatch {
 public:
   BrowserWatch(JobContext& context, const SandboxState& sandbox);
 
-  awaitable<void> run(); // until stop()
+  // Until stop(). Not `at_once`: a worker that ends with its pages starts the browser for them anyway.
+  awaitable<void> run(bool at_once);
   void suspect();
   void stop();
 

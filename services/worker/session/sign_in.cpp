@@ -271,7 +271,7 @@ awaitable<void> SignIn::serve(std::shared_ptr<View> view) {
   while (passed) {
     const auto [gone, count] = co_await view->async_read_some(asio::buffer(piece), asio::as_tuple(asio::use_awaitable));
     there = !gone;
-    passed = there && co_await to_browser({piece.data(), count});
+    passed = there && co_await to_browser(std::string_view(piece.data(), count));
   }
   if (over_ || there) co_return; // the browser ends: the view gets the last message
   view_.reset();
