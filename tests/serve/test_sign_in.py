@@ -293,6 +293,9 @@ class Ground(Case):
     def browsers(self):
         return [pid for pid in self.place.hooks() if b"chrom" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
+    def sign_ins(self):
+        return self.place.run("psql", "-Atc", "select count(*) from holdfast.v_persona_sign_in").out.strip()
+
     def gone(self):
         until("the browser has ended", lambda: not self.place.hooks(), 30)
 
@@ -508,8 +511,7 @@ class SignIn(Ground):
         view.window("/endless")
         view.open("about:blank")
         until("the browser ends without a view", lambda: not self.place.hooks(), 150)
-        left = lambda: self.place.run("psql", "-Atc", "select count(*) from holdfast.v_persona_sign_in").out
-        until("the worker has said so", lambda: left().strip() == "0")
+        until("the worker has said so", lambda: self.sign_ins() == "0")
         view.open(page)
         self.assertIn("There is no such sign-in", view.value("document.body.innerText"))
 
@@ -716,9 +718,9 @@ class Faults(OwnDatabase):
         self.gone()
         view.until("it is said", f"{told}.startsWith('The connection to the browser is lost.')")
         self.worker = self.start("worker")
-        until("nothing is left of it", lambda: not left(), 150)
+        until("nothing is left of it", lambda: not left() and self.sign_ins() == "0", 150)
         view.open(view.value("location.href"))
-        view.until("it is over", "document.body.innerText.includes('There is no such sign-in')")
+        self.assertIn("There is no such sign-in", view.value("document.body.innerText"))
         view.open(self.front + "personas")
         self.ask(view)
         view.window("/login")
