@@ -41,18 +41,6 @@ std::vector<RunningHook> hooks(pg::Connection& connection, const std::string& re
       .map(&running_hook_of);
 }
 
-Process process_of(const pg::Row& row) {
-  return {.id = row["id"],
-          .label = row["label"],
-          .process_type = row["process_type"],
-          .hostname = row["hostname"],
-          .why = "",
-          .held = row["held"],
-          .slots = row["slots"],
-          .lease_seconds = row["lease_seconds"].optional<double>(),
-          .draining = row["draining"]};
-}
-
 Event event_of(const pg::Row& row) {
   return {row["id"],    row["at"],       row["lifecycle"],           row["object_id"],
           row["event"], row["to_state"], row["detail"].value_or(""), ""};
@@ -65,8 +53,6 @@ base::Sample sample_of(const pg::Row& row) {
     sample.labels[name] = value.is_string() ? value.get<std::string>() : value.dump();
   return sample;
 }
-
-constexpr const char* kProcess = "select *, extract(epoch from lease_left) as lease_seconds from holdfast.v_worker ";
 
 } // namespace
 
@@ -102,12 +88,6 @@ Crawl crawl(pg::Connection& connection, const std::string& id) {
   auto found = find_crawl(connection, id);
   if (!found) throw base::Error(base::ErrorClass::refused, "there is no crawl " + id, "holdfast list crawls");
   return std::move(*found);
-}
-
-std::vector<Crawl> open_crawls(pg::Connection& connection, int limit) {
-  return connection
-      .call("select * from holdfast.v_crawl where status <> 'sealed' order by created_at desc limit $1::integer", limit)
-      .map(&crawl_of);
 }
 
 std::vector<Crawl> latest_crawls(pg::Connection& connection, int limit) {
@@ -222,14 +202,6 @@ std::vector<ShownResult> results(pg::Connection& connection, const std::string& 
       });
 }
 
-std::vector<RunningHook> running(pg::Connection& connection, const std::string& order, int limit) {
-  for (const std::string column : {"plugin", "url", "worker"})
-    if (order == column)
-      return hooks(connection, "order by " + column + ", running_for desc limit $1::integer", pg::Params::of(limit));
-  if (order != "age") throw base::Error(base::ErrorClass::bug, "running hooks are not ordered by " + order);
-  return hooks(connection, "order by running_for desc limit $1::integer", pg::Params::of(limit));
-}
-
 std::vector<RunningHook> running_in_front(pg::Connection& connection, int limit) {
   return hooks(connection, "where not background order by running_for desc limit $1::integer", pg::Params::of(limit));
 }
@@ -244,14 +216,6 @@ pg::Result stuck(pg::Connection& connection, int limit) {
                          limit);
 }
 
-std::vector<Process> workers(pg::Connection& connection, int limit) {
-  return connection
-      .call(kProcess + std::string("where status = 'running' and process_type = 'worker' order by label "
-                                   "limit $1::integer"),
-            limit)
-      .map(&process_of);
-}
-
 std::vector<Process> running_processes(pg::Connection& connection, int limit) {
   return connection
       .call(
@@ -259,9 +223,15 @@ std::vector<Process> running_processes(pg::Connection& connection, int limit) {
           "cross join lateral holdfast.why(n.id) w where n.status = 'running' order by n.started_at limit $1::integer",
           limit)
       .map([](const pg::Row& row) {
-        auto process = process_of(row);
-        process.why = row.text("why");
-        return process;
+        return Process{.id = row["id"],
+                       .label = row["label"],
+                       .process_type = row["process_type"],
+                       .hostname = row["hostname"],
+                       .why = row["why"],
+                       .held = row["held"],
+                       .slots = row["slots"],
+                       .lease_seconds = row["lease_seconds"].optional<double>(),
+                       .draining = row["draining"]};
       });
 }
 

@@ -39,7 +39,6 @@ struct Crawl {
 std::optional<Crawl> find_crawl(pg::Connection& connection, const std::string& id);
 // Throws Error(refused) if there is no such crawl.
 Crawl crawl(pg::Connection& connection, const std::string& id);
-std::vector<Crawl> open_crawls(pg::Connection& connection, int limit); // newest first
 // At most `limit` open ones, then at most `limit` sealed ones.
 std::vector<Crawl> latest_crawls(pg::Connection& connection, int limit);
 
@@ -82,8 +81,6 @@ struct RunningHook {
   std::string snapshot_id, url, plugin, hook_name, worker;
   double seconds{0};
 };
-// order: age, plugin, url or worker.
-std::vector<RunningHook> running(pg::Connection& connection, const std::string& order, int limit);
 // The longest first, without those in the background.
 std::vector<RunningHook> running_in_front(pg::Connection& connection, int limit);
 std::vector<RunningHook> running_of(pg::Connection& connection, const std::string& crawl, int limit);
@@ -92,12 +89,11 @@ std::vector<RunningHook> running_of(pg::Connection& connection, const std::strin
 pg::Result stuck(pg::Connection& connection, int limit);
 
 struct Process {
-  std::string id, label, process_type, hostname, why; // why: only of running_processes()
+  std::string id, label, process_type, hostname, why;
   std::int64_t held{0}, slots{0};
   std::optional<double> lease_seconds;
   bool draining{false};
 };
-std::vector<Process> workers(pg::Connection& connection, int limit); // that run
 std::vector<Process> running_processes(pg::Connection& connection, int limit);
 
 // Rows of v_process, also in seconds.

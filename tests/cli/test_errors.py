@@ -106,7 +106,7 @@ class CommandLine(Case):
             (["add", "--depth=x", URL], ["--depth", '"x"', "from 0 to 16"]),
             (["add", "--depth=17", URL], ["--depth", "from 0 to 16"]),
             (["add", "--max-parallel", "0", URL], ["--max-parallel", "from 1 to"]),
-            (["top", "-d", "0"], ["--delay", "from 0.1 to 3600"]),
+            (["status", "--follow", "-d", "0"], ["--delay", "from 0.1 to 3600"]),
         ):
             with self.subTest(arguments=arguments):
                 self.check_error(self.home.run(*arguments), USAGE, *words)

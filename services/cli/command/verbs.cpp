@@ -38,7 +38,6 @@ constexpr Verb kVerbs[] = {
     {"why", "Explain why a crawl, snapshot, process or host is in its state", &why_verb},
     {"events", "Show the recorded changes of state", &events_verb},
     {"log-level", "Change the log level of running workers and runners", &log_level_verb},
-    {"top", "Show live what runs; q quits", &top_verb},
     {"serve", "Serve the page, archived files and the HTTP API", &serve_verb},
     {"completion", "Print a completion script for a shell", &completion_verb},
     {"manual", "Print the manual page: holdfast manual | man -l -", &manual_verb},

@@ -40,7 +40,6 @@ Action import_verb(CLI::App& command);
 Action why_verb(CLI::App& command);
 Action events_verb(CLI::App& command);
 Action log_level_verb(CLI::App& command);
-Action top_verb(CLI::App& command);
 Action serve_verb(CLI::App& command);
 Action completion_verb(CLI::App& command);
 Action manual_verb(CLI::App& command);

@@ -1,9 +1,12 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/write_all.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
+#include "services/cli/command/checks.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/context/signals.hpp"
 #include "services/cli/terminal/output.hpp"
 #include "services/cli/terminal/times.hpp"
 
@@ -11,7 +14,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <iostream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
 
 namespace holdfast::cli {
 
@@ -23,38 +35,46 @@ std::string iso_time(std::string text) {
   return text.ends_with("+00") ? text + ":00" : text;
 }
 
-int status(Context& context) {
-  auto& connection = context.diagnosis();
+void print_json(pg::Connection& connection, std::ostream& out) {
   const auto now = store::status(connection);
   const auto total = store::totals(connection);
-  if (context.json()) {
-    const auto or_null = [](const std::optional<std::string>& text) {
-      return text ? nlohmann::ordered_json(*text) : nlohmann::ordered_json();
-    };
-    std::cout << nlohmann::ordered_json{{"type", "Status"},
-                                        {"crawls", total.crawls},
-                                        {"snapshots", total.snapshots},
-                                        {"archived", total.archived},
-                                        {"failed", total.failed},
-                                        {"bytes", total.bytes},
-                                        {"workers", now.workers},
-                                        {"slots", now.slots},
-                                        {"crawls_open", now.crawls_open},
-                                        {"snapshots_open", now.snapshots_open},
-                                        {"snapshots_held", now.snapshots_held},
-                                        {"hooks_running", now.hooks_running},
-                                        {"crawls_paused", now.crawls_paused},
-                                        {"last_sealed_at", now.last_sealed_at
-                                                               ? nlohmann::ordered_json(iso_time(*now.last_sealed_at))
-                                                               : nlohmann::ordered_json()},
-                                        {"crawls_to_do", now.crawls_to_do},
-                                        {"paused", or_null(now.paused)},
-                                        {"runners", now.runners},
-                                        {"workers_lapsed", now.workers_lapsed}}
-                     .dump()
-              << std::endl;
-    return base::kExitSuccess;
-  }
+  const auto or_null = [](const std::optional<std::string>& text) {
+    return text ? nlohmann::ordered_json(*text) : nlohmann::ordered_json();
+  };
+  out << nlohmann::ordered_json{{"type", "Status"},
+                                {"crawls", total.crawls},
+                                {"snapshots", total.snapshots},
+                                {"archived", total.archived},
+                                {"failed", total.failed},
+                                {"bytes", total.bytes},
+                                {"workers", now.workers},
+                                {"slots", now.slots},
+                                {"crawls_open", now.crawls_open},
+                                {"snapshots_open", now.snapshots_open},
+                                {"snapshots_held", now.snapshots_held},
+                                {"hooks_running", now.hooks_running},
+                                {"crawls_paused", now.crawls_paused},
+                                {"last_sealed_at", now.last_sealed_at
+                                                       ? nlohmann::ordered_json(iso_time(*now.last_sealed_at))
+                                                       : nlohmann::ordered_json()},
+                                {"crawls_to_do", now.crawls_to_do},
+                                {"paused", or_null(now.paused)},
+                                {"runners", now.runners},
+                                {"workers_lapsed", now.workers_lapsed}}
+             .dump()
+      << '\n';
+}
+
+void print_list(pg::Connection& connection, const store::ListQuery& query, const char* title, std::ostream& out) {
+  const auto rows = store::list(connection, query);
+  if (rows.empty()) return;
+  out << '\n' << title << '\n';
+  print_table(rows, store::list_of(query.view).columns, out);
+}
+
+void print_now(pg::Connection& connection, const Context& context, std::ostream& out) {
+  const auto now = store::status(connection);
+  const auto total = store::totals(connection);
   print_fields(
       {{"data", context.embedded() ? context.data_dir().string() + " (own PostgreSQL)" : "database.url"},
        {"archive", context.archive_root().string()},
@@ -68,14 +88,95 @@ int status(Context& context) {
        {"crawls", fmt::format("{} open, {} paused", now.crawls_open, now.crawls_paused)},
        {"snapshots", fmt::format("{} open, {} in work", now.snapshots_open, now.snapshots_held)},
        {"hooks", fmt::format("{} running", now.hooks_running)},
-       {"last sealed", now.last_sealed_at ? local_time(*now.last_sealed_at) : "none in the last 30 days"}});
-  if (now.paused) std::cout << '\n' << printable(*now.paused) << ": holdfast resume --all\n";
+       {"last sealed", now.last_sealed_at ? local_time(*now.last_sealed_at) : "none in the last 30 days"}},
+      out);
+  if (now.paused) out << '\n' << printable(*now.paused) << ": holdfast resume --all\n";
   if (now.crawls_to_do > 0 && now.workers == 0)
-    std::cout << "\nThere is work, but no worker runs: holdfast run, or holdfast worker.\n";
-  const auto recent = store::list(connection, {"failures", 5});
-  if (!recent.empty()) {
-    std::cout << "\nlatest failures\n";
-    print_table(recent, store::list_of("failures").columns);
+    out << "\nThere is work, but no worker runs: holdfast run, or holdfast worker.\n";
+  for (const auto one : store::stuck(connection, 3))
+    out << "\nstuck: " << printable(one["name"].value_or("")) << ": "
+        << printable(with_local_times(one["reason"].value_or(""))) << '\n';
+}
+
+// A screen of its own, given back by the destructor. Longer lines than it has are cut by the terminal.
+class Screen {
+public:
+  Screen() { print("\x1b[?1049h\x1b[?25l\x1b[?7l"); }
+  ~Screen() { print("\x1b[?7h\x1b[?25h\x1b[?1049l"); }
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+  // One write, over what is there: nothing is cleared first, so nothing flickers.
+  static void draw(const std::string& text) {
+    winsize size{};
+    ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    std::string frame = "\x1b[?2026h\x1b[H", line;
+    std::istringstream lines(text);
+    for (int row = 1; (size.ws_row == 0 || row < size.ws_row) && std::getline(lines, line); ++row)
+      frame += line + "\x1b[K\r\n";
+    print(frame + "\x1b[J\x1b[?2026l");
+  }
+
+private:
+  static void print(const std::string& text) { base::write_all(STDOUT_FILENO, text); }
+};
+
+struct StatusOptions {
+  bool follow{false};
+  double delay{1};
+};
+
+// What `status --follow` shows each time; a line of JSON, or the state with what runs.
+std::string picture(pg::Connection& connection, const Context& context) {
+  std::ostringstream out;
+  if (context.json()) {
+    print_json(connection, out);
+    return out.str();
+  }
+  print_now(connection, context, out);
+  store::ListQuery workers{"workers", 8};
+  print_list(connection, workers.by("status", "running").by("kind", "worker"), "workers", out);
+  store::ListQuery crawls{"crawls", 8};
+  print_list(connection, crawls.by("status", "started"), "crawls", out);
+  print_list(connection, {"running", 100}, "running now", out);
+  return out.str();
+}
+
+int follow(Context& context, double delay) {
+  auto* session = &context.diagnosis();
+  std::unique_ptr<pg::Connection> own; // after the first one was lost
+  told_to_end();
+  std::optional<Screen> screen;
+  if (!context.json() && ::isatty(STDOUT_FILENO) != 0) screen.emplace();
+  while (!told_to_end()) {
+    std::string text;
+    try {
+      if (session->broken()) {
+        own = std::make_unique<pg::Connection>(context.dsn());
+        session = own.get();
+      }
+      text = picture(*session, context);
+    } catch (const base::Error& error) {
+      text = printable(std::string("no answer from the database: ") + error.what()) + "; trying again\n";
+      if (!screen) std::cerr << "holdfast: " << std::exchange(text, "");
+    }
+    if (screen)
+      Screen::draw(text);
+    else if (!(std::cout << text << std::flush))
+      break; // our reader has closed the pipe
+    told_to_end_within(std::chrono::milliseconds(static_cast<std::int64_t>(delay * 1000)));
+  }
+  return base::kExitInterrupted;
+}
+
+int status(Context& context, const StatusOptions& options) {
+  if (options.follow) return follow(context, options.delay);
+  auto& connection = context.diagnosis();
+  if (context.json()) {
+    print_json(connection, std::cout);
+  } else {
+    print_now(connection, context, std::cout);
+    print_list(connection, {"failures", 5}, "latest failures", std::cout);
   }
   std::cout << std::flush;
   return base::kExitSuccess;
@@ -83,6 +184,13 @@ int status(Context& context) {
 
 } // namespace
 
-Action status_verb(CLI::App&) { return &status; }
+Action status_verb(CLI::App& command) {
+  const auto options = std::make_shared<StatusOptions>();
+  command.add_flag("-f,--follow", options->follow, "Show again and again what runs, until interrupted");
+  command.add_option("-d,--delay", options->delay, "Seconds between updates (1)")
+      ->needs("--follow")
+      ->check(number(0.1, std::optional(3600.0)));
+  return [options](Context& context) { return status(context, *options); };
+}
 
 } // namespace holdfast::cli

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iostream>
 
 namespace holdfast::cli {
 
@@ -100,7 +99,7 @@ std::string_view colour_of(const std::string& column, const std::string& cell) {
 
 } // namespace
 
-void print_table(const pg::Result& result, const std::vector<std::string>& wanted) {
+void print_table(const pg::Result& result, const std::vector<std::string>& wanted, std::ostream& out) {
   std::vector<std::vector<std::string>> rows;
   std::vector<std::size_t> widths;
   std::vector<std::size_t> places; // of the columns in the result
@@ -148,7 +147,7 @@ void print_table(const pg::Result& result, const std::vector<std::string>& wante
       line += colour.empty() ? cell : std::string(colour) + cell + "\x1b[0m";
       if (c + 1 < cells.size()) line += std::string(widths[c] - display_width(cell) + 2, ' ');
     }
-    std::cout << line << '\n';
+    out << line << '\n';
   };
   print_row(columns);
   for (const auto& row : rows)
@@ -189,12 +188,12 @@ void print_records(const std::vector<std::string>& objects, const std::string& t
   }
 }
 
-void print_fields(const std::vector<std::pair<std::string, std::string>>& fields) {
+void print_fields(const std::vector<std::pair<std::string, std::string>>& fields, std::ostream& out) {
   std::size_t width = 0;
   for (const auto& [name, value] : fields)
     if (!value.empty()) width = std::max(width, name.size());
   for (const auto& [name, value] : fields)
-    if (!value.empty()) std::cout << name << std::string(width - name.size() + 2, ' ') << printable(value) << '\n';
+    if (!value.empty()) out << name << std::string(width - name.size() + 2, ' ') << printable(value) << '\n';
 }
 
 } // namespace holdfast::cli

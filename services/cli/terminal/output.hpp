@@ -4,6 +4,7 @@
 
 #include "lib/pg/result.hpp"
 
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,11 +13,11 @@ namespace holdfast::cli {
 
 // A table of the given columns, as wide as its content, cut to the terminal. A name that ends in "?" is of a column
 // that is left out if every row has nothing there, or 0.
-void print_table(const pg::Result& result, const std::vector<std::string>& columns);
+void print_table(const pg::Result& result, const std::vector<std::string>& columns, std::ostream& out = std::cout);
 // Columns (none given: all) as CSV (RFC 4180), with a header line; NULL is an empty field.
 void print_csv(const pg::Result& result, const std::vector<std::string>& columns);
 // "name   value" lines; empty values are left out.
-void print_fields(const std::vector<std::pair<std::string, std::string>>& fields);
+void print_fields(const std::vector<std::pair<std::string, std::string>>& fields, std::ostream& out = std::cout);
 
 // JSON objects, one a line, each with its type first.
 void print_records(const std::vector<std::string>& objects, const std::string& type);
