@@ -164,11 +164,22 @@ State State::parse(std::string_view text, const std::string& where, std::vector<
   const auto json = Json::parse(text, nullptr, false);
   if (!json.is_object()) not_a_state(where, "not a JSON object");
   State state;
-  try {
-    state = json.get<State>();
-  } catch (const Json::exception& error) { // names types alone
-    not_a_state(where, error.what());
-  }
+  const auto take = [&](const char* name, auto& member) {
+    if (!json.contains(name)) return;
+    try {
+      json[name].get_to(member);
+    } catch (const Json::exception& error) { // "[...] type must be array, but is string"
+      const std::string_view text = error.what();
+      not_a_state(where, '"' + std::string(name) + "\": " + std::string(text.substr(text.find("] ") + 2)));
+    }
+  };
+  take("cookies", state.cookies);
+  take("origins", state.origins);
+  take("httpCredentials", state.httpCredentials);
+  take("headers", state.headers);
+  take("userAgent", state.userAgent);
+  take("language", state.language);
+  take("timeZone", state.timeZone);
   const auto line = [&](const std::string& value) { // what becomes a header or an environment variable
     if (std::any_of(value.begin(), value.end(), base::is_control)) not_a_state(where, "control characters");
   };

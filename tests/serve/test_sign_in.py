@@ -552,6 +552,10 @@ class SignIn(Ground):
             "psql", "--role", "owner", "-Atc", "select host(address), port from holdfast.persona_sign_in"
         ).out
         self.assertEqual(address, f"127.0.0.3|{port}\n")
+        other = self.person("bert")
+        self.ask(other, persona="wiki")  # through the same port
+        other.window("/login")
+        other.click("form[action='/do/cancelSignIn'] button")
         view.click("form[action='/do/cancelSignIn'] button")
         self.gone()
         link = self.place.run("persona", "sign-in", "intranet", self.address + "/login")
