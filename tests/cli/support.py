@@ -35,9 +35,11 @@ HOOK = """#!/bin/bash
 for word in "$@"; do case $word in --url=*) url=${word#--url=} ;; esac; done
 name=${url##*/}
 gates='%s'
+# Waits by reading what no one writes: many wait at once, and a process each time would be what the machine does then.
 gate() {
   : >"$gates/$1.here"
-  for ((i = 0; i < 12000; i++)); do [[ -e $gates/$1 || -e $gates/all ]] && return; sleep 0.01; done
+  exec {quiet}<> <(:)
+  for ((i = 0; i < 2400; i++)); do [[ -e $gates/$1 || -e $gates/all ]] && return; read -rt 0.05 -u "$quiet"; done
   exit 99
 }
 %s

@@ -67,7 +67,8 @@ gates=')" + (dir / "gates").string() +
                               R"('
 gate() {
   : >"$gates/$1.here"
-  for ((i = 0; i < 6000; i++)); do [[ -e $gates/$1 ]] && return; sleep 0.01; done
+  exec {quiet}<> <(:)
+  for ((i = 0; i < 1200; i++)); do [[ -e $gates/$1 ]] && return; read -rt 0.05 -u "$quiet"; done
   exit 99
 }
 )";
