@@ -169,8 +169,8 @@ State State::parse(std::string_view text, const std::string& where, std::vector<
     try {
       json[name].get_to(member);
     } catch (const Json::exception& error) { // "[...] type must be array, but is string"
-      const std::string_view text = error.what();
-      not_a_state(where, '"' + std::string(name) + "\": " + std::string(text.substr(text.find("] ") + 2)));
+      const std::string_view why = error.what();
+      not_a_state(where, '"' + std::string(name) + "\": " + std::string(why.substr(why.find("] ") + 2)));
     }
   };
   take("cookies", state.cookies);
