@@ -153,7 +153,7 @@ Captures read_captures(const Root& root, const std::string& directory) {
 
 bool keep_record(const Root& root, const std::string& from, std::uint64_t offset, std::uint64_t length,
                  const std::string& to) {
-  const Fd file = root.bucket() != nullptr ? Fd(root.fetch(from)) : open_file_below(root.path(), from);
+  const Fd file = root.open_file(from);
   if (!file) return false;
   const auto size = file_size(file.get(), from);
   if (offset > size || length > size - offset) return false;

@@ -95,7 +95,7 @@ private:
   // Originals of a page are often neighbours.
   int open(const std::string& path) {
     if (path != open_path_) {
-      open_file_ = root_.bucket() != nullptr ? Fd(root_.fetch(path)) : open_file_below(root_.path(), path);
+      open_file_ = root_.open_file(path);
       open_path_ = path;
     }
     return open_file_ ? open_file_.get() : -1;

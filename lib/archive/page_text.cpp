@@ -53,7 +53,7 @@ std::string page_text(const Root& root, const std::string& directory, std::size_
   }
   for (const auto& [plugin, name] : kTextFiles) {
     const auto path = directory + "/" + plugin + "/" + name;
-    const base::Fd file(root.fetch(path));
+    const auto file = root.open_file(path);
     if (!file) continue;
     if (auto text = read_text(file.get(), path, limit); !text.empty()) return text;
   }

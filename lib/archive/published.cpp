@@ -36,7 +36,7 @@ void each_file(const Root& root, const std::string& directory, const Wanted& wan
   for (const auto& object : root.bucket()->list(directory + "/", false).objects) {
     const auto path = object.key.substr(directory.size() + 1);
     if (!wanted(path)) continue;
-    if (const Fd file(root.fetch(object.key)); file) found(file.get(), path);
+    if (const Fd file = root.open_file(object.key); file) found(file.get(), path);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "lib/archive/manifest.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/json_depth.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -72,7 +73,7 @@ std::optional<json> page_of(const std::string& index, const std::string& id, std
   std::string line;
   json page;
   for (bool first = true; std::getline(lines, line); first = false) {
-    const auto object = json::parse(line, nullptr, false);
+    const auto object = base::strange_json(line);
     if (!object.is_object()) return std::nullopt;
     if (!first) {
       page["results"].push_back(result_row(object));
@@ -236,7 +237,7 @@ std::optional<json> Files::read_snapshot(const std::string& directory, std::stri
     (*page)["bytes"] = size.bytes;
     (*page)["files"] = size.files;
     if (const auto facts = text_of("crawls/" + text_at(*page, "crawl_id") + "/" + kCrawlFacts)) {
-      auto crawl = json::parse(*facts, nullptr, false);
+      auto crawl = base::strange_json(*facts);
       if (crawl.is_object()) (*page)["crawl"] = std::move(crawl);
     }
     return page;

@@ -182,7 +182,8 @@ void Root::remove_file(const std::filesystem::path& file) const {
     ::unlinkat(above.get(), parent.filename().c_str(), AT_REMOVEDIR); // only if nothing else is there
 }
 
-int Root::fetch(const std::string& file) const {
+base::Fd Root::open_file(const std::string& file) const {
+  if (!bucket_) return open_file_below(path_, file);
   // A video may be larger than our memory: then where temporary files go.
   constexpr std::uint64_t kInMemory = 64u << 20;
   Fd copy(::memfd_create("archived", MFD_CLOEXEC));
@@ -202,9 +203,9 @@ int Root::fetch(const std::string& file) const {
     write_all(copy.get(), bytes, file);
     size += bytes.size();
   });
-  if (!found) return -1;
+  if (!found) return {};
   ::lseek(copy.get(), 0, SEEK_SET);
-  return copy.release();
+  return copy;
 }
 
 std::string shown(const std::filesystem::path& root, const std::filesystem::path& file) {

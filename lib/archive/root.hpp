@@ -5,6 +5,8 @@
 // A directory that machines share is only asked for what NFS keeps: names are taken by link, rename and exclusive
 // create; what is read was closed before by its writer; nothing is locked, and nothing is ever appended to.
 
+#include "lib/base/fd.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -44,9 +46,9 @@ public:
                   const Read& read) const;
   // Removes one of them, and the directory that it leaves empty. One that is not there is fine.
   void remove_file(const std::filesystem::path& file) const;
-  // Only of a bucket: a descriptor to read a copy of a published file from, for the caller to close; -1: there is none.
-  // The copy is in memory or, if it is large, in the temporary directory without a name.
-  int fetch(const std::string& file) const;
+  // A published file, to be read; of a bucket a copy of it, in memory or, if it is large, in the temporary directory
+  // without a name. Empty: there is none, or it is no regular file below the root.
+  base::Fd open_file(const std::string& file) const;
 
 private:
   Root(std::filesystem::path path, std::shared_ptr<s3::Client> bucket, std::string id)

@@ -2,18 +2,14 @@
 
 #include "lib/archivebox/layout.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/fd.hpp"
 #include "lib/base/strange_sqlite.hpp"
 #include "lib/base/utf8.hpp"
 
-#include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <optional>
 #include <utility>
 
@@ -31,10 +27,6 @@ constexpr int kLongestResults = 2000; // of a snapshot
 constexpr const char* kIndexFile = "index.sqlite3";
 constexpr std::array<const char*, 3> kIndexFiles = {kIndexFile, "index.sqlite3-wal", "index.sqlite3-journal"};
 
-[[noreturn]] void throw_cannot(const std::string& action, const fs::path& path) {
-  throw Error(ErrorClass::input_output, "cannot " + action + " " + path.string() + ": " + base::errno_text(errno));
-}
-
 // What tells whether the files of the index have changed.
 using Stamp = std::array<std::array<std::int64_t, 4>, kIndexFiles.size()>;
 Stamp stamp_of(const fs::path& directory) {
@@ -49,24 +41,13 @@ Stamp stamp_of(const fs::path& directory) {
 
 // False: there is no such file.
 bool copy_one(const fs::path& from, const fs::path& to) {
-  const base::Fd source(::open(from.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!source && errno == ENOENT) return false;
-  struct stat about {};
-  if (!source || ::fstat(source.get(), &about) != 0) throw_cannot("read", from);
-  if (!S_ISREG(about.st_mode)) throw Error(ErrorClass::refused, from.string() + " is not a file");
-  const base::Fd target(::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!target) throw_cannot("create", to);
-  for (;;) {
-    const auto copied = ::copy_file_range(source.get(), nullptr, target.get(), nullptr, 1 << 30, 0);
-    if (copied < 0 && errno == EINTR) continue;
-    if (copied == 0) return true;
-    if (copied > 0) continue;
-    if (errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) throw_cannot("copy", from);
-    std::error_code error; // between file systems that cannot do it themselves
-    fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
-    if (error) throw Error(ErrorClass::input_output, "cannot copy " + from.string() + ": " + error.message());
-    return true;
-  }
+  std::error_code error;
+  if (fs::status(from, error).type() == fs::file_type::not_found) return false;
+  if (!error && !fs::is_regular_file(from, error)) throw Error(ErrorClass::refused, from.string() + " is not a file");
+  if (!error) fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+  if (!error) fs::permissions(to, fs::perms::owner_read | fs::perms::owner_write, error);
+  if (error) throw Error(ErrorClass::input_output, "cannot copy " + from.string() + ": " + error.message());
+  return true;
 }
 
 // A copy that was taken while nothing was written.
@@ -138,46 +119,34 @@ std::string plain_id(const std::string& text) {
 
 } // namespace
 
-Index::Index(const fs::path& data_dir, const fs::path& scratch) {
+Index::Index(const fs::path& data_dir, const fs::path& scratch) : database_(nullptr, &sqlite3_close_v2) {
   copy_index(data_dir, scratch);
-  const auto file = (scratch / kIndexFile).string();
-  if (sqlite3_open_v2(file.c_str(), &database_, SQLITE_OPEN_READWRITE, nullptr) != SQLITE_OK) {
-    const std::string reason = database_ == nullptr ? "no memory" : sqlite3_errmsg(database_);
-    sqlite3_close_v2(database_);
-    throw Error(ErrorClass::refused, "cannot open " + (data_dir / kIndexFile).string() + ": " + reason);
-  }
-  base::distrust(database_, kLongestRow);
+  const auto name = (data_dir / kIndexFile).string();
+  sqlite3* opened = nullptr;
+  const int answer = sqlite3_open_v2((scratch / kIndexFile).c_str(), &opened, SQLITE_OPEN_READWRITE, nullptr);
+  database_.reset(opened);
+  if (answer != SQLITE_OK)
+    throw Error(ErrorClass::refused,
+                "cannot open " + name + ": " + (opened == nullptr ? "no memory" : sqlite3_errmsg(opened)));
+  base::distrust(opened, kLongestRow);
   try {
-    const std::string of = (data_dir / kIndexFile).string();
-    try {
-      if (!has_table("core_snapshot"))
-        throw Error(ErrorClass::refused, "it has no table core_snapshot", "ArchiveBox 0.7 and later have one");
-    } catch (const Error& error) {
-      throw Error(ErrorClass::refused, of + " is not an index of ArchiveBox: " + error.what(), error.hint());
-    }
-  } catch (...) {
-    sqlite3_close_v2(database_);
-    throw;
+    if (!has_table("core_snapshot"))
+      throw Error(ErrorClass::refused, "it has no table core_snapshot", "ArchiveBox 0.7 and later have one");
+  } catch (const Error& error) {
+    throw Error(ErrorClass::refused, name + " is not an index of ArchiveBox: " + error.what(), error.hint());
   }
 }
 
-Index::~Index() { sqlite3_close_v2(database_); }
-
 bool Index::has_table(const std::string& table) const {
-  return Query(database_, "select 1 from sqlite_master where type = 'table' and name = ?1").with(table).next();
+  return Query(database_.get(), "select 1 from sqlite_master where type = 'table' and name = ?1").with(table).next();
 }
 
 // The first of these columns that the table has, as a text of at most `length` characters; else an empty text.
 std::string Index::first_column(const std::string& table, const std::vector<std::string>& names, int length) const {
   for (const auto& name : names)
-    if (Query(database_, "select 1 from pragma_table_info('" + table + "') where name = ?1").with(name).next())
+    if (Query(database_.get(), "select 1 from pragma_table_info('" + table + "') where name = ?1").with(name).next())
       return "substr(cast(\"" + name + "\" as text), 1, " + std::to_string(length) + ")";
   return "''";
-}
-
-std::int64_t Index::count() const {
-  Query query(database_, "select count(*) from core_snapshot");
-  return query.next() ? query.number(0) : 0;
 }
 
 namespace {
@@ -227,7 +196,7 @@ Index::Queries Index::queries() const {
 std::vector<std::int64_t> Index::rows(const Problem& problem) const {
   std::vector<std::int64_t> rows;
   try {
-    Query ids(database_, "select rowid from core_snapshot order by id");
+    Query ids(database_.get(), "select rowid from core_snapshot order by id");
     while (ids.next())
       rows.push_back(ids.number(0));
   } catch (const Error& error) {
@@ -237,7 +206,7 @@ std::vector<std::int64_t> Index::rows(const Problem& problem) const {
 }
 
 std::optional<Snapshot> Index::snapshot(const Queries& queries, std::int64_t row) const {
-  Query query(database_, queries.snapshot);
+  Query query(database_.get(), queries.snapshot);
   if (!query.with(row).next()) return std::nullopt;
   const auto id = query.text(0);
   Snapshot snapshot{plain_id(id),
@@ -256,11 +225,11 @@ std::optional<Snapshot> Index::snapshot(const Queries& queries, std::int64_t row
                     {}};
   if (snapshot.id.empty()) throw Error(ErrorClass::refused, "its id is not a UUID");
   if (!queries.tags.empty()) {
-    Query tags(database_, queries.tags);
+    Query tags(database_.get(), queries.tags);
     read_tags(tags.with(id), snapshot);
   }
   if (!queries.results.empty()) {
-    Query results(database_, queries.results);
+    Query results(database_.get(), queries.results);
     read_results(results.with(id), snapshot);
   }
   return snapshot;
@@ -282,8 +251,8 @@ void Index::each_snapshot(const std::function<bool(const Snapshot&)>& found, con
 std::vector<std::string> Index::waiting_urls() const {
   if (!has_table("crawls_crawl") || first_column("crawls_crawl", {"urls"}, 1) == "''") return {};
   std::vector<std::string> urls;
-  Query query(database_, "select substr(cast(urls as text), 1, 16777216) from crawls_crawl where status in "
-                         "('queued', 'started', 'paused') order by id");
+  Query query(database_.get(), "select substr(cast(urls as text), 1, 16777216) from crawls_crawl where status in "
+                               "('queued', 'started', 'paused') order by id");
   while (query.next()) {
     const auto text = query.text(0);
     for (std::size_t begin = 0; begin < text.size();) {
@@ -298,9 +267,9 @@ std::vector<std::string> Index::waiting_urls() const {
 Crawl Index::crawl(const std::string& id) const {
   if (id.empty() || !has_table("crawls_crawl")) return {};
   const auto column = [&](const std::string& name, int length) { return first_column("crawls_crawl", {name}, length); };
-  Query query(database_, "select " + column("label", 1000) + ", " + column("notes", kLongestText) + ", " +
-                             column("tags_str", 1000) + ", " + column("created_at", 64) + ", " +
-                             column("max_depth", 20) + " from crawls_crawl where replace(id, '-', '') = ?1");
+  Query query(database_.get(), "select " + column("label", 1000) + ", " + column("notes", kLongestText) + ", " +
+                                   column("tags_str", 1000) + ", " + column("created_at", 64) + ", " +
+                                   column("max_depth", 20) + " from crawls_crawl where replace(id, '-', '') = ?1");
   if (!query.with(id).next()) return {};
   return {query.text(0), query.text(1), query.text(2), query.text(3), query.number(4)};
 }

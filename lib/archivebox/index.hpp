@@ -44,11 +44,7 @@ public:
   // Copies the index of `data_dir` into `scratch`, an empty directory. Throws Error(usage) if there is none,
   // Error(refused) if it is no index of ArchiveBox, Error(temporary) if it changes all the time.
   Index(const std::filesystem::path& data_dir, const std::filesystem::path& scratch);
-  ~Index();
-  Index(const Index&) = delete;
-  Index& operator=(const Index&) = delete;
 
-  std::int64_t count() const; // rows of snapshots
   // In the order of ids. `problem` is told rows that cannot be read: "row 12 of core_snapshot", why. False from
   // `found` ends it.
   using Problem = std::function<void(const std::string& where, const std::string& why)>;
@@ -71,7 +67,7 @@ private:
   std::string first_column(const std::string& table, const std::vector<std::string>& names, int length) const;
   bool has_table(const std::string& table) const;
 
-  sqlite3* database_{nullptr};
+  std::unique_ptr<sqlite3, int (*)(sqlite3*)> database_;
 };
 
 } // namespace holdfast::archivebox

@@ -1,5 +1,7 @@
 #pragma once
-// Whether JSON of a stranger nests deeper than is sound. Pure; any thread.
+// JSON of a stranger, which may nest deeper than is sound. Pure; any thread.
+
+#include <nlohmann/json.hpp>
 
 #include <string_view>
 
@@ -23,6 +25,12 @@ inline bool nests_too_deep(std::string_view text, int most = 64) {
     }
   }
   return false;
+}
+
+// Discarded, and thus no object, if it is broken or nests too deeply.
+inline nlohmann::json strange_json(std::string_view text) {
+  using Json = nlohmann::json;
+  return nests_too_deep(text) ? Json(Json::value_t::discarded) : Json::parse(text, nullptr, false);
 }
 
 } // namespace holdfast::base

@@ -1,5 +1,7 @@
 #include "lib/base/timestamp.hpp"
 
+#include "lib/base/characters.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -7,6 +9,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace holdfast::base {
@@ -57,41 +61,35 @@ std::optional<std::chrono::minutes> named_offset(std::string_view zone) {
   return offset_of(zone);
 }
 
-// "Sat, 31 Jan 2026 23:59:59 GMT"; the weekday, the seconds and the zone may be missing, the year may have two digits.
-// The older ones of HTTP are "Saturday, 31-Jan-26 23:59:59 GMT" and asctime's "Sat Jan 31 23:59:59 2026".
-std::optional<Timestamp> read_mail_date(std::string_view text) {
-  using namespace std::chrono;
-  constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
-  if (const auto comma = text.find(", "); comma != std::string_view::npos) text.remove_prefix(comma + 2);
-  int day = 0, year = 0, hour = 0, minute = 0, second = 0, read = 0;
-  std::array<char, 4> month{};
-  std::array<char, 9> time{};
-  std::string date(text);
-  if (std::sscanf(date.c_str(), "%*3s %3s %2d %8s %4d%n", month.data(), &day, time.data(), &year, &read) == 4 &&
-      static_cast<std::size_t>(read) == date.size())
-    date = std::to_string(day) + " " + month.data() + " " + std::to_string(year) + " " + time.data();
-  if (const auto dash = date.find('-'); dash == 1 || dash == 2)
-    std::replace(date.begin(), date.begin() + static_cast<std::ptrdiff_t>(std::min(date.find(' '), date.size())), '-',
-                 ' ');
-  if (std::sscanf(date.c_str(), "%2d %3s %4d %2d:%2d%n", &day, month.data(), &year, &hour, &minute, &read) != 5)
-    return std::nullopt;
-  auto rest = std::string_view(date).substr(static_cast<std::size_t>(read));
-  if (rest.starts_with(':')) {
-    const auto seconds = number_of(rest.substr(1, 2));
-    if (!seconds) return std::nullopt;
-    second = *seconds;
-    rest.remove_prefix(3);
+// Dates as programs write them: ISO 8601, mail and HTTP (also its older forms), asctime, people. A year may have two
+// digits.
+constexpr std::array kDates{"%Y-%m-%d", "%Y/%m/%d",  "%Y%m%dT",  "%a, %d %b %Y",  "%a, %d-%b-%Y", "%d %b %Y",
+                            "%d-%b-%Y", "%b %d, %Y", "%b %d %Y", "%a, %b %d, %Y", "%a %d %b %Y"};
+constexpr const char* kAsctime = "%a %b %d %T %Y";
+constexpr std::array kTimes{"%I:%M:%S %p", "%I:%M %p", "%H:%M:%S", "%H:%M", "%H%M%S"};
+
+// The first of these formats that the text begins with, and what follows it; nullopt: none.
+std::optional<std::string_view> read_one(const std::string& text, std::span<const char* const> formats,
+                                         std::tm& parts) {
+  for (const auto* format : formats) {
+    std::tm tried = parts;
+    if (const char* const end = ::strptime(text.c_str(), format, &tried); end != nullptr) {
+      parts = tried;
+      return std::string_view(text).substr(static_cast<std::size_t>(end - text.c_str()));
+    }
   }
-  const auto at = kMonths.find(month.data());
-  if (!rest.empty() && rest.front() != ' ') return std::nullopt;
-  const auto offset = named_offset(rest.empty() ? "GMT" : rest.substr(1));
-  if (!offset) return std::nullopt;
-  if (year < 100) year += year < 70 ? 2000 : 1900;
-  const auto when = std::chrono::year(year) / static_cast<int>(at / 3 + 1) / day;
-  if (month[2] == '\0' || at == std::string_view::npos || at % 3 != 0 || !when.ok() || year < 1970 ||
-      year > kLastYear || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second > 60)
-    return std::nullopt;
-  return Timestamp(sys_days(when)) + hours(hour) + minutes(minute) + seconds(second) - *offset;
+  return std::nullopt;
+}
+
+// Takes digits behind "." or ",": thousandths of a second and less.
+double fraction_of(std::string_view& text) {
+  if (text.size() < 2 || (text.front() != '.' && text.front() != ',')) return 0;
+  const auto digits = std::min(text.find_first_not_of("0123456789", 1), text.size());
+  double fraction = 0;
+  const auto number = "0." + std::string(text.substr(1, digits - 1));
+  std::from_chars(number.data(), number.data() + number.size(), fraction);
+  text.remove_prefix(digits);
+  return fraction;
 }
 
 } // namespace
@@ -105,36 +103,36 @@ std::optional<Timestamp> read_timestamp(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (error == std::errc{} && end == text.data() + text.size()) {
     const bool date = text.find_first_not_of("0123456789") == text.npos;
-    if (date && text.size() == 4) return read_timestamp(text + "-01"); // a year
-    if (date && text.size() == 14)                                     // as in an index of captures
-      return read_timestamp(text.substr(0, 4) + "-" + text.substr(4, 2) + "-" + text.substr(6, 2) + "T" +
-                            text.substr(8, 2) + ":" + text.substr(10, 2) + ":" + text.substr(12));
+    if (date && text.size() == 4) return read_timestamp(text + "-01");                              // a year
+    if (date && text.size() == 14) return read_timestamp(text.substr(0, 8) + "T" + text.substr(8)); // of an index
     if (!std::isfinite(seconds) || seconds < 0 || seconds >= kEnd) return std::nullopt;
     return Timestamp(of_seconds(seconds));
   }
-  int year = 0, month = 0, day = 1, hour = 0, minute = 0, read = 0;
   std::string date_text = text;
   if (text.size() == 7 || (text.size() == 8 && text.back() == 'Z')) date_text.insert(7, "-01"); // a month
-  if (std::sscanf(date_text.c_str(), "%4d%*1[-/]%2d%*1[-/]%2d%n", &year, &month, &day, &read) != 3)
-    return read_mail_date(text);
-  const auto date = std::chrono::year(year) / month / day;
-  if (!date.ok() || year < 1970 || year > kLastYear) return std::nullopt;
-  auto rest = std::string_view(date_text).substr(static_cast<std::size_t>(read));
-  if (rest.empty() || rest == "Z") return Timestamp(sys_days(date));
-  if (rest.front() != ' ' && rest.front() != 'T') return std::nullopt;
-  rest.remove_prefix(1);
-  const auto zone = std::min(rest.find_first_not_of("0123456789:. "), rest.size());
-  const auto offset = zone < rest.size() ? named_offset(rest.substr(zone)) : std::chrono::minutes(0);
-  const std::string time(rest.substr(0, zone));
-  int minutes_end = 0, seconds_end = 0;
-  double second = 0;
-  std::sscanf(time.c_str(), "%2d:%2d%n:%9lf%n", &hour, &minute, &minutes_end, &second, &seconds_end);
-  const auto rest_of_time = std::string_view(time).substr(static_cast<std::size_t>(std::max(minutes_end, seconds_end)));
-  if (!offset || minutes_end == 0 ||
-      rest_of_time.find_first_not_of(seconds_end > 0 ? "0123456789 " : " ") != rest_of_time.npos || hour < 0 ||
-      hour > 23 || minute < 0 || minute > 59 || !(second >= 0 && second < 61))
+  std::tm parts{};
+  double fraction = 0;
+  auto rest = read_one(date_text, std::span(&kAsctime, 1), parts);
+  if (!rest && (rest = read_one(date_text, kDates, parts)) && !rest->empty() && *rest != "Z") {
+    for (const std::string_view between : {",", " ", "at ", "T"})
+      if (rest->starts_with(between)) rest->remove_prefix(between.size());
+    const std::string time(*rest);
+    rest = read_one(time, kTimes, parts);
+    if (!rest) return std::nullopt;
+    fraction = fraction_of(*rest);
+    const auto zone = trimmed(*rest);
+    const auto offset = rest->starts_with(' ') ? named_offset(zone) : offset_of(zone);
+    if (!offset) return std::nullopt;
+    parts.tm_gmtoff = duration_cast<std::chrono::seconds>(*offset).count();
+  } else if (!rest || (!rest->empty() && *rest != "Z")) {
     return std::nullopt;
-  return Timestamp(sys_days(date)) + hours(hour) + minutes(minute) + of_seconds(second) - *offset;
+  }
+  int year = parts.tm_year + 1900;
+  if (year < 100) year += year < 70 ? 2000 : 1900;
+  const auto date = std::chrono::year(year) / (parts.tm_mon + 1) / parts.tm_mday;
+  if (!date.ok() || year < 1970 || year > kLastYear || parts.tm_sec > 60) return std::nullopt;
+  return Timestamp(sys_days(date)) + hours(parts.tm_hour) + minutes(parts.tm_min) +
+         of_seconds(parts.tm_sec + fraction) - std::chrono::seconds(parts.tm_gmtoff);
 }
 
 std::string written_timestamp(Timestamp time) {

@@ -14,7 +14,6 @@ namespace holdfast::base {
 
 namespace {
 
-constexpr std::size_t kLongestUrl = 8192;
 constexpr std::size_t kLongestShown = 200;    // of a bad URL in an error message
 constexpr std::size_t kLongestFileName = 255; // of every file system that matters
 
@@ -25,16 +24,6 @@ bool is_path_character(char c) {
   return is_unreserved(c) || std::string_view("!$&'()*+,;=:@/").find(c) != std::string_view::npos;
 }
 bool is_query_character(char c) { return is_path_character(c) || c == '?'; }
-
-// "https" of "https://..."; empty if the text does not begin with a scheme and a colon.
-std::string_view scheme_of(std::string_view text) {
-  const auto colon = text.find(':');
-  if (colon == std::string_view::npos || colon == 0 || !is_alpha(text.front())) return {};
-  const std::string_view scheme = text.substr(0, colon);
-  const bool valid = std::all_of(scheme.begin(), scheme.end(),
-                                 [](char c) { return is_alpha(c) || is_digit(c) || c == '+' || c == '-' || c == '.'; });
-  return valid ? scheme : std::string_view{};
-}
 
 // Encodes what a URI may not hold, decodes what needs no encoding, spells the rest in upper case. A "%" that begins no
 // escape stands for itself. Doing it twice changes nothing.
@@ -53,24 +42,6 @@ std::string canonical_escapes(std::string_view text, Allowed allowed) {
     }
   }
   return canonical;
-}
-
-// "/a/./b/../c" -> "/a/c" (RFC 3986, 5.2.4; empty segments count as segments). `path` is "" or begins with "/".
-std::string without_dot_segments(std::string_view path) {
-  std::vector<std::string_view> segments;
-  bool directory = path.empty();
-  while (!path.empty()) {
-    path.remove_prefix(1);
-    const std::string_view segment = path.substr(0, path.find('/'));
-    path.remove_prefix(segment.size());
-    directory = segment == "." || segment == "..";
-    if (!directory) segments.push_back(segment);
-    if (segment == ".." && !segments.empty()) segments.pop_back();
-  }
-  std::string result;
-  for (const std::string_view segment : segments)
-    result.append("/").append(segment);
-  return directory ? result + "/" : result;
 }
 
 // nullopt if it is not a port number.
@@ -97,7 +68,7 @@ std::optional<Url> canonical_url(std::string_view written, std::string& problem)
   if (std::any_of(text.begin(), text.end(), is_control)) return failed("it holds a control character");
 
   Url url;
-  const std::string_view scheme = scheme_of(text);
+  const std::string_view scheme = split_url(text).scheme;
   url.scheme = lower_case(scheme);
   if (scheme.empty()) return failed("it has no scheme (write https:// in front)");
   if (url.scheme != "http" && url.scheme != "https") {
@@ -169,6 +140,50 @@ std::string shown(std::string_view text) {
 }
 
 } // namespace
+
+UrlParts split_url(std::string_view url) {
+  UrlParts parts;
+  const auto cut = [&](char mark, std::string_view& part) {
+    const auto at = url.find(mark);
+    if (at == std::string_view::npos) return false;
+    part = url.substr(at + 1);
+    url = url.substr(0, at);
+    return true;
+  };
+  parts.has_fragment = cut('#', parts.fragment);
+  parts.has_query = cut('?', parts.query);
+  const auto scheme = url.substr(0, std::min(url.find(':'), url.size()));
+  if (scheme.size() < url.size() && !scheme.empty() && is_alpha(scheme.front()) &&
+      std::all_of(scheme.begin(), scheme.end(),
+                  [](char c) { return is_alpha(c) || is_digit(c) || c == '+' || c == '-' || c == '.'; })) {
+    parts.scheme = scheme;
+    url.remove_prefix(scheme.size() + 1);
+  }
+  if (url.starts_with("//")) {
+    parts.has_authority = true;
+    parts.authority = url.substr(2, std::min(url.find('/', 2), url.size()) - 2);
+    url.remove_prefix(2 + parts.authority.size());
+  }
+  parts.path = url;
+  return parts;
+}
+
+std::string without_dot_segments(std::string_view path) {
+  std::vector<std::string_view> segments;
+  bool directory = path.empty();
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const std::string_view segment = path.substr(0, path.find('/'));
+    path.remove_prefix(segment.size());
+    directory = segment == "." || segment == "..";
+    if (!directory) segments.push_back(segment);
+    if (segment == ".." && !segments.empty()) segments.pop_back();
+  }
+  std::string result;
+  for (const std::string_view segment : segments)
+    result.append("/").append(segment);
+  return directory ? result + "/" : result;
+}
 
 bool is_route(std::string_view fragment) { return fragment.starts_with('/') || fragment.starts_with('!'); }
 

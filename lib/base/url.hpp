@@ -25,10 +25,22 @@ struct Url {
 // Whether what follows "#" names a page of its own ("#/second", "#!second"), not a place in one.
 bool is_route(std::string_view fragment);
 
+// Any URL or reference, taken apart as RFC 3986 says. What is not there is empty.
+struct UrlParts {
+  std::string_view scheme, authority, path, query, fragment;
+  bool has_authority{false}, has_query{false}, has_fragment{false};
+};
+UrlParts split_url(std::string_view url);
+
+// "/a/./b/../c" -> "/a/c" (RFC 3986, 5.2.4; empty segments count as segments). `path` is "" or begins with "/".
+std::string without_dot_segments(std::string_view path);
+
+inline constexpr std::size_t kLongestUrl = 8192; // bytes
+
 // Parses one URL as typed or pasted: surrounding blanks are trimmed, spaces and non-ASCII characters are
 // percent-encoded as browsers do, and "\" up to the query is "/". Throws Error(refused) naming the text and what is
 // wrong with it: no scheme, a scheme other than http and https, no host, user name or password inside, control
-// characters, longer than 8192 bytes.
+// characters, longer than kLongestUrl.
 Url parse_url(std::string_view text);
 
 // As parse_url, but nullopt instead of an error; for hostile input such as hook output.

@@ -5,7 +5,6 @@
 #include "lib/formats/charset.hpp"
 
 #include <algorithm>
-#include <vector>
 
 namespace holdfast::formats {
 
@@ -13,78 +12,17 @@ namespace {
 
 constexpr std::size_t kLongestLink = 1u << 16; // more is no link of a person
 
-struct Parts {
-  std::string_view scheme, authority, path, query, fragment;
-  bool has_authority{false}, has_query{false}, has_fragment{false};
-};
-
-bool is_scheme(std::string_view text) {
-  return !text.empty() && base::is_alpha(text[0]) && std::all_of(text.begin(), text.end(), [](char c) {
-    return base::is_alpha(c) || base::is_digit(c) || c == '+' || c == '-' || c == '.';
-  });
-}
-
-Parts split_url(std::string_view url) {
-  Parts parts;
-  if (const auto hash = url.find('#'); hash != std::string_view::npos) {
-    parts.fragment = url.substr(hash + 1);
-    parts.has_fragment = true;
-    url = url.substr(0, hash);
-  }
-  if (const auto mark = url.find('?'); mark != std::string_view::npos) {
-    parts.query = url.substr(mark + 1);
-    parts.has_query = true;
-    url = url.substr(0, mark);
-  }
-  if (const auto colon = url.find(':'); colon != std::string_view::npos && is_scheme(url.substr(0, colon))) {
-    parts.scheme = url.substr(0, colon);
-    url = url.substr(colon + 1);
-  }
-  if (url.starts_with("//")) {
-    const auto end = std::min(url.find('/', 2), url.size());
-    parts.authority = url.substr(2, end - 2);
-    parts.has_authority = true;
-    url = url.substr(end);
-  }
-  parts.path = url;
-  return parts;
-}
-
-std::string without_dots(std::string_view path) {
-  std::vector<std::string_view> kept;
-  const bool rooted = path.starts_with('/');
-  bool directory = false; // the path ends with "/"
-  for (std::size_t begin = rooted ? 1 : 0; begin <= path.size();) {
-    const auto end = std::min(path.find('/', begin), path.size());
-    const auto part = path.substr(begin, end - begin);
-    directory = part == "." || part == "..";
-    if (part == "..") {
-      if (!kept.empty()) kept.pop_back();
-    } else if (part != ".") {
-      kept.push_back(part);
-    }
-    begin = end + 1;
-  }
-  std::string result = rooted ? "/" : "";
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    result += kept[i];
-    if (i + 1 < kept.size() || directory) result += '/';
-  }
-  return result;
-}
-
 // As the URL standard reads http(s) URLs: "\\" is "/" up to the query, and any number of slashes stands before a host.
-std::string with_slashes(std::string_view base, std::string_view reference) {
+std::string with_slashes(std::string_view page, std::string_view reference) {
   std::string text(reference);
-  const auto colon = text.find(':');
-  const bool absolute = colon != std::string::npos && is_scheme(std::string_view(text).substr(0, colon));
-  const auto scheme = absolute ? base::lower_case(std::string_view(text).substr(0, colon)) : "";
+  const auto scheme = base::lower_case(base::split_url(reference).scheme);
+  const bool absolute = !scheme.empty();
   if (absolute && scheme != "http" && scheme != "https") return text;
   const auto end = std::min(text.find_first_of("?#"), text.size());
   std::replace(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\\', '/');
-  const std::size_t begin = absolute ? colon + 1 : 0;
+  const std::size_t begin = absolute ? scheme.size() + 1 : 0;
   const auto slashes = std::min(text.find_first_not_of('/', begin), text.size()) - begin;
-  const bool other = absolute && base::lower_case(base.substr(0, base.find(':'))) != scheme;
+  const bool other = absolute && base::lower_case(base::split_url(page).scheme) != scheme;
   if (slashes > 1 || other) text.replace(begin, slashes, "//");
   return text;
 }
@@ -102,10 +40,10 @@ void encode_query(std::string& url, const std::string& encoding) {
 
 } // namespace
 
-std::optional<std::string> join_url(std::string_view base, std::string_view written) {
-  if (written.empty()) return std::string(base);
-  const auto reference = with_slashes(base, written);
-  const auto from = split_url(base), to = split_url(reference);
+std::optional<std::string> join_url(std::string_view page, std::string_view written) {
+  if (written.empty()) return std::string(page);
+  const auto reference = with_slashes(page, written);
+  const auto from = base::split_url(page), to = base::split_url(reference);
   const auto broken = [](std::string_view authority) {
     return (authority.find('[') == std::string_view::npos) != (authority.find(']') == std::string_view::npos);
   };
@@ -117,7 +55,7 @@ std::optional<std::string> join_url(std::string_view base, std::string_view writ
   result += "//" + std::string(authority);
   bool query_of_base = false;
   if (to.has_authority || to.path.starts_with('/')) {
-    result += without_dots(to.path);
+    if (!to.path.empty()) result += base::without_dot_segments(to.path);
   } else if (to.path.empty()) {
     result += from.path;
     query_of_base = !to.has_query;
@@ -125,7 +63,7 @@ std::optional<std::string> join_url(std::string_view base, std::string_view writ
     const auto slash = from.path.rfind('/');
     const auto directory =
         slash == std::string_view::npos ? std::string("/") : std::string(from.path.substr(0, slash + 1));
-    result += without_dots(directory + std::string(to.path));
+    result += base::without_dot_segments(directory + std::string(to.path));
   }
   if (query_of_base && from.has_query) result += "?" + std::string(from.query);
   if (to.has_query && !to.query.empty()) result += "?" + std::string(to.query);

@@ -50,8 +50,11 @@ Row row_of(const json& object) {
     }
   };
   take(object);
-  if (const auto content = object.find("content"); content != object.end() && content->is_object())
-    take(*content); // Karakeep
+  for (const auto* name : {"content", "canonical", "alternate"}) { // Karakeep; Google Reader, Inoreader
+    const auto inner = object.find(name);
+    if (inner != object.end() && inner->is_structured() && !inner->empty())
+      if (const auto& one = inner->is_array() ? inner->front() : *inner; one.is_object()) take(one);
+  }
   return row;
 }
 
@@ -129,16 +132,16 @@ std::optional<List> read_json(std::string_view text, bool asked) {
   if (!asked && (!begins || first.find("](") != std::string_view::npos)) return std::nullopt;
   try {
     const auto document = json::parse(text);
-    for (const bool any : {false, true}) {
-      Walk walk(any);
-      walk.take(document, false, 0);
-      if (any || !walk.list.entries.empty()) return std::move(walk.list);
-    }
-    return List{};
+    Walk named(false), any(true);
+    named.take(document, false, 0);
+    const auto& entries = named.list.entries;
+    if (std::all_of(entries.begin(), entries.end(), [](const auto& entry) { return entry.url.empty(); }))
+      any.take(document, false, 0);
+    return std::move(any.list.entries.empty() ? named.list : any.list);
   } catch (const json::exception& error) { // also a number out of range
     const auto next = text.find_first_not_of("[{ \t\r\n", begins ? 1 : 0);
     const bool is_meant = next == std::string_view::npos || std::string_view("\"]}").find(text[next]) != text.npos;
-    if (!asked && (!is_meant || (text.starts_with('{') && json::accept(first)))) return std::nullopt;
+    if (!asked && (!is_meant || json::accept(first))) return std::nullopt;
     throw base::Error(base::ErrorClass::refused, std::string("not valid JSON: ") + error.what(),
                       asked ? "" : "--parser txt takes every URL in it");
   }

@@ -54,6 +54,21 @@ void take_child(const pugi::xml_node& child, Row& row) {
   }
 }
 
+// Of a document of another kind: every URL in its texts and attributes, but for those that name a vocabulary.
+struct Gatherer : pugi::xml_tree_walker {
+  List list;
+  void take(std::string_view text) {
+    for (auto& url : urls_in(text))
+      list.entries.push_back({std::move(url), "", {}, "URL " + std::to_string(list.entries.size() + 1)});
+  }
+  bool for_each(pugi::xml_node& node) override {
+    if (node.type() == pugi::node_pcdata || node.type() == pugi::node_cdata) take(node.value());
+    for (const auto& attribute : node.attributes())
+      if (!std::string_view(attribute.name()).starts_with("xmlns")) take(attribute.value());
+    return true;
+  }
+};
+
 struct Walker : pugi::xml_tree_walker {
   List list;
   bool for_each(pugi::xml_node& node) override {
@@ -102,9 +117,12 @@ std::optional<List> read_xml(std::string_view text, bool asked) {
   document.traverse(walker);
   const auto& entries = walker.list.entries;
   const bool known = std::find(kRoots.begin(), kRoots.end(), root) != kRoots.end();
-  if (!asked && !known && std::all_of(entries.begin(), entries.end(), [](auto& one) { return one.url.empty(); }))
-    return std::nullopt;
-  return std::move(walker.list);
+  if (asked || known || std::any_of(entries.begin(), entries.end(), [](auto& one) { return !one.url.empty(); }))
+    return std::move(walker.list);
+  if (!begin.starts_with("<?xml")) return std::nullopt;
+  Gatherer gatherer;
+  document.traverse(gatherer);
+  return std::move(gatherer.list);
 }
 
 } // namespace holdfast::formats

@@ -4,6 +4,7 @@
 #include "lib/base/json_text.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/timestamp.hpp"
+#include "lib/base/url.hpp"
 #include "lib/hooks/record_json.hpp"
 #include "lib/hooks/text.hpp"
 
@@ -25,7 +26,6 @@ constexpr std::size_t kLongestLine = 1u << 20;
 constexpr std::size_t kMostRecords = 100'000;
 constexpr std::size_t kLongestText = 4096;
 constexpr std::size_t kLongestJson = 64u << 10;
-constexpr std::size_t kLongestUrl = 8192; // base::parse_url refuses longer ones
 constexpr std::size_t kLongestWord = 256; // tags, binaries, hosts
 constexpr std::size_t kMostTags = 100;
 constexpr std::size_t kMostReasons = 20;
@@ -88,7 +88,7 @@ std::optional<Record> snapshot_record(const json& object) {
   if (url == object.end() || !url->is_string()) return std::nullopt;
   SnapshotRecord record;
   record.url = base::trimmed(url->get_ref<const std::string&>());
-  if (record.url.empty() || record.url.size() > kLongestUrl) return std::nullopt;
+  if (record.url.empty() || record.url.size() > base::kLongestUrl) return std::nullopt;
   record.title = text_of(object, "title", kLongestText);
   record.bookmarked_at = text_of(object, "bookmarked_at", kLongestWord);
   if (record.bookmarked_at.empty()) record.bookmarked_at = text_of(object, "timestamp", kLongestWord);
@@ -188,7 +188,7 @@ std::optional<Record> rate_limit_record(const json& object) {
 
 std::optional<Record> redirect_record(const json& object) {
   RedirectRecord record;
-  record.location = text_of(object, "location", kLongestUrl);
+  record.location = text_of(object, "location", base::kLongestUrl);
   if (record.location.empty()) return std::nullopt;
   return record;
 }

@@ -1,11 +1,10 @@
 #include "lib/wacz/reader.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/json_depth.hpp"
 #include "lib/base/timestamp.hpp"
 #include "lib/wacz/sorted_lines.hpp"
 #include "lib/warc/record_bytes.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -14,6 +13,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 namespace holdfast::wacz {
 
@@ -28,12 +28,17 @@ constexpr std::size_t kReadAtOnce = 1u << 18;
 
 using Problem = std::function<void(const std::string& entry, const std::string& what)>;
 
+// Wherever they lie: people zip the directory of a WACZ file again, or a directory of WARC files.
 bool is_warc_entry(const std::string& path) {
-  return path.starts_with("archive/") && path.find("..") == std::string::npos &&
-         (path.ends_with(".warc.gz") || path.ends_with(".warc"));
+  const auto ends = [&](std::string_view with) {
+    return path.ends_with(with) || path.ends_with(std::string(with) + ".gz");
+  };
+  return path.find("..") == std::string::npos && (ends(".warc") || ends(".arc"));
 }
 
-bool is_page_list(const std::string& path) { return path.starts_with("pages/") && path.ends_with(".jsonl"); }
+bool is_page_list(const std::string& path) {
+  return path.ends_with(".jsonl") && ("/" + path).find("/pages/") != std::string::npos;
+}
 
 std::string text_at(const nlohmann::json& object, const char* name) {
   const auto found = object.find(name);
@@ -75,7 +80,10 @@ public:
     if (kind == Kind::zip) {
       ::archive_read_support_format_zip(archive_.get());
     } else {
-      ::archive_read_support_filter_all(archive_.get());
+      // The three by their first bytes. Others are recognised by less, and text could be taken for one.
+      ::archive_read_support_filter_bzip2(archive_.get());
+      ::archive_read_support_filter_xz(archive_.get());
+      ::archive_read_support_filter_zstd(archive_.get());
       ::archive_read_support_format_raw(archive_.get());
     }
     if (::lseek(file, 0, SEEK_SET) != 0 || ::archive_read_open_fd(archive_.get(), file, kReadAtOnce) != ARCHIVE_OK)
@@ -97,17 +105,17 @@ public:
     return true;
   }
 
-  // All bytes of the entry, piece by piece; false: it is damaged.
+  // Whether what next() has found is compressed.
+  bool is_packed() const { return ::archive_filter_code(archive_.get(), 0) != ARCHIVE_FILTER_NONE; }
+
+  // All bytes of the entry, piece by piece, as far as it is not damaged.
   template <typename Take>
-  bool read(const std::string& path, const Problem& problem, Take&& take) {
+  void read(const std::string& path, const Problem& problem, Take&& take) {
     std::string piece(kReadAtOnce, '\0');
     for (;;) {
       const auto got = ::archive_read_data(archive_.get(), piece.data(), piece.size());
-      if (got == 0) return true;
-      if (got < 0) {
-        problem(path, why());
-        return false;
-      }
+      if (got < 0) problem(path, why());
+      if (got <= 0) return;
       limit_.count(static_cast<std::uint64_t>(got));
       take(std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
     }
@@ -124,55 +132,6 @@ private:
   Limit limit_;
 };
 
-// Lines of pages.jsonl: the first describes the list.
-class PageList {
-public:
-  PageList(ReadWacz& read, std::uint64_t& texts_size, const std::string& path, const Problem& problem)
-      : read_(read), texts_size_(texts_size), path_(path), problem_(problem) {}
-
-  void add(std::string_view bytes) {
-    for (const char byte : bytes) {
-      if (byte == '\n')
-        end_line();
-      else if (line_.size() < kLongestLine)
-        line_ += byte;
-    }
-  }
-  void end_line() {
-    ++number_;
-    if (line_.size() >= kLongestLine)
-      tell("is too long");
-    else if (!line_.empty())
-      take_line();
-    line_.clear();
-  }
-
-private:
-  void tell(const std::string& what) { problem_(path_, "line " + std::to_string(number_) + " " + what); }
-
-  void take_line() {
-    const auto object = nlohmann::json::parse(line_, nullptr, false);
-    if (!object.is_object()) return tell("is not JSON");
-    if (object.contains("format")) return;
-    ReadPage page{
-        text_at(object, "id"), text_at(object, "url"), time_of(object), text_at(object, "title"), texts_size_, 0};
-    if (page.url.empty()) return tell("has no url");
-    if (read_.pages.size() == kMostPages) return tell("is left out: there are too many pages");
-    const auto text = text_at(object, "text");
-    write_all(read_.texts.get(), text);
-    page.text_size = text.size();
-    texts_size_ += text.size();
-    read_.pages.push_back(std::move(page));
-  }
-
-  ReadWacz& read_;
-  std::uint64_t& texts_size_;
-  const std::string path_;
-  const Problem& problem_;
-  std::string line_;
-  std::size_t number_{0};
-};
-
 } // namespace
 
 std::string ReadWacz::text_of(const ReadPage& page) const {
@@ -184,12 +143,14 @@ std::string ReadWacz::text_of(const ReadPage& page) const {
 
 namespace {
 
+void add_to(ReadWacz::Warc& file, std::string_view bytes) {
+  write_all(file.file.get(), bytes);
+  file.size += bytes.size();
+}
+
 ReadWacz::Warc unpack_entry(ArchiveReader& archive, const std::string& path, const Problem& problem) {
   ReadWacz::Warc unpacked{path, temporary_file(), 0};
-  archive.read(path, problem, [&](std::string_view bytes) {
-    write_all(unpacked.file.get(), bytes);
-    unpacked.size += bytes.size();
-  });
+  archive.read(path, problem, [&](std::string_view bytes) { add_to(unpacked, bytes); });
   return unpacked;
 }
 
@@ -198,78 +159,131 @@ ReadWacz::Warc unpack_gzip(warc::RecordBytes& bytes, const std::string& name, co
   ReadWacz::Warc unpacked{name, temporary_file(), 0};
   Limit limit(name, kMostRatioOfText, bytes.size());
   std::string piece(kReadAtOnce, '\0');
-  for (std::uint64_t at = 0; at < bytes.size();) {
+  for (std::uint64_t at = 0; at < bytes.size(); at = bytes.position()) {
     bytes.open(at);
     while (const auto got = bytes.compressed() ? bytes.read(piece.data(), piece.size()) : 0) {
       limit.count(got);
-      write_all(unpacked.file.get(), std::string_view(piece).substr(0, got));
-      unpacked.size += got;
+      add_to(unpacked, std::string_view(piece).substr(0, got));
     }
-    if (!bytes.compressed() || !bytes.broken().empty()) {
-      problem(name + " at " + std::to_string(at), bytes.compressed() ? bytes.broken() : "no gzip data begins here");
-      break;
-    }
-    at = bytes.position();
+    if (bytes.compressed() && bytes.broken().empty()) continue;
+    problem(name + " at " + std::to_string(at), bytes.compressed() ? bytes.broken() : "no gzip data begins here");
+    break;
   }
   return unpacked;
 }
 
-// `inner`: of a WACZ file within a zip file of several.
-void read_into(ReadWacz& read, std::uint64_t& texts_size, int file, const std::string& name, bool inner,
-               const Problem& problem) {
-  ArchiveReader zip(file, name, ArchiveReader::Kind::zip);
-  for (std::string path; zip.next(path, problem);) {
-    if (is_warc_entry(path)) {
-      read.warcs.push_back(unpack_entry(zip, path, problem));
-    } else if (path.ends_with(".wacz") && !inner) {
-      const auto wacz = unpack_entry(zip, path, problem);
-      read_into(read, texts_size, wacz.file.get(), name + ": " + path, true, problem);
-    } else if (path == "datapackage.json") {
-      std::string text;
-      zip.read(path, problem, [&](std::string_view bytes) {
-        if (text.size() < kLongestLine) text += bytes;
-      });
-      const auto about = nlohmann::json::parse(text, nullptr, false);
-      for (const auto& one : about.is_object() ? about.value("resources", nlohmann::json()) : nlohmann::json())
-        if (const auto at = one.is_object() ? one.find("path") : one.end(); at != one.end() && at->is_string())
-          if (auto where = at->get<std::string>(); where.starts_with("http://") || where.starts_with("https://"))
-            read.elsewhere.push_back(std::move(where));
-    } else if (is_page_list(path)) {
-      PageList pages(read, texts_size, path, problem);
-      zip.read(path, problem, [&](std::string_view bytes) { pages.add(bytes); });
-      pages.end_line();
+// Gathers what one WACZ file holds, or several in a zip file.
+class Reading {
+public:
+  explicit Reading(const Problem& problem) : problem_(problem) { read_.texts = temporary_file(); }
+
+  // `inner`: of a WACZ file within a zip file of several.
+  void take(int file, const std::string& name, bool inner) {
+    ArchiveReader zip(file, name, ArchiveReader::Kind::zip);
+    for (std::string path; zip.next(path, problem_);) {
+      if (is_warc_entry(path)) {
+        read_.warcs.push_back(unpack_entry(zip, path, problem_));
+      } else if (path.ends_with(".wacz") && !inner) {
+        const auto wacz = unpack_entry(zip, path, problem_);
+        take(wacz.file.get(), name + ": " + path, true);
+      } else if (path.ends_with("datapackage.json")) {
+        std::string text;
+        zip.read(path, problem_, [&](std::string_view bytes) {
+          if (text.size() < kLongestLine) text += bytes;
+        });
+        take_description(text);
+      } else if (is_page_list(path)) {
+        std::size_t number = 0;
+        each_line(zip, path, [&](std::string_view line) {
+          ++number;
+          if (const auto wrong = take_page(line); !wrong.empty())
+            problem_(path, "line " + std::to_string(number) + " " + wrong);
+        });
+      }
     }
   }
-}
+
+  ReadWacz finish(const std::string& name) {
+    if (elsewhere_ > 0) {
+      const auto what = std::to_string(elsewhere_) + " of its files are on the web (" + example_ + ")";
+      const std::string remedy = "download these files and import them";
+      if (read_.warcs.empty()) throw base::Error(base::ErrorClass::refused, name + ": " + what, remedy);
+      problem_("datapackage.json", what + ": " + remedy);
+    }
+    if (read_.warcs.empty())
+      throw base::Error(base::ErrorClass::usage, name + " is not a WACZ file: it holds no WARC file");
+    return std::move(read_);
+  }
+
+private:
+  // Of one that is too long, a little more than is allowed.
+  template <typename Take>
+  void each_line(ArchiveReader& zip, const std::string& path, Take&& take) {
+    std::string line;
+    zip.read(path, problem_, [&](std::string_view bytes) {
+      for (const char byte : bytes) {
+        if (byte == '\n')
+          take(std::string_view(std::exchange(line, "")));
+        else if (line.size() <= kLongestLine)
+          line += byte;
+      }
+    });
+    take(std::string_view(line));
+  }
+
+  // Files of a list of several WACZ files, which may be on the web.
+  void take_description(std::string_view text) {
+    const auto about = base::strange_json(text);
+    for (const auto& one : about.is_object() ? about.value("resources", nlohmann::json()) : nlohmann::json())
+      if (const auto path = one.is_object() ? text_at(one, "path") : "";
+          path.starts_with("http://") || path.starts_with("https://"))
+        if (elsewhere_++ == 0) example_ = path.substr(0, 200);
+  }
+
+  // A line of pages.jsonl, of which the first describes the list. Returns what is wrong with it.
+  std::string take_page(std::string_view line) {
+    if (line.empty()) return {};
+    if (line.size() > kLongestLine) return "is too long";
+    const auto object = base::strange_json(line);
+    if (!object.is_object()) return "is not JSON";
+    if (object.contains("format")) return {};
+    const auto text = text_at(object, "text");
+    ReadPage page{text_at(object, "id"), text_at(object, "url"),
+                  time_of(object),       text_at(object, "title"),
+                  texts_size_,           text.size()};
+    if (page.url.empty()) return "has no url";
+    if (read_.pages.size() == kMostPages) return "is left out: there are too many pages";
+    write_all(read_.texts.get(), text);
+    texts_size_ += text.size();
+    read_.pages.push_back(std::move(page));
+    return {};
+  }
+
+  const Problem& problem_;
+  ReadWacz read_;
+  std::uint64_t texts_size_{0};
+  std::size_t elsewhere_{0};
+  std::string example_; // of these files
+};
 
 } // namespace
 
 ReadWacz read_wacz(int file, const std::string& name, const Problem& problem) {
-  ReadWacz read;
-  read.texts = temporary_file();
-  std::uint64_t texts_size = 0;
-  read_into(read, texts_size, file, name, false, problem);
-  if (!read.elsewhere.empty()) {
-    const auto what = std::to_string(read.elsewhere.size()) + " of its files are on the web (" +
-                      read.elsewhere.front().substr(0, 200) + ")";
-    if (read.warcs.empty())
-      throw base::Error(base::ErrorClass::refused, name + ": " + what, "download these files and import them");
-    problem("datapackage.json", what + ": download these files and import them");
-  }
-  if (read.warcs.empty())
-    throw base::Error(base::ErrorClass::usage, name + " is not a WACZ file: it holds no archive/*.warc.gz");
-  return read;
+  Reading reading(problem);
+  reading.take(file, name, false);
+  return reading.finish(name);
 }
 
-ReadWacz::Warc unpack(int file, const std::string& name, const Problem& problem) {
+std::optional<ReadWacz::Warc> unpack(int file, const std::string& name, const Problem& problem) {
   struct stat about {};
   if (::fstat(file, &about) != 0) throw base::Error(base::ErrorClass::input_output, "cannot read " + name);
+  if (about.st_size == 0) return std::nullopt;
   warc::RecordBytes bytes(file, 0, static_cast<std::uint64_t>(about.st_size));
   bytes.open(0);
   if (bytes.compressed()) return unpack_gzip(bytes, name, problem);
   ArchiveReader archive(file, name, ArchiveReader::Kind::compressed);
   std::string path;
-  if (!archive.next(path, problem)) return {name, temporary_file(), 0};
+  if (!archive.next(path, problem) || !archive.is_packed()) return std::nullopt;
   return unpack_entry(archive, name, problem);
 }
 

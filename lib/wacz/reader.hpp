@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,7 @@ struct ReadWacz {
   };
   std::vector<Warc> warcs;
   std::vector<ReadPage> pages;
-  std::vector<std::string> elsewhere; // URLs of files that a list of several WACZ files names
-  base::Fd texts;                     // of the pages, one after the other
+  base::Fd texts; // of the pages, one after the other
 
   std::string text_of(const ReadPage& page) const;
 };
@@ -36,8 +36,9 @@ struct ReadWacz {
 ReadWacz read_wacz(int file, const std::string& name,
                    const std::function<void(const std::string& entry, const std::string& what)>& problem);
 
-// What a file holds that was compressed as a whole (gzip, bzip2, xz, zstd). Errors as above.
-ReadWacz::Warc unpack(int file, const std::string& name,
-                      const std::function<void(const std::string& entry, const std::string& what)>& problem);
+// What a file holds that was compressed as a whole (gzip, bzip2, xz, zstd); nullopt: it was not. Errors as above.
+std::optional<ReadWacz::Warc>
+unpack(int file, const std::string& name,
+       const std::function<void(const std::string& entry, const std::string& what)>& problem);
 
 } // namespace holdfast::wacz

@@ -4,9 +4,11 @@
 #include "lib/base/sha256.hpp"
 #include "lib/base/text.hpp"
 #include "lib/warc/capture.hpp"
+#include "lib/warc/headers.hpp"
 #include "lib/warc/record_bytes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <string>
@@ -18,38 +20,50 @@ namespace holdfast::warc {
 namespace {
 
 constexpr std::size_t kLongestLine = 16u << 10, kShortestDate = std::string_view("202601312359").size();
-constexpr std::string_view kFirst = "filedesc:";
+constexpr std::string_view kFirst = "filedesc:", kHttp = "HTTP/";
 
-std::string bytes_at(int file, std::uint64_t offset, std::uint64_t most) {
-  std::string bytes(static_cast<std::size_t>(most), '\0');
-  const auto got = base::read_at(file, bytes.data(), bytes.size(), offset);
-  bytes.resize(static_cast<std::size_t>(std::max<std::int64_t>(got, 0)));
-  return bytes;
-}
-
-// "URL address date type [more] length": the line that begins a record, or a line that does not (not `good`).
+// The line that begins a record: "URL address date type [more] length".
 struct Head {
+  std::uint64_t at{0}, length{0};
   std::string line;
-  std::vector<std::string> fields{};
-  std::uint64_t length{0}, block{0}; // block: where the line has ended
-  bool good{false};
+  std::vector<std::string> fields;
+
+  bool read(std::string text) {
+    line = std::move(text);
+    fields = base::split(line, " ");
+    if (fields.size() < 5 || line.size() >= kLongestLine) return false;
+    const auto& number = fields.back();
+    return fields[0].find(':') != std::string::npos && fields[2].size() >= kShortestDate &&
+           std::from_chars(number.data(), number.data() + number.size(), length).ec == std::errc{} &&
+           !whole_seconds(fields[2]).empty();
+  }
 };
 
-// nullopt: only empty lines are left.
-std::optional<Head> head_at(int file, std::uint64_t size, std::uint64_t& at) {
-  const auto text = at < size ? bytes_at(file, at, kLongestLine) : std::string();
-  const auto begin = text.find_first_not_of("\r\n");
-  if (begin == std::string::npos) return at = std::max(at, size), std::nullopt;
-  const auto end = std::min(text.find('\n', begin), text.size() - 1);
-  Head head{text.substr(begin, end - begin)};
-  head.block = at + end + 1;
-  head.fields = base::split(head.line, " ");
-  if (head.fields.size() < 5) return head;
-  const auto& number = head.fields.back();
-  head.good = head.fields[0].find(':') != std::string::npos && head.fields[2].size() >= kShortestDate &&
-              std::from_chars(number.data(), number.data() + number.size(), head.length).ec == std::errc{} &&
-              !whole_seconds(head.fields[2]).empty();
-  return head;
+// The next one, behind which the bytes go on. `lost`: called with the place of the first other line before it.
+std::optional<Head> next_head(RecordBytes& bytes, const std::function<void(std::uint64_t at)>& lost) {
+  Head head;
+  bool told = false;
+  for (int byte = 0; byte >= 0;) {
+    std::string line;
+    head.at = bytes.position();
+    for (byte = bytes.get(); byte >= 0 && byte != '\n'; byte = bytes.get())
+      if (line.size() < kLongestLine) line += static_cast<char>(byte);
+    while (line.ends_with('\r'))
+      line.pop_back();
+    const bool blank = line.empty();
+    if (head.read(std::move(line))) return head;
+    if (!blank && !std::exchange(told, true)) lost(head.at);
+  }
+  return std::nullopt;
+}
+
+// Of one that the file is too short for: it ends with the file, or where the next one begins.
+std::uint64_t length_of_cut(int file, std::uint64_t size, const Head& head, std::uint64_t block) {
+  RecordBytes bytes(file, head.at, size);
+  bytes.open(0);
+  next_head(bytes, [](auto) {}); // itself
+  const auto next = next_head(bytes, [](auto) {});
+  return (next ? head.at + next->at : size) - block;
 }
 
 } // namespace
@@ -68,37 +82,35 @@ bool is_arc(int file, std::uint64_t size) {
 
 void arc_to_warc(int file, std::uint64_t size, const std::function<void(std::string_view)>& put,
                  const std::function<void(std::uint64_t offset, const std::string& what)>& damaged) {
-  bool lost = false;
-  std::uint64_t at = 0;
-  for (auto head = head_at(file, size, at); head; head = head_at(file, size, at)) {
-    if (!head->good) {
-      if (!std::exchange(lost, true)) damaged(at, "no ARC record begins here");
-      at = head->block;
-      continue;
-    }
-    lost = false;
-    auto length = head->length;
-    if (length > size - head->block) { // it ends with the file, or where the next one begins
-      auto next = head->block;
-      for (auto other = head_at(file, size, next); other && !other->good; other = head_at(file, size, next))
-        next = other->block;
-      length = next - head->block;
-      damaged(at, "ends after " + std::to_string(length) + " of its " + std::to_string(head->length) + " bytes");
-    }
-    at = head->block + length;
+  RecordBytes bytes(file, 0, size);
+  bytes.open(0);
+  const auto lost = [&](std::uint64_t at) { damaged(at, "no ARC record begins here"); };
+  while (const auto head = next_head(bytes, lost)) {
+    const auto block = bytes.position();
+    const bool cut = head->length > size - block;
+    const auto length = cut ? length_of_cut(file, size, *head, block) : head->length;
+    if (cut)
+      damaged(head->at, "ends after " + std::to_string(length) + " of its " + std::to_string(head->length) + " bytes");
+    bytes.skip(length);
     const auto& fields = head->fields;
     if (fields[0].starts_with(kFirst)) continue;
-    const bool http = bytes_at(file, head->block, 5) == "HTTP/";
-    auto id = base::sha256_hex(head->line + std::to_string(head->block)).substr(0, 32);
+    std::array<char, kHttp.size()> begin{};
+    const bool http = base::read_at(file, begin.data(), std::min<std::uint64_t>(begin.size(), length), block) ==
+                          static_cast<ssize_t>(kHttp.size()) &&
+                      std::string_view(begin.data(), begin.size()) == kHttp;
+    auto id = base::sha256_hex(head->line + std::to_string(block)).substr(0, 32);
     for (const std::size_t mark : {8, 13, 18, 23})
       id.insert(mark, 1, '-');
-    put("WARC/1.0\r\nWARC-Type: " + std::string(http ? "response" : "resource") + "\r\nWARC-Record-ID: <urn:uuid:" +
-        id + ">\r\nWARC-Target-URI: " + fields[0] + "\r\nWARC-Date: " + whole_seconds(fields[2]) +
-        "\r\nWARC-IP-Address: " + fields[1] + (length < head->length ? "\r\nWARC-Truncated: unspecified" : "") +
-        "\r\nContent-Type: " + (http ? "application/http; msgtype=response" : fields[3]) +
-        "\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n");
-    if (base::each_piece(file, head->block, at, put) < static_cast<std::int64_t>(length))
-      return damaged(head->block, "the file became shorter");
+    Headers more{{"WARC-Type", http ? "response" : "resource"},
+                 {"WARC-Record-ID", "<urn:uuid:" + id + ">"},
+                 {"WARC-Target-URI", fields[0]},
+                 {"WARC-Date", whole_seconds(fields[2])},
+                 {"WARC-IP-Address", fields[1]},
+                 {"Content-Type", http ? "application/http; msgtype=response" : fields[3]}};
+    if (cut) more.emplace_back("WARC-Truncated", "unspecified");
+    put(record_head({}, {}, more, length));
+    if (base::each_piece(file, block, block + length, put) < static_cast<std::int64_t>(length))
+      return damaged(block, "the file became shorter");
     put("\r\n\r\n");
   }
 }

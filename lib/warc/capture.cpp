@@ -36,9 +36,7 @@ std::string mime_of(const Headers& headers) {
 // Of the rest of the block.
 std::string payload_digest(Reader& reader) {
   Digest digest;
-  std::string piece(1u << 16, '\0');
-  while (const auto got = reader.read(piece.data(), piece.size()))
-    digest.add(std::string_view(piece).substr(0, got));
+  reader.read_rest([&](std::string_view piece) { digest.add(piece); });
   return sha1_text(digest.finish());
 }
 
@@ -57,9 +55,7 @@ std::optional<Capture> capture_of(Reader& reader, const Record& record) {
     else
       capture.url += c;
   capture.key = url_key(record.url);
-  const auto content_type = base::lower_case(header_of(record.headers, "content-type"));
-  std::optional<HttpHead> head;
-  if (content_type.starts_with("application/http")) head = reader.read_http_head();
+  const auto head = reader.read_http_head();
   if (head) capture.status = head->status <= 999 ? head->status : 0;
   capture.mime = revisit ? "warc/revisit" : mime_of(head ? head->headers : record.headers);
   if (const auto original = url_of(record.headers, "warc-refers-to-target-uri"); revisit && !original.empty())

@@ -16,6 +16,12 @@ std::string Digest::finish() {
   return result;
 }
 
+std::string sha1_of(std::string_view bytes) {
+  Digest digest;
+  digest.add(bytes);
+  return sha1_text(digest.finish());
+}
+
 std::string sha1_text(std::string_view digest) { return "sha1:" + base::base32_encode(digest); }
 
 } // namespace holdfast::warc

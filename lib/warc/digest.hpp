@@ -21,5 +21,7 @@ private:
 
 // As a WARC header has it: "sha1:" and the digest in base32.
 std::string sha1_text(std::string_view digest);
+// The same of these bytes.
+std::string sha1_of(std::string_view bytes);
 
 } // namespace holdfast::warc

@@ -25,12 +25,23 @@ std::string media_type(std::string_view content_type) {
   return none ? std::string() : type;
 }
 
-std::string head_without(const Headers& headers, std::initializer_list<std::string_view> dropped) {
+std::string in_header(std::string_view value) {
+  std::string result;
+  for (const char letter : value)
+    result += letter == '\r' || letter == '\n' || letter == '\0' ? ' ' : letter;
+  return result;
+}
+
+std::string record_head(const Headers& headers, std::initializer_list<std::string_view> dropped, const Headers& more,
+                        std::uint64_t length) {
   std::string head = "WARC/1.1\r\n";
-  for (const auto& [name, value] : headers)
-    if (std::find(dropped.begin(), dropped.end(), base::lower_case(name)) == dropped.end())
-      head += name + ": " + value + "\r\n";
-  return head;
+  const auto add = [&](const auto& field) { head += field.first + ": " + in_header(field.second) + "\r\n"; };
+  for (const auto& field : headers)
+    if (const auto name = base::lower_case(field.first);
+        name != "content-length" && std::find(dropped.begin(), dropped.end(), name) == dropped.end())
+      add(field);
+  std::for_each(more.begin(), more.end(), add);
+  return head + "Content-Length: " + std::to_string(length) + "\r\n\r\n";
 }
 
 OmittedHeaders::OmittedHeaders(std::string_view more) {

@@ -1,6 +1,7 @@
 #pragma once
 // Header fields of HTTP and of WARC records. Values only.
 
+#include <cstdint>
 #include <initializer_list>
 #include <set>
 #include <string>
@@ -18,8 +19,11 @@ std::string url_of(const Headers& headers, std::string_view name);
 // "text/html; charset=x" -> "text/html"; empty for what the MIME Sniffing standard takes for no type at all.
 std::string media_type(std::string_view content_type);
 
-// The head of a record with these fields, but for those that are named (in lower case); without its empty line.
-std::string head_without(const Headers& headers, std::initializer_list<std::string_view> dropped);
+// The head of a record whose block has `length` bytes: the fields of another one but for those that are named (in lower
+// case), then `more`. A value cannot hold a line end.
+std::string record_head(const Headers& headers, std::initializer_list<std::string_view> dropped, const Headers& more,
+                        std::uint64_t length);
+std::string in_header(std::string_view value);
 
 // Request header fields that identify who asks. They are sent, and left out of what is archived: Cookie, Authorization,
 // Proxy-Authorization and those that `more` names, with commas or spaces between them.

@@ -24,10 +24,8 @@ namespace {
 constexpr int kStored = 0, kFast = 1, kUsual = 6;
 
 // Of a record as wget and browsers write it. Bodies may still be in the coding that the server sent.
-int level_of(Reader& reader, const Record& record) {
-  if (record.type != "response") return kUsual;
-  const auto head = reader.read_http_head();
-  if (!head) return kUsual;
+int level_of(const Record& record, const std::optional<HttpHead>& head) {
+  if (record.type != "response" || !head) return kUsual;
   const bool coded = !header_of(head->headers, "content-encoding").empty();
   return coded ? kStored : gzip_level(media_type(header_of(head->headers, "content-type")));
 }
@@ -46,23 +44,13 @@ std::string lines_without(std::string_view head, const std::function<bool(std::s
   return kept;
 }
 
-// The head of an HTTP message, without the empty line that ends it.
-std::string_view head_of(std::string_view text) {
-  return text.substr(0, std::min(text.find("\r\n\r\n"), text.size() - 2) + 2);
-}
-
-// A request record without those fields of its HTTP head; nullopt: it has none of them.
-std::optional<std::string> request_without(const Record& record, const std::string& block,
-                                           const OmittedHeaders& omitted) {
-  const auto http = head_of(block);
-  const auto kept =
-      lines_without(http, [&](auto name) { return omitted.contain(name); }) + std::string(block, http.size());
-  if (kept.size() == block.size()) return std::nullopt;
-  Digest digest;
-  digest.add(kept);
-  return head_without(record.headers, {"content-length", "warc-block-digest"}) +
-         "WARC-Block-Digest: " + sha1_text(digest.finish()) + "\r\nContent-Length: " + std::to_string(kept.size()) +
-         "\r\n\r\n" + kept + "\r\n\r\n";
+// A request record without those fields of its HTTP head; empty: it has none of them.
+std::string request_without(Reader& reader, const Record& record, const HttpHead& head, const OmittedHeaders& omitted) {
+  auto block = lines_without(head.text, [&](auto name) { return omitted.contain(name); });
+  if (block.size() == head.text.size()) return {};
+  reader.read_rest([&](std::string_view piece) { block += piece; }); // wget's have no body: it fits into memory
+  return record_head(record.headers, {"warc-block-digest"}, {{"WARC-Block-Digest", sha1_of(block)}}, block.size()) +
+         block + "\r\n\r\n";
 }
 
 } // namespace
@@ -91,24 +79,23 @@ void pack(const std::string& from, const std::string& to, const OmittedHeaders& 
   Reader reader(source.get(), 0, size);
   GzipMember member(kUsual);
   const auto put = [&](std::string_view bytes) { write_all(target.get(), bytes); };
-  std::string piece(1u << 16, '\0');
   try {
     while (const auto record = reader.next()) {
-      const int level = level_of(reader, *record);
-      std::string request; // wget's have no body: they fit into memory
-      while (const auto got = record->type == "request" ? reader.read(piece.data(), piece.size()) : 0)
-        request.append(piece, 0, got);
-      const auto length = reader.finish();
+      const auto head = reader.read_http_head();
+      const bool request = record->type == "request";
+      const auto changed = request && head ? request_without(reader, *record, *head, omitted) : std::string();
+      const auto end = record->offset + reader.finish();
+      if (request && (!head || reader.was_cut())) continue; // it may still tell who asked
       if (reader.was_cut()) {
         mend(source.get(), record->offset, size, true, put);
         continue;
       }
-      member.restart(level);
-      const auto changed = request_without(*record, request, omitted);
-      if (!changed && base::each_piece(source.get(), record->offset, record->offset + length,
-                                       [&](auto bytes) { member.add(bytes, put); }) < static_cast<std::int64_t>(length))
+      member.restart(level_of(*record, head));
+      const auto add = [&](std::string_view bytes) { member.add(bytes, put); };
+      if (changed.empty() &&
+          base::each_piece(source.get(), record->offset, end, add) < static_cast<std::int64_t>(end - record->offset))
         cannot("cannot read the WARC");
-      member.add(changed.value_or(""), put, true);
+      member.add(changed, put, true);
     }
   } catch (const Damaged&) {
     // Its writer was ended within a record.
@@ -122,18 +109,14 @@ void mend(int file, std::uint64_t offset, std::uint64_t end, bool compressed,
     compressed ? member.add(bytes, put, last) : put(bytes);
   };
   std::uint64_t length = 0;
-  std::string piece(1u << 16, '\0');
   for (const bool counting : {true, false}) {
     Reader reader(file, offset, end);
     const auto record = reader.next();
     if (!record) throw Damaged(offset, "is gone");
-    if (!counting) {
-      add(head_without(record->headers,
-                       {"content-length", "warc-truncated", "warc-block-digest", "warc-payload-digest"}) +
-          "WARC-Truncated: unspecified\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n");
-    }
-    while (const auto got = reader.read(piece.data(), piece.size()))
-      counting ? void(length += got) : add(std::string_view(piece).substr(0, got));
+    if (!counting)
+      add(record_head(record->headers, {"warc-truncated", "warc-block-digest", "warc-payload-digest"},
+                      {{"WARC-Truncated", "unspecified"}}, length));
+    reader.read_rest([&](std::string_view piece) { counting ? void(length += piece.size()) : add(piece); });
   }
   add("\r\n\r\n", true);
 }

@@ -15,7 +15,7 @@ namespace holdfast::warc {
 int gzip_level(const std::string& media_type);
 
 // Writes the records of `from` to `to`, which it replaces, requests without the fields of `omitted`; one that is cut is
-// mended. Throws std::runtime_error.
+// mended, or left out if it is a request. Throws std::runtime_error.
 void pack(const std::string& from, const std::string& to, const OmittedHeaders& omitted = OmittedHeaders());
 
 // The record of `file` that begins at `offset`, of which something is missing, as a record with the length that it has,

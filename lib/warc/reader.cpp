@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kLongestHead = 256u << 10; // of a record, or of an HTTP message
 constexpr std::uint64_t kLongestBlock = std::uint64_t{1} << 40;
-constexpr std::size_t kSkipped = 1u << 16;
+constexpr std::size_t kPieceOfBlock = 1u << 16;
 constexpr std::size_t kLongestTrailer = 64;
 
 // "Name: value"; a line that begins with a blank continues the value before it. False: this is no header field.
@@ -49,6 +49,7 @@ struct Reader::Impl {
   std::uint64_t left{0};  // of its block
   std::uint64_t length{0};
   bool open{false}, lost{false}; // lost: the next record is to be searched for
+  bool http{false};              // of the record that is open
   bool packed_as_whole{false};
   bool cut{false}; // the record ends before its length does, or its gzip member breaks off
   std::string odd; // what is wrong with the last record, which was used all the same
@@ -78,13 +79,14 @@ struct Reader::Impl {
     }
   }
 
-  // Lines until an empty one, without their ends. False: it ends, or is too long, before.
+  // Lines until an empty one, without their ends, and all of it as it is. False: it ends, or is too long, before.
   template <typename Line>
-  bool read_head(std::uint64_t most, Line&& take) {
+  bool read_head(std::uint64_t most, std::string& text, Line&& take) {
     std::string line;
-    for (std::uint64_t taken = 0; taken < most; ++taken) {
+    while (text.size() < most) {
       const int byte = bytes.get();
       if (byte < 0) return false;
+      text += static_cast<char>(byte);
       if (byte != '\n') {
         line += static_cast<char>(byte);
         continue;
@@ -116,7 +118,8 @@ std::optional<Record> Reader::next() {
     Record record;
     record.offset = my.at;
     bool first = true;
-    const bool whole = my.read_head(kLongestHead, [&](std::string_view line) {
+    std::string text;
+    const bool whole = my.read_head(kLongestHead, text, [&](std::string_view line) {
       if (std::exchange(first, false)) return line.starts_with("WARC/");
       return add_field(record.headers, line);
     });
@@ -129,6 +132,9 @@ std::optional<Record> Reader::next() {
       throw BadBytes("Content-Length is \"" + length.substr(0, 40) + "\", which no file holds");
     record.type = base::lower_case(header_of(record.headers, "warc-type"));
     record.url = url_of(record.headers, "warc-target-uri");
+    const auto content = base::lower_case(header_of(record.headers, "content-type"));
+    record.http = content.starts_with("application/http") || (content.empty() && record.type != "resource");
+    my.http = record.http;
     my.length = my.left = record.length;
     my.open = true;
     if (!my.bytes.compressed() && record.length > my.bytes.size() - my.bytes.position()) my.bytes.end_before_next();
@@ -147,21 +153,27 @@ std::size_t Reader::read(char* out, std::size_t size) {
   });
 }
 
+void Reader::read_rest(const std::function<void(std::string_view)>& take) {
+  std::string piece(kPieceOfBlock, '\0');
+  while (const auto got = read(piece.data(), piece.size()))
+    take(std::string_view(piece).substr(0, got));
+}
+
 std::optional<HttpHead> Reader::read_http_head() {
   auto& my = *impl_;
-  if (!my.open) return std::nullopt;
+  if (!my.open || !my.http) return std::nullopt;
   return my.of_record([&]() -> std::optional<HttpHead> {
     HttpHead head;
-    const auto before = my.bytes.taken();
     bool good = true;
-    const bool whole = my.read_head(std::min<std::uint64_t>(kLongestHead, my.left), [&](std::string_view line) {
+    const auto most = std::min<std::uint64_t>(kLongestHead, my.left);
+    const bool whole = my.read_head(most, head.text, [&](std::string_view line) {
       if (!head.first_line.empty()) return add_field(head.headers, line) || true; // servers send odd lines
       head.first_line = line;
       head.status = status_of(line);
       return good = head.status >= 0;
     });
-    my.left -= my.bytes.taken() - before;
-    if (good && !whole && my.left > 0 && my.bytes.taken() - before < kLongestHead) my.end_early();
+    my.left -= head.text.size();
+    if (good && !whole && my.left > 0 && head.text.size() < kLongestHead) my.end_early();
     if (!good || (!whole && my.left > 0) || head.first_line.empty()) return std::nullopt;
     return head;
   });
@@ -169,7 +181,18 @@ std::optional<HttpHead> Reader::read_http_head() {
 
 bool Reader::was_cut() const noexcept { return impl_->cut; }
 
-bool Reader::is_packed_as_whole() const noexcept { return impl_->packed_as_whole; }
+bool Reader::has_members(int file, std::uint64_t size) {
+  Reader reader(file, 0, size);
+  auto& my = *reader.impl_;
+  my.bytes.open(0);
+  const bool packed = my.bytes.compressed();
+  try { // the second record tells of a member with more than one
+    for (int records = 0; records < 2 && reader.next(); ++records)
+      reader.finish();
+  } catch (const Damaged&) {
+  }
+  return packed && !my.packed_as_whole;
+}
 
 std::uint64_t Reader::finish() {
   auto& my = *impl_;
@@ -179,9 +202,7 @@ std::uint64_t Reader::finish() {
     my.bytes.skip(there);
     if ((my.left -= there) > 0) my.end_early();
   }
-  std::string piece(kSkipped, '\0');
-  while (my.left > 0)
-    read(piece.data(), piece.size());
+  read_rest([](std::string_view) {});
   return my.of_record([&] {
     if (my.bytes.compressed()) { // to the end of the member, where its checksum is
       std::string trailer;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -32,6 +33,7 @@ struct Record {
   std::uint64_t offset{0}; // of its first byte in the file
   std::uint64_t length{0}; // of its block, without WARC headers
   std::string type, url;   // WARC-Type, WARC-Target-URI
+  bool http{false};        // its block is an HTTP message, as its header says
   Headers headers;
 };
 
@@ -39,6 +41,7 @@ struct HttpHead {
   int status{0}; // 0: a request
   std::string first_line;
   Headers headers;
+  std::string text; // all of it as it is, with the empty line
 };
 
 class Reader {
@@ -55,14 +58,16 @@ public:
   std::optional<Record> next();
   // Reads the record's block on; 0: that was all of it. Throws Damaged.
   std::size_t read(char* out, std::size_t size);
-  // Reads the head of an HTTP message from the block; nullopt: it does not begin with one.
+  // All that is left of it, in pieces. Throws Damaged.
+  void read_rest(const std::function<void(std::string_view)>& take);
+  // Reads the head of an HTTP message from the block of a record that holds one; nullopt: it does not begin so.
   std::optional<HttpHead> read_http_head();
   // Skips what is left of the record and returns how many bytes of the file it takes. Throws Damaged.
   std::uint64_t finish();
   // Whether the record that was finished last is shorter than its Content-Length, or its gzip member breaks off.
   bool was_cut() const noexcept;
-  // Whether a gzip member was seen that holds more than a record: its records have no place in the file.
-  bool is_packed_as_whole() const noexcept;
+  // Whether each record has a gzip member of its own. Those of a file that was packed as a whole have no place in it.
+  static bool has_members(int file, std::uint64_t size);
 
 private:
   struct Impl;

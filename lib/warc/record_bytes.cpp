@@ -45,7 +45,7 @@ void RecordBytes::open(std::uint64_t offset) {
   broken_.clear();
   fetched_ = offset;
   limit_ = size_;
-  taken_ = inflated_ = deflated_ = 0;
+  inflated_ = deflated_ = 0;
   output_.clear();
   at_ = 0;
   if (std::exchange(inflating_, false)) ::inflateEnd(&stream_);
@@ -96,7 +96,6 @@ void RecordBytes::inflate_more() {
 
 int RecordBytes::get() {
   if (at_ == output_.size() && !fill()) return -1;
-  ++taken_;
   return static_cast<unsigned char>(output_[at_++]);
 }
 
@@ -105,7 +104,6 @@ std::size_t RecordBytes::read(char* out, std::size_t size) {
   const auto count = std::min(size, output_.size() - at_);
   std::copy_n(output_.data() + at_, count, out);
   at_ += count;
-  taken_ += count;
   return count;
 }
 
@@ -125,7 +123,6 @@ void RecordBytes::skip(std::uint64_t count) {
   const auto here = std::min<std::uint64_t>(count, output_.size() - at_);
   at_ += static_cast<std::size_t>(here);
   fetched_ += count - here;
-  taken_ += count;
 }
 
 std::uint64_t RecordBytes::position() const {

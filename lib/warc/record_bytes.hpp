@@ -37,8 +37,7 @@ public:
   void end_before_next();
   std::uint64_t limit() const noexcept { return limit_; } // where a plain record ends at the latest
   void skip(std::uint64_t count);                         // of a plain record
-  std::uint64_t taken() const noexcept { return taken_; } // bytes of this record that were read
-  std::uint64_t position() const;                         // in the file, after them
+  std::uint64_t position() const;                         // in the file, after what was taken
   std::uint64_t skip_line_ends(std::uint64_t offset);     // the first other byte
   std::uint64_t find_record(std::uint64_t offset);        // at or after; size(): there is none
 
@@ -55,7 +54,7 @@ private:
   bool inflating_{false};
   std::uint64_t limit_{0};
   std::uint64_t fetched_{0}; // where the next bytes of the file come from
-  std::uint64_t taken_{0}, inflated_{0}, deflated_{0};
+  std::uint64_t inflated_{0}, deflated_{0};
   std::string broken_;
   std::string input_, output_; // output_: what was decoded and not yet taken begins at at_
   std::size_t at_{0};

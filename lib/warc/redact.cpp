@@ -184,17 +184,13 @@ std::string_view cookie_value(std::string_view field) {
   return pair.substr(std::min(pair.find('='), pair.size() - 1) + 1);
 }
 
-bool is_http(const Record& record) {
-  return base::lower_case(header_of(record.headers, "content-type")).starts_with("application/http");
-}
-
 class Rewriter {
 public:
   Rewriter(Reader& reader, const Redactor& redactor, int to) : reader_(reader), redactor_(redactor), to_(to) {}
 
   void copy(const Record& record) {
     HttpHead head;
-    if (is_http(record)) {
+    if (record.http) {
       auto found = reader_.read_http_head();
       if (!found) return;
       head = std::move(*found);
@@ -220,9 +216,13 @@ private:
     const bool coded = !content.empty() || !transfer.empty(), whole = coded || record.type == "request";
     const auto put = [&](std::string_view bytes) { body.add(bytes); };
     Redactor::Stream stream(redactor_);
-    std::string piece(1u << 18, '\0'), all;
-    while (const auto got = all.size() > kLargestCoded ? 0 : reader_.read(piece.data(), piece.size()))
-      whole ? void(all.append(piece, 0, got)) : void(stream.add(std::string_view(piece).substr(0, got), put));
+    std::string all;
+    reader_.read_rest([&](std::string_view piece) {
+      if (!whole)
+        stream.add(piece, put);
+      else if (all.size() <= kLargestCoded)
+        all += piece;
+    });
     bool cut = all.size() > kLargestCoded || reader_.was_cut();
     if (all.size() > kLargestCoded) all.clear();
     if (coded && !all.empty()) {
@@ -250,24 +250,22 @@ private:
       payload.add(bytes);
     });
     const auto digest = sha1_text(payload.finish());
-    std::string text = "WARC/1.1\r\n";
-    for (const auto& [name, value] : record.headers) {
+    auto fields = record.headers;
+    for (auto& [name, value] : fields) {
       const auto lowered = base::lower_case(name);
-      auto field = value;
-      if (lowered == "content-length" || (cut && lowered == "warc-truncated")) continue;
       if (lowered == "warc-block-digest")
-        field = sha1_text(block.finish());
+        value = sha1_text(block.finish());
       else if (lowered == "warc-payload-digest")
-        field = record.type == "revisit" ? renewed(value) : (digests_[value] = digest);
+        value = record.type == "revisit" ? renewed(value) : (digests_[value] = digest);
       else
-        redactor_.apply(field);
-      text += name + ": " + field + "\r\n";
+        redactor_.apply(value);
     }
-    if (cut) text += "WARC-Truncated: unspecified\r\n";
-    text += "Content-Length: " + std::to_string(head.size() + body.size()) + "\r\n\r\n" + head;
+    const auto truncated = cut ? "unspecified" : header_of(fields, "warc-truncated");
+    const auto more = truncated.empty() ? Headers() : Headers{{"WARC-Truncated", truncated}};
     const auto out = [this](std::string_view bytes) { write_all(to_, bytes); };
     member_.restart(record.type == "response" ? gzip_level(media) : 6);
-    member_.add(text, out);
+    member_.add(record_head(fields, {"warc-truncated"}, more, head.size() + body.size()), out);
+    member_.add(head, out);
     body.read([&](std::string_view bytes) { member_.add(bytes, out); });
     member_.add("\r\n\r\n", out, true);
   }
@@ -373,8 +371,7 @@ void redact(int from, std::uint64_t size, int to, Redactor& redactor) {
       }
     }
   };
-  each([&](Reader& reader, Rewriter&, const Record& record) {
-    if (!is_http(record)) return;
+  each([&](Reader& reader, Rewriter&, const Record&) {
     if (const auto head = reader.read_http_head())
       for (const auto& [name, value] : head->headers)
         if (base::lower_case(name) == "set-cookie" && cookie_value(value).size() >= 8)

@@ -111,9 +111,7 @@ void Splitter::take(Reader& reader, const Record& record) {
 void Splitter::take_response(Reader& reader, const Record& record, Open& open) {
   auto& response = open.response;
   response = {record.url, whole_seconds(header_of(record.headers, "warc-date")), 0, true, 0, "", files_, record.offset};
-  std::optional<HttpHead> head;
-  if (base::lower_case(header_of(record.headers, "content-type")).starts_with("application/http"))
-    head = reader.read_http_head();
+  const auto head = reader.read_http_head();
   response.status = head ? head->status : 0;
   response.mime = base::lower_case(media_type(header_of(head ? head->headers : record.headers, "content-type")));
   response.revisit = record.type == "revisit";
@@ -131,9 +129,7 @@ void Splitter::end_group() {
     about_.emplace_back(groups_.size(), url_key(about));
   else if (open.response.found)
     claim(open);
-  const bool is_page = listed_ ? open.group.page != kNone : open.destination == "document";
-  if (is_page && open.group.id != kNone && page_of_id_[open.group.id] == kNone)
-    page_of_id_[open.group.id] = open.group.page;
+  if (open.group.page != kNone) name_page(open.group);
   groups_.push_back(open.group);
   open_.reset();
 }
@@ -144,16 +140,13 @@ std::uint32_t Splitter::number_of_id(const std::string& id) {
   return known->second;
 }
 
-// Gives the group to the page whose response it has, or makes it a page.
+// Gives the group to the page whose response it has. Without a list, it may become one.
 void Splitter::claim(Open& open) {
   const auto& response = open.response;
-  if (!first_) first_ = response;
   if (!listed_) {
-    if (!is_page_type(response.mime) || response.status >= 300) return;
-    open.group.page = static_cast<std::uint32_t>(pages_.size());
-    pages_.push_back(response);
-    begins_.push_back(open.group.time);
-    is_document_.push_back(open.destination == "document");
+    const Candidate candidate{groups_.size(), response, open.destination == "document"};
+    if (!first_) first_ = candidate;
+    if (is_page_type(response.mime) && response.status < 300) candidates_.push_back(candidate);
     return;
   }
   if (open.group.page != kNone) { // of the page, but perhaps no response of its URL
@@ -185,29 +178,23 @@ void Splitter::found(std::uint32_t number, const Open& open) {
   begins_[number] = open.group.time;
 }
 
-// Documents that requests show to be frames are no pages.
-void Splitter::drop_frames() {
-  std::vector<std::uint32_t> number(pages_.size(), kNone);
-  std::vector<SplitPage> kept;
-  std::vector<std::uint64_t> begins;
-  for (std::size_t i = 0; i < pages_.size(); ++i) {
-    if (by_browser_ && !is_document_[i]) continue;
-    number[i] = static_cast<std::uint32_t>(kept.size());
-    kept.push_back(pages_[i]);
-    begins.push_back(begins_[i]);
+// Documents that requests show to be frames are no pages. Without any document, the first response is one.
+void Splitter::choose_pages() {
+  if (by_browser_) std::erase_if(candidates_, [](const auto& candidate) { return !candidate.document; });
+  if (candidates_.empty() && first_) candidates_.push_back(*first_);
+  for (const auto& candidate : candidates_) {
+    auto& group = groups_[candidate.group];
+    group.page = static_cast<std::uint32_t>(pages_.size());
+    if (candidate.document) name_page(group);
+    by_key_.emplace(url_key(candidate.page.url), group.page);
+    begins_.push_back(group.time);
+    pages_.push_back(candidate.page);
   }
-  if (kept.empty() && first_) {
-    kept.push_back(*first_);
-    begins.push_back(number_of(first_->date));
-  }
-  for (auto& group : groups_)
-    if (group.page != kNone) group.page = number[group.page];
-  for (auto& page : page_of_id_)
-    if (page != kNone) page = number[page];
-  pages_ = std::move(kept);
-  begins_ = std::move(begins);
-  for (std::uint32_t i = 0; i < pages_.size(); ++i)
-    by_key_.emplace(url_key(pages_[i].url), i);
+}
+
+// The first group of a page that has an id tells the page of that id.
+void Splitter::name_page(const Group& group) {
+  if (group.id != kNone && page_of_id_[group.id] == kNone) page_of_id_[group.id] = group.page;
 }
 
 void Splitter::place_by_id() {
@@ -231,7 +218,7 @@ void Splitter::place_by_url() {
 }
 
 void Splitter::finish() {
-  if (!listed_) drop_frames();
+  if (!listed_) choose_pages();
   if (pages_.empty()) return;
   if (!exact_) { // a time that has a fraction must not be after one of the same second that has none
     for (auto& time : begins_)

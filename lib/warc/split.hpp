@@ -61,7 +61,8 @@ private:
   void claim(Open& open);
   std::uint32_t number_of_id(const std::string& id);
   void found(std::uint32_t page, const Open& open);
-  void drop_frames();
+  void name_page(const Group& group);
+  void choose_pages();
   void place_by_id();
   void place_by_url();
   void place_by_time();
@@ -70,7 +71,12 @@ private:
   bool exact_{true};                       // all dates have a fraction of a second
   std::vector<SplitPage> pages_;
   std::vector<std::uint64_t> begins_; // of each page
-  std::vector<bool> is_document_;     // of each page that was found, whether its request said so
+  struct Candidate {                  // what is a page if there is no list of them
+    std::size_t group{0};
+    SplitPage page;
+    bool document{false}; // its request said so
+  };
+  std::vector<Candidate> candidates_;
   std::multimap<std::string, std::uint32_t> by_key_;
   std::map<std::string, std::uint32_t> ids_;               // WARC-Page-ID: its number
   std::vector<std::uint32_t> page_of_id_;                  // as the list says, or the page's own response
@@ -78,7 +84,7 @@ private:
   std::vector<Group> groups_;
   std::vector<std::uint32_t> order_; // groups, by page
   std::optional<Open> open_;
-  std::optional<SplitPage> first_; // response of all
+  std::optional<Candidate> first_; // response of all
   std::uint32_t files_{0};
 };
 

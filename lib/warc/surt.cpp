@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t kLongestKey = 2000, kDigestDigits = 64;
 
-struct Parts {
-  std::string scheme, host, port, path, query;
-};
-
 // Empty ones, too: base::split() leaves them out.
 std::vector<std::string_view> fields_of(std::string_view text, char at) {
   std::vector<std::string_view> parts;
@@ -28,32 +24,8 @@ std::vector<std::string_view> fields_of(std::string_view text, char at) {
   }
 }
 
-// nullopt: not of HTTP.
-std::optional<Parts> take_apart(std::string_view url) {
-  Parts parts;
-  const auto colon = url.find("://");
-  if (colon == std::string_view::npos) return std::nullopt;
-  parts.scheme = base::lower_case(url.substr(0, colon));
-  if (parts.scheme != "http" && parts.scheme != "https") return std::nullopt;
-  url = url.substr(0, url.find('#')).substr(colon + 3);
-  const auto end = std::min(url.find_first_of("/?"), url.size());
-  auto authority = url.substr(0, end);
-  url.remove_prefix(end);
-  if (const auto user = authority.rfind('@'); user != std::string_view::npos) authority.remove_prefix(user + 1);
-  const auto port = authority.rfind(':');
-  if (port != std::string_view::npos && authority.find(']', port) == std::string_view::npos) {
-    parts.port = authority.substr(port + 1);
-    authority = authority.substr(0, port);
-  }
-  if (authority.starts_with('[') && authority.ends_with(']')) authority = authority.substr(1, authority.size() - 2);
-  parts.host = authority;
-  const auto query = url.find('?');
-  parts.path = url.substr(0, query);
-  if (query != std::string_view::npos) parts.query = url.substr(query + 1);
-  return parts;
-}
-
-std::string unescaped(std::string text) {
+std::string unescaped(std::string_view written) {
+  std::string text(written);
   for (bool again = true; again;) {
     again = false;
     std::string next;
@@ -124,7 +96,7 @@ void strip_cold_fusion(std::string& query) {
   query.erase(id, std::min(end + 1, query.size()) - id);
 }
 
-std::string normal_query(const std::string& query) {
+std::string normal_query(std::string_view query) {
   auto text = base::lower_case(escaped(unescaped(query)));
   for (const char* name : {"jsessionid=", "phpsessid=", "sid="})
     strip_session(text, name, 32, alphanumeric);
@@ -145,7 +117,7 @@ std::string normal_query(const std::string& query) {
 }
 
 // "www2.example.com" -> "com,example"
-std::string reversed_host(const std::string& written) {
+std::string reversed_host(std::string_view written) {
   auto host = base::lower_case(unescaped(written));
   if (!std::all_of(host.begin(), host.end(), base::is_ascii)) // international names in ASCII, as surt has them
     if (const auto url = base::try_parse_url("http://" + host + "/")) host = url->host;
@@ -179,15 +151,22 @@ std::string shortened(std::string key) {
 } // namespace
 
 std::string url_key(std::string_view url) {
-  const auto parts = take_apart(url);
-  if (!parts) return shortened(escaped(url));
-  std::string key = reversed_host(parts->host);
-  const bool usual = parts->port == (parts->scheme == "http" ? "80" : "443");
-  if (!parts->port.empty() && !usual) key += ":" + parts->port;
-  auto path = base::lower_case(escaped(normal_path(unescaped(parts->path))));
+  const auto parts = base::split_url(url);
+  const auto scheme = base::lower_case(parts.scheme);
+  if ((scheme != "http" && scheme != "https") || !parts.has_authority) return shortened(escaped(url));
+  auto host = parts.authority.substr(parts.authority.rfind('@') + 1); // npos + 1 is 0
+  std::string_view port;
+  if (const auto colon = host.rfind(':'); colon != host.npos && host.find(']', colon) == host.npos) {
+    port = host.substr(colon + 1);
+    host = host.substr(0, colon);
+  }
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  std::string key = reversed_host(host);
+  if (!port.empty() && port != (scheme == "http" ? "80" : "443")) key += ":" + std::string(port);
+  auto path = base::lower_case(escaped(normal_path(unescaped(parts.path))));
   if (path.size() > 1 && path.ends_with('/')) path.pop_back();
   key += ")" + path;
-  const auto query = normal_query(parts->query);
+  const auto query = normal_query(parts.query);
   return shortened(query.empty() ? key : key + "?" + query);
 }
 

@@ -1,6 +1,7 @@
 #include "lib/warc/writer.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/warc/file.hpp"
 #include "lib/warc/pack.hpp"
@@ -11,14 +12,6 @@
 namespace holdfast::warc {
 
 namespace {
-
-// A header field cannot hold a line end.
-std::string in_header(std::string_view value) {
-  std::string result;
-  for (const char letter : value)
-    result += letter == '\r' || letter == '\n' || letter == '\0' ? ' ' : letter;
-  return result;
-}
 
 // The body is kept as it was after decoding, so that the headers that described its coding are renamed.
 std::string response_head(const Exchange& exchange, std::uint64_t length) {
@@ -37,33 +30,11 @@ std::string response_head(const Exchange& exchange, std::uint64_t length) {
   return head + "\r\n";
 }
 
-std::string request_target(const std::string& url) {
-  const auto host = url.find("://");
-  const auto path = host == std::string::npos ? host : url.find_first_of("/?", host + 3);
-  if (path == std::string::npos) return "/";
-  const auto target = url.substr(path, url.find('#', path) - path);
-  return target[0] == '?' ? "/" + target : target;
-}
-
-std::string host_of(const std::string& url) {
-  const auto scheme = url.find("://");
-  if (scheme == std::string::npos) return {};
-  const auto end = url.find_first_of("/?#", scheme + 3);
-  const auto host = url.substr(scheme + 3, end == std::string::npos ? end : end - scheme - 3);
-  return host.substr(host.rfind('@') + 1);
-}
-
-std::string sha1_of(std::string_view bytes) {
-  Digest digest;
-  digest.add(bytes);
-  return sha1_text(digest.finish());
-}
-
 } // namespace
 
 struct Writer::Record {
   std::string type{}, id{}, date{}, url{}, content_type{}, block{}; // block: without the body
-  std::vector<std::pair<std::string, std::string>> more{};
+  Headers more{};
   int level{6};
 };
 
@@ -90,14 +61,16 @@ void Writer::put(std::string_view bytes) {
 }
 
 std::string Writer::request_block(const Exchange& exchange) const {
-  std::string text = in_header(exchange.method) + " " + request_target(exchange.url) + " HTTP/1.1\r\n";
+  const auto url = base::split_url(exchange.url);
+  const auto target = (url.path.empty() ? "/" : std::string(url.path)) + (url.has_query ? "?" : "");
+  std::string text = in_header(exchange.method) + " " + target + std::string(url.query) + " HTTP/1.1\r\n";
   bool has_host = false;
   for (const auto& [name, value] : exchange.request_headers) {
     if (name.starts_with(':') || omitted_.contain(name)) continue; // ':': of HTTP/2
     has_host = has_host || base::lower_case(name) == "host";
     text += in_header(name) + ": " + in_header(value) + "\r\n";
   }
-  if (!has_host) text += "Host: " + host_of(exchange.url) + "\r\n";
+  if (!has_host) text += "Host: " + std::string(url.authority.substr(url.authority.rfind('@') + 1)) + "\r\n";
   return text + "\r\n" + exchange.request_body;
 }
 
@@ -106,17 +79,16 @@ void Writer::write_record(const Record& record, const Spool* body) {
   block.add(record.block);
   if (body != nullptr) body->read([&](std::string_view piece) { block.add(piece); });
   const auto length = record.block.size() + (body == nullptr ? 0 : body->size());
-  std::string head = "WARC/1.1\r\nWARC-Type: " + record.type + "\r\nWARC-Record-ID: <urn:uuid:" + record.id +
-                     ">\r\nWARC-Date: " + record.date + "\r\n";
-  if (!record.url.empty()) head += "WARC-Target-URI: " + in_header(record.url) + "\r\n";
-  if (record.id != info_id_) head += "WARC-Warcinfo-ID: <urn:uuid:" + info_id_ + ">\r\n";
-  for (const auto& [name, value] : record.more)
-    head += name + ": " + in_header(value) + "\r\n";
-  head += "WARC-Block-Digest: " + sha1_text(block.finish()) + "\r\nContent-Type: " + record.content_type +
-          "\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n";
+  Headers fields{
+      {"WARC-Type", record.type}, {"WARC-Record-ID", "<urn:uuid:" + record.id + ">"}, {"WARC-Date", record.date}};
+  if (!record.url.empty()) fields.emplace_back("WARC-Target-URI", record.url);
+  if (record.id != info_id_) fields.emplace_back("WARC-Warcinfo-ID", "<urn:uuid:" + info_id_ + ">");
+  fields.insert(fields.end(), record.more.begin(), record.more.end());
+  fields.emplace_back("WARC-Block-Digest", sha1_text(block.finish()));
+  fields.emplace_back("Content-Type", record.content_type);
   member_.restart(record.level);
   const auto out = [this](std::string_view bytes) { put(bytes); };
-  member_.add(head, out);
+  member_.add(record_head({}, {}, fields, length), out);
   member_.add(record.block, out);
   if (body != nullptr) body->read([&](std::string_view piece) { member_.add(piece, out); });
   member_.add("\r\n\r\n", out, true);

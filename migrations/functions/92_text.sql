@@ -30,7 +30,9 @@ begin
     '[\u00AD\u0300-\u036F\u0483-\u0487\u0591-\u05C7\u0610-\u061A\u064B-\u065F\u0670\u200B-\u200F\u2060\uFEFF]+',
     '', 'g');
   -- To look first is cheaper than to translate and to compose. Left to compose are marks of other scripts.
-  if v_text ~ '[ØøĐđŁłıÐðŦŧĦħ]' then v_text := translate(v_text, 'ØøĐđŁłıÐðŦŧĦħ', 'OoDdLliDdTtHh'); end if;
+  if v_text ~ '[ØøĐđŁłıÐðŦŧĦħʻʼʽʾʿ\u2010]' then -- letters, apostrophes that are letters, a hyphen
+    v_text := translate(v_text, E'ØøĐđŁłıÐðŦŧĦħʻʼʽʾʿ\u2010', 'OoDdLliDdTtHh''''''''''-');
+  end if;
   if v_text ~ '[\u0700-\u1FFF\u2C00-\U0010FFFF]' then v_text := normalize(v_text, NFC); end if;
   if v_text ~ '[ßẞæÆœŒþÞ]' then
     v_text := replace(replace(replace(replace(replace(replace(replace(replace(
@@ -43,9 +45,9 @@ comment on function holdfast.search_fold(text) is 'A text as search() compares i
 create or replace function holdfast.search_runs()
   returns text language sql immutable parallel safe as $$
   -- The characters of scripts that have no blanks between words, or particles behind them: Thai, Lao,
-  -- Burmese, Khmer, Chinese, Japanese, Korean. For the inside of a bracket expression.
-  select '\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF\u3005\u3040-\u30FF\u31F0-\u31FF\u3400-\u9FFF\uAC00-\uD7A3'
-         || '\uF900-\uFAFF\U00020000-\U0003FFFF'
+  -- Burmese, Khmer, Tai, Chinese with Bopomofo, Japanese, Yi, Korean. For the inside of a bracket expression.
+  select '\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF\u1950-\u19DF\u1A20-\u1AAF\u3005\u3040-\u312F\u31A0-\u31BF'
+         || '\u31F0-\u31FF\u3400-\u9FFF\uA000-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\U00020000-\U0003FFFF'
 $$;
 
 create or replace function holdfast.search_text(p_text text)
@@ -93,7 +95,8 @@ end $$;
 create or replace function holdfast.search_stop_pairs(p_language text, p_text text, p_any boolean)
   returns text[] language plpgsql stable parallel safe as $$
 -- Neighbours that are both stop words of the language, which are not in the index by themselves: names such
--- as "The Who", the second in capitals; with p_any all. All of a text would let the index grow by a third.
+-- as "The Who" and "AT&T", the second in capitals; with p_any all. All of a text would let the index grow by
+-- a third.
 declare
   c_first constant text[] := case when p_any then '{"[[:alpha:]]"}' else '{"[[:upper:]]","[[:lower:]]"}' end;
   c_second constant text := case when p_any then '[[:alpha:]]' else '[[:upper:]]' end;
@@ -107,7 +110,7 @@ begin
       cross join generate_series(0, case when p_any then 1 else 0 end) n -- pairs overlap
       cross join lateral regexp_matches(
         case n when 0 then p_text else regexp_replace(p_text, '[[:alpha:]]+', '') end,
-        '(?:^|[^[:alpha:]])(' || f.first || '[[:alpha:]]{0,11})\s+(' || c_second
+        '(?:^|[^[:alpha:]])(' || f.first || '[[:alpha:]]{0,11})[\s&]+(' || c_second
         || '[[:alpha:]]{0,11})(?![[:alpha:]])',
         'g') m
       where ts_lexize(v_dictionary, lower(m[1])) = '{}' and ts_lexize(v_dictionary, lower(m[2])) = '{}');
@@ -329,7 +332,8 @@ create or replace function holdfast.search(
 -- in begins below the bound.
 -- An index of words does not know which pages are new: each page with the words would be read to find the
 -- newest. So a batch is first looked for in a window of the newest pages. If there are too few, the number
--- found there tells how large a window is needed, or that all pages with the words are few.
+-- found there tells how large a window is needed, or that all pages with the words are few. Then they are
+-- ordered as texts, lest the planner, which takes unknown words for frequent, read the pages by their ids.
 -- Whether words follow each other is only known from the page's row. Pages that have all words of a phrase
 -- are found first, and then looked at one by one until there are enough.
 #variable_conflict use_column
@@ -383,7 +387,8 @@ begin
                     and (not c_filtered
                          or holdfast.search_passes(t.snapshot_id, t.crawl_id, p_tag, p_outcome, p_since,
                                                    p_until))
-                  order by t.snapshot_id desc limit case when not v_phrase then c_batch end) c
+                  order by case when v_oldest is null then t.snapshot_id::text end desc, t.snapshot_id desc
+                  limit case when not v_phrase then c_batch end) c
           where not v_phrase or c.words @@ v_query
           order by c.snapshot_id desc limit c_batch);
       v_count := cardinality(v_batch);

@@ -169,7 +169,7 @@ Response Files::answer(const Request& request) const {
   if (path.ends_with('/')) path += "index.html";
   base::Fd file;
   try {
-    file.reset(bucket_ ? bucket_->fetch(path) : open_beneath(root.get(), path, O_RDONLY));
+    file = bucket_ ? bucket_->open_file(path) : base::Fd(open_beneath(root.get(), path, O_RDONLY));
   } catch (const base::Error& error) {
     spdlog::warn("{}", error.what());
     return refusal(503, "the archive does not answer\n");

@@ -98,7 +98,10 @@ bool takes_gzip(std::string_view encodings) {
     const auto comma = std::min(encodings.find(','), encodings.size());
     const auto one = base::trimmed(encodings.substr(0, comma));
     const auto name = base::trimmed(one.substr(0, one.find(';')));
-    if (name == "gzip") return one.find("q=0") == std::string_view::npos || one.find("q=0.") != std::string_view::npos;
+    if (name == "gzip") {
+      const auto weight = one.find("q=");
+      return weight == std::string_view::npos || one.find_first_of("123456789", weight) != std::string_view::npos;
+    }
     encodings.remove_prefix(std::min(comma + 1, encodings.size()));
   }
   return false;
@@ -114,7 +117,7 @@ void compress(const Request& request, Response& response) {
   constexpr std::size_t kLeast = 1024, kMost = 256 << 20;
   if (response.file || response.watch || !is_text(response.type) || response.body.size() > kMost) return;
   response.headers.emplace_back("Vary", "Accept-Encoding");
-  if (response.body.size() < kLeast || !takes_gzip(request.accept_encoding)) return;
+  if (response.body.size() < kLeast || !takes_gzip(base::lower_case(request.accept_encoding))) return;
   constexpr int kFast = 1;
   auto small = warc::gzip(response.body, kFast);
   if (small.size() >= response.body.size()) return;
@@ -202,7 +205,11 @@ bool read_form(const Request& request, Form& form) {
   const auto lower = base::lower_case(request.content_type);
   if (!base::trimmed(lower).starts_with("multipart/form-data")) return read_form(request.body, form);
   const auto parameter_of = [](std::string_view text, std::string_view name) { // name="value" or name=value
-    const auto at = base::lower_case(text).find(name);
+    const auto lowered = base::lower_case(text);
+    auto at = lowered.find(name);
+    while (at != std::string::npos &&
+           (at == 0 || std::string_view("; \t").find(text[at - 1]) == std::string_view::npos))
+      at = lowered.find(name, at + 1); // filename=
     if (at == std::string::npos) return std::string_view();
     text.remove_prefix(at + name.size());
     if (!text.starts_with('"')) return base::trimmed(text.substr(0, text.find_first_of(";\r\n")));
@@ -216,7 +223,7 @@ bool read_form(const Request& request, Form& form) {
   while (at < body.size() && !body.substr(at).starts_with("--")) {
     const auto head_end = body.find("\r\n\r\n", at), end = body.find(mark, at);
     if (head_end == std::string_view::npos || end == std::string_view::npos || head_end + 4 > end + 2) return false;
-    const auto name = parameter_of(body.substr(at, head_end - at), " name=");
+    const auto name = parameter_of(body.substr(at, head_end - at), "name=");
     if (name.empty()) return false;
     form.emplace_back(name, end < head_end + 4 ? "" : body.substr(head_end + 4, end - head_end - 4));
     at = end + mark.size();
@@ -226,6 +233,7 @@ bool read_form(const Request& request, Form& form) {
 
 bool read_host(std::string_view host, std::string& out) {
   out = base::lower_case(host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':')));
+  if (out.ends_with('.')) out.pop_back(); // the same name, from the root
   return consists_of(out, ".-_:[]");
 }
 
@@ -236,7 +244,7 @@ bool is_header_value(std::string_view value) {
 ByteRange read_range(std::string_view header, std::uint64_t size) {
   const ByteRange whole{0, size, ByteRange::What::whole}, none{0, 0, ByteRange::What::none};
   constexpr std::string_view kUnit = "bytes=";
-  if (!header.starts_with(kUnit)) return whole;
+  if (base::lower_case(header.substr(0, kUnit.size())) != kUnit) return whole;
   header.remove_prefix(kUnit.size());
   const auto dash = header.find('-');
   if (dash == std::string_view::npos) return whole;

@@ -375,7 +375,8 @@ struct HttpServer::Impl {
 
   // Whether it adds pages; what is larger than other requests may be is held in memory.
   bool is_upload(const Message& message) const {
-    const std::string_view target(message.target().data(), message.target().size());
+    std::string authority;
+    const auto target = path_of_target({message.target().data(), message.target().size()}, authority);
     return options.largest_upload > 0 && message.method() == http::verb::post &&
            (target.starts_with("/do/add") || target.starts_with("/api/v1/crawls") ||
             target.starts_with("/api/v1/schedules"));

@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
-"""Full-text search over generated pages, and what its index costs a seal: search.py DATABASE_URL [PAGES].
+"""Full-text search over generated pages, and what its index costs a seal: search.py DATABASE_URL [PAGES [TEXTS]].
 
 The database must be migrated, and empty or filled by this program; the login must be a superuser on this machine,
 because processor time is read from /proc. Prints the median and the slowest of 100 queries of each kind, what the
 text costs on disk, and what a seal costs with and without keeping text, in turns. Words have the frequencies of a
-natural language (Zipf); a page is five of 4,000 paragraphs of 60 words."""
+natural language (Zipf); a page is five of 4,000 paragraphs of 60 words. TEXTS: real texts in several languages instead,
+<language>/*.html.*, as the package installation-guide-amd64 has them; a page is five paragraphs in one of them.
+"""
 
+import html
 import json
+import pathlib
+import random
+import re
 import statistics
 import subprocess
 import sys
@@ -16,18 +22,20 @@ from drain import TURN, WORKERS
 
 FILL = """
 set synchronous_commit = off;
-create temporary table paragraph as
-  select p.id, string_agg('w' || floor(power(40000.0, random()))::integer, ' ') as text
-    from generate_series(0, 3999) p(id)
-    cross join generate_series(1, 60) n
-    group by p.id;
+create temporary table paragraph (language text, share float, id bigint, text text);
+{paragraphs}
 alter table paragraph add words tsvector;
-update paragraph set words = to_tsvector('english', text);
-create unique index on paragraph (id);
+update paragraph
+  set words = to_tsvector(holdfast.text_language_of(language)::regconfig, holdfast.search_text(text));
+create unique index on paragraph (language, id);
+create temporary table language as
+  select l.*, holdfast.text_language_of(l.language) as config, sum(l.share) over (order by l.language) as up_to
+    from (select language, share, count(*) as paragraphs from paragraph group by language, share) l;
 analyze paragraph;
 create temporary table page as
   select holdfast.new_uuid() as id, n, 'https://site' || n % 997 || '.example/page/' || n as url,
-         'w' || floor(power(40000.0, random()))::integer || ' title ' || n as title
+         'w' || floor(power(40000.0, random()))::integer || ' title ' || n as title,
+         random() * (select sum(share) from language) as drawn
     from generate_series(1, {pages}::bigint) n;
 insert into holdfast.snapshot (id, crawl_id, url, url_hash)
   select id, '00000000-0000-7000-8000-000000000001', url, sha256(convert_to(url, 'UTF8')) from page;
@@ -36,20 +44,31 @@ insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, fence, dir
          '2026/11/site.example/' || id || '/a1', 'x', title from page;
 drop index holdfast.page_text_words;
 insert into holdfast.page_text (snapshot_id, crawl_id, language, text, words)
-  select p.id, '00000000-0000-7000-8000-000000000001', 'english', t.text,
+  select p.id, '00000000-0000-7000-8000-000000000001', l.config, t.text,
          setweight(to_tsvector('english', p.title), 'A') || t.words
          || array_to_tsvector(array['host:site' || p.n % 997 || '.example'])
     from page p
+    join language l on p.drawn >= l.up_to - l.share and p.drawn < l.up_to
     cross join lateral (
       select string_agg(g.text, E'\\n\\n') as text,
              (array_agg(g.words))[1] || (array_agg(g.words))[2] || (array_agg(g.words))[3]
                || (array_agg(g.words))[4] || (array_agg(g.words))[5] as words
-        from (values (p.n * 7919 % 4000), (p.n * 104729 % 3989), (p.n * 31 % 3967),
-                     (p.n * 611953 % 3947), (p.n * 17 % 3931)) x(id)
-        join paragraph g on g.id = x.id) t;
+        from (values (p.n * 7919), (p.n * 104729), (p.n * 31), (p.n * 611953), (p.n * 17)) x(n)
+        join paragraph g on g.language = l.language and g.id = x.n % l.paragraphs) t;
 create index page_text_words on holdfast.page_text using gin (words);
-insert into holdfast.text_language values ('english') on conflict do nothing;
+insert into holdfast.text_language select distinct config from language on conflict do nothing;
 """
+ZIPF = """
+insert into paragraph
+  select 'en', 1, p.id, string_agg('w' || floor(power(40000.0, random()))::integer, ' ')
+    from generate_series(0, 3999) p(id)
+    cross join generate_series(1, 60) n
+    group by p.id;
+"""
+# Of pages of the web, in per cent; 8 of them Chinese, Japanese or Korean.
+SHARES = {"en": 50, "es": 6, "de": 6, "ja": 5, "fr": 4.5, "ru": 4.5, "pt": 4, "it": 2.7, "nl": 2.1, "zh_CN": 2}
+SHARES |= {"vi": 1.3, "ko": 1, "id": 1.1, "cs": 1, "sv": 0.6, "el": 0.5, "da": 0.4, "ro": 0.4, "ca": 0.2}
+LEAST = 300  # characters of a paragraph
 KINDS = {
     "a rare word": "w3{n:04d}",
     "a common word (2 % of the pages)": "w4{n:02d}",
@@ -60,6 +79,16 @@ KINDS = {
     "a word on one host": "w5{n}', p_host => 'site{n}.example",
     "a word, by outcome and date": "w6{n:02d}', p_outcome => 'succeeded', p_since => '2000-01-01",
     "a title": "title w9{n:02d}",
+}
+WORDS = {  # of real texts: what is searched for in their paragraphs
+    "a word": ("en", r"[a-z]{5,}"),
+    "two words, German": ("de", r"[A-Z]?[a-zäöüß]{5,} [A-Z]?[a-zäöüß]{5,}"),
+    "a word, Russian": ("ru", r"[а-я]{5,}"),
+    "two characters, Chinese": ("zh_CN", r"[\u4e00-\u9fff]{2}"),
+    "four characters, Chinese": ("zh_CN", r"[\u4e00-\u9fff]{4}"),
+    "three characters, Japanese": ("ja", r"[\u30a0-\u30ff\u4e00-\u9fff]{3}"),
+    "a word, Korean": ("ko", r"[\uac00-\ud7a3]{2,4}"),
+    "Chinese beside Latin": ("zh_CN", r"[a-zA-Z]{4,} ?[\u4e00-\u9fff]{2}"),
 }
 CPU = "select split_part(pg_read_file('/proc/self/schedstat'), ' ', 1)::bigint"  # nanoseconds of this session
 
@@ -119,12 +148,41 @@ def phrases(url):
     return [sql(url, f"{select} offset {n * 37} limit 1") for n in range(20)]
 
 
-def queries(url):
-    for what, how in KINDS.items():
-        if how is None:
-            calls = [f"'\"{words}\"'" for words in phrases(url)]
-        else:
-            calls = ["'" + how.format(n=n) + "'" for n in range(100)]
+def paragraphs_of(directory):
+    """The texts of a directory for each language, cut into paragraphs."""
+    texts = {}
+    for language in SHARES:
+        texts[language], rest = [], ""
+        for page in sorted(pathlib.Path(directory, language).glob("*.html*")):
+            for text in re.findall(r"(?s)<p>(.*?)</p>", page.read_text()):
+                rest = " ".join(f"{rest} {html.unescape(re.sub('(?s)<.*?>', '', text))}".split())
+                if len(rest) >= LEAST:
+                    texts[language].append(rest)
+                    rest = ""
+    return texts
+
+
+def copied(texts):
+    rows = ["copy paragraph from stdin (format csv);"]
+    for language, paragraphs in texts.items():
+        for i, text in enumerate(paragraphs):
+            rows.append(f'{language},{SHARES[language]},{i},"{text.replace(chr(34), chr(34) * 2)}"')
+    return "\n".join([*rows, "\\."])
+
+
+def kinds(url, texts):
+    if not texts:
+        for what, how in KINDS.items():
+            yield what, [how.format(n=n) for n in range(100)] if how else [f'"{words}"' for words in phrases(url)]
+    draw = random.Random(1)
+    for what, (language, pattern) in WORDS.items() if texts else ():
+        found = [match[0] for text in texts[language] for match in re.finditer(pattern, text)]
+        yield what, [draw.choice(found).replace("'", "''") for _ in range(100)]
+
+
+def queries(url, texts):
+    for what, words in kinds(url, texts):
+        calls = [f"'{one}'" for one in words]
         times, cpu, found = timed(url, [f"holdfast.search({call})" for call in calls])
         print(
             f"{what:34} median {statistics.median(times):6.1f} ms (CPU {statistics.median(cpu):6.1f} ms), slowest "
@@ -170,18 +228,18 @@ def seals(url):
 
 def main():
     url, pages = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 100000
+    texts = paragraphs_of(sys.argv[3]) if len(sys.argv) > 3 else {}
     began = time.monotonic()
     if sql(url, "select exists (select from holdfast.page_text)") == "f":
-        sql(url, FILL.replace("{pages}", str(pages)))
+        sql(url, FILL.replace("{pages}", str(pages)).replace("{paragraphs}", copied(texts) if texts else ZIPF))
         for table in ("page_text", "snapshot", "snapshot_sealed"):
             sql(url, f"vacuum analyze holdfast.{table}")
         print(f"{pages} pages, filled in {time.monotonic() - began:.0f} s", flush=True)
-    queries(url)
+    queries(url, texts)
     seals(url)
-    print("text and words:", sql(url, "select pg_size_pretty(pg_total_relation_size('holdfast.page_text'))"))
-    print(
-        "of which the index of words:", sql(url, "select pg_size_pretty(pg_relation_size('holdfast.page_text_words'))")
-    )
+    size = "select pg_size_pretty(sum(pg_total_relation_size(relid))) from pg_partition_tree('holdfast.{}')"
+    print("text and words:", sql(url, size.format("page_text")))
+    print("of which the index of words:", sql(url, size.format("page_text_words")))
 
 
 if __name__ == "__main__":

@@ -184,6 +184,19 @@ TEST_CASE("formats of other programs") {
       {"Readeck", R"([{"href": "https://no.test/api/x", "url": "https://a.test/", "title": "A", "labels": ["t"],
        "created": "2023-11-14T22:13:20Z"}])",
        "https://a.test/|A|t|" + when},
+      {"Google Reader, Inoreader", R"({"id": "user/1/starred", "items": [{"title": "A", "published": 1700000000,
+       "canonical": [{"href": "https://a.test/"}], "alternate": [{"href": "https://a.test/", "type": "text/html"}]}]})",
+       "https://a.test/|A||" + when},
+      {"Tab Session Manager",
+       R"([{"name": "s", "windows": {"1": {"2": {"url": "https://a.test/", "title": "A"}, "3": {"title": "none"}}}}])",
+       "https://a.test/|A"},
+      {"lines of arrays", "[\"https://a.test/\", \"A\"]\n[\"https://b.test/\", \"B\"]\n",
+       "https://a.test/\nhttps://b.test/"},
+      {"XML without bookmarks: Safari, Evernote", R"(<?xml version="1.0"?>
+       <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://no.test/DTDs/PropertyList-1.0.dtd">
+       <plist xmlns:x="http://no.test/"><dict><key>URLString</key><string>https://a.test/</string></dict>
+       <note href="https://b.test/"/></plist>)",
+       "https://a.test/\nhttps://b.test/"},
   };
   for (const auto& sample : samples) {
     CAPTURE(sample.name);
@@ -361,13 +374,20 @@ TEST_CASE("links of a saved page are those that its base makes of them") {
     CHECK(read("<!doctype html>"s + page) == links);
 }
 
-TEST_CASE("dates of mail and RSS") {
+TEST_CASE("dates of mail, RSS and people") {
   const std::vector<std::pair<std::string, std::string>> dates = {
       {"Thu, 04 Mar 2021 05:06:07 GMT", "2021-03-04T05:06:07.000Z"},
       {"4 Mar 2021 00:06 EST", "2021-03-04T05:06:00.000Z"},
       {"4 Mar 21 05:06:07", "2021-03-04T05:06:07.000Z"},
       {"4 Mar 99 05:06:07 UT", "1999-03-04T05:06:07.000Z"},
       {"31 Dec 2021 23:30:00 -0200", "2022-01-01T01:30:00.000Z"},
+      {"Mar 4, 2021 at 5:06 PM", "2021-03-04T17:06:00.000Z"},
+      {"March 4, 2021", "2021-03-04T00:00:00.000Z"},
+      {"Thu, 4 Mar 2021", "2021-03-04T00:00:00.000Z"},
+      {"Thursday, 04-Mar-21 05:06:07 GMT", "2021-03-04T05:06:07.000Z"},
+      {"Thu Mar  4 05:06:07 2021", "2021-03-04T05:06:07.000Z"},
+      {"20210304T050607Z", "2021-03-04T05:06:07.000Z"},
+      {"2021-03-04T05:06:07,5+01:00", "2021-03-04T04:06:07.500Z"},
       {"31 Feb 2021 05:06:07 GMT", ""},
       {"4 Mrz 2021 05:06:07 GMT", ""},
       {"4 anF 2021 05:06:07 GMT", ""},

@@ -12,7 +12,7 @@ from test_browser import warc_records
 sys.path.append(str(SITE.parent))
 from pages import ODD_BODY, ODD_HEADS, body_of, matrix  # noqa: E402
 
-# Every fifth one of the matrix: 5 and the 36 ways of a type share no factor, so all ways and types are met. In full, each.
+# Every fifth of the matrix: 5 and the 36 ways of a type share no factor, so all ways and types are met. In full, all.
 STEP = 1 if os.environ.get("HOLDFAST_TEST_FULL") else 5
 FRAMES = 92  # in one page
 ALONE = 37  # each such one is also a page of its own

@@ -307,7 +307,7 @@ class Api(Shared):
     def test_text_is_compressed_for_those_who_take_it(self):
         for path in ("/api/openapi.json", "/style.css", "/live.js", "/"):
             whole, text = self.bytes_of(path)
-            small, data = self.bytes_of(path, **{"Accept-Encoding": "br, gzip;q=0.8"})
+            small, data = self.bytes_of(path, **{"Accept-Encoding": "br, GZIP;Q=0.8"})
             self.assertEqual((whole.headers["Content-Encoding"], small.headers["Content-Encoding"]), (None, "gzip"))
             self.assertEqual((whole.headers["Vary"], small.headers["Vary"]), ("Accept-Encoding",) * 2)
             self.assertLess(len(data), len(text))
@@ -317,7 +317,7 @@ class Api(Shared):
                 for tag in (whole.headers["ETag"], small.headers["ETag"], f'"x", W/{whole.headers["ETag"]}', "*"):
                     again, nothing = self.bytes_of(path, **{"If-None-Match": tag, "Accept-Encoding": "gzip"})
                     self.assertEqual((again.status, nothing), (304, b""), tag)
-            self.assertIsNone(self.bytes_of(path, **{"Accept-Encoding": "gzip;q=0"})[0].headers["Content-Encoding"])
+            self.assertIsNone(self.bytes_of(path, **{"Accept-Encoding": "gzip;q=0.00"})[0].headers["Content-Encoding"])
         self.assertIsNone(
             self.bytes_of("/api/v1/status", **{"Accept-Encoding": "gzip"})[0].headers["Content-Encoding"], "too short"
         )
@@ -342,7 +342,7 @@ class Api(Shared):
         self.assertIn("index.html", files)
         path = files["page/notes.txt"]["url"].split(f":{self.site.files}", 1)[1]
         self.assertEqual(self.site.get(path, self.site.files).text, "plain\n")
-        part = self.site.get(path, self.site.files, headers={"Range": "bytes=1-3"})
+        part = self.site.get(path, self.site.files, headers={"Range": "Bytes=1-3"})
         self.assertEqual((part.status, part.text, part.headers["Content-Range"]), (206, "lai", "bytes 1-3/6"))
         open_one = self.add("http://127.0.0.1:9/open", priority=-9)["id"]
         self.assertEqual(self.ask("GET", f"v1/snapshots?crawl={open_one}").json["items"], [])
@@ -668,7 +668,7 @@ class Strange(Shared):
     @staticmethod
     def parts(fields):
         """A form of several parts, which can have any bytes."""
-        part = b'--mark\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+        part = b'--mark\r\nContent-Disposition: form-data;name="%s"\r\n\r\n%s\r\n'
         body = b"".join(part % (name.encode(), value) for name, value in fields) + b"--mark--\r\n"
         return {"method": "POST", "body": body, "headers": {"Content-Type": "multipart/form-data; boundary=mark"}}
 

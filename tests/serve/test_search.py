@@ -17,15 +17,15 @@ case $name in
   zurich) printf 'Die Straße in Zürich, neben dem Café.\n' >content.txt
     echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "de"}}' ;;
   swedish) printf 'A smörgåsbord with a piñata, Łódź and Ærø. co\u00adoperate\n' >content.txt ;;
-  forms) printf 'E\u0301lodie, the \ufb01nest in \uff46\uff55\uff4c\uff4c width\n' >content.txt ;;
+  forms) printf 'E\u0301lodie, the \ufb01nest in \uff46\uff55\uff4c\uff4c width. O\u02bbzbek e\u2010mail\n' >content.txt ;;
   japanese) printf '今日の天気予報は晴れです。タワー\n' >content.txt ;;
   chinese) printf '中国的人工智能研究\n' >content.txt ;;
   thai) printf 'สวัสดีกรุงเทพมหานคร\n' >content.txt ;;
-  korean) printf '서울은 대한민국의 수도이다\n' >content.txt ;;
+  korean) printf '서울은 대한민국의 수도이다 ㄅㄆㄇㄈ\n' >content.txt ;;
   khmer) printf 'ភាសាខ្មែរ\n' >content.txt ;;
   band) printf 'a band\n' >content.txt
     echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "en", "x": 1}}' ;;
-  concert) printf 'Last night the Who played.\n' >content.txt
+  concert) printf 'Last night the Who played for AT&T.\n' >content.txt
     echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "en"}}' ;;
   *) exit 10 ;;
 esac
@@ -114,6 +114,8 @@ class Search(Case):
             ("elodie", "forms"),
             ("finest", "forms"),
             ('"full width"', "forms"),
+            ("o'zbek", "forms"),
+            ("e-mail", "forms"),
             ("天気予報", "japanese"),
             ('"天気予報"', "japanese"),
             ("タワー", "japanese"),
@@ -122,6 +124,7 @@ class Search(Case):
             ("究", "chinese"),
             ("กรุงเทพ", "thai"),
             ("서울", "korean"),
+            ("ㄆㄇ", "korean"),
             ("東京", "korean"),
             ("ខ្មែរ", "khmer"),
             ("The Who", "band"),
@@ -137,7 +140,7 @@ class Search(Case):
 
     def test_stop_words_tags_and_notes(self):
         self.add("concert", "english", arguments=("--tag", "évening"))
-        for words in ('"The Who"', "the who"):
+        for words in ('"The Who"', "the who", "AT&T"):
             self.assertEqual(self.urls(words), ["concert"], words)
         self.assertEqual(self.urls("who the"), [])
         self.assertEqual(sorted(self.urls("evening")), ["concert", "english"])

@@ -2,6 +2,7 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/url.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"
 #include "services/capture/browser/page.hpp"
@@ -29,7 +30,6 @@ namespace {
 constexpr std::size_t kLargestPlain = 4u << 20;
 constexpr std::size_t kLongestTitle = 1000, kLongestLinkTitle = 300;
 constexpr std::size_t kMostIcons = 4;
-constexpr std::size_t kLongestArchived = 8192; // base::parse_url refuses longer ones
 
 Result headers_result(int status, const std::string& reason, const std::string& url, std::size_t redirects) {
   auto text = "HTTP " + std::to_string(status) + " " + reason;
@@ -342,7 +342,7 @@ Result save_outlinks(Job& job) {
     const auto itself = formats::absolute_link(page.url, page.url);
     find_links(page, [&](const Link& link) {
       if (link.url == itself || link.url == job.url()) return true;
-      if (link.url.size() > kLongestArchived) {
+      if (link.url.size() > base::kLongestUrl) {
         too_long.insert(link.url);
         return true;
       }
@@ -366,7 +366,7 @@ Result save_outlinks(Job& job) {
   }
   const auto left_out = too_long.empty() ? ""
                                          : "; " + std::to_string(too_long.size()) + " longer than " +
-                                               std::to_string(kLongestArchived) + " bytes left out";
+                                               std::to_string(base::kLongestUrl) + " bytes left out";
   if (records.empty()) throw no_results("no links" + left_out);
   std::string lines;
   for (const auto& record : records)

@@ -3,6 +3,7 @@
 #include "lib/base/base64.hpp"
 #include "lib/base/characters.hpp"
 #include "lib/base/fd.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/unpacked.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/warc/coding.hpp"
@@ -18,14 +19,15 @@ namespace holdfast::capture {
 namespace {
 
 constexpr std::size_t kLargestAnswer = 64u << 20;
+constexpr int kMostCodings = 4; // one within the other
 
+// nullopt: too large.
 std::optional<std::string> rest_of(warc::Reader& reader) {
-  std::string body, piece(1u << 16, '\0');
-  while (const auto got = reader.read(piece.data(), piece.size())) {
-    body.append(piece, 0, got);
-    if (body.size() > kLargestAnswer) return std::nullopt;
-  }
-  return body;
+  std::string body;
+  reader.read_rest([&](std::string_view piece) {
+    if (body.size() <= kLargestAnswer) body += piece;
+  });
+  return body.size() <= kLargestAnswer ? std::optional(std::move(body)) : std::nullopt;
 }
 
 struct OpenRecord {
@@ -42,8 +44,7 @@ bool open_record(OpenRecord& open, const std::string& file, std::uint64_t offset
   open.reader.emplace(open.file.get(), offset, offset + length);
   open.record = open.reader->next();
   if (!open.record) return false;
-  if (lower(header_of(open.record->headers, "content-type")).starts_with("application/http"))
-    open.head = open.reader->read_http_head();
+  open.head = open.reader->read_http_head();
   return true;
 }
 
@@ -59,17 +60,24 @@ bool lost_body(const warc::Record& record, const Headers& sent) {
 std::optional<std::string> decoded(std::string body, Headers& headers) {
   if (lower(header_of(headers, "transfer-encoding")).find("chunked") != std::string::npos)
     body = warc::without_chunks(body);
-  auto coding = header_of(headers, "content-encoding");
-  if (coding.empty() && header_of(headers, "content-type").starts_with("text/") && body.starts_with("\x1f\x8b"))
-    coding = "gzip";
-  auto plain = warc::decode_body(body, coding, kLargestAnswer);
-  if (!plain.whole && (plain.bytes.empty() || base::is_utf8(body))) plain = {std::move(body), true};
+  auto codings = base::split(header_of(headers, "content-encoding"), ", ");
+  if (codings.empty() && header_of(headers, "content-type").starts_with("text/") && body.starts_with("\x1f\x8b"))
+    codings = {"gzip"};
+  for (int count = 0; count < kMostCodings && !codings.empty(); codings.pop_back(), ++count) { // the last one first
+    const auto decode = [&](std::string bytes) {
+      return warc::decode_body(std::move(bytes), codings.back(), kLargestAnswer);
+    };
+    auto plain = decode(body);
+    if (!plain.whole && plain.bytes.empty()) plain = decode(warc::without_chunks(body));
+    if (!plain.whole && (plain.bytes.empty() || base::is_utf8(body))) continue; // it is not in this coding
+    if (!plain.whole && plain.bytes.size() >= base::kUnpackedFreely) return std::nullopt;
+    body = std::move(plain.bytes);
+  }
   std::erase_if(headers, [](const auto& header) {
     const auto name = lower(header.first);
     return name == "transfer-encoding" || name == "content-encoding" || name == "content-length";
   });
-  const bool fits = plain.whole || plain.bytes.size() < base::kUnpackedFreely;
-  return fits ? std::optional(std::move(plain.bytes)) : std::nullopt;
+  return body;
 }
 
 } // namespace
@@ -77,6 +85,15 @@ std::optional<std::string> decoded(std::string body, Headers& headers) {
 std::string replay_key(const std::string& method, const std::string& url) {
   if (method == "GET") return warc::url_key(url);
   return warc::url_key(url + (url.find('?') == std::string::npos ? "?" : "&") + "__wb_method=" + method);
+}
+
+Json replay_record(const warc::Capture& capture, const std::string& file) {
+  return {{"key", capture.key}, {"mime", capture.mime},     {"digest", capture.digest},
+          {"file", file},       {"offset", capture.offset}, {"length", capture.length}};
+}
+
+Json replay_record(const warc::Capture& capture, int file) {
+  return replay_record(capture, "/proc/self/fd/" + std::to_string(file));
 }
 
 ReplaySource::ReplaySource(const Json& records, std::filesystem::path log) : log_(std::move(log)) {

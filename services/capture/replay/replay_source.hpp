@@ -2,6 +2,7 @@
 // The answers of a snapshot's WARC files, by URL: what a page that is replayed gets in place of the network. Files come
 // from strangers: memory is bounded, and what cannot be read is an answer that is missing. Used from one thread.
 
+#include "lib/warc/capture.hpp"
 #include "services/capture/browser/devtools.hpp"
 
 #include <map>
@@ -19,9 +20,9 @@ public:
     Headers headers;
   };
 
-  // `records`: an array of {key, digest, file, offset, length}. `log`: a file that gets a line for each request, its
-  // method and URL after "+" (answered) or "-" (missing).
-  ReplaySource(const Json& records, std::filesystem::path log);
+  // `records`: an array of what replay_record() makes. `log`: a file that gets a line for each request, its method and
+  // URL after "+" (answered) or "-" (missing).
+  explicit ReplaySource(const Json& records, std::filesystem::path log = "/dev/null");
 
   // The next record of the URL that a page asks for; the last one again and again. nullopt: there is none.
   std::optional<Answer> answer(const std::string& method, const std::string& url);
@@ -45,6 +46,10 @@ private:
 
 // Answers a request that Chromium holds (Fetch.requestPaused).
 void answer_from(ReplaySource& source, DevTools& browser, const Json& paused, const std::string& session);
+
+// One in a file of this name, or in one that is open. Without its key, it only lends its payload to revisit records.
+Json replay_record(const warc::Capture& capture, const std::string& file);
+Json replay_record(const warc::Capture& capture, int file);
 
 // A URL that was asked for with a method, as the index has it.
 std::string replay_key(const std::string& method, const std::string& url);

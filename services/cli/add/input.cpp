@@ -50,20 +50,10 @@ class Reader {
 public:
   explicit Reader(const ReadOptions& options) : allow_private_(options.allow_private), strict_(options.strict) {}
 
+  // `where`: of a line; empty: it was typed, or given by a program.
   void take_url(std::string_view text, const std::string& where, store::Seed seed = {}) {
-    try {
-      const auto url = base::parse_url(text);
-      if (!allow_private_ && base::is_private_host(url.host)) {
-        add_problem(where, "\"" + std::string(text) + "\" is not on the public internet");
-        private_refused_ = true;
-        return;
-      }
-      fragments_ += url.fragment_dropped;
-      seed.url = url.text;
-      seeds_.push_back(std::move(seed));
-    } catch (const base::Error& error) {
-      add_problem(where, error.what());
-    }
+    if (const auto problem = take(text, std::move(seed)); !problem.empty())
+      (where.empty() ? typed_wrong_ : lines_wrong_).add(where, problem);
   }
 
   // An argument names a file that must exist, or is a URL.
@@ -94,9 +84,9 @@ public:
     for (auto& entry : list.entries) {
       const auto where = name + ":" + entry.where;
       if (!entry.problem.empty())
-        add_problem(where, entry.problem);
+        lines_wrong_.add(where, entry.problem);
       else
-        take_url(entry.url, where, {"", std::move(entry.title), std::move(entry.tags), std::move(entry.bookmarked_at)});
+        take_url(entry.url, where, seed_of(entry));
     }
     if (list.prose > 0) note(name + ": some lines hold more than a URL; of these only the URLs were taken");
     if (list.comments > 0)
@@ -118,26 +108,35 @@ public:
     return {std::move(seeds_), left_out, lines_wrong_.text() + (left_out > 0 && !notes_.empty() ? "\n" : "") + notes_};
   }
 
-  // A URL that was given by itself, by a program.
-  void take_given(const std::string& text) { take_url(base::trimmed(text), ""); }
-
 private:
   void note(const std::string& text) { notes_ += (notes_.empty() ? "" : "\n") + text; }
-  void add_problem(const std::string& where, const std::string& what) {
-    (where.empty() ? typed_wrong_ : lines_wrong_).add(where, what);
+  // Returns what is wrong with it; empty: it was taken.
+  std::string take(std::string_view text, store::Seed seed) {
+    try {
+      const auto url = base::parse_url(text);
+      if (!allow_private_ && base::is_private_host(url.host)) {
+        private_refused_ = true;
+        return "\"" + std::string(text) + "\" is not on the public internet";
+      }
+      fragments_ += url.fragment_dropped;
+      seed.url = url.text;
+      seeds_.push_back(std::move(seed));
+      return {};
+    } catch (const base::Error& error) {
+      return error.what();
+    }
+  }
+
+  static store::Seed seed_of(formats::Entry& entry) {
+    return {"", std::move(entry.title), std::move(entry.tags), std::move(entry.bookmarked_at)};
   }
 
   void take_entries(std::vector<formats::Entry> entries, const std::string& name) {
     std::size_t left_out = 0;
     std::string example;
     for (auto& entry : entries) {
-      const auto url = base::try_parse_url(entry.url);
-      if (!url || (!allow_private_ && base::is_private_host(url->host))) {
-        if (++left_out == 1) example = entry.where + ": \"" + printable(entry.url.substr(0, 80)) + "\"";
-        continue;
-      }
-      fragments_ += url->fragment_dropped;
-      seeds_.push_back({url->text, std::move(entry.title), std::move(entry.tags), std::move(entry.bookmarked_at)});
+      if (take(entry.url, seed_of(entry)).empty() || ++left_out > 1) continue;
+      example = entry.where + ": \"" + printable(entry.url.substr(0, 80)) + "\"";
     }
     if (left_out > 0)
       note(name + ": " + std::to_string(left_out) + " of " + std::to_string(entries.size()) +
@@ -243,7 +242,7 @@ ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& 
                        const ReadOptions& options) {
   Reader reader(options);
   for (const auto& url : urls)
-    reader.take_given(url);
+    reader.take_url(base::trimmed(url), "");
   if (!text.empty()) reader.take_bytes(text, "text", options.parser);
   if (!file.empty()) reader.take_bytes(file, "file", options.parser);
   return reader.finish();

@@ -86,7 +86,7 @@ public:
 
   // The same of an attempt that was published into a bucket: its manifest says which logs there are.
   void look_in_bucket(const archive::Root& root, const fs::path& directory, const std::string& url) {
-    const base::Fd manifest(root.fetch((directory / archive::kManifestName).native()));
+    const auto manifest = root.open_file((directory / archive::kManifestName).native());
     std::string text;
     for (char buffer[1 << 16];;) {
       const ssize_t got = manifest.get() < 0 ? 0 : ::read(manifest.get(), buffer, sizeof buffer);
@@ -101,7 +101,7 @@ public:
       if (std::distance(file.begin(), file.end()) != 2 || !parse_log_name(file.filename().string(), hook, stream))
         continue;
       if (plugin_.empty() || *file.begin() == plugin_)
-        print_file(root.fetch((directory / file).native()), file, url, hook, stream);
+        print_file(root.open_file((directory / file).native()).release(), file, url, hook, stream);
     }
   }
 

@@ -1,6 +1,7 @@
 #include "services/cli/terminal/output.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
 #include "lib/base/utf8.hpp"
 #include "services/cli/terminal/times.hpp"
 
@@ -44,6 +45,17 @@ std::size_t place_of(const pg::Result& result, const std::string& column) {
 }
 
 } // namespace
+
+void print_defect(bool json, const std::string& kind, const std::string& path, const std::string& detail) {
+  auto words = kind;
+  std::replace(words.begin(), words.end(), '_', ' ');
+  if (json)
+    std::cout << base::json_text(
+                     nlohmann::ordered_json{{"type", "Defect"}, {"kind", kind}, {"path", path}, {"detail", detail}})
+              << '\n';
+  else
+    std::cout << words << "  " << printable(path) << ": " << printable(detail) << '\n';
+}
 
 std::string printable(std::string_view text) {
   std::string clean;

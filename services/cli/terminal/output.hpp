@@ -22,6 +22,9 @@ void print_fields(const std::vector<std::pair<std::string, std::string>>& fields
 // JSON objects, one a line, each with its type first.
 void print_records(const std::vector<std::string>& objects, const std::string& type);
 
+// Something of a source or of the archive that cannot be used, and why: a line for people, or a Defect.
+void print_defect(bool json, const std::string& kind, const std::string& path, const std::string& detail);
+
 // Control characters of foreign text (titles, errors) become "?" so that it cannot steer the terminal.
 std::string printable(std::string_view text);
 // Shortened to `columns` terminal columns, with "…".

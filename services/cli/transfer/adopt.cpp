@@ -26,15 +26,6 @@ struct Adopted {
   std::set<std::string> crawls;
 };
 
-void tell_unreadable(Context& context, const std::string& directory, const std::string& problem) {
-  if (context.json())
-    std::cout << base::json_text(nlohmann::ordered_json{
-                     {"type", "Defect"}, {"kind", "unreadable"}, {"path", directory}, {"detail", problem}})
-              << '\n';
-  else
-    std::cout << "unreadable  " << printable(directory) << ": " << printable(problem) << '\n';
-}
-
 // `given`, relative to the archive root. Of a bucket it is that already: 2026, 2026/11/example.org.
 std::filesystem::path part_of(const std::filesystem::path& root, const std::string& given) {
   if (root.native().starts_with("s3:")) return std::filesystem::path(given).lexically_normal();
@@ -84,7 +75,7 @@ int adopt(Context& context, const std::string& given) {
       problem = error.what();
     }
     ++adopted.unreadable;
-    tell_unreadable(context, directory, problem);
+    print_defect(context.json(), "unreadable", directory, problem);
   });
   files.each_kept([&](const std::string& directory) { // what removed snapshots have left to others
     const auto records = nlohmann::json::parse(archive::captures_json(archive::read_captures(opened, directory)));

@@ -1,5 +1,6 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/page_text.hpp"
+#include "lib/archive/published.hpp"
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
@@ -24,7 +25,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,25 +50,6 @@ struct ExportOptions {
   std::vector<std::string> ids;
   bool all{false};
   std::string tag, host, since, until, format{"wacz"}, output;
-};
-
-// A file of the archive, wherever that is, open for reading.
-class ArchivedFile {
-public:
-  ArchivedFile(const archive::Root& root, const std::string& path) {
-    if (root.bucket() != nullptr)
-      file_.reset(root.fetch(path));
-    else
-      file_ = archive::open_file_below(root.path(), path);
-    if (file_ && (::fstat(file_.get(), &about_) != 0 || !S_ISREG(about_.st_mode))) file_.reset();
-  }
-  explicit operator bool() const { return static_cast<bool>(file_); }
-  int fd() const { return file_.get(); }
-  std::uint64_t size() const { return static_cast<std::uint64_t>(about_.st_size); }
-
-private:
-  base::Fd file_;
-  struct stat about_ {};
 };
 
 // "browser/page.warc.gz" of a snapshot -> "0198...-browser-page.warc.gz"
@@ -146,11 +127,12 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
   for (const auto& capture : captures) {
     if (capture.file != before) {
       before = capture.file;
-      const ArchivedFile file(root, capture.file);
+      const auto file = root.open_file(capture.file);
       name = file ? exported_name(snapshot.id, snapshot.directory, capture.file) : "";
       if (file) {
-        sink.warc(name, file.fd(), file.size());
-        told.bytes += file.size();
+        const auto size = archive::file_size(file.get(), capture.file);
+        sink.warc(name, file.get(), size);
+        told.bytes += size;
       } else {
         ++told.missing;
         std::cerr << "missing  " << capture.file << "\n";
@@ -229,15 +211,16 @@ private:
                          row["digest"], row["file"], row["offset"], row["length"]};
     if (record.file != path_) {
       path_ = record.file;
-      source_.emplace(root, path_);
+      source_ = root.open_file(path_);
+      source_size_ = source_ ? archive::file_size(source_.get(), path_) : 0;
     }
-    if (!*source_ || record.offset + record.length > source_->size()) {
+    if (!source_ || record.offset + record.length > source_size_) {
       ++told.missing;
       std::cerr << "missing  " << record.file << "\n";
       return;
     }
     if (!file_) file_ = wacz::temporary_file();
-    record.length = append_member(source_->fd(), record, file_.get());
+    record.length = append_member(source_.get(), record, file_.get());
     record.file = "originals-" + std::to_string(files_ + 1) + ".warc.gz";
     record.offset = size_;
     size_ += record.length;
@@ -262,9 +245,8 @@ private:
 
   wacz::SortedLines lines_;
   std::string path_;
-  std::optional<ArchivedFile> source_;
-  base::Fd file_;
-  std::uint64_t size_{0};
+  base::Fd source_, file_;
+  std::uint64_t source_size_{0}, size_{0};
   std::size_t files_{0};
   std::vector<warc::Capture> captures_;
 };

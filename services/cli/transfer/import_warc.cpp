@@ -58,10 +58,9 @@ struct Source {
   bool compressed{false};
 };
 
-bool begins_with(int file, std::string_view bytes) {
+bool is_zip(int file) {
   std::array<char, 4> head{};
-  const auto got = ::pread(file, head.data(), std::min(bytes.size(), head.size()), 0);
-  return got == static_cast<ssize_t>(bytes.size()) && std::string_view(head.data(), bytes.size()) == bytes;
+  return base::read_at(file, head.data(), head.size(), 0) == 4 && std::string_view(head.data(), 4) == "PK\3\4";
 }
 
 void copy_range(int from, std::uint64_t offset, std::uint64_t length, int to, const std::string& path) {
@@ -113,10 +112,9 @@ public:
   std::vector<std::size_t> take_put_off() { return std::move(put_off_); }
 
 private:
-  // Where the payload of a revisit record is.
+  // The record that has the payload of a revisit record; its file, if that is of the archive.
   struct Original {
-    int file;
-    warc::Capture capture;
+    nlohmann::json record;
     base::Fd of_archive{};
   };
   void read();
@@ -159,7 +157,7 @@ void WarcImport::read() {
     throw base::Error(base::ErrorClass::usage, "cannot read " + path_ + ": " + base::errno_text(errno));
   std::uint64_t size = 0;
   digest_ = archive::hash_rest(file.get(), path_, size);
-  if (begins_with(file.get(), "PK\3\4")) {
+  if (is_zip(file.get())) {
     const auto problem = [this](const std::string& entry, const std::string& what) {
       tell(path_ + ": " + entry, what);
     };
@@ -194,37 +192,24 @@ void WarcImport::read() {
 // What has no record of its own in the file, because it was compressed as a whole or is an ARC file, is unpacked first.
 void WarcImport::take_source(Source source) {
   const auto problem = [&](const std::string& entry, const std::string& what) { tell(entry, what); };
-  const auto is = [&](std::string_view mark) { return begins_with(source.file.get(), mark); };
-  source.compressed = is("\x1f\x8b");
-  if (source.compressed) {
-    warc::Reader reader(source.file.get(), 0, source.size);
-    try {
-      for (int records = 0; records < 2 && reader.next(); ++records)
-        reader.finish();
-    } catch (const warc::Damaged&) { // told later
-    }
-    source.compressed = !reader.is_packed_as_whole() && !warc::is_arc(source.file.get(), source.size);
-  }
-  if (!source.compressed && (is("\x1f\x8b") || is("BZh") ||
-                             is("\xFD"
-                                "7zX") ||
-                             is("\x28\xB5\x2F\xFD"))) {
-    auto unpacked = wacz::unpack(source.file.get(), source.name, problem);
-    source.file = std::move(unpacked.file);
-    source.size = unpacked.size;
-  }
-  if (!source.compressed && warc::is_arc(source.file.get(), source.size)) {
-    auto to = wacz::temporary_file();
-    std::uint64_t size = 0;
-    warc::arc_to_warc(
-        source.file.get(), source.size,
-        [&](std::string_view bytes) {
-          wacz::write_all(to.get(), bytes);
-          size += bytes.size();
-        },
-        [&](std::uint64_t at, const std::string& what) { problem(source.name + " at " + std::to_string(at), what); });
-    source.file = std::move(to);
-    source.size = size;
+  const auto become = [&](wacz::ReadWacz::Warc other) {
+    source.file = std::move(other.file);
+    source.size = other.size;
+  };
+  const auto is_arc = [&] { return warc::is_arc(source.file.get(), source.size); };
+  source.compressed = warc::Reader::has_members(source.file.get(), source.size) && !is_arc();
+  if (!source.compressed)
+    if (auto unpacked = wacz::unpack(source.file.get(), source.name, problem)) become(*std::move(unpacked));
+  if (is_arc()) {
+    wacz::ReadWacz::Warc warc{source.name, wacz::temporary_file(), 0};
+    const auto put = [&](std::string_view bytes) {
+      wacz::write_all(warc.file.get(), bytes);
+      warc.size += bytes.size();
+    };
+    warc::arc_to_warc(source.file.get(), source.size, put, [&](std::uint64_t at, const std::string& what) {
+      problem(source.name + " at " + std::to_string(at), what);
+    });
+    become(std::move(warc));
   }
   sources_.push_back(std::move(source));
 }
@@ -306,13 +291,14 @@ void WarcImport::fill(std::size_t number, const fs::path& attempt, archive::Snap
     if (end < offset + length)
       warc::mend(source.file.get(), end, source.size, source.compressed,
                  [&](std::string_view text) { archive::write_all(to.get(), text, source.name); });
-    if (page.found && page.file == from && page.offset >= offset && page.offset < offset + length)
-      record = {{"key", warc::url_key(page.url)},
-                {"digest", ""},
-                {"file", name.native()},
-                {"offset", at + page.offset - offset},
-                {"length", static_cast<std::uint64_t>(::lseek(to.get(), 0, SEEK_CUR)) - (at + page.offset - offset)},
-                {"mime", page.revisit ? "warc/revisit" : ""}};
+    if (page.found && page.file == from && page.offset >= offset && page.offset < offset + length) {
+      warc::Capture own;
+      own.key = warc::url_key(page.url);
+      own.mime = page.revisit ? "warc/revisit" : "";
+      own.offset = at + page.offset - offset;
+      own.length = static_cast<std::uint64_t>(::lseek(to.get(), 0, SEEK_CUR)) - own.offset;
+      record = capture::replay_record(own, name.native());
+    }
     ++parts;
     bytes += length;
   });
@@ -340,12 +326,12 @@ std::optional<WarcImport::Original> WarcImport::original_of(const warc::SplitPag
     const auto found = originals_.find(name);
     if (found == originals_.end()) return std::nullopt;
     const auto& [source, capture] = found->second;
-    return Original{sources_[source].file.get(), capture};
+    return Original{capture::replay_record(capture, sources_[source].file.get())};
   };
   const auto& key = revisit.refers_to.empty() ? revisit.key : revisit.refers_to;
   if (auto same = in_files(revisit.digest)) return same;
   if (auto stored = importer_.stored({key, revisit.digest}))
-    return Original{stored->second.get(), std::move(stored->first), std::move(stored->second)};
+    return Original{capture::replay_record(stored->first, stored->second.get()), std::move(stored->second)};
   return by_url ? in_files(key) : std::nullopt;
 }
 
@@ -359,13 +345,11 @@ void WarcImport::keep_text(const warc::SplitPage& page, const nlohmann::json& re
   if (!record.is_null() && readable && (text.empty() || view.title.empty())) {
     auto records = nlohmann::json::array({record});
     const auto original = page.revisit ? original_of(page, true) : std::nullopt;
-    if (original)
-      records.push_back({{"digest", ""},
-                         {"file", "/proc/self/fd/" + std::to_string(original->file)},
-                         {"offset", original->capture.offset},
-                         {"length", original->capture.length},
-                         {"mime", original->capture.mime}});
-    if (auto answer = capture::ReplaySource(records, "/dev/null").answer("GET", page.url)) {
+    if (original) {
+      records.front()["digest"] = original->record["digest"];
+      records.push_back(original->record);
+    }
+    if (auto answer = capture::ReplaySource(records).answer("GET", page.url)) {
       const capture::Page shown{page.url, capture::header_of(answer->headers, "content-type"), std::move(answer->body),
                                 "warc"};
       const auto words = shown.text();

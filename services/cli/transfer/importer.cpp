@@ -72,12 +72,7 @@ bool Importer::stopped() const { return told_to_end(); }
 void Importer::tell_problem(const std::string& path, const std::string& problem) {
   ++counts_.problems;
   if (::isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K";
-  if (context_.json())
-    std::cout << base::json_text(nlohmann::ordered_json{
-                     {"type", "Defect"}, {"kind", "not_taken"}, {"path", path}, {"detail", problem}})
-              << '\n';
-  else
-    std::cout << "not taken  " << printable(path) << ": " << printable(problem) << '\n';
+  print_defect(context_.json(), "not_taken", path, problem);
 }
 
 void Importer::add(IncomingPage page) {
@@ -101,8 +96,7 @@ void Importer::finish() {
 std::optional<std::pair<warc::Capture, base::Fd>> Importer::stored(const store::Payload& payload) {
   if (dry_run_) return std::nullopt;
   for (auto& capture : store::captures_stored(context_.connection(), {payload}, std::nullopt, 0)) {
-    base::Fd file(root_->bucket() != nullptr ? base::Fd(root_->fetch(capture.file))
-                                             : archive::open_file_below(root_->path(), capture.file));
+    auto file = root_->open_file(capture.file);
     if (file) return std::pair{warc::Capture(std::move(capture)), std::move(file)};
   }
   return std::nullopt;

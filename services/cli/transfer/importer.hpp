@@ -62,7 +62,6 @@ public:
     std::uint64_t bytes{0};
     std::set<std::string> crawls;
   };
-  const Counts& counts() const noexcept { return counts_; }
 
   // Pages that the other program has not archived, and the crawl that they became; "": none.
   struct Pending {

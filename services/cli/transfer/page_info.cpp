@@ -1,12 +1,10 @@
 #include "services/cli/transfer/page_info.hpp"
 
-#include "lib/archive/file_work.hpp"
+#include "lib/base/json_depth.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/capture/replay/replay_source.hpp"
 
 #include <nlohmann/json.hpp>
-
-#include <fcntl.h>
 
 #include <set>
 
@@ -20,19 +18,11 @@ constexpr std::int64_t kCandidates = 50;  // captures of a URL, of all crawls
 
 // The URL keys that the record names.
 std::set<std::string> keys_in(const archive::Root& root, const store::Capture& info) {
-  const base::Fd file(
-      root.bucket() != nullptr
-          ? root.fetch(info.file)
-          : archive::open_beneath(archive::open_directory(root.path()).get(), info.file, O_RDONLY).release());
+  const auto file = root.open_file(info.file);
   if (!file) return {};
-  const auto record = nlohmann::json::array({{{"key", info.key},
-                                              {"mime", info.mime},
-                                              {"digest", info.digest},
-                                              {"file", "/proc/self/fd/" + std::to_string(file.get())},
-                                              {"offset", info.offset},
-                                              {"length", info.length}}});
-  const auto answer = capture::ReplaySource(record, "/dev/null").answer("GET", info.url);
-  const auto noted = answer ? nlohmann::json::parse(answer->body, nullptr, false) : nlohmann::json();
+  const auto records = nlohmann::json::array({capture::replay_record(info, file.get())});
+  const auto answer = capture::ReplaySource(records).answer("GET", info.url);
+  const auto noted = answer ? base::strange_json(answer->body) : nlohmann::json();
   std::set<std::string> keys;
   if (!noted.is_object() || !noted.contains("urls") || !noted["urls"].is_object()) return keys;
   for (const auto& [url, about] : noted["urls"].items())

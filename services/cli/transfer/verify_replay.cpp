@@ -1,6 +1,5 @@
 #include "services/cli/transfer/verify_replay.hpp"
 
-#include "lib/archive/file_work.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/uuid.hpp"
@@ -138,7 +137,7 @@ void ReplayCheck::add_picture(Wanted& wanted, const std::vector<store::Capture>&
   for (const auto& capture : captures) {
     if (!capture.url.starts_with(kPictureOf) || capture.mime != "image/png") continue;
     const auto records = nlohmann::json::array({record_of(wanted, capture)});
-    const auto answer = capture::ReplaySource(records, "/dev/null").answer("GET", capture.url);
+    const auto answer = capture::ReplaySource(records).answer("GET", capture.url);
     const auto [width, height] = size_of_png(answer ? answer->body : "");
     if (width == 0) continue;
     const auto file = wanted.scratch / "screenshot.png";
@@ -176,14 +175,13 @@ bool ReplayCheck::borrow(Wanted& wanted, const store::SealedFiles& sealed, const
 nlohmann::json ReplayCheck::record_of(Wanted& wanted, const store::Capture& capture) {
   auto& file = wanted.files[capture.file];
   if (file.empty()) file = local_file(capture.file, wanted.scratch);
-  return {{"key", capture.key}, {"mime", capture.mime},     {"digest", capture.digest},
-          {"file", file},       {"offset", capture.offset}, {"length", capture.length}};
+  return capture::replay_record(capture, file);
 }
 
 // A name for a file of the archive; empty: it is not there. It leads to our open file, because a path into the archive
 // may have become a link by the time when it is opened.
 std::string ReplayCheck::local_file(const std::string& path, const fs::path& scratch) {
-  base::Fd file(root_.bucket() != nullptr ? root_.fetch(path) : archive::open_file_below(root_.path(), path).release());
+  auto file = root_.open_file(path);
   if (!file) return "";
   const auto directory = scratch / "archived" / std::to_string(files_.size());
   fs::create_directories(directory);
