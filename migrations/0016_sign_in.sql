@@ -11,6 +11,7 @@ create table holdfast.persona_sign_in (
   key_hash bytea,
   process_id uuid references holdfast.process (id) on delete cascade,
   address inet, port integer, certificate bytea,
+  problem text,
   constraint persona_sign_in_key_hash check (octet_length(key_hash) = 32),
   constraint persona_sign_in_certificate check (octet_length(certificate) = 32),
   constraint persona_sign_in_port
@@ -36,7 +37,9 @@ comment on column holdfast.persona_sign_in.address is
   'NULL: not yet.';
 comment on column holdfast.persona_sign_in.port is 'The port there.';
 comment on column holdfast.persona_sign_in.certificate is
-  'SHA-256 of the certificate that the worker has made for this sign-in. A server accepts no other.';
+  'SHA-256 of the certificate that the worker has made for its sign-ins. A server accepts no other.';
+comment on column holdfast.persona_sign_in.problem is
+  'Why its browser never was ready. NULL: nothing is known to be wrong.';
 comment on index holdfast.persona_sign_in_id_key is 'The sign-in of a page.';
 create index persona_sign_in_by_process on holdfast.persona_sign_in (process_id);
 comment on index holdfast.persona_sign_in_by_process is 'Sign-ins of a worker.';

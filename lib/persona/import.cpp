@@ -137,8 +137,8 @@ void take_cookies(Imported& imported, const fs::path& file, const char* query, c
     cookie.path = text_at(row, 3);
     cookie.expires = static_cast<double>(sqlite3_column_int64(row, 4));
     cookie.secure = sqlite3_column_int(row, 5) != 0;
-    cookie.http_only = sqlite3_column_int(row, 6) != 0;
-    cookie.same_site = text_at(row, 7);
+    cookie.httpOnly = sqlite3_column_int(row, 6) != 0;
+    cookie.sameSite = text_at(row, 7);
     const auto sealed = text_at(row, 8);
     const auto plain = sealed.empty() ? std::optional(cookie.value) : decrypted(sealed, cookie.domain);
     if (!plain) {

@@ -11,13 +11,21 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <functional>
+#include <utility>
 
 namespace holdfast::persona {
 
 using base::Error;
 using base::ErrorClass;
 using Json = nlohmann::json;
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Cookie, name, value, domain, path, expires, httpOnly, secure, sameSite)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Item, name, value)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Origin, origin, localStorage, indexedDB)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Credentials, origin, username, password)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Header, origin, name, value)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(State, cookies, origins, httpCredentials, headers, userAgent, language,
+                                                timeZone)
 
 namespace {
 
@@ -26,64 +34,6 @@ constexpr int kDeepest = 512;                // values in IndexedDB nest
 
 [[noreturn]] void not_a_state(const std::string& where, const std::string& what) {
   throw Error(ErrorClass::refused, where + ": " + what, "storage state as Playwright writes it, or a cookies.txt");
-}
-
-// The members of a JSON object, with an error that names the place instead of the value.
-struct Reader {
-  const std::string& where;
-
-  const Json* member(const Json& object, const char* name) const {
-    const auto found = object.find(name);
-    return found == object.end() || found->is_null() ? nullptr : &*found;
-  }
-  std::string text(const Json& object, const char* name) const {
-    const auto* const found = member(object, name);
-    if (found == nullptr) return "";
-    if (!found->is_string()) not_a_state(where, std::string("\"") + name + "\" is not a string");
-    return found->get<std::string>();
-  }
-  // What becomes a header or an environment variable.
-  std::string line(const Json& object, const char* name) const {
-    auto value = text(object, name);
-    if (std::any_of(value.begin(), value.end(), base::is_control))
-      not_a_state(where, std::string("\"") + name + "\" has control characters");
-    return value;
-  }
-  bool flag(const Json& object, const char* name) const {
-    const auto* const found = member(object, name);
-    return found != nullptr && found->is_boolean() && found->get<bool>();
-  }
-  void each(const Json& object, const char* name, const std::function<void(const Json&)>& take) const {
-    const auto* const found = member(object, name);
-    if (found == nullptr) return;
-    if (!found->is_array()) not_a_state(where, std::string("\"") + name + "\" is not a list");
-    for (const auto& one : *found) {
-      if (!one.is_object()) not_a_state(where, std::string("\"") + name + "\" has something other than objects");
-      take(one);
-    }
-  }
-};
-
-Cookie cookie_of(const Reader& read, const Json& json) {
-  Cookie cookie{read.text(json, "name"),
-                read.text(json, "value"),
-                read.text(json, "domain"),
-                read.text(json, "path"),
-                json.value("expires", Json(-1)).is_number() ? json.value("expires", -1.0) : -1,
-                read.flag(json, "httpOnly"),
-                read.flag(json, "secure"),
-                read.text(json, "sameSite")};
-  if (cookie.path.empty()) cookie.path = "/";
-  return cookie;
-}
-
-std::string host_of_domain(const std::string& domain) { return domain.starts_with('.') ? domain.substr(1) : domain; }
-
-std::string host_of_origin(const std::string& origin) {
-  const auto begin = origin.find("://");
-  auto host = begin == std::string::npos ? origin : origin.substr(begin + 3);
-  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
-  return host.substr(0, host.find_first_of(":/"));
 }
 
 bool is_below(const std::string& host, const std::string& above) {
@@ -97,35 +47,41 @@ bool is_near(const std::string& host, const std::vector<std::string>& hosts) {
 
 std::vector<std::string> hosts_of(const State& state) {
   std::vector<std::string> hosts;
-  for (const auto& cookie : state.cookies)
-    hosts.push_back(host_of_domain(cookie.domain));
-  for (const auto& origin : state.origins)
-    hosts.push_back(host_of_origin(origin.origin));
-  for (const auto& one : state.credentials)
-    hosts.push_back(host_of_origin(one.origin));
-  for (const auto& one : state.headers)
-    hosts.push_back(host_of_origin(one.origin));
+  const auto add = [&](const auto& list) {
+    for (const auto& one : list)
+      hosts.push_back(one.host());
+  };
+  add(state.cookies);
+  add(state.origins);
+  add(state.httpCredentials);
+  add(state.headers);
   return hosts;
+}
+
+template <class Value>
+const Value* find(const std::vector<Value>& values, const Value& same) {
+  const auto found = std::find_if(values.begin(), values.end(), [&](const Value& one) { return one.is_same(same); });
+  return found == values.end() ? nullptr : &*found;
+}
+
+template <class Value>
+void erase_same(std::vector<Value>& values, const std::vector<Value>& as) {
+  std::erase_if(values, [&](const Value& one) { return find(as, one) != nullptr; });
 }
 
 // Three-way: of `after`, and of what is gone since `before`, each that no other capture has changed in `current`
 // meanwhile.
 template <class Value>
 bool apply_each(std::vector<Value>& current, const std::vector<Value>& before, const std::vector<Value>& after,
-                const std::function<bool(const Value&, const Value&)>& same,
-                const std::function<bool(const Value&)>& own) {
-  const auto find = [&](const std::vector<Value>& in, const Value& value) -> const Value* {
-    const auto found = std::find_if(in.begin(), in.end(), [&](const Value& one) { return same(one, value); });
-    return found == in.end() ? nullptr : &*found;
-  };
+                const std::vector<std::string>& hosts) {
   const auto equal = [](const Value* one, const Value* other) {
     return one == nullptr || other == nullptr ? one == other : *one == *other;
   };
   bool changed = false;
   const auto put = [&](const Value& key, const Value* value) {
     const auto* const old = find(before, key);
-    if (!own(key) || equal(old, value) || !equal(find(current, key), old)) return;
-    std::erase_if(current, [&](const Value& one) { return same(one, key); });
+    if (!is_near(key.host(), hosts) || equal(old, value) || !equal(find(current, key), old)) return;
+    erase_same(current, {key});
     if (value != nullptr) current.push_back(*value);
     changed = true;
   };
@@ -178,7 +134,14 @@ private:
 
 } // namespace
 
+std::string OfOrigin::host() const {
+  const auto begin = origin.find("://");
+  const auto host = begin == std::string::npos ? origin : origin.substr(begin + 3);
+  return host.substr(0, host.starts_with('[') ? host.find(']') + 1 : host.find_first_of(":/"));
+}
+
 void add_cookie(State& state, Cookie cookie, std::vector<std::string>& left_out) {
+  if (cookie.path.empty()) cookie.path = "/";
   // A browser refuses the cookies of a call together.
   const auto odd = [](std::string_view text) {
     return !base::is_utf8(text) || std::any_of(text.begin(), text.end(), base::is_control) ||
@@ -200,62 +163,51 @@ State State::parse(std::string_view text, const std::string& where, std::vector<
   if (base::nests_too_deep(text, kDeepest)) not_a_state(where, "nested too deeply");
   const auto json = Json::parse(text, nullptr, false);
   if (!json.is_object()) not_a_state(where, "not a JSON object");
-  const Reader read{where};
   State state;
-  read.each(json, "cookies", [&](const Json& one) { add_cookie(state, cookie_of(read, one), left_out); });
-  read.each(json, "origins", [&](const Json& one) {
-    Origin origin{read.text(one, "origin"), {}, one.value("indexedDB", Json::array())};
-    if (!origin.origin.starts_with("http")) return left_out.push_back("storage of something that is no web site");
-    read.each(one, "localStorage", [&](const Json& item) {
-      origin.local_storage.emplace_back(read.text(item, "name"), read.text(item, "value"));
-    });
-    state.origins.push_back(std::move(origin));
-  });
-  read.each(json, "httpCredentials", [&](const Json& one) {
-    state.credentials.push_back({read.text(one, "origin"), read.text(one, "username"), read.text(one, "password")});
-  });
-  read.each(json, "headers", [&](const Json& one) {
-    state.headers.push_back({read.text(one, "origin"), read.line(one, "name"), read.line(one, "value")});
-  });
-  state.user_agent = read.line(json, "userAgent");
-  state.language = read.line(json, "language");
-  state.time_zone = read.line(json, "timeZone");
+  const auto take = [&](const char* name, auto& member) {
+    if (!json.contains(name)) return;
+    try {
+      json[name].get_to(member);
+    } catch (const Json::exception& error) { // "[...] type must be array, but is string"
+      const std::string_view why = error.what();
+      not_a_state(where, '"' + std::string(name) + "\": " + std::string(why.substr(why.find("] ") + 2)));
+    }
+  };
+  take("cookies", state.cookies);
+  take("origins", state.origins);
+  take("httpCredentials", state.httpCredentials);
+  take("headers", state.headers);
+  take("userAgent", state.userAgent);
+  take("language", state.language);
+  take("timeZone", state.timeZone);
+  const auto line = [&](const std::string& value) { // what becomes a header or an environment variable
+    if (std::any_of(value.begin(), value.end(), base::is_control)) not_a_state(where, "control characters");
+  };
+  line(state.userAgent);
+  line(state.language);
+  line(state.timeZone);
+  for (const auto& header : state.headers) {
+    line(header.name);
+    line(header.value);
+  }
+  for (auto& cookie : std::exchange(state.cookies, {}))
+    add_cookie(state, std::move(cookie), left_out);
+  const auto none = std::erase_if(state.origins, [](const Origin& one) { return !one.origin.starts_with("http"); });
+  if (none > 0) left_out.push_back("storage of something that is no web site");
   return state;
 }
 
 std::string State::text() const {
-  nlohmann::ordered_json json = {{"cookies", Json::array()}, {"origins", Json::array()}};
-  for (const auto& cookie : cookies) {
-    nlohmann::ordered_json one = {{"name", cookie.name},    {"value", cookie.value},     {"domain", cookie.domain},
-                                  {"path", cookie.path},    {"expires", cookie.expires}, {"httpOnly", cookie.http_only},
-                                  {"secure", cookie.secure}};
-    if (!cookie.same_site.empty()) one["sameSite"] = cookie.same_site;
-    json["cookies"].push_back(std::move(one));
-  }
-  for (const auto& origin : origins) {
-    nlohmann::ordered_json one = {{"origin", origin.origin}, {"localStorage", Json::array()}};
-    for (const auto& [name, value] : origin.local_storage)
-      one["localStorage"].push_back({{"name", name}, {"value", value}});
-    if (!origin.indexed_db.empty()) one["indexedDB"] = origin.indexed_db;
-    json["origins"].push_back(std::move(one));
-  }
-  for (const auto& one : credentials)
-    json["httpCredentials"].push_back({{"origin", one.origin}, {"username", one.username}, {"password", one.password}});
-  for (const auto& one : headers)
-    json["headers"].push_back({{"origin", one.origin}, {"name", one.name}, {"value", one.value}});
-  const auto word = [&](const char* name, const std::string& value) {
-    if (!value.empty()) json[name] = value;
-  };
-  word("userAgent", user_agent);
-  word("language", language);
-  word("timeZone", time_zone);
+  Json json = *this;
+  for (auto& cookie : json["cookies"])
+    if (cookie["sameSite"] == "") cookie.erase("sameSite"); // no browser knows an empty one
   return base::json_text(json);
 }
 
 std::string cookies_txt(const State& state) {
   std::string text = "# Netscape HTTP Cookie File\n";
   for (const auto& cookie : state.cookies)
-    text += (cookie.http_only ? "#HttpOnly_" : "") + cookie.domain + '\t' +
+    text += (cookie.httpOnly ? "#HttpOnly_" : "") + cookie.domain + '\t' +
             (cookie.domain.starts_with('.') ? "TRUE\t" : "FALSE\t") + cookie.path + '\t' +
             (cookie.secure ? "TRUE\t" : "FALSE\t") +
             std::to_string(cookie.expires < 0 ? 0 : static_cast<long long>(std::min(cookie.expires, 1e15))) + '\t' +
@@ -274,8 +226,8 @@ State parse_cookies_txt(std::string_view text, const std::string& where, std::ve
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
     Cookie cookie;
-    cookie.http_only = line.starts_with(kHttpOnly);
-    if (cookie.http_only) line.remove_prefix(kHttpOnly.size());
+    cookie.httpOnly = line.starts_with(kHttpOnly);
+    if (cookie.httpOnly) line.remove_prefix(kHttpOnly.size());
     if (line.empty() || line.front() == '#') continue;
     std::vector<std::string> fields;
     for (std::size_t begin = 0; begin <= line.size();) {
@@ -286,9 +238,10 @@ State parse_cookies_txt(std::string_view text, const std::string& where, std::ve
     if (fields.size() != 7)
       throw Error(ErrorClass::refused, where + ":" + std::to_string(number) + ": not a line of a cookies file",
                   "Netscape's format: seven fields parted by tabs; browsers' add-ons export it as cookies.txt");
-    const auto host = host_of_domain(fields[0]);
+    cookie.domain = fields[0];
+    const auto host = cookie.host();
     cookie.domain = fields[1] == "TRUE" && !host.empty() ? "." + host : host;
-    cookie.path = fields[2].empty() ? "/" : fields[2];
+    cookie.path = fields[2];
     cookie.secure = fields[3] == "TRUE";
     double expires = 0;
     std::from_chars(fields[4].data(), fields[4].data() + fields[4].size(), expires);
@@ -302,62 +255,47 @@ State parse_cookies_txt(std::string_view text, const std::string& where, std::ve
 
 void keep_hosts(State& state, const std::vector<std::string>& hosts) {
   if (hosts.empty()) return;
-  std::erase_if(state.cookies, [&](const Cookie& one) { return !is_near(host_of_domain(one.domain), hosts); });
-  std::erase_if(state.origins, [&](const Origin& one) { return !is_near(host_of_origin(one.origin), hosts); });
+  const auto far = [&](const auto& one) { return !is_near(one.host(), hosts); };
+  std::erase_if(state.cookies, far);
+  std::erase_if(state.origins, far);
 }
 
 bool apply_changes(State& current, const State& before, const State& after) {
   const auto hosts = hosts_of(before);
-  const bool cookies = apply_each<Cookie>(
-      current.cookies, before.cookies, after.cookies,
-      [](const Cookie& one, const Cookie& other) { return one.is_same(other); },
-      [&](const Cookie& one) { return is_near(host_of_domain(one.domain), hosts); });
-  const bool origins = apply_each<Origin>(
-      current.origins, before.origins, after.origins,
-      [](const Origin& one, const Origin& other) { return one.origin == other.origin; },
-      [&](const Origin& one) { return is_near(host_of_origin(one.origin), hosts); });
-  return cookies || origins;
+  const bool cookies = apply_each(current.cookies, before.cookies, after.cookies, hosts);
+  return apply_each(current.origins, before.origins, after.origins, hosts) || cookies;
 }
 
 void renew(State& state, State fresh) {
-  const auto of_fresh = [&](const Cookie& old) {
-    const auto sent = [&](const Origin& one) {
-      return is_below(host_of_origin(one.origin), host_of_domain(old.domain));
-    };
-    const auto same = [&](const Cookie& one) { return one.is_same(old); };
-    return std::any_of(fresh.origins.begin(), fresh.origins.end(), sent) ||
-           std::any_of(fresh.cookies.begin(), fresh.cookies.end(), same);
-  };
-  std::erase_if(state.cookies, of_fresh);
-  std::erase_if(state.origins, [&](const Origin& old) {
+  std::erase_if(state.cookies, [&](const Cookie& old) { // that one of the origins is sent
     return std::any_of(fresh.origins.begin(), fresh.origins.end(),
-                       [&](const Origin& one) { return one.origin == old.origin; });
+                       [&](const Origin& one) { return is_below(one.host(), old.host()); });
   });
-  std::erase_if(state.credentials, [&](const Credentials& old) {
-    return std::any_of(fresh.credentials.begin(), fresh.credentials.end(),
-                       [&](const Credentials& one) { return one.origin == old.origin; });
-  });
-  state.credentials.insert(state.credentials.begin(), fresh.credentials.begin(), fresh.credentials.end());
-  std::erase_if(fresh.origins, [](const Origin& one) { return one.local_storage.empty() && one.indexed_db.empty(); });
-  state.cookies.insert(state.cookies.end(), fresh.cookies.begin(), fresh.cookies.end());
-  state.origins.insert(state.origins.end(), fresh.origins.begin(), fresh.origins.end());
+  erase_same(state.cookies, fresh.cookies);
+  erase_same(state.origins, fresh.origins);
+  erase_same(state.httpCredentials, fresh.httpCredentials);
+  std::erase_if(fresh.origins, [](const Origin& one) { return one.localStorage.empty() && one.indexedDB.empty(); });
+  const auto add = [](auto& to, const auto& from, auto where) { to.insert(where, from.begin(), from.end()); };
+  add(state.cookies, fresh.cookies, state.cookies.end());
+  add(state.origins, fresh.origins, state.origins.end());
+  add(state.httpCredentials, fresh.httpCredentials, state.httpCredentials.begin()); // before one of any origin
 }
 
 std::vector<std::string> secrets_of(const State& state) {
   Secrets secrets;
-  for (const auto& one : state.credentials)
+  for (const auto& one : state.httpCredentials)
     secrets.add(one.password);
   for (const auto& one : state.headers) {
     secrets.add(one.value);
     if (const auto scheme = one.value.find(' '); scheme != std::string::npos) secrets.add(one.value.substr(scheme + 1));
   }
   for (const auto& cookie : state.cookies)
-    if ((cookie.http_only && cookie.value.size() >= kShortestCookie) || looks_random(cookie.value))
+    if ((cookie.httpOnly && cookie.value.size() >= kShortestCookie) || looks_random(cookie.value))
       secrets.add_value(cookie.value);
   for (const auto& origin : state.origins) {
-    for (const auto& [name, value] : origin.local_storage)
-      secrets.add_stored(value);
-    secrets.add_stored(origin.indexed_db);
+    for (const auto& item : origin.localStorage)
+      secrets.add_stored(item.value);
+    secrets.add_stored(origin.indexedDB);
   }
   return secrets.take();
 }

@@ -5,13 +5,12 @@
 //    "origins": [{"origin", "localStorage": [{"name", "value"}], "indexedDB": [...]}],
 //    "httpCredentials": [{"origin", "username", "password"}], "headers": [{"origin", "name", "value"}],
 //    "userAgent": "", "language": "", "timeZone": ""}
-// No error quotes a value.
+// Members have the names of that text. No error quotes a value.
 
 #include <nlohmann/json.hpp>
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace holdfast::persona {
@@ -19,32 +18,42 @@ namespace holdfast::persona {
 struct Cookie {
   std::string name, value, domain, path{"/"};
   double expires{-1}; // seconds since 1970; below 0: with the browser
-  bool http_only{false}, secure{false};
-  std::string same_site{}; // Strict, Lax, None; "": the site did not say
+  bool httpOnly{false}, secure{false};
+  std::string sameSite{}; // Strict, Lax, None; "": the site did not say
   bool is_same(const Cookie& other) const { return name == other.name && domain == other.domain && path == other.path; }
+  std::string host() const { return domain.starts_with('.') ? domain.substr(1) : domain; }
   bool operator==(const Cookie&) const = default;
 };
-struct Origin {
+struct OfOrigin {
   std::string origin;
-  std::vector<std::pair<std::string, std::string>> local_storage;
-  nlohmann::json indexed_db = nlohmann::json::array(); // as Playwright has it
+  bool is_same(const OfOrigin& other) const { return origin == other.origin; }
+  std::string host() const;
+  bool operator==(const OfOrigin&) const = default;
+};
+struct Item {
+  std::string name, value;
+  bool operator==(const Item&) const = default;
+};
+struct Origin : OfOrigin {
+  std::vector<Item> localStorage{};
+  nlohmann::json indexedDB = nlohmann::json::array(); // as Playwright has it
   bool operator==(const Origin&) const = default;
 };
-struct Credentials {
-  std::string origin, username, password; // origin "": any
+struct Credentials : OfOrigin { // origin "": any
+  std::string username, password;
   bool operator==(const Credentials&) const = default;
 };
-struct Header {
-  std::string origin, name, value;
+struct Header : OfOrigin {
+  std::string name, value;
   bool operator==(const Header&) const = default;
 };
 
 struct State {
-  std::vector<Cookie> cookies;
-  std::vector<Origin> origins;
-  std::vector<Credentials> credentials;
-  std::vector<Header> headers;
-  std::string user_agent, language, time_zone;
+  std::vector<Cookie> cookies{};
+  std::vector<Origin> origins{};
+  std::vector<Credentials> httpCredentials{};
+  std::vector<Header> headers{};
+  std::string userAgent{}, language{}, timeZone{};
 
   // Throws Error(refused) that begins with `where`. What no browser would take is left out and described in
   // `left_out`: a cookie with a control character in it, for example.

@@ -2,6 +2,7 @@
 
 #include "lib/base/sha256.hpp"
 #include "lib/base/url.hpp"
+#include "lib/base/uuid.hpp"
 
 namespace holdfast::store {
 
@@ -18,14 +19,14 @@ pg::Result sign_ins(pg::Connection& connection) {
   return connection.call("select *, to_jsonb(v)::text as json from holdfast.v_persona_sign_in v");
 }
 
-std::optional<SignInPlace> sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by,
-                                        const std::string& key) {
+SignInPlace sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by) {
+  const auto key = base::random_hex32() + base::random_hex32();
   const auto found =
       connection.call("select * from holdfast.sign_in_open($1::uuid, $2, $3)", id, by, base::sha256_hex(key));
-  if (found.empty()) return std::nullopt;
+  if (found.empty()) return {"", "", 0, "", "", "it has ended; its worker's log says why"};
   const auto row = found.one();
-  return SignInPlace{row["address"].value_or(""), row["certificate_hash"].value_or(""), row["port"].value_or(0),
-                     row["waits"]};
+  return {row["address"].value_or(""), row["certificate_hash"].value_or(""), row["port"].value_or(0), key, row["waits"],
+          row["problem"].value_or("")};
 }
 
 std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string& worker) {
@@ -44,13 +45,14 @@ bool sign_in_ready(pg::Connection& connection, const std::string& worker, const 
       .value();
 }
 
-bool sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& id,
-                   const std::string& key_hash) {
-  return connection.call("select holdfast.sign_in_check($1::uuid, $2::uuid, $3)", worker, id, key_hash).value();
+std::string sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& key_hash) {
+  const auto answer = connection.call("select holdfast.sign_in_check($1::uuid, $2)", worker, key_hash);
+  return answer.value().value_or("");
 }
 
-void sign_in_end(pg::Connection& connection, const std::string& worker, const std::string& id) {
-  connection.call("select holdfast.sign_in_end($1::uuid, $2::uuid)", worker, id);
+void sign_in_end(pg::Connection& connection, const std::string& worker, const std::string& id,
+                 const std::string& problem) {
+  connection.call("select holdfast.sign_in_end($1::uuid, $2::uuid, $3)", worker, id, problem);
 }
 
 } // namespace holdfast::store

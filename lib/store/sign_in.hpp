@@ -25,22 +25,25 @@ bool sign_in_cancel(pg::Connection& connection, const std::string& id);
 // Rows of v_persona_sign_in.
 pg::Result sign_ins(pg::Connection& connection);
 
-// Where its browser is. Port 0: not ready yet. Nothing: there is no such sign-in. Throws Error(refused) if another
-// person has the view.
+// Where its browser is. Port 0: not ready yet.
 struct SignInPlace {
   std::string address, certificate_hash; // SHA-256 of what its worker presents
   int port{0};
-  std::string waits; // for what, for people
+  std::string key{};     // lets one connection in
+  std::string waits{};   // for what, for people
+  std::string problem{}; // why there will be none
 };
-std::optional<SignInPlace> sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by,
-                                        const std::string& key);
+// For a new connection. Throws Error(refused) if another person has the view.
+SignInPlace sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by);
 
 // Of a worker. Errors: lease_lost if it has lapsed.
 std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string& worker);
 bool sign_in_ready(pg::Connection& connection, const std::string& worker, const std::string& id,
                    const SignInPlace& place);
-bool sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& id,
-                   const std::string& key_hash);
-void sign_in_end(pg::Connection& connection, const std::string& worker, const std::string& id);
+// The sign-in that this key lets in; empty: none.
+std::string sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& key_hash);
+// `problem`: why its browser never was ready, for who waits for it.
+void sign_in_end(pg::Connection& connection, const std::string& worker, const std::string& id,
+                 const std::string& problem);
 
 } // namespace holdfast::store

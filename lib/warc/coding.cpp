@@ -83,6 +83,7 @@ DecodedBody read_all(Decoder decoder, std::size_t most) {
 }
 
 DecodedBody undo(std::string bytes, std::string_view coding, std::size_t most) {
+  if (coding == "chunked") return undo(without_chunks(bytes), "identity", most);
   if (coding.empty() || coding == "identity") {
     const bool fits = bytes.size() <= most;
     bytes.resize(std::min(bytes.size(), most));

@@ -12,7 +12,7 @@ struct DecodedBody {
   bool whole{false}; // nothing is missing
 };
 
-// Undoes what a Content-Encoding header names, the last coding first. An unknown one: no bytes, not whole.
+// Undoes what Content-Encoding and Transfer-Encoding name, the last coding first. An unknown one: no bytes, not whole.
 DecodedBody decode_body(std::string bytes, std::string_view codings, std::size_t most);
 // "1a\r\n...": the bytes themselves, as far as they can be read; bytes that are not in chunks, as they are.
 std::string without_chunks(std::string_view bytes);

@@ -43,9 +43,9 @@ std::string character_of_pair(std::string_view rest, std::uint32_t code) {
   return base::utf8_of(0x10000 + ((code - 0xD800) << 10) + (second - 0xDC00));
 }
 
-// An escape, what it stands for, and where its digits begin; length 0: there is none, digits 0: it has none.
+// An escape and what it stands for; length 0: there is none.
 struct Escape {
-  std::size_t length{0}, digits{0};
+  std::size_t length{0};
   std::string value;
 };
 
@@ -69,33 +69,27 @@ Escape read_escape(std::string_view rest) {
     const auto value = begin == "%" ? std::string(1, static_cast<char>(code))
                        : half       ? character_of_pair(rest.substr(begin.size() + read), code)
                                     : base::utf8_of(code);
-    return {begin.size() + read + (count > 0 ? 0 : 1), begin.size(), value};
+    return {begin.size() + read + (count > 0 ? 0 : 1), value};
   }
   static constexpr std::pair<std::string_view, char> kNamed[] = {
       {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}, {"\\n", '\n'}, {"\\t", '\t'}};
   for (const auto& [name, letter] : kNamed)
-    if (rest.starts_with(name)) return {name.size(), 0, std::string(1, letter)};
-  if (rest.starts_with('\\') && rest.size() > 1) return {2, 0, std::string(1, rest[1])};
+    if (rest.starts_with(name)) return {name.size(), std::string(1, letter)};
+  if (rest.starts_with('\\') && rest.size() > 1) return {2, std::string(1, rest[1])};
   return {};
 }
 
-// A marker for [begin, end): letters, digits and escapes stay such, and other characters as long as they are.
+// A marker for [begin, end): a digit for a digit, and letters for letters, escapes and what is not ASCII. What else
+// stands there may be of the syntax around it, and stays.
 void mark(std::string& text, std::size_t begin, std::size_t end) {
-  for (auto at = begin; at < end;) {
-    const auto escape = read_escape(std::string_view(text).substr(at, end - at));
-    const auto letter = static_cast<unsigned char>(text[at]);
-    if (escape.digits > 0) { // those of "-"
-      const auto last = at + escape.length - (letter == '&' ? 2 : 1);
-      const bool decimal = letter == '&' && base::to_lower(text[at + 2]) != 'x';
-      for (auto digit = at + escape.digits; digit <= last; ++digit)
-        text[digit] = digit == last ? (decimal ? '5' : 'D') : digit + 1 == last ? (decimal ? '4' : '2') : '0';
-    } else if (escape.length == 0) {
-      if (base::is_digit(text[at])) text[at] = '0';
-      if (base::is_alpha(text[at])) text[at] = 'x';
-      if (letter >= 0x80)
-        text[at] = letter >= 0xF0 ? '\xF1' : letter >= 0xE0 ? '\xE3' : letter >= 0xC0 ? '\xC2' : '\xB7';
-    }
-    at += std::max<std::size_t>(escape.length, 1);
+  for (auto at = begin; at < end; ++at) {
+    const auto escaped = read_escape(std::string_view(text).substr(at, end - at)).length;
+    if (escaped > 0)
+      text.replace(at, escaped, escaped, 'x');
+    else if (base::is_digit(text[at]))
+      text[at] = '0';
+    else if (base::is_alpha(text[at]) || static_cast<unsigned char>(text[at]) >= 0x80)
+      text[at] = 'x';
   }
 }
 
@@ -218,14 +212,8 @@ public:
 private:
   // Undoes codings that secrets could hide in. True: what cannot be looked into is left out.
   bool take_body(const Record& record, Headers& headers, Spool& body) {
-    auto coding = codings_of(headers, "content-encoding"), transfer = codings_of(headers, "transfer-encoding");
-    const auto chunks = transfer.find("chunked");
-    const bool chunked = chunks != std::string::npos;
-    if (chunked) transfer.resize(chunks);
-    while (!transfer.empty() && (transfer.back() == ',' || transfer.back() == ' '))
-      transfer.pop_back();
-    if (!transfer.empty()) coding += (coding.empty() ? "" : ",") + transfer;
-    const bool coded = chunked || !coding.empty(), whole = coded || record.type == "request";
+    const auto content = codings_of(headers, "content-encoding"), transfer = codings_of(headers, "transfer-encoding");
+    const bool coded = !content.empty() || !transfer.empty(), whole = coded || record.type == "request";
     const auto put = [&](std::string_view bytes) { body.add(bytes); };
     Redactor::Stream stream(redactor_);
     std::string all;
@@ -237,10 +225,10 @@ private:
     });
     bool cut = all.size() > kLargestCoded || reader_.was_cut();
     if (all.size() > kLargestCoded) all.clear();
-    if (chunked) all = without_chunks(all);
-    if (!coding.empty() && !all.empty()) {
-      all = decode_body(std::move(all), coding, kLargestCoded).bytes;
-      cut = cut || all.empty();
+    if (coded && !all.empty()) {
+      auto plain = decode_body(std::move(all), content + "," + transfer, kLargestCoded);
+      cut = cut || !plain.whole;
+      all = std::move(plain.bytes);
     }
     for (auto& [name, value] : headers)
       if (const auto lowered = base::lower_case(name);

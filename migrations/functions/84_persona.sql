@@ -242,7 +242,12 @@ begin
       'persona "' || p_name || '" is tied to workers with the label "' || v_persona.worker_label || '"'
     when not coalesce(coalesce(v_can -> 'keys', '[]') ? v_persona.key_id, true) then
       'no key ' || v_persona.key_id || ' of persona "' || p_name || '"'
-      || coalesce(' (' || (v_can ->> 'lacks') || ')', '') end;
+      || coalesce(' (' || (v_can ->> 'lacks') || ')', '')
+    -- The first state needs a key, too.
+    when p_to_sign_in and coalesce(v_can -> 'keys', '[]') = '[]' then
+      coalesce(v_can ->> 'lacks', 'no key of personas')
+    when p_to_sign_in and not coalesce(p_capabilities -> 'plugins' ? 'browser', false) then
+      'no plugin browser' end;
 end $$;
 comment on function holdfast.persona_lacks(text, jsonb, boolean) is
   'Why a worker with these capabilities cannot take pages of this persona, or the browser to sign in to it;'

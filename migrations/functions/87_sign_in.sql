@@ -2,12 +2,13 @@
 
 create or replace function holdfast.sign_in_ask(p_id uuid, p_persona text, p_url text, p_by text)
   returns void language plpgsql as $$
--- The first wins. A sign-in that is past its deadline gives way; one whose worker lapses is deleted then.
+-- The first wins. A sign-in that has failed or is past its deadline gives way; one whose worker lapses is
+-- deleted then.
 declare
   v_other holdfast.persona_sign_in;
 begin
   delete from holdfast.persona_sign_in s
-    where s.deadline <= clock_timestamp();
+    where s.deadline <= clock_timestamp() or (s.persona = p_persona and s.problem is not null);
   if not exists (select from holdfast.persona where name = p_persona) then
     perform holdfast.persona_set(p_persona, '{}', p_by);
   end if;
@@ -28,22 +29,11 @@ end $$;
 comment on function holdfast.sign_in_ask(uuid, text, text, text) is
   'Asks workers for a browser to sign in to a persona with; the persona is made if need be.';
 
-create or replace function holdfast.sign_in_lacks(p_persona text, p_worker uuid)
-  returns text language sql stable as $$
-  -- Why a worker cannot have the browser of this persona; NULL: it can. It needs a key also for the first
-  -- state.
-  select coalesce(holdfast.persona_lacks(p_persona, p.capabilities, p_to_sign_in => true),
-                  case when jsonb_array_length(coalesce(p.capabilities #> '{persona,keys}', '[]')) = 0
-                    then coalesce(p.capabilities #>> '{persona,lacks}', 'no key of personas') end,
-                  case when not coalesce(p.capabilities -> 'plugins' ? 'browser', false)
-                    then 'no plugin browser' end)
-    from holdfast.process p
-    where p.id = p_worker
-$$;
-
 create or replace function holdfast.sign_in_take(p_worker uuid)
   returns table (id uuid, persona text, url text, asked_by text, address text, left_ms bigint)
   language plpgsql as $$
+declare
+  v_can constant jsonb := (select p.capabilities from holdfast.process p where p.id = p_worker);
 begin
   perform holdfast.mine(p_worker);
   if not holdfast.worker_may_claim(p_worker) then return; end if;
@@ -52,8 +42,9 @@ begin
       set process_id = p_worker
       where s.persona = (select o.persona
                            from holdfast.persona_sign_in o
-                           where o.process_id is null and o.deadline > clock_timestamp()
-                             and holdfast.sign_in_lacks(o.persona, p_worker) is null
+                           where o.process_id is null and o.problem is null
+                             and o.deadline > clock_timestamp()
+                             and holdfast.persona_lacks(o.persona, v_can, p_to_sign_in => true) is null
                            order by o.asked_at
                            limit 1
                            for update skip locked)
@@ -76,7 +67,8 @@ comment on function holdfast.sign_in_ready(uuid, uuid, inet, integer, text) is
   'The browser can be reached now. False: the sign-in has ended.';
 
 create or replace function holdfast.sign_in_open(p_id uuid, p_by text, p_key_hash text)
-  returns table (address text, port integer, certificate_hash text, waits text) language plpgsql as $$
+  returns table (address text, port integer, certificate_hash text, waits text, problem text)
+  language plpgsql as $$
 -- p_key_hash: SHA-256 of a key made for this one connection, as hexadecimal digits. waits: for what, as long
 -- as there is no port.
 declare
@@ -106,33 +98,44 @@ begin
                                           || string_agg(distinct l.lacks, '; ') || '.',
                                         'No worker runs.')
                           from holdfast.process p
-                          cross join lateral (select holdfast.sign_in_lacks(s.persona, p.id) as lacks) l
+                          cross join lateral holdfast.persona_lacks(s.persona, p.capabilities, true) l(lacks)
                           where p.process_type = 'worker' and p.status = 'running')
-                end;
+                end,
+                s.problem;
 end $$;
 comment on function holdfast.sign_in_open(uuid, text, text) is
   'Lets a server connect to the browser once, for a person. No row: there is no such sign-in. Port NULL: its '
   'browser is not ready yet.';
 
-create or replace function holdfast.sign_in_check(p_worker uuid, p_id uuid, p_key_hash text)
-  returns boolean language plpgsql as $$
+create or replace function holdfast.sign_in_check(p_worker uuid, p_key_hash text)
+  returns uuid language plpgsql as $$
+declare
+  v_id uuid;
 begin
   perform holdfast.mine(p_worker);
   update holdfast.persona_sign_in
     set key_hash = null
-    where id = p_id and process_id = p_worker and key_hash = decode(p_key_hash, 'hex');
-  return found;
+    where process_id = p_worker and key_hash = decode(p_key_hash, 'hex')
+    returning id into v_id;
+  return v_id;
 end $$;
-comment on function holdfast.sign_in_check(uuid, uuid, text) is
-  'Whether a connection has the key of the view, which is then used up.';
+comment on function holdfast.sign_in_check(uuid, text) is
+  'The sign-in of this worker whose view has the key, which is then used up; NULL: none.';
 
-create or replace function holdfast.sign_in_end(p_worker uuid, p_id uuid)
+create or replace function holdfast.sign_in_end(p_worker uuid, p_id uuid, p_problem text)
   returns void language plpgsql as $$
+-- p_problem: why its browser never was ready; it stays until its deadline, for who waits for it. '': it was.
 begin
   perform holdfast.mine(p_worker);
-  delete from holdfast.persona_sign_in where id = p_id and process_id = p_worker;
+  if p_problem <> '' then
+    update holdfast.persona_sign_in
+      set process_id = null, address = null, port = null, certificate = null, problem = left(p_problem, 500)
+      where id = p_id and process_id = p_worker;
+  else
+    delete from holdfast.persona_sign_in where id = p_id and process_id = p_worker;
+  end if;
 end $$;
-comment on function holdfast.sign_in_end(uuid, uuid) is 'The browser has ended. May be repeated.';
+comment on function holdfast.sign_in_end(uuid, uuid, text) is 'The browser has ended. May be repeated.';
 
 create or replace function holdfast.sign_in_cancel(p_id uuid)
   returns boolean language plpgsql as $$
@@ -147,10 +150,12 @@ comment on function holdfast.sign_in_cancel(uuid) is 'Ends a sign-in. False: the
 create or replace view holdfast.v_persona_sign_in as
   select s.id, s.persona, s.asked_by, s.asked_at, s.deadline, s.viewer, p.label as worker,
          case
+           when s.problem is not null then 'failed'
            when s.port is not null then 'ready'
            when p.id is not null then 'starting'
            else 'waiting'
-         end as state
+         end as state,
+         s.problem
     from holdfast.persona_sign_in s
     left join holdfast.process p on p.id = s.process_id
     where s.deadline > clock_timestamp() and (p.id is null or p.status = 'running')
@@ -158,5 +163,6 @@ create or replace view holdfast.v_persona_sign_in as
 comment on view holdfast.v_persona_sign_in is 'Sign-ins by hand that are under way.';
 comment on column holdfast.v_persona_sign_in.id is 'The sign-in: its page is /persona/ID.';
 comment on column holdfast.v_persona_sign_in.state is
-  'waiting (for a worker), starting (its browser) or ready (the view can be opened).';
+  'waiting (for a worker), starting (its browser), ready (the view can be opened) or failed.';
+comment on column holdfast.v_persona_sign_in.problem is 'Why it has failed. NULL: it has not.';
 comment on column holdfast.v_persona_sign_in.worker is 'The worker that has the browser.';

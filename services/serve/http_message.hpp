@@ -2,18 +2,24 @@
 // Requests and responses of the HTTP server, and what may be believed of a request. Pure; any thread.
 
 #include "lib/base/fd.hpp"
-#include "services/serve/far_end.hpp"
 #include "services/serve/watch.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+namespace holdfast::store {
+struct SignInPlace;
+}
+
 namespace holdfast::serve {
+
+using FindFarEnd = std::function<store::SignInPlace()>; // where a WebSocket leads (view_relay.hpp); blocking
 
 struct Request {
   std::string method{"GET"};                     // HEAD is not told apart

@@ -340,16 +340,14 @@ Response Site::view(const Request& request, const Caller& caller) {
   auto response = plain(426, "this is a WebSocket\n");
   response.watch = std::move(watch);
   response.far_end = [this, id, by = caller.by()] {
+    store::SignInPlace place;
     try {
-      const auto key = base::random_hex32() + base::random_hex32();
-      const auto place =
-          changing_.with([&](pg::Connection& connection) { return store::sign_in_open(connection, id, by, key); });
-      if (!place) return FarEnd{"it has ended; its worker's log says why"};
-      return FarEnd{"", place->waits, place->address, place->certificate_hash, key, place->port};
+      place = changing_.with([&](pg::Connection& connection) { return store::sign_in_open(connection, id, by); });
     } catch (const base::Error& error) {
       const bool refused = error.error_class() == base::ErrorClass::refused;
-      return FarEnd{refused ? error.what() : "the database is away; try again"};
+      place.problem = refused ? error.what() : "the database is away; try again";
     }
+    return place;
   };
   return response;
 }

@@ -2,16 +2,16 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/store/sign_in.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/ssl.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <boost/beast/ssl.hpp>
 #include <boost/beast/websocket.hpp>
 #include <nlohmann/json.hpp>
 
@@ -25,43 +25,43 @@ namespace {
 
 namespace websocket = boost::beast::websocket;
 using boost::asio::ip::tcp;
+using boost::beast::get_lowest_layer;
 
 constexpr std::size_t kLargestInput = 40 << 20; // a message of the page: files come in them
-constexpr std::size_t kMostPiled = 64 << 20;    // a message of the browser
 constexpr std::chrono::milliseconds kAskAgain{500};
 constexpr std::chrono::seconds kConnect{10};
 
 struct Ends {
-  explicit Ends(boost::beast::tcp_stream stream) : page(std::move(stream)), browser(page.get_executor(), tls) {}
+  explicit Ends(boost::beast::tcp_stream stream) : page(std::move(stream)), browser(page.get_executor(), tls) {
+    page.binary(true);
+  }
   void close() {
-    boost::system::error_code ignored;
-    browser.lowest_layer().close(ignored);
-    boost::beast::get_lowest_layer(page).cancel();
+    get_lowest_layer(browser).cancel();
+    get_lowest_layer(page).cancel();
   }
   websocket::stream<boost::beast::tcp_stream> page;
   asio::ssl::context tls{asio::ssl::context::tlsv13_client};
-  asio::ssl::stream<tcp::socket> browser;
+  boost::beast::ssl_stream<boost::beast::tcp_stream> browser;
 };
 using Both = std::shared_ptr<Ends>;
 
-awaitable<bool> say(Ends& ends, std::string_view text) {
-  const auto [error, sent] =
-      co_await ends.page.async_write(asio::buffer(text.data(), text.size()), asio::as_tuple(asio::use_awaitable));
+awaitable<bool> say(Ends& ends, const nlohmann::json& message) {
+  const auto text = base::json_text(message) + '\0';
+  const auto [error, sent] = co_await ends.page.async_write(asio::buffer(text), asio::as_tuple(asio::use_awaitable));
   co_return !error;
 }
 
-awaitable<FarEnd> ask(const FindFarEnd& find) { co_return find(); }
+awaitable<store::SignInPlace> ask(const FindFarEnd& find) { co_return find(); }
 
 // Until the browser is ready. Port 0: it will not be.
-awaitable<FarEnd> wait_for_browser(Ends& ends, const FindFarEnd& find, asio::thread_pool& blocking) {
+awaitable<store::SignInPlace> wait_for_browser(Ends& ends, const FindFarEnd& find, asio::thread_pool& blocking) {
   asio::steady_timer timer(ends.page.get_executor());
   for (;;) {
     auto found = co_await asio::co_spawn(blocking, ask(find), asio::use_awaitable);
     if (found.port != 0) co_return found;
     auto message = nlohmann::json{{"type", "waiting"}, {"text", found.waits}};
     if (!found.problem.empty()) message = {{"type", "over"}, {"kept", false}, {"text", found.problem}};
-    const auto text = base::json_text(message);
-    if (!co_await say(ends, text) || !found.problem.empty()) co_return FarEnd{};
+    if (!co_await say(ends, message) || !found.problem.empty()) co_return store::SignInPlace{};
     timer.expires_after(kAskAgain);
     co_await timer.async_wait(asio::use_awaitable);
   }
@@ -76,17 +76,13 @@ bool is_worker(Ends& ends, const std::string& hash) {
          base::hex({reinterpret_cast<const char*>(found.data()), size}) == hash;
 }
 
-awaitable<bool> connect(Ends& ends, const FarEnd& to) {
+awaitable<bool> connect(Ends& ends, const store::SignInPlace& to) {
+  auto& connection = get_lowest_layer(ends.browser);
+  connection.expires_after(kConnect);
   boost::system::error_code error;
-  const auto address = asio::ip::make_address(to.address, error);
-  asio::steady_timer limit(ends.page.get_executor(), kConnect);
-  limit.async_wait([&ends](const boost::system::error_code& over) {
-    boost::system::error_code ignored;
-    if (!over) ends.browser.lowest_layer().close(ignored);
-  });
-  const tcp::endpoint there(address, static_cast<std::uint16_t>(to.port));
-  std::tie(error) = co_await ends.browser.lowest_layer().async_connect(there, asio::as_tuple(asio::use_awaitable));
-  if (!error) ends.browser.lowest_layer().set_option(tcp::no_delay(true), error);
+  const tcp::endpoint place(asio::ip::make_address(to.address, error), static_cast<std::uint16_t>(to.port));
+  std::tie(error) = co_await connection.async_connect(place, asio::as_tuple(asio::use_awaitable));
+  if (!error) connection.socket().set_option(tcp::no_delay(true), error);
   if (!error)
     std::tie(error) =
         co_await ends.browser.async_handshake(asio::ssl::stream_base::client, asio::as_tuple(asio::use_awaitable));
@@ -96,7 +92,7 @@ awaitable<bool> connect(Ends& ends, const FarEnd& to) {
   if (!error)
     std::tie(error, sent) =
         co_await asio::async_write(ends.browser, asio::buffer(key), asio::as_tuple(asio::use_awaitable));
-  limit.cancel();
+  connection.expires_never();
   co_return !error;
 }
 
@@ -105,32 +101,23 @@ awaitable<void> from_page(Both ends) {
   for (;;) {
     const auto [error, got] = co_await ends->page.async_read(buffer, asio::as_tuple(asio::use_awaitable));
     if (error) break;
-    std::string text(static_cast<const char*>(buffer.data().data()), buffer.size());
-    buffer.clear();
-    std::erase(text, '\0');
-    text += '\0';
     const auto [gone, sent] =
-        co_await asio::async_write(ends->browser, asio::buffer(text), asio::as_tuple(asio::use_awaitable));
+        co_await asio::async_write(ends->browser, buffer.data(), asio::as_tuple(asio::use_awaitable));
     if (gone) break;
+    buffer.clear();
   }
   ends->close();
 }
 
 awaitable<void> from_browser(Both ends) {
   std::array<char, 1 << 16> piece;
-  std::string text;
-  for (bool open = true; open && text.size() < kMostPiled;) {
+  for (;;) {
     const auto [error, count] =
         co_await ends->browser.async_read_some(asio::buffer(piece), asio::as_tuple(asio::use_awaitable));
     if (error) break;
-    std::string_view rest(piece.data(), count);
-    for (auto end = rest.find('\0'); open && end != std::string_view::npos; end = rest.find('\0')) {
-      text += rest.substr(0, end);
-      rest.remove_prefix(end + 1);
-      open = co_await say(*ends, text);
-      text.clear();
-    }
-    text += rest;
+    const auto [gone, sent] =
+        co_await ends->page.async_write(asio::buffer(piece.data(), count), asio::as_tuple(asio::use_awaitable));
+    if (gone) break;
   }
   co_await ends->page.async_close(websocket::close_code::normal, asio::as_tuple(asio::use_awaitable));
   ends->close();

@@ -1,7 +1,7 @@
 #pragma once
-// A WebSocket between a person's page and a browser on a worker (services/worker/session/sign_ins.hpp). Messages are
-// passed on as they are, and neither kept nor logged. To the worker they go over TLS, each with a NUL at its end. Runs
-// on the connection's strand; ends with either side, and when the person's token is no longer valid.
+// A WebSocket between a person's page and a browser on a worker (services/worker/session/sign_ins.hpp). Bytes are
+// passed on as they come, and neither kept nor logged; to the worker they go over TLS. Runs on the connection's strand;
+// ends with either side, and when the person's token is no longer valid.
 
 #include "lib/base/async.hpp"
 #include "services/serve/http_message.hpp"

@@ -42,7 +42,8 @@ struct Options {
   std::vector<std::filesystem::path> secret_paths;  // files and directories that no hook may see
   persona::Vault vault;                             // opens personas
   std::string vault_problem;                        // why it has no keys
-  std::string address;                              // where servers reach it; empty: as the database sees it
+  std::string address{"0.0.0.0"};                   // where servers reach it for sign-ins: as the database sees it
+  std::uint16_t port{0};                            // 0: any that is free
   std::vector<std::string> labels, persona_plugins; // of the worker; plugins that get what is secret of a persona
   bool redact{true};                                // what is secret of a persona is no part of the archive
   bool cgroups{true};                               // for hooks, where there may be some

@@ -7,6 +7,7 @@ import ctypes
 import http.cookies
 import http.server
 import json
+import os
 import re
 import shutil
 import socket
@@ -196,11 +197,11 @@ class Wire:
         self.socket.sendall(head + (bytes(4) if masked else b"") + data)  # masked by zeros: as it is
 
     def say(self, **message):
-        self.send(json.dumps(message).encode())
+        self.send(json.dumps(message).encode() + b"\0")
 
     def messages(self):
         """Until the other side ends it."""
-        whole = b""
+        held = b""
         with contextlib.suppress(ConnectionError):
             while head := self.input.read(2):
                 size = head[1] & 127
@@ -209,16 +210,17 @@ class Wire:
                 data = self.input.read(size)
                 if head[0] & 15 == 8:
                     return
-                if head[0] & 15 < 2:
-                    whole += data
-                    if head[0] & 0x80:
-                        yield json.loads(whole)
-                        whole = b""
+                if head[0] & 15 < 3:
+                    *whole, held = (held + data).split(b"\0")
+                    yield from map(json.loads, whole)
+
+    def do(self, method, parameters):
+        self.say(type="do", method=method, parameters=parameters)
 
     def wait_for(self, kind):
         for message in self.messages():
             if message["type"] == "frame":
-                self.say(type="shown", number=message["number"])
+                self.do("Page.screencastFrameAck", {"sessionId": message["number"]})
             if message["type"] == kind:
                 return message
         raise AssertionError(f"it has ended without {kind}")
@@ -291,6 +293,9 @@ class Ground(Case):
 
     def browsers(self):
         return [pid for pid in self.place.hooks() if b"chrom" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    def sign_ins(self):
+        return self.place.run("psql", "-Atc", "select count(*) from holdfast.v_persona_sign_in").out.strip()
 
     def gone(self):
         until("the browser has ended", lambda: not self.place.hooks(), 30)
@@ -389,7 +394,7 @@ class SignIn(Ground):
         view.log_in("anna", PASSWORD)
         until("the page is there", lambda: ("/staff/more", True) in self.web.seen)
         self.assertEqual(self.web.seen.count(("/staff/more", False)), 0)
-        view.press("[data-do=reload]")
+        view.press("[data-do='Page.reload']")
         until("it is there again", lambda: self.web.seen.count(("/staff", True)) == 2)
         self.assertFalse(view.value("document.querySelector('dialog').open"))
         view.press("[data-do=done]")
@@ -500,15 +505,14 @@ class SignIn(Ground):
         view = self.person()
         self.ask(view, "/endless")
         view.until("it loads", "document.querySelector('[data-address]').textContent.includes('/endless')")
-        view.press("[data-do=stop]")
+        view.press("[data-do='Page.stopLoading']")
         view.window("/endless")
         page = view.value("location.href")
         view.open(page)  # loaded again: the view before has gone
         view.window("/endless")
         view.open("about:blank")
         until("the browser ends without a view", lambda: not self.place.hooks(), 150)
-        left = lambda: self.place.run("psql", "-Atc", "select count(*) from holdfast.v_persona_sign_in").out
-        until("the worker has said so", lambda: left().strip() == "0")
+        until("the worker has said so", lambda: self.sign_ins() == "0")
         view.open(page)
         self.assertIn("There is no such sign-in", view.value("document.body.innerText"))
 
@@ -526,22 +530,33 @@ class SignIn(Ground):
         key.write_text("not a key\n")
         self.worker = self.start("worker", env={"HOLDFAST_PERSONA_KEY_FILE": str(key)})
         view.until("it says what is missing", "document.querySelector('#view-state').textContent.includes('no.key')")
-        ends = (
-            "document.querySelector('#view-state').textContent.endsWith(\"it has ended; its worker's log says why.\")"
-        )
-        self.another_worker("192.0.2.7")
-        view.until("it has ended", ends)
-        until("its worker says why", lambda: "its worker cannot listen at 192.0.2.7" in self.logs())
+        self.another_worker("192.0.2.7:0")
+        why = "its worker cannot listen at 192.0.2.7 port 0 (Cannot assign requested address)"
+        view.until("it has ended", f"document.querySelector('#view-state').textContent.includes('{why}')")
+        until("its worker says why", lambda: why in self.logs())
+        self.assertIn(why, self.place.run("psql", "-Atc", "select problem from holdfast.v_persona_sign_in").out)
         self.gone()
         named = self.place.run("worker", env={"HOLDFAST_WORKER_ADDRESS": "worker-1.example"})
         self.check_error(named, CONFIGURATION, "worker.address", "worker-1.example")
-        self.another_worker("127.0.0.3")
+        port = free_port()
+        with socket.create_server(("127.0.0.3", port)):
+            self.another_worker(f"127.0.0.3:{port}")
+            self.ask(view)
+            said = f"127.0.0.3 port {port} (Address already in use)"
+            view.until("it has ended", f"document.querySelector('#view-state').textContent.includes('{said}')")
+            self.gone()
+            view.open(self.front + "personas")
+            self.assertIn(said, view.value("document.body.innerText"))
         self.ask(view)
         view.window("/login")
         address = self.place.run(
-            "psql", "--role", "owner", "-Atc", "select host(address) from holdfast.persona_sign_in"
+            "psql", "--role", "owner", "-Atc", "select host(address), port from holdfast.persona_sign_in"
         ).out
-        self.assertEqual(address, "127.0.0.3\n")
+        self.assertEqual(address, f"127.0.0.3|{port}\n")
+        other = self.person("bert")
+        self.ask(other, persona="wiki")  # through the same port
+        other.window("/login")
+        other.click("form[action='/do/cancelSignIn'] button")
         view.click("form[action='/do/cancelSignIn'] button")
         self.gone()
         link = self.place.run("persona", "sign-in", "intranet", self.address + "/login")
@@ -613,20 +628,21 @@ class SignIn(Ground):
         wire = view()
         odd = [None, -1, 1e308, "x" * 100_000, [], {}, True, [[[]]], [None, 7, "x"], {"x": 7}]
         names = "x y width height page text accept files number url parameters".split()
-        kinds = "size show open shown stop reload back close dialog files nothing".split()
-        inputs = "MouseEvent KeyEvent TouchEvent DragEvent".split()
+        kinds = "size show open back close login files nothing".split()
+        methods = "Input.dispatchMouseEvent Input.dispatchKeyEvent Input.dispatchTouchEvent Input.dispatchDragEvent "
+        methods += "Page.screencastFrameAck Page.handleJavaScriptDialog Page.reload Page.navigate Browser.close"
         for value in odd:
-            wire.send(json.dumps(value).encode())
+            wire.send(json.dumps(value).encode() + b"\0")
             for kind in kinds:
                 wire.say(type=kind, **dict.fromkeys(names, value))
-            for one in inputs:
-                wire.say(type="input", method="dispatch" + one, parameters=value)
-                wire.say(type="input", method="dispatch" + one, parameters=dict.fromkeys(["type", "x", "key"], value))
-        wire.send(b"[" * 1_000_000)
+            for one in methods.split():
+                wire.do(one, value)
+                wire.do(one, dict.fromkeys(["type", "x", "key", "url"], value))
+        wire.send(b"[" * 1_000_000 + b"\0")
         wire.send(b"a\0b\0")
         for _ in range(1000):
             parameters = {"type": "keyDown", "key": "x" * 100_000}
-            wire.say(type="input", method="dispatchKeyEvent", parameters=parameters)
+            wire.do("Input.dispatchKeyEvent", parameters)
         program = lambda pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
         captures = [pid for pid in self.place.hooks() if program(pid).endswith(b"/holdfast-capture")]
         self.assertNotEqual(captures, [])
@@ -654,31 +670,86 @@ class SignIn(Ground):
         view.screenshot("sign-in-phone")
 
 
+class OwnDatabase(Ground):
+    """With a database that is not the embedded one."""
+
+    def place(self):
+        self.database = Server(user="holdfast", port=free_port(), listen="*")
+        self.addCleanup(self.database.__exit__)
+        self.database.create()
+        address = self.database_address()
+        self.database.start()
+        place = super().place()
+        key = place.path / "persona.key"
+        key.write_text("f" * 64 + "\n")
+        place.environment["HOLDFAST_PERSONA_KEY_FILE"] = str(key)
+        place.environment["HOLDFAST_DATABASE_URL"] = f"postgresql://holdfast@{address}:{self.database.port}/postgres"
+        self.assertEqual(place.run("migrate").code, 0)
+        return place
+
+    def database_address(self):
+        return "127.0.0.1"
+
+
+@unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
+class Faults(OwnDatabase):
+    def test_the_database_is_away_and_a_worker_is_killed(self):
+        view = self.person()
+        self.ask(view)
+        view.window("/login")
+        self.database.stop()
+        view.touch_at(120, 35)
+        view.ask("Input.insertText", text="Ännä")
+        view.key("Tab")
+        view.ask("Input.insertText", text=PASSWORD)
+        view.key("Enter")
+        view.window("/second")
+        view.press("[data-do=done]")
+        told = "document.querySelector('#view-state').textContent"
+        view.until("it is said", f"{told} === 'Reading what the sites have stored.'")
+        self.gone()
+        self.database.start()
+        view.until("it is kept", "document.querySelector('[data-view]').dataset.over === 'kept'")
+        kept = lambda: [one["name"] for one in json.loads(self.place.run("persona", "export", "press").out)["cookies"]]
+        self.assertEqual(kept(), ["step"])
+        view.open(self.front + "personas")
+        self.ask(view)
+        view.window("/login")
+        id = view.value("location.pathname").rsplit("/", 1)[1]
+        left = lambda: [path for path, _, _ in os.walk(self.place.path) if id in path]
+        self.assertNotEqual(left(), [])
+        self.worker.kill()
+        self.worker.wait(60)
+        self.gone()
+        view.until("it is said", f"{told}.startsWith('The connection to the browser is lost.')")
+        self.worker = self.start("worker")
+        until("nothing is left of it", lambda: not left() and self.sign_ins() == "0", 150)
+        view.open(view.value("location.href"))
+        self.assertIn("There is no such sign-in", view.value("document.body.innerText"))
+        view.open(self.front + "personas")
+        self.ask(view)
+        view.window("/login")
+        self.assertEqual(kept(), ["step"])
+        self.nothing_said()
+
+
 @unittest.skipUnless(chromium.PROGRAM and network_namespaces(), "needs Chromium, root and network namespaces")
-class OtherMachine(Ground):
+class OtherMachine(OwnDatabase):
     """The worker and the site are on another machine than the server and the database."""
 
     def place(self):
         self.machine = Machine(21)
         self.addCleanup(self.machine.close)
-        database = Server(user="holdfast", port=free_port(), listen="*")
-        self.addCleanup(database.__exit__)
-        database.create()
-        with open(database.directory / "data/pg_hba.conf", "a", encoding="utf-8") as file:
-            file.write("host all all 10.199.0.0/16 trust\n")
-        database.start()
         place = super().place()
-        key = place.path / "persona.key"
-        key.write_text("f" * 64 + "\n")
-        place.environment["HOLDFAST_PERSONA_KEY_FILE"] = str(key)
-        place.environment["HOLDFAST_DATABASE_URL"] = (
-            f"postgresql://holdfast@{self.machine.address}:{database.port}/postgres"
-        )
         own = place.command
         inside = ["ip", "netns", "exec", self.machine.name]
         place.command = lambda *words: [*(inside if words[0] == "worker" else []), *own(*words)]
-        self.assertEqual(place.run("migrate").code, 0)
         return place
+
+    def database_address(self):
+        with open(self.database.directory / "data/pg_hba.conf", "a", encoding="utf-8") as file:
+            file.write("host all all 10.199.0.0/16 trust\n")
+        return self.machine.address
 
     def web_server(self):
         made = []

@@ -316,7 +316,7 @@ class Personas(WorkerCase):
         )
         for content, words in (
             ("name=hush\n", ("state:1", "not a line")),
-            ('{"cookies": "hush"}', ("state", '"cookies" is not a list')),
+            ('{"cookies": "hush"}', ("state", '"cookies": type must be array')),
             ("{hush", ("not a JSON object",)),
         ):
             result = self.imported(home, "jar", content)

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <set>
 #include <vector>
 
 namespace holdfast::capture {
@@ -110,26 +109,36 @@ bool Persona::take(const std::string& method, const Json& parameters, const std:
   return true;
 }
 
+Json Persona::read(const std::string& context, const std::set<std::string>& origins, Clock::time_point until) {
+  Json found = {{"cookies", browser_.call("Storage.getCookies", {{"browserContextId", context}}, "", until)["cookies"]},
+                {"origins", Json::array()}};
+  for (const auto& origin : origins) {
+    auto storage = on_origin(context, origin, nullptr, until);
+    if (!storage.is_object()) storage = Json::object();
+    storage["origin"] = origin;
+    found["origins"].push_back(std::move(storage));
+  }
+  return found;
+}
+
 void Persona::keep(const std::string& context, const std::string& page_url, Clock::time_point until) {
   const auto changes = std::filesystem::path(file_).parent_path() / "changes";
   std::error_code error;
   if (file_.empty() || !std::filesystem::is_directory(changes, error)) return;
-  Json now = {{"version", state_.value("version", 0)}, {"origins", Json::array()}};
-  try {
-    now["cookies"] = browser_.call("Storage.getCookies", {{"browserContextId", context}}, "", until)["cookies"];
-  } catch (const Ending&) { // the page is none the worse
-    return;
-  }
   std::set<std::string> origins{origin_of(page_url)};
   for (const auto& one : state_.value("origins", Json::array()))
     origins.insert(text_of(one, "origin"));
-  for (const auto& origin : origins) {
-    if (!origin.starts_with("http")) continue;
-    auto storage = on_origin(context, origin, nullptr, until);
-    if (!storage.is_object()) return; // what is not known is not taken for gone
-    if (storage["localStorage"].empty() && storage["indexedDB"].empty()) continue;
-    storage["origin"] = origin;
-    now["origins"].push_back(std::move(storage));
+  std::erase_if(origins, [](const auto& origin) { return !origin.starts_with("http"); });
+  Json now = {{"version", state_.value("version", 0)}, {"origins", Json::array()}};
+  try {
+    const auto found = read(context, origins, until);
+    now["cookies"] = found["cookies"];
+    for (const auto& one : found["origins"]) {
+      if (!one.contains("localStorage")) return; // what is not known is not taken for gone
+      if (!one["localStorage"].empty() || !one["indexedDB"].empty()) now["origins"].push_back(one);
+    }
+  } catch (const Ending&) { // the page is none the worse
+    return;
   }
   const auto text = json_text(now);
   const auto name = changes / std::to_string(::getpid());

@@ -7,6 +7,7 @@
 #include "services/capture/browser/devtools.hpp"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -18,9 +19,9 @@ public:
 
   // Before the first page of the context.
   void give(const std::string& context, Clock::time_point until);
-  // Puts an entry of "origins" in place, on an empty page that no server is asked for, or answers with one. Null: it
-  // could not be done.
-  Json on_origin(const std::string& context, const std::string& origin, const Json& given, Clock::time_point until);
+  // The cookies of the context, and what these origins have stored there. One that could not be read has its name
+  // alone.
+  Json read(const std::string& context, const std::set<std::string>& origins, Clock::time_point until);
   // Takes an event of the page that storage is put in place on; false: it is another's.
   bool take(const std::string& method, const Json& parameters, const std::string& session);
   // Writes what the context has now into changes/ beside the file, if there is that directory.
@@ -37,6 +38,9 @@ public:
   Json headers(const std::string& url, const Json& own) const;
 
 private:
+  // Puts an entry of "origins" in place, on an empty page that no server is asked for, or answers with one. Null: it
+  // could not be done.
+  Json on_origin(const std::string& context, const std::string& origin, const Json& given, Clock::time_point until);
   bool is_for(const std::string& host) const;
   void give_cookies(const std::string& context, const Json& cookies, Clock::time_point until);
 

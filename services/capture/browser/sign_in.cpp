@@ -44,9 +44,16 @@ struct Window {
   std::vector<Json> logins{}; // that servers ask for; the person answers the first
 };
 
-// What a view may do to the page that is shown, of DevTools' domain Input: it gets the parameters as they come.
-const std::set<std::string> kInputs{"dispatchKeyEvent", "dispatchMouseEvent", "dispatchTouchEvent", "imeSetComposition",
-                                    "insertText"};
+// What a view may do to the page that is shown, in DevTools' words: it gets the parameters as they come.
+const std::set<std::string> kCommands{"Input.dispatchKeyEvent",
+                                      "Input.dispatchMouseEvent",
+                                      "Input.dispatchTouchEvent",
+                                      "Input.imeSetComposition",
+                                      "Input.insertText",
+                                      "Page.handleJavaScriptDialog",
+                                      "Page.reload",
+                                      "Page.screencastFrameAck",
+                                      "Page.stopLoading"};
 
 std::string upload_name(const std::string& given) {
   auto name = given.substr(given.find_last_of('/') + 1).substr(0, 200);
@@ -241,15 +248,10 @@ private:
     } else if (method == "Page.frameStartedLoading" || method == "Page.frameStoppedLoading") {
       if (text_of(parameters, "frameId") != page.target) return; // the main frame has the id of its page
       page.loading = method == "Page.frameStartedLoading";
-      if (!page.loading) { // it may have been stopped
-        std::erase_if(page.logins,
-                      [&](const Json& asked) { return asked["frame"] == page.target && asked["document"] == true; });
-        if (page.target == shown_) say_waiting();
-        // Its title may have come without news of it.
+      if (!page.loading) // its title may have come without news of it
         browser_.send("Target.getTargetInfo", {{"targetId", page.target}}, "", [this](const Json& answer, const auto&) {
           if (answer.contains("targetInfo")) describe(answer["targetInfo"]);
         });
-      }
       say_pages();
     } else if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document") {
       const auto fields = parameters["response"].value("headers", Json::object());
@@ -297,28 +299,12 @@ private:
       if (const auto url = base::try_parse_url(text_of(message, "url"))) first_ = url->text;
     } else if (page == nullptr) {
       return;
-    } else if (type == "shown") {
-      command("Page.screencastFrameAck", {{"sessionId", number("number", 1 << 30)}}, page->session);
-    } else if (type == "stop") {
-      command("Page.stopLoading", {}, page->session);
-    } else if (type == "reload") {
-      command("Page.reload", {}, page->session);
+    } else if (const auto method = text_of(message, "method"); type == "do" && kCommands.contains(method)) {
+      command(method, message.value("parameters", Json::object()), page->session);
     } else if (type == "back") {
-      browser_.send("Page.getNavigationHistory", {}, page->session,
-                    [this, session = page->session](const Json& history, const auto&) {
-                      const auto at = history.value("currentIndex", 0);
-                      if (at > 0)
-                        command("Page.navigateToHistoryEntry",
-                                {{"entryId", history["entries"][static_cast<std::size_t>(at - 1)]["id"]}}, session);
-                    });
+      command("Runtime.evaluate", {{"expression", "history.back()"}}, page->session);
     } else if (type == "close") {
       command("Target.closeTarget", {{"targetId", shown_}});
-    } else if (const auto method = text_of(message, "method"); type == "input" && kInputs.contains(method)) {
-      command("Input." + method, message.value("parameters", Json::object()), page->session);
-    } else if (type == "dialog") {
-      command("Page.handleJavaScriptDialog",
-              {{"accept", message.value("accept", Json()) == true}, {"promptText", text_of(message, "text")}},
-              page->session);
     } else if (type == "files") {
       give_files(message.value("files", Json::array()));
     } else if (type == "login") {
@@ -353,13 +339,9 @@ private:
     const auto request = text_of(parameters, "requestId"), origin = text_of(challenge, "origin");
     const bool again = answered_.contains(request), proxy = text_of(challenge, "source") == "Proxy";
     if (again) logins_.erase(origin);
-    const Json asked = {{"origin", origin},
-                        {"realm", one_line(text_of(challenge, "realm"), 200)},
-                        {"again", again},
-                        {"request", request},
-                        {"session", session},
-                        {"frame", text_of(parameters, "frameId")},
-                        {"document", text_of(parameters, "resourceType") == "Document"}};
+    const Json asked = {{"origin", origin},   {"realm", one_line(text_of(challenge, "realm"), 200)},
+                        {"again", again},     {"request", request},
+                        {"session", session}, {"frame", text_of(parameters, "frameId")}};
     if (proxy || done_ || logins_.contains(origin) || page.logins.size() >= kMostLogins)
       return answer_login(asked, proxy && !again ? proxy_login() : Json());
     page.logins.push_back(asked);
@@ -399,18 +381,10 @@ private:
       if (!page.dialog.is_null()) command("Page.handleJavaScriptDialog", {{"accept", false}}, page.session);
       command("Target.closeTarget", {{"targetId", page.target}});
     }
-    Json origins = Json::array();
-    for (const auto& origin : origins_) {
-      auto storage = persona_.on_origin(context_, origin, nullptr, until_);
-      if (!storage.is_object()) storage = Json::object();
-      storage["origin"] = origin; // also without storage: its cookies are those of the browser
-      origins.push_back(std::move(storage));
-    }
-    const auto cookies = ask("Storage.getCookies", {{"browserContextId", context_}})["cookies"];
-    Json logins = Json::array();
+    auto state = persona_.read(context_, origins_, until_);
     for (const auto& [origin, login] : logins_)
-      logins.push_back({{"origin", origin}, {"username", login.first}, {"password", login.second}});
-    const auto text = json_text({{"cookies", cookies}, {"origins", origins}, {"httpCredentials", logins}});
+      state["httpCredentials"].push_back({{"origin", origin}, {"username", login.first}, {"password", login.second}});
+    const auto text = json_text(state);
     ::umask(0077);
     return write_file(kStateFile, [&](const auto& take) { take(text); });
   }

@@ -11,8 +11,8 @@
 #include "lib/store/schema.hpp"
 #include "services/cli/context/signals.hpp"
 #include "services/cli/machine/machine_plugins.hpp"
+#include "services/serve/endpoint.hpp"
 
-#include <arpa/inet.h>
 #include <pwd.h>
 #include <unistd.h>
 
@@ -188,11 +188,9 @@ worker::Options Context::worker_options(bool with_database) {
   options.cgroups = settings_.boolean("hook.cgroups");
   options.allow_private = settings_.boolean("urls.allow_private");
   options.slots = static_cast<int>(settings_.integer("worker.snapshots"));
-  options.address = settings_.text("worker.address");
-  in6_addr parsed{};
-  if (const auto* const address = options.address.c_str();
-      *address != '\0' && ::inet_pton(AF_INET, address, &parsed) != 1 && ::inet_pton(AF_INET6, address, &parsed) != 1)
-    throw base::Error(base::ErrorClass::configuration, "worker.address: \"" + options.address + "\" is no IP address");
+  const auto endpoint = serve::parse_endpoint(settings_.text("worker.address"), "worker.address");
+  options.address = endpoint.address;
+  options.port = endpoint.port;
   options.labels = base::split(settings_.text("worker.labels"), ",");
   options.persona_plugins = base::split(settings_.text("persona.plugins"), ",");
   options.redact = settings_.text("archive.redact") == "on";

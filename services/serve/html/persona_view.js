@@ -1,6 +1,6 @@
 "use strict";
 // The page of a sign-in: shows the pictures of a browser on a worker, and sends what a person does
-// (services/capture/browser/sign_in.cpp). One WebSocket, JSON messages in both directions.
+// (services/capture/browser/sign_in.cpp). JSON messages in both directions over one WebSocket, each ends with a NUL.
 (() => {
   const view = document.querySelector("[data-view]"), find = (what) => view.querySelector(what);
   const canvas = find("canvas"), keys = find("textarea"), state = find("#view-state"), dialog = find("dialog");
@@ -9,9 +9,10 @@
   let socket, over = false, tries = 0, composing = false, asked = "", at = null;
 
   const send = (type, more) => {
-    if (socket && socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({type, ...more}));
+    if (socket && socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({type, ...more}) + "\0");
   };
-  const input = (method, parameters) => send("input", {method, parameters}); // of DevTools' domain Input
+  const command = (method, parameters) => send("do", {method, parameters}); // of DevTools
+  const input = (method, parameters) => command("Input." + method, parameters);
   const say = (text) => { if (state.textContent !== text) state.textContent = text; };
   const size = () => send("size", {width: Math.floor(keys.parentElement.clientWidth),
     height: Math.max(Math.floor(innerHeight * 0.7), 320)});
@@ -26,7 +27,7 @@
       picture.close();
       view.dataset.frames = Number(view.dataset.frames || 0) + 1;
     } finally {
-      send("shown", {number});
+      command("Page.screencastFrameAck", {sessionId: number});
     }
   }
   function showWindows({pages}) {
@@ -74,7 +75,7 @@
       if (dialog.returnValue === "gone") return;
       const accept = dialog.returnValue === "ok";
       if (chooser) send("files", {files: accept ? await Promise.all([...files.files].map(read)) : []});
-      else if (question) send("dialog", {accept, text: text.value});
+      else if (question) command("Page.handleJavaScriptDialog", {accept, promptText: text.value});
       else send("login", {accept, user: user.value, password: password.value});
       text.value = password.value = "";
       keys.focus();
@@ -101,11 +102,18 @@
 
   function connect() {
     socket = new WebSocket(location.origin.replace(/^http/, "ws") + "/view/" + view.dataset.view);
-    let shown = false;
-    socket.onopen = () => { size(); };
+    socket.binaryType = "arraybuffer";
+    const decoder = new TextDecoder();
+    let shown = false, held = "";
+    socket.onopen = size;
     socket.onmessage = ({data}) => {
+      const texts = (held + decoder.decode(data, {stream: true})).split("\0");
+      held = texts.pop();
+      for (const text of texts) hear(text);
+    };
+    const hear = (text) => {
       let message;
-      try { message = JSON.parse(data); } catch { return; } // the rest of what another view got
+      try { message = JSON.parse(text); } catch { return; } // the rest of what another view got
       if (message.type === "pages" && !shown) {
         shown = true;
         tries = 0;
@@ -194,7 +202,9 @@
   for (const button of view.querySelectorAll("[data-do]"))
     button.addEventListener("click", () => {
       if (button === done) done.disabled = true;
-      send(button.dataset.do);
+      const act = button.dataset.do;
+      if (act.includes(".")) command(act, {});
+      else send(act);
       if (button !== done) keys.focus();
     });
   let resized;

@@ -22,7 +22,8 @@ Html sign_ins_under_way(const PageRequest& request) {
             ? html::Value(html::fill(embedded::persona_link_html, {{"id", id}, {"name", row.text("persona")}}))
             : html::Value(row.text("persona")),
         row["viewer"].value_or(row.text("asked_by").c_str()), ago(row.text("asked_at")),
-        row.text("state") + (row.is_null("worker") ? "" : " on " + row.text("worker"))};
+        row.text("state") + (row.is_null("worker") ? "" : " on " + row.text("worker")) +
+            (row.is_null("problem") ? "" : ": " + row.text("problem"))};
     if (request.may_change) cells.emplace_back(buttons({{"cancelSignIn", "Cancel", id}}, "/personas"));
     table.row(std::move(cells));
   }

@@ -13,13 +13,12 @@ namespace {
 
 constexpr std::chrono::seconds kLongest{60};
 
-// The last line of a log, without its end.
+} // namespace
+
 std::string last_line(const std::filesystem::path& log) {
   const auto lines = base::split(base::tail_of(log, 4096), "\n");
   return lines.empty() ? std::string() : lines.back();
 }
-
-} // namespace
 
 BrowserState try_browser(const Options& options, const SandboxState& state, const std::string& program,
                          const std::filesystem::path& place) {

@@ -19,4 +19,7 @@ struct BrowserState {
 BrowserState try_browser(const Options& options, const SandboxState& state, const std::string& program,
                          const std::filesystem::path& place);
 
+// The last line that a browser has written into a log; empty: none.
+std::string last_line(const std::filesystem::path& log);
+
 } // namespace holdfast::worker

@@ -30,7 +30,7 @@ awaitable<CrawlSessions::Share> CrawlSessions::join(const store::Claim& claim,
   for (;;) {
     if (haste_ != Haste::none) throw SessionFailed(haste_reason_);
     if (!sessions_.contains(claim.lease.crawl_id)) {
-      auto persona = co_await SessionPersona::open(context_, claim);
+      auto persona = co_await SessionPersona::open(context_, claim.persona);
       if (haste_ != Haste::none || sessions_.contains(claim.lease.crawl_id)) continue; // meanwhile
       const auto opening = std::make_shared<CrawlSession>(
           context_, claim, std::move(persona), CrawlSession::Callbacks{changed_, [this](const CrawlSession& session) {

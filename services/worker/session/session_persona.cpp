@@ -43,9 +43,9 @@ awaitable<store::Persona> load(JobContext& context, const std::string& name) {
 SessionPersona::SessionPersona(JobContext& context, store::Persona persona)
     : context_(context), persona_(std::move(persona)) {}
 
-awaitable<std::unique_ptr<SessionPersona>> SessionPersona::open(JobContext& context, const store::Claim& claim) {
-  if (claim.persona.empty()) co_return nullptr;
-  auto persona = co_await load(context, claim.persona);
+awaitable<std::unique_ptr<SessionPersona>> SessionPersona::open(JobContext& context, const std::string& name) {
+  if (name.empty()) co_return nullptr;
+  auto persona = co_await load(context, name);
   co_return std::unique_ptr<SessionPersona>(new SessionPersona(context, std::move(persona)));
 }
 
@@ -73,8 +73,8 @@ hooks::Options SessionPersona::options() const {
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) options.try_emplace(name, value);
   };
-  add("USER_AGENT", persona_.state.user_agent);
-  add("TZ", persona_.state.time_zone);
+  add("USER_AGENT", persona_.state.userAgent);
+  add("TZ", persona_.state.timeZone);
   auto language = persona_.state.language;
   std::replace(language.begin(), language.end(), '-', '_');
   add("LANG", language.empty() ? "" : language + ".UTF-8");

@@ -16,8 +16,8 @@ namespace holdfast::worker {
 
 class SessionPersona {
 public:
-  // Null if the claim names none. Throws Failure(no_plugin) if it is gone or cannot be opened here: another worker may.
-  static awaitable<std::unique_ptr<SessionPersona>> open(JobContext& context, const store::Claim& claim);
+  // Null without a name. Throws Failure(no_plugin) if it is gone or cannot be opened here: another worker may.
+  static awaitable<std::unique_ptr<SessionPersona>> open(JobContext& context, const std::string& name);
 
   const std::string& name() const { return persona_.name; }
   // Its options, user agent, language and time zone, for all hooks.

@@ -2,13 +2,16 @@
 // People who sign in to sites by hand. For each, a worker runs a browser (services/capture/browser/sign_in.hpp) as it
 // runs that of a crawl: in the sandbox, with the user and the way to the web of hooks. It passes on what a server sends
 // and gets (services/serve/view_relay.hpp), without looking at it. The server connects to a port that is open
-// meanwhile, at the address by which the database knows this worker, and shows a key that is valid once.
+// meanwhile, at worker.address, and shows a key that is valid once.
 //
 // A sign-in ends with its state kept, at its deadline, a minute after its view was closed, when it is cancelled, and
 // with its worker. Main thread only; owned by Worker, which waits for what it has spawned.
 
 #include "lib/store/sign_in.hpp"
 #include "services/worker/hook/job_context.hpp"
+#include "services/worker/session/sign_in.hpp"
+
+#include <boost/asio/ip/tcp.hpp>
 
 #include <functional>
 #include <map>
@@ -17,15 +20,10 @@
 
 namespace holdfast::worker {
 
-class SignIn;
-
 class SignIns {
 public:
   using Spawn = std::function<void(awaitable<void>)>;
   SignIns(JobContext& context, Spawn spawn);
-  ~SignIns();
-  SignIns(const SignIns&) = delete;
-  SignIns& operator=(const SignIns&) = delete;
 
   // "sign_in": one waits for a worker; "sign_in_over ID": it was cancelled.
   void heed(const std::string& notification);
@@ -37,10 +35,17 @@ public:
 private:
   awaitable<void> take();
   awaitable<void> run(std::shared_ptr<SignIn> one);
+  store::SignInPlace listen(const std::string& seen_at);
+  awaitable<void> take_views();
+  awaitable<void> greet(std::shared_ptr<View> view);
 
   JobContext& context_;
   const Spawn spawn_;
   std::map<std::string, std::shared_ptr<SignIn>> running_; // by id
+  asio::ip::tcp::acceptor views_;                          // of all of them: one port is enough
+  asio::ssl::context tls_{asio::ssl::context::tls_server};
+  std::string certificate_hash_;
+  int strangers_{0}; // connections that have not shown a key yet
   bool stopped_{false}, taking_{false}, again_{false};
 };
 

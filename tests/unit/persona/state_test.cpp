@@ -26,21 +26,21 @@ State with(std::vector<Cookie> cookies) {
 
 TEST_CASE("storage state comes back as it was written") {
   State state = with({cookie("a", "1"), cookie("b", "2=\"x\"", ".other.test")});
-  state.cookies[1].http_only = state.cookies[1].secure = true;
-  state.cookies[1].same_site = "Lax";
+  state.cookies[1].httpOnly = state.cookies[1].secure = true;
+  state.cookies[1].sameSite = "Lax";
   state.cookies[1].expires = 4102444800;
   state.origins = {{"https://press.test", {{"token", std::string(10'000'000, 't')}}, {{{"name", "db"}}}}};
-  state.credentials = {{"https://press.test", "me", "pass"}};
+  state.httpCredentials = {{"https://press.test", "me", "pass"}};
   state.headers = {{"https://press.test", "X-Key", "k"}};
-  state.user_agent = "Mozilla";
+  state.userAgent = "Mozilla";
   state.language = "de";
-  state.time_zone = "Europe/Berlin";
+  state.timeZone = "Europe/Berlin";
   std::vector<std::string> left_out;
   CHECK(State::parse(state.text(), "here", left_out) == state);
   CHECK(left_out.empty());
   const auto netscape = parse_cookies_txt(cookies_txt(state), "here", left_out);
   REQUIRE(netscape.cookies.size() == 2);
-  state.cookies[1].same_site.clear();
+  state.cookies[1].sameSite.clear();
   CHECK(netscape.cookies == state.cookies);
 }
 
@@ -84,10 +84,10 @@ TEST_CASE("a state that a stranger has filled is bounded") {
   CHECK_THROWS_AS(State::parse(deep + std::string(500'000, '['), "here", left_out), base::Error);
   State state;
   state.cookies = {cookie("session", "a-session-of-me-1")};
-  state.cookies[0].http_only = true;
+  state.cookies[0].httpOnly = true;
   state.origins = {{"https://press.test", {}, nlohmann::json::array()}};
   for (int i = 0; i < 100'000; ++i)
-    state.origins[0].local_storage.emplace_back(std::to_string(i), "looks-like-a-token-" + std::to_string(i));
+    state.origins[0].localStorage.emplace_back(std::to_string(i), "looks-like-a-token-" + std::to_string(i));
   const auto secrets = secrets_of(state);
   CHECK(secrets.size() < 10'000);
   CHECK(secrets.front() == "a-session-of-me-1");
@@ -120,10 +120,10 @@ TEST_CASE("hosts are kept with those below and above them") {
 
 TEST_CASE("a new sign-in replaces the passwords of its own servers alone") {
   State state, fresh;
-  state.credentials = {{"https://press.test", "me", "old"}, {"https://wiki.test", "me", "kept"}, {"", "me", "any"}};
-  fresh.credentials = {{"https://press.test", "me", "new"}};
+  state.httpCredentials = {{"https://press.test", "me", "old"}, {"https://wiki.test", "me", "kept"}, {"", "me", "any"}};
+  fresh.httpCredentials = {{"https://press.test", "me", "new"}};
   renew(state, fresh);
   const std::vector<Credentials> wanted{
       {"https://press.test", "me", "new"}, {"https://wiki.test", "me", "kept"}, {"", "me", "any"}};
-  CHECK(state.credentials == wanted);
+  CHECK(state.httpCredentials == wanted);
 }

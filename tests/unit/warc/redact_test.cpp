@@ -31,13 +31,13 @@ TEST_CASE("redaction: a secret in each form becomes a marker of its length and k
   Redactor redactor;
   redactor.add("p\xC3\xA4ss+w\"rd/42&<");
   const std::pair<const char*, const char*> forms[] = {
-      {"[p\xC3\xA4ss+w\"rd/42&<]", "[x\xC2\xB7xx+x\"xx/00&<]"},
-      {"?q=p%C3%A4ss%2Bw%22rd%2F42%26%3C&a=1", "?q=x%2D%2Dxx%2Dx%2Dxx%2D00%2D%2D&a=1"},
-      {"?q=p%c3%a4ss%2bw%22rd/42%26%3c", "?q=x%2D%2Dxx%2Dx%2Dxx/00%2D%2D"},
-      {R"({"a":"p\u00e4ss+w\"rd\/42&\u003c"})", R"({"a":"x\u002Dxx+x\"xx\/00&\u002D"})"},
-      {"<b title='p\xC3\xA4ss+w&quot;rd/42&amp;&lt;'>", "<b title='x\xC2\xB7xx+x&quot;xx/00&amp;&lt;'>"},
-      {"p&#228;ss+w&#34;rd/42&#x26;&#x3c;", "x&#045;xx+x&#45;xx/00&#x2D;&#x2D;"},
-      {"p%25C3%25A4ss%252Bw%2522rd%252F42%2526%253C", "x%2D00%2D00xx%2D0xx%2D00xx%2D0x00%2D00%2D0x"}};
+      {"[p\xC3\xA4ss+w\"rd/42&<]", "[xxxxx+x\"xx/00&<]"},
+      {"?q=p%C3%A4ss%2Bw%22rd%2F42%26%3C&a=1", "?q=xxxxxxxxxxxxxxxxxxxxx00xxxxxx&a=1"},
+      {"?q=p%c3%a4ss%2bw%22rd/42%26%3c", "?q=xxxxxxxxxxxxxxxxxx/00xxxxxx"},
+      {R"({"a":"p\u00e4ss+w\"rd\/42&\u003c"})", R"({"a":"xxxxxxxxx+xxxxxxx00&xxxxxx"})"},
+      {"<b title='p\xC3\xA4ss+w&quot;rd/42&amp;&lt;'>", "<b title='xxxxx+xxxxxxxxx/00xxxxxxxxx'>"},
+      {"p&#228;ss+w&#34;rd/42&#x26;&#x3c;", "xxxxxxxxx+xxxxxxxx/00xxxxxxxxxxxx"},
+      {"p%25C3%25A4ss%252Bw%2522rd%252F42%2526%253C", ""}};
   for (const auto& [text, wanted] : forms) {
     const auto is = redacted(redactor, text);
     if (std::string_view(text).find("%25") == std::string_view::npos)
@@ -212,7 +212,7 @@ TEST_CASE("redaction: a WARC keeps its lengths and gets new digests") {
   for (const char* secret : {"tok3n", "NEW-cookie", "hunter2", "Cookie: sid=N"})
     CHECK(all.find(secret) == std::string::npos);
   for (const char* kept :
-       {"xxx0x-xxx0x-xxx0x", "Set-Cookie: sid=xxx-xxxxxx-0000; HttpOnly", "user=me&password=xxxxxx0%2D&x=1",
+       {"xxx0x-xxx0x-xxx0x", "Set-Cookie: sid=xxx-xxxxxx-0000; HttpOnly", "user=me&password=xxxxxx0xxx&x=1",
         "WARC-Target-URI: https://press.example/?t=xxx0x-xxx0x-xxx0x"})
     CHECK_MESSAGE(all.find(kept) != std::string::npos, all);
   ::close(in);
