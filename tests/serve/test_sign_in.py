@@ -186,6 +186,7 @@ class Wire:
         self.status = int(self.input.readline().split()[1])
         while self.input.readline().strip():
             pass
+        self.messages = self.read_messages()
 
     def send(self, data, first=0x81, masked=True, length=None):
         size = len(data) if length is None else length
@@ -199,7 +200,7 @@ class Wire:
     def say(self, **message):
         self.send(json.dumps(message).encode() + b"\0")
 
-    def messages(self):
+    def read_messages(self):
         """Until the other side ends it."""
         held = b""
         with contextlib.suppress(ConnectionError):
@@ -218,7 +219,7 @@ class Wire:
         self.say(type="do", method=method, parameters=parameters)
 
     def wait_for(self, kind):
-        for message in self.messages():
+        for message in self.messages:
             if message["type"] == "frame":
                 self.do("Page.screencastFrameAck", {"sessionId": message["number"]})
             if message["type"] == kind:
@@ -226,7 +227,7 @@ class Wire:
         raise AssertionError(f"it has ended without {kind}")
 
     def await_end(self):
-        for _ in self.messages():
+        for _ in self.messages:
             pass
         self.socket.close()
 
@@ -650,7 +651,7 @@ class SignIn(Ground):
         wire.wait_for("pages")
         for capture in captures:
             most = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{capture}/status").read_text())[1]
-            self.assertLess(int(most), 100_000, "kB: what Chromium does not take yet is not piled up")
+            self.assertLess(int(most), 40_000, "kB: what Chromium does not take yet is not piled up")
         self.assertEqual(self.place.run("token", "revoke", "anna").code, 0)
         wire.await_end()
         refused = Wire(self.front, path, self.tokens["anna"])

@@ -31,6 +31,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kMostQueued = 512u << 20; // for a hook that does not read
+constexpr std::size_t kMostAhead = 4u << 20;    // for a Chromium that does not read: hooks wait meanwhile
 constexpr std::chrono::seconds kStartTime{45};  // until its first answer, on a machine that is busy
 constexpr int kPagesPerBrowser = 500;           // then another Chromium is started, once no page is open
 
@@ -209,7 +210,7 @@ void Host::accept_client() {
 
 void Host::read_client(Client& client) {
   std::array<char, 1u << 16> piece;
-  for (;;) {
+  do {
     const auto count = ::read(client.socket, piece.data(), piece.size());
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (count <= 0) {
@@ -219,7 +220,7 @@ void Host::read_client(Client& client) {
     const auto searched = client.incoming.size();
     client.incoming.append(piece.data(), static_cast<std::size_t>(count));
     split_messages(client.incoming, searched, [&](std::string_view message) { take_command(client, message); });
-  }
+  } while (browser_.outgoing.bytes.size() < kMostAhead);
 }
 
 bool Host::may(const Client& client, const std::string& method, const Json& parameters,
@@ -350,9 +351,9 @@ bool Host::round() {
     waiting.push_back({browser_.errors(), POLLIN, 0});
   }
   const auto first_client = waiting.size();
+  const int reads = browser_.outgoing.bytes.size() < kMostAhead ? POLLIN : 0;
   for (const auto& client : clients_)
-    waiting.push_back(
-        {client.socket, static_cast<short>(client.outgoing.bytes.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+    waiting.push_back({client.socket, static_cast<short>(client.outgoing.bytes.empty() ? reads : reads | POLLOUT), 0});
   sigset_t none;
   ::sigemptyset(&none);
   if (::ppoll(waiting.data(), waiting.size(), nullptr, &none) < 0) return stopping == 0;

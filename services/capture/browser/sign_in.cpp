@@ -2,6 +2,7 @@
 
 #include "lib/base/base64.hpp"
 #include "lib/base/fd.hpp"
+#include "lib/base/json_depth.hpp"
 #include "lib/base/url.hpp"
 #include "lib/base/write_all.hpp"
 #include "services/capture/browser/browser_host.hpp"
@@ -44,7 +45,7 @@ struct Window {
   std::vector<Json> logins{}; // that servers ask for; the person answers the first
 };
 
-// What a view may do to the page that is shown, in DevTools' words: it gets the parameters as they come.
+// What a view may do to the page that is shown, in DevTools' words: with the parameters as they come.
 const std::set<std::string> kCommands{"Input.dispatchKeyEvent",
                                       "Input.dispatchMouseEvent",
                                       "Input.dispatchTouchEvent",
@@ -281,7 +282,7 @@ private:
   }
 
   void take_input(std::string_view text) {
-    const auto message = Json::parse(text, nullptr, false);
+    const auto message = base::strange_json(text);
     auto* page = current();
     if (!message.is_object() || done_) return;
     const auto type = text_of(message, "type");
@@ -300,7 +301,9 @@ private:
     } else if (page == nullptr) {
       return;
     } else if (const auto method = text_of(message, "method"); type == "do" && kCommands.contains(method)) {
-      command(method, message.value("parameters", Json::object()), page->session);
+      // Those of a reload could name a script, which would read what the persona has.
+      command(method, method == "Page.reload" ? Json::object() : message.value("parameters", Json::object()),
+              page->session);
     } else if (type == "back") {
       command("Runtime.evaluate", {{"expression", "history.back()"}}, page->session);
     } else if (type == "close") {

@@ -129,7 +129,7 @@ TEST_SUITE("records") {
     CHECK(dated("Wed, 21 Oct 2105 07:28:00 GMT").value_or(0) == 7.0 * 24 * 3600); // a week at most
     CHECK(dated("Wednesday, 21-Oct-15 07:28:00 GMT") == 0.0);
     CHECK(dated("Wed Oct 21 07:28:00 2015") == 0.0);
-    for (const auto* wrong : {"", "soon", "Wed, 21 Oct 2105", "Wed, 21 Oct 2105 07:28:00 CET"}) {
+    for (const auto* wrong : {"", "soon", "Wed, 21 Oct 2105 07:28:00 CET"}) {
       CAPTURE(wrong);
       CHECK_FALSE(dated(wrong));
     }
