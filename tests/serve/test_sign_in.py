@@ -295,6 +295,15 @@ class Ground(Case):
     def browsers(self):
         return [pid for pid in self.place.hooks() if b"chrom" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
+    @staticmethod
+    def fill_in_login(view):
+        """Name and password, typed into the page that is shown, and sent."""
+        view.touch_at(120, 35)
+        view.ask("Input.insertText", text="Ännä")
+        view.key("Tab")
+        view.ask("Input.insertText", text=PASSWORD)
+        view.key("Enter")
+
     def sign_ins(self):
         return self.place.run("psql", "-Atc", "select count(*) from holdfast.v_persona_sign_in").out.strip()
 
@@ -699,11 +708,7 @@ class Faults(OwnDatabase):
         self.ask(view)
         view.window("/login")
         self.database.stop()
-        view.touch_at(120, 35)
-        view.ask("Input.insertText", text="Ännä")
-        view.key("Tab")
-        view.ask("Input.insertText", text=PASSWORD)
-        view.key("Enter")
+        self.fill_in_login(view)
         view.window("/second")
         view.press("[data-do=done]")
         told = "document.querySelector('#view-state').textContent"
@@ -782,11 +787,7 @@ class OtherMachine(OwnDatabase):
         view = self.person()
         self.ask(view)
         view.window("/login")
-        view.touch_at(120, 35)
-        view.ask("Input.insertText", text="Ännä")
-        view.key("Tab")
-        view.ask("Input.insertText", text=PASSWORD)
-        view.key("Enter")
+        self.fill_in_login(view)
         view.window("/second")
         view.press("[data-do=done]")
         view.until("it is kept", "document.querySelector('[data-view]').dataset.over === 'kept'")
