@@ -404,7 +404,7 @@ class SignIn(Ground):
         view.log_in("anna", PASSWORD)
         until("the page is there", lambda: ("/staff/more", True) in self.web.seen)
         self.assertEqual(self.web.seen.count(("/staff/more", False)), 0)
-        view.press("[data-do='Page.reload']")
+        view.press("[data-do=reload]")
         until("it is there again", lambda: self.web.seen.count(("/staff", True)) == 2)
         self.assertFalse(view.value("document.querySelector('dialog').open"))
         view.press("[data-do=done]")
@@ -638,7 +638,7 @@ class SignIn(Ground):
         wire = view()
         odd = [None, -1, 1e308, "x" * 100_000, [], {}, True, [[[]]], [None, 7, "x"], {"x": 7}]
         names = "x y width height page text accept files number url parameters".split()
-        kinds = "size show open back close login files nothing".split()
+        kinds = "size show open back reload close login files nothing".split()
         methods = "Input.dispatchMouseEvent Input.dispatchKeyEvent Input.dispatchTouchEvent Input.dispatchDragEvent "
         methods += "Page.screencastFrameAck Page.handleJavaScriptDialog Page.reload Page.navigate Browser.close"
         for value in odd:

@@ -458,7 +458,8 @@ def odds(request):
 @page("/matrix")
 def matrix_page(request):
     """A page with frames that show a part of the matrix: ?from=, ?count= and ?step=."""
-    begin, count, step = (int(request.query.get(name, usual)) for name, usual in (("from", 0), ("count", 2), ("step", 1)))
+    begin, count = int(request.query.get("from", 0)), int(request.query.get("count", 2))
+    step = int(request.query.get("step", 1))
     part = itertools.islice(matrix(), begin, begin + count * step, step)
     frames = [f"<iframe src='/body?{html.escape(query)}'></iframe>" for query in part]
     request.send("<!doctype html><title>Matrix</title>" + "\n".join(frames))

@@ -46,15 +46,9 @@ struct Window {
 };
 
 // What a view may do to the page that is shown, in DevTools' words: with the parameters as they come.
-const std::set<std::string> kCommands{"Input.dispatchKeyEvent",
-                                      "Input.dispatchMouseEvent",
-                                      "Input.dispatchTouchEvent",
-                                      "Input.imeSetComposition",
-                                      "Input.insertText",
-                                      "Page.handleJavaScriptDialog",
-                                      "Page.reload",
-                                      "Page.screencastFrameAck",
-                                      "Page.stopLoading"};
+const std::set<std::string> kCommands{
+    "Input.dispatchKeyEvent", "Input.dispatchMouseEvent",    "Input.dispatchTouchEvent", "Input.imeSetComposition",
+    "Input.insertText",       "Page.handleJavaScriptDialog", "Page.screencastFrameAck",  "Page.stopLoading"};
 
 std::string upload_name(const std::string& given) {
   auto name = given.substr(given.find_last_of('/') + 1).substr(0, 200);
@@ -249,10 +243,15 @@ private:
     } else if (method == "Page.frameStartedLoading" || method == "Page.frameStoppedLoading") {
       if (text_of(parameters, "frameId") != page.target) return; // the main frame has the id of its page
       page.loading = method == "Page.frameStartedLoading";
-      if (!page.loading) // its title may have come without news of it
+      if (!page.loading) { // it may have been stopped
+        std::erase_if(page.logins,
+                      [&](const Json& asked) { return asked["frame"] == page.target && asked["document"] == true; });
+        if (page.target == shown_) say_waiting();
+        // Its title may have come without news of it.
         browser_.send("Target.getTargetInfo", {{"targetId", page.target}}, "", [this](const Json& answer, const auto&) {
           if (answer.contains("targetInfo")) describe(answer["targetInfo"]);
         });
+      }
       say_pages();
     } else if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document") {
       const auto fields = parameters["response"].value("headers", Json::object());
@@ -301,9 +300,9 @@ private:
     } else if (page == nullptr) {
       return;
     } else if (const auto method = text_of(message, "method"); type == "do" && kCommands.contains(method)) {
-      // Those of a reload could name a script, which would read what the persona has.
-      command(method, method == "Page.reload" ? Json::object() : message.value("parameters", Json::object()),
-              page->session);
+      command(method, message.value("parameters", Json::object()), page->session);
+    } else if (type == "reload") { // not among the commands: its parameters could name a script
+      command("Page.reload", {}, page->session);
     } else if (type == "back") {
       command("Runtime.evaluate", {{"expression", "history.back()"}}, page->session);
     } else if (type == "close") {
@@ -342,9 +341,13 @@ private:
     const auto request = text_of(parameters, "requestId"), origin = text_of(challenge, "origin");
     const bool again = answered_.contains(request), proxy = text_of(challenge, "source") == "Proxy";
     if (again) logins_.erase(origin);
-    const Json asked = {{"origin", origin},   {"realm", one_line(text_of(challenge, "realm"), 200)},
-                        {"again", again},     {"request", request},
-                        {"session", session}, {"frame", text_of(parameters, "frameId")}};
+    const Json asked = {{"origin", origin},
+                        {"realm", one_line(text_of(challenge, "realm"), 200)},
+                        {"again", again},
+                        {"request", request},
+                        {"session", session},
+                        {"frame", text_of(parameters, "frameId")},
+                        {"document", text_of(parameters, "resourceType") == "Document"}};
     if (proxy || done_ || logins_.contains(origin) || page.logins.size() >= kMostLogins)
       return answer_login(asked, proxy && !again ? proxy_login() : Json());
     page.logins.push_back(asked);
