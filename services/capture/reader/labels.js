@@ -12,7 +12,7 @@ const kMore = any(
 const kNext = any(
   /\bnext\b|forward|(arrow|chevron|btn|button)[-_]*right|right[-_]*(arrow|chevron)|^(›|»|→|❯|>)$|nächste|vorwärts/,
   /suivant|siguiente|successiv|próxim|volgende|następn|след|下一|次へ|다음/);
-// Signs out, buys, posts, deletes, follows, in the words of words.json: whole words, of which "*" is an unwritten rest.
+// What is never pressed, in the words of words.json: whole words, of which "*" is an unwritten rest.
 // Scripts without blanks have them anywhere.
 const pattern_of = kinds => {
   const of_word = word => word.replace(/\*/g, '\\p{L}*').replace(/[ -]/g, '[\\s_-]*');
@@ -36,19 +36,6 @@ const acts_by_name = e => {
   return kActsByName.test(names.join(' ; ')) || kActsInCode.test(split_of(code) + ' ; ' + split_of(url)) ||
     kDeletes.test(code + (is_code ? url : ''));
 };
-// Leaves, and more that is no reading.
-const kNever = any(
-  /\b(sign|log)[-_ ]?(in|out|up|off|on)\b/,
-  /\b(login|logout|register|(un)?subscribe|(un)?follow|buy|cart|basket|checkout|order|purchase|pay|paypal|donate)\b/,
-  /\b(delete|remove|discard|erase|reset|send|submit|publish|unlike|upvote|downvote|upload|install|download|print)\b/,
-  /\b(book now|reserve|accept|allow|agree|block|ban|report|flag|e?mail)\b|abmelden|anmelden|einloggen|registrieren/,
-  /löschen|entfernen|kaufen|warenkorb|bestellen|bezahlen|senden|absenden|abonnieren|folgen|melden|herunterladen/,
-  /drucken|connexion|déconnexion|inscri|supprimer|acheter|panier|commander|payer|envoyer|abonner|suivre|télécharger/,
-  /imprimer|iniciar sesión|cerrar sesión|registr|eliminar|borrar|comprar|carrito|pagar|enviar|suscrib|seguir/,
-  /descargar|accedi|esci|iscriv|elimina|acquista|carrello|invia|segui|inloggen|uitloggen|verwijder|kopen|winkel/,
-  /bestel|verzend|volgen|zaloguj|wyloguj|usuń|kup|koszyk|wyślij|войти|выйти|удалить|купить|корзин|оплат|отправить/,
-  /подпис|скачать|登录|退出|注册|删除|购买|购物车|发送|关注|下载|ログイン|ログアウト|削除|購入|カート|送信|フォロー/,
-  /ダウンロード|로그인|로그아웃|삭제|구매|장바구니|전송/);
 // Of no use to a reader, if nothing says that there is more behind it.
 const kIdle = any(
   /\b(prev(ious)?|back|pause|stop|mute|unmute|volume|full[-_ ]?screen|theme|dark|light|language|zoom|close)\b/,
@@ -118,7 +105,7 @@ function kind_of(e) {
   const text = label(e), marks = hints(e);
   if (text.length > 90 && !e.matches(kToggles)) return '';
   const said = text.length > 1 ? text : marks;
-  if (kNever.test(said) || kActs.test(said) || e.matches(kStates)) return '';
+  if (kActs.test(said) || e.matches(kStates)) return '';
   if (acts_by_name(e) || (link && link !== e && acts_by_name(link))) return '';
   if (e.localName === 'label') return folds(e) && !kIdle.test(text) ? 'toggle' : '';
   if (is_picture)
