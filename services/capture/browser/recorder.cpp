@@ -5,6 +5,8 @@
 #include "lib/base/utf8.hpp"
 #include "services/capture/fetch/egress.hpp"
 
+#include <boost/beast/http/status.hpp>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -69,29 +71,11 @@ Headers headers_from_list(const Json& list) {
   return headers;
 }
 
+// That of HTTP/1.1: a response of HTTP/2 has none.
 std::string reason_of(int status) {
-  switch (status) {
-  case 200:
-    return "OK";
-  case 206:
-    return "Partial Content";
-  case 301:
-    return "Moved Permanently";
-  case 302:
-    return "Found";
-  case 304:
-    return "Not Modified";
-  case 307:
-    return "Temporary Redirect";
-  case 308:
-    return "Permanent Redirect";
-  case 403:
-    return "Forbidden";
-  case 404:
-    return "Not Found";
-  default:
-    return "";
-  }
+  using namespace boost::beast::http;
+  const auto known = int_to_status(static_cast<unsigned>(status));
+  return known == boost::beast::http::status::unknown ? "" : std::string(obsolete_reason(known));
 }
 
 enum class Length { unknown, right, wrong };
