@@ -79,6 +79,7 @@ std::optional<HookName> parse_hook_name(std::string_view file_name) {
   if (extension == "sh" || extension == "py" || extension == "js") result.extension = std::string(extension);
   result.background = rest.ends_with(".bg") || rest.find(".bg.") != std::string_view::npos ||
                       rest.find("__background") != std::string_view::npos; // the old marker
+  result.daemon = result.background && rest.find(".daemon.") != std::string_view::npos;
   return result;
 }
 

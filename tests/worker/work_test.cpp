@@ -109,6 +109,20 @@ TEST_CASE("background hooks alone get the time they need") {
   CHECK(read_file(stage.published(WorkerStage::url("page")) / "slow/done.txt") == "done\n");
 }
 
+TEST_CASE("a daemon alone is told to end when it is ready, and beside others when they have ended") {
+  WorkerStage stage;
+  stage.hook("waits", "on_Snapshot__10_waits.daemon.bg.sh",
+             "trap 'ls ../slow >seen.txt; exit 0' TERM; echo ready; read -r _ < <(sleep 3600)");
+  stage.add({WorkerStage::url("alone")});
+  stage.work();
+  stage.hook("slow", "on_Snapshot__20_slow.finite.bg.sh", "echo ready; sleep 0.5; echo done >done.txt");
+  stage.add({WorkerStage::url("beside")});
+  stage.work();
+  CHECK(stage.table("select plugin, status from holdfast.v_result order by ended_at") ==
+        "waits|succeeded\nslow|succeeded\nwaits|succeeded");
+  CHECK(read_file(stage.published(WorkerStage::url("beside")) / "waits/seen.txt").starts_with("done.txt"));
+}
+
 TEST_CASE("a page whose time is over is sealed with what it has: hooks that run are ended, the others skipped") {
   WorkerStage stage;
   stage.options.snapshot_timeout = 1500ms;

@@ -41,7 +41,8 @@ void HookSet::end_background(std::chrono::milliseconds most) {
 }
 
 awaitable<void> HookSet::outlast_background() {
-  const auto running = running_;
+  auto running = running_;
+  std::erase_if(running, [](const Running& one) { return one.run->hook().name.daemon; });
   std::vector<std::unique_ptr<asio::steady_timer>> timers;
   for (const auto& [run, number] : running) {
     timers.push_back(std::make_unique<asio::steady_timer>(context_.executor, run->started_at() + run->timeout()));

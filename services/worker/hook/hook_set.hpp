@@ -35,7 +35,8 @@ public:
   // Background hooks may use the rest of their time, each its own: at least kill_grace, at most `most`. Then TERM, and
   // after kill_grace KILL. A hook that ends so has not failed.
   void end_background(std::chrono::milliseconds most = std::chrono::milliseconds::max());
-  // Lets background hooks run until their time is over; ends them then. Completes when all have ended.
+  // Lets background hooks run until their time is over; ends them then. Completes when all have ended but daemons,
+  // which have nothing of their own to finish.
   awaitable<void> outlast_background();
   // TERM now, KILL after `grace`. What ends so and has said nothing was interrupted.
   void interrupt(std::chrono::milliseconds grace);

@@ -267,10 +267,8 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
 
 awaitable<void> SnapshotJob::end_background() {
   // With no hook in the foreground the others get their time; else the last foreground hook was what they waited for.
-  if (results_.only_background())
-    co_await hooks_.outlast_background();
-  else
-    hooks_.end_background();
+  if (results_.only_background()) co_await hooks_.outlast_background();
+  hooks_.end_background();
   const auto running = hooks_.running();
   for (const auto& one : running)
     co_await one.run->finish();

@@ -39,6 +39,9 @@ TEST_SUITE("hook names") {
     CHECK(parse_hook_name("on_Snapshot__10_a.bg")->name == "on_Snapshot__10_a.bg");
     CHECK_FALSE(parse_hook_name("on_Snapshot__10_big.js")->background);
     CHECK_FALSE(parse_hook_name("on_Snapshot__background_check.py")->background);
+    CHECK(parse_hook_name("on_Snapshot__10_a.daemon.bg")->daemon);
+    CHECK_FALSE(parse_hook_name("on_Snapshot__10_a.finite.bg.js")->daemon);
+    CHECK_FALSE(parse_hook_name("on_Snapshot__10_a.daemon.js")->daemon);
   }
 
   TEST_CASE("only known interpreters' extensions are reported") {
