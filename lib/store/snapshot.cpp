@@ -207,25 +207,6 @@ TurnAnswer worker_turn(pg::Connection& connection, const std::string& worker, co
   return answer;
 }
 
-std::vector<PageAnswer> finish(pg::Connection& connection, const std::string& worker, const std::vector<Page>& pages) {
-  const auto rows = connection.call(
-      "select snapshot_id, fence, answer, children, crawl_sealed from holdfast.finish($1::uuid, $2::jsonb)", worker,
-      pages_text(pages));
-  AnswersByLease answers;
-  for (const auto row : rows)
-    take_answer(answers, row, "answer");
-  return in_order(pages, answers);
-}
-
-std::vector<Claim> claim(pg::Connection& connection, const std::string& worker, const ClaimRequest& request) {
-  return connection
-      .call("select c.snapshot_id, c.crawl_id, c.fence, to_jsonb(c)::text as claim from holdfast.claim($1::uuid, "
-            "$2::integer, $3::uuid[], $4::boolean, $5::boolean, $6::integer, $7::integer, false, $8::uuid[]) c",
-            worker, request.room, request.open, request.open_only, request.order.newest, request.order.from_top_n,
-            request.seeds, only_of(request))
-      .map(&claim_of);
-}
-
 void worker_hooks(pg::Connection& connection, const std::string& worker, const std::vector<ActiveHook>& hooks) {
   auto all = nlohmann::json::array();
   for (const ActiveHook& hook : hooks) {

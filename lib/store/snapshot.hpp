@@ -3,9 +3,8 @@
 // name (migrations/functions/40_claim.sql, 41_finish.sql, 20_worker.sql). Blocking; call on the thread that owns the
 // connection.
 //
-// finish() and worker_hooks() may be repeated. claim(), and worker_turn() with room, may not: what a lost answer has
-// granted comes up in the next heartbeats (BeatAnswer::extra). Times are sent as ages: only the database's clock
-// counts.
+// worker_hooks() and worker_turn() may be repeated, but not with room: what a lost answer has granted comes up in the
+// next heartbeats (BeatAnswer::extra). Times are sent as ages: only the database's clock counts.
 
 #include "lib/store/crawl.hpp"
 #include "lib/store/worker.hpp"
@@ -127,8 +126,8 @@ struct ClaimRequest {
 };
 
 struct TurnRequest {
-  std::vector<Page> pages;
-  ClaimRequest claim;
+  std::vector<Page> pages{};
+  ClaimRequest claim{};
 };
 
 struct TurnAnswer {
@@ -140,9 +139,6 @@ struct TurnAnswer {
 
 // Finishes pages, then claims, in one transaction. Throws, and changes nothing, if a page breaks a rule of the schema.
 TurnAnswer worker_turn(pg::Connection& connection, const std::string& worker, const TurnRequest& request);
-// The two halves alone.
-std::vector<PageAnswer> finish(pg::Connection& connection, const std::string& worker, const std::vector<Page>& pages);
-std::vector<Claim> claim(pg::Connection& connection, const std::string& worker, const ClaimRequest& request);
 
 // A hook that runs now: a row of holdfast.running_hook.
 struct ActiveHook {

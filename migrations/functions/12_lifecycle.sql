@@ -137,8 +137,7 @@ begin
 end $$;
 
 create or replace function holdfast.snapshots_go()
-  returns trigger language plpgsql
-  set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+  returns trigger language plpgsql as $$
 -- In place of a foreign key from snapshot_queue (see its comment).
 begin
   delete from holdfast.snapshot_queue q
@@ -150,8 +149,7 @@ begin
 end $$;
 
 create or replace function holdfast.crawls_go()
-  returns trigger language plpgsql
-  set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+  returns trigger language plpgsql as $$
 -- In place of foreign keys from crawl_seed and snapshot (see their comments).
 begin
   delete from holdfast.crawl_seed s where s.crawl_id = any (array(select g.id from gone g));

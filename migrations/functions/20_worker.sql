@@ -219,7 +219,7 @@ comment on function holdfast.log_level_set(uuid, text)
 create or replace function holdfast.worker_beat(
     p_worker uuid, p_lease interval, p_snapshots uuid[], p_fences bigint[], p_stats jsonb)
   returns table (kind text, snapshot_id uuid, crawl_id uuid, fence bigint, detail text)
-  language plpgsql set plan_cache_mode = force_custom_plan as $$
+  language plpgsql as $$
 -- Renews the lease, which covers everything the worker holds, and answers with what the worker must know:
 --   lost       it believes that it holds this, but does not: stop that job, write nothing
 --   extra      it holds this without knowing (the answer to its claim was lost): release it
@@ -275,7 +275,7 @@ comment on function holdfast.worker_beat(uuid, interval, uuid[], bigint[], jsonb
   is 'Renews a worker''s lease; returns what it lost, what it holds without knowing it, and its commands.';
 
 create or replace function holdfast.worker_hooks(p_worker uuid, p_hooks jsonb)
-  returns void language plpgsql set enable_seqscan = off set jit = off as $$
+  returns void language plpgsql as $$
 -- Replaces the rows of the hooks that the worker runs now, and of those that have ended while their page is
 -- in work. They are live state, not history: the table is unlogged and the commit does not wait for the disk.
 -- running_ms, still_ms: for how long a hook has run, and has made no progress. The worker's row is locked

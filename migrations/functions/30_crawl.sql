@@ -74,7 +74,7 @@ comment on function holdfast.crawl_add(uuid, jsonb) is 'Adds a crawl, queued and
 
 create or replace function holdfast.crawl_add_seeds(
     p_crawl uuid, p_urls text[], p_titles text[], p_tags jsonb, p_bookmarked timestamptz[] default '{}')
-  returns bigint language plpgsql set plan_cache_mode = force_generic_plan as $$
+  returns bigint language plpgsql as $$
 -- Appends seeds to a queued crawl, in the order given. p_titles and p_bookmarked may be empty; p_tags: an
 -- array of tags for each seed, or NULL. Returns how many seeds the crawl has now.
 declare
@@ -362,8 +362,7 @@ comment on function holdfast.crawl_release(uuid) is
 
 create or replace function holdfast.crawl_seeds_take(p_crawl uuid, p_batch integer)
   returns table (depth integer, urls text[], titles text[], tags jsonb, bookmarked timestamptz[])
-  language plpgsql
-  set enable_bitmapscan = off set enable_sort = off as $$
+  language plpgsql as $$
 -- Takes the first seeds away, as many of one depth as come in a row. They are read in the order of the key: a
 -- plan that sorts all that are left would do so for each batch.
 #variable_conflict use_column
@@ -403,7 +402,7 @@ end $$;
 
 create or replace function holdfast.crawl_expand_seeds(
     p_worker uuid, p_crawl holdfast.crawl, p_batch integer, p_ring boolean default true)
-  returns bigint language plpgsql set enable_bitmapscan = off as $$
+  returns bigint language plpgsql as $$
 -- The caller holds the crawl's row lock and has seen that it may go on. Starts the crawl if it is queued,
 -- applies a changed scope to what is open, turns the next seeds (of one depth) into snapshots, and releases
 -- the crawl when no seed is left. Returns how many snapshots it has more.
@@ -463,8 +462,7 @@ end $$;
 
 create or replace function holdfast.crawl_expand(
     p_worker uuid, p_crawl uuid, p_fence bigint, p_batch integer)
-  returns table (seeds_left bigint, inserted bigint, status text) language plpgsql
-  set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+  returns table (seeds_left bigint, inserted bigint, status text) language plpgsql as $$
 -- The next batch of what a claimed crawl needs: its seeds become snapshots of depth 0; a changed scope is
 -- applied to what is open; a crawl that is to stop is closed. With the first batch of seeds its snapshots can
 -- be claimed. After the last one it is idle until its deadline, and its last snapshot seals it. seeds_left:

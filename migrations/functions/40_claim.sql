@@ -34,9 +34,9 @@ create or replace function holdfast.claim(
     p_worker uuid, p_room integer, p_open uuid[] default '{}', p_open_only boolean default false,
     p_newest boolean default false, p_top_n integer default 0, p_seeds integer default 0,
     p_finished boolean default false, p_only uuid[] default null)
-  returns setof holdfast.claimed_snapshot language plpgsql
-  set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
--- Takes up to p_room due snapshots for a worker.
+  returns setof holdfast.claimed_snapshot language plpgsql as $$
+-- Called by worker_turn. Takes up to p_room due snapshots for a worker and starts them; answers with what
+-- their crawls demand.
 --   p_open       crawls of which the worker has a session open: visited first in every other claim
 --   p_open_only  visit no other crawls: the worker may open no more sessions
 --   p_newest, p_top_n
@@ -78,9 +78,6 @@ begin
   end if;
   return query select c.* from holdfast.claimed_snapshot c where c.snapshot_id = any (v_ids);
 end $$;
-comment on function holdfast.claim(
-    uuid, integer, uuid[], boolean, boolean, integer, integer, boolean, uuid[])
-  is 'Takes due snapshots for a worker and starts them; answers with what their crawls demand.';
 
 create or replace function holdfast.claim_round(
     p_worker uuid, p_room integer, p_share integer, p_crawls uuid[], p_newest boolean, p_top_n integer,

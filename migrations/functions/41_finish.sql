@@ -503,10 +503,10 @@ end $$;
 create or replace function holdfast.finish(p_worker uuid, p_pages jsonb)
   returns table (
     snapshot_id uuid, crawl_id uuid, fence bigint, answer text, children bigint, crawl_sealed boolean)
-  language plpgsql set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
--- A worker has finished with any number of snapshots: [{snapshot, crawl, fence, ...}], keys as the fields of
--- holdfast.finished_page. All in one transaction, which may be repeated. The answers, in the order of the
--- pages:
+  language plpgsql as $$
+-- Called by worker_turn. A worker has finished with any number of snapshots: [{snapshot, crawl, fence, ...}],
+-- keys as the fields of holdfast.finished_page. All in one transaction, which may be repeated. The answers,
+-- in the order of the pages:
 --   sealed     now, or before by this worker; children: new snapshots among its links
 --   failed     it was released once too often, and is sealed as failed
 --   cancelled  sealed as cancelled, because of a limit or a command: the worker deletes the files
@@ -557,8 +557,6 @@ begin
     return query select * from holdfast.finish_answers(p_worker, v_asked.pages, v_held, v_children);
   end if;
 end $$;
-comment on function holdfast.finish(uuid, jsonb)
-  is 'A worker is done with snapshots: seals or releases them; says what became of each.';
 
 create or replace function holdfast.finish_answer(p_page holdfast.finished_page)
   returns text language sql immutable as $$
@@ -618,7 +616,7 @@ create or replace function holdfast.worker_turn(
   returns table (
     what text, snapshot_id uuid, crawl_id uuid, fence bigint, children bigint, crawl_sealed boolean,
     detail text, claim jsonb)
-  language plpgsql set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+  language plpgsql as $$
 -- All that a worker says to the database about its work, in one transaction: what it has finished since the
 -- last turn, then a claim into its free slots. See finish and claim. Answers with a row for each page (what:
 -- as finish) and one for each claimed snapshot (what: claimed). Where less was claimed than there is room
@@ -637,6 +635,7 @@ begin
       select f.answer, f.snapshot_id, f.crawl_id, f.fence, f.children, f.crawl_sealed, null::text, null::jsonb
         from holdfast.finish(p_worker, p_pages) f;
   end if;
+  if p_room <= 0 then return; end if;
   return query
     select 'claimed', c.snapshot_id, c.crawl_id, c.fence, null::bigint, null::boolean, null::text, to_jsonb(c)
       from holdfast.claim(p_worker, p_room, p_open, p_open_only, p_newest, p_top_n, p_seeds, v_finished,

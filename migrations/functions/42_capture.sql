@@ -2,8 +2,8 @@
 -- up.
 --
 -- A payload is looked up by the hash of its URL key and digest, then compared as one text: as two columns, it
--- could be looked for among all captures of the URL. No bitmap scans: the first row will do. A revisit record
--- may refer to a record of another URL (refers_to): Browsertrix writes such ones.
+-- could be looked for among all captures of the URL. A revisit record may refer to a record of another URL
+-- (refers_to): Browsertrix writes such ones.
 
 create or replace function holdfast.captures_add(p_snapshot uuid, p_crawl uuid, p_captures jsonb)
   returns void language plpgsql as $$
@@ -104,8 +104,7 @@ comment on column holdfast.v_capture.refers_to is
 create or replace function holdfast.captures_stored(
     p_keys text[], p_digests text[], p_crawl uuid, p_least bigint)
   returns setof holdfast.v_capture
-  language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off
-  set plan_cache_mode = force_generic_plan as $$
+  language plpgsql stable as $$
 -- Kept records are left out: they go when what refers to them goes.
 begin
   return query
@@ -198,7 +197,7 @@ $$;
 
 create or replace function holdfast.captures_kept(
     p_first uuid, p_last uuid, p_snapshot uuid, p_removed uuid[])
-  returns void language plpgsql set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+  returns void language plpgsql as $$
 -- Called before snapshots are deleted, named as for captures_leaving: what others refer to stays, and what
 -- only these referred to goes. The caller has locked their crawls for update (see originals_hold), or the
 -- crawls are gone.
@@ -256,8 +255,7 @@ $$;
 comment on function holdfast.captures_moved(uuid, integer) is 'This record has a file of its own.';
 
 create or replace function holdfast.originals_of(p_snapshots uuid[])
-  returns setof holdfast.v_capture language sql stable
-  set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+  returns setof holdfast.v_capture language sql stable as $$
   -- One for each payload that is not in its own snapshot.
   select v.*
     from (select distinct r.snapshot_id, coalesce(r.refers_to, r.url_key) as url_key, r.digest
@@ -278,8 +276,7 @@ comment on function holdfast.originals_of(uuid[]) is
   'Records of other snapshots to which revisit records of these refer.';
 
 create or replace function holdfast.revisits_broken(p_snapshot uuid)
-  returns setof holdfast.v_capture language sql stable
-  set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+  returns setof holdfast.v_capture language sql stable as $$
   -- A revisit record may also refer to another URL of its own snapshot: the answer to a POST, for example.
   select r.*
     from holdfast.v_capture r

@@ -49,7 +49,7 @@ begin
 end $$;
 
 create or replace function holdfast.control_apply(p_worker uuid)
-  returns bigint language plpgsql set enable_seqscan = off set jit = off as $$
+  returns bigint language plpgsql as $$
 -- Takes from a worker what it holds against a command: its claim was under way when the command came, or a
 -- row was changed by hand. Waits for no lock. It leaves locked rows to the next beat, and asks for that beat.
 declare
@@ -102,8 +102,6 @@ begin
   end loop;
   return cardinality(v_ids);
 end $$;
-comment on function holdfast.control_apply(uuid) is
-  'Takes from a worker what it must no longer hold; returns how many.';
 
 -- Crawls -------------------------------------------------------------------------------------------------
 
@@ -221,7 +219,7 @@ comment on function holdfast.crawl_stop(uuid, text, text, text, integer, boolean
   'Begins to stop a crawl; returns what is left to be closed.';
 
 create or replace function holdfast.crawl_stop_step(p_crawl uuid, p_batch integer)
-  returns bigint language plpgsql set enable_seqscan = off set jit = off as $$
+  returns bigint language plpgsql as $$
 -- Seals up to p_batch waiting snapshots of a crawl that is being stopped; then the crawl, if that was all.
 -- Returns what is left. Called by the command that stops the crawl, and by workers (crawl_expand) for the
 -- rest.

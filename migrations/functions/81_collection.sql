@@ -313,7 +313,7 @@ begin
 end $$;
 
 create or replace function holdfast.purge_fill(p_limit bigint default 500)
-  returns bigint language plpgsql set enable_seqscan = off set jit = off as $$
+  returns bigint language plpgsql as $$
 -- In batches, so that purge stays small. When all pages of a month are listed, drops what is left of it.
 -- Others may do the same at that moment; what they have locked is theirs.
 declare

@@ -150,7 +150,7 @@ create or replace function holdfast.webhook_claim(p_owner text,
     p_names text[], p_lease interval, p_room integer)
   returns table (id bigint, message_id text, webhook text, url text,
                  event text, payload text, fence bigint, attempts integer)
-  language plpgsql set plan_cache_mode = force_custom_plan as $$
+  language plpgsql as $$
 -- p_names: webhooks of which the caller has the secret; NULL: all. At most four deliveries at once of each,
 -- one after a failure: a receiver that hangs does not block the others, and one that is down is not flooded.
 #variable_conflict use_column

@@ -118,8 +118,7 @@ end $$;
 
 create or replace function holdfast.text_keep(
     p_snapshot uuid, p_crawl uuid, p_fence bigint, p_text text)
-  returns boolean language plpgsql
-  set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+  returns boolean language plpgsql as $$
 -- Workers keep the text of pages that they sealed, and an operator's any; of the pages of others they add one
 -- that was lost, and change none. The language is what a hook reported in its output_json. The commit does
 -- not wait for the disk: a text that a crash of the server loses is made again by `holdfast search --rebuild`.
@@ -198,7 +197,7 @@ comment on function holdfast.texts_missing(uuid, bigint) is
 
 create or replace function holdfast.texts_lost(p_after uuid, p_rows bigint, p_age interval)
   returns table (snapshot_id uuid, crawl_id uuid, fence bigint, directory text, last uuid)
-  language sql stable set jit = off as $$
+  language sql stable as $$
   -- Of the p_rows sealed snapshots behind p_after: those without a text, which were sealed p_age ago. Each
   -- row has the last of the p_rows; if none lacks its text, it is alone. No row: there are no more.
   with looked as materialized (
@@ -325,8 +324,7 @@ create or replace function holdfast.search(
   returns table (id uuid, crawl_id uuid, url text, title text, excerpt text, rank real, outcome text,
                  sealed_at timestamptz, tags text[], directory text, thumbnail text,
                  cursor text)
-  language plpgsql stable
-  set enable_seqscan = off set jit = off set plan_cache_mode = force_custom_plan as $$
+  language plpgsql stable as $$
 -- The newest 200 pages found are ranked and listed, then the next 200, so that a word of half of all pages
 -- need not be ranked in all of them. A cursor is "<bound> <rank> <id>" of its row: the batch that it stands
 -- in begins below the bound.

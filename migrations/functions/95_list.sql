@@ -39,28 +39,29 @@ do $$ begin perform holdfast.index_urls(); end $$;
 create or replace function holdfast.snapshots_found(
     p_crawl uuid, p_url text, p_host text, p_tag text, p_before uuid, p_limit bigint)
   returns table (id uuid)
-  language plpgsql stable set enable_indexscan = off set enable_indexonlyscan = off
-  set plan_cache_mode = force_custom_plan set jit = off as $$
+  language plpgsql stable as $$
 -- The newest with a tag, a part of a URL or a host (whose name is a part of the URL), by the indexes for
--- those. The planner underestimates a walk over all snapshots in the order of their ids: the snapshots with
--- one tag belong to one crawl and are neighbours.
+-- those. All are found, then ordered: the planner underestimates a walk over all snapshots in the order of
+-- their ids, because the snapshots with one tag belong to one crawl and are neighbours.
 begin
   if p_tag is null then
     return query
-      select s.id
-        from holdfast.snapshot s
-        where holdfast.has_part(s.url, p_url) and (p_crawl is null or s.crawl_id = p_crawl)
-          and holdfast.has_part(s.url, p_host) and (p_host is null or s.host = p_host)
-          and (p_before is null or s.id < p_before)
-        order by s.id desc limit p_limit;
+      with found as materialized (
+        select s.id
+          from holdfast.snapshot s
+          where holdfast.has_part(s.url, p_url) and (p_crawl is null or s.crawl_id = p_crawl)
+            and holdfast.has_part(s.url, p_host) and (p_host is null or s.host = p_host)
+            and (p_before is null or s.id < p_before))
+      select f.id from found f order by f.id desc limit p_limit;
   else
     return query
-      select s.id
-        from holdfast.snapshot s
-        where s.tags @> array[p_tag] and s.tags <> '{}' and (p_crawl is null or s.crawl_id = p_crawl)
-          and holdfast.has_part(s.url, p_url) and (p_host is null or s.host = p_host)
-          and (p_before is null or s.id < p_before)
-        order by s.id desc limit p_limit;
+      with found as materialized (
+        select s.id
+          from holdfast.snapshot s
+          where s.tags @> array[p_tag] and s.tags <> '{}' and (p_crawl is null or s.crawl_id = p_crawl)
+            and holdfast.has_part(s.url, p_url) and (p_host is null or s.host = p_host)
+            and (p_before is null or s.id < p_before))
+      select f.id from found f order by f.id desc limit p_limit;
   end if;
 end $$;
 
@@ -68,7 +69,7 @@ create or replace function holdfast.list_snapshots(p_crawl uuid,
     p_snapshot uuid, p_status text, p_url text, p_tag text, p_limit bigint, p_outcome text default null,
     p_host text default null, p_since timestamptz default null, p_before uuid default null)
   returns setof holdfast.v_snapshot
-  language plpgsql stable set plan_cache_mode = force_custom_plan set jit = off as $$
+  language plpgsql stable as $$
 declare
   v_oldest constant uuid := holdfast.first_id(p_since);
   v_searched constant boolean := num_nonnulls(p_url, p_tag, p_host) > 0;
@@ -160,7 +161,7 @@ comment on function holdfast.list_snapshots(
 
 create or replace function holdfast.snapshot_number(
     p_number bigint, p_status text, p_url text, p_tag text)
-  returns uuid language plpgsql stable set plan_cache_mode = force_custom_plan set jit = off as $$
+  returns uuid language plpgsql stable as $$
 -- Only ids are read, by an index: a list that begins behind them costs no more than one that begins at
 -- the first.
 begin
@@ -184,10 +185,10 @@ comment on function holdfast.snapshot_number(bigint, text, text, text) is
 create or replace function holdfast.list_results(p_crawl uuid,
     p_snapshot uuid, p_status text, p_url text, p_limit bigint)
   returns setof holdfast.v_result
-  language plpgsql stable set enable_mergejoin = off set enable_hashjoin = off
-  set plan_cache_mode = force_custom_plan set jit = off as $$
+  language plpgsql stable as $$
 -- Ids are in the order of time, and an index has them: those of a crawl are found by its snapshots, all
--- others by the results. A merge would read the results of all crawls.
+-- others by the results. "offset 0" looks up one after the other: a merge or a hash join would read the
+-- results of all crawls.
 begin
   if p_snapshot is null and p_status in ('failed', 'skipped', 'noresults') then
     return query
@@ -198,7 +199,11 @@ begin
                   and (p_crawl is null or r.crawl_id = p_crawl)
                 order by r.snapshot_id desc, r.started_at desc
                 limit case when p_url is null then p_limit end) x
-        join holdfast.v_result v using (snapshot_id, crawl_id, fence, plugin, hook_name)
+        cross join lateral (select *
+                              from holdfast.v_result r
+                              where r.snapshot_id = x.snapshot_id and r.crawl_id = x.crawl_id
+                                and r.fence = x.fence and r.plugin = x.plugin and r.hook_name = x.hook_name
+                              offset 0) v
         where holdfast.has_part(v.url, p_url)
         order by v.snapshot_id desc, v.started_at desc limit p_limit;
   elsif p_snapshot is null and p_status is distinct from 'started' and p_crawl is not null then
@@ -211,7 +216,8 @@ begin
         cross join lateral (select *
                               from holdfast.v_result r
                               where r.snapshot_id = s.id and r.crawl_id = s.crawl_id
-                                and (p_status is null or r.status = p_status)) v
+                                and (p_status is null or r.status = p_status)
+                              offset 0) v
         order by s.crawl_id desc, s.id desc, v.started_at desc limit p_limit;
   elsif p_snapshot is null and p_status is distinct from 'started' and p_url is not null then
     return query
@@ -223,7 +229,8 @@ begin
         cross join lateral (select *
                               from holdfast.v_result r
                               where r.snapshot_id = f.id and r.crawl_id = s.crawl_id
-                                and (p_status is null or r.status = p_status)) v
+                                and (p_status is null or r.status = p_status)
+                              offset 0) v
         order by f.id desc, v.started_at desc limit p_limit;
   else -- The few that run, those of a snapshot, or the newest of all.
     return query
@@ -253,7 +260,7 @@ create or replace function holdfast.list_failures(p_crawl uuid,
     p_snapshot uuid, p_url text, p_limit bigint, p_plugin text default null, p_host text default null,
     p_since timestamptz default null)
   returns setof holdfast.v_failure
-  language plpgsql stable set plan_cache_mode = force_custom_plan set jit = off as $$
+  language plpgsql stable as $$
 -- A rare part of a URL is found by the index of snapshots, all else by that of failures.
 declare
   v_frequent constant boolean := p_url is not null and num_nonnulls(p_snapshot, p_plugin, p_host, p_since) = 0

@@ -27,8 +27,8 @@ create or replace function holdfast.entry_points()
         replay_score, replays_due, originals_of, revisits_broken,
         list_snapshots, list_results, list_failures, list_events, list_events_after, page_due_latest}'),
       ('holdfast_worker', true, '{
-        worker_join, worker_able, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone, claim,
-        finish, lapse_workers, archive_begun, control_apply, log_level_of, crawl_claim, crawl_expand,
+        worker_join, worker_able, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone,
+        lapse_workers, archive_begun, log_level_of, crawl_claim, crawl_expand,
         crawl_release, crawl_stop_step, crawl_judge_step, session_open, session_set, binary_want,
         binary_claim, binary_set, binary_known, machine_set_options, machine_options, runner_join,
         runner_enter, runner_beat, runner_leave, runner_duty, local_processes, workers_beside, newer_run,

@@ -8,7 +8,6 @@
 #include "lib/base/utf8.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/server/embedded_server.hpp"
-#include "services/cli/command/examples.hpp"
 #include "services/cli/command/mistakes.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/terminal/output.hpp"
@@ -130,8 +129,7 @@ int main(int argc, char** argv) {
   add_global_options(app, given);
   const auto choice = std::make_shared<cli::Action>();
   for (const auto& verb : cli::all_verbs())
-    cli::attach_verb(app, choice, verb.name, verb.help, verb.add);
-  cli::add_examples(app);
+    cli::attach_verb(app, choice, verb.name, verb.help, verb.examples, verb.add);
   try {
     if (argc == 3 && argv[1] == std::string_view(cli::kStopUnusedServer)) {
       server::EmbeddedServer::stop_unused(argv[2]);

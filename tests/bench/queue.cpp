@@ -175,7 +175,7 @@ nlohmann::json claims(const std::string& dsn, const Settings& settings) {
   for (int i = 0; i < samples + 10 && (i <= 10 || Clock::now() < end); ++i) {
     const double before = backend_cpu_ms(connection.backend_pid());
     const auto from = Clock::now();
-    const auto claimed = store::claim(connection, worker, request);
+    const auto claimed = store::worker_turn(connection, worker, {.claim = request}).claims;
     if (i >= 10) { // the first ones plan their statements
       times.add(from);
       cpu.all.push_back(backend_cpu_ms(connection.backend_pid()) - before);
@@ -190,7 +190,7 @@ nlohmann::json claims(const std::string& dsn, const Settings& settings) {
       page.reason = "measured";
       pages.push_back(page);
     }
-    store::finish(connection, worker, pages);
+    store::worker_turn(connection, worker, {.pages = pages});
   }
   nlohmann::json answer{
       {"samples", times.all.size()},

@@ -126,7 +126,6 @@ struct TwoLogins : Stage {
             {"p_newest", "false"},
             {"p_top_n", "0"},
             {"p_seeds", "0"},
-            {"p_finished", "false"},
             {"p_only", "null"},
             {"p_batch", "10"},
             {"p_directory", "'/tmp'"},
@@ -234,7 +233,7 @@ TEST_CASE("no login speaks for a process, session, machine or page of another") 
   }
   // What these do when they may.
   for (const char* function :
-       {"worker_hooks", "finish", "worker_leave", "session_set", "machine_set_options", "binary_set", "text_keep",
+       {"worker_hooks", "worker_turn", "worker_leave", "session_set", "machine_set_options", "binary_set", "text_keep",
         "worker_beat", "worker_gone", "persona_keep", "persona_signed_out"})
     CHECK_MESSAGE(stage.attempt(stage.mine, calls[function] + ")", before).second, function);
 }

@@ -77,7 +77,8 @@ TEST_CASE("a reader sees every view and no table, and changes nothing") {
   stage.become("holdfast_reader");
   CHECK(stage.outcome("select holdfast.crawl_pause(gen_random_uuid(), 'me', 'why')") == kDenied);
   CHECK(stage.outcome("select holdfast.crawl_add(gen_random_uuid(), '{}')") == kDenied);
-  CHECK(stage.outcome("select * from holdfast.claim(gen_random_uuid(), 1)") == kDenied);
+  CHECK(stage.outcome("select * from holdfast.worker_turn(gen_random_uuid(), '[]', 1, '{}', false, false, 0, 0)") ==
+        kDenied);
   CHECK(stage.outcome("select holdfast.worker_leave(gen_random_uuid(), 0, '')") == kDenied);
 }
 

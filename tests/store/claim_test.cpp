@@ -27,7 +27,7 @@ void release(Stage& stage, const std::string& worker, const std::vector<store::C
     pages.back().ending = "declined";
     pages.back().spend = false;
   }
-  store::finish(stage.connection, worker, pages);
+  stage.finish_all(worker, pages);
 }
 
 } // namespace
@@ -45,7 +45,7 @@ TEST_CASE("a claim may begin with the newest, or pick at random among the first"
   stage.start(stage.seeds(1, 40));
   const auto worker = stage.worker();
   const auto take = [&](int room, store::ClaimOrder order) {
-    return store::claim(stage.connection, worker, {.room = room, .order = order});
+    return stage.claim_as(worker, {.room = room, .order = order});
   };
   CHECK(take(1, {.newest = true}).at(0).url == stage.seed("40").url);
   std::set<std::string> picked;
@@ -66,7 +66,7 @@ TEST_CASE("the order of a claim holds for the snapshots of a host with limits to
   stage.start(stage.seeds(1, 40));
   const auto worker = stage.worker();
   const auto take = [&](int room, store::ClaimOrder order) {
-    return store::claim(stage.connection, worker, {.room = room, .order = order});
+    return stage.claim_as(worker, {.room = room, .order = order});
   };
   CHECK(take(1, {.newest = true}).at(0).url == stage.seed("40").url);
   CHECK(take(1, {}).at(0).url == stage.seed("1").url);
@@ -177,18 +177,16 @@ TEST_CASE("a claim opens one new crawl that is small enough, and leaves others t
   const auto large = stage.add(stage.seeds(1, 30)), small = stage.add(stage.seeds(1, 3));
   const auto worker = stage.worker();
   CHECK(stage.claim_many(worker, 8).empty());
-  const auto claims = store::claim(stage.connection, worker, {.room = 2, .seeds = 10});
+  const auto claims = stage.claim_as(worker, {.room = 2, .seeds = 10});
   CHECK(count_by_crawl(claims) == std::map<std::string, int>{{small, 2}});
   CHECK(stage.value("select status || ' ' || seeds_left || ' ' || (owner_id is null) from holdfast.crawl where id = "
                     "$1::uuid",
                     pg::Params::of(small)) == "started 0 true");
   CHECK(stage.value("select status from holdfast.crawl where id = $1::uuid", pg::Params::of(large)) == "queued");
-  CHECK(count_by_crawl(store::claim(stage.connection, worker, {.room = 8, .seeds = 10})) ==
-        std::map<std::string, int>{{small, 1}});
+  CHECK(count_by_crawl(stage.claim_as(worker, {.room = 8, .seeds = 10})) == std::map<std::string, int>{{small, 1}});
   // Limited to crawls that are open it opens none.
-  CHECK(store::claim(stage.connection, worker, {.room = 8, .open = {small}, .open_only = true, .seeds = 100}).empty());
-  CHECK(count_by_crawl(store::claim(stage.connection, worker, {.room = 8, .seeds = 100})) ==
-        std::map<std::string, int>{{large, 8}});
+  CHECK(stage.claim_as(worker, {.room = 8, .open = {small}, .open_only = true, .seeds = 100}).empty());
+  CHECK(count_by_crawl(stage.claim_as(worker, {.room = 8, .seeds = 100})) == std::map<std::string, int>{{large, 8}});
 }
 
 TEST_CASE("a crawl is parked until its next snapshot is due, a minute at most") {
@@ -253,7 +251,7 @@ TEST_CASE("what comes back to an old place is claimed first, although claims hav
   }
   CHECK(low(stage) == stage.seed("1").url);
   pg::Connection another(stage.dsn());
-  const auto again = store::claim(another, worker, {.room = 4});
+  const auto again = store::worker_turn(another, worker, {.claim = {.room = 4}}).claims;
   REQUIRE(again.size() == 4);
   for (const auto& claim : again) {
     CHECK(std::stoi(claim.url.substr(claim.url.rfind('/') + 1)) <= 4);

@@ -316,7 +316,7 @@ private:
 
   void claim(const std::string& worker, int room) {
     const auto request = claim_request(room);
-    claimed(worker, request, store::claim(stage_.connection, worker, request));
+    claimed(worker, request, stage_.claim_as(worker, request));
   }
 
   // From now on a worker runs these hooks of its pages, and says so; sometimes also of a page that it does not hold.
@@ -426,7 +426,7 @@ private:
     if (pick(4) == 0) { // the answer was lost, and the pages are handed in again
       for (auto& ending : endings)
         ending.expected.children = 0;
-      check_answers(endings, store::finish(stage_.connection, worker, request.pages));
+      check_answers(endings, stage_.finish_all(worker, request.pages));
     }
     ++done["turn"];
   }
@@ -460,7 +460,7 @@ private:
       store::ClaimRequest request;
       request.room = 2;
       const auto& worker = workers_[static_cast<std::size_t>(index)];
-      claimed(worker, request, store::claim(stage_.connection, worker, request));
+      claimed(worker, request, stage_.claim_as(worker, request));
     } else {
       store::lapse_workers(stage_.connection);
     }

@@ -54,8 +54,13 @@ pg::Params of_claims(const std::string& worker, const pg::Result& claims) {
   return pg::Params::of(worker, snapshots, crawls);
 }
 
+// worker, room, newest first, from top n, seeds
+const std::string kClaim = "select snapshot_id, crawl_id, (claim ->> 'attempts')::integer as attempts from "
+                           "holdfast.worker_turn($1::uuid, '[]', $2::integer, '{}', false, $3::boolean, $4::integer, "
+                           "$5::integer) where what = 'claimed'";
+
 pg::Result claim(pg::Transaction& transaction, const std::string& worker, int room) {
-  return transaction.call("select * from holdfast.claim($1::uuid, $2::integer)", pg::Params::of(worker, room));
+  return transaction.call(kClaim, pg::Params::of(worker, room, false, 0, 0));
 }
 
 // A turn without room, which finishes pages in this way; each has two results and two links.
@@ -98,10 +103,7 @@ TEST_CASE("a claim planned while the queue was empty does not read all of a larg
   const auto worker = stage.worker();
   const std::vector<store::ClaimOrder> orders = {{false, 0}, {true, 0}, {false, 100}, {true, 100}};
   const auto claim_in = [&](pg::Transaction& transaction, const store::ClaimOrder& order) {
-    return transaction
-        .call("select * from holdfast.claim($1::uuid, 16, '{}', false, $2::boolean, $3::integer)",
-              pg::Params::of(worker, order.newest, order.from_top_n))
-        .size();
+    return transaction.call(kClaim, pg::Params::of(worker, 16, order.newest, order.from_top_n, 0)).size();
   };
   stage.start(stage.seeds(1, 100)); // so that every statement is planned
   stage.connection.transaction([&](pg::Transaction& transaction) {
@@ -128,7 +130,7 @@ TEST_CASE("a beat, a finished page and a lapse on a large queue touch only what 
   Stage stage;
   fill(stage);
   const auto worker = stage.worker(), dead = stage.worker();
-  const auto held = stage.connection.call("select * from holdfast.claim($1::uuid, 2)", pg::Params::of(worker));
+  const auto held = stage.connection.call(kClaim, pg::Params::of(worker, 2, false, 0, 0));
   REQUIRE(held.size() == 2);
   stage.claim_many(dead, 8);
   stage.expire(dead);
@@ -177,8 +179,7 @@ void finish_many(Stage& stage, const std::string& worker, int count) {
       CAPTURE(table);
       CAPTURE(count);
       const auto before = reads_of(transaction);
-      const auto claims =
-          transaction.call("select * from holdfast.claim($1::uuid, $2::integer)", pg::Params::of(worker, count));
+      const auto claims = claim(transaction, worker, count);
       REQUIRE(claims.size() == static_cast<std::size_t>(count));
       const auto params = of_claims(worker, claims);
       transaction.call(kHooks, params);
@@ -235,9 +236,7 @@ TEST_CASE("opening and expanding read each seed a few times and nothing else, wi
   stage.run("analyze");
   const auto worker = stage.worker();
   const auto open = [&](pg::Transaction& transaction) {
-    return transaction
-        .call("select * from holdfast.claim($1::uuid, 8, '{}', false, false, 0, 200)", pg::Params::of(worker))
-        .size();
+    return transaction.call(kClaim, pg::Params::of(worker, 8, false, 0, 200)).size();
   };
   const auto expand = [&](pg::Transaction& transaction) {
     return transaction

@@ -93,8 +93,12 @@ store::Claim Stage::claim(const std::string& worker) {
   return std::move(claims[0]);
 }
 
+std::vector<store::Claim> Stage::claim_as(const std::string& worker, const store::ClaimRequest& request) {
+  return store::worker_turn(connection, worker, {.claim = request}).claims;
+}
+
 std::vector<store::Claim> Stage::claim_many(const std::string& worker, int room, const std::vector<std::string>& open) {
-  return store::claim(connection, worker, {.room = room, .open = open});
+  return claim_as(worker, {.room = room, .open = open});
 }
 
 void Stage::expand(const std::string& worker) {
@@ -104,7 +108,7 @@ void Stage::expand(const std::string& worker) {
 }
 
 std::vector<store::Claim> Stage::claim_only(const std::string& worker, int room, const std::vector<std::string>& open) {
-  return store::claim(connection, worker, {.room = room, .open = open, .open_only = true});
+  return claim_as(worker, {.room = room, .open = open, .open_only = true});
 }
 
 store::Page Stage::sealed(const store::Claim& claim, const std::string& outcome) {
@@ -153,7 +157,11 @@ store::ActiveHook Stage::running(const store::Claim& claim, const std::string& p
 }
 
 store::PageAnswer Stage::finish(const std::string& worker, const store::Page& page) {
-  return store::finish(connection, worker, {page}).at(0);
+  return finish_all(worker, {page}).at(0);
+}
+
+std::vector<store::PageAnswer> Stage::finish_all(const std::string& worker, const std::vector<store::Page>& pages) {
+  return store::worker_turn(connection, worker, {.pages = pages}).pages;
 }
 
 store::PageAnswer Stage::seal(const std::string& worker, const store::Claim& claim, std::vector<store::Seed> links) {

@@ -59,6 +59,7 @@ public:
   store::Claim claim(const std::string& worker);
   // Turns all seeds that wait into snapshots that can be claimed.
   void expand(const std::string& worker);
+  std::vector<store::Claim> claim_as(const std::string& worker, const store::ClaimRequest& request);
   // As many as are due, but no more than `room`. Crawls of `open` come first in every other claim.
   std::vector<store::Claim> claim_many(const std::string& worker, int room, const std::vector<std::string>& open = {});
   // The same, of these crawls and no others.
@@ -74,6 +75,7 @@ public:
   static store::ActiveHook running(const store::Claim& claim, const std::string& plugin, const std::string& hook);
 
   store::PageAnswer finish(const std::string& worker, const store::Page& page);
+  std::vector<store::PageAnswer> finish_all(const std::string& worker, const std::vector<store::Page>& pages);
   store::PageAnswer seal(const std::string& worker, const store::Claim& claim, std::vector<store::Seed> links = {});
   store::PageAnswer release(const std::string& worker, const store::Claim& claim,
                             std::optional<std::chrono::milliseconds> delay = 0ms, const std::string& reason = "again");

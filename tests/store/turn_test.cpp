@@ -123,7 +123,7 @@ TEST_CASE("each of many pages has its own answer, and those that are not held do
   claims[2].lease.fence += 1;
   claims.push_back(foreign.at(0));
   claims.push_back(claims[0]); // twice
-  const auto answers = store::finish(stage.connection, worker, sealed(claims));
+  const auto answers = stage.finish_all(worker, sealed(claims));
   CHECK(answers_of(answers) ==
         std::vector<What>{What::sealed, What::sealed, What::lost, What::sealed, What::lost, What::sealed});
   CHECK(stage.value("select snapshots_open || ' ' || snapshots_succeeded from holdfast.crawl") == "3 3");
@@ -131,7 +131,7 @@ TEST_CASE("each of many pages has its own answer, and those that are not held do
   CHECK(stage.value("select count(*) from holdfast.v_event where to_state = 'sealed' and lifecycle = 'snapshot'") ==
         "3");
   // The answer was lost: the same again, and nothing changes.
-  CHECK(answers_of(store::finish(stage.connection, worker, sealed(claims))) == answers_of(answers));
+  CHECK(answers_of(stage.finish_all(worker, sealed(claims))) == answers_of(answers));
   CHECK(stage.value("select snapshots_open || ' ' || snapshots_succeeded from holdfast.crawl") == "3 3");
 }
 
@@ -142,8 +142,7 @@ TEST_CASE("the page of an attempt that has ended does not hide the next attempt 
   const auto first = stage.claim(worker);
   stage.release(worker, first); // its answer was lost, so it is repeated; meanwhile the snapshot was claimed again
   const auto second = stage.claim(worker);
-  const auto answers =
-      store::finish(stage.connection, worker, {stage.released(first), stage.sealed(second), stage.released(first)});
+  const auto answers = stage.finish_all(worker, {stage.released(first), stage.sealed(second), stage.released(first)});
   CHECK(answers_of(answers) == std::vector<What>{What::released, What::sealed, What::released});
   CHECK(stage.status(second.lease) == "sealed");
 }
@@ -159,14 +158,14 @@ TEST_CASE("the first of many that is too much for its crawl stops it, and what w
   auto pages = sealed(claims);
   for (auto& page : pages)
     page.bytes = 100;
-  const auto answers = store::finish(stage.connection, worker, pages);
+  const auto answers = stage.finish_all(worker, pages);
   CHECK(answers_of(answers) == std::vector<What>{What::sealed, What::sealed, What::cancelled, What::cancelled});
   CHECK(stage.value("select status || ' ' || outcome || ' ' || stop_reason || ' ' || bytes from holdfast.crawl") ==
         "sealed succeeded max_bytes 200");
   CHECK(stage.value(
             "select count(*) from holdfast.snapshot_sealed where outcome = 'cancelled' and directory is null") == "4");
   CHECK(stage.value("select failed || ' ' || cancelled from holdfast.v_crawl") == "0 4");
-  CHECK(answers_of(store::finish(stage.connection, worker, pages)) == answers_of(answers));
+  CHECK(answers_of(stage.finish_all(worker, pages)) == answers_of(answers));
   CHECK(store::crawl(stage.connection, crawl).open == 0);
 }
 
@@ -181,7 +180,7 @@ TEST_CASE("a page whose hooks left more than max_snapshot_bytes is cancelled, an
     page.results = {stage.result("wget", "one"), stage.result("dom", "two")};
   pages[0].results[0].bytes = pages[0].results[1].bytes = 51;
   pages[1].results[0].bytes = pages[1].results[1].bytes = 50;
-  CHECK(answers_of(store::finish(stage.connection, worker, pages)) == std::vector<What>{What::cancelled, What::sealed});
+  CHECK(answers_of(stage.finish_all(worker, pages)) == std::vector<What>{What::cancelled, What::sealed});
   CHECK(stage.value("select reason like '%max_snapshot_bytes%' from holdfast.snapshot_sealed where outcome = "
                     "'cancelled'") == "t");
   CHECK(stage.value("select status || ' ' || outcome from holdfast.crawl") == "sealed partial");
@@ -196,6 +195,6 @@ TEST_CASE("of the same URL in two crawls that overwrite, sealed together, one ta
   const auto worker = stage.worker();
   const auto claims = stage.claim_many(worker, 2);
   REQUIRE(claims.size() == 2);
-  store::finish(stage.connection, worker, sealed(claims));
+  stage.finish_all(worker, sealed(claims));
   CHECK(stage.value("select count(*) from holdfast.superseded") == "1");
 }

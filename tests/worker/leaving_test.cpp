@@ -64,7 +64,7 @@ TEST_CASE("where all workers drain, a dead one lapses all the same, and people a
   const auto lease = store::crawl_claim(stage.connection, dead.id, 60s);
   if (lease) store::crawl_expand(stage.connection, dead.id, *lease, 10); // else the worker has done it already
   stage.until("the other has a snapshot",
-              [&] { return !store::claim(stage.connection, dead.id, {.room = 1}).empty(); });
+              [&] { return !store::worker_turn(stage.connection, dead.id, {.claim = {.room = 1}}).claims.empty(); });
 
   worker.stop->raise(base::Strength::drain, "enough");
   stage.run("update holdfast.process set lease_until = clock_timestamp() where id = $1::uuid", pg::Params::of(dead.id));
@@ -238,7 +238,8 @@ TEST_CASE("a snapshot that is taken away and comes back is run again, and the fi
   page.lease = {row.text("id"), row.text("crawl_id"), row.integer("fence")};
   page.ending = "declined";
   page.reason = "for the test";
-  CHECK(store::finish(stage.connection, worker.id, {page})[0].what == store::PageAnswer::What::released);
+  const auto answer = store::worker_turn(stage.connection, worker.id, {.pages = {page}});
+  CHECK(answer.pages[0].what == store::PageAnswer::What::released);
   stage.ring();
   stage.until_arrived("a2");
   stage.open("a1");

@@ -2,10 +2,21 @@
 
 #include <CLI/CLI.hpp>
 
+#include <sstream>
+
 namespace holdfast::cli {
 
 CLI::App* add_command(CLI::App& parent, const char* name, const char* help) {
   return parent.add_subcommand(name, help);
+}
+
+void show_examples(CLI::App& command, const std::string& examples) {
+  std::string footer = command.get_footer();
+  footer += footer.empty() ? "Examples:" : "\n\nExamples:";
+  std::istringstream lines(examples);
+  for (std::string line; std::getline(lines, line);)
+    footer += "\n  " + line;
+  command.footer(footer);
 }
 
 void choose_when_parsed(CLI::App& command, const Choice& choice, Action action) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace CLI {
@@ -21,6 +22,7 @@ using Action = std::function<int(Context&)>;
 struct Verb {
   const char* name;
   const char* help;
+  const char* examples;             // one a line; `holdfast VERB --help` shows them
   Action (*add)(CLI::App& command); // options that the action needs are kept alive by it
 };
 
@@ -29,14 +31,18 @@ using Choice = std::shared_ptr<Action>;
 
 // Adds a verb below `parent`; `choice` becomes what `add` returns if the command line names it.
 template <class Add>
-CLI::App* attach_verb(CLI::App& parent, const Choice& choice, const char* name, const char* help, Add add);
+CLI::App* attach_verb(CLI::App& parent, const Choice& choice, const char* name, const char* help,
+                      const std::string& examples, Add add);
 void choose_when_parsed(CLI::App& command, const Choice& choice, Action action);
 CLI::App* add_command(CLI::App& parent, const char* name, const char* help);
+void show_examples(CLI::App& command, const std::string& examples);
 
 template <class Add>
-CLI::App* attach_verb(CLI::App& parent, const Choice& choice, const char* name, const char* help, Add add) {
+CLI::App* attach_verb(CLI::App& parent, const Choice& choice, const char* name, const char* help,
+                      const std::string& examples, Add add) {
   CLI::App* const command = add_command(parent, name, help);
   choose_when_parsed(*command, choice, add(*command));
+  show_examples(*command, examples);
   return command;
 }
 
@@ -45,8 +51,8 @@ class Group {
 public:
   explicit Group(CLI::App& command);
   template <class Add>
-  CLI::App* verb(const char* name, const char* help, Add add) {
-    return attach_verb(command_, choice_, name, help, add);
+  CLI::App* verb(const char* name, const char* help, const std::string& examples, Add add) {
+    return attach_verb(command_, choice_, name, help, examples, add);
   }
   Action action() const;
 

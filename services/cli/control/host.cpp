@@ -25,9 +25,12 @@ int list_hosts(Context& context) {
 
 Action host_verb(CLI::App& command) {
   Group group(command);
-  for (const auto& [verb, operation] : {std::pair("set", "setHost"), std::pair("forget", "forgetHost")})
-    operation_verb(group, verb, operation);
-  group.verb("list", "Hosts with limits, delays and pauses", [](CLI::App&) { return &list_hosts; });
+  operation_verb(group, "set", "setHost", "holdfast host set example.org --delay 5s --parallel 1");
+  operation_verb(group, "forget", "forgetHost", "holdfast host forget example.org");
+  group.verb("list", "Hosts with limits, delays and pauses",
+             "holdfast host list\n"
+             "holdfast host list --json | jq 'select(.paused)'",
+             [](CLI::App&) { return &list_hosts; });
   return group.action();
 }
 

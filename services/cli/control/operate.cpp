@@ -89,9 +89,9 @@ Action operation_verb(CLI::App& command, std::string_view name, std::string_view
   };
 }
 
-void operation_verb(Group& group, const char* verb, const std::string& operation) {
+void operation_verb(Group& group, const char* verb, const std::string& operation, const std::string& examples) {
   const std::string help(store::operation(operation).summary);
-  group.verb(verb, help.c_str(), [&](CLI::App& command) { return operation_verb(command, operation); });
+  group.verb(verb, help.c_str(), examples, [&](CLI::App& command) { return operation_verb(command, operation); });
 }
 
 void operate(Context& context, const std::string& action, const std::string& kind, const std::string& id,

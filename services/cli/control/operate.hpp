@@ -19,7 +19,7 @@ inline constexpr const char* kIdsHelp = "Crawls, snapshots or workers: ids, or t
 // `only`, this field alone, before what it is about.
 Action operation_verb(CLI::App& command, std::string_view operation, std::string_view only = {});
 // The same as a verb of a group, with the row's summary as its help.
-void operation_verb(Group& group, const char* verb, const std::string& operation);
+void operation_verb(Group& group, const char* verb, const std::string& operation, const std::string& examples);
 
 // Runs the row of this action for a kind of thing ("pause", "crawl": pauseCrawl), and prints what came of it.
 void operate(Context& context, const std::string& action, const std::string& kind, const std::string& id,

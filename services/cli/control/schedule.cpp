@@ -133,13 +133,17 @@ Action next(CLI::App& command) {
 
 Action schedule_verb(CLI::App& command) {
   Group group(command);
-  group.verb("add", "Make a schedule", &adding);
-  group.verb("list", "Schedules, when they run next and how the last run went",
+  group.verb("add", "Make a schedule",
+             "holdfast schedule add --every 'every 30 minutes' --label news https://example.org/news", &adding);
+  group.verb("list", "Schedules, when they run next and how the last run went", "holdfast schedule list",
              [](CLI::App&) { return &list_schedules; });
   for (const char* const verb : {"pause", "resume", "remove"})
-    operation_verb(group, verb, std::string(verb) + "Schedule");
-  operation_verb(group, "run-now", "runSchedule");
-  group.verb("next", "When it will run", &next);
+    operation_verb(group, verb, std::string(verb) + "Schedule", std::string("holdfast schedule ") + verb + " news");
+  operation_verb(group, "run-now", "runSchedule", "holdfast schedule run-now news");
+  group.verb("next", "When it will run",
+             "holdfast schedule next news\n"
+             "holdfast schedule next --every '0 6 * * mon-fri' -n 10",
+             &next);
   return group.action();
 }
 

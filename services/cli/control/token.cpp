@@ -54,16 +54,20 @@ int list_tokens(Context& context) {
 Action token_verb(CLI::App& command) {
   const auto options = std::make_shared<TokenOptions>();
   Group group(command);
-  group.verb("add", "Make a token and print it, once", [&](CLI::App& add) {
-    add.add_option("name", options->name, "Its name: lower case letters, digits, . _ -")->required();
-    add.add_option("--role", options->role, "reader, or operator, which may also add and change (reader)")
-        ->check(CLI::IsMember({"reader", "operator"}));
-    add.add_option("--expires", options->expires, "How long it is valid: 90d (default: until it is revoked)");
-    return [options](Context& context) { return add_token(context, *options); };
-  });
-  group.verb("list", "Names, roles and states. The tokens themselves are not stored",
+  group.verb("add", "Make a token and print it, once",
+             "holdfast token add anna --role operator --expires 90d\n"
+             "holdfast token add grafana",
+             [&](CLI::App& add) {
+               add.add_option("name", options->name, "Its name: lower case letters, digits, . _ -")->required();
+               add.add_option("--role", options->role, "reader, or operator, which may also add and change (reader)")
+                   ->check(CLI::IsMember({"reader", "operator"}));
+               add.add_option("--expires", options->expires,
+                              "How long it is valid: 90d (default: until it is revoked)");
+               return [options](Context& context) { return add_token(context, *options); };
+             });
+  group.verb("list", "Names, roles and states. The tokens themselves are not stored", "holdfast token list",
              [](CLI::App&) { return &list_tokens; });
-  group.verb("revoke", "Make a token invalid, at once", [&](CLI::App& revoke) {
+  group.verb("revoke", "Make a token invalid, at once", "holdfast token revoke anna", [&](CLI::App& revoke) {
     revoke.add_option("name", options->name, "Its name")->required();
     return [options](Context& context) {
       print_change(context, "revoke", "token", options->name,

@@ -125,25 +125,33 @@ void print_views(pg::Connection& connection) {
 
 Action inspect_verb(CLI::App& command) {
   Group group(command);
-  group.verb("lifecycle", "The state machines", [](CLI::App& lifecycle) {
-    const auto name = std::make_shared<std::string>();
-    const auto mermaid = std::make_shared<bool>(false);
-    lifecycle.add_option("name", *name, "One of them; without a name, all");
-    lifecycle.add_flag("--mermaid", *mermaid, "As Mermaid state diagrams");
-    return [name, mermaid](Context&) { return inspect_lifecycle(*name, *mermaid); };
-  });
-  group.verb("reference", "The settings, or the views, as a page in Markdown", [](CLI::App& reference) {
-    const auto topic = std::make_shared<std::string>();
-    reference.add_option("topic", *topic, "settings or views")->required()->check(CLI::IsMember({"settings", "views"}));
-    return [topic](Context& context) {
-      if (*topic == "settings")
-        print_settings();
-      else
-        print_views(context.connection(true));
-      std::cout << std::flush;
-      return base::kExitSuccess;
-    };
-  });
+  group.verb("lifecycle", "The state machines",
+             "holdfast inspect lifecycle\n"
+             "holdfast inspect lifecycle crawl --mermaid",
+             [](CLI::App& lifecycle) {
+               const auto name = std::make_shared<std::string>();
+               const auto mermaid = std::make_shared<bool>(false);
+               lifecycle.add_option("name", *name, "One of them; without a name, all");
+               lifecycle.add_flag("--mermaid", *mermaid, "As Mermaid state diagrams");
+               return [name, mermaid](Context&) { return inspect_lifecycle(*name, *mermaid); };
+             });
+  group.verb("reference", "The settings, or the views, as a page in Markdown",
+             "holdfast inspect reference settings\n"
+             "holdfast inspect reference views | less",
+             [](CLI::App& reference) {
+               const auto topic = std::make_shared<std::string>();
+               reference.add_option("topic", *topic, "settings or views")
+                   ->required()
+                   ->check(CLI::IsMember({"settings", "views"}));
+               return [topic](Context& context) {
+                 if (*topic == "settings")
+                   print_settings();
+                 else
+                   print_views(context.connection(true));
+                 std::cout << std::flush;
+                 return base::kExitSuccess;
+               };
+             });
   return group.action();
 }
 

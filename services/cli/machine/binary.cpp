@@ -32,21 +32,27 @@ int recheck_binaries(Context& context, const std::string& name, const std::strin
 
 Action binary_verb(CLI::App& command) {
   Group group(command);
-  group.verb("list", "List all binaries", [](CLI::App& all) {
-    const auto listing = std::make_shared<ListOptions>();
-    listing->what = "binaries";
-    listing->limit = 1000;
-    all.add_option("--status", listing->filters["status"], "Only those: installed, or queued (not found)")
-        ->check(CLI::IsMember({"installed", "queued"}));
-    all.add_option("--name", listing->filters["url"], "Only names that contain this");
-    return [listing](Context& context) { return list(context, *listing); };
-  });
-  group.verb("recheck", "Check binaries again now, for example after an installation", [](CLI::App& recheck) {
-    const auto name = std::make_shared<std::string>(), host = std::make_shared<std::string>();
-    recheck.add_option("name", *name, "Only this one");
-    recheck.add_option("--host", *host, "Only on this machine");
-    return [name, host](Context& context) { return recheck_binaries(context, *name, *host); };
-  });
+  group.verb("list", "List all binaries",
+             "holdfast binary list\n"
+             "holdfast binary list --name chrom",
+             [](CLI::App& all) {
+               const auto listing = std::make_shared<ListOptions>();
+               listing->what = "binaries";
+               listing->limit = 1000;
+               all.add_option("--status", listing->filters["status"], "Only those: installed, or queued (not found)")
+                   ->check(CLI::IsMember({"installed", "queued"}));
+               all.add_option("--name", listing->filters["url"], "Only names that contain this");
+               return [listing](Context& context) { return list(context, *listing); };
+             });
+  group.verb("recheck", "Check binaries again now, for example after an installation",
+             "holdfast binary recheck\n"
+             "holdfast binary recheck wget --host archive-3",
+             [](CLI::App& recheck) {
+               const auto name = std::make_shared<std::string>(), host = std::make_shared<std::string>();
+               recheck.add_option("name", *name, "Only this one");
+               recheck.add_option("--host", *host, "Only on this machine");
+               return [name, host](Context& context) { return recheck_binaries(context, *name, *host); };
+             });
   return group.action();
 }
 

@@ -123,37 +123,48 @@ Action persona_verb(CLI::App& command) {
   const auto given = std::make_shared<PersonaOptions>();
   Group group(command);
   const auto named = [&](CLI::App& one) { one.add_option("name", given->name, "Its name")->required(); };
-  group.verb("list", "List all personas, without what is secret",
+  group.verb("list", "List all personas, without what is secret", "holdfast persona list",
              [](CLI::App&) { return [](Context& context) { return show_personas(context, ""); }; });
-  group.verb("show", "Show a persona, without what is secret", [&](CLI::App& one) {
+  group.verb("show", "Show a persona, without what is secret", "holdfast persona show work", [&](CLI::App& one) {
     named(one);
     return [given](Context& context) { return show_personas(context, given->name); };
   });
-  operation_verb(group, "set", "setPersona");
-  group.verb("import", "Store cookies and storage that a browser or another program has kept", [&](CLI::App& one) {
-    named(one);
-    one.add_option("path", given->path,
-                   "cookies.txt, Playwright's storage state, a Browsertrix profile, or the directory of a Chromium or "
-                   "Firefox profile or of a persona of ArchiveBox")
-        ->required();
-    one.add_option("--host", given->hosts,
-                   "Only what is of these hosts, those below and above them; crawls with seeds there then use it")
-        ->allow_extra_args(false);
-    return [given](Context& context) { return import_persona(context, *given); };
-  });
-  group.verb("export", "Print its cookies and storage, as storage state", [&](CLI::App& one) {
-    named(one);
-    one.add_flag("--cookies", given->cookies, "Its cookies alone, as cookies.txt");
-    return [given](Context& context) { return export_persona(context, *given); };
-  });
-  group.verb("sign-in", "Sign in to a site by hand, in a browser on a worker", [&](CLI::App& one) {
-    named(one);
-    one.add_option("url", given->path, "The page with the login")->required();
-    return [given](Context& context) { return sign_in(context, *given); };
-  });
-  group.verb("rotate", "Seal all personas with the first key of persona.key_file",
+  operation_verb(group, "set", "setPersona",
+                 "holdfast persona set work --host intranet.example.org --option USER_AGENT='Mozilla/5.0 ...'\n"
+                 "holdfast persona set work --unset USER_AGENT --worker-label office");
+  group.verb(
+      "import", "Store cookies and storage that a browser or another program has kept",
+      "holdfast persona import work cookies.txt\n"
+      "holdfast persona import press ~/.mozilla/firefox/*.default-release --host press.example.com",
+      [&](CLI::App& one) {
+        named(one);
+        one.add_option(
+               "path", given->path,
+               "cookies.txt, Playwright's storage state, a Browsertrix profile, or the directory of a Chromium or "
+               "Firefox profile or of a persona of ArchiveBox")
+            ->required();
+        one.add_option("--host", given->hosts,
+                       "Only what is of these hosts, those below and above them; crawls with seeds there then use it")
+            ->allow_extra_args(false);
+        return [given](Context& context) { return import_persona(context, *given); };
+      });
+  group.verb("export", "Print its cookies and storage, as storage state",
+             "holdfast persona export work >state.json\n"
+             "holdfast persona export work --cookies",
+             [&](CLI::App& one) {
+               named(one);
+               one.add_flag("--cookies", given->cookies, "Its cookies alone, as cookies.txt");
+               return [given](Context& context) { return export_persona(context, *given); };
+             });
+  group.verb("sign-in", "Sign in to a site by hand, in a browser on a worker",
+             "holdfast persona sign-in press https://press.example.com/login", [&](CLI::App& one) {
+               named(one);
+               one.add_option("url", given->path, "The page with the login")->required();
+               return [given](Context& context) { return sign_in(context, *given); };
+             });
+  group.verb("rotate", "Seal all personas with the first key of persona.key_file", "holdfast persona rotate",
              [](CLI::App&) { return &rotate_personas; });
-  operation_verb(group, "remove", "removePersona");
+  operation_verb(group, "remove", "removePersona", "holdfast persona remove work");
   return group.action();
 }
 

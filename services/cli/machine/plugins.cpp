@@ -116,15 +116,18 @@ Action install_action(CLI::App& command) {
 
 Action plugins_verb(CLI::App& command) {
   Group group(command);
-  group.verb("list", "List the plugins of this machine, and what they lack",
+  group.verb("list", "List the plugins of this machine, and what they lack", "holdfast plugins list",
              [](CLI::App&) { return [](Context& context) { return list_plugins(context); }; });
-  group.verb("install", "Install plugins and what they need on this machine; shows the plan first", &install_action);
-  group.verb("update", "Install the newest versions again", &install_action);
+  group.verb("install", "Install plugins and what they need on this machine; shows the plan first",
+             "holdfast plugins install abx --dry-run\n"
+             "holdfast plugins install abx -p readability,ytdlp",
+             &install_action);
+  group.verb("update", "Install the newest versions again", "holdfast plugins update abx --yes", &install_action);
   for (const bool on : {true, false})
     group.verb(on ? "enable" : "disable",
                on ? "Run plugins again"
                   : "Do not run plugins, unless an option of the crawl (PDF_ENABLED=true) says so",
-               [on](CLI::App& one) {
+               on ? "holdfast plugins enable pdf" : "holdfast plugins disable pdf screenshot", [on](CLI::App& one) {
                  const auto names = std::make_shared<std::vector<std::string>>();
                  one.add_option("plugins", *names, "Names of plugins")->required();
                  return [names, on](Context& context) { return switch_them(context, *names, on); };

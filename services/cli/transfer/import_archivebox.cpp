@@ -271,6 +271,8 @@ Action import_verb(CLI::App& command) {
   Group group(command);
   group.verb(
       "archivebox", "A data directory of ArchiveBox 0.7, 0.8 or 0.9. It may be repeated: adds what is new",
+      "holdfast import archivebox --dry-run ~/archivebox\n"
+      "holdfast import archivebox --link ~/archivebox",
       [](CLI::App& archivebox) {
         const auto options = std::make_shared<ArchiveBoxOptions>();
         archivebox.add_option("directory", options->directory, "The directory that holds index.sqlite3")
@@ -287,7 +289,10 @@ Action import_verb(CLI::App& command) {
                             "Also add the pages that ArchiveBox has not archived, as a paused crawl");
         return [options](Context& context) { return ArchiveBoxImport(context, *options).run(); };
       });
-  group.verb("warc", "WARC and WACZ files. Each page in them becomes a snapshot of its time", import_warc_verb);
+  group.verb("warc", "WARC and WACZ files. Each page in them becomes a snapshot of its time",
+             "holdfast import warc crawl.wacz\n"
+             "holdfast import warc --dry-run crawl.warc.gz",
+             import_warc_verb);
   return group.action();
 }
 

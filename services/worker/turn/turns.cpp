@@ -149,11 +149,7 @@ store::TurnAnswer call_turn(pg::Connection& connection, const std::string& worke
   const bool seals = std::any_of(pages.begin(), pages.end(), [](const auto& page) { return page.ending == "sealed"; });
   base::test_point("before_turn");
   if (seals) base::test_point("before_seal");
-  store::TurnAnswer answer;
-  if (request.claim.room > 0)
-    answer = store::worker_turn(connection, worker, request);
-  else
-    answer.pages = store::finish(connection, worker, pages);
+  auto answer = store::worker_turn(connection, worker, request);
   if (!answer.claims.empty()) base::test_point("after_claim");
   if (seals) base::test_point("after_seal");
   base::test_point("after_turn");
