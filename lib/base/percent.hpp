@@ -4,6 +4,7 @@
 #include "lib/base/characters.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <string>
 #include <string_view>
 
@@ -14,12 +15,20 @@ constexpr bool is_unreserved(char c) noexcept {
   return is_alpha(c) || is_digit(c) || std::string_view("-._~").find(c) != std::string_view::npos;
 }
 
-// Everything but unreserved characters and those of `kept` as %XX.
-inline std::string percent_encoded(std::string_view text, std::string_view kept = "/") {
+constexpr bool is_graphic(char c) noexcept { return c > ' ' && c < 0x7F; } // ASCII, no blank, no control character
+
+// " b" -> "%20b"; characters that `stays` accepts stay.
+template <std::predicate<char> Stays>
+std::string percent_encode(std::string_view text, Stays stays) {
   std::string encoded;
   for (const char c : text)
-    is_unreserved(c) || kept.find(c) != std::string_view::npos ? encoded.push_back(c) : append_percent(encoded, c);
+    stays(c) ? encoded.push_back(c) : append_percent(encoded, c);
   return encoded;
+}
+
+// Unreserved characters and those of `kept` stay.
+inline std::string percent_encode(std::string_view text, std::string_view kept = "/") {
+  return percent_encode(text, [kept](char c) { return is_unreserved(c) || kept.find(c) != std::string_view::npos; });
 }
 
 // "a%40b" -> "a@b"; what is no code stays.

@@ -18,7 +18,7 @@ Html page_style() { return Literal(embedded::page_css); }
 Html icon_sprite() { return Literal(embedded::icons_svg); }
 
 std::string href_of_path(std::string_view path) {
-  return (path.starts_with("../") ? "" : "./") + base::percent_encoded(path);
+  return (path.starts_with("../") ? "" : "./") + base::percent_encode(path);
 }
 
 bool is_web_url(std::string_view url) {

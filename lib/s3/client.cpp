@@ -51,10 +51,10 @@ Client::~Client() = default;
 std::string Client::address(const Call& call) const {
   std::string url = location_.endpoint;
   if (!location_.bucket_in_host) url += "/" + location_.bucket;
-  url += "/" + base::percent_encoded(call.key);
+  url += "/" + base::percent_encode(call.key);
   char separator = '?';
   for (const auto& [name, value] : call.query) {
-    url += separator + base::percent_encoded(name, "") + "=" + base::percent_encoded(value, "");
+    url += separator + base::percent_encode(name, "") + "=" + base::percent_encode(value, "");
     separator = '&';
   }
   return url;

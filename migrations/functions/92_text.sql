@@ -20,20 +20,29 @@ $$;
 create or replace function holdfast.search_fold(p_text text)
   returns text language plpgsql immutable parallel safe as $$
 -- Without accents, widths, ligatures and invisible characters: "Straße" is "Strasse", in any normal form.
--- Marks of scripts in which they are letters stay.
+-- Marks of scripts in which they are letters stay. The parser takes an emoji for a blank; as a letter of
+-- Tangut, which no living text has, it is a word.
 declare
   v_text text;
+  v_emoji text;
 begin
   if octet_length(p_text) = char_length(p_text) then return p_text; end if; -- ASCII
   v_text := regexp_replace(
     normalize(p_text, NFKD),
-    '[\u00AD\u0300-\u036F\u0483-\u0487\u0591-\u05C7\u0610-\u061A\u064B-\u065F\u0670\u200B-\u200F\u2060\uFEFF]+',
+    '[\u00AD\u0300-\u036F\u0483-\u0487\u0591-\u05C7\u0610-\u061A\u064B-\u065F\u0670\u200B-\u200F\u2060'
+    '\uFE00-\uFE0F\uFEFF]+| (?=[\u3099\u309A])', -- a blank that NFKD sets before a voice mark by itself
     '', 'g');
   -- To look first is cheaper than to translate and to compose. Left to compose are marks of other scripts.
   if v_text ~ '[ØøĐđŁłıÐðŦŧĦħʻʼʽʾʿ\u2010]' then -- letters, apostrophes that are letters, a hyphen
     v_text := translate(v_text, E'ØøĐđŁłıÐðŦŧĦħʻʼʽʾʿ\u2010', 'OoDdLliDdTtHh''''''''''-');
   end if;
   if v_text ~ '[\u0700-\u1FFF\u2C00-\U0010FFFF]' then v_text := normalize(v_text, NFC); end if;
+  for v_emoji in
+    select distinct m[1] from regexp_matches(v_text, '([\u2600-\u27BF\U0001F000-\U0001FAFF])', 'g') m
+  loop
+    v_text := replace(v_text, v_emoji,
+                      chr(ascii(v_emoji) + case when ascii(v_emoji) < 65536 then 88576 else -32768 end));
+  end loop;
   if v_text ~ '[ßẞæÆœŒþÞ]' then
     v_text := replace(replace(replace(replace(replace(replace(replace(replace(
       v_text, 'ß', 'ss'), 'ẞ', 'SS'), 'æ', 'ae'), 'Æ', 'AE'), 'œ', 'oe'), 'Œ', 'OE'), 'þ', 'th'), 'Þ', 'TH');
@@ -42,22 +51,34 @@ begin
 end $$;
 comment on function holdfast.search_fold(text) is 'A text as search() compares it, but for case.';
 
+create or replace function holdfast.search_joined(p_folded text)
+  returns text language sql immutable parallel safe as $$
+  -- As one word what some write with a mark in it: a first letter that is set off ("e-mail"), and "don't".
+  select regexp_replace(regexp_replace(p_folded, '\m([[:alpha:]])-(?=[[:alpha:]])', '\1', 'g'),
+                        '[''’](?=(t|re|ve|m)\M)', '', 'g')
+$$;
+
 create or replace function holdfast.search_runs()
   returns text language sql immutable parallel safe as $$
   -- The characters of scripts that have no blanks between words, or particles behind them: Thai, Lao,
-  -- Burmese, Khmer, Tai, Chinese with Bopomofo, Japanese, Yi, Korean. For the inside of a bracket expression.
+  -- Burmese, Khmer, Tai, Chinese with Bopomofo, Japanese, Yi, Korean; emoji as search_fold() writes them.
+  -- For the inside of a bracket expression.
   select '\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF\u1950-\u19DF\u1A20-\u1AAF\u3005\u3040-\u312F\u31A0-\u31BF'
-         || '\u31F0-\u31FF\u3400-\u9FFF\uA000-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\U00020000-\U0003FFFF'
+         || '\u31F0-\u31FF\u3400-\u9FFF\uA000-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\U00017000-\U000187FF'
+         || '\U00020000-\U0003FFFF'
 $$;
 
 create or replace function holdfast.search_text(p_text text)
   returns text language plpgsql immutable parallel safe as $$
--- What is indexed of a text: folded, and of search_runs() each two neighbours as a word. Pairs that begin at
--- an odd character stand in place, those that begin at an even one behind the text. The last character of a
--- run is a word of its own.
+-- What is indexed of a text: folded and joined, and of search_runs() each two neighbours as a word. Pairs
+-- that begin at an odd character stand in place, those that begin at an even one behind the text, as does the
+-- "mail" of "e-mail". The last character of a run is a word of its own.
 declare
   c_run constant text := holdfast.search_runs();
-  v_text constant text := holdfast.search_fold(p_text);
+  v_folded constant text := holdfast.search_fold(p_text);
+  v_text constant text := concat_ws(
+    ' ', holdfast.search_joined(v_folded),
+    (select string_agg(m[1], ' ') from regexp_matches(v_folded, '\m[[:alpha:]]-([[:alpha:]]+)', 'g') m));
 begin
   if octet_length(v_text) = char_length(v_text) or v_text !~ ('[' || c_run || ']') then
     return v_text;
@@ -76,7 +97,7 @@ create or replace function holdfast.search_pairs(p_text text)
 declare
   c_run constant text := '[' || holdfast.search_runs() || ']';
   c_not constant text := '[^' || holdfast.search_runs() || ']';
-  v_text text := holdfast.search_fold(p_text);
+  v_text text := holdfast.search_joined(holdfast.search_fold(p_text));
 begin
   if v_text !~ c_run then return v_text; end if;
   v_text := regexp_replace(v_text, '"([^"]*' || c_run || '[^"]*)"', ' \1 ', 'g');
@@ -289,6 +310,16 @@ begin
     cross join lateral (select nullif(position(m[1] in v_lower), 0) as at) x
     where x.at is not null
     order by x.at limit 1;
+  if v_at is null then -- search_joined() has taken a mark out of the word
+    select nullif(regexp_instr(v_lower, x.pattern), 0), length(regexp_substr(v_lower, x.pattern))
+      into v_at, v_length
+      from regexp_matches(p_query::text, '''([[:alpha:]]{3,})''', 'g') m
+      cross join lateral (
+        select '\m' || regexp_replace(regexp_replace(m[1], '(t|re|ve|m)$', '[''’]?\1'), '^.', '\&-?')
+                 as pattern) x
+      where v_lower ~ x.pattern
+      limit 1;
+  end if;
   v_from := greatest(1, coalesce(v_at, 1) - c_around);
   v_found := ts_headline(p_language::regconfig, substr(p_text, v_from, c_length), p_query,
                 format('MaxWords=36, MinWords=18, ShortWord=2, MaxFragments=2, FragmentDelimiter=" … ", '

@@ -149,7 +149,7 @@ Files::Files(const std::filesystem::path& root, const std::string& collection_id
 Files::~Files() = default;
 
 std::string Files::href(const std::string& path, const std::string& key) const {
-  return (keys_ ? "/" + key + "/" : "/") + base::percent_encoded(path);
+  return (keys_ ? "/" + key + "/" : "/") + base::percent_encode(path);
 }
 
 Response Files::answer(const Request& request) const {

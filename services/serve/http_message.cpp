@@ -136,10 +136,10 @@ Response event_stream(std::shared_ptr<Watch> watch) {
 }
 
 std::string Request::here() const {
-  std::string text = base::percent_encoded(path);
+  std::string text = base::percent_encode(path);
   char mark = '?';
   for (const auto& [name, value] : query) {
-    text += mark + base::percent_encoded(name) + "=" + base::percent_encoded(value);
+    text += mark + base::percent_encode(name) + "=" + base::percent_encode(value);
     mark = '&';
   }
   return text;

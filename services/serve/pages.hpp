@@ -52,7 +52,7 @@ struct PageRequest {
     std::string text;
     for (const char* name : names)
       if (const auto value = parameter(name); !value.empty())
-        text += std::string("&") + name + "=" + base::percent_encoded(value);
+        text += std::string("&") + name + "=" + base::percent_encode(value);
     return text;
   }
 };

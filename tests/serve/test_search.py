@@ -16,9 +16,9 @@ case $name in
   long) for ((i = 0; i < 20000; i++)); do echo "filler$i words"; done >content.txt; echo "beyond the limit" >>content.txt ;;
   zurich) printf 'Die Straße in Zürich, neben dem Café.\n' >content.txt
     echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "de"}}' ;;
-  swedish) printf 'A smörgåsbord with a piñata, Łódź and Ærø. co\u00adoperate\n' >content.txt ;;
-  forms) printf 'E\u0301lodie, the \ufb01nest in \uff46\uff55\uff4c\uff4c width. O\u02bbzbek e\u2010mail\n' >content.txt ;;
-  japanese) printf '今日の天気予報は晴れです。タワー\n' >content.txt ;;
+  swedish) printf 'A smörgåsbord with a piñata, Łódź and Ærø. co\u00adoperate. An xray isnt I \u2764\ufe0f it \U0001f44d\U0001f3fd\n' >content.txt ;;
+  forms) printf 'E\u0301lodie, the \ufb01nest in \uff46\uff55\uff4c\uff4c width. O\u02bbzbek. An e\u2010mail address; I don\u2019t \U0001f600\n' >content.txt ;;
+  japanese) printf '今日の天気予報は晴れです。タワー ﾃﾞｰﾀ カ\u309b\n' >content.txt ;;
   chinese) printf '中国的人工智能研究\n' >content.txt ;;
   thai) printf 'สวัสดีกรุงเทพมหานคร\n' >content.txt ;;
   korean) printf '서울은 대한민국의 수도이다 ㄅㄆㄇㄈ\n' >content.txt ;;
@@ -116,10 +116,23 @@ class Search(Case):
             ('"full width"', "forms"),
             ("o'zbek", "forms"),
             ("e-mail", "forms"),
+            ("email", "forms"),
+            ("mail", "forms"),
+            ('"e-mail address"', "forms"),
+            ("x-ray", "swedish"),
+            ("dont", "forms"),
+            ("don't", "forms"),
+            ("isn’t", "swedish"),
+            ("😀", "forms"),
+            ("👍", "swedish"),
+            ("❤", "swedish"),
+            ("❤️", "swedish"),
             ("天気予報", "japanese"),
             ('"天気予報"', "japanese"),
             ("タワー", "japanese"),
             ("ﾀﾜｰ", "japanese"),
+            ("データ", "japanese"),
+            ("ｶﾞ", "japanese"),
             ("人工智能", "chinese"),
             ("究", "chinese"),
             ("กรุงเทพ", "thai"),
@@ -137,6 +150,9 @@ class Search(Case):
         self.assertEqual(self.urls("天予"), [])
         self.assertIn("«Zürich»", self.found("zurich")[0]["excerpt"])
         self.assertIn("«天気»", self.found("天気予報")[0]["excerpt"])
+        self.assertIn("«e\u2010mail»", self.found("email")[0]["excerpt"])
+        self.assertIn("«don’t»", self.found("dont")[0]["excerpt"])
+        self.assertIn("«😀»", self.found("😀")[0]["excerpt"])
 
     def test_stop_words_tags_and_notes(self):
         self.add("concert", "english", arguments=("--tag", "évening"))

@@ -57,8 +57,8 @@ html::Fields found(const std::string& id, const std::string& name, const std::st
 
 // The address of this search, for another cursor.
 std::string href(const PageRequest& request, const std::string& name, const std::string& value) {
-  return "/search?q=" + base::percent_encoded(request.query) + request.kept(kFilters) + "&" + name + "=" +
-         base::percent_encoded(value);
+  return "/search?q=" + base::percent_encode(request.query) + request.kept(kFilters) + "&" + name + "=" +
+         base::percent_encode(value);
 }
 
 Html form(const PageRequest& request) {
