@@ -24,8 +24,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Item, name, value)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Origin, origin, localStorage, indexedDB)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Credentials, origin, username, password)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Header, origin, name, value)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(State, cookies, origins, httpCredentials, headers, userAgent, language,
-                                                timeZone)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(State, cookies, origins, httpCredentials, headers)
 
 namespace {
 
@@ -177,19 +176,9 @@ State State::parse(std::string_view text, const std::string& where, std::vector<
   take("origins", state.origins);
   take("httpCredentials", state.httpCredentials);
   take("headers", state.headers);
-  take("userAgent", state.userAgent);
-  take("language", state.language);
-  take("timeZone", state.timeZone);
-  const auto line = [&](const std::string& value) { // what becomes a header or an environment variable
-    if (std::any_of(value.begin(), value.end(), base::is_control)) not_a_state(where, "control characters");
-  };
-  line(state.userAgent);
-  line(state.language);
-  line(state.timeZone);
-  for (const auto& header : state.headers) {
-    line(header.name);
-    line(header.value);
-  }
+  for (const auto& header : state.headers)
+    for (const auto* value : {&header.name, &header.value})
+      if (std::any_of(value->begin(), value->end(), base::is_control)) not_a_state(where, "control characters");
   for (auto& cookie : std::exchange(state.cookies, {}))
     add_cookie(state, std::move(cookie), left_out);
   const auto none = std::erase_if(state.origins, [](const Origin& one) { return !one.origin.starts_with("http"); });

@@ -45,8 +45,8 @@ bool sign_in_ready(pg::Connection& connection, const std::string& worker, const 
       .value();
 }
 
-std::string sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& key_hash) {
-  const auto answer = connection.call("select holdfast.sign_in_check($1::uuid, $2)", worker, key_hash);
+std::string sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& key) {
+  const auto answer = connection.call("select holdfast.sign_in_check($1::uuid, $2)", worker, base::sha256_hex(key));
   return answer.value().value_or("");
 }
 

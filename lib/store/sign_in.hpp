@@ -27,6 +27,7 @@ pg::Result sign_ins(pg::Connection& connection);
 
 // Where its browser is. Port 0: not ready yet.
 struct SignInPlace {
+  static constexpr std::size_t kKeySize = 64;
   std::string address, certificate_hash; // SHA-256 of what its worker presents
   int port{0};
   std::string key{};     // lets one connection in
@@ -41,7 +42,7 @@ std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string
 bool sign_in_ready(pg::Connection& connection, const std::string& worker, const std::string& id,
                    const SignInPlace& place);
 // The sign-in that this key lets in; empty: none.
-std::string sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& key_hash);
+std::string sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& key);
 // `problem`: why its browser never was ready, for who waits for it.
 void sign_in_end(pg::Connection& connection, const std::string& worker, const std::string& id,
                  const std::string& problem);
