@@ -115,8 +115,4 @@ void persona_remove(pg::Connection& connection, const std::string& name) {
   connection.call("select holdfast.persona_remove($1)", name);
 }
 
-pg::Result personas(pg::Connection& connection, const std::string& name) {
-  return connection.call("select *, to_jsonb(v)::text as json from holdfast.v_persona v where $1 in (name, '')", name);
-}
-
 } // namespace holdfast::store

@@ -57,7 +57,5 @@ bool persona_signed_out(pg::Connection& connection, const PersonaHeld& page, std
                         const std::string& reason);
 // Throws Error(refused) if there is none, or while something uses it.
 void persona_remove(pg::Connection& connection, const std::string& name);
-// Rows of v_persona: all, or the one of this name.
-pg::Result personas(pg::Connection& connection, const std::string& name = "");
 
 } // namespace holdfast::store

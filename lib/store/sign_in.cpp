@@ -15,8 +15,8 @@ bool sign_in_cancel(pg::Connection& connection, const std::string& id) {
   return connection.call("select holdfast.sign_in_cancel($1::uuid)", id).value();
 }
 
-pg::Result sign_ins(pg::Connection& connection) {
-  return connection.call("select *, to_jsonb(v)::text as json from holdfast.v_persona_sign_in v");
+pg::Result sign_in_row(pg::Connection& connection, const std::string& id) {
+  return connection.call("select * from holdfast.v_persona where sign_in = $1::uuid", id);
 }
 
 SignInPlace sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by) {

@@ -22,8 +22,8 @@ void sign_in_ask(pg::Connection& connection, const std::string& id, const std::s
                  const std::string& by);
 // Ends one; false: it is not there.
 bool sign_in_cancel(pg::Connection& connection, const std::string& id);
-// Rows of v_persona_sign_in.
-pg::Result sign_ins(pg::Connection& connection);
+// The row of v_persona with this sign-in; none: it has ended.
+pg::Result sign_in_row(pg::Connection& connection, const std::string& id);
 
 // Where its browser is. Port 0: not ready yet.
 struct SignInPlace {
