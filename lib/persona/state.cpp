@@ -44,16 +44,19 @@ bool is_near(const std::string& host, const std::vector<std::string>& hosts) {
                      [&](const auto& one) { return is_below(host, one) || is_below(one, host); });
 }
 
+void for_each_list(auto& state, const auto& take) {
+  take(state.cookies);
+  take(state.origins);
+  take(state.httpCredentials);
+  take(state.headers);
+}
+
 std::vector<std::string> hosts_of(const State& state) {
   std::vector<std::string> hosts;
-  const auto add = [&](const auto& list) {
+  for_each_list(state, [&](const auto& list) {
     for (const auto& one : list)
       hosts.push_back(one.host());
-  };
-  add(state.cookies);
-  add(state.origins);
-  add(state.httpCredentials);
-  add(state.headers);
+  });
   return hosts;
 }
 
@@ -244,9 +247,9 @@ State parse_cookies_txt(std::string_view text, const std::string& where, std::ve
 
 void keep_hosts(State& state, const std::vector<std::string>& hosts) {
   if (hosts.empty()) return;
-  const auto far = [&](const auto& one) { return !is_near(one.host(), hosts); };
-  std::erase_if(state.cookies, far);
-  std::erase_if(state.origins, far);
+  for_each_list(state, [&](auto& list) {
+    std::erase_if(list, [&](const auto& one) { return !one.host().empty() && !is_near(one.host(), hosts); });
+  });
 }
 
 bool apply_changes(State& current, const State& before, const State& after) {

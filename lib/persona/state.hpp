@@ -68,7 +68,7 @@ State parse_cookies_txt(std::string_view text, const std::string& where, std::ve
 // Adds the cookie if a browser would take it, else says so in `left_out`.
 void add_cookie(State& state, Cookie cookie, std::vector<std::string>& left_out);
 
-// Keeps what belongs to these hosts, to hosts below them and to those above them. No hosts: everything.
+// Keeps what belongs to these hosts, to hosts below them and to those above them, or to any. No hosts: everything.
 void keep_hosts(State& state, const std::vector<std::string>& hosts);
 
 // What a capture changed, `before` -> `after`, is changed in `current` too, unless another capture has changed the same

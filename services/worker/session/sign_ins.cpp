@@ -11,7 +11,6 @@
 #include "services/worker/hook/hook_network.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
-#include "services/worker/machine/browser_watch.hpp"
 #include "services/worker/machine/capabilities.hpp"
 #include "services/worker/machine/try_browser.hpp"
 #include "services/worker/session/session_directory.hpp"
@@ -87,7 +86,7 @@ void close(View& view) {
 
 } // namespace
 
-// Shared by SignIns and its own coroutines.
+// Shared by SignIns and its own coroutines. In this file, which is long therefore: it is of use to SignIns alone.
 class SignIns::SignIn : public std::enable_shared_from_this<SignIn> {
 public:
   SignIn(SignIns& all, store::SignIn asked)

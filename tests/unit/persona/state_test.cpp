@@ -108,8 +108,12 @@ TEST_CASE("hosts are kept with those below and above them") {
   State state =
       with({cookie("a", "1", ".press.test"), cookie("b", "1", "www.press.test"), cookie("c", "1", "mail.test")});
   state.origins = {{"https://id.press.test:8443", {}, {}}, {"https://xpress.test", {}, {}}};
+  state.httpCredentials = {{"https://press.test", "me", "1"}, {"https://wiki.test", "me", "2"}, {"", "me", "any"}};
+  state.headers = {{"https://wiki.test", "X-Key", "k"}};
   keep_hosts(state, {"press.test"});
   CHECK(state.cookies.size() == 2);
+  CHECK(state.httpCredentials == std::vector<Credentials>{{"https://press.test", "me", "1"}, {"", "me", "any"}});
+  CHECK(state.headers.empty());
   REQUIRE(state.origins.size() == 1);
   CHECK(state.origins[0].origin == "https://id.press.test:8443");
 }
