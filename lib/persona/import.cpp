@@ -1,6 +1,8 @@
 #include "lib/persona/import.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/sha256.hpp"
 #include "lib/base/strange_sqlite.hpp"
 
 #include <archive.h>
@@ -8,13 +10,11 @@
 #include <nettle/aes.h>
 #include <nettle/cbc.h>
 #include <nettle/pbkdf2.h>
-#include <nettle/sha2.h>
 #include <sqlite3.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -98,7 +98,7 @@ void for_each_row(const fs::path& file, const fs::path& scratch, const char* que
 // Chromium on Linux encrypts cookies with a key from the desktop's keyring ("v11") or, without one, with a key that is
 // the same everywhere ("v10"). nullopt: by another key.
 std::optional<std::string> decrypted(const std::string& sealed, const std::string& host) {
-  constexpr std::size_t kVersion = 3;
+  constexpr std::size_t kVersion = 3, kHash = 32;
   if (!sealed.starts_with("v10") || (sealed.size() - kVersion) % AES_BLOCK_SIZE != 0 || sealed.size() == kVersion)
     return std::nullopt;
   static constexpr std::string_view kPassword = "peanuts", kSalt = "saltysalt";
@@ -117,14 +117,7 @@ std::optional<std::string> decrypted(const std::string& sealed, const std::strin
   if (padding == 0 || padding > AES_BLOCK_SIZE || plain.size() < padding) return std::nullopt;
   plain.resize(plain.size() - padding);
   // Newer versions put the hash of the host before the value.
-  std::array<std::uint8_t, SHA256_DIGEST_SIZE> hash{};
-  sha256_ctx hashing{};
-  sha256_init(&hashing);
-  sha256_update(&hashing, host.size(), reinterpret_cast<const std::uint8_t*>(host.data()));
-  sha256_digest(&hashing, hash.size(), hash.data());
-  if (plain.size() >= hash.size() && std::memcmp(plain.data(), hash.data(), hash.size()) == 0)
-    plain.erase(0, hash.size());
-  return plain;
+  return base::hex(plain.substr(0, kHash)) == base::sha256_hex(host) ? plain.substr(kHash) : plain;
 }
 
 void take_cookies(Imported& imported, const fs::path& file, const char* query, const fs::path& scratch) {

@@ -24,8 +24,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Item, name, value)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Origin, origin, localStorage, indexedDB)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Credentials, origin, username, password)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Header, origin, name, value)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(State, cookies, origins, httpCredentials, headers, userAgent, language,
-                                                timeZone)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(State, cookies, origins, httpCredentials, headers)
 
 namespace {
 
@@ -45,16 +44,19 @@ bool is_near(const std::string& host, const std::vector<std::string>& hosts) {
                      [&](const auto& one) { return is_below(host, one) || is_below(one, host); });
 }
 
+void for_each_list(auto& state, const auto& take) {
+  take(state.cookies);
+  take(state.origins);
+  take(state.httpCredentials);
+  take(state.headers);
+}
+
 std::vector<std::string> hosts_of(const State& state) {
   std::vector<std::string> hosts;
-  const auto add = [&](const auto& list) {
+  for_each_list(state, [&](const auto& list) {
     for (const auto& one : list)
       hosts.push_back(one.host());
-  };
-  add(state.cookies);
-  add(state.origins);
-  add(state.httpCredentials);
-  add(state.headers);
+  });
   return hosts;
 }
 
@@ -177,19 +179,9 @@ State State::parse(std::string_view text, const std::string& where, std::vector<
   take("origins", state.origins);
   take("httpCredentials", state.httpCredentials);
   take("headers", state.headers);
-  take("userAgent", state.userAgent);
-  take("language", state.language);
-  take("timeZone", state.timeZone);
-  const auto line = [&](const std::string& value) { // what becomes a header or an environment variable
-    if (std::any_of(value.begin(), value.end(), base::is_control)) not_a_state(where, "control characters");
-  };
-  line(state.userAgent);
-  line(state.language);
-  line(state.timeZone);
-  for (const auto& header : state.headers) {
-    line(header.name);
-    line(header.value);
-  }
+  for (const auto& header : state.headers)
+    for (const auto* value : {&header.name, &header.value})
+      if (std::any_of(value->begin(), value->end(), base::is_control)) not_a_state(where, "control characters");
   for (auto& cookie : std::exchange(state.cookies, {}))
     add_cookie(state, std::move(cookie), left_out);
   const auto none = std::erase_if(state.origins, [](const Origin& one) { return !one.origin.starts_with("http"); });
@@ -255,9 +247,9 @@ State parse_cookies_txt(std::string_view text, const std::string& where, std::ve
 
 void keep_hosts(State& state, const std::vector<std::string>& hosts) {
   if (hosts.empty()) return;
-  const auto far = [&](const auto& one) { return !is_near(one.host(), hosts); };
-  std::erase_if(state.cookies, far);
-  std::erase_if(state.origins, far);
+  for_each_list(state, [&](auto& list) {
+    std::erase_if(list, [&](const auto& one) { return !one.host().empty() && !is_near(one.host(), hosts); });
+  });
 }
 
 bool apply_changes(State& current, const State& before, const State& after) {

@@ -1,10 +1,9 @@
 #pragma once
-// What signs a browser in: cookies, storage, credentials, headers, and how it calls itself. Plain values; pure
-// functions; any thread. As text it is Playwright's storage state, with additions:
+// What signs a browser in: cookies, storage, credentials and headers. Plain values; pure functions; any thread. As text
+// it is Playwright's storage state, with additions:
 //   {"cookies": [{"name", "value", "domain", "path", "expires", "httpOnly", "secure", "sameSite"}],
 //    "origins": [{"origin", "localStorage": [{"name", "value"}], "indexedDB": [...]}],
-//    "httpCredentials": [{"origin", "username", "password"}], "headers": [{"origin", "name", "value"}],
-//    "userAgent": "", "language": "", "timeZone": ""}
+//    "httpCredentials": [{"origin", "username", "password"}], "headers": [{"origin", "name", "value"}]}
 // Members have the names of that text. No error quotes a value.
 
 #include <nlohmann/json.hpp>
@@ -53,7 +52,6 @@ struct State {
   std::vector<Origin> origins{};
   std::vector<Credentials> httpCredentials{};
   std::vector<Header> headers{};
-  std::string userAgent{}, language{}, timeZone{};
 
   // Throws Error(refused) that begins with `where`. What no browser would take is left out and described in
   // `left_out`: a cookie with a control character in it, for example.
@@ -70,7 +68,7 @@ State parse_cookies_txt(std::string_view text, const std::string& where, std::ve
 // Adds the cookie if a browser would take it, else says so in `left_out`.
 void add_cookie(State& state, Cookie cookie, std::vector<std::string>& left_out);
 
-// Keeps what belongs to these hosts, to hosts below them and to those above them. No hosts: everything.
+// Keeps what belongs to these hosts, to hosts below them and to those above them, or to any. No hosts: everything.
 void keep_hosts(State& state, const std::vector<std::string>& hosts);
 
 // What a capture changed, `before` -> `after`, is changed in `current` too, unless another capture has changed the same

@@ -33,6 +33,7 @@ struct Command {
   std::filesystem::path stdout_path;    // created, appended to; a regular file, because descendants keep pipes open
   std::filesystem::path stderr_path;    // either may be empty: /dev/null
   int stdout_file{-1}, stderr_file{-1}; // open for appending, instead of a path; the caller closes them after start()
+  int stdin_file{-1};                   // open for reading; the same; -1: /dev/null
   Limits limits;
   Sandbox sandbox;                        // what it may reach; by default everything that this process may
   std::chrono::milliseconds watch_cpu{0}; // how often Child::cpu_time() is brought up to date; 0: never

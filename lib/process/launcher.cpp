@@ -128,7 +128,7 @@ boost::process::v2::process start_shim(const asio::any_io_executor& executor, co
   SpawnLauncher launcher;
   launcher.env = variables.data();
   launcher.own_session();
-  launcher.duplicate(-1, STDIN_FILENO);
+  launcher.duplicate(command.stdin_file, STDIN_FILENO);
   launcher.duplicate(output, STDOUT_FILENO);
   launcher.duplicate(errors, STDERR_FILENO);
   launcher.duplicate(control, shim::kControlDescriptor);

@@ -83,15 +83,24 @@ nlohmann::json parse_check(const std::string& text) {
   return {{"kind", kind->kind}, {"value", value}, {"signed_out", kind->signed_out}, {"url", url}};
 }
 
-std::optional<std::int64_t> persona_keep(pg::Connection& connection, const persona::Vault& vault,
-                                         const PersonaHeld& held, const Persona& persona) {
-  return connection
-      .call("select holdfast.persona_keep($1::uuid, $2::uuid, $3::bigint, $4::bigint, decode($5, 'base64'), $6)",
-            held.worker, held.id, held.fence, persona.version,
-            base::base64_encode(vault.seal(persona.name, persona.version + 1, persona.state.text())),
-            vault.key_ids().front())
-      .value()
-      .optional<std::int64_t>();
+std::optional<Persona> persona_keep(pg::Connection& connection, const persona::Vault& vault, const PersonaHeld& held,
+                                    const std::string& name, const std::function<bool(persona::State&)>& change) {
+  for (;;) {
+    auto persona = persona_load(connection, vault, name);
+    if (!persona) throw base::Error(base::ErrorClass::refused, "the persona \"" + name + "\" was removed meanwhile");
+    if (!change(persona->state)) return std::nullopt;
+    const auto saved =
+        connection
+            .call("select holdfast.persona_keep($1::uuid, $2::uuid, $3::bigint, $4::bigint, decode($5, 'base64'), $6)",
+                  held.worker, held.id, held.fence, persona->version,
+                  base::base64_encode(vault.seal(name, persona->version + 1, persona->state.text())),
+                  vault.key_ids().front())
+            .value()
+            .optional<std::int64_t>();
+    if (!saved) continue;
+    persona->version = *saved;
+    return persona;
+  }
 }
 
 bool persona_signed_out(pg::Connection& connection, const PersonaHeld& page, std::int64_t version,
@@ -104,10 +113,6 @@ bool persona_signed_out(pg::Connection& connection, const PersonaHeld& page, std
 
 void persona_remove(pg::Connection& connection, const std::string& name) {
   connection.call("select holdfast.persona_remove($1)", name);
-}
-
-pg::Result personas(pg::Connection& connection, const std::string& name) {
-  return connection.call("select *, to_jsonb(v)::text as json from holdfast.v_persona v where $1 in (name, '')", name);
 }
 
 } // namespace holdfast::store

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -45,16 +46,16 @@ struct PersonaHeld {
   std::string worker, id;
   std::int64_t fence{0}; // of a page
 };
-// As persona_save(): what a page has changed, or the state of a new session.
-std::optional<std::int64_t> persona_keep(pg::Connection& connection, const persona::Vault& vault,
-                                         const PersonaHeld& held, const Persona& persona);
+// Changes the state: by what a page has changed, or to that of a new session. If another worker is faster, `change` is
+// asked again, with the state of that. The persona as it is then; nullopt: `change` has answered false, for nothing to
+// do. Throws Error(refused) if the persona is gone.
+std::optional<Persona> persona_keep(pg::Connection& connection, const persona::Vault& vault, const PersonaHeld& held,
+                                    const std::string& name, const std::function<bool(persona::State&)>& change);
 // A page that was given `version` was captured signed out: its crawls wait until a new session is stored. True: that
 // was not known.
 bool persona_signed_out(pg::Connection& connection, const PersonaHeld& page, std::int64_t version,
                         const std::string& reason);
 // Throws Error(refused) if there is none, or while something uses it.
 void persona_remove(pg::Connection& connection, const std::string& name);
-// Rows of v_persona: all, or the one of this name.
-pg::Result personas(pg::Connection& connection, const std::string& name = "");
 
 } // namespace holdfast::store

@@ -15,8 +15,8 @@ bool sign_in_cancel(pg::Connection& connection, const std::string& id) {
   return connection.call("select holdfast.sign_in_cancel($1::uuid)", id).value();
 }
 
-pg::Result sign_ins(pg::Connection& connection) {
-  return connection.call("select *, to_jsonb(v)::text as json from holdfast.v_persona_sign_in v");
+pg::Result sign_in_row(pg::Connection& connection, const std::string& id) {
+  return connection.call("select * from holdfast.v_persona where sign_in = $1::uuid", id);
 }
 
 SignInPlace sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by) {
@@ -45,8 +45,8 @@ bool sign_in_ready(pg::Connection& connection, const std::string& worker, const 
       .value();
 }
 
-std::string sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& key_hash) {
-  const auto answer = connection.call("select holdfast.sign_in_check($1::uuid, $2)", worker, key_hash);
+std::string sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& key) {
+  const auto answer = connection.call("select holdfast.sign_in_check($1::uuid, $2)", worker, base::sha256_hex(key));
   return answer.value().value_or("");
 }
 

@@ -22,11 +22,12 @@ void sign_in_ask(pg::Connection& connection, const std::string& id, const std::s
                  const std::string& by);
 // Ends one; false: it is not there.
 bool sign_in_cancel(pg::Connection& connection, const std::string& id);
-// Rows of v_persona_sign_in.
-pg::Result sign_ins(pg::Connection& connection);
+// The row of v_persona with this sign-in; none: it has ended.
+pg::Result sign_in_row(pg::Connection& connection, const std::string& id);
 
 // Where its browser is. Port 0: not ready yet.
 struct SignInPlace {
+  static constexpr std::size_t kKeySize = 64;
   std::string address, certificate_hash; // SHA-256 of what its worker presents
   int port{0};
   std::string key{};     // lets one connection in
@@ -41,7 +42,7 @@ std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string
 bool sign_in_ready(pg::Connection& connection, const std::string& worker, const std::string& id,
                    const SignInPlace& place);
 // The sign-in that this key lets in; empty: none.
-std::string sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& key_hash);
+std::string sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& key);
 // `problem`: why its browser never was ready, for who waits for it.
 void sign_in_end(pg::Connection& connection, const std::string& worker, const std::string& id,
                  const std::string& problem);

@@ -243,13 +243,10 @@ private:
   }
 
   void write(const Record& record, const std::string& head, const std::string& media, const Spool& body, bool cut) {
-    Digest block, payload;
+    Digest block;
     block.add(head);
-    body.read([&](std::string_view bytes) {
-      block.add(bytes);
-      payload.add(bytes);
-    });
-    const auto digest = sha1_text(payload.finish());
+    body.read([&](std::string_view bytes) { block.add(bytes); });
+    const auto digest = sha1_text(body.payload_digest());
     auto fields = record.headers;
     for (auto& [name, value] : fields) {
       const auto lowered = base::lower_case(name);

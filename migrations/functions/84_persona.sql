@@ -255,8 +255,23 @@ comment on function holdfast.persona_lacks(text, jsonb, boolean) is
 
 create or replace view holdfast.v_persona as
   select p.name, p.version, p.key_id, p.options, p.hosts, p.worker_label, p.checks,
-         p.signed_out_at, p.signed_out_reason, p.notes, p.created_at, p.changed_at, p.changed_by
+         p.signed_out_at, p.signed_out_reason, p.notes, p.created_at, p.changed_at, p.changed_by,
+         s.id as sign_in, coalesce(s.viewer, s.asked_by) as sign_in_by, s.deadline as sign_in_until,
+         case
+           when s.problem is not null then 'failed: ' || s.problem
+           when s.port is not null then 'ready on ' || w.label
+           when w.id is not null then 'starting on ' || w.label
+           when s.id is not null then 'waiting for a worker'
+         end as sign_in_state
     from holdfast.persona p
+    left join (holdfast.persona_sign_in s
+               left join holdfast.process w on w.id = s.process_id)
+      on s.persona = p.name and s.deadline > clock_timestamp() and (w.id is null or w.status = 'running')
     order by p.name;
-comment on view holdfast.v_persona is 'Personas, without what is sealed.';
+comment on view holdfast.v_persona is 'Personas, without what is sealed, and who signs in to them by hand.';
 comment on column holdfast.v_persona.version is 'How many states it has had. 0: it has not signed in yet.';
+comment on column holdfast.v_persona.sign_in is 'The sign-in under way: its page is /persona/ID. NULL: none.';
+comment on column holdfast.v_persona.sign_in_by is 'Who signs in.';
+comment on column holdfast.v_persona.sign_in_until is 'When its browser ends, whatever is done.';
+comment on column holdfast.v_persona.sign_in_state is
+  'Waiting for a worker, starting (its browser), ready (the view can be opened) or failed, and why.';

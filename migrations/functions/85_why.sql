@@ -101,8 +101,10 @@ begin
     where p.process_type = 'worker' and p.status = 'running' and p.lease_until > clock_timestamp();
   select 'persona "' || p.name || '" is signed out since ' || holdfast.people_time(p.signed_out_at) || ' ('
          || p.signed_out_reason || '): sign in again, or holdfast persona import ' || p.name
+         || coalesce('; the last sign-in has failed: ' || s.problem, '')
     into reason
     from holdfast.persona p
+    left join holdfast.persona_sign_in s on s.persona = p.name
     where p.name = p_crawl.persona and p.signed_out_at is not null;
   if v_all and reason is null then
     reason := 'no running worker can take pages of its crawl: ' || lacking;

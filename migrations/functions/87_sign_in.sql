@@ -146,23 +146,3 @@ begin
   return true;
 end $$;
 comment on function holdfast.sign_in_cancel(uuid) is 'Ends a sign-in. False: there is none.';
-
-create or replace view holdfast.v_persona_sign_in as
-  select s.id, s.persona, s.asked_by, s.asked_at, s.deadline, s.viewer, p.label as worker,
-         case
-           when s.problem is not null then 'failed'
-           when s.port is not null then 'ready'
-           when p.id is not null then 'starting'
-           else 'waiting'
-         end as state,
-         s.problem
-    from holdfast.persona_sign_in s
-    left join holdfast.process p on p.id = s.process_id
-    where s.deadline > clock_timestamp() and (p.id is null or p.status = 'running')
-    order by s.asked_at;
-comment on view holdfast.v_persona_sign_in is 'Sign-ins by hand that are under way.';
-comment on column holdfast.v_persona_sign_in.id is 'The sign-in: its page is /persona/ID.';
-comment on column holdfast.v_persona_sign_in.state is
-  'waiting (for a worker), starting (its browser), ready (the view can be opened) or failed.';
-comment on column holdfast.v_persona_sign_in.problem is 'Why it has failed. NULL: it has not.';
-comment on column holdfast.v_persona_sign_in.worker is 'The worker that has the browser.';

@@ -1,6 +1,6 @@
 // holdfast-capture SCRIPT [--url=URL ...]: the built-in hooks. SCRIPT is the hook's file; it names this program as its
 // interpreter, and its directory is the plugin. For holdfast-capture replay DIRECTORY, see replay.hpp. holdfast-capture
-// browser starts the browser, says so, and ends it; holdfast-capture sign-in has it driven by a person.
+// browser starts the browser, says so, and ends it; holdfast-capture sign-in URL has it driven by a person.
 #include "services/capture/browser/browser_host.hpp"
 #include "services/capture/browser/sign_in.hpp"
 #include "services/capture/browser/tab.hpp"
@@ -33,7 +33,7 @@ int main(int count, char** arguments) {
   }
   if (count == 3 && std::string_view(arguments[1]) == "replay") return run_replay(arguments[2]);
   if (count == 2 && std::string_view(arguments[1]) == "browser") return try_browser();
-  if (count == 2 && std::string_view(arguments[1]) == "sign-in") return run_sign_in();
+  if (count == 3 && std::string_view(arguments[1]) == "sign-in") return run_sign_in(arguments[2]);
   const std::filesystem::path script = arguments[1];
   const auto plugin = script.parent_path().filename().string();
   if (script.filename().string().starts_with("on_CrawlSetup")) return run_browser_host();

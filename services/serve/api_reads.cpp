@@ -7,7 +7,6 @@
 #include "lib/base/uuid.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
-#include "lib/store/persona.hpp"
 #include "lib/store/schedule.hpp"
 #include "lib/store/text.hpp"
 #include "services/serve/api_table.hpp"
@@ -196,10 +195,6 @@ Response schedules(const ApiCall& call) {
   return json_response({{"items", array_of(store::schedules(call.connection, std::nullopt).column("json"))}});
 }
 
-Response personas(const ApiCall& call) {
-  return json_response({{"items", array_of(store::personas(call.connection).column("json"))}});
-}
-
 // Paths are relative to the snapshot's directory.
 Response files(const ApiCall& call) {
   if (!base::is_uuid(call.id)) return not_found("snapshot");
@@ -244,7 +239,6 @@ constexpr ApiOperation kReadOperations[] = {
     {"GET", "v1/snapshots/{id}", "snapshot", "A snapshot", &one_snapshot, {}, {}},
     {"GET", "v1/snapshots/{id}/files", "listFiles", "Files of a sealed snapshot, and where they are", &files, {}, {}},
     {"GET", "v1/schedules", "listSchedules", "Schedules", &schedules, {}, {}},
-    {"GET", "v1/personas", "listPersonas", "Personas, without what is secret", &personas, {}, {}},
 };
 
 } // namespace

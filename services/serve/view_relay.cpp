@@ -27,6 +27,8 @@ namespace websocket = boost::beast::websocket;
 using boost::asio::ip::tcp;
 using boost::beast::get_lowest_layer;
 
+constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable); // an error is a value
+
 constexpr std::size_t kLargestInput = 40 << 20; // a message of the page: files come in them
 constexpr std::chrono::milliseconds kAskAgain{500};
 constexpr std::chrono::seconds kConnect{10};
@@ -47,7 +49,7 @@ using Both = std::shared_ptr<Ends>;
 
 awaitable<bool> say(Ends& ends, const nlohmann::json& message) {
   const auto text = base::json_text(message) + '\0';
-  const auto [error, sent] = co_await ends.page.async_write(asio::buffer(text), asio::as_tuple(asio::use_awaitable));
+  const auto [error, sent] = co_await ends.page.async_write(asio::buffer(text), kAsTuple);
   co_return !error;
 }
 
@@ -81,45 +83,36 @@ awaitable<bool> connect(Ends& ends, const store::SignInPlace& to) {
   connection.expires_after(kConnect);
   boost::system::error_code error;
   const tcp::endpoint place(asio::ip::make_address(to.address, error), static_cast<std::uint16_t>(to.port));
-  std::tie(error) = co_await connection.async_connect(place, asio::as_tuple(asio::use_awaitable));
+  std::tie(error) = co_await connection.async_connect(place, kAsTuple);
   if (!error) connection.socket().set_option(tcp::no_delay(true), error);
-  if (!error)
-    std::tie(error) =
-        co_await ends.browser.async_handshake(asio::ssl::stream_base::client, asio::as_tuple(asio::use_awaitable));
+  if (!error) std::tie(error) = co_await ends.browser.async_handshake(asio::ssl::stream_base::client, kAsTuple);
   if (!error && !is_worker(ends, to.certificate_hash)) error = asio::error::access_denied;
   std::size_t sent = 0;
-  const auto key = to.key + '\0';
-  if (!error)
-    std::tie(error, sent) =
-        co_await asio::async_write(ends.browser, asio::buffer(key), asio::as_tuple(asio::use_awaitable));
+  if (!error) std::tie(error, sent) = co_await asio::async_write(ends.browser, asio::buffer(to.key), kAsTuple);
   connection.expires_never();
   co_return !error;
 }
 
-awaitable<void> from_page(Both ends) {
-  boost::beast::flat_buffer buffer;
+// Until one of them ends. Messages are not waited for: what a view says ends with a NUL each, wherever it is cut.
+template <class From, class Send>
+awaitable<void> pass_on(From& from, Send send) {
+  std::array<char, 1 << 16> piece;
   for (;;) {
-    const auto [error, got] = co_await ends->page.async_read(buffer, asio::as_tuple(asio::use_awaitable));
-    if (error) break;
-    const auto [gone, sent] =
-        co_await asio::async_write(ends->browser, buffer.data(), asio::as_tuple(asio::use_awaitable));
-    if (gone) break;
-    buffer.clear();
+    const auto [error, count] = co_await from.async_read_some(asio::buffer(piece), kAsTuple);
+    if (error) co_return;
+    const auto [gone, sent] = co_await send(asio::buffer(piece.data(), count));
+    if (gone) co_return;
   }
+}
+
+awaitable<void> from_page(Both ends) {
+  co_await pass_on(ends->page, [&](auto bytes) { return asio::async_write(ends->browser, bytes, kAsTuple); });
   ends->close();
 }
 
 awaitable<void> from_browser(Both ends) {
-  std::array<char, 1 << 16> piece;
-  for (;;) {
-    const auto [error, count] =
-        co_await ends->browser.async_read_some(asio::buffer(piece), asio::as_tuple(asio::use_awaitable));
-    if (error) break;
-    const auto [gone, sent] =
-        co_await ends->page.async_write(asio::buffer(piece.data(), count), asio::as_tuple(asio::use_awaitable));
-    if (gone) break;
-  }
-  co_await ends->page.async_close(websocket::close_code::normal, asio::as_tuple(asio::use_awaitable));
+  co_await pass_on(ends->browser, [&](auto bytes) { return ends->page.async_write(bytes, kAsTuple); });
+  co_await ends->page.async_close(websocket::close_code::normal, kAsTuple);
   ends->close();
 }
 
@@ -134,7 +127,7 @@ awaitable<void> relay_view(boost::beast::tcp_stream stream,
   const auto ends = std::make_shared<Ends>(std::move(stream));
   ends->page.set_option(websocket::stream_base::timeout::suggested(boost::beast::role_type::server));
   ends->page.read_message_max(kLargestInput);
-  std::tie(error) = co_await ends->page.async_accept(request, asio::as_tuple(asio::use_awaitable));
+  std::tie(error) = co_await ends->page.async_accept(request, kAsTuple);
   if (error) co_return;
   const auto silence = [](Watch* watch) { watch->on_news({}); };
   const std::unique_ptr<Watch, decltype(silence)> permitted(response.watch.get(), silence);
@@ -144,7 +137,7 @@ awaitable<void> relay_view(boost::beast::tcp_stream stream,
   if (revoked) co_return;
   const auto far = co_await wait_for_browser(*ends, response.far_end, blocking);
   if (far.port == 0 || !co_await connect(*ends, far)) {
-    co_await ends->page.async_close(websocket::close_code::normal, asio::as_tuple(asio::use_awaitable));
+    co_await ends->page.async_close(websocket::close_code::normal, kAsTuple);
     co_return;
   }
   asio::co_spawn(ends->page.get_executor(), from_page(ends), asio::detached);

@@ -84,7 +84,6 @@ class Lists(Both):
             (["--since", "soon"], ['"soon"', "2026-11-22 14:00"]),
             (["--host", "a..b"], ['"a..b"']),
             (["schedules"], ["holdfast schedule list"]),
-            (["personas"], ["holdfast persona list"]),
         ):
             self.check_error(self.home.run("list", *arguments), USAGE, *words)
 

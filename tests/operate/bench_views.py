@@ -135,7 +135,6 @@ ASKS = [
     ("v_webhook", "select * from holdfast.v_webhook"),
     ("v_token", "select * from holdfast.v_token"),
     ("v_persona", "select * from holdfast.v_persona"),
-    ("v_persona_sign_in", "select * from holdfast.v_persona_sign_in"),
     ("v_control", "select * from holdfast.v_control order by id desc limit 50"),
     ("v_hook_cost", "select * from holdfast.v_hook_cost order by cpu_ms_total desc"),
     ("hook_cost() of a large crawl", "select * from holdfast.hook_cost(:'large')"),

@@ -129,6 +129,9 @@ TEST_CASE("a crawl whose persona is signed out") {
   stage.ask(stage.only_snapshot(), "snapshot",
             {"persona \"press\" is signed out since ",
              "(a login was shown): sign in again, or holdfast persona import press"});
+  stage.run("insert into holdfast.persona_sign_in (persona, id, url, asked_by, deadline, problem) values ('press', "
+            "gen_random_uuid(), 'https://press.test/', 'me', now() + interval '1 minute', 'its worker cannot listen')");
+  stage.ask(stage.only_snapshot(), "snapshot", {"; the last sign-in has failed: its worker cannot listen"});
   CHECK(stage.claim_many(worker, 1).empty());
   stage.leave_all();
 }

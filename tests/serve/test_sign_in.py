@@ -305,7 +305,7 @@ class Ground(Case):
         view.key("Enter")
 
     def sign_ins(self):
-        return self.place.run("psql", "-Atc", "select count(*) from holdfast.v_persona_sign_in").out.strip()
+        return self.place.run("psql", "-Atc", "select count(sign_in) from holdfast.v_persona").out.strip()
 
     def gone(self):
         until("the browser has ended", lambda: not self.place.hooks(), 30)
@@ -544,7 +544,7 @@ class SignIn(Ground):
         why = "its worker cannot listen at 192.0.2.7 port 0 (Cannot assign requested address)"
         view.until("it has ended", f"document.querySelector('#view-state').textContent.includes('{why}')")
         until("its worker says why", lambda: why in self.logs())
-        self.assertIn(why, self.place.run("psql", "-Atc", "select problem from holdfast.v_persona_sign_in").out)
+        self.assertIn(why, self.place.run("psql", "-Atc", "select sign_in_state from holdfast.v_persona").out)
         self.gone()
         named = self.place.run("worker", env={"HOLDFAST_WORKER_ADDRESS": "worker-1.example"})
         self.check_error(named, CONFIGURATION, "worker.address", "worker-1.example")

@@ -1,4 +1,5 @@
 #include "lib/base/uuid.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/persona.hpp"
 #include "lib/store/sign_in.hpp"
@@ -61,7 +62,7 @@ TEST_CASE("settings of a persona change one by one") {
   const nlohmann::json options = {{"USER_AGENT", "Mozilla"}, {"A", "1"}};
   store::persona_set(connection, "press", {{"options", options}, {"hosts", {"press.test"}}}, "ann");
   store::persona_set(connection, "press", {{"options", {{"A", nullptr}}}, {"worker_label", "office"}}, "bob");
-  const auto rows = store::personas(connection, "press");
+  const auto rows = store::list(connection, store::ListQuery{"personas"}.by("persona", "press"));
   const auto row = rows.one();
   CHECK(row.text("options") == R"({"USER_AGENT": "Mozilla"})");
   CHECK(row["hosts"].as<std::vector<std::string>>() == std::vector<std::string>{"press.test"});
@@ -73,7 +74,7 @@ TEST_CASE("settings of a persona change one by one") {
     CHECK(refusal([&] { store::persona_set(connection, name, nlohmann::json::object(), "ann"); }) == pg::kRefused);
   const nlohmann::json no_host = {{"hosts", {"https://press.test/"}}};
   CHECK(refusal([&] { store::persona_set(connection, "press", no_host, "ann"); }) == pg::kRefused);
-  CHECK(store::personas(connection).size() == 1);
+  CHECK(store::list(connection, {"personas"}).size() == 1);
 }
 
 TEST_CASE("the pages that checks name are captured on a schedule, which ends with the persona") {

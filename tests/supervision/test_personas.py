@@ -145,8 +145,6 @@ class Site(LocalSite):
             ],
             "httpCredentials": [{"origin": self.url, "username": "me", "password": SECRETS["password"]}],
             "headers": [{"origin": self.url, "name": "X-Member", "value": SECRETS["header"]}],
-            "userAgent": "Mozilla/5.0 (persona)",
-            "language": "de-DE",
         }
 
 
@@ -194,7 +192,8 @@ class Personas(WorkerCase):
                 "left_out": 0,
             },
         )
-        self.assertEqual(home.run("persona", "set", "press", "--host", "127.0.0.1").code, OK)
+        options = ("--option", "USER_AGENT=Mozilla/5.0 (persona)", "--option", "LANG=de_DE.UTF-8")
+        self.assertEqual(home.run("persona", "set", "press", "--host", "127.0.0.1", *options).code, OK)
         home.work()
         added = home.run("add", site.url + "/page", "--bg", "-p", "browser,dom,nosy,asks")
         self.assertEqual(added.code, OK, str(added))

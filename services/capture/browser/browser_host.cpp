@@ -209,18 +209,11 @@ void Host::accept_client() {
 }
 
 void Host::read_client(Client& client) {
-  std::array<char, 1u << 16> piece;
-  do {
-    const auto count = ::read(client.socket, piece.data(), piece.size());
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (count <= 0) {
-      client.gone = true;
-      return;
-    }
-    const auto searched = client.incoming.size();
-    client.incoming.append(piece.data(), static_cast<std::size_t>(count));
-    split_messages(client.incoming, searched, [&](std::string_view message) { take_command(client, message); });
-  } while (browser_.outgoing.bytes.size() < kMostAhead);
+  auto got = Got::some;
+  do
+    got = read_messages(client.socket, client.incoming, [&](auto message) { take_command(client, message); });
+  while (got == Got::some && browser_.outgoing.bytes.size() < kMostAhead);
+  if (got == Got::end) client.gone = true;
 }
 
 bool Host::may(const Client& client, const std::string& method, const Json& parameters,

@@ -119,13 +119,20 @@ bool Outgoing::flush(int descriptor) {
   return true;
 }
 
-void split_messages(std::string& buffer, std::size_t searched, const Take& take) {
+Got read_messages(int descriptor, std::string& buffer, const Take& take) {
+  std::array<char, 1u << 18> piece;
+  const auto count = ::read(descriptor, piece.data(), piece.size());
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Got::nothing;
+  if (count <= 0) return Got::end;
+  const auto searched = buffer.size();
+  buffer.append(piece.data(), static_cast<std::size_t>(count));
   std::size_t begin = 0;
   for (auto end = buffer.find('\0', searched); end != std::string::npos; end = buffer.find('\0', begin)) {
     take(std::string_view(buffer).substr(begin, end - begin));
     begin = end + 1;
   }
   buffer.erase(0, begin);
+  return Got::some;
 }
 
 std::string browser_program() {
@@ -183,16 +190,10 @@ void Chromium::end() {
 }
 
 bool Chromium::read(const Take& take) {
-  constexpr std::size_t kPiece = 1u << 18;
-  for (;;) {
-    const auto before = incoming_.size();
-    incoming_.resize(before + kPiece);
-    const auto count = ::read(answers_, incoming_.data() + before, kPiece);
-    incoming_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
-    if (count <= 0) return false;
-    split_messages(incoming_, before, take);
-  }
+  auto got = Got::some;
+  while (got == Got::some)
+    got = read_messages(answers_, incoming_, take);
+  return got == Got::nothing;
 }
 
 void Chromium::read_errors() {

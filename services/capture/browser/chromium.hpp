@@ -22,8 +22,9 @@ private:
 
 using Take = std::function<void(std::string_view message)>; // without its NUL
 
-// Takes the whole messages out of what was read; nothing before `searched` is the end of one.
-void split_messages(std::string& buffer, std::size_t searched, const Take& take);
+// Reads once, and takes the messages that are whole then; `buffer` keeps the beginning of the next one.
+enum class Got { some, nothing, end };
+Got read_messages(int descriptor, std::string& buffer, const Take& take);
 
 // The browser to use: BROWSER_BINARY, else what is on PATH. The plugin's default is a path,
 // because the program of that name on Debian's PATH is a script that would stay between us and the browser. The

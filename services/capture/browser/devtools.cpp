@@ -1,5 +1,7 @@
 #include "services/capture/browser/devtools.hpp"
 
+#include "services/capture/browser/chromium.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -37,8 +39,7 @@ Json parse_message(std::string_view text) {
   return Json::parse(text, nullptr, false);
 }
 
-} // namespace
-
+// Negative: it cannot.
 int connect_to(const std::filesystem::path& path) {
   // The path of a socket may have 107 bytes only, so its directory is opened and named by its descriptor.
   const auto parent = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
@@ -56,6 +57,8 @@ int connect_to(const std::filesystem::path& path) {
   ::close(directory);
   return descriptor;
 }
+
+} // namespace
 
 DevTools::DevTools(const std::filesystem::path& socket) : socket_(connect_to(socket)) {
   if (socket_ < 0)
@@ -120,21 +123,10 @@ bool DevTools::pump(Clock::time_point until, const std::function<bool()>& done) 
 }
 
 void DevTools::read_some() {
-  const auto before = buffer_.size();
-  constexpr std::size_t kPiece = 1u << 18;
-  buffer_.resize(before + kPiece);
-  const auto count = ::recv(socket_, buffer_.data() + before, kPiece, 0);
-  buffer_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-  if (count < 0 && errno == EINTR) return;
-  if (count <= 0) throw failed(kEnded);
+  const auto got = read_messages(socket_, buffer_, [this](auto text) { take(text); }); // which may send, not receive
+  if (got == Got::end) throw failed(kEnded);
   if (buffer_.size() > kLargestMessage)
     throw failed("the page is larger than " + std::to_string(kLargestMessage >> 20) + " MiB");
-  std::size_t begin = 0;
-  for (auto end = buffer_.find('\0', before); end != std::string::npos; end = buffer_.find('\0', begin)) {
-    take(std::string_view(buffer_).substr(begin, end - begin)); // taking it may send, not receive
-    begin = end + 1;
-  }
-  buffer_.erase(0, begin);
 }
 
 void DevTools::take(std::string_view text) {

@@ -70,9 +70,6 @@ private:
   std::function<void()> other_readable_;
 };
 
-// Connects to a socket of the file system; negative: it cannot.
-int connect_to(const std::filesystem::path& path);
-
 // A member of a message; empty if there is none or it is no text.
 std::string text_of(const Json& message, const char* key);
 

@@ -3,7 +3,6 @@
 #include "lib/base/base64.hpp"
 #include "lib/base/fd.hpp"
 #include "lib/base/json_depth.hpp"
-#include "lib/base/url.hpp"
 #include "lib/base/write_all.hpp"
 #include "services/capture/browser/browser_host.hpp"
 #include "services/capture/browser/browser_page.hpp"
@@ -58,7 +57,7 @@ std::string upload_name(const std::string& given) {
 
 class PersonsBrowser {
 public:
-  PersonsBrowser(int browser, int view) : browser_(browser), persona_(browser_), view_(view) {}
+  PersonsBrowser(int browser, const std::string& url) : browser_(browser), persona_(browser_), first_(url) {}
 
   int run() {
     browser_.on_event([this](const auto& method, const Json& parameters, const auto& session) {
@@ -70,7 +69,6 @@ public:
     const auto pages = Json::array({{{"type", "page"}}});
     ask("Target.setAutoAttach",
         {{"autoAttach", true}, {"waitForDebuggerOnStart", true}, {"flatten", true}, {"filter", pages}});
-    browser_.pump(until_, [this] { return !first_.empty() || gone_; });
     open_first();
     browser_.pump(until_, [this] { return done_ || gone_; });
     return done_ && save() ? 0 : 1;
@@ -83,12 +81,9 @@ private:
   }
   Window* current() { return by_target(shown_); }
 
-  Window* by_session(const std::string& given) {
-    const auto frame = frames_.find(given);
-    const auto& session = frame == frames_.end() ? given : frame->second;
-    const auto found =
-        std::find_if(pages_.begin(), pages_.end(), [&](const auto& page) { return page.session == session; });
-    return found == pages_.end() ? nullptr : &*found;
+  Window* by_session(const std::string& session) {
+    const auto found = sessions_.find(session);
+    return found == sessions_.end() ? nullptr : by_target(found->second);
   }
 
   Window* by_target(const std::string& target) {
@@ -104,16 +99,9 @@ private:
   }
 
   void read_view() {
-    constexpr std::size_t kPiece = 1u << 16;
-    const auto before = incoming_.size();
-    incoming_.resize(before + kPiece);
-    const auto count = ::read(view_.get(), incoming_.data() + before, kPiece);
-    incoming_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    if (count == 0 || (count < 0 && errno != EINTR) || incoming_.size() > kMostInput) {
-      gone_ = true;
-      return browser_.also(-1, {});
-    }
-    split_messages(incoming_, before, [this](std::string_view text) { take_input(text); });
+    const auto got = read_messages(view_.get(), incoming_, [this](auto text) { take_input(text); });
+    gone_ = gone_ || got == Got::end || incoming_.size() > kMostInput;
+    if (gone_) browser_.also(-1, {});
   }
 
   void take_event(const std::string& method, const Json& parameters, const std::string& session) {
@@ -123,8 +111,8 @@ private:
     if (method == "Target.attachedToTarget") return attached(parameters, session);
     if (method == "Target.detachedFromTarget") {
       const auto ended = text_of(parameters, "sessionId");
-      const auto* page = by_session(ended);
-      if (frames_.erase(ended) == 0 && page != nullptr) forget(page->target);
+      if (const auto* page = by_session(ended); page != nullptr && page->session == ended) forget(page->target);
+      sessions_.erase(ended);
       return;
     }
     if (method == "Target.targetInfoChanged") return describe(parameters["targetInfo"]);
@@ -136,7 +124,7 @@ private:
     if (page == nullptr) return;
     page->title = one_line(text_of(info, "title"), 200);
     page->url = text_of(info, "url");
-    say_pages();
+    tell();
   }
 
   // A page, a window that it has opened, or a frame in a process of its own. It is halted until it has been prepared.
@@ -144,13 +132,14 @@ private:
     const auto& info = parameters["targetInfo"];
     const auto session = text_of(parameters, "sessionId"), target = text_of(info, "targetId");
     if (const auto* page = by_session(parent)) {
-      frames_[session] = page->session;
+      sessions_[session] = page->target;
       return prepare(session);
     }
     if (text_of(info, "browserContextId") != context_) return;                 // the page that Chromium starts with
     if (done_) return command("Runtime.runIfWaitingForDebugger", {}, session); // one that storage is read on
     if (pages_.size() >= kMostPages) return command("Target.closeTarget", {{"targetId", target}});
     pages_.push_back({target, session, one_line(text_of(info, "title"), 200), text_of(info, "url")});
+    sessions_[session] = target;
     // A list that opens is a window of the desktop, which the picture lacks; one that the page draws is in it.
     command("Page.addScriptToEvaluateOnNewDocument", {{"source", embedded::sign_in_js}}, session);
     prepare(session);
@@ -182,31 +171,27 @@ private:
       open_first();
     else if (shown_ == target)
       show(pages_.back().target);
-    say_pages();
+    tell();
   }
 
   void show(const std::string& target) {
     if (auto* before = current(); before != nullptr && before->target != target)
       command("Page.stopScreencast", {}, before->session);
     shown_ = target;
-    if (auto* page = current()) command("Page.bringToFront", {}, page->session);
-    picture();
-    say_pages();
-    say_waiting();
+    if (auto* page = current()) {
+      command("Page.bringToFront", {}, page->session);
+      command("Emulation.setDeviceMetricsOverride", device_metrics(size_), page->session);
+      // If it runs already, it starts again: its first picture comes at once.
+      command("Page.stopScreencast", {}, page->session);
+      command("Page.startScreencast",
+              {{"format", "jpeg"}, {"quality", kQuality}, {"maxWidth", size_.first}, {"maxHeight", size_.second}},
+              page->session);
+    }
+    tell();
   }
 
-  // Starts the screencast again: its first picture comes at once.
-  void picture() {
-    auto* page = current();
-    if (page == nullptr) return;
-    command("Emulation.setDeviceMetricsOverride", device_metrics(size_), page->session);
-    command("Page.stopScreencast", {}, page->session);
-    command("Page.startScreencast",
-            {{"format", "jpeg"}, {"quality", kQuality}, {"maxWidth", size_.first}, {"maxHeight", size_.second}},
-            page->session);
-  }
-
-  void say_pages() {
+  // Which pages there are, and what the one that is shown waits for.
+  void tell() {
     Json list = Json::array();
     for (const auto& page : pages_)
       list.push_back({{"id", page.target},
@@ -215,13 +200,9 @@ private:
                       {"loading", page.loading},
                       {"refused", page.refused},
                       {"current", page.target == shown_}});
-    say({{"type", "pages"}, {"pages", list}});
-  }
-
-  // What the page that is shown waits for.
-  void say_waiting() {
     const auto* page = current();
-    say({{"type", "waits"},
+    say({{"type", "pages"},
+         {"pages", list},
          {"dialog", page ? page->dialog : Json()},
          {"chooser", page ? page->chooser : Json()},
          {"login", page && !page->logins.empty() ? page->logins.front() : Json()}});
@@ -230,14 +211,14 @@ private:
   void take_page_event(Window& page, const std::string& session, const std::string& method, const Json& parameters) {
     if (method == "Page.screencastFrame") {
       if (done_ || page.target != shown_) return;
-      say({{"type", "frame"}, {"number", parameters["sessionId"]}, {"data", text_of(parameters, "data")}});
-    } else if (method == "Page.frameNavigated") {
+      return say({{"type", "frame"}, {"number", parameters["sessionId"]}, {"data", text_of(parameters, "data")}});
+    }
+    if (method == "Page.frameNavigated") {
       const auto& frame = parameters["frame"];
       const auto origin = text_of(frame, "securityOrigin");
       if (!frame.contains("parentId") && origin.starts_with("http") && origins_.size() < kMostOrigins)
         origins_.insert(origin);
       std::erase_if(page.logins, [&](const Json& asked) { return asked["frame"] == frame["id"]; });
-      if (page.target == shown_) say_waiting();
     } else if (method == "Fetch.authRequired") {
       log_in(page, session, parameters);
     } else if (method == "Page.frameStartedLoading" || method == "Page.frameStoppedLoading") {
@@ -246,13 +227,11 @@ private:
       if (!page.loading) { // it may have been stopped
         std::erase_if(page.logins,
                       [&](const Json& asked) { return asked["frame"] == page.target && asked["document"] == true; });
-        if (page.target == shown_) say_waiting();
         // Its title may have come without news of it.
         browser_.send("Target.getTargetInfo", {{"targetId", page.target}}, "", [this](const Json& answer, const auto&) {
           if (answer.contains("targetInfo")) describe(answer["targetInfo"]);
         });
       }
-      say_pages();
     } else if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document") {
       const auto fields = parameters["response"].value("headers", Json::object());
       Headers headers;
@@ -261,23 +240,22 @@ private:
       const auto reason = egress_reason(headers);
       if (reason.empty() && text_of(parameters, "frameId") != page.target) return;
       page.refused = reason;
-      say_pages();
     } else if (method == "Page.javascriptDialogOpening") {
       if (done_) return command("Page.handleJavaScriptDialog", {{"accept", true}}, page.session);
       page.dialog = {{"kind", text_of(parameters, "type")},
                      {"message", text_of(parameters, "message")},
                      {"value", text_of(parameters, "defaultPrompt")},
                      {"url", text_of(parameters, "url")}};
-      say_waiting();
     } else if (method == "Page.javascriptDialogClosed") {
       page.dialog = nullptr;
-      say_waiting();
     } else if (method == "Page.fileChooserOpened") {
       page.chooser = {{"several", text_of(parameters, "mode") == "selectMultiple"},
                       {"node", parameters.value("backendNodeId", 0)},
                       {"session", session}};
-      say_waiting();
+    } else {
+      return;
     }
+    tell();
   }
 
   void take_input(std::string_view text) {
@@ -295,8 +273,6 @@ private:
       show(shown_);
     } else if (type == "show") {
       if (by_target(text_of(message, "page")) != nullptr) show(text_of(message, "page"));
-    } else if (type == "open" && first_.empty()) { // of the worker
-      if (const auto url = base::try_parse_url(text_of(message, "url"))) first_ = url->text;
     } else if (page == nullptr) {
       return;
     } else if (const auto method = text_of(message, "method"); type == "do" && kCommands.contains(method)) {
@@ -320,7 +296,7 @@ private:
   void give_files(const Json& files) {
     auto* page = current();
     const auto chooser = std::exchange(page->chooser, nullptr);
-    say_waiting();
+    tell();
     if (chooser.is_null() || !files.is_array() || files.empty()) return;
     Json paths = Json::array();
     for (const auto& one : files) {
@@ -351,7 +327,6 @@ private:
     if (proxy || done_ || logins_.contains(origin) || page.logins.size() >= kMostLogins)
       return answer_login(asked, proxy && !again ? proxy_login() : Json());
     page.logins.push_back(asked);
-    if (page.target == shown_) say_waiting();
   }
 
   // To all that this server asks of the page that is shown.
@@ -366,7 +341,7 @@ private:
       if (own) answer_login(asked, {});
       return own;
     });
-    say_waiting();
+    tell();
   }
 
   void answer_login(const Json& asked, Json answer) {
@@ -392,20 +367,20 @@ private:
       state["httpCredentials"].push_back({{"origin", origin}, {"username", login.first}, {"password", login.second}});
     const auto text = json_text(state);
     ::umask(0077);
-    return write_file(kStateFile, [&](const auto& take) { take(text); });
+    return write_file("state.json", [&](const auto& take) { take(text); });
   }
 
   const Clock::time_point until_{Clock::now() + std::chrono::hours(24)}; // the worker ends it long before
   DevTools browser_;
   Persona persona_;
-  base::Fd view_;
-  std::string incoming_;
-  std::string context_, first_, shown_; // first_: the URL to begin with; shown_: the target that the view has
-  bool done_{false}, gone_{false};      // done_: its state is wanted; gone_: the view is
+  const std::string first_; // the URL to begin with
+  const base::Fd view_{STDIN_FILENO};
+  std::string incoming_, context_, shown_; // shown_: the target that the view has
+  bool done_{false}, gone_{false};         // done_: its state is wanted; gone_: the view is
   std::pair<int, int> size_{1280, 800};
   Json identity_;
   std::vector<Window> pages_;
-  std::unordered_map<std::string, std::string> frames_; // those in other processes: their session, that of their page
+  std::unordered_map<std::string, std::string> sessions_; // of pages and of frames in other processes: their page
   std::set<std::string> origins_;
   std::map<std::string, std::pair<std::string, std::string>> logins_; // by origin: user and password
   std::set<std::string> answered_;                                    // requests that have got one
@@ -414,20 +389,18 @@ private:
 
 } // namespace
 
-int run_sign_in() {
+int run_sign_in(const std::string& url) {
   ::signal(SIGPIPE, SIG_IGN);
   const auto directory = fs::path(Job::setting("CRAWL_DIR", ".")) / "browser";
   fs::create_directories(directory);
   fs::current_path(directory);
-  const int view = connect_to(kViewSocket);
   std::array<int, 2> ends{};
-  if (view < 0 || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    std::fputs("there is no view to connect to\n", stderr);
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    std::perror("there is no socket for the browser");
     return 1;
   }
   const auto host = ::fork();
   if (host == 0) {
-    ::close(view);
     ::close(ends[0]);
     ::_exit(run_browser_for(ends[1]));
   }
@@ -435,7 +408,7 @@ int run_sign_in() {
   int status = 1, ended = 0;
   std::string problem;
   try {
-    status = PersonsBrowser(ends[0], view).run();
+    status = PersonsBrowser(ends[0], url).run();
   } catch (const Ending& ending) {
     problem = ending.reason;
   } catch (const std::exception& error) {

@@ -1,16 +1,15 @@
 #pragma once
-// A browser that a person drives from elsewhere, to sign in to a site (services/worker/session/sign_ins.hpp). The view
-// connects through a socket in CRAWL_DIR/browser that the worker listens on. Messages in both directions are JSON texts
-// that end with a NUL; their member "type" says what they are (PersonsBrowser::take_input, html/persona_view.js). What
-// a person types goes to the browser and nowhere else. One thread; ends with the view's connection, or once the state
-// is kept.
+// A browser that a person drives from elsewhere, to sign in to a site (services/worker/session/sign_ins.hpp). Its
+// standard input is a socket that the worker connects with a view, now and then with another one. Messages in both
+// directions are JSON texts that end with a NUL; their member "type" says what they are (PersonsBrowser::take_input,
+// html/persona_view.js). What a person types goes to the browser and nowhere else. One thread; ends with that socket,
+// or once the state is kept in CRAWL_DIR/browser/state.json, as Playwright writes it.
+
+#include <string>
 
 namespace holdfast::capture {
 
-inline constexpr const char* kViewSocket = "view.sock"; // in CRAWL_DIR/browser
-inline constexpr const char* kStateFile = "state.json"; // the same: the browser's state, as Playwright writes it
-
 // Returns the exit status: 0 if the state was kept.
-int run_sign_in();
+int run_sign_in(const std::string& url);
 
 } // namespace holdfast::capture

@@ -104,9 +104,8 @@ void print_json(pg::Connection& connection, const store::ListQuery& query, const
 }
 
 int list(Context& context, const ListOptions& options) {
-  for (const std::string one : {"schedule", "persona"})
-    if (options.what == one || options.what == one + "s")
-      throw base::Error(base::ErrorClass::usage, "list does not show " + one + "s", "holdfast " + one + " list");
+  if (options.what == "schedule" || options.what == "schedules")
+    throw base::Error(base::ErrorClass::usage, "list does not show schedules", "holdfast schedule list");
   const auto& shown = store::list_of(options.what);
   store::ListQuery query{std::string(shown.name), options.limit};
   for (const auto& [filter, typed] : options.filters)

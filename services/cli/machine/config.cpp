@@ -3,7 +3,6 @@
 #include "lib/hooks/plugin_options.hpp"
 #include "lib/store/binary.hpp"
 #include "lib/store/catalog/view.hpp"
-#include "lib/store/persona.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/terminal/output.hpp"
 
@@ -89,7 +88,7 @@ int show_options(Context& context, const ConfigOptions& options) {
     if (found.kind == "process")
       throw base::Error(base::ErrorClass::refused, "\"" + options.crawl + "\" is not a crawl");
     const auto crawl = store::crawl_options(connection, found.crawl_id.empty() ? found.id : found.crawl_id);
-    const auto rows = store::personas(connection, crawl.persona.empty() ? "none" : crawl.persona);
+    const auto rows = store::list(connection, store::ListQuery{"personas", 1}.by("persona", crawl.persona));
     for (const auto& row : rows) {
       const auto set = nlohmann::json::parse(row.text("options"));
       for (const auto& [key, value] : set.items())

@@ -8,6 +8,7 @@
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/temporary_directory.hpp"
 #include "services/cli/control/operate.hpp"
+#include "services/cli/look/list.hpp"
 #include "services/cli/terminal/output.hpp"
 #include "services/serve/endpoint.hpp"
 
@@ -21,31 +22,39 @@ namespace holdfast::cli {
 
 namespace {
 
+constexpr std::int64_t kAll = 1'000'000;
+
 struct PersonaOptions {
   std::string name, path;
   std::vector<std::string> hosts;
   bool cookies{false};
 };
 
-int show_personas(Context& context, const std::string& name) {
-  const auto rows = store::personas(context.connection(), name);
-  if (!name.empty() && rows.empty())
-    throw base::Error(base::ErrorClass::refused, "there is no persona \"" + name + "\"",
-                      "holdfast persona list; holdfast persona set " + name + " makes one");
-  if (context.json())
-    print_records(rows.column("json"), "Persona");
-  else if (rows.empty())
-    std::cout << "no personas; holdfast persona import NAME FILE makes one" << std::endl;
-  else
-    print_table(rows, {"name", "version", "hosts?", "worker_label?", "options?", "signed_out_at?", "signed_out_reason?",
-                       "changed_at", "changed_by", "notes?"});
-  return base::kExitSuccess;
+int list_personas(Context& context, const std::string& name) {
+  ListOptions listing;
+  listing.what = "personas";
+  listing.filters["persona"] = name;
+  return list(context, listing);
+}
+
+// At most one row.
+pg::Result row_of(Context& context, const std::string& name) {
+  return store::list(context.connection(), store::ListQuery{"personas", 1}.by("persona", name));
+}
+
+base::Error no_persona(const std::string& name) {
+  return {base::ErrorClass::refused, "there is no persona \"" + name + "\"",
+          "holdfast persona list; holdfast persona set " + name + " makes one"};
+}
+
+int show_persona(Context& context, const std::string& name) {
+  if (row_of(context, name).empty()) throw no_persona(name);
+  return list_personas(context, name);
 }
 
 store::Persona opened(Context& context, const std::string& name) {
-  auto& connection = context.connection();
-  auto persona = store::persona_load(connection, context.vault(), name);
-  if (!persona) show_personas(context, name); // throws
+  auto persona = store::persona_load(context.connection(), context.vault(), name);
+  if (!persona) throw no_persona(name);
   return std::move(*persona);
 }
 
@@ -58,7 +67,7 @@ int import_persona(Context& context, const PersonaOptions& given) {
   if (!given.hosts.empty()) store::persona_set(connection, given.name, {{"hosts", given.hosts}}, user_name());
   std::optional<std::int64_t> version;
   while (!version) { // what a capture stores at the same time is replaced as well
-    const auto known = store::personas(connection, given.name);
+    const auto known = row_of(context, given.name);
     version = store::persona_save(connection, vault, given.name, known.empty() ? 0 : known.one().integer("version"),
                                   imported.state, user_name());
   }
@@ -89,7 +98,7 @@ int export_persona(Context& context, const PersonaOptions& given) {
 int rotate_personas(Context& context) {
   auto& connection = context.connection();
   const auto vault = context.vault();
-  const auto rows = store::personas(connection);
+  const auto rows = store::list(connection, {"personas", kAll});
   for (const auto& row : rows) {
     const auto name = row.text("name");
     bool changed = false;
@@ -124,10 +133,10 @@ Action persona_verb(CLI::App& command) {
   Group group(command);
   const auto named = [&](CLI::App& one) { one.add_option("name", given->name, "Its name")->required(); };
   group.verb("list", "List all personas, without what is secret", "holdfast persona list",
-             [](CLI::App&) { return [](Context& context) { return show_personas(context, ""); }; });
+             [](CLI::App&) { return [](Context& context) { return list_personas(context, ""); }; });
   group.verb("show", "Show a persona, without what is secret", "holdfast persona show work", [&](CLI::App& one) {
     named(one);
-    return [given](Context& context) { return show_personas(context, given->name); };
+    return [given](Context& context) { return show_persona(context, given->name); };
   });
   operation_verb(group, "set", "setPersona",
                  "holdfast persona set work --host intranet.example.org --option USER_AGENT='Mozilla/5.0 ...'\n"

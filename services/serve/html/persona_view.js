@@ -96,7 +96,8 @@
     view.dataset.over = kept ? "kept" : "ended";
     if (kept) setTimeout(() => location.assign("/personas"), 1500);
   }
-  const take = {frame: draw, pages: showWindows, waits: showWaiting, over: end,
+  const showPages = (told) => { showWindows(told); showWaiting(told); };
+  const take = {frame: draw, pages: showPages, over: end,
     waiting: ({text}) => say(text),
     saving: () => say("Reading what the sites have stored.")};
 

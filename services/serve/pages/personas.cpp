@@ -1,5 +1,5 @@
 #include "lib/base/text.hpp"
-#include "lib/store/persona.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/sign_in.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
@@ -9,45 +9,34 @@ namespace holdfast::serve {
 
 namespace {
 
-Html sign_ins_under_way(const PageRequest& request) {
-  std::vector<Table::Column> columns{{"Persona", ""}, {"Who", "long"}, {"Since", "nw"}, {"State", ""}};
-  if (request.may_change) columns.push_back({"Change", ""});
-  Table table(columns, "Sign-ins under way");
-  const auto rows = store::sign_ins(request.connection);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto row = rows[i];
-    const std::string id = row["id"];
-    std::vector<html::Value> cells{
-        request.may_change
-            ? html::Value(html::fill(embedded::persona_link_html, {{"id", id}, {"name", row.text("persona")}}))
-            : html::Value(row.text("persona")),
-        row["viewer"].value_or(row.text("asked_by").c_str()), ago(row.text("asked_at")),
-        row.text("state") + (row.is_null("worker") ? "" : " on " + row.text("worker")) +
-            (row.is_null("problem") ? "" : ": " + row.text("problem"))};
-    if (request.may_change) cells.emplace_back(buttons({{"cancelSignIn", "Cancel", id}}, "/personas"));
-    table.row(std::move(cells));
-  }
-  return table.html("No sign-in is under way.");
+constexpr int kPersonas = 500;
+
+Html state_of(const pg::Row& row, bool may_change) {
+  Html state = !row.is_null("signed_out_at")
+                   ? sentence("signed out since " + row.text("signed_out_at") + ": " + row.text("signed_out_reason"))
+               : row.integer("version") == 0 ? sentence("not signed in yet")
+                                             : sentence("signed in, as far as is known");
+  if (!row.is_null("sign_in"))
+    state += html::fill(embedded::persona_sign_in_html, {{"id", may_change ? row.text("sign_in") : ""},
+                                                         {"who", row.text("sign_in_by")},
+                                                         {"state", row.text("sign_in_state")}});
+  return state;
 }
 
 Html all_personas(const PageRequest& request) {
   std::vector<Table::Column> columns{{"Persona", ""}, {"State", "long"}, {"Hosts", "long"}, {"Changed", "nw"}};
   if (request.may_change) columns.push_back({"Change", "long"});
   Table table(columns, "Personas");
-  const auto rows = store::personas(request.connection);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto row = rows[i];
+  for (const auto row : store::list(request.connection, {"personas", kPersonas})) {
     const auto name = row.text("name");
-    const auto state =
-        !row.is_null("signed_out_at")
-            ? sentence("signed out since " + row.text("signed_out_at") + ": " + row.text("signed_out_reason"))
-        : row.integer("version") == 0 ? sentence("not signed in yet")
-                                      : sentence("signed in, as far as is known");
-    std::vector<html::Value> cells{name, state, base::join(row["hosts"].as<std::vector<std::string>>(), ", "),
+    std::vector<html::Value> cells{name, state_of(row, request.may_change),
+                                   base::join(row["hosts"].as<std::vector<std::string>>(), ", "),
                                    ago(row.text("changed_at"))};
     if (request.may_change) {
-      const auto remove = buttons({{"removePersona", "Remove", name, {}, true}}, request.here);
-      cells.emplace_back(html::fill(embedded::persona_form_html, {{"name", name}, {"remove", remove}}));
+      std::vector<Act> acts{{"removePersona", "Remove", name, {}, true}};
+      if (!row.is_null("sign_in")) acts.push_back({"cancelSignIn", "Cancel the sign-in", row.text("sign_in")});
+      cells.emplace_back(
+          html::fill(embedded::persona_form_html, {{"name", name}, {"acts", buttons(acts, request.here)}}));
     }
     table.row(std::move(cells));
   }
@@ -57,28 +46,23 @@ Html all_personas(const PageRequest& request) {
 } // namespace
 
 std::optional<Page> personas_page(const PageRequest& request) {
-  Page page{"Personas",
-            "Personas",
-            {{"personas", all_personas(request), "", false}, {"sign-ins", sign_ins_under_way(request), "Signing in"}}};
+  Page page{"Personas", "Personas", {{"personas", all_personas(request), "", false}}};
   if (request.may_change)
-    page.sections.push_back({"new", html::fill(embedded::persona_form_html, {{"name", ""}, {"remove", ""}}),
+    page.sections.push_back({"new", html::fill(embedded::persona_form_html, {{"name", ""}, {"acts", ""}}),
                              "Sign in to a site", true, false});
   return page;
 }
 
 std::optional<Page> persona_view_page(const PageRequest& request) {
-  const auto rows = store::sign_ins(request.connection);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto row = rows[i];
-    if (row.text("id") != request.id) continue;
-    Page page{"Sign in to " + row.text("persona"), row.text("persona"), {}};
-    page.kicker = "Sign in";
-    page.body = request.may_change ? html::fill(embedded::persona_view_html,
-                                                {{"id", request.id}, {"deadline", when(row.text("deadline"))}})
-                                   : Html(html::Literal("<p>Only an operator may sign in.</p>"));
-    return page;
-  }
-  return std::nullopt;
+  const auto rows = store::sign_in_row(request.connection, request.id);
+  if (rows.empty()) return std::nullopt;
+  const auto row = rows.one();
+  Page page{"Sign in to " + row.text("name"), row.text("name"), {}};
+  page.kicker = "Sign in";
+  page.body = request.may_change ? html::fill(embedded::persona_view_html,
+                                              {{"id", request.id}, {"deadline", when(row.text("sign_in_until"))}})
+                                 : Html(html::Literal("<p>Only an operator may sign in.</p>"));
+  return page;
 }
 
 } // namespace holdfast::serve

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <cerrno>
 
 namespace holdfast::worker {
@@ -21,7 +20,6 @@ namespace {
 
 constexpr std::size_t kLargestChange = 64u << 20;
 constexpr std::size_t kVersions = 8;
-constexpr int kTries = 8; // against other writers
 
 awaitable<store::Persona> load(JobContext& context, const std::string& name) {
   std::string problem;
@@ -66,19 +64,6 @@ awaitable<void> SessionPersona::signed_out(std::int64_t version, const store::Le
   reason = "persona \"" + persona_.name + "\" is signed out: " + reason;
   if (news) spdlog::warn("{}; its crawls wait until it is signed in again", reason);
   throw Failure{Failure::Kind::later, reason};
-}
-
-hooks::Options SessionPersona::options() const {
-  hooks::Options options(persona_.options.begin(), persona_.options.end());
-  const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) options.try_emplace(name, value);
-  };
-  add("USER_AGENT", persona_.state.userAgent);
-  add("TZ", persona_.state.timeZone);
-  auto language = persona_.state.language;
-  std::replace(language.begin(), language.end(), '-', '_');
-  add("LANG", language.empty() ? "" : language + ".UTF-8");
-  return options;
 }
 
 awaitable<void> SessionPersona::make(const SessionDirectory& directory) {
@@ -132,37 +117,22 @@ std::vector<SessionPersona::Change> SessionPersona::read_changes() const {
 }
 
 awaitable<void> SessionPersona::keep(store::Lease lease) {
-  const store::PersonaHeld page{context_.worker_id, lease.snapshot_id, lease.fence};
   const auto changes = co_await base::on_thread(context_.files, [this] { return read_changes(); });
   for (const auto& change : changes) {
-    std::string problem;
+    const auto before = given_.find(change.version);
+    if (before == given_.end()) continue;
+    const auto given = before->second;
+    const auto apply = [&](persona::State& current) { return persona::apply_changes(current, given, change.state); };
+    const store::PersonaHeld page{context_.worker_id, lease.snapshot_id, lease.fence};
     try {
-      co_await keep_one(change, page);
-    } catch (const Failure& failure) {
-      problem = failure.reason;
+      // If its answer is lost, another seems to have been faster, and the next try finds the change made.
+      auto kept = co_await context_.retry.repeat([&](pg::Connection& connection) {
+        return store::persona_keep(connection, context_.options.vault, page, persona_.name, apply);
+      });
+      if (kept) co_await take(std::move(*kept));
     } catch (const base::Error& error) {
-      problem = error.what();
+      spdlog::warn("persona \"{}\": its new cookies are not kept: {}", persona_.name, error.what());
     }
-    if (!problem.empty()) spdlog::warn("persona \"{}\": its new cookies are not kept: {}", persona_.name, problem);
-  }
-}
-
-awaitable<void> SessionPersona::keep_one(const Change& change, store::PersonaHeld page) {
-  const auto before = given_.find(change.version);
-  if (before == given_.end()) co_return;
-  const auto given = before->second;
-  for (int tries = kTries; tries > 0; --tries) {
-    auto current = co_await load(context_, persona_.name);
-    if (!persona::apply_changes(current.state, given, change.state)) co_return;
-    // If its answer is lost, another seems to have been faster, and the next try finds the change made.
-    std::optional<std::int64_t> version;
-    const auto call = [&](pg::Connection& connection) {
-      version = store::persona_keep(connection, context_.options.vault, page, current);
-    };
-    co_await context_.retry.repeat(call);
-    if (!version) continue;
-    current.version = *version;
-    co_return co_await take(std::move(current));
   }
 }
 

@@ -20,8 +20,7 @@ public:
   static awaitable<std::unique_ptr<SessionPersona>> open(JobContext& context, const std::string& name);
 
   const std::string& name() const { return persona_.name; }
-  // Its options, user agent, language and time zone, for all hooks.
-  hooks::Options options() const;
+  const hooks::Options& options() const { return persona_.options; } // for all hooks
   std::int64_t version() const { return persona_.version; }
   // What is secret of the versions that pages were given.
   warc::Redactor redactor() const;
@@ -45,7 +44,6 @@ private:
   awaitable<void> take(store::Persona persona);
   void write_files() const;
   std::vector<Change> read_changes() const;
-  awaitable<void> keep_one(const Change& change, store::PersonaHeld page);
 
   JobContext& context_;
   store::Persona persona_;

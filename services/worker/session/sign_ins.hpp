@@ -9,9 +9,9 @@
 
 #include "lib/store/sign_in.hpp"
 #include "services/worker/hook/job_context.hpp"
-#include "services/worker/session/sign_in.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
 
 #include <functional>
 #include <map>
@@ -33,11 +33,13 @@ public:
   void stop(const std::string& reason);
 
 private:
+  class SignIn; // one of them: its browser, and what passes between that and the view
+
   awaitable<void> take();
   awaitable<void> run(std::shared_ptr<SignIn> one);
   store::SignInPlace listen(const std::string& seen_at);
   awaitable<void> take_views();
-  awaitable<void> greet(std::shared_ptr<View> view);
+  awaitable<void> greet(asio::ip::tcp::socket socket);
 
   JobContext& context_;
   const Spawn spawn_;
