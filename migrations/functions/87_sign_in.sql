@@ -72,21 +72,19 @@ create or replace function holdfast.sign_in_open(p_id uuid, p_by text, p_key_has
 -- p_key_hash: SHA-256 of a key made for this one connection, as hexadecimal digits. waits: for what, as long
 -- as there is no port.
 declare
-  v_viewer text;
+  v_own holdfast.persona_sign_in;
 begin
-  select coalesce(s.viewer, p_by) into v_viewer
+  select * into v_own
     from holdfast.persona_sign_in s
     where s.id = p_id and s.deadline > clock_timestamp()
     for update;
   if not found then return; end if;
-  if v_viewer <> p_by then
-    raise exception '% has this view', v_viewer
+  if v_own.viewer <> p_by then
+    raise exception '% has this view', v_own.viewer
       using errcode = 'HF004', hint = 'Ask for a sign-in of your own once it has ended.';
   end if;
   -- A notification may be lost, and a worker may come that has heard none.
-  if exists (select from holdfast.persona_sign_in s where s.id = p_id and s.process_id is null) then
-    perform pg_notify('holdfast', 'sign_in');
-  end if;
+  if v_own.process_id is null then perform pg_notify('holdfast', 'sign_in'); end if;
   return query
     update holdfast.persona_sign_in s
       set viewer = p_by, key_hash = decode(p_key_hash, 'hex')

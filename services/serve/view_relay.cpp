@@ -2,6 +2,7 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/base/on_thread.hpp"
 #include "lib/store/sign_in.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -53,13 +54,12 @@ awaitable<bool> say(Ends& ends, const nlohmann::json& message) {
   co_return !error;
 }
 
-awaitable<store::SignInPlace> ask(const FindFarEnd& find) { co_return find(); }
-
 // Until the browser is ready. Port 0: it will not be.
 awaitable<store::SignInPlace> wait_for_browser(Ends& ends, const FindFarEnd& find, asio::thread_pool& blocking) {
   asio::steady_timer timer(ends.page.get_executor());
   for (;;) {
-    auto found = co_await asio::co_spawn(blocking, ask(find), asio::use_awaitable);
+    const auto ask = [&find] { return find(); };
+    auto found = co_await base::on_thread(blocking, ask);
     if (found.port != 0) co_return found;
     auto message = nlohmann::json{{"type", "waiting"}, {"text", found.waits}};
     if (!found.problem.empty()) message = {{"type", "over"}, {"kept", false}, {"text", found.problem}};

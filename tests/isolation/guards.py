@@ -94,7 +94,7 @@ GUARDS = [
     ("sign_in_take", "for update skip locked", "", "sign_in"),
     ("sign_in_ready", "and process_id = p_worker", "", "sign_in"),
     ("sign_in_open", "for update", "", "sign_in"),
-    ("sign_in_open", "v_viewer <> p_by", "false", "sign_in"),
+    ("sign_in_open", "v_own.viewer <> p_by", "false", "sign_in"),
     ("sign_in_take", "and o.problem is null", "", "sign_in"),
     ("sign_in_check", "and key_hash = decode(p_key_hash, 'hex')", "", "sign_in"),
     # The gate.
