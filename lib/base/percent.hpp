@@ -1,5 +1,5 @@
 #pragma once
-// Percent codes of URLs, undone. Pure; any thread.
+// Percent codes of URLs. Pure; any thread.
 
 #include "lib/base/characters.hpp"
 
@@ -17,6 +17,17 @@ inline std::string percent_decode(std::string_view text) {
     if (byte >= 0) i += 2;
   }
   return decoded;
+}
+
+constexpr bool is_graphic(char c) noexcept { return c > ' ' && c < 0x7F; } // ASCII, no blank, no control character
+
+// " b" -> "%20b"; characters that `stays` accepts stay.
+template <typename Stays>
+std::string percent_encode(std::string_view text, Stays&& stays) {
+  std::string encoded;
+  for (const char c : text)
+    stays(c) ? encoded.push_back(c) : append_percent(encoded, c);
+  return encoded;
 }
 
 } // namespace holdfast::base

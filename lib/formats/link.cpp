@@ -1,6 +1,7 @@
 #include "lib/formats/link.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/base/url.hpp"
 #include "lib/formats/charset.hpp"
 
@@ -32,10 +33,8 @@ void encode_query(std::string& url, const std::string& encoding) {
   const auto mark = url.find('?');
   if (mark == std::string::npos || encoding.empty() || encoding.starts_with("UTF") || mark > url.find('#')) return;
   const auto end = std::min(url.find('#', mark), url.size());
-  std::string query;
-  for (const char letter : encode(std::string_view(url).substr(mark, end - mark), encoding))
-    base::is_ascii(letter) ? query.push_back(letter) : base::append_percent(query, letter);
-  url.replace(mark, end - mark, query);
+  const auto query = encode(std::string_view(url).substr(mark, end - mark), encoding);
+  url.replace(mark, end - mark, base::percent_encode(query, base::is_ascii));
 }
 
 } // namespace
@@ -110,14 +109,8 @@ std::string request_url(std::string_view url) {
   std::string result(url.substr(0, path));
   if (path < url.size() && url[path] != '/') result += '/';
   if (path == url.size()) result += '/';
-  for (const char letter : url.substr(path, url.find('#', path) - path)) {
-    const auto code = static_cast<unsigned char>(letter);
-    if (code > 0x20 && code < 0x7F && letter != '"' && letter != '<' && letter != '>')
-      result += letter;
-    else
-      base::append_percent(result, letter);
-  }
-  return result;
+  const auto stays = [](char c) { return base::is_graphic(c) && c != '"' && c != '<' && c != '>'; };
+  return result + base::percent_encode(url.substr(path, url.find('#', path) - path), stays);
 }
 
 } // namespace holdfast::formats

@@ -1,6 +1,7 @@
 #include "lib/html/parts.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/html/embedded.hpp"
 
 #include <algorithm>
@@ -18,13 +19,9 @@ Html page_style() { return Literal(embedded::page_css); }
 Html icon_sprite() { return Literal(embedded::icons_svg); }
 
 std::string percent_encoded(std::string_view path) {
-  std::string out;
-  for (const char c : path)
-    if (base::is_alpha(c) || base::is_digit(c) || std::string_view("-._~/").find(c) != std::string_view::npos)
-      out += c;
-    else
-      base::append_percent(out, c);
-  return out;
+  return base::percent_encode(path, [](char c) {
+    return base::is_alpha(c) || base::is_digit(c) || std::string_view("-._~/").find(c) != std::string_view::npos;
+  });
 }
 
 std::string href_of_path(std::string_view path) {

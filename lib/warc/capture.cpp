@@ -2,6 +2,7 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/base/timestamp.hpp"
 #include "lib/warc/digest.hpp"
 #include "lib/warc/surt.hpp"
@@ -49,11 +50,7 @@ std::optional<Capture> capture_of(Reader& reader, const Record& record) {
   if (capture.date.empty()) throw Damaged(record.offset, "has no WARC-Date");
   if (record.url.empty() || record.url.size() > kLongestUrl)
     throw Damaged(record.offset, "has no WARC-Target-URI, or one that is too long");
-  for (const char c : record.url) // a URL is plain ASCII
-    if (static_cast<unsigned char>(c) <= 0x20 || static_cast<unsigned char>(c) >= 0x7f)
-      base::append_percent(capture.url, c);
-    else
-      capture.url += c;
+  capture.url = base::percent_encode(record.url, base::is_graphic); // a URL is plain ASCII
   capture.key = url_key(record.url);
   const auto head = reader.read_http_head();
   if (head) capture.status = head->status <= 999 ? head->status : 0;
@@ -66,12 +63,11 @@ std::optional<Capture> capture_of(Reader& reader, const Record& record) {
   return capture;
 }
 
-// Of a request, which follows its response: the method, if it is not GET.
+// Of a request, which follows its response.
 std::string method_of(Reader& reader) {
   const auto head = reader.read_http_head();
-  if (!head) return "";
-  const auto method = head->first_line.substr(0, head->first_line.find(' '));
-  return method == "GET" || method.size() > 20 ? "" : method;
+  const auto method = head ? head->first_line.substr(0, head->first_line.find(' ')) : "GET";
+  return method.size() > 20 ? "GET" : method;
 }
 
 } // namespace
@@ -97,10 +93,7 @@ void each_capture(int file, std::uint64_t begin, std::uint64_t end, const std::f
       const auto record = reader.next();
       if (!record) break;
       if (record->type == "request" && waiting && header_of(record->headers, "warc-concurrent-to") == waiting_id) {
-        // What was posted must not be found in place of what was asked for.
-        if (const auto method = method_of(reader); !method.empty())
-          waiting->key = url_key(waiting->url + (waiting->url.find('?') == std::string::npos ? "?" : "&") +
-                                 "__wb_method=" + method);
+        if (const auto method = method_of(reader); method != "GET") waiting->key = url_key(waiting->url, method);
         reader.finish();
         continue;
       }

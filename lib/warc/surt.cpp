@@ -1,6 +1,7 @@
 #include "lib/warc/surt.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/url.hpp"
 
@@ -24,29 +25,16 @@ std::vector<std::string_view> fields_of(std::string_view text, char at) {
   }
 }
 
+// As often as it was escaped.
 std::string unescaped(std::string_view written) {
   std::string text(written);
-  for (bool again = true; again;) {
-    again = false;
-    std::string next;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      const int byte = base::percent_decoded(text, i);
-      next += byte < 0 ? text[i] : static_cast<char>(byte);
-      if (byte >= 0) i += 2, again = true;
-    }
+  for (auto next = base::percent_decode(text); next.size() < text.size(); next = base::percent_decode(text))
     text = std::move(next);
-  }
   return text;
 }
 
 std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text)
-    if (static_cast<unsigned char>(c) <= 0x20 || static_cast<unsigned char>(c) >= 0x7f || c == '#' || c == '%')
-      base::append_percent(result, c);
-    else
-      result += c;
-  return result;
+  return base::percent_encode(text, [](char c) { return base::is_graphic(c) && c != '#' && c != '%'; });
 }
 
 std::string normal_path(const std::string& path) {
@@ -168,6 +156,11 @@ std::string url_key(std::string_view url) {
   key += ")" + path;
   const auto query = normal_query(parts.query);
   return shortened(query.empty() ? key : key + "?" + query);
+}
+
+std::string url_key(std::string_view url, std::string_view method) {
+  if (method == "GET") return url_key(url);
+  return url_key(std::string(url) + (url.find('?') == url.npos ? "?" : "&") + "__wb_method=" + std::string(method));
 }
 
 std::optional<Match> match_named(std::string_view name) {

@@ -2,6 +2,7 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/warc/gzip.hpp"
@@ -137,16 +138,7 @@ Response event_stream(std::shared_ptr<Watch> watch) {
 
 std::string Request::here() const {
   const auto encoded = [](const std::string& text) {
-    constexpr std::string_view kHex = "0123456789ABCDEF";
-    std::string out;
-    for (const char c : text) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (consists_of({&c, 1}, "-._~/"))
-        out += c;
-      else
-        (out += '%') += {kHex[byte >> 4], kHex[byte & 15]};
-    }
-    return out;
+    return base::percent_encode(text, [](char c) { return consists_of({&c, 1}, "-._~/"); });
   };
   std::string text = encoded(path);
   char mark = '?';

@@ -2,6 +2,7 @@
 
 #include "lib/base/base64.hpp"
 #include "lib/formats/link.hpp"
+#include "lib/warc/surt.hpp"
 #include "services/capture/browser/browser_host.hpp"
 #include "services/capture/browser/browser_page.hpp"
 #include "services/capture/browser/page_record.hpp"
@@ -223,7 +224,7 @@ private:
     std::ifstream requests(directory_ / "requests");
     for (std::string sign, method, url; requests >> sign >> method >> url;) {
       const bool found = sign == "+";
-      const bool is_new = (found ? loaded : missing).insert(replay_key(method, url)).second;
+      const bool is_new = (found ? loaded : missing).insert(warc::url_key(url, method)).second;
       if (!found && is_new && missing_urls.size() < kMissingTold) missing_urls.push_back(url);
     }
     // A browser without a window may do without the icon.
@@ -243,7 +244,7 @@ private:
     if (const auto usual = formats::join_url(url_, "/favicon.ico")) icons.push_back(*usual);
     std::set<std::string> keys;
     for (const auto& icon : icons)
-      keys.insert(replay_key("GET", icon));
+      keys.insert(warc::url_key(icon));
     return keys;
   }
 

@@ -82,11 +82,6 @@ std::optional<std::string> decoded(std::string body, Headers& headers) {
 
 } // namespace
 
-std::string replay_key(const std::string& method, const std::string& url) {
-  if (method == "GET") return warc::url_key(url);
-  return warc::url_key(url + (url.find('?') == std::string::npos ? "?" : "&") + "__wb_method=" + method);
-}
-
 Json replay_record(const warc::Capture& capture, const std::string& file) {
   return {{"key", capture.key}, {"mime", capture.mime},     {"digest", capture.digest},
           {"file", file},       {"offset", capture.offset}, {"length", capture.length}};
@@ -115,7 +110,7 @@ std::optional<ReplaySource::Answer> ReplaySource::answer(const std::string& meth
 }
 
 std::optional<ReplaySource::Answer> ReplaySource::find(const std::string& method, const std::string& url) {
-  const auto known = by_key_.find(replay_key(method, url));
+  const auto known = by_key_.find(warc::url_key(url, method));
   if (known == by_key_.end()) return std::nullopt;
   auto& [places, next] = known->second;
   const auto& place = places[next];

@@ -51,7 +51,4 @@ void answer_from(ReplaySource& source, DevTools& browser, const Json& paused, co
 Json replay_record(const warc::Capture& capture, const std::string& file);
 Json replay_record(const warc::Capture& capture, int file);
 
-// A URL that was asked for with a method, as the index has it.
-std::string replay_key(const std::string& method, const std::string& url);
-
 } // namespace holdfast::capture

@@ -4,6 +4,7 @@
 #include "lib/base/json_text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/capture.hpp"
+#include "lib/warc/surt.hpp"
 #include "services/capture/replay/replay_source.hpp"
 #include "services/cli/context/temporary_directory.hpp"
 #include "services/cli/transfer/page_info.hpp"
@@ -156,7 +157,7 @@ bool ReplayCheck::borrow(Wanted& wanted, const store::SealedFiles& sealed, const
   std::set<std::string> missing;
   std::ifstream requests(directory / "requests");
   for (std::string sign, method, url; requests >> sign >> method >> url;)
-    if (sign == "-") missing.insert(capture::replay_key(method, url));
+    if (sign == "-") missing.insert(warc::url_key(url, method));
   auto& records = wanted.replay["records"];
   for (const auto& record : records) // found, but damaged
     missing.erase(record.value("key", ""));
