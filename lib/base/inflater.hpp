@@ -2,14 +2,14 @@
 // What zlib has packed, piece by piece; several gzip members in a row are one text. Owned by one thread. Who includes
 // this links zlib.
 
+#include "lib/base/unpacked.hpp"
+
 #include <zlib.h>
 
 #include <string>
 #include <string_view>
 
 namespace holdfast::base {
-
-enum class Step { more, whole, damaged };
 
 // What the bytes may be, as inflateInit2() takes it.
 inline constexpr int kGzip = 15 + 16, kGzipOrZlib = 15 + 32, kBareDeflate = -15;

@@ -2,8 +2,8 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/inflater.hpp"
 #include "lib/formats/charset.hpp"
-#include "lib/formats/gunzip.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"
 #include "lib/formats/rows.hpp"
@@ -26,11 +26,22 @@ constexpr Reader kReaders[] = {{" rss sitemap opml xbel ", read_xml},
                                {" csv ", read_csv},
                                {" txt jsonl ", read_lines}};
 
+std::string gunzip(std::string_view packed) {
+  const auto most = base::most_unpacked(packed.size(), kMostUnpacked);
+  auto unpacked = base::unpack(base::Inflater(packed, base::kGzip), most);
+  if (!unpacked.whole)
+    throw base::Error(base::ErrorClass::refused,
+                      unpacked.bytes.size() < most
+                          ? "it is packed, and damaged or cut off"
+                          : "it is packed, and unpacks to more than " + std::to_string(most >> 20) + " MiB");
+  return std::move(unpacked.bytes);
+}
+
 } // namespace
 
 List read_list(std::string_view bytes, std::string_view parser) {
   std::string unpacked;
-  if (is_gzip(bytes)) bytes = unpacked = gunzip(bytes, kMostUnpacked);
+  if (bytes.starts_with("\x1f\x8b")) bytes = unpacked = gunzip(bytes);
   const auto text = decode_file(bytes);
   const auto name = " " + std::string(parser) + " ";
   for (const auto& reader : kReaders)

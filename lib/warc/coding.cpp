@@ -2,7 +2,6 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/inflater.hpp"
-#include "lib/base/unpacked.hpp"
 
 #include <brotli/decode.h>
 #include <zstd.h>
@@ -19,7 +18,7 @@ namespace {
 
 constexpr int kMostCodings = 4; // one within the other
 
-using base::Inflater, base::Step;
+using base::Inflater, base::Step, base::Unpacked;
 
 class BrotliReader {
 public:
@@ -67,22 +66,7 @@ private:
   ZSTD_inBuffer in_;
 };
 
-template <typename Decoder>
-DecodedBody read_all(Decoder decoder, std::size_t most) {
-  DecodedBody result;
-  std::string piece(1u << 16, '\0');
-  for (;;) {
-    std::size_t got = 0;
-    const auto step = decoder.next(piece, got);
-    const auto room = most - result.bytes.size();
-    result.bytes.append(piece, 0, std::min(got, room));
-    if (step == Step::more && got <= room) continue;
-    result.whole = step == Step::whole && got <= room;
-    return result;
-  }
-}
-
-DecodedBody undo(std::string bytes, std::string_view coding, std::size_t most) {
+Unpacked undo(std::string bytes, std::string_view coding, std::size_t most) {
   if (coding == "chunked") return undo(without_chunks(bytes), "identity", most);
   if (coding.empty() || coding == "identity") {
     const bool fits = bytes.size() <= most;
@@ -90,20 +74,20 @@ DecodedBody undo(std::string bytes, std::string_view coding, std::size_t most) {
     return {std::move(bytes), fits};
   }
   most = base::most_unpacked(bytes.size(), most);
-  if (coding == "gzip" || coding == "x-gzip") return read_all(Inflater(bytes, base::kGzipOrZlib), most);
+  if (coding == "gzip" || coding == "x-gzip") return base::unpack(Inflater(bytes, base::kGzipOrZlib), most);
   if (coding == "deflate") { // meant is zlib's format; some servers send it without its head
-    auto result = read_all(Inflater(bytes, base::kGzipOrZlib), most);
-    return result.bytes.empty() && !result.whole ? read_all(Inflater(bytes, base::kBareDeflate), most) : result;
+    auto result = base::unpack(Inflater(bytes, base::kGzipOrZlib), most);
+    return result.bytes.empty() && !result.whole ? base::unpack(Inflater(bytes, base::kBareDeflate), most) : result;
   }
-  if (coding == "br") return read_all(BrotliReader(bytes), most);
-  if (coding == "zstd") return read_all(ZstdReader(bytes), most);
+  if (coding == "br") return base::unpack(BrotliReader(bytes), most);
+  if (coding == "zstd") return base::unpack(ZstdReader(bytes), most);
   return {};
 }
 
 } // namespace
 
-DecodedBody decode_body(std::string bytes, std::string_view codings, std::size_t most) {
-  DecodedBody result{std::move(bytes), true};
+base::Unpacked decode_body(std::string bytes, std::string_view codings, std::size_t most) {
+  Unpacked result{std::move(bytes), true};
   for (int count = 0; count < kMostCodings && result.whole; ++count) {
     const auto comma = codings.rfind(',');
     const auto name = base::lower_case(base::trimmed(codings.substr(comma + 1))); // npos + 1 is 0

@@ -1,19 +1,17 @@
 #pragma once
 // Codings of HTTP bodies: chunks, gzip, deflate, br and zstd. Pure functions, any thread. The bytes come from the web.
 
+#include "lib/base/unpacked.hpp"
+
 #include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace holdfast::warc {
 
-struct DecodedBody {
-  std::string bytes; // as far as it can be decoded, at most base::most_unpacked() of what was asked for
-  bool whole{false}; // nothing is missing
-};
-
-// Undoes what Content-Encoding and Transfer-Encoding name, the last coding first. An unknown one: no bytes, not whole.
-DecodedBody decode_body(std::string bytes, std::string_view codings, std::size_t most);
+// Undoes what Content-Encoding and Transfer-Encoding name, the last coding first, as far as it can, and to at most
+// base::most_unpacked() of `most`. An unknown one: no bytes, not whole.
+base::Unpacked decode_body(std::string bytes, std::string_view codings, std::size_t most);
 // "1a\r\n...": the bytes themselves, as far as they can be read; bytes that are not in chunks, as they are.
 std::string without_chunks(std::string_view bytes);
 

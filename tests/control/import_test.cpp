@@ -1,9 +1,9 @@
 // What other programs export, read as they write it.
 #include "lib/base/error.hpp"
+#include "lib/base/inflater.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/timestamp.hpp"
 #include "lib/formats/charset.hpp"
-#include "lib/formats/gunzip.hpp"
 #include "lib/formats/list.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/add/plan.hpp"
@@ -426,23 +426,26 @@ TEST_CASE("what gzip has packed") {
                                  0x35, 0x00, 0x1d, 0x0b, 0xd5, 0x32, 0x36, 0x00, 0x00, 0x00};
   const std::string packed(reinterpret_cast<const char*>(bytes), sizeof bytes);
   const std::string text = "<urlset><url><loc>https://e.test/</loc></url></urlset>";
-  CHECK(is_gzip(packed));
-  CHECK_FALSE(is_gzip(text));
-  CHECK(gunzip(packed, 1000) == text);
-  CHECK(gunzip(packed + packed, 1000) == text + text);
-  CHECK(gunzip(packed + std::string(10, '\0'), 1000) == text);
-  CHECK_THROWS_AS(gunzip(packed, text.size() - 1), base::Error);
+  const auto unpacked = [](const std::string& from, std::size_t most) {
+    return base::unpack(base::Inflater(from, base::kGzip), most);
+  };
+  CHECK(unpacked(packed, 1000).bytes == text);
+  CHECK(unpacked(packed + packed, 1000).bytes == text + text);
+  CHECK(unpacked(packed, text.size()).whole);
+  CHECK_FALSE(unpacked(packed, text.size() - 1).whole);
+  CHECK(unpacked(packed + std::string(10, '\0'), 1000).whole);
+  CHECK(read_list(packed).entries.size() == 1);
+  CHECK(read_list(packed + packed, "txt").entries.size() == 2);
   for (std::size_t size = 2; size < packed.size(); ++size) {
     CAPTURE(size);
-    CHECK_THROWS_AS(gunzip(packed.substr(0, size), 1000), base::Error);
+    CHECK_THROWS_AS(read_list(packed.substr(0, size)), base::Error);
   }
   auto broken = packed;
   broken[30] ^= 0x55;
-  CHECK_THROWS_AS(gunzip(broken, 1000), base::Error);
+  CHECK_THROWS_AS(read_list(broken), base::Error);
   // A thousand zeros in each byte, as often as it takes.
-  CHECK_THROWS_WITH_AS(gunzip(test::packed_zeros(64), std::size_t{1} << 30), doctest::Contains("more than 16 MiB"),
-                       base::Error);
-  CHECK(gunzip(test::packed_zeros(8), std::size_t{1} << 30).size() == std::size_t{8} << 20);
+  CHECK_THROWS_WITH_AS(read_list(test::packed_zeros(64)), doctest::Contains("more than 16 MiB"), base::Error);
+  CHECK(unpacked(test::packed_zeros(8), base::kUnpackedFreely).bytes.size() == std::size_t{8} << 20);
 }
 
 TEST_CASE("lists that people write: only URLs, a title behind them, or sentences") {

@@ -2,11 +2,11 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/fd.hpp"
+#include "lib/base/inflater.hpp"
 #include "lib/base/url.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/config/settings.hpp"
 #include "lib/formats/charset.hpp"
-#include "lib/formats/gunzip.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/list.hpp"
 #include "lib/hooks/record.hpp"
@@ -181,8 +181,8 @@ void read_import(std::string_view input) {
       for (const auto& entry : formats::read_list(input, parser).entries)
         must(base::is_utf8(entry.url) && base::is_utf8(entry.title), "entries are UTF-8");
     });
-  if (formats::is_gzip(input))
-    may_refuse([&] { must(formats::gunzip(input, kMostUnpacked).size() <= kMostUnpacked, "unpacking is bounded"); });
+  must(base::unpack(base::Inflater(input, base::kGzip), kMostUnpacked).bytes.size() <= kMostUnpacked,
+       "unpacking is bounded");
 }
 
 constexpr std::array kTargets{
