@@ -1,7 +1,9 @@
 #include "lib/formats/charset.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/utf8.hpp"
+#include "lib/formats/embedded.hpp"
 #include "lib/formats/html.hpp"
 
 #include <iconv.h>
@@ -12,6 +14,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -22,67 +25,26 @@ namespace {
 constexpr std::size_t kDeclaredWithin = 1u << 18; // bytes from the start of the page
 constexpr std::size_t kGuessedBy = 1u << 18;      // bytes from the first that is not ASCII
 
-// What iconv calls each encoding of the Encoding standard, and the labels that pages use for it, in lower case and
-// between blanks. Browsers read ISO 8859-1 as Windows 1252, and like pairs.
-constexpr std::pair<std::string_view, std::string_view> kReadAs[] = {
-    {"BIG5-HKSCS", " big5 big5-hkscs cn-big5 csbig5 x-x-big5 "},
-    {"CP866", " 866 cp866 csibm866 ibm866 "},
-    {"CP874", " dos-874 iso8859-11 iso885911 iso-8859-11 tis-620 windows-874 "},
-    {"CP932", " csshiftjis ms932 ms_kanji shift-jis shift_jis sjis windows-31j x-sjis "},
-    {"CP949", " cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 "
-              "ksc_5601 windows-949 "},
-    {"CP1250", " cp1250 windows-1250 x-cp1250 "},
-    {"CP1251", " cp1251 windows-1251 x-cp1251 "},
-    {"CP1252", " ansi_x3.4-1968 ascii cp819 cp1252 csisolatin1 ibm819 iso8859-1 iso88591 iso-8859-1 "
-               "iso-ir-100 iso_8859-1 iso_8859-1:1987 l1 latin1 us-ascii windows-1252 x-cp1252 "},
-    {"CP1253", " cp1253 windows-1253 x-cp1253 "},
-    {"CP1254", " cp1254 csisolatin5 iso8859-9 iso88599 iso-8859-9 iso-ir-148 iso_8859-9 iso_8859-9:1989 "
-               "l5 latin5 windows-1254 x-cp1254 "},
-    {"CP1255", " cp1255 windows-1255 x-cp1255 "},
-    {"CP1256", " cp1256 windows-1256 x-cp1256 "},
-    {"CP1257", " cp1257 windows-1257 x-cp1257 "},
-    {"CP1258", " cp1258 windows-1258 x-cp1258 "},
-    {"EUC-JP-MS", " cseucpkdfmtjapanese euc-jp x-euc-jp "},
-    {"GB18030", " chinese csgb2312 csiso58gb231280 gb2312 gb18030 gb_2312 gb_2312-80 gbk iso-ir-58 x-gbk "},
-    {"ISO-2022-JP", " csiso2022jp iso-2022-jp "},
-    {"ISO-8859-2", " csisolatin2 iso8859-2 iso88592 iso-8859-2 iso-ir-101 iso_8859-2 iso_8859-2:1987 l2 "
-                   "latin2 "},
-    {"ISO-8859-3", " csisolatin3 iso8859-3 iso88593 iso-8859-3 iso-ir-109 iso_8859-3 iso_8859-3:1988 l3 "
-                   "latin3 "},
-    {"ISO-8859-4", " csisolatin4 iso8859-4 iso88594 iso-8859-4 iso-ir-110 iso_8859-4 iso_8859-4:1988 l4 "
-                   "latin4 "},
-    {"ISO-8859-5", " csisolatincyrillic cyrillic iso8859-5 iso88595 iso-8859-5 iso-ir-144 iso_8859-5 "
-                   "iso_8859-5:1988 "},
-    {"ISO-8859-6", " arabic asmo-708 csiso88596e csiso88596i csisolatinarabic ecma-114 iso8859-6 iso88596 "
-                   "iso-8859-6 iso-8859-6-e iso-8859-6-i iso-ir-127 iso_8859-6 iso_8859-6:1987 "},
-    {"ISO-8859-7", " csisolatingreek ecma-118 elot_928 greek greek8 iso8859-7 iso88597 iso-8859-7 iso-ir-126"
-                   " iso_8859-7 iso_8859-7:1987 sun_eu_greek "},
-    {"ISO-8859-8", " csiso88598e csiso88598i csisolatinhebrew hebrew iso8859-8 iso88598 iso-8859-8 "
-                   "iso-8859-8-e iso-8859-8-i iso-ir-138 iso_8859-8 iso_8859-8:1988 logical visual "},
-    {"ISO-8859-10", " csisolatin6 iso8859-10 iso885910 iso-8859-10 iso-ir-157 l6 latin6 "},
-    {"ISO-8859-13", " iso8859-13 iso885913 iso-8859-13 "},
-    {"ISO-8859-14", " iso8859-14 iso885914 iso-8859-14 "},
-    {"ISO-8859-15", " csisolatin9 iso8859-15 iso885915 iso-8859-15 iso_8859-15 l9 "},
-    {"ISO-8859-16", " iso-8859-16 "},
-    {"KOI8-R", " cskoi8r koi koi8 koi8-r koi8_r "},
-    {"KOI8-U", " koi8-ru koi8-u "},
-    {"MAC-CYRILLIC", " x-mac-cyrillic x-mac-ukrainian "},
-    {"MACINTOSH", " csmacintosh mac macintosh x-mac-roman "},
-    {"REPLACEMENT", " csiso2022kr hz-gb-2312 iso-2022-cn iso-2022-cn-ext iso-2022-kr replacement "},
-    {"UTF-8", " unicode11utf8 unicode20utf8 unicode-1-1-utf-8 utf8 utf-8 x-unicode20utf8 "},
-    {"UTF-16BE", " unicodefffe utf-16be "},
-    {"UTF-16LE", " csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16 utf-16le "},
-};
+// What iconv calls each encoding of the Encoding standard, by the labels that pages use for it. Browsers read ISO
+// 8859-1 as Windows 1252, and like pairs.
+std::map<std::string, std::string, std::less<>> read_labels() {
+  std::map<std::string, std::string, std::less<>> codecs;
+  for (const auto& line : base::split(embedded::encodings_txt, "\n")) {
+    const auto labels = line.find(' ');
+    for (auto& label : base::split(std::string_view(line).substr(labels), " "))
+      codecs.emplace(std::move(label), line.substr(0, labels));
+  }
+  return codecs;
+}
 
 // Empty: no encoding of pages.
 std::string codec_for(std::string_view label) {
+  static const auto codecs = read_labels();
   auto name = base::lower_case(label.substr(0, 64));
   std::erase_if(name,
                 [](char letter) { return std::string_view("\"' \t\r\n").find(letter) != std::string_view::npos; });
-  if (name.empty()) return {};
-  for (const auto& [codec, labels] : kReadAs)
-    if (labels.find(" " + name + " ") != std::string_view::npos) return std::string(codec);
-  return {};
+  const auto known = codecs.find(name);
+  return known == codecs.end() ? "" : known->second;
 }
 
 const iconv_t kNoCodec = reinterpret_cast<iconv_t>(-1);
@@ -92,13 +54,6 @@ constexpr std::pair<std::string_view, std::string_view> kMarks[] = {{"\xEF\xBB\x
                                                                     {"\0\0\xFE\xFF"sv, "UTF-32BE"},
                                                                     {"\xFF\xFE", "UTF-16LE"},
                                                                     {"\xFE\xFF", "UTF-16BE"}};
-
-bool is_codec(const std::string& name) {
-  if (name.empty() || name == "UTF-8") return !name.empty();
-  const iconv_t converter = ::iconv_open("UTF-8", name.c_str());
-  if (converter != kNoCodec) ::iconv_close(converter);
-  return converter != kNoCodec;
-}
 
 // To UTF-8; what cannot be decoded becomes U+FFFD. Each byte of Windows 1252 is a character, for browsers. False if
 // there is no such codec.
@@ -217,7 +172,7 @@ std::string guessed_codec(std::string_view bytes) {
     if ((codec.empty() || codec == "CP1252") && convert(bytes, japanese, text) &&
         times(text, "\xE3\x82") + times(text, "\xE3\x83") > 1 && times(text, base::kReplacement) == 0)
       return japanese;
-  const bool fits = is_codec(codec) && convert(bytes, codec, text) && times(text, base::kReplacement) <= 1;
+  const bool fits = !codec.empty() && convert(bytes, codec, text) && times(text, base::kReplacement) <= 1;
   return fits ? codec : "CP1252";
 }
 
@@ -233,11 +188,10 @@ std::string decode(std::string_view bytes, const std::string& codec) {
 std::string page_encoding(std::string_view bytes, std::string_view content_type) {
   for (const auto& [mark, codec] : kMarks)
     if (bytes.starts_with(mark)) return std::string(codec);
-  if (auto codec = codec_for(header_charset(content_type)); is_codec(codec)) return codec;
+  if (auto codec = codec_for(header_charset(content_type)); !codec.empty()) return codec;
   auto codec = codec_for(declared_charset(bytes));
   if (codec.starts_with("UTF-16")) codec = "UTF-8"; // a declaration readable as ASCII is not in UTF-16
-  if (is_codec(codec)) return codec;
-  return guessed_codec(bytes);
+  return codec.empty() ? guessed_codec(bytes) : codec;
 }
 
 std::string decode_page(std::string_view bytes, std::string_view content_type) {

@@ -181,27 +181,13 @@ std::string unescape_html(std::string_view text) {
 }
 
 std::string escape_html(std::string_view text) {
+  constexpr std::pair<char, std::string_view> kEscapes[] = {
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#x27;"}};
   std::string result;
   for (const char letter : text) {
-    switch (letter) {
-    case '&':
-      result += "&amp;";
-      break;
-    case '<':
-      result += "&lt;";
-      break;
-    case '>':
-      result += "&gt;";
-      break;
-    case '"':
-      result += "&quot;";
-      break;
-    case '\'':
-      result += "&#x27;";
-      break;
-    default:
-      result += letter;
-    }
+    const auto* const escape =
+        std::find_if(std::begin(kEscapes), std::end(kEscapes), [&](const auto& one) { return one.first == letter; });
+    escape == std::end(kEscapes) ? result.push_back(letter) : void(result += escape->second);
   }
   return result;
 }
