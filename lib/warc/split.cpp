@@ -1,11 +1,11 @@
 #include "lib/warc/split.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/warc/capture.hpp"
 #include "lib/warc/surt.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <tuple>
 
@@ -15,22 +15,15 @@ namespace {
 
 constexpr std::size_t kMostNames = 16; // in a group
 
-constexpr std::size_t kFractionAt = std::string_view("2026-01-31T23:59:59").size();
-constexpr std::uint64_t kSecond = 1000; // of a time
+bool has_fraction(std::string_view date) {
+  constexpr std::size_t kFractionAt = std::string_view("2026-01-31T23:59:59").size();
+  return date.size() > kFractionAt && date[kFractionAt] == '.';
+}
 
-bool has_fraction(std::string_view date) { return date.size() > kFractionAt && date[kFractionAt] == '.'; }
-
-// 20260131235959123, with milliseconds; 0: it is no date.
-std::uint64_t number_of(std::string_view date) {
-  auto digits = timestamp_of(date);
-  if (digits.empty()) return 0;
-  for (std::size_t i = 1; i <= 3; ++i) {
-    const auto at = kFractionAt + i;
-    digits += has_fraction(date) && at < date.size() && base::is_digit(date[at]) ? date[at] : '0';
-  }
-  std::uint64_t number = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return number;
+// To the millisecond, which is all that browsers tell of their pages. The first of all times: it is no date.
+base::Timestamp time_of(const std::string& date) {
+  const auto time = base::read_timestamp(std::string(base::trimmed(date))).value_or(base::Timestamp());
+  return std::chrono::floor<std::chrono::milliseconds>(time);
 }
 
 // "urn:text:http://example.com/" -> "http://example.com/": what was made of a page, such as its picture. Else empty.
@@ -44,8 +37,6 @@ std::string_view page_named_by(std::string_view url) {
 
 bool is_page_type(std::string_view mime) { return mime == "text/html" || mime == "application/xhtml+xml"; }
 
-std::uint64_t distance(std::uint64_t left, std::uint64_t right) { return left < right ? right - left : left - right; }
-
 } // namespace
 
 bool Splitter::add_page(const std::string& url, const std::string& date, const std::string& id) {
@@ -55,7 +46,7 @@ bool Splitter::add_page(const std::string& url, const std::string& date, const s
   exact_ = exact_ && (date.empty() || has_fraction(date));
   by_key_.emplace(url_key(url), static_cast<std::uint32_t>(pages_.size()));
   if (!id.empty()) page_of_id_[number_of_id(id)] = static_cast<std::uint32_t>(pages_.size());
-  begins_.push_back(date.empty() ? UINT64_MAX : number_of(date)); // no record is placed there by its time
+  begins_.push_back(date.empty() ? base::Timestamp::max() : time_of(date)); // no record is placed there by its time
   pages_.push_back({url, whole, pages_.size(), false, 0, "", 0, 0});
   return true;
 }
@@ -93,7 +84,7 @@ void Splitter::take(Reader& reader, const Record& record) {
     next->group.file = files_;
     next->group.offset = record.offset;
     const auto date = header_of(record.headers, "warc-date");
-    next->group.time = number_of(date);
+    next->group.time = time_of(date);
     exact_ = exact_ && has_fraction(date);
   }
   if (next->page_id.empty()) next->page_id = header_of(record.headers, "warc-page-id");
@@ -156,7 +147,7 @@ void Splitter::claim(Open& open) {
   const auto [first, last] = by_key_.equal_range(url_key(response.url));
   auto nearest = kNone;
   for (auto it = first; it != last; ++it) {
-    const auto apart = [&](std::uint32_t page) { return distance(begins_[page], open.group.time); };
+    const auto apart = [&](std::uint32_t page) { return std::chrono::abs(begins_[page] - open.group.time); };
     if (nearest == kNone || apart(it->second) < apart(nearest)) nearest = it->second;
   }
   if (nearest == kNone) return;
@@ -209,7 +200,7 @@ void Splitter::place_by_url() {
     if (group.page != kNone) continue;
     const auto rank = [&](std::uint32_t page) {
       const auto begin = begins_[page];
-      return begin <= group.time ? std::pair(true, begin) : std::pair(false, UINT64_MAX - begin);
+      return begin <= group.time ? std::pair(true, begin - group.time) : std::pair(false, group.time - begin);
     };
     const auto [first, last] = by_key_.equal_range(key);
     for (auto it = first; it != last; ++it)
@@ -222,9 +213,9 @@ void Splitter::finish() {
   if (pages_.empty()) return;
   if (!exact_) { // a time that has a fraction must not be after one of the same second that has none
     for (auto& time : begins_)
-      time -= time % kSecond;
+      time = std::chrono::floor<std::chrono::seconds>(time);
     for (auto& group : groups_)
-      group.time -= group.time % kSecond;
+      group.time = std::chrono::floor<std::chrono::seconds>(group.time);
   }
   place_by_id();
   place_by_url();
@@ -238,7 +229,7 @@ void Splitter::finish() {
 // Pages and records of one time are told apart by their place in the files. Of pages that began at the same time, one
 // of the record's own file is taken first: the last one before it there, or the first one behind.
 void Splitter::place_by_time() {
-  using Begin = std::tuple<std::uint64_t, std::size_t, std::uint32_t>; // time, place, page
+  using Begin = std::tuple<base::Timestamp, std::size_t, std::uint32_t>; // time, place, page
   std::vector<std::size_t> places(pages_.size(), groups_.size());
   for (std::size_t i = 0; i < groups_.size(); ++i)
     if (groups_[i].page != kNone) places[groups_[i].page] = std::min(places[groups_[i].page], i);
@@ -246,7 +237,7 @@ void Splitter::place_by_time() {
   for (std::uint32_t page = 0; page < pages_.size(); ++page)
     begins.emplace_back(begins_[page], places[page], page);
   std::sort(begins.begin(), begins.end());
-  const auto first_after = [&](std::uint64_t time, std::size_t place) {
+  const auto first_after = [&](base::Timestamp time, std::size_t place) {
     return std::upper_bound(begins.begin(), begins.end(), Begin(time, place, kNone));
   };
   for (std::size_t i = 0; i < groups_.size(); ++i) {

@@ -6,6 +6,7 @@
 // pages, each HTML document that a browser asked for as a document is one; where requests do not tell, each HTML
 // document. Used from one thread.
 
+#include "lib/base/timestamp.hpp"
 #include "lib/warc/reader.hpp"
 
 #include <cstdint>
@@ -46,7 +47,8 @@ private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
   struct Group {                                   // records that are neighbours and belong together
     std::uint32_t file{0}, page{kNone}, id{kNone}; // id: its number in page_of_id_
-    std::uint64_t offset{0}, length{0}, time{0};   // time: see number_of() in the source
+    std::uint64_t offset{0}, length{0};
+    base::Timestamp time{};
   };
   struct Open { // the group that is being read
     Group group;
@@ -70,8 +72,8 @@ private:
   bool listed_{false}, by_browser_{false}; // by_browser_: requests tell what they were for
   bool exact_{true};                       // all dates have a fraction of a second
   std::vector<SplitPage> pages_;
-  std::vector<std::uint64_t> begins_; // of each page
-  struct Candidate {                  // what is a page if there is no list of them
+  std::vector<base::Timestamp> begins_; // of each page
+  struct Candidate {                    // what is a page if there is no list of them
     std::size_t group{0};
     SplitPage page;
     bool document{false}; // its request said so

@@ -2,7 +2,10 @@
 // The bytes of one body: small ones in memory, larger ones in a file without a name in the current directory. Used from
 // one thread.
 
+#include "lib/base/fd.hpp"
+#include "lib/base/read_at.hpp"
 #include "lib/warc/digest.hpp"
+#include "lib/warc/file.hpp"
 
 #include <cstdint>
 #include <string>
@@ -15,31 +18,21 @@ public:
   Spool() = default;
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
-  ~Spool();
   void add(std::string_view bytes);
   std::uint64_t size() const { return size_; }
   std::string payload_digest() const; // raw SHA-1
   // The whole body in pieces, from its start.
   template <typename Take>
   void read(Take&& take) const {
-    if (file_ < 0) return take(std::string_view(memory_));
-    std::string piece(kPiece, '\0');
-    for (std::uint64_t at = 0; at < size_;) {
-      const auto count = read_at(at, piece);
-      if (count == 0) return;
-      take(std::string_view(piece).substr(0, count));
-      at += count;
-    }
+    if (!file_) return take(std::string_view(memory_));
+    if (base::each_piece(file_.get(), 0, size_, take) < 0) cannot("cannot read a spooled body");
   }
   // At most the first `most` bytes.
   std::string head(std::size_t most) const;
 
 private:
-  static constexpr std::size_t kPiece = 1u << 18;
-  std::size_t read_at(std::uint64_t offset, std::string& piece) const;
-
   std::string memory_;
-  int file_{-1};
+  base::Fd file_;
   std::uint64_t size_{0};
   Digest digest_;
 };
