@@ -3,7 +3,6 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/published.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/read_at.hpp"
 #include "lib/warc/revisit.hpp"
 #include "lib/warc/surt.hpp"
 
@@ -36,13 +35,6 @@ struct Replaced {
   std::uint64_t offset{0}, length{0};
   std::string record;
 };
-
-// Writes bytes of a file to the end of another.
-void copy_range(int from, std::uint64_t begin, std::uint64_t end, const std::string& path,
-                const std::function<void(std::string_view)>& put) {
-  const auto got = base::each_piece(from, begin, end, put);
-  if (got < static_cast<std::int64_t>(end - begin)) throw_errno(got < 0 ? errno : EIO, "read", path);
-}
 
 class Deduplicator {
 public:
@@ -114,11 +106,11 @@ private:
       std::uint64_t at = 0;
       for (const auto& one : replaced) {
         check_cancelled(cancelled);
-        copy_range(from, at, one.offset, path, put);
+        read_range(from, at, one.offset, path, put);
         put(one.record);
         at = one.offset + one.length;
       }
-      copy_range(from, at, size, path, put);
+      read_range(from, at, size, path, put);
     };
     write_file_at(directory, name, fill, path, false);
     return written;

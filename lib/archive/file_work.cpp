@@ -300,6 +300,15 @@ void write_all(int fd, std::string_view text, std::string_view path) {
   if (!base::write_all(fd, text)) throw_errno(errno, "write", path);
 }
 
+void read_range(int fd, std::uint64_t begin, std::uint64_t end, std::string_view path,
+                const std::function<void(std::string_view)>& take) {
+  const auto got = base::each_piece(fd, begin, end, take);
+  if (got < 0) throw_errno(errno, "read", path);
+  if (got < static_cast<std::int64_t>(end - begin))
+    throw Error(ErrorClass::input_output, printable(path) + " became shorter while it was read",
+                "try it again when nothing writes to it");
+}
+
 void sync_fd(int fd, std::string_view path) {
   while (::fsync(fd) != 0) {
     if (errno == EINTR) continue;

@@ -72,6 +72,9 @@ std::string hash_rest(int fd, std::string_view path, std::uint64_t& bytes, Cance
 void copy_body(int from, int to, std::uint64_t size, std::string_view path, Cancelled cancelled,
                const std::function<void(std::string_view)>& seen);
 void write_all(int fd, std::string_view text, std::string_view path);
+// Hands on the bytes from `begin` to `end`, in pieces. Throws if they are not all there.
+void read_range(int fd, std::uint64_t begin, std::uint64_t end, std::string_view path,
+                const std::function<void(std::string_view)>& take);
 void sync_fd(int fd, std::string_view path);
 
 // Writes `text` under a temporary name and renames it to `name`; a directory in its place is removed. `durable`:

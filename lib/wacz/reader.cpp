@@ -2,17 +2,21 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/json_depth.hpp"
+#include "lib/base/read_at.hpp"
 #include "lib/base/timestamp.hpp"
 #include "lib/wacz/sorted_lines.hpp"
+#include "lib/warc/arc.hpp"
+#include "lib/warc/reader.hpp"
 #include "lib/warc/record_bytes.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace holdfast::wacz {
@@ -24,9 +28,8 @@ constexpr std::uint64_t kMostRatioOfText = 200; // of one that was compressed as
 constexpr std::uint64_t kSmall = 64u << 20;
 constexpr std::size_t kLongestLine = 8u << 20; // of the list of pages
 constexpr std::size_t kMostPages = 5'000'000;
+constexpr std::string_view kZip = "PK\3\4";
 constexpr std::size_t kReadAtOnce = 1u << 18;
-
-using Problem = std::function<void(const std::string& entry, const std::string& what)>;
 
 // Wherever they lie: people zip the directory of a WACZ file again, or a directory of WARC files.
 bool is_warc_entry(const std::string& path) {
@@ -72,11 +75,9 @@ class ArchiveReader {
 public:
   // A zip file, or one compressed file of any kind.
   enum class Kind { zip, compressed };
-  ArchiveReader(int file, const std::string& name, Kind kind)
-      : name_(name), archive_(::archive_read_new(), &::archive_read_free), limit_(name, 0, 0) {
-    struct stat about {};
-    const auto ratio = kind == Kind::zip ? kMostRatio : kMostRatioOfText;
-    if (::fstat(file, &about) == 0) limit_ = Limit(name, ratio, static_cast<std::uint64_t>(about.st_size));
+  ArchiveReader(const WarcFile& file, Kind kind, const Problem& problem)
+      : name_(file.name), problem_(problem), archive_(::archive_read_new(), &::archive_read_free),
+        limit_(file.name, kind == Kind::zip ? kMostRatio : kMostRatioOfText, file.size) {
     if (kind == Kind::zip) {
       ::archive_read_support_format_zip(archive_.get());
     } else {
@@ -86,18 +87,19 @@ public:
       ::archive_read_support_filter_zstd(archive_.get());
       ::archive_read_support_format_raw(archive_.get());
     }
-    if (::lseek(file, 0, SEEK_SET) != 0 || ::archive_read_open_fd(archive_.get(), file, kReadAtOnce) != ARCHIVE_OK)
+    if (::lseek(file.file.get(), 0, SEEK_SET) != 0 ||
+        ::archive_read_open_fd(archive_.get(), file.file.get(), kReadAtOnce) != ARCHIVE_OK)
       throw base::Error(base::ErrorClass::usage,
                         name_ + (kind == Kind::zip ? " is not a WACZ file: " : " cannot be unpacked: ") + why());
   }
 
   // The path of the next entry; false: there is none. What is damaged ends it.
-  bool next(std::string& path, const Problem& problem) {
+  bool next(std::string& path) {
     archive_entry* entry = nullptr;
     const int answer = ::archive_read_next_header(archive_.get(), &entry);
     if (answer == ARCHIVE_EOF) return false;
     if (answer < ARCHIVE_WARN) {
-      problem(name_, why());
+      problem_(name_, why());
       return false;
     }
     const char* const text = ::archive_entry_pathname_utf8(entry);
@@ -108,13 +110,13 @@ public:
   // Whether what next() has found is compressed.
   bool is_packed() const { return ::archive_filter_code(archive_.get(), 0) != ARCHIVE_FILTER_NONE; }
 
-  // All bytes of the entry, piece by piece, as far as it is not damaged.
+  // All bytes of the entry, piece by piece, as far as it is not damaged. `entry`: for messages.
   template <typename Take>
-  void read(const std::string& path, const Problem& problem, Take&& take) {
+  void read(const std::string& entry, Take&& take) {
     std::string piece(kReadAtOnce, '\0');
     for (;;) {
       const auto got = ::archive_read_data(archive_.get(), piece.data(), piece.size());
-      if (got < 0) problem(path, why());
+      if (got < 0) problem_(entry, why());
       if (got <= 0) return;
       limit_.count(static_cast<std::uint64_t>(got));
       take(std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
@@ -128,13 +130,14 @@ private:
   }
 
   const std::string name_;
+  const Problem& problem_;
   std::unique_ptr<archive, int (*)(archive*)> archive_;
   Limit limit_;
 };
 
 } // namespace
 
-std::string ReadWacz::text_of(const ReadPage& page) const {
+std::string WebArchive::text_of(const ReadPage& page) const {
   std::string text(page.text_size, '\0');
   const auto got = ::pread(texts.get(), text.data(), text.size(), static_cast<off_t>(page.text_offset));
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
@@ -143,20 +146,20 @@ std::string ReadWacz::text_of(const ReadPage& page) const {
 
 namespace {
 
-void add_to(ReadWacz::Warc& file, std::string_view bytes) {
+void add_to(WarcFile& file, std::string_view bytes) {
   write_all(file.file.get(), bytes);
   file.size += bytes.size();
 }
 
-ReadWacz::Warc unpack_entry(ArchiveReader& archive, const std::string& path, const Problem& problem) {
-  ReadWacz::Warc unpacked{path, temporary_file(), 0};
-  archive.read(path, problem, [&](std::string_view bytes) { add_to(unpacked, bytes); });
+WarcFile unpack_entry(ArchiveReader& archive, const std::string& entry) {
+  WarcFile unpacked{entry, temporary_file()};
+  archive.read(entry, [&](std::string_view bytes) { add_to(unpacked, bytes); });
   return unpacked;
 }
 
 // As far as it can be read: what libarchive says of gzip that breaks off comes instead of its last bytes.
-ReadWacz::Warc unpack_gzip(warc::RecordBytes& bytes, const std::string& name, const Problem& problem) {
-  ReadWacz::Warc unpacked{name, temporary_file(), 0};
+WarcFile unpack_gzip(warc::RecordBytes& bytes, const std::string& name, const Problem& problem) {
+  WarcFile unpacked{name, temporary_file()};
   Limit limit(name, kMostRatioOfText, bytes.size());
   std::string piece(kReadAtOnce, '\0');
   for (std::uint64_t at = 0; at < bytes.size(); at = bytes.position()) {
@@ -172,43 +175,68 @@ ReadWacz::Warc unpack_gzip(warc::RecordBytes& bytes, const std::string& name, co
   return unpacked;
 }
 
+// What was compressed as a whole (gzip, bzip2, xz, zstd); nullopt: it was not.
+std::optional<WarcFile> unpacked(const WarcFile& packed, const Problem& problem) {
+  if (packed.size == 0) return std::nullopt;
+  warc::RecordBytes bytes(packed.file.get(), 0, packed.size);
+  bytes.open(0);
+  if (bytes.compressed()) return unpack_gzip(bytes, packed.name, problem);
+  ArchiveReader archive(packed, ArchiveReader::Kind::compressed, problem);
+  std::string path;
+  if (!archive.next(path) || !archive.is_packed()) return std::nullopt;
+  return unpack_entry(archive, packed.name);
+}
+
+// What has no record of its own in the file, because it was compressed as a whole or is an ARC file, is unpacked.
+WarcFile with_records(WarcFile file, const Problem& problem) {
+  file.members = warc::Reader::has_members(file.file.get(), file.size) && !warc::is_arc(file.file.get(), file.size);
+  if (!file.members)
+    if (auto plain = unpacked(file, problem)) file = *std::move(plain);
+  if (!warc::is_arc(file.file.get(), file.size)) return file;
+  WarcFile warc{file.name, temporary_file()};
+  warc::arc_to_warc(
+      file.file.get(), file.size, [&](std::string_view bytes) { add_to(warc, bytes); },
+      [&](std::uint64_t at, const std::string& what) { problem(file.name + " at " + std::to_string(at), what); });
+  return warc;
+}
+
 // Gathers what one WACZ file holds, or several in a zip file.
-class Reading {
+class ZipReading {
 public:
-  explicit Reading(const Problem& problem) : problem_(problem) { read_.texts = temporary_file(); }
+  explicit ZipReading(const Problem& problem) : problem_(problem) { read_.texts = temporary_file(); }
 
   // `inner`: of a WACZ file within a zip file of several.
-  void take(int file, const std::string& name, bool inner) {
-    ArchiveReader zip(file, name, ArchiveReader::Kind::zip);
-    for (std::string path; zip.next(path, problem_);) {
+  void take(const WarcFile& file, bool inner) {
+    ArchiveReader zip(file, ArchiveReader::Kind::zip, problem_);
+    for (std::string path; zip.next(path);) {
+      const auto entry = file.name + ": " + path;
       if (is_warc_entry(path)) {
-        read_.warcs.push_back(unpack_entry(zip, path, problem_));
+        read_.warcs.push_back(unpack_entry(zip, entry));
       } else if (path.ends_with(".wacz") && !inner) {
-        const auto wacz = unpack_entry(zip, path, problem_);
-        take(wacz.file.get(), name + ": " + path, true);
+        take(unpack_entry(zip, entry), true);
       } else if (path.ends_with("datapackage.json")) {
         std::string text;
-        zip.read(path, problem_, [&](std::string_view bytes) {
+        zip.read(entry, [&](std::string_view bytes) {
           if (text.size() < kLongestLine) text += bytes;
         });
         take_description(text);
       } else if (is_page_list(path)) {
         std::size_t number = 0;
-        each_line(zip, path, [&](std::string_view line) {
+        each_line(zip, entry, [&](std::string_view line) {
           ++number;
           if (const auto wrong = take_page(line); !wrong.empty())
-            problem_(path, "line " + std::to_string(number) + " " + wrong);
+            problem_(entry, "line " + std::to_string(number) + " " + wrong);
         });
       }
     }
   }
 
-  ReadWacz finish(const std::string& name) {
+  WebArchive finish(const std::string& name) {
     if (elsewhere_ > 0) {
       const auto what = std::to_string(elsewhere_) + " of its files are on the web (" + example_ + ")";
       const std::string remedy = "download these files and import them";
       if (read_.warcs.empty()) throw base::Error(base::ErrorClass::refused, name + ": " + what, remedy);
-      problem_("datapackage.json", what + ": " + remedy);
+      problem_(name + ": datapackage.json", what + ": " + remedy);
     }
     if (read_.warcs.empty())
       throw base::Error(base::ErrorClass::usage, name + " is not a WACZ file: it holds no WARC file");
@@ -218,9 +246,9 @@ public:
 private:
   // Of one that is too long, a little more than is allowed.
   template <typename Take>
-  void each_line(ArchiveReader& zip, const std::string& path, Take&& take) {
+  void each_line(ArchiveReader& zip, const std::string& entry, Take&& take) {
     std::string line;
-    zip.read(path, problem_, [&](std::string_view bytes) {
+    zip.read(entry, [&](std::string_view bytes) {
       for (const char byte : bytes) {
         if (byte == '\n')
           take(std::string_view(std::exchange(line, "")));
@@ -260,7 +288,7 @@ private:
   }
 
   const Problem& problem_;
-  ReadWacz read_;
+  WebArchive read_;
   std::uint64_t texts_size_{0};
   std::size_t elsewhere_{0};
   std::string example_; // of these files
@@ -268,23 +296,21 @@ private:
 
 } // namespace
 
-ReadWacz read_wacz(int file, const std::string& name, const Problem& problem) {
-  Reading reading(problem);
-  reading.take(file, name, false);
-  return reading.finish(name);
-}
-
-std::optional<ReadWacz::Warc> unpack(int file, const std::string& name, const Problem& problem) {
-  struct stat about {};
-  if (::fstat(file, &about) != 0) throw base::Error(base::ErrorClass::input_output, "cannot read " + name);
-  if (about.st_size == 0) return std::nullopt;
-  warc::RecordBytes bytes(file, 0, static_cast<std::uint64_t>(about.st_size));
-  bytes.open(0);
-  if (bytes.compressed()) return unpack_gzip(bytes, name, problem);
-  ArchiveReader archive(file, name, ArchiveReader::Kind::compressed);
-  std::string path;
-  if (!archive.next(path, problem) || !archive.is_packed()) return std::nullopt;
-  return unpack_entry(archive, name, problem);
+WebArchive read_archive(base::Fd file, std::uint64_t size, const std::string& name, const Problem& problem) {
+  WarcFile given{name, std::move(file), size};
+  WebArchive read;
+  std::array<char, kZip.size()> head{};
+  if (base::read_at(given.file.get(), head.data(), head.size(), 0) == static_cast<ssize_t>(head.size()) &&
+      std::string_view(head.data(), head.size()) == kZip) {
+    ZipReading reading(problem);
+    reading.take(given, false);
+    read = reading.finish(name);
+  } else {
+    read.warcs.push_back(std::move(given));
+  }
+  for (auto& warc : read.warcs)
+    warc = with_records(std::move(warc), problem);
+  return read;
 }
 
 } // namespace holdfast::wacz

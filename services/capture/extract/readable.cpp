@@ -2,6 +2,7 @@
 
 #include "lib/base/text.hpp"
 #include "lib/formats/html.hpp"
+#include "services/capture/hook.hpp"
 
 #include <algorithm>
 #include <map>
@@ -23,6 +24,7 @@ const Names kBlocks{"h1",  "h2",         "h3", "h4", "h5", "h6", "p",          "
 const Names kOtherBreaks{"address", "body", "center", "details", "div",     "dl",      "fieldset", "figure", "form",
                          "header",  "hr",   "ol",     "option",  "section", "summary", "table",    "tbody",  "ul"};
 constexpr std::size_t kMostBlocks = 100'000;
+constexpr std::size_t kLongestTitle = 1000;
 constexpr std::size_t kEnoughMain = 200; // characters: less is not the page
 
 std::string_view trimmed(std::string_view text, std::string_view blanks) {
@@ -216,6 +218,26 @@ std::string blocks_as_html(const std::vector<Block>& blocks, const std::string& 
   }
   enter("");
   return html + "</body></html>\n";
+}
+
+std::string title_of(const std::string& html) {
+  int drawings = 0;
+  bool inside = false;
+  std::string title;
+  formats::scan_html(html, [&](const formats::Token& token) {
+    const bool start = token.kind == formats::Token::Kind::start;
+    if (token.kind == formats::Token::Kind::text) {
+      if (inside && token.text.find_first_not_of(" \t\r\n\f") != std::string::npos)
+        title = one_line(token.text, kLongestTitle);
+      return title.empty();
+    }
+    if (token.text == "svg")
+      drawings = std::max(0, drawings + (start ? 1 : -1));
+    else
+      inside = start && token.text == "title" && drawings == 0;
+    return true;
+  });
+  return title;
 }
 
 } // namespace holdfast::capture

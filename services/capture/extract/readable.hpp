@@ -18,6 +18,9 @@ struct Block {
   std::vector<std::string> row() const; // each cell's text
 };
 
+// The first <title> that is not the tool tip of a drawing, on one line; empty: none.
+std::string title_of(const std::string& html);
+
 std::vector<Block> readable_blocks(const std::string& html);
 std::string blocks_as_text(const std::vector<Block>& blocks);
 std::string blocks_as_html(const std::vector<Block>& blocks, const std::string& title, const std::string& url);

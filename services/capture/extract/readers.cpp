@@ -1,6 +1,7 @@
 #include "services/capture/extract/readers.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/url.hpp"
 #include "lib/formats/html.hpp"
@@ -28,7 +29,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kLargestPlain = 4u << 20;
-constexpr std::size_t kLongestTitle = 1000, kLongestLinkTitle = 300;
+constexpr std::size_t kLongestLinkTitle = 300;
 constexpr std::size_t kMostIcons = 4;
 
 Result headers_result(int status, const std::string& reason, const std::string& url, std::size_t redirects) {
@@ -113,13 +114,7 @@ Result keep_icon(const Job& job, const std::string& kind, const std::string& byt
 fs::path known_icon(const std::string& url) {
   constexpr std::size_t kLongestName = 200;
   const auto crawl = Job::setting("CRAWL_DIR");
-  std::string name;
-  for (const char letter : url) {
-    if (std::isalnum(static_cast<unsigned char>(letter)) != 0)
-      name += letter;
-    else
-      base::append_percent(name, letter);
-  }
+  const auto name = base::percent_encode(url, [](char c) { return base::is_alpha(c) || base::is_digit(c); });
   return crawl.empty() || name.size() > kLongestName ? fs::path() : fs::path(crawl) / "favicon" / name;
 }
 
@@ -143,27 +138,6 @@ std::string icon_at(Job& job, const std::string& url) {
   const bool lasting = response.status == 200 || response.status == 404 || response.status == 410;
   if (!known.empty() && lasting) remember_icon(known, response.body);
   return std::move(response.body);
-}
-
-// The first <title> that is not the tool tip of a drawing.
-std::string find_title(const std::string& html) {
-  int drawings = 0;
-  bool inside = false;
-  std::string title;
-  formats::scan_html(html, [&](const formats::Token& token) {
-    const bool start = token.kind == formats::Token::Kind::start;
-    if (token.kind == formats::Token::Kind::text) {
-      if (inside && token.text.find_first_not_of(" \t\r\n\f") != std::string::npos)
-        title = one_line(token.text, kLongestTitle);
-      return title.empty();
-    }
-    if (token.text == "svg")
-      drawings = std::max(0, drawings + (start ? 1 : -1));
-    else
-      inside = start && token.text == "title" && drawings == 0;
-    return true;
-  });
-  return title;
 }
 
 // The language that the page gives for itself ("en-GB"); empty: none.
@@ -279,7 +253,7 @@ Result save_favicon(Job& job) {
 
 Result save_title(Job& job) {
   const auto page = load_html(job);
-  const auto title = find_title(page.text());
+  const auto title = title_of(page.text());
   if (title.empty()) throw no_results("the page has no title");
   job.write("title.txt", title + "\n");
   return {title, {{"source", page.source}}};

@@ -5,7 +5,6 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
-#include "lib/base/read_at.hpp"
 #include "lib/base/text.hpp"
 #include "lib/s3/location.hpp"
 #include "lib/store/capture.hpp"
@@ -161,11 +160,10 @@ std::uint64_t append_member(int from, const warc::Capture& record, int to) {
   };
   std::optional<warc::GzipMember> member; // of a record in a plain file
   bool first = true;
-  const auto got = base::each_piece(from, record.offset, record.offset + record.length, [&](std::string_view piece) {
+  archive::read_range(from, record.offset, record.offset + record.length, record.file, [&](std::string_view piece) {
     if (std::exchange(first, false) && !piece.starts_with("\x1f\x8b")) member.emplace(Z_DEFAULT_COMPRESSION);
     member ? member->add(piece, put) : put(piece);
   });
-  if (got < static_cast<std::int64_t>(record.length)) archive::throw_errno(got < 0 ? errno : EIO, "read", record.file);
   if (member) member->add("", put, true);
   return length;
 }

@@ -82,9 +82,7 @@ public:
   explicit ZipTree(int file) : zip_(file, std::time(nullptr)) {}
   void add(const std::string& path, int file, std::uint64_t size, bool) override {
     zip_.begin(path, size);
-    // end() says if there is less
-    if (base::each_piece(file, 0, size, [&](std::string_view piece) { zip_.write(piece); }) < 0)
-      archive::throw_errno(errno, "read", path);
+    archive::read_range(file, 0, size, path, [&](std::string_view piece) { zip_.write(piece); });
     zip_.end();
   }
   void close() override { zip_.close(); }

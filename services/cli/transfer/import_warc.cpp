@@ -6,12 +6,8 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/read_at.hpp"
 #include "lib/base/url.hpp"
-#include "lib/formats/html.hpp"
 #include "lib/wacz/reader.hpp"
-#include "lib/wacz/sorted_lines.hpp"
-#include "lib/warc/arc.hpp"
 #include "lib/warc/capture.hpp"
 #include "lib/warc/pack.hpp"
 #include "lib/warc/reader.hpp"
@@ -30,7 +26,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -49,43 +44,6 @@ struct WarcOptions {
   std::vector<std::string> files;
   bool dry_run{false};
 };
-
-// A WARC file that is read: its own, or one of a WACZ file.
-struct Source {
-  std::string name; // for messages
-  base::Fd file;
-  std::uint64_t size{0};
-  bool compressed{false};
-};
-
-bool is_zip(int file) {
-  std::array<char, 4> head{};
-  return base::read_at(file, head.data(), head.size(), 0) == 4 && std::string_view(head.data(), 4) == "PK\3\4";
-}
-
-void copy_range(int from, std::uint64_t offset, std::uint64_t length, int to, const std::string& path) {
-  const auto got = base::each_piece(from, offset, offset + length,
-                                    [&](std::string_view piece) { archive::write_all(to, piece, path); });
-  if (got < static_cast<std::int64_t>(length))
-    throw base::Error(base::ErrorClass::input_output, path + " became shorter while it was read",
-                      "import it again when nothing writes to it");
-}
-
-std::string title_in(const std::string& html) {
-  std::string title;
-  bool inside = false;
-  formats::scan_html(html, [&](const formats::Token& token) {
-    using Kind = formats::Token::Kind;
-    if (token.kind != Kind::text && token.text == "title") {
-      if (token.kind == Kind::end) return false;
-      inside = true;
-    } else if (inside && token.kind == Kind::text) {
-      title += token.text;
-    }
-    return title.size() < kLongestTitle;
-  });
-  return capture::one_line(title, kLongestTitle);
-}
 
 // The result of the import itself: the files in the directory of this name.
 void add_result(archive::SnapshotView& view, const fs::path& attempt, const std::string& plugin,
@@ -118,13 +76,13 @@ private:
     base::Fd of_archive{};
   };
   void read();
-  void take_source(Source source);
   void tell(const std::string& path, const std::string& problem);
-  std::optional<Original> original_of(const warc::SplitPage& page, bool by_url);
+  void each_capture(std::size_t warc, std::uint64_t from, const std::function<bool(warc::Capture)>& take);
+  warc::Capture capture_of(const warc::SplitPage& page);
+  std::optional<Original> original_of(const warc::Capture& revisit, bool by_url);
   void add(std::size_t number);
   void fill(std::size_t number, const fs::path& attempt, archive::SnapshotView& view);
-  void keep_text(const warc::SplitPage& page, const nlohmann::json& record, const fs::path& attempt,
-                 archive::SnapshotView& view);
+  void keep_text(const warc::SplitPage& page, const fs::path& attempt, archive::SnapshotView& view);
   const wacz::ReadPage* listed(const warc::SplitPage& page) const;
 
   Importer& importer_;
@@ -132,11 +90,10 @@ private:
   const std::vector<std::size_t> again_;
   std::vector<std::size_t> put_off_;
   std::string digest_;
-  std::vector<Source> sources_;
-  std::set<std::pair<std::size_t, std::uint64_t>> cut_; // records that are not whole: source and offset
-  std::size_t read_{0}; // sources, once a page is a revisit; then what they hold, by digest and by URL key:
+  std::set<std::pair<std::size_t, std::uint64_t>> cut_; // records that are not whole: file and offset
+  std::size_t read_{0}; // files, once a page is a revisit; then what they hold, by digest and by URL key:
   std::map<std::string, std::pair<std::size_t, warc::Capture>> originals_;
-  wacz::ReadWacz wacz_;
+  wacz::WebArchive archive_;
   std::vector<std::size_t> listed_; // pages of the list, by page
   warc::Splitter splitter_;
   IncomingCrawl crawl_;
@@ -157,65 +114,32 @@ void WarcImport::read() {
     throw base::Error(base::ErrorClass::usage, "cannot read " + path_ + ": " + base::errno_text(errno));
   std::uint64_t size = 0;
   digest_ = archive::hash_rest(file.get(), path_, size);
-  if (is_zip(file.get())) {
-    const auto problem = [this](const std::string& entry, const std::string& what) {
-      tell(path_ + ": " + entry, what);
-    };
-    wacz_ = wacz::read_wacz(file.get(), path_, problem);
-    for (auto& warc : wacz_.warcs)
-      take_source({path_ + ": " + warc.name, std::move(warc.file), warc.size, false});
-    for (std::size_t i = 0; i < wacz_.pages.size(); ++i) {
-      const auto& page = wacz_.pages[i];
-      try { // a page that cannot be kept must not take the records after it
-        base::parse_url(page.url);
-        if (splitter_.add_page(page.url, page.date, page.id))
-          listed_.push_back(i);
-        else
-          problem("pages", page.url + " has no time: \"" + page.date + "\"");
-      } catch (const base::Error& error) {
-        problem("pages", page.url + ": " + error.what());
-      }
+  archive_ = wacz::read_archive(std::move(file), size, path_,
+                                [this](const std::string& entry, const std::string& what) { tell(entry, what); });
+  for (std::size_t i = 0; i < archive_.pages.size(); ++i) {
+    const auto& page = archive_.pages[i];
+    try { // a page that cannot be kept must not take the records after it
+      base::parse_url(page.url);
+      if (splitter_.add_page(page.url, page.date, page.id))
+        listed_.push_back(i);
+      else
+        tell(path_ + ": pages", page.url + " has no time: \"" + page.date + "\"");
+    } catch (const base::Error& error) {
+      tell(path_ + ": pages", page.url + ": " + error.what());
     }
-  } else {
-    take_source({path_, std::move(file), size, false});
   }
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    const auto& source = sources_[i];
-    splitter_.add_file(source.file.get(), source.size, [&](const warc::Damaged& damage) {
+  for (std::size_t i = 0; i < archive_.warcs.size(); ++i) {
+    const auto& warc = archive_.warcs[i];
+    splitter_.add_file(warc.file.get(), warc.size, [&](const warc::Damaged& damage) {
       if (damage.is_cut()) cut_.emplace(i, damage.offset());
-      tell(source.name + " at " + std::to_string(damage.offset()), damage.what());
+      tell(warc.name + " at " + std::to_string(damage.offset()), damage.what());
     });
   }
   splitter_.finish();
 }
 
-// What has no record of its own in the file, because it was compressed as a whole or is an ARC file, is unpacked first.
-void WarcImport::take_source(Source source) {
-  const auto problem = [&](const std::string& entry, const std::string& what) { tell(entry, what); };
-  const auto become = [&](wacz::ReadWacz::Warc other) {
-    source.file = std::move(other.file);
-    source.size = other.size;
-  };
-  const auto is_arc = [&] { return warc::is_arc(source.file.get(), source.size); };
-  source.compressed = warc::Reader::has_members(source.file.get(), source.size) && !is_arc();
-  if (!source.compressed)
-    if (auto unpacked = wacz::unpack(source.file.get(), source.name, problem)) become(*std::move(unpacked));
-  if (is_arc()) {
-    wacz::ReadWacz::Warc warc{source.name, wacz::temporary_file(), 0};
-    const auto put = [&](std::string_view bytes) {
-      wacz::write_all(warc.file.get(), bytes);
-      warc.size += bytes.size();
-    };
-    warc::arc_to_warc(source.file.get(), source.size, put, [&](std::uint64_t at, const std::string& what) {
-      problem(source.name + " at " + std::to_string(at), what);
-    });
-    become(std::move(warc));
-  }
-  sources_.push_back(std::move(source));
-}
-
 const wacz::ReadPage* WarcImport::listed(const warc::SplitPage& page) const {
-  return page.listed < listed_.size() ? &wacz_.pages[listed_[page.listed]] : nullptr;
+  return page.listed < listed_.size() ? &archive_.pages[listed_[page.listed]] : nullptr;
 }
 
 std::size_t WarcImport::run() {
@@ -230,7 +154,7 @@ std::size_t WarcImport::run() {
   for (const auto i : again_)
     if (!importer_.stopped()) add(i);
   for (std::size_t i = 0; again_.empty() && i < pages.size() && !importer_.stopped(); ++i)
-    if (pages[i].found && pages[i].revisit && !importer_.dry_run() && !original_of(pages[i], false))
+    if (pages[i].found && pages[i].revisit && !importer_.dry_run() && !original_of(capture_of(pages[i]), false))
       put_off_.push_back(i);
     else
       add(i);
@@ -274,49 +198,45 @@ void WarcImport::fill(std::size_t number, const fs::path& attempt, archive::Snap
   const auto& page = splitter_.pages()[number];
   fs::create_directory(attempt / "warc");
   std::map<std::size_t, base::Fd> files;
-  nlohmann::json record; // of the page itself
   std::size_t parts = 0;
   std::uint64_t bytes = 0;
   splitter_.each_part(number, [&](std::size_t from, std::uint64_t offset, std::uint64_t length) {
-    const auto& source = sources_[from];
+    const auto& source = archive_.warcs[from];
     const auto name =
-        attempt / "warc" / ("records-" + std::to_string(from + 1) + (source.compressed ? ".warc.gz" : ".warc"));
+        attempt / "warc" / ("records-" + std::to_string(from + 1) + (source.members ? ".warc.gz" : ".warc"));
     auto& to = files[from];
     if (!to) to.reset(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (!to) archive::throw_errno(errno, "create", name.native());
-    const auto at = static_cast<std::uint64_t>(::lseek(to.get(), 0, SEEK_CUR));
+    const auto put = [&](std::string_view piece) { archive::write_all(to.get(), piece, name.native()); };
     const auto cut = cut_.lower_bound({from, offset}); // the last of its group, if one is
     const auto end = cut != cut_.end() && *cut < std::pair(from, offset + length) ? cut->second : offset + length;
-    copy_range(source.file.get(), offset, end - offset, to.get(), source.name);
-    if (end < offset + length)
-      warc::mend(source.file.get(), end, source.size, source.compressed,
-                 [&](std::string_view text) { archive::write_all(to.get(), text, source.name); });
-    if (page.found && page.file == from && page.offset >= offset && page.offset < offset + length) {
-      warc::Capture own;
-      own.key = warc::url_key(page.url);
-      own.mime = page.revisit ? "warc/revisit" : "";
-      own.offset = at + page.offset - offset;
-      own.length = static_cast<std::uint64_t>(::lseek(to.get(), 0, SEEK_CUR)) - own.offset;
-      record = capture::replay_record(own, name.native());
-    }
+    archive::read_range(source.file.get(), offset, end, source.name, put);
+    if (end < offset + length) warc::mend(source.file.get(), end, source.size, source.members, put);
     ++parts;
     bytes += length;
   });
   files.clear();
   importer_.note_bytes(bytes);
   add_result(view, attempt, "warc", std::to_string(parts) + (parts == 1 ? " exchange" : " exchanges"));
-  keep_text(page, record, attempt, view);
+  keep_text(page, attempt, view);
+}
+
+void WarcImport::each_capture(std::size_t warc, std::uint64_t from, const std::function<bool(warc::Capture)>& take) {
+  const auto& [name, file, size, members] = archive_.warcs[warc];
+  const auto in_file = [&](warc::Capture capture) { return capture.offset += from, take(std::move(capture)); };
+  warc::each_capture(file.get(), from, size, in_file, [](auto&) {}); // was told
+}
+
+warc::Capture WarcImport::capture_of(const warc::SplitPage& page) {
+  warc::Capture own;
+  each_capture(page.file, page.offset, [&](warc::Capture capture) { return own = std::move(capture), false; });
+  return own;
 }
 
 // By its digest, in these files or in the archive; else (`by_url`) the record of the URL that it names.
-std::optional<WarcImport::Original> WarcImport::original_of(const warc::SplitPage& page, bool by_url) {
-  const auto each = [&](std::size_t source, std::uint64_t from, const std::function<bool(warc::Capture)>& take) {
-    warc::each_capture(sources_[source].file.get(), from, sources_[source].size, take, [](auto&) {}); // was told
-  };
-  warc::Capture revisit;
-  each(page.file, page.offset, [&](warc::Capture capture) { return revisit = std::move(capture), false; });
-  for (; read_ < sources_.size(); ++read_)
-    each(read_, 0, [&](warc::Capture capture) {
+std::optional<WarcImport::Original> WarcImport::original_of(const warc::Capture& revisit, bool by_url) {
+  for (; read_ < archive_.warcs.size(); ++read_)
+    each_capture(read_, 0, [&](warc::Capture capture) {
       if (capture.mime == "warc/revisit") return true;
       originals_.emplace(capture.key, std::pair(read_, capture));
       originals_.emplace(capture.digest, std::pair(read_, std::move(capture)));
@@ -325,8 +245,8 @@ std::optional<WarcImport::Original> WarcImport::original_of(const warc::SplitPag
   const auto in_files = [&](const std::string& name) -> std::optional<Original> {
     const auto found = originals_.find(name);
     if (found == originals_.end()) return std::nullopt;
-    const auto& [source, capture] = found->second;
-    return Original{capture::replay_record(capture, sources_[source].file.get())};
+    const auto& [warc, capture] = found->second;
+    return Original{capture::replay_record(capture, archive_.warcs[warc].file.get())};
   };
   const auto& key = revisit.refers_to.empty() ? revisit.key : revisit.refers_to;
   if (auto same = in_files(revisit.digest)) return same;
@@ -336,15 +256,16 @@ std::optional<WarcImport::Original> WarcImport::original_of(const warc::SplitPag
 }
 
 // text/content.txt, for the search: of the list of pages, or of the document.
-void WarcImport::keep_text(const warc::SplitPage& page, const nlohmann::json& record, const fs::path& attempt,
-                           archive::SnapshotView& view) {
+void WarcImport::keep_text(const warc::SplitPage& page, const fs::path& attempt, archive::SnapshotView& view) {
   std::string text;
-  if (const auto* about = listed(page)) text = wacz_.text_of(*about);
+  if (const auto* about = listed(page)) text = archive_.text_of(*about);
   const auto& mime = page.mime;
   const bool readable = mime.find("ml") != mime.npos || mime.starts_with("text/") || mime.find('/') == mime.npos;
-  if (!record.is_null() && readable && (text.empty() || view.title.empty())) {
-    auto records = nlohmann::json::array({record});
-    const auto original = page.revisit ? original_of(page, true) : std::nullopt;
+  if (page.found && readable && (text.empty() || view.title.empty())) {
+    auto own = capture_of(page);
+    own.key = warc::url_key(page.url);
+    auto records = nlohmann::json::array({capture::replay_record(own, archive_.warcs[page.file].file.get())});
+    const auto original = page.revisit ? original_of(own, true) : std::nullopt;
     if (original) {
       records.front()["digest"] = original->record["digest"];
       records.push_back(original->record);
@@ -354,7 +275,7 @@ void WarcImport::keep_text(const warc::SplitPage& page, const nlohmann::json& re
                                 "warc"};
       const auto words = shown.text();
       const bool html = shown.is_html();
-      if (view.title.empty() && html) view.title = title_in(words);
+      if (view.title.empty() && html) view.title = capture::title_of(words);
       if (text.empty() && (html || shown.is_plain_text()))
         text = html ? capture::blocks_as_text(capture::readable_blocks(words)) : words;
     }
