@@ -92,6 +92,16 @@ double fraction_of(std::string_view& text) {
   return fraction;
 }
 
+// Of seconds since 1970, or thousandths, millionths or billionths of one, or millionths since 1601 (Chromium). The
+// ranges in which they name times from 1973 on do not meet.
+double in_seconds(double number) {
+  constexpr double kSince1601 = 11644473600e6;
+  if (number >= kSince1601 && number < kSince1601 + 9.2e15) return (number - kSince1601) / 1e6;
+  for (const double least : {1e17, 1e14, 1e11})
+    if (number >= least) return number / (least / 1e8);
+  return number;
+}
+
 } // namespace
 
 std::optional<Timestamp> read_timestamp(const std::string& text) {
@@ -105,6 +115,7 @@ std::optional<Timestamp> read_timestamp(const std::string& text) {
     const bool date = text.find_first_not_of("0123456789") == text.npos;
     if (date && text.size() == 4) return read_timestamp(text + "-01");                              // a year
     if (date && text.size() == 14) return read_timestamp(text.substr(0, 8) + "T" + text.substr(8)); // of an index
+    seconds = in_seconds(seconds);
     if (!std::isfinite(seconds) || seconds < 0 || seconds >= kEnd) return std::nullopt;
     return Timestamp(of_seconds(seconds));
   }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 
 namespace holdfast::formats {
@@ -52,27 +51,9 @@ std::string tidy(std::string_view text) {
   return result;
 }
 
-// Numbers are seconds, or thousandths, millionths or billionths of one, since 1970; or millionths since 1601
-// (Chromium). The ranges in which they name times from 1973 on do not meet. `day_first`: "06/05/2021" is the sixth of
-// May (Wallabag).
+// `day_first`: "06/05/2021" is the sixth of May (Wallabag).
 std::string written_time(const std::string& text, bool day_first) {
-  constexpr double kSince1601 = 11644473600e6;
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc{} && end == text.data() + text.size()) {
-    if (!(number > 0)) return {};
-    if (text.size() == 4 || (text.size() == 14 && text.find('.') == text.npos)) // digits of a date
-      return base::canonical_timestamp(text);
-    if (number >= kSince1601 && number < kSince1601 + 9.2e15) number = (number - kSince1601) / 1e6;
-    for (const double least : {1e17, 1e14, 1e11})
-      if (number >= least) {
-        number /= least / 1e8;
-        break;
-      }
-    std::array<char, 32> seconds{};
-    std::snprintf(seconds.data(), seconds.size(), "%.6f", number);
-    return base::canonical_timestamp(seconds.data());
-  }
+  if (text.find_first_not_of("0.") == text.npos) return {}; // of a program that does not know it
   int day = 0, month = 0, year = 0, read = 0;
   if (!day_first || std::sscanf(text.c_str(), "%2d/%2d/%4d%n", &day, &month, &year, &read) != 3)
     return base::canonical_timestamp(text);

@@ -51,9 +51,7 @@ std::string text_at(const nlohmann::json& object, const char* name) {
 // Of a page: "2026-01-31T23:59:59Z", or milliseconds since 1970. Empty: it does not say.
 std::string time_of(const nlohmann::json& page) {
   const auto found = page.find("ts");
-  if (found == page.end() || !found->is_number()) return text_at(page, "ts");
-  const auto number = found->get<double>();
-  return base::canonical_timestamp(std::to_string(number >= 1e11 ? number / 1000 : number));
+  return found != page.end() && found->is_number() ? base::canonical_timestamp(found->dump()) : text_at(page, "ts");
 }
 
 // How much a file may unpack to.

@@ -39,9 +39,8 @@ struct Writer::Record {
 };
 
 Writer::Writer(const std::string& file, const std::map<std::string, std::string>& about, OmittedHeaders omitted)
-    : omitted_(std::move(omitted)) {
-  file_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file_ < 0) cannot("cannot create the WARC");
+    : omitted_(std::move(omitted)), file_(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+  if (!file_) cannot("cannot create the WARC");
   Record record{.type = "warcinfo", .id = base::new_uuid(), .content_type = "application/warc-fields"};
   record.date = about.at("date");
   record.more = {{"WARC-Filename", file}};
@@ -51,12 +50,8 @@ Writer::Writer(const std::string& file, const std::map<std::string, std::string>
   write_record(record, nullptr);
 }
 
-Writer::~Writer() {
-  if (file_ >= 0) ::close(file_);
-}
-
 void Writer::put(std::string_view bytes) {
-  write_all(file_, bytes);
+  write_all(file_.get(), bytes);
   written_ += bytes.size();
 }
 
@@ -130,7 +125,7 @@ void Writer::add(const Exchange& exchange, const Spool& body) {
 }
 
 void Writer::close() {
-  if (file_ >= 0 && ::close(std::exchange(file_, -1)) != 0) cannot("cannot write the WARC");
+  if (file_ && ::close(file_.release()) != 0) cannot("cannot write the WARC");
 }
 
 } // namespace holdfast::warc

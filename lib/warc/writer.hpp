@@ -2,6 +2,7 @@
 // Writes WARC/1.1 with one gzip member per record. Bodies are spooled, because a record begins with its length. Used
 // from one thread.
 
+#include "lib/base/fd.hpp"
 #include "lib/warc/gzip.hpp"
 #include "lib/warc/headers.hpp"
 #include "lib/warc/spool.hpp"
@@ -31,7 +32,6 @@ public:
   // std::runtime_error if it cannot be written.
   Writer(const std::string& file, const std::map<std::string, std::string>& about,
          OmittedHeaders omitted = OmittedHeaders());
-  ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
@@ -48,7 +48,7 @@ private:
   void put(std::string_view bytes);
 
   const OmittedHeaders omitted_;
-  int file_{-1};
+  base::Fd file_;
   std::uint64_t written_{0};
   std::size_t exchanges_{0};
   GzipMember member_{6};

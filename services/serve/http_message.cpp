@@ -3,6 +3,7 @@
 #include "lib/base/json_text.hpp"
 #include "lib/base/percent.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/warc/gzip.hpp"
 
@@ -68,10 +69,7 @@ std::string tag_of(std::string_view body) { return "\"" + base::sha256_hex(body)
 
 bool names_tag(std::string_view list, std::string_view tag) {
   const auto bare = tag.substr(1, tag.size() - 2);
-  while (!list.empty()) {
-    const auto comma = std::min(list.find(','), list.size());
-    auto one = base::trimmed(list.substr(0, comma));
-    list.remove_prefix(std::min(comma + 1, list.size()));
+  for (std::string_view one : base::split(list, ",")) {
     if (one == "*") return true;
     if (one.starts_with("W/")) one.remove_prefix(2);
     if (one.size() < 2 || !one.starts_with('"') || !one.ends_with('"')) continue;
@@ -94,15 +92,10 @@ void tag_with_digest(const Request& request, Response& response) {
 namespace {
 
 bool takes_gzip(std::string_view encodings) {
-  while (!encodings.empty()) {
-    const auto comma = std::min(encodings.find(','), encodings.size());
-    const auto one = base::trimmed(encodings.substr(0, comma));
-    const auto name = base::trimmed(one.substr(0, one.find(';')));
-    if (name == "gzip") {
-      const auto weight = one.find("q=");
-      return weight == std::string_view::npos || one.find_first_of("123456789", weight) != std::string_view::npos;
-    }
-    encodings.remove_prefix(std::min(comma + 1, encodings.size()));
+  for (const std::string_view one : base::split(encodings, ",")) {
+    if (base::trimmed(one.substr(0, one.find(';'))) != "gzip") continue;
+    const auto weight = one.find("q=");
+    return weight == std::string_view::npos || one.find_first_of("123456789", weight) != std::string_view::npos;
   }
   return false;
 }
