@@ -251,9 +251,10 @@ comment on function holdfast.texts_drop() is
   'Forgets the text of all pages; `holdfast search --rebuild` reads it again.';
 
 create or replace function holdfast.search_query(p_text text)
-  returns tsquery language plpgsql stable as $$
+  returns tsquery language plpgsql stable set client_min_messages = warning as $$
 -- As websearch_to_tsquery ("a phrase", or, -not), and word* for every word that begins so. Read in every
--- language that a page has, because each stems words in its own way.
+-- language that a page has, because each stems words in its own way. Without PostgreSQL's notices on words
+-- that are none: people would see them.
 declare
   c_word constant text := '[:alnum:]' || holdfast.search_runs();
   c_prefix constant text := '(?:^|\s)([' || c_word || '][' || c_word || '_-]*)\*(?=\s|$)';
