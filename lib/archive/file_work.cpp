@@ -63,18 +63,8 @@ void throw_errno(int error_number, std::string_view action, std::string_view pat
 
 std::string printable(std::string_view path) {
   std::string out;
-  out.reserve(path.size());
-  for (std::size_t i = 0; i < path.size();) {
-    const std::size_t length = base::utf8_length(path.substr(i));
-    const auto byte = static_cast<unsigned char>(path[i]);
-    if (length == 0 || byte < 0x20 || byte == 0x7F) {
-      base::append_percent(out, path[i]);
-      ++i;
-    } else {
-      out += path.substr(i, length);
-      i += length;
-    }
-  }
+  for (const char c : percent_encode_invalid_utf8(path))
+    base::is_control(c) ? base::append_percent(out, c) : out.push_back(c);
   return out;
 }
 

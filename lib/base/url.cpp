@@ -3,6 +3,7 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/host_name.hpp"
+#include "lib/base/percent.hpp"
 
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
@@ -17,32 +18,10 @@ namespace {
 constexpr std::size_t kLongestShown = 200;    // of a bad URL in an error message
 constexpr std::size_t kLongestFileName = 255; // of every file system that matters
 
-bool is_unreserved(char c) {
-  return is_alpha(c) || is_digit(c) || std::string_view("-._~").find(c) != std::string_view::npos;
-}
 bool is_path_character(char c) {
   return is_unreserved(c) || std::string_view("!$&'()*+,;=:@/").find(c) != std::string_view::npos;
 }
 bool is_query_character(char c) { return is_path_character(c) || c == '?'; }
-
-// Encodes what a URI may not hold, decodes what needs no encoding, spells the rest in upper case. A "%" that begins no
-// escape stands for itself. Doing it twice changes nothing.
-template <typename Allowed>
-std::string canonical_escapes(std::string_view text, Allowed allowed) {
-  std::string canonical;
-  canonical.reserve(text.size());
-  const auto escape = [&](char c) { append_percent(canonical, c); };
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (const int byte = percent_decoded(text, i); byte >= 0) {
-      const char c = static_cast<char>(byte);
-      is_unreserved(c) ? canonical.push_back(c) : escape(c);
-      i += 2;
-    } else {
-      allowed(text[i]) ? canonical.push_back(text[i]) : escape(text[i]);
-    }
-  }
-  return canonical;
-}
 
 // nullopt if it is not a port number.
 std::optional<unsigned short> parse_port(std::string_view text, unsigned short default_port) {
@@ -99,14 +78,14 @@ std::optional<Url> canonical_url(std::string_view written, std::string& problem)
   url.port = *port;
 
   url.path = without_dot_segments(
-      canonical_escapes(std::string_view(rest).substr(authority_end, question - authority_end), is_path_character));
+      canonical_codes(std::string_view(rest).substr(authority_end, question - authority_end), is_path_character));
   url.text = url.scheme + "://" + (url.host.find(':') == std::string::npos ? url.host : "[" + url.host + "]");
   if (url.port != default_port) url.text += ":" + std::to_string(url.port);
   url.text += url.path;
   if (question < rest.size()) {
-    url.text += "?" + canonical_escapes(std::string_view(rest).substr(question + 1), is_query_character);
+    url.text += "?" + canonical_codes(std::string_view(rest).substr(question + 1), is_query_character);
   }
-  if (is_route(fragment)) url.text += "#" + canonical_escapes(fragment, is_query_character);
+  if (is_route(fragment)) url.text += "#" + canonical_codes(fragment, is_query_character);
   url.fragment_dropped = !fragment.empty() && !is_route(fragment);
   if (url.text.size() > kLongestUrl)
     return failed("it is longer than " + std::to_string(kLongestUrl) + " bytes once encoded");

@@ -1,6 +1,6 @@
 #include "lib/html/parts.hpp"
 
-#include "lib/base/characters.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/html/embedded.hpp"
 
 #include <algorithm>
@@ -17,18 +17,8 @@ bool is_digits(std::string_view text) { return std::all_of(text.begin(), text.en
 Html page_style() { return Literal(embedded::page_css); }
 Html icon_sprite() { return Literal(embedded::icons_svg); }
 
-std::string percent_encoded(std::string_view path) {
-  std::string out;
-  for (const char c : path)
-    if (base::is_alpha(c) || base::is_digit(c) || std::string_view("-._~/").find(c) != std::string_view::npos)
-      out += c;
-    else
-      base::append_percent(out, c);
-  return out;
-}
-
 std::string href_of_path(std::string_view path) {
-  return (path.starts_with("../") ? "" : "./") + percent_encoded(path);
+  return (path.starts_with("../") ? "" : "./") + base::percent_encoded(path);
 }
 
 bool is_web_url(std::string_view url) {

@@ -14,8 +14,6 @@ namespace holdfast::html {
 Html page_style();
 Html icon_sprite();
 
-// Every byte but letters, digits and "-._~/" percent-encoded.
-std::string percent_encoded(std::string_view path);
 // A relative path as a link, with "./" in front, so that no name can be taken for a scheme, a query or another host.
 std::string href_of_path(std::string_view path);
 

@@ -1,9 +1,8 @@
 #include "lib/robots/rules.hpp"
 
-#include "lib/base/characters.hpp"
+#include "lib/base/percent.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 
 namespace holdfast::robots {
@@ -21,32 +20,7 @@ std::string_view trim(std::string_view text) {
 
 // As our canonical URLs are written: unreserved characters plain, everything else in upper case hex.
 std::string normalised(std::string_view pattern) {
-  static constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string result;
-  const auto encode = [&](unsigned char byte) {
-    result += '%';
-    result += kDigits[byte >> 4];
-    result += kDigits[byte & 15];
-  };
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(pattern[i]);
-    if (byte == '%' && i + 2 < pattern.size() && base::hex_value(pattern[i + 1]) >= 0 &&
-        base::hex_value(pattern[i + 2]) >= 0) {
-      const auto decoded =
-          static_cast<unsigned char>(base::hex_value(pattern[i + 1]) * 16 + base::hex_value(pattern[i + 2]));
-      i += 2;
-      if (decoded < 0x80 && (std::isalnum(decoded) != 0 ||
-                             std::string_view("-._~").find(static_cast<char>(decoded)) != std::string_view::npos))
-        result += static_cast<char>(decoded);
-      else
-        encode(decoded);
-    } else if (byte <= 0x20 || byte >= 0x7f) {
-      encode(byte);
-    } else {
-      result += static_cast<char>(byte);
-    }
-  }
-  return result;
+  return base::canonical_codes(pattern, [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
 // Greedy, with one place to go back to: linear in pattern times target, whatever the pattern.
@@ -73,9 +47,8 @@ bool fits(std::string_view pattern, std::string_view target) {
 
 // "Holdfast/1.0 (archiver)" names the product "holdfast".
 std::string product(std::string_view agent) {
-  const auto end = std::find_if(agent.begin(), agent.end(), [](char c) {
-    return std::isalpha(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_';
-  });
+  const auto end =
+      std::find_if(agent.begin(), agent.end(), [](char c) { return !base::is_alpha(c) && c != '-' && c != '_'; });
   return base::lower_case(agent.substr(0, static_cast<std::size_t>(end - agent.begin())));
 }
 

@@ -2,6 +2,7 @@
 
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/base/sha256.hpp"
 
 #include <spdlog/spdlog.h>
@@ -50,10 +51,10 @@ Client::~Client() = default;
 std::string Client::address(const Call& call) const {
   std::string url = location_.endpoint;
   if (!location_.bucket_in_host) url += "/" + location_.bucket;
-  url += "/" + percent_encode(call.key, true);
+  url += "/" + base::percent_encoded(call.key);
   char separator = '?';
   for (const auto& [name, value] : call.query) {
-    url += separator + percent_encode(name, false) + "=" + percent_encode(value, false);
+    url += separator + base::percent_encoded(name, "") + "=" + base::percent_encoded(value, "");
     separator = '&';
   }
   return url;
@@ -178,7 +179,7 @@ Listing Client::list(const std::string& prefix, bool one_level) {
                                                 " as S3 does: is the endpoint right?");
     const bool encoded = std::string_view(result.child_value("EncodingType")) == "url";
     const auto key_of = [&](const char* text) {
-      const std::string key = encoded ? percent_decode(text) : text;
+      const std::string key = encoded ? base::form_decode(text) : text;
       if (!key.starts_with(location_.prefix))
         throw Error(ErrorClass::input_output, "the object store lists " + key + ", which was not asked for");
       return key.substr(location_.prefix.size());

@@ -1,7 +1,7 @@
 #include "lib/s3/location.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/percent.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -24,18 +24,6 @@ constexpr std::string_view kScheme = "s3://";
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
-}
-
-bool is_plain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-         c == '_' || c == '~';
-}
-
-int digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 } // namespace
@@ -62,7 +50,7 @@ Location parse_location(std::string_view text) {
   location.bucket = rest.substr(0, slash);
   location.prefix = slash < rest.size() ? rest.substr(slash + 1) : "";
   if (location.bucket.empty()) refuse(text, "it names no bucket");
-  if (!std::all_of(location.bucket.begin(), location.bucket.end(), is_plain))
+  if (!std::all_of(location.bucket.begin(), location.bucket.end(), base::is_unreserved))
     refuse(text, "\"" + location.bucket + "\" is no name of a bucket");
   while (location.prefix.ends_with('/'))
     location.prefix.pop_back();
@@ -76,7 +64,7 @@ Location parse_location(std::string_view text) {
     query.remove_prefix(std::min(end + 1, query.size()));
     const auto equals = std::min(pair.find('='), pair.size());
     const auto name = pair.substr(0, equals);
-    const std::string value = equals < pair.size() ? percent_decode(pair.substr(equals + 1)) : "";
+    const std::string value = equals < pair.size() ? base::form_decode(std::string(pair.substr(equals + 1))) : "";
     if (name == "endpoint") {
       location.endpoint = value;
     } else if (name == "region") {
@@ -131,39 +119,6 @@ Credentials find_credentials() {
                 "set AWS_SHARED_CREDENTIALS_FILE to a file with the lines aws_access_key_id = ... and "
                 "aws_secret_access_key = ...");
   return found;
-}
-
-std::string percent_encode(std::string_view text, bool keep_slash) {
-  static constexpr char digits[] = "0123456789ABCDEF";
-  std::string encoded;
-  encoded.reserve(text.size());
-  for (const char c : text) {
-    if (is_plain(c) || (keep_slash && c == '/')) {
-      encoded += c;
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      encoded += '%';
-      encoded += digits[byte >> 4];
-      encoded += digits[byte & 15];
-    }
-  }
-  return encoded;
-}
-
-std::string percent_decode(std::string_view text) {
-  std::string decoded;
-  decoded.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '+') {
-      decoded += ' ';
-    } else if (text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0) {
-      decoded += static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2]));
-      i += 2;
-    } else {
-      decoded += text[i];
-    }
-  }
-  return decoded;
 }
 
 } // namespace holdfast::s3

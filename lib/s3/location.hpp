@@ -32,9 +32,4 @@ struct Credentials {
 // AWS_PROFILE ("default") of the file AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). Throws Error(configuration).
 Credentials find_credentials();
 
-// Everything but letters, digits and "-._~" as %XX; `keep_slash`: and "/".
-std::string percent_encode(std::string_view text, bool keep_slash);
-// "+" is a space.
-std::string percent_decode(std::string_view text);
-
 } // namespace holdfast::s3

@@ -3,6 +3,7 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/media_type.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/s3/location.hpp"
 #include "lib/store/token.hpp"
@@ -148,7 +149,7 @@ Files::Files(const std::filesystem::path& root, const std::string& collection_id
 Files::~Files() = default;
 
 std::string Files::href(const std::string& path, const std::string& key) const {
-  return (keys_ ? "/" + key + "/" : "/") + html::percent_encoded(path);
+  return (keys_ ? "/" + key + "/" : "/") + base::percent_encoded(path);
 }
 
 Response Files::answer(const Request& request) const {

@@ -1,7 +1,7 @@
 #include "services/serve/http_message.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/warc/gzip.hpp"
@@ -136,22 +136,10 @@ Response event_stream(std::shared_ptr<Watch> watch) {
 }
 
 std::string Request::here() const {
-  const auto encoded = [](const std::string& text) {
-    constexpr std::string_view kHex = "0123456789ABCDEF";
-    std::string out;
-    for (const char c : text) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (consists_of({&c, 1}, "-._~/"))
-        out += c;
-      else
-        (out += '%') += {kHex[byte >> 4], kHex[byte & 15]};
-    }
-    return out;
-  };
-  std::string text = encoded(path);
+  std::string text = base::percent_encoded(path);
   char mark = '?';
   for (const auto& [name, value] : query) {
-    text += mark + encoded(name) + "=" + encoded(value);
+    text += mark + base::percent_encoded(name) + "=" + base::percent_encoded(value);
     mark = '&';
   }
   return text;

@@ -2,10 +2,12 @@
 // The pages: each function reads what its page shows and returns it. Blocking, on the thread that owns the connection.
 // The table of routes in site.cpp says which path leads where.
 
+#include "lib/base/percent.hpp"
 #include "lib/html/template.hpp"
 #include "lib/pg/connection.hpp"
 #include "services/serve/files.hpp"
 
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -44,6 +46,14 @@ struct PageRequest {
   std::string parameter(const char* name) const {
     const auto found = parameters.find(name);
     return found == parameters.end() ? "" : found->second;
+  }
+  // "&name=value" for each of these that is given: the rest of an address that keeps them.
+  std::string kept(std::initializer_list<const char*> names) const {
+    std::string text;
+    for (const char* name : names)
+      if (const auto value = parameter(name); !value.empty())
+        text += std::string("&") + name + "=" + base::percent_encoded(value);
+    return text;
   }
 };
 

@@ -1,6 +1,7 @@
 #include "services/serve/parts.hpp"
 
 #include "lib/base/duration.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/base/text.hpp"
 #include "lib/html/parts.hpp"
 #include "services/serve/embedded.hpp"
@@ -69,7 +70,7 @@ Html sentence(std::string_view text) {
 Html crawl_link(const std::string& id, std::string_view text) { return html::link("/crawl/" + id, text); }
 Html snapshot_link(const std::string& id, std::string_view text) { return html::link("/snapshot/" + id, text); }
 
-std::string search_href(std::string_view query) { return "/search?q=" + html::percent_encoded(query); }
+std::string search_href(std::string_view query) { return "/search?q=" + base::percent_encoded(query); }
 
 Html tag_links(const std::vector<std::string>& tags) {
   html::List list;

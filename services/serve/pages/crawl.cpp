@@ -120,13 +120,10 @@ Html snapshot_table(const PageRequest& request, const pg::Result& rows) {
     table.row(std::move(cells));
   }
   auto all = table.html("There are none in this crawl.");
-  if (static_cast<int>(rows.size()) == kSnapshotsOfTable) {
-    std::string address = "/crawl/" + request.id + "?";
-    for (const char* name : {"outcome", "status"})
-      if (const auto text = request.parameter(name); !text.empty())
-        address += std::string(name) + "=" + html::percent_encoded(text) + "&";
-    all += html::fill(embedded::more_html, {{"href", address + "before=" + rows[rows.size() - 1].text("id")}});
-  }
+  if (static_cast<int>(rows.size()) == kSnapshotsOfTable)
+    all += html::fill(embedded::more_html,
+                      {{"href", "/crawl/" + request.id + "?before=" + rows[rows.size() - 1].text("id") +
+                                    request.kept({"outcome", "status"})}});
   return all;
 }
 

@@ -78,13 +78,9 @@ Html crawl_table(const PageRequest& request) {
     table.row(std::move(cells));
   }
   auto all = table.html("No crawl matches these filters.");
-  if (static_cast<int>(rows.size()) == kCrawlsOfPage) {
-    std::string address = "/crawls?";
-    for (const char* name : {"status", "outcome", "tag", "url", "sort"})
-      if (const auto text = request.parameter(name); !text.empty())
-        address += std::string(name) + "=" + html::percent_encoded(text) + "&";
-    all += html::fill(embedded::more_html, {{"href", address + "before=" + rows[rows.size() - 1].text("id")}});
-  }
+  if (static_cast<int>(rows.size()) == kCrawlsOfPage)
+    all += html::fill(embedded::more_html, {{"href", "/crawls?before=" + rows[rows.size() - 1].text("id") +
+                                                         request.kept({"status", "outcome", "tag", "url", "sort"})}});
   return all;
 }
 

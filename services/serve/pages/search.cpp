@@ -1,3 +1,4 @@
+#include "lib/base/percent.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
@@ -16,6 +17,7 @@ constexpr int kHits = 20;
 constexpr int kWindow = 20000; // snapshots in whose names one request looks
 constexpr char kBegin = '\x02', kEnd = '\x03';
 constexpr std::array kOutcomes = {"", "succeeded", "partial", "failed"};
+constexpr std::initializer_list<const char*> kFilters = {"host", "tag", "outcome", "since", "until", "all"};
 
 std::optional<std::string> filter(const PageRequest& request, const char* name) {
   const auto value = request.parameter(name);
@@ -55,18 +57,12 @@ html::Fields found(const std::string& id, const std::string& name, const std::st
 
 // The address of this search, for another cursor.
 std::string href(const PageRequest& request, const std::string& name, const std::string& value) {
-  std::string address = "/search?q=" + html::percent_encoded(request.query);
-  for (const char* one : {"host", "tag", "outcome", "since", "until", "all"})
-    if (const auto given = request.parameter(one); !given.empty())
-      address += "&" + std::string(one) + "=" + html::percent_encoded(given);
-  return address + "&" + name + "=" + html::percent_encoded(value);
+  return "/search?q=" + base::percent_encoded(request.query) + request.kept(kFilters) + "&" + name + "=" +
+         base::percent_encoded(value);
 }
 
 Html form(const PageRequest& request) {
   html::List outcomes;
-  bool filtered = false;
-  for (const char* name : {"host", "tag", "outcome", "since", "until", "all"})
-    filtered = filtered || !request.parameter(name).empty();
   for (const char* outcome : kOutcomes)
     outcomes.push_back({{"value", outcome},
                         {"name", *outcome == '\0' ? "any" : outcome},
@@ -78,7 +74,7 @@ Html form(const PageRequest& request) {
                                                  {"until", request.parameter("until")},
                                                  {"all", !request.parameter("all").empty()},
                                                  {"outcomes", std::move(outcomes)},
-                                                 {"filtered", filtered}});
+                                                 {"filtered", !request.kept(kFilters).empty()}});
 }
 
 // In URLs, titles and tags, also of pages that have no text or wait.

@@ -2,6 +2,7 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/fd.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/shell.hpp"
 #include "lib/base/text.hpp"
@@ -69,6 +70,12 @@ TEST_CASE("a word for a shell stays one word") {
   CHECK(base::shell_quoted("a b") == "'a b'");
   CHECK(base::shell_quoted("it's") == "'it'\\''s'");
   CHECK(base::shell_quoted("") == "''");
+}
+
+TEST_CASE("everything that is not unreserved is percent-encoded, as signatures of S3 want it") {
+  CHECK(base::percent_encoded("a/b c+d~é") == "a/b%20c%2Bd~%C3%A9");
+  CHECK(base::percent_encoded("a/b", "") == "a%2Fb");
+  CHECK(base::form_decode("a+b%2Bc%zz%") == "a b+c%zz%");
 }
 
 TEST_CASE("blanks, hexadecimal digits and percent signs") {
