@@ -261,10 +261,10 @@ class ImportWarc(Case):
                 if form.startswith("each"):
                     parts = gzip.compress(arc_head) if make is arc else b"", gzip.compress(first), gzip.compress(last)
                     begin = len(parts[0]) + len(parts[1])
-                    whole, told = b"".join(parts), begin
+                    whole = b"".join(parts)
                 else:
                     parts = (arc_head if make is arc else b"") + first, last
-                    begin, told = len(parts[0]), len(parts[0])
+                    begin = len(parts[0])
                     whole = b"".join(parts)
                     if form.startswith("whole"):
                         begin = len(gzip.compress(parts[0]))

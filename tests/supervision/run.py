@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SUITES = ("hostile", "killed", "many", "sandbox", "egress", "sessions", "binaries", "personas", "signed_out", "passwords", "umask")
+SUITES = sorted(path.stem for path in HERE.glob("test_*.py"))
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("suites", nargs="*", metavar="suite", help=", ".join(SUITES))
@@ -24,7 +24,8 @@ parser.add_argument("--trials", type=int, default=3, help="kills at random momen
 parser.add_argument("--seed", type=int, default=1, help="of these moments (1)")
 parser.add_argument("--holdfast", type=Path, default=HERE.parents[1] / "build/dev/bin/holdfast")
 arguments = parser.parse_args()
-if wrong := set(arguments.suites) - set(SUITES):
+suites = ["test_" + name.removeprefix("test_") for name in arguments.suites] or SUITES
+if wrong := set(suites) - set(SUITES):
     parser.error(f"no such suite: {', '.join(sorted(wrong))}")
 if not arguments.holdfast.exists():
     sys.exit(f"{arguments.holdfast} is not built")
@@ -32,6 +33,6 @@ os.environ["HOLDFAST_TEST_PROGRAM"] = str(arguments.holdfast.resolve())
 os.environ["HOLDFAST_TEST_FULL"] = "yes" if arguments.full else ""
 os.environ["HOLDFAST_TEST_TRIALS"], os.environ["HOLDFAST_TEST_SEED"] = str(arguments.trials), str(arguments.seed)
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "cli")]
-suite = unittest.defaultTestLoader.loadTestsFromNames([f"test_{name}" for name in arguments.suites or SUITES])
+suite = unittest.defaultTestLoader.loadTestsFromNames(suites)
 result = unittest.TextTestRunner(verbosity=2).run(suite)
 sys.exit(not result.wasSuccessful())

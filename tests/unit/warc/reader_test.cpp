@@ -141,7 +141,8 @@ TEST_SUITE("reading WARC files") {
     auto flipped = member;
     flipped[flipped.size() - 6] = static_cast<char>(flipped[flipped.size() - 6] ^ 1); // of the checksum
     const auto bad = [](const std::string& packed) { return line(0, packed.size(), "http://example.com/bad"); };
-    CHECK(with(flipped) == bad(flipped) + "0! has wrong gzip data: incorrect data check, after 5059 of the 5059 bytes\n" +
+    CHECK(with(flipped) == bad(flipped) +
+                               "0! has wrong gzip data: incorrect data check, after 5059 of the 5059 bytes\n" +
                                end(flipped.size()));
     const auto cut = member.substr(0, member.size() - 9);
     CHECK(with(cut).starts_with(bad(cut) + "0! has wrong gzip data: "));
