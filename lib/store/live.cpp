@@ -2,8 +2,6 @@
 
 #include "lib/base/error.hpp"
 
-#include <nlohmann/json.hpp>
-
 namespace holdfast::store {
 
 namespace {
@@ -77,6 +75,14 @@ Totals totals(pg::Connection& connection) {
   const auto result = connection.call("select * from holdfast.v_total");
   const auto row = result.one();
   return {row["crawls"], row["snapshots"], row["archived"], row["failed"], row["bytes"]};
+}
+
+nlohmann::ordered_json status_json(pg::Connection& connection) {
+  const std::string text = connection
+                               .call("select row_to_json(x)::text from (select * from holdfast.v_total cross "
+                                     "join holdfast.v_status) x")
+                               .value();
+  return nlohmann::ordered_json::parse(text);
 }
 
 std::optional<Crawl> find_crawl(pg::Connection& connection, const std::string& id) {
@@ -216,23 +222,11 @@ pg::Result stuck(pg::Connection& connection, int limit) {
                          limit);
 }
 
-std::vector<Process> running_processes(pg::Connection& connection, int limit) {
-  return connection
-      .call(
-          "select n.*, extract(epoch from n.lease_left) as lease_seconds, w.reason as why from holdfast.v_worker n "
-          "cross join lateral holdfast.why(n.id) w where n.status = 'running' order by n.started_at limit $1::integer",
-          limit)
-      .map([](const pg::Row& row) {
-        return Process{.id = row["id"],
-                       .label = row["label"],
-                       .process_type = row["process_type"],
-                       .hostname = row["hostname"],
-                       .why = row["why"],
-                       .held = row["held"],
-                       .slots = row["slots"],
-                       .lease_seconds = row["lease_seconds"].optional<double>(),
-                       .draining = row["draining"]};
-      });
+pg::Result running_processes(pg::Connection& connection, int limit) {
+  return connection.call(
+      "select n.*, extract(epoch from n.lease_left) as lease_seconds, w.reason as why from holdfast.v_worker n "
+      "cross join lateral holdfast.why(n.id) w where n.status = 'running' order by n.started_at limit $1::integer",
+      limit);
 }
 
 pg::Result process_tree(pg::Connection& connection, int limit) {

@@ -6,6 +6,8 @@
 #include "lib/base/metrics.hpp"
 #include "lib/pg/connection.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -26,6 +28,8 @@ struct Totals {
   std::int64_t crawls{0}, snapshots{0}, archived{0}, failed{0}, bytes{0};
 };
 Totals totals(pg::Connection& connection);
+// All of both, by their columns' names.
+nlohmann::ordered_json status_json(pg::Connection& connection);
 
 struct Crawl {
   std::string id, label, status, outcome, stop_reason, first_url, notes, created_by, created_at, sealed_at;
@@ -88,13 +92,8 @@ std::vector<RunningHook> running_of(pg::Connection& connection, const std::strin
 // Rows of v_stuck, also in seconds.
 pg::Result stuck(pg::Connection& connection, int limit);
 
-struct Process {
-  std::string id, label, process_type, hostname, why;
-  std::int64_t held{0}, slots{0};
-  std::optional<double> lease_seconds;
-  bool draining{false};
-};
-std::vector<Process> running_processes(pg::Connection& connection, int limit);
+// Rows of v_worker, with lease_seconds and why.
+pg::Result running_processes(pg::Connection& connection, int limit);
 
 // Rows of v_process, also in seconds.
 pg::Result process_tree(pg::Connection& connection, int limit);

@@ -105,23 +105,7 @@ Response one_of(const ApiCall& call, const std::string& what) {
 Response one_crawl(const ApiCall& call) { return one_of(call, "crawl"); }
 Response one_snapshot(const ApiCall& call) { return one_of(call, "snapshot"); }
 
-Response status(const ApiCall& call) {
-  const auto now = store::status(call.connection);
-  const auto all = store::totals(call.connection);
-  return json_response({{"crawls", all.crawls},
-                        {"snapshots", all.snapshots},
-                        {"archived", all.archived},
-                        {"failed", all.failed},
-                        {"bytes", all.bytes},
-                        {"workers", now.workers},
-                        {"slots", now.slots},
-                        {"runners", now.runners},
-                        {"crawls_open", now.crawls_open},
-                        {"snapshots_open", now.snapshots_open},
-                        {"snapshots_held", now.snapshots_held},
-                        {"hooks_running", now.hooks_running},
-                        {"paused", now.paused ? Json(*now.paused) : Json(nullptr)}});
-}
+Response status(const ApiCall& call) { return json_response(store::status_json(call.connection)); }
 
 Response why(const ApiCall& call) {
   const auto answer = store::why(call.connection, *call.parameter("of"));

@@ -1,6 +1,7 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
 #include "lib/base/write_all.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
@@ -29,40 +30,10 @@ namespace holdfast::cli {
 
 namespace {
 
-// "2026-11-22 02:48:46.123+00", as rows have it, in the form of all other JSON: "2026-11-22T02:48:46.123+00:00".
-std::string iso_time(std::string text) {
-  if (text.size() > 10 && text[10] == ' ') text[10] = 'T';
-  return text.ends_with("+00") ? text + ":00" : text;
-}
-
 void print_json(pg::Connection& connection, std::ostream& out) {
-  const auto now = store::status(connection);
-  const auto total = store::totals(connection);
-  const auto or_null = [](const std::optional<std::string>& text) {
-    return text ? nlohmann::ordered_json(*text) : nlohmann::ordered_json();
-  };
-  out << nlohmann::ordered_json{{"type", "Status"},
-                                {"crawls", total.crawls},
-                                {"snapshots", total.snapshots},
-                                {"archived", total.archived},
-                                {"failed", total.failed},
-                                {"bytes", total.bytes},
-                                {"workers", now.workers},
-                                {"slots", now.slots},
-                                {"crawls_open", now.crawls_open},
-                                {"snapshots_open", now.snapshots_open},
-                                {"snapshots_held", now.snapshots_held},
-                                {"hooks_running", now.hooks_running},
-                                {"crawls_paused", now.crawls_paused},
-                                {"last_sealed_at", now.last_sealed_at
-                                                       ? nlohmann::ordered_json(iso_time(*now.last_sealed_at))
-                                                       : nlohmann::ordered_json()},
-                                {"crawls_to_do", now.crawls_to_do},
-                                {"paused", or_null(now.paused)},
-                                {"runners", now.runners},
-                                {"workers_lapsed", now.workers_lapsed}}
-             .dump()
-      << '\n';
+  nlohmann::ordered_json line{{"type", "Status"}};
+  line.update(store::status_json(connection));
+  out << base::json_text(line) << '\n';
 }
 
 void print_list(pg::Connection& connection, const store::ListQuery& query, const char* title, std::ostream& out) {

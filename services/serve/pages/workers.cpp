@@ -10,12 +10,13 @@ namespace {
 
 constexpr int kRunning = 200, kTreeLines = 500, kEnded = 20;
 
-Html acts_on_process(const store::Process& process) {
+Html acts_on_process(const pg::Row& process) {
+  const std::string id = process["id"];
   std::vector<Act> acts;
-  if (!process.draining) acts.push_back({"drainWorker", "Drain", process.id});
-  if (process.process_type == "worker") {
-    acts.push_back({"pauseWorker", "Pause", process.id});
-    acts.push_back({"resumeWorker", "Resume", process.id});
+  if (!process.boolean("draining")) acts.push_back({"drainWorker", "Drain", id});
+  if (process.text("process_type") == "worker") {
+    acts.push_back({"pauseWorker", "Pause", id});
+    acts.push_back({"resumeWorker", "Resume", id});
   }
   return buttons(acts, "/workers");
 }
@@ -25,11 +26,12 @@ Html running_workers(pg::Connection& connection, bool may_change) {
       {"Process", "long"}, {"Machine", ""}, {"Holds", "n"}, {"Lease left", "nw"}, {"What it does", "long"}};
   if (may_change) columns.push_back({"Change", ""});
   Table table(columns, "Processes that run");
-  for (const auto& process : store::running_processes(connection, kRunning)) {
-    const bool worker = process.process_type == "worker";
-    std::vector<html::Value> cells{process.label, process.hostname,
-                                   worker ? std::to_string(process.held) + "/" + std::to_string(process.slots) : "",
-                                   duration(process.lease_seconds), sentence(process.why)};
+  for (const auto process : store::running_processes(connection, kRunning)) {
+    const bool worker = process.text("process_type") == "worker";
+    std::vector<html::Value> cells{process.text("label"), process.text("hostname"),
+                                   worker ? process.text("held") + "/" + process.text("slots") : "",
+                                   duration(process["lease_seconds"].optional<double>()),
+                                   sentence(process.text("why"))};
     if (may_change) cells.emplace_back(acts_on_process(process));
     table.row(std::move(cells));
   }
