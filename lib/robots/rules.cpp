@@ -47,9 +47,8 @@ bool fits(std::string_view pattern, std::string_view target) {
 
 // "Holdfast/1.0 (archiver)" names the product "holdfast".
 std::string product(std::string_view agent) {
-  const auto end = std::find_if(agent.begin(), agent.end(), [](char c) {
-    return !base::is_alpha(c) && c != '-' && c != '_';
-  });
+  const auto end =
+      std::find_if(agent.begin(), agent.end(), [](char c) { return !base::is_alpha(c) && c != '-' && c != '_'; });
   return base::lower_case(agent.substr(0, static_cast<std::size_t>(end - agent.begin())));
 }
 
