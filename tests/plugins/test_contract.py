@@ -32,7 +32,7 @@ class Contract(HookTest):
     def test_every_hook_is_an_executable_with_a_proper_name(self):
         for plugin in all_plugins():
             file = hook_file(plugin)
-            self.assertRegex(file.name, rf"^on_Snapshot__\d\d_{plugin}(\.bg)?$")
+            self.assertRegex(file.name, rf"^on_Snapshot__\d\d_{plugin}(\.daemon\.bg)?$")
             self.assertTrue(os.access(file, os.X_OK), file)
 
     def test_every_config_describes_its_plugin(self):
