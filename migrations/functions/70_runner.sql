@@ -387,19 +387,24 @@ create or replace view holdfast.v_backlog as
                           on s.crawl_id = l.crawl_id and s.host = l.host and s.owner_id is null
                         where l.crawl_id = w.crawl_id and l.next_at <= statement_timestamp()
                           and s.retry_at <= statement_timestamp()
-                        limit 200) y) n) as snapshots_due,
+                        limit 200) y) n)
+           + count(*) filter (where i.process_id is null) as snapshots_due,
          (select count(*) from holdfast.snapshot_queue q where q.owner_id is not null)
-           + (select count(*) from holdfast.crawl c where c.owner_id is not null) as held,
+           + (select count(*) from holdfast.crawl c where c.owner_id is not null)
+           + count(*) filter (where i.process_id is not null) as held,
          exists (select from holdfast.collection a where a.paused_at is null)
            and exists (
              select
                from holdfast.crawl c
-               where c.status in ('queued', 'started') and holdfast.crawl_unfinished(c)) as unfinished;
+               where c.status in ('queued', 'started') and holdfast.crawl_unfinished(c)) as unfinished
+    from holdfast.persona_sign_in i
+    where i.problem is null and i.deadline > statement_timestamp();
 comment on view holdfast.v_backlog is
   'What is due and held, and whether anything is left that is not paused.';
 comment on column holdfast.v_backlog.crawls_due is 'Crawls whose seeds are to be expanded, at most 100.';
 comment on column holdfast.v_backlog.snapshots_due is
-  'Snapshots that are due, at most 200 of each of 50 crawls.';
-comment on column holdfast.v_backlog.held is 'Claimed snapshots, and crawls being expanded.';
+  'Snapshots that are due, at most 200 of each of 50 crawls, and sign-ins that wait for a browser.';
+comment on column holdfast.v_backlog.held is
+  'Claimed snapshots, crawls being expanded, and sign-ins that have a browser.';
 comment on column holdfast.v_backlog.unfinished is
   'Whether anything is left, due now or later, that is not paused and of no paused host.';

@@ -94,7 +94,7 @@ begin
                   when s.process_id is not null then 'Its browser starts.'
                   else (select coalesce('No worker can take it: '
                                           || string_agg(distinct l.lacks, '; ') || '.',
-                                        'No worker runs.')
+                                        'No worker runs: "holdfast worker" starts one.')
                           from holdfast.process p
                           cross join lateral holdfast.persona_lacks(s.persona, p.capabilities, true) l(lacks)
                           where p.process_type = 'worker' and p.status = 'running')
