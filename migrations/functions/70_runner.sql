@@ -392,11 +392,12 @@ create or replace view holdfast.v_backlog as
          (select count(*) from holdfast.snapshot_queue q where q.owner_id is not null)
            + (select count(*) from holdfast.crawl c where c.owner_id is not null)
            + count(*) filter (where i.process_id is not null) as held,
-         exists (select from holdfast.collection a where a.paused_at is null)
-           and exists (
-             select
-               from holdfast.crawl c
-               where c.status in ('queued', 'started') and holdfast.crawl_unfinished(c)) as unfinished
+         count(*) > 0
+           or exists (select from holdfast.collection a where a.paused_at is null)
+              and exists (
+                select
+                  from holdfast.crawl c
+                  where c.status in ('queued', 'started') and holdfast.crawl_unfinished(c)) as unfinished
     from holdfast.persona_sign_in i
     where i.problem is null and i.deadline > statement_timestamp();
 comment on view holdfast.v_backlog is
@@ -407,4 +408,4 @@ comment on column holdfast.v_backlog.snapshots_due is
 comment on column holdfast.v_backlog.held is
   'Claimed snapshots, crawls being expanded, and sign-ins that have a browser.';
 comment on column holdfast.v_backlog.unfinished is
-  'Whether anything is left, due now or later, that is not paused and of no paused host.';
+  'Whether anything is left, now or later, that is not paused, nor its host; or a person signs in.';
