@@ -110,6 +110,7 @@ void Worker::make_parts(pg::Connection& connection) {
                                                  [this](std::string crawl) { return crawl_sealed(std::move(crawl)); },
                                                  [this](awaitable<void> work) { spawn(std::move(work)); }});
   sign_ins_ = std::make_unique<SignIns>(*context_, [this](awaitable<void> work) { spawn(std::move(work)); });
+  if (done_) sign_ins_->stop("its worker ends with its pages"); // it takes none
   binary_resolver_ = std::make_unique<BinaryResolver>(*context_);
   context_->binary_resolver = binary_resolver_.get();
   browser_ = std::make_unique<BrowserWatch>(*context_, sandbox_);

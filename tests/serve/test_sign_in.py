@@ -536,6 +536,10 @@ class SignIn(Ground):
         self.gone()
         self.ask(view)
         view.until("it says what is missing", "document.querySelector('#view-state').textContent.startsWith('No worker runs')")
+        added = self.place.run("add", "--wait", self.address + "/other", "-p", "title")  # by a worker for it alone
+        self.assertEqual(added.code, 0, str(added))
+        state = self.place.run("psql", "-Atc", "select sign_in_state from holdfast.v_persona where name = 'press'").out
+        self.assertEqual(state, "waiting for a worker\n")
         key = self.place.path / "no.key"
         key.write_text("not a key\n")
         self.worker = self.start("worker", env={"HOLDFAST_PERSONA_KEY_FILE": str(key)})
