@@ -85,7 +85,8 @@ nlohmann::json parse_check(const std::string& text) {
 
 std::optional<Persona> persona_keep(pg::Connection& connection, const persona::Vault& vault, const PersonaHeld& held,
                                     const std::string& name, const std::function<bool(persona::State&)>& change) {
-  for (;;) {
+  constexpr int kTries = 8; // against other writers
+  for (int left = kTries; left > 0; --left) {
     auto persona = persona_load(connection, vault, name);
     if (!persona) throw base::Error(base::ErrorClass::refused, "the persona \"" + name + "\" was removed meanwhile");
     if (!change(persona->state)) return std::nullopt;
@@ -101,6 +102,7 @@ std::optional<Persona> persona_keep(pg::Connection& connection, const persona::V
     persona->version = *saved;
     return persona;
   }
+  throw base::Error(base::ErrorClass::refused, "others changed the persona \"" + name + "\" each time");
 }
 
 bool persona_signed_out(pg::Connection& connection, const PersonaHeld& page, std::int64_t version,

@@ -48,7 +48,7 @@ struct PersonaHeld {
 };
 // Changes the state: by what a page has changed, or to that of a new session. If another worker is faster, `change` is
 // asked again, with the state of that. The persona as it is then; nullopt: `change` has answered false, for nothing to
-// do. Throws Error(refused) if the persona is gone.
+// do. Throws Error(refused) if the persona is gone, or others were faster each time.
 std::optional<Persona> persona_keep(pg::Connection& connection, const persona::Vault& vault, const PersonaHeld& held,
                                     const std::string& name, const std::function<bool(persona::State&)>& change);
 // A page that was given `version` was captured signed out: its crawls wait until a new session is stored. True: that

@@ -535,7 +535,8 @@ class SignIn(Ground):
         self.worker.wait(60)
         self.gone()
         self.ask(view)
-        view.until("it says what is missing", "document.querySelector('#view-state').textContent.startsWith('No worker runs')")
+        said = "document.querySelector('#view-state').textContent"
+        view.until("it says what is missing", f"{said} === 'No worker runs: \"holdfast worker\" starts one.'")
         added = self.place.run("add", "--wait", self.address + "/other", "-p", "title")  # by a worker for it alone
         self.assertEqual(added.code, 0, str(added))
         state = self.place.run("psql", "-Atc", "select sign_in_state from holdfast.v_persona where name = 'press'").out
