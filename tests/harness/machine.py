@@ -5,9 +5,11 @@ import shutil
 import subprocess
 
 
-def user_namespaces():
-    """Whether a plain process may have a namespace of users with mounts of its own."""
-    return subprocess.run(["unshare", "-rm", "true"], stderr=subprocess.DEVNULL).returncode == 0
+def mount_namespaces(of_a_root_worker):
+    """Whether hooks can have mounts of their own. A plain worker's have a namespace of users first; root's have none,
+    which takes CAP_SYS_ADMIN; a container of a plain user has none of it."""
+    words = ["unshare", "-m" if of_a_root_worker else "-rm", "true"]
+    return subprocess.run(words, stderr=subprocess.DEVNULL).returncode == 0
 
 
 def can_trace():

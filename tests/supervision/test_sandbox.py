@@ -11,7 +11,7 @@ from pathlib import Path
 from worker import WorkerCase
 from harness.wait import until
 from harness.worker import read
-from harness.machine import can_trace, user_namespaces
+from harness.machine import can_trace, mount_namespaces
 from support import PROGRAM, ROOT, closed_to_others
 
 SECRET = "hunter2-hunter2"
@@ -86,9 +86,10 @@ class Sandbox(WorkerCase):
             HOOK_SANDBOX="required" if level == "full" else "auto",
             WORKER_SNAPSHOTS=2,
         )
-        if level == "full" and not user_namespaces():
-            self.skipTest("no user namespaces")
-        if level == "user" and user_namespaces():  # else we are in such a place
+        namespaces = mount_namespaces(ROOT and not plain)
+        if level == "full" and not namespaces:
+            self.skipTest("no mount namespaces")
+        if level == "user" and namespaces:  # else we are in such a place
             program = home.command
             home.command = lambda *words: ["/usr/bin/python3", "-B", DOCKER_PROFILE, *program(*words)]
         return home
@@ -131,6 +132,7 @@ class Sandbox(WorkerCase):
         self.assertEqual((outside / "precious").read_text(), "as it was\n")
         other_user = not plain and ROOT
         changed = level == "user" and not other_user  # no rule is about modes
+        rootless = other_user and mount_namespaces(False) and not mount_namespaces(True)
         self.assertEqual((outside / "precious").stat().st_mode & 0o7777, 0o777 if changed else 0o600)
         self.assertEqual([path.name for path in outside.iterdir()], ["precious"])
         self.assertFalse((home.path / ".profile").exists())
@@ -157,7 +159,7 @@ class Sandbox(WorkerCase):
                 "capabilities": "CapEff: 0000000000000000".replace(" ", "\t"),
                 "signals": "" if other_user or scopes_signals() else "may may",
                 "session_signals": "may",
-                "nested_user": "0" if level == "full" else "",
+                "nested_user": "0" if level == "full" or rootless else "",
             },
         )
         home.leave()
