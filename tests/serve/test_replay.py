@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 from chromium import PROGRAM as CHROMIUM
 from chromium import Chromium
-from support import PROGRAM, Case, until
+from support import PROGRAM, Case, as_plain_user, until
 from test_import_warc import brotli, members, record, zstd
 from test_import_warc import http as http_response
 
@@ -676,6 +676,19 @@ class Replay(Case):
         shown = [replay[name] for name in ("score", "screenshot", "text", "resources", "missing", "problem")]
         self.assertEqual(shown, [1, None, None, 1, 0, ""], replay)
 
+    def test_a_plain_user_replays(self):
+        """Whose Chromium has a namespace of users with its network: from there, no other process can be looked into."""
+        user, home = as_plain_user(), self.place()
+        if user:
+            os.chown(home.path, user["user"], user["group"])
+        home.environment["HOLDFAST_PLUGINS_PATH"] = str(ROOT / "deploy/plugins")
+        with self.demo_site() as site:
+            self.assertEqual(home.run("add", "-p", "browser", f"{site}/storm.html", **user).code, 0)
+        told = home.run("verify", "--all", "--replay", **user)
+        self.assertEqual(told.code, 0, str(told))
+        replay = next(one for one in told.records if one["type"] == "Replay")
+        self.assertEqual([replay[name] for name in ("score", "missing", "problem")], [1, 0, ""], replay)
+
     @unittest.skipUnless(shutil.which("npm"), "npm is not installed")
     def test_an_archive_of_other_tools_is_imported_and_replayed(self):
         """Chromium through pywb's recorder, packed by py-wacz; imported, exported, and shown by wabac."""
@@ -733,8 +746,7 @@ class Replay(Case):
             browser.until("the page is there", "document.title.length > 0 && document.body.innerText.length > 100")
             pictures = browser.until(
                 "its pictures are there",
-                "[...document.images].every(i => i.complete) && "
-                "[...document.images].map(i => [i.naturalWidth, i.src])",
+                "[...document.images].every(i => i.complete) && [...document.images].map(i => [i.naturalWidth, i.src])",
             )
             self.assertTrue(pictures)
             for width, source in pictures:

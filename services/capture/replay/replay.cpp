@@ -123,8 +123,8 @@ private:
   int output_{-1};
 };
 
-// A network of its own has no way out. Where the kernel forbids one, there is still no proxy.
-void leave_the_network() {
+// Chromium alone: from a new namespace of users, the archive's files, which verify holds open, cannot be opened.
+int run_host_without_network() {
   const auto user = ::geteuid();
   const auto group = ::getegid();
   if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) {
@@ -132,6 +132,11 @@ void leave_the_network() {
     std::ofstream("/proc/self/uid_map") << user << ' ' << user << " 1";
     std::ofstream("/proc/self/gid_map") << group << ' ' << group << " 1";
   }
+  return run_browser_host();
+}
+
+// Where the kernel forbids a network without a way out, there is still no proxy.
+void forget_proxies() {
   for (const char* name : {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"})
     ::setenv(name, kNoProxy, 1);
   for (const char* name : {"no_proxy", "NO_PROXY", "HOLDFAST_EGRESS", "COOKIES_FILE", "USER_AGENT"})
@@ -147,10 +152,10 @@ public:
   Json run() {
     ::setenv("CRAWL_DIR", (directory_ / "crawl").c_str(), 1);
     ::setenv("SNAP_DIR", (directory_ / "snapshot").c_str(), 1);
-    leave_the_network();
+    forget_proxies();
     look_as_captured(0);
     fs::create_directories(directory_ / "snapshot");
-    Child host(run_browser_host);
+    Child host(run_host_without_network);
     if (!host.ready()) throw failed("Chromium cannot be started");
     Child tab([this] {
       ReplaySource source(asked_.at("records"), directory_ / "requests");
