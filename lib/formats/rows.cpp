@@ -15,17 +15,18 @@ namespace {
 constexpr std::size_t kLongestTitle = 4096;
 
 // The fields in which programs say it, by plain name, the best first.
-const std::vector<std::string_view> kUrls{"url",    "href",        "link",        "resolvedurl", "givenurl",
-                                          "uri",    "externalurl", "originalurl", "sourceurl",   "htmlurl",
-                                          "xmlurl", "loc",         "pageurl",     "permalink"};
+const std::vector<std::string_view> kUrls{"url",         "href",        "link",      "resolvedurl", "givenurl", "uri",
+                                          "externalurl", "originalurl", "sourceurl", "htmlurl",     "xmlurl",   "loc",
+                                          "pageurl",     "permalink",   "titleurl",  "enclosure"};
 const std::vector<std::string_view> kTitles{"title",        "resolvedtitle", "giventitle", "name",
                                             "websitetitle", "text",          "description"};
 const std::vector<std::string_view> kTags{"tags",         "tag",      "labels",     "tagnames",
                                           "documenttags", "keywords", "manualtags", "category"};
-const std::vector<std::string_view> kTimes{
-    "importdate", "bookmarkedat",  "timestamp", "timeadded", "addedat",      "added",    "adddate",     "dateadded",
-    "savedat",    "saveddate",     "createdat", "created",   "creationdate", "time",     "published",   "publishedat",
-    "pubdate",    "datepublished", "date",      "updated",   "createdutc",   "timeusec", "lastaccessed"};
+const std::vector<std::string_view> kTimes{"importdate",  "bookmarkedat", "timestamp",     "timeadded",    "addedat",
+                                           "added",       "adddate",      "dateadded",     "savedat",      "saveddate",
+                                           "createdat",   "created",      "creationdate",  "time",         "published",
+                                           "publishedat", "pubdate",      "datepublished", "date",         "updated",
+                                           "createdutc",  "timeusec",     "lastaccessed",  "datesubmitted"};
 
 bool is_one_of(const std::vector<std::string_view>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();

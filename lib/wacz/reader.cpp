@@ -31,12 +31,13 @@ constexpr std::size_t kMostPages = 5'000'000;
 constexpr std::string_view kZip = "PK\3\4";
 constexpr std::size_t kReadAtOnce = 1u << 18;
 
-// Wherever they lie: people zip the directory of a WACZ file again, or a directory of WARC files.
+// Wherever they lie: people zip the directory of a WACZ file again, or a directory of WARC files; but for what macOS
+// adds of its own.
 bool is_warc_entry(const std::string& path) {
   const auto ends = [&](std::string_view with) {
     return path.ends_with(with) || path.ends_with(std::string(with) + ".gz");
   };
-  return path.find("..") == std::string::npos && (ends(".warc") || ends(".arc"));
+  return path.find("..") == std::string::npos && !path.starts_with("__MACOSX/") && (ends(".warc") || ends(".arc"));
 }
 
 bool is_page_list(const std::string& path) {

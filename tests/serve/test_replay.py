@@ -179,6 +179,7 @@ class Replay(Case):
         self.assertEqual(len(self.cdx(f"{self.site}/*", limit=1)), 1)
         self.assertEqual(self.cdx(f"{self.site}/storm.html", to="2000"), [])
         self.assertEqual(len(self.cdx(f"{self.site}/storm.html", **{"from": "2020", "closest": "20200101000000"})), 1)
+        self.assertEqual(self.cdx(f"{self.site}/storm.html", to="202402", closest="20200101000000"), [])
         self.assertEqual(self.cdx(f"{self.site}/*", filter="!status:200"), [])
         self.assertEqual(self.cdx(f"{self.site}/nothing"), [])
         line = self.get(self.port, f"/cdx?url={quote(self.site + '/storm.html', safe='')}")[2].decode()
@@ -733,8 +734,7 @@ class Replay(Case):
             browser.until("the page is there", "document.title.length > 0 && document.body.innerText.length > 100")
             pictures = browser.until(
                 "its pictures are there",
-                "[...document.images].every(i => i.complete) && "
-                "[...document.images].map(i => [i.naturalWidth, i.src])",
+                "[...document.images].every(i => i.complete) && [...document.images].map(i => [i.naturalWidth, i.src])",
             )
             self.assertTrue(pictures)
             for width, source in pictures:
