@@ -296,9 +296,9 @@ std::optional<List> read_lines(std::string_view text, bool) {
     const auto where = std::to_string(number);
     const auto next = std::min(line.find_first_not_of(" \t", 1), line.size() - 1);
     if (line.front() == '{' && (line[next] == '"' || line[next] == '}' || next == 0)) {
-      auto entry = read_json_line(line, where);
-      if (!entry) entry = Entry{"", "", {}, where, "", "not a JSON object with a \"url\""};
-      list.entries.push_back(*std::move(entry));
+      auto entries = read_json_line(line, where);
+      if (entries.empty()) entries.push_back({"", "", {}, where, "", "not a JSON object with a \"url\""});
+      std::move(entries.begin(), entries.end(), std::back_inserter(list.entries));
       continue;
     }
     auto urls = urls_in(line);

@@ -142,12 +142,14 @@ std::string without_half_characters(std::string_view text) {
 
 } // namespace
 
-std::optional<Entry> read_json_line(std::string_view line, std::string where) {
+std::vector<Entry> read_json_line(std::string_view line, const std::string& where) {
   const auto object = json::parse(without_half_characters(line), nullptr, false);
-  if (!object.is_object()) return std::nullopt;
-  const auto row = row_of(object);
-  if (!row.has_url()) return std::nullopt;
-  return row.entry(std::move(where));
+  if (const auto row = row_of(object); row.has_url()) return {row.entry(where)};
+  Walk walk;
+  walk.take(object, object.is_object(), 0);
+  for (auto& entry : walk.list.entries)
+    entry.where = where;
+  return std::move(walk.list.entries);
 }
 
 // A document, on one line or many, or several in a row; objects on lines of their own are lines of a list.
