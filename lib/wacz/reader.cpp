@@ -85,7 +85,8 @@ public:
     if (::lseek(file.file.get(), 0, SEEK_SET) != 0 ||
         ::archive_read_open_fd(archive_.get(), file.file.get(), kReadAtOnce) != ARCHIVE_OK)
       throw base::Error(base::ErrorClass::usage,
-                        name_ + (kind == Kind::zip ? " is not a WACZ file: " : " cannot be unpacked: ") + why());
+                        name_ + (kind == Kind::zip ? " is not a WACZ file: " : " cannot be unpacked: ") + why(),
+                        kind == Kind::zip ? "" : "unpack it by the program that packed it, and import what comes out");
   }
 
   // The path of the next entry; false: there is none. What is damaged ends it.
