@@ -28,14 +28,11 @@ bool all_digits(std::string_view text, std::size_t count) {
   return text.size() == count && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+using base::text_at;
+
 bool is_id(std::string_view text) {
   return text.size() == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-' &&
          text.find_first_not_of("0123456789abcdef-") == std::string_view::npos;
-}
-
-std::string text_at(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 std::int64_t number_at(const json& object, const char* name) {

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <string>
 #include <string_view>
 
 namespace holdfast::base {
@@ -31,6 +32,13 @@ inline bool nests_too_deep(std::string_view text, int most = 64) {
 inline nlohmann::json strange_json(std::string_view text) {
   using Json = nlohmann::json;
   return nests_too_deep(text) ? Json(Json::value_t::discarded) : Json::parse(text, nullptr, false);
+}
+
+// A member that is a string; else empty. `object`: also one in which members have an order.
+template <typename Json>
+std::string text_at(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->template get<std::string>() : std::string();
 }
 
 } // namespace holdfast::base

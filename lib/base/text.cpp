@@ -1,6 +1,7 @@
 #include "lib/base/text.hpp"
 
 #include "lib/base/no_links.hpp"
+#include "lib/base/utf8.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -32,6 +33,44 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
     text += part;
   }
   return text;
+}
+
+std::string clean(std::string_view text) {
+  std::string result = base::repair_utf8(text);
+  std::erase_if(result, [](char letter) {
+    const auto code = static_cast<unsigned char>(letter);
+    return (code < 0x20 && code != '\t' && code != '\n' && code != '\r') || code == 0x7f;
+  });
+  return result;
+}
+
+std::string one_line(std::string_view text, std::size_t limit) {
+  std::string result;
+  std::size_t characters = 0, cut = 0; // cut: where the last character but one of `limit` ends
+  bool blank = false;
+  for (const char letter : clean(text)) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (code == ' ' || code == '\t' || code == '\n' || code == '\r') {
+      blank = !result.empty();
+      continue;
+    }
+    if ((code & 0xC0) != 0x80) {
+      if (blank) {
+        if (++characters == limit) cut = result.size();
+        result += ' ';
+      }
+      blank = false;
+      if (++characters == limit) cut = result.size();
+      if (characters > limit) {
+        result.resize(cut);
+        while (result.ends_with(' '))
+          result.pop_back();
+        return result + "…";
+      }
+    }
+    result += letter;
+  }
+  return result;
 }
 
 std::string tail_of(const std::filesystem::path& file, std::size_t bytes) {

@@ -13,6 +13,11 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+// Valid UTF-8 without control characters other than tab and line ends.
+std::string clean(std::string_view text);
+// Valid UTF-8 without control characters; blanks collapsed; at most `limit` characters.
+std::string one_line(std::string_view text, std::size_t limit);
+
 // At most the last `bytes` of a file; empty if it cannot be read.
 std::string tail_of(const std::filesystem::path& file, std::size_t bytes);
 

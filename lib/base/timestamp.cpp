@@ -17,6 +17,10 @@ namespace holdfast::base {
 
 namespace {
 
+using namespace std::string_view_literals;
+
+constexpr std::size_t kLongest = 80; // with the name of a zone
+
 // A Timestamp counts nanoseconds in 64 bits, which end in April 2262.
 constexpr int kLastYear = 2261;
 constexpr double kEnd = 9214646400; // the end of that year, in seconds since 1970
@@ -64,8 +68,8 @@ std::optional<std::chrono::minutes> named_offset(std::string_view zone) {
 // Dates as programs write them: ISO 8601, mail and HTTP (also its older forms), asctime, people. A year may have two
 // digits.
 constexpr std::array kDates{"%Y-%m-%d", "%Y/%m/%d",  "%Y%m%dT",  "%a, %d %b %Y",  "%a, %d-%b-%Y", "%d %b %Y",
-                            "%d-%b-%Y", "%b %d, %Y", "%b %d %Y", "%a, %b %d, %Y", "%a %d %b %Y"};
-constexpr const char* kAsctime = "%a %b %d %T %Y";
+                            "%d-%b-%Y", "%b %d, %Y", "%b %d %Y", "%a, %b %d, %Y", "%a %d %b %Y",  "%d.%m.%Y"};
+constexpr std::array kAsctime{"%a %b %d %T %Y", "%a %b %d %T %z %Y", "%a %b %d %T UTC %Y", "%a %b %d %T GMT %Y"};
 constexpr std::array kTimes{"%I:%M:%S %p", "%I:%M %p", "%H:%M:%S", "%H:%M", "%H%M%S"};
 
 // The first of these formats that the text begins with, and what follows it; nullopt: none.
@@ -106,6 +110,10 @@ double in_seconds(double number) {
 
 std::optional<Timestamp> read_timestamp(const std::string& text) {
   using namespace std::chrono;
+  // The name of a zone stands behind its offset: "+0100 (CET)" in mail, "+01:00[Europe/Berlin]" of Java.
+  if (const auto name = text.find_last_of("([");
+      name != text.npos && text.size() < kLongest && ")]"sv.find(text.back()) != text.npos)
+    return read_timestamp(std::string(trimmed(std::string_view(text).substr(0, name))));
   const auto of_seconds = [](double seconds) {
     return duration_cast<Timestamp::duration>(duration<double, std::micro>(std::round(seconds * 1e6)));
   };
@@ -114,6 +122,7 @@ std::optional<Timestamp> read_timestamp(const std::string& text) {
   if (error == std::errc{} && end == text.data() + text.size()) {
     const bool date = text.find_first_not_of("0123456789") == text.npos;
     if (date && text.size() == 4) return read_timestamp(text + "-01");                              // a year
+    if (date && text.size() == 8) return read_timestamp(text + "T000000");                          // a day
     if (date && text.size() == 14) return read_timestamp(text.substr(0, 8) + "T" + text.substr(8)); // of an index
     seconds = in_seconds(seconds);
     if (!std::isfinite(seconds) || seconds < 0 || seconds >= kEnd) return std::nullopt;
@@ -123,7 +132,7 @@ std::optional<Timestamp> read_timestamp(const std::string& text) {
   if (text.size() == 7 || (text.size() == 8 && text.back() == 'Z')) date_text.insert(7, "-01"); // a month
   std::tm parts{};
   double fraction = 0;
-  auto rest = read_one(date_text, std::span(&kAsctime, 1), parts);
+  auto rest = read_one(date_text, kAsctime, parts);
   if (!rest && (rest = read_one(date_text, kDates, parts)) && !rest->empty() && *rest != "Z") {
     for (const std::string_view between : {",", " ", "at ", "T"})
       if (rest->starts_with(between)) rest->remove_prefix(between.size());

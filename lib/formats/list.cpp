@@ -1,5 +1,6 @@
 #include "lib/formats/list.hpp"
 
+#include "lib/base/base64.hpp"
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/inflater.hpp"
@@ -26,6 +27,18 @@ constexpr Reader kReaders[] = {{" rss sitemap opml xbel ", read_xml},
                                {" csv ", read_csv},
                                {" txt jsonl ", read_lines}};
 
+// Files that people have of bookmarks, and that are no text.
+struct Binary {
+  std::string_view begin, what, remedy;
+};
+constexpr Binary kBinaries[] = {
+    {"PK\3\4", "a zip file", "unpack it, and give the files in it"},
+    {"mozLz40", "a backup of Firefox in its own packing",
+     "Firefox exports bookmarks as HTML, under Import and Backup in its library"},
+    {"SQLite format 3", "a database of SQLite", "let the program that it belongs to export its bookmarks"},
+    {"bplist00", "a binary property list", "\"plutil -convert xml1\" makes it readable"},
+    {"%PDF-", "a PDF file", "\"pdftotext\" makes its text readable"}};
+
 std::string gunzip(std::string_view packed) {
   const auto most = base::most_unpacked(packed.size(), kMostUnpacked);
   auto unpacked = base::unpack(base::Inflater(packed, base::kGzip), most);
@@ -37,12 +50,67 @@ std::string gunzip(std::string_view packed) {
   return std::move(unpacked.bytes);
 }
 
+std::string quoted_printable(std::string_view text) {
+  std::string bytes;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto rest = text.substr(at);
+    const auto end = rest.find('\n');
+    if (rest.front() == '=' && end != rest.npos && base::trimmed(rest.substr(1, end)).empty())
+      at += end; // the line goes on
+    else if (const int high = at + 2 < text.size() && rest.front() == '=' ? base::hex_value(rest[1]) : -1,
+             low = high < 0 ? -1 : base::hex_value(rest[2]);
+             low >= 0)
+      bytes += static_cast<char>(high * 16 + low), at += 2;
+    else
+      bytes += rest.front();
+  }
+  return bytes;
+}
+
+// The text with its parts that mail was sent in (base64, quoted-printable) as they were before: of a message, a mailbox
+// or a page that a browser saved as one file.
+std::string without_transfer_encoding(std::string text) {
+  constexpr std::string_view kCoding = "content-transfer-encoding:", kType = "content-type:";
+  if (base::lower_case(text).find(kCoding) == std::string::npos) return text;
+  std::string result, coding, type, body; // coding: of the part whose head or body is read
+  bool inside = false;
+  const auto end_part = [&] {
+    if (inside) result += decode_page(coding == "base64" ? base::base64_decode(body) : quoted_printable(body), type);
+    if (inside && !result.ends_with('\n')) result += '\n';
+    body.clear();
+    coding.clear();
+    type.clear();
+    inside = false;
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const auto line = std::string_view(text).substr(at, end - at);
+    const auto lower = base::lower_case(base::trimmed(line));
+    at = end;
+    if (line.starts_with("--") || line.starts_with("From ")) end_part();
+    if (inside) {
+      body += line;
+      continue;
+    }
+    result += line;
+    if (lower.starts_with(kCoding)) coding = base::trimmed(std::string_view(lower).substr(kCoding.size()));
+    if (lower.starts_with(kType)) type = lower.substr(kType.size());
+    inside = lower.empty() && (coding == "base64" || coding == "quoted-printable");
+  }
+  end_part();
+  return result;
+}
+
 } // namespace
 
 List read_list(std::string_view bytes, std::string_view parser) {
   std::string unpacked;
   if (bytes.starts_with("\x1f\x8b")) bytes = unpacked = gunzip(bytes);
-  const auto text = decode_file(bytes);
+  for (const auto& binary : kBinaries)
+    if (bytes.starts_with(binary.begin))
+      throw base::Error(base::ErrorClass::refused, "it is " + std::string(binary.what) + ", which cannot be read here",
+                        std::string(binary.remedy));
+  const auto text = without_transfer_encoding(decode_file(bytes));
   const auto name = " " + std::string(parser) + " ";
   for (const auto& reader : kReaders)
     if (reader.names.find(name) != std::string_view::npos)
@@ -182,8 +250,11 @@ std::size_t url_column(const std::vector<TableRow>& rows, std::size_t first) {
 // Pocket, Raindrop, Instapaper, Wallabag, spreadsheets. The first row names the column of URLs; if it does not, that
 // is the one with a URL in each row.
 std::optional<List> read_csv(std::string_view text, bool asked) {
-  for (const char mark : {',', ';', '\t'}) {
-    if (text.substr(0, text.find('\n')).find(mark) == std::string_view::npos && !(asked && mark == ',')) continue;
+  const auto ink = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  const auto first_line =
+      text.substr(0, text.find('\n', ink)).substr(text.substr(0, ink).rfind('\n') + 1); // npos + 1 is 0
+  for (const char mark : {',', ';', '\t', '|'}) {
+    if (first_line.find(mark) == std::string_view::npos && !(asked && mark == ',')) continue;
     auto rows = rows_of(text, mark);
     if (!rows.empty() && rows.front().cells.front() == "sep=") rows.erase(rows.begin()); // Excel
     if (rows.empty()) break;
@@ -225,9 +296,9 @@ std::optional<List> read_lines(std::string_view text, bool) {
     const auto where = std::to_string(number);
     const auto next = std::min(line.find_first_not_of(" \t", 1), line.size() - 1);
     if (line.front() == '{' && (line[next] == '"' || line[next] == '}' || next == 0)) {
-      auto entry = read_json_line(line, where);
-      if (!entry) entry = Entry{"", "", {}, where, "", "not a JSON object with a \"url\""};
-      list.entries.push_back(*std::move(entry));
+      auto entries = read_json_line(line, where);
+      if (entries.empty()) entries.push_back({"", "", {}, where, "", "not a JSON object with a \"url\""});
+      std::move(entries.begin(), entries.end(), std::back_inserter(list.entries));
       continue;
     }
     auto urls = urls_in(line);

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
+#include <sstream>
 
 namespace holdfast::formats {
 
@@ -14,15 +14,11 @@ namespace {
 using nlohmann::json;
 
 constexpr int kDeepest = 200; // folders in folders
+// Members that tell of a list or of an entry, and may have URLs of their own.
+constexpr std::string_view kAbout = " author authors cookies headers @context _links ";
 
-// Members that hold bookmarks, or folders of them: JSON Feed, Pocket, Wallabag, Karakeep, Linkwarden,
-// Raindrop, linkding, Firefox, Chromium.
-constexpr std::array<std::string_view, 14> kLists{"items",       "list",  "bookmarks", "posts",   "entries",
-                                                  "data",        "urls",  "links",     "results", "children",
-                                                  "collections", "roots", "_embedded", "articles"};
-
-bool is_list(const std::string& name) {
-  return std::find(kLists.begin(), kLists.end(), base::lower_case(name)) != kLists.end();
+bool holds_pages(const std::string& name) {
+  return !names_tags(name) && kAbout.find(" " + base::lower_case(name) + " ") == std::string_view::npos;
 }
 
 void take_tags(const json& tags, bool blanks, Row& row) {
@@ -37,111 +33,144 @@ void take_tags(const json& tags, bool blanks, Row& row) {
   }
 }
 
-Row row_of(const json& object) {
+Row row_of(const json& value) {
   Row row;
   const auto take = [&](const json& fields) {
-    for (const auto& [name, value] : fields.items()) {
+    for (const auto& [name, field] : fields.items()) {
       if (names_tags(name))
-        take_tags(value, fields.contains("href"), row);
-      else if (value.is_string())
-        row.add(name, value.get_ref<const std::string&>());
-      else if (value.is_number())
-        row.add(name, value.dump());
+        take_tags(field, fields.contains("href"), row);
+      else if (field.is_string())
+        row.add(name, field.get_ref<const std::string&>());
+      else if (field.is_number())
+        row.add(name, field.dump());
     }
   };
-  take(object);
+  if (value.is_string()) row.add("url", value.get_ref<const std::string&>());
+  if (!value.is_object()) return row;
+  take(value);
   for (const auto* name : {"content", "canonical", "alternate"}) { // Karakeep; Google Reader, Inoreader
-    const auto inner = object.find(name);
-    if (inner != object.end() && inner->is_structured() && !inner->empty())
+    const auto inner = value.find(name);
+    if (inner != value.end() && inner->is_structured() && !inner->empty())
       if (const auto& one = inner->is_array() ? inner->front() : *inner; one.is_object()) take(one);
   }
   return row;
 }
 
+bool is_folder(const json& value) {
+  for (const auto& [name, member] : value.items())
+    if (value.is_object() && member.is_array() && holds_pages(name)) return true;
+  return false;
+}
+
+// Lists of bookmarks, and folders of them, are arrays, or objects whose members have numbers for names (Pocket). What
+// has a URL in such a list is a bookmark. Of an element that has none, the URLs in its texts are taken (chats, notes).
 class Walk {
 public:
-  // `any`: whatever has a URL in any array is a bookmark, because no list was found by its name.
-  explicit Walk(bool any) : any_(any) {}
-
-  // `listed`: it is an element of a list, so it should be a bookmark or a folder.
-  void take(const json& value, bool listed, int depth) {
-    if (depth > kDeepest) return;
-    if (value.is_array()) {
-      for (const auto& item : value)
-        take(item, true, depth + 1);
-    } else if (value.is_string()) {
-      Row row;
-      row.add("url", value.get_ref<const std::string&>());
-      if (listed) add(row);
-    } else if (value.is_object()) {
-      take_object(value, listed, depth);
-    } else if (listed) {
-      add({});
+  // Whether there was a URL in it. `listed`: it is an element of a list.
+  bool take(const json& value, bool listed, int depth) {
+    if (depth > kDeepest) return false;
+    if (value.is_array()) return take_members(value, listed, depth);
+    if (value.is_object()) {
+      // The document itself may have a link of its own beside its list.
+      const auto row = row_of(value);
+      const bool page = row.has_url() && (listed || value.contains("url"));
+      if (page && !value.contains("children")) return add(row);
+      if ((page && add(row)) | take_members(value, false, depth)) return true;
     }
+    return listed && gather(value, depth);
   }
   List list;
 
 private:
-  void add(const Row& row) {
-    auto entry = row.entry("item " + std::to_string(list.entries.size() + 1));
-    if (!any_ || !urls_in(entry.url).empty()) list.entries.push_back(std::move(entry));
+  std::string where() const { return "item " + std::to_string(list.entries.size() + 1); }
+
+  bool add(const Row& row) {
+    auto entry = row.entry(where());
+    const bool web = !urls_in(entry.url).empty();
+    if (web) list.entries.push_back(std::move(entry));
+    return web;
   }
 
-  void take_object(const json& object, bool listed, int depth) {
-    const auto row = row_of(object);
-    // The document itself may have a link of its own beside its list.
-    if (row.has_url() && (listed || (!any_ && depth > 0) || object.contains("url"))) return add(row);
-    bool folder = false;
-    for (const auto& [name, value] : object.items()) {
-      if (!value.is_structured() || (!any_ && !is_list(name))) continue;
-      folder = true;
-      if (!any_ && value.is_object() && !has_list(value) && !row_of(value).has_url())
-        for (const auto& item : value) // by number or name: Pocket, Chromium
-          take(item, item.is_structured(), depth + 2);
-      else
-        take(value, !any_ && value.is_object(), depth + 1);
+  bool gather(const json& value, int depth) {
+    bool found = false;
+    if (value.is_string())
+      for (auto& url : urls_in(value.get_ref<const std::string&>())) {
+        list.entries.push_back({std::move(url), "", {}, where()});
+        found = true;
+      }
+    else if (depth < kDeepest && value.is_structured())
+      for (const auto& [name, member] : value.items())
+        found = (holds_pages(name) && gather(member, depth + 1)) || found;
+    return found;
+  }
+
+  // What has no URL beside others that have one is told, not passed over in silence, unless it is a folder, or a text
+  // within an element.
+  bool take_members(const json& value, bool listed, int depth) {
+    std::vector<const json*> left_out;
+    bool found = false;
+    for (const auto& [name, member] : value.items()) {
+      if (!value.is_array() && (!member.is_structured() || !holds_pages(name))) continue;
+      const bool element = value.is_array() || (!name.empty() && base::is_digit(name.front()));
+      if (take(member, element, depth + 1))
+        found = true;
+      else if (element && !is_folder(member) && !member.is_array() && (member.is_object() || (!listed && depth < 2)))
+        left_out.push_back(&member);
     }
-    if (!folder && (listed || (!any_ && row.has_url())))
-      add(row); // one without a URL is told, not passed over in silence
+    for (const auto* one : left_out)
+      if (found) list.entries.push_back(row_of(*one).entry(where()));
+    return found;
   }
-
-  static bool has_list(const json& object) {
-    for (const auto& [name, value] : object.items())
-      if (value.is_structured() && is_list(name)) return true;
-    return false;
-  }
-
-  const bool any_;
 };
+
+// Programs cut texts within a character: "\ud83d" alone is no JSON.
+std::string without_half_characters(std::string_view text) {
+  std::string result;
+  const auto begins = [&](std::size_t at, std::string_view third) {
+    return text.size() > at + 5 && text[at] == '\\' && text[at + 1] == 'u' && (text[at + 2] | ' ') == 'd' &&
+           third.find(text[at + 3]) != std::string_view::npos;
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const bool high = begins(at, "89abAB"), whole = high && begins(at + 6, "cdefCDEF");
+    const bool half = !whole && (high || begins(at, "cdefCDEF"));
+    const std::size_t length = whole ? 12 : half ? 6 : text[at] == '\\' ? 2 : 1;
+    result += half ? "\\ufffd" : text.substr(at, length);
+    at += length;
+  }
+  return result;
+}
 
 } // namespace
 
-std::optional<Entry> read_json_line(std::string_view line, std::string where) {
-  const auto object = json::parse(line, nullptr, false);
-  if (!object.is_object()) return std::nullopt;
-  const auto row = row_of(object);
-  if (!row.has_url()) return std::nullopt;
-  return row.entry(std::move(where));
+std::vector<Entry> read_json_line(std::string_view line, const std::string& where) {
+  const auto object = json::parse(without_half_characters(line), nullptr, false);
+  if (const auto row = row_of(object); row.has_url()) return {row.entry(where)};
+  Walk walk;
+  walk.take(object, object.is_object(), 0);
+  for (auto& entry : walk.list.entries)
+    entry.where = where;
+  return std::move(walk.list.entries);
 }
 
-// A document, on one line or many; objects on lines of their own are lines of a list.
+// A document, on one line or many, or several in a row; objects on lines of their own are lines of a list.
 std::optional<List> read_json(std::string_view text, bool asked) {
   text = base::trimmed(text);
   const auto first = text.substr(0, text.find('\n'));
   const bool begins = text.starts_with('{') || text.starts_with('[');
-  if (!asked && (!begins || first.find("](") != std::string_view::npos)) return std::nullopt;
+  if (!asked && !begins) return std::nullopt;
+  if (!asked && first.size() < text.size() && json::accept(first)) return std::nullopt;
   try {
-    const auto document = json::parse(text);
-    Walk named(false), any(true);
-    named.take(document, false, 0);
-    const auto& entries = named.list.entries;
-    if (std::all_of(entries.begin(), entries.end(), [](const auto& entry) { return entry.url.empty(); }))
-      any.take(document, false, 0);
-    return std::move(any.list.entries.empty() ? named.list : any.list);
+    Walk walk;
+    std::istringstream values(without_half_characters(text));
+    for (json value; (values >> std::ws).good() && values.peek() != EOF;) {
+      values >> value;
+      walk.take(value, false, 0);
+    }
+    return std::move(walk.list);
   } catch (const json::exception& error) { // also a number out of range
     const auto next = text.find_first_not_of("[{ \t\r\n", begins ? 1 : 0);
     const bool is_meant = next == std::string_view::npos || std::string_view("\"]}").find(text[next]) != text.npos;
-    if (!asked && (!is_meant || json::accept(first))) return std::nullopt;
+    if (!asked && (!is_meant || first.find("](") != std::string_view::npos)) return std::nullopt;
     throw base::Error(base::ErrorClass::refused, std::string("not valid JSON: ") + error.what(),
                       asked ? "" : "--parser txt takes every URL in it");
   }

@@ -1,6 +1,7 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/formats/html.hpp"
+#include "lib/formats/link.hpp"
 #include "lib/formats/rows.hpp"
 
 #include <algorithm>
@@ -12,8 +13,10 @@ namespace holdfast::formats {
 namespace {
 
 // Elements at the top of a document that lists pages.
-constexpr std::array<std::string_view, 9> kRoots{"rss",   "rdf",  "feed", "urlset",  "sitemapindex",
-                                                 "posts", "opml", "xbel", "wallabag"};
+constexpr std::array<std::string_view, 8> kRoots{"rss",   "feed", "urlset", "sitemapindex",
+                                                 "posts", "opml", "xbel",   "wallabag"};
+// Elements that are entries by themselves, and those of RDF that describe something other than a page.
+constexpr std::string_view kEntries = " item entry url bookmark sitemap note ", kNoPages = " channel image textinput ";
 
 std::string local_name(const pugi::xml_node& node) {
   const std::string_view name = node.name();
@@ -36,14 +39,20 @@ std::string all_text(const pugi::xml_node& node) {
 void take_child(const pugi::xml_node& child, Row& row) {
   const auto name = local_name(child);
   const auto text = all_text(child);
+  if (name == "link" && local_name(child.parent()) == "url") return; // a sitemap's: the page in another language
   if (name == "link") {
     // RSS: the text; Atom: href, and the page is rel="alternate" or has no rel.
     const std::string_view rel = child.attribute("rel").as_string("alternate");
     if (!child.attribute("href") || rel == "alternate") row.add(name, child.attribute("href").as_string(text.c_str()));
-  } else if (name == "category") {
+  } else if (name == "enclosure") { // of a podcast whose episodes have no pages
+    row.add(name, child.attribute("url").value());
+  } else if (name == "note-attributes") { // Evernote
+    for (const auto& one : child.children())
+      take_child(one, row);
+  } else if (name == "category" || name == "tag") {
     row.add_tag(child.attribute("term").as_string(text.c_str()));
-  } else if (name == "subject") { // RDF: words with blanks between
-    row.add_tags(text, true);
+  } else if (name == "subject") { // RSS of RDF: words with blanks between
+    row.add_tags(text, local_name(child.parent()) == "item");
   } else if (name == "tags") {
     for (const auto& tag : child.children())
       row.add_tag(all_text(tag));
@@ -54,10 +63,13 @@ void take_child(const pugi::xml_node& child, Row& row) {
   }
 }
 
-// Of a document of another kind: every URL in its texts and attributes, but for those that name a vocabulary.
+// Of a document of another kind, or a note: every URL in its texts and attributes, but for those that name a
+// vocabulary.
 struct Gatherer : pugi::xml_tree_walker {
   List list;
   void take(std::string_view text) {
+    if (const auto type = text.find("<!DOCTYPE"); type != text.npos) // of the HTML that a note is
+      text.remove_prefix(std::min(text.find('>', type), text.size()));
     for (auto& url : urls_in(text))
       list.entries.push_back({std::move(url), "", {}, "URL " + std::to_string(list.entries.size() + 1)});
   }
@@ -69,21 +81,28 @@ struct Gatherer : pugi::xml_tree_walker {
   }
 };
 
-struct Walker : pugi::xml_tree_walker {
-  List list;
+struct Walker : Gatherer {
   bool for_each(pugi::xml_node& node) override {
     if (node.type() != pugi::node_element || names_tags(local_name(node.parent()))) return true;
     const auto name = local_name(node);
     Row row;
-    if (name == "item" || name == "entry" || name == "url" || name == "bookmark" || name == "sitemap")
+    const std::string about = node.attribute("rdf:about").value();
+    const bool page = is_web_url(about) && kNoPages.find(" " + name + " ") == std::string_view::npos;
+    if (page || kEntries.find(" " + name + " ") != std::string_view::npos)
       for (const auto& child : node.children())
         take_child(child, row);
+    if (page) row.add("permalink", about);
     // Pinboard and Delicious: <post href description tag time>; OPML: <outline text url>; XBEL: <bookmark href>.
     if (name == "post" || name == "outline" || name == "bookmark")
       for (const auto& attribute : node.attributes())
         names_tags(attribute.name()) ? row.add_tags(attribute.value(), true)
                                      : row.add(attribute.name(), attribute.value());
     const bool entry = name == "item" || name == "entry";
+    if (name == "note" && !row.has_url()) {
+      Gatherer urls;
+      node.traverse(urls);
+      std::move(urls.list.entries.begin(), urls.list.entries.end(), std::back_inserter(list.entries));
+    }
     if (entry || row.has_url())
       list.entries.push_back(row.entry((entry ? "entry " : name + " ") + std::to_string(list.entries.size() + 1)));
     list.index = list.index || name == "sitemapindex";

@@ -12,43 +12,24 @@ namespace holdfast::formats {
 
 namespace {
 
-constexpr std::size_t kLongestTitle = 4096;
+constexpr std::size_t kLongestTitle = 4096; // characters; also of a tag
 
 // The fields in which programs say it, by plain name, the best first.
-const std::vector<std::string_view> kUrls{"url",    "href",        "link",        "resolvedurl", "givenurl",
-                                          "uri",    "externalurl", "originalurl", "sourceurl",   "htmlurl",
-                                          "xmlurl", "loc",         "pageurl",     "permalink"};
+const std::vector<std::string_view> kUrls{"url",         "href",        "link",      "resolvedurl", "givenurl", "uri",
+                                          "externalurl", "originalurl", "sourceurl", "htmlurl",     "xmlurl",   "loc",
+                                          "pageurl",     "permalink",   "titleurl",  "enclosure"};
 const std::vector<std::string_view> kTitles{"title",        "resolvedtitle", "giventitle", "name",
                                             "websitetitle", "text",          "description"};
 const std::vector<std::string_view> kTags{"tags",         "tag",      "labels",     "tagnames",
                                           "documenttags", "keywords", "manualtags", "category"};
-const std::vector<std::string_view> kTimes{
-    "importdate", "bookmarkedat",  "timestamp", "timeadded", "addedat",      "added",    "adddate",     "dateadded",
-    "savedat",    "saveddate",     "createdat", "created",   "creationdate", "time",     "published",   "publishedat",
-    "pubdate",    "datepublished", "date",      "updated",   "createdutc",   "timeusec", "lastaccessed"};
+const std::vector<std::string_view> kTimes{"importdate",  "bookmarkedat", "timestamp",     "timeadded",    "addedat",
+                                           "added",       "adddate",      "dateadded",     "savedat",      "saveddate",
+                                           "createdat",   "created",      "creationdate",  "time",         "published",
+                                           "publishedat", "pubdate",      "datepublished", "date",         "updated",
+                                           "createdutc",  "timeusec",     "lastaccessed",  "datesubmitted"};
 
 bool is_one_of(const std::vector<std::string_view>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// On one line, without control characters.
-std::string tidy(std::string_view text) {
-  std::string result;
-  for (const char c : base::trimmed(text)) {
-    const bool blank = base::is_blank(c) || base::is_control(c);
-    if (!blank)
-      result += c;
-    else if (!result.empty() && result.back() != ' ')
-      result += ' ';
-  }
-  if (result.size() > kLongestTitle) {
-    result.resize(kLongestTitle);
-    while ((static_cast<unsigned char>(result.back()) & 0xC0) == 0x80)
-      result.pop_back();
-    result.pop_back(); // the first byte of a character, or one character less
-  }
-  if (result.ends_with(' ')) result.pop_back();
-  return result;
 }
 
 // `day_first`: "06/05/2021" is the sixth of May (Wallabag).
@@ -78,13 +59,14 @@ void Row::add(std::string_view name, std::string_view value) {
 }
 
 void Row::add_tag(std::string_view tag) {
-  if (auto text = tidy(tag); !text.empty() && std::find(tags_.begin(), tags_.end(), text) == tags_.end())
+  if (auto text = base::one_line(tag, kLongestTitle);
+      !text.empty() && std::find(tags_.begin(), tags_.end(), text) == tags_.end())
     tags_.push_back(std::move(text));
 }
 
 void Row::add_tags(std::string_view text, bool blanks) {
-  text = base::trimmed(text);
-  const bool array = text.starts_with('[') && text.ends_with(']'); // ["a", 'b'] in a cell
+  text = base::trimmed(text); // also ["a", 'b'] and {a,"b"} in a cell, of Python and PostgreSQL
+  const bool array = (text.starts_with('[') && text.ends_with(']')) || (text.starts_with('{') && text.ends_with('}'));
   if (array) text = text.substr(1, text.size() - 2);
   const bool separated = text.find_first_of(",;|") != std::string_view::npos;
   for (std::string_view tag : base::split(text, separated || !blanks ? ",;|" : " \t")) {
@@ -105,7 +87,7 @@ std::string_view Row::first_of(const std::vector<std::string_view>& names) const
 bool Row::has_url() const { return !first_of(kUrls).empty(); }
 
 Entry Row::entry(std::string where) const {
-  Entry entry{std::string(first_of(kUrls)), tidy(first_of(kTitles)), tags_, std::move(where)};
+  Entry entry{std::string(first_of(kUrls)), base::one_line(first_of(kTitles), kLongestTitle), tags_, std::move(where)};
   for (const auto name : kTimes)
     for (const auto& [key, value] : fields_)
       if (key == name && entry.bookmarked_at.empty()) entry.bookmarked_at = written_time(value, name == "creationdate");

@@ -38,7 +38,7 @@ std::optional<List> read_lines(std::string_view text, bool asked);
 
 std::string place(std::string_view text, std::size_t offset); // "line 12"
 
-// A line that is a JSON object with a URL.
-std::optional<Entry> read_json_line(std::string_view line, std::string where);
+// A line that is a JSON object: what has its URL, else the URLs in its texts.
+std::vector<Entry> read_json_line(std::string_view line, const std::string& where);
 
 } // namespace holdfast::formats

@@ -27,6 +27,12 @@ bool ends_url(char32_t code) {
                      [&](const auto& range) { return code >= range.first && code <= range.second; });
 }
 
+// Whether the mark that ends a URL is written as HTML writes it.
+bool ends_by_name(std::string_view text) {
+  constexpr std::array<std::string_view, 6> kNames{"&quot;", "&lt;", "&gt;", "&#34;", "&#39;", "&nbsp;"};
+  return std::any_of(kNames.begin(), kNames.end(), [&](auto name) { return text.starts_with(name); });
+}
+
 // The length of "https://" in any case; 0: none stands here.
 std::size_t scheme_at(std::string_view text, std::size_t at) {
   for (const std::string_view scheme : {"http://", "https://"})
@@ -49,7 +55,8 @@ std::pair<std::string, std::size_t> url_at(std::string_view text, std::size_t at
         (url.size() == scheme || kHolds.find(url.back()) == std::string_view::npos))
       break;                                                   // two URLs in a row
     if (c == '[' && text.substr(end).starts_with("[/")) break; // [url]https://example.org[/url]
-    if (c == '\\') {                                           // of LaTeX and Markdown, before a mark that means itself
+    if (c == '&' && ends_by_name(text.substr(end))) break;
+    if (c == '\\') { // of LaTeX and Markdown, before a mark that means itself
       if (end + 1 >= text.size() || std::string_view("_%#&{}~$*-.()[]!+").find(text[end + 1]) == std::string_view::npos)
         break;
       url += text[end + 1];

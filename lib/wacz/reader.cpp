@@ -31,27 +31,24 @@ constexpr std::size_t kMostPages = 5'000'000;
 constexpr std::string_view kZip = "PK\3\4";
 constexpr std::size_t kReadAtOnce = 1u << 18;
 
-// Wherever they lie: people zip the directory of a WACZ file again, or a directory of WARC files.
+// Wherever they lie: people zip the directory of a WACZ file again, or a directory of WARC files; but for what macOS
+// adds of its own.
 bool is_warc_entry(const std::string& path) {
   const auto ends = [&](std::string_view with) {
     return path.ends_with(with) || path.ends_with(std::string(with) + ".gz");
   };
-  return path.find("..") == std::string::npos && (ends(".warc") || ends(".arc"));
+  return path.find("..") == std::string::npos && !path.starts_with("__MACOSX/") && (ends(".warc") || ends(".arc"));
 }
 
 bool is_page_list(const std::string& path) {
   return path.ends_with(".jsonl") && ("/" + path).find("/pages/") != std::string::npos;
 }
 
-std::string text_at(const nlohmann::json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 // Of a page: "2026-01-31T23:59:59Z", or milliseconds since 1970. Empty: it does not say.
 std::string time_of(const nlohmann::json& page) {
   const auto found = page.find("ts");
-  return found != page.end() && found->is_number() ? base::canonical_timestamp(found->dump()) : text_at(page, "ts");
+  return found != page.end() && found->is_number() ? base::canonical_timestamp(found->dump())
+                                                   : base::text_at(page, "ts");
 }
 
 // How much a file may unpack to.
@@ -88,7 +85,8 @@ public:
     if (::lseek(file.file.get(), 0, SEEK_SET) != 0 ||
         ::archive_read_open_fd(archive_.get(), file.file.get(), kReadAtOnce) != ARCHIVE_OK)
       throw base::Error(base::ErrorClass::usage,
-                        name_ + (kind == Kind::zip ? " is not a WACZ file: " : " cannot be unpacked: ") + why());
+                        name_ + (kind == Kind::zip ? " is not a WACZ file: " : " cannot be unpacked: ") + why(),
+                        kind == Kind::zip ? "" : "unpack it by the program that packed it, and import what comes out");
   }
 
   // The path of the next entry; false: there is none. What is damaged ends it.
@@ -261,7 +259,7 @@ private:
   void take_description(std::string_view text) {
     const auto about = base::strange_json(text);
     for (const auto& one : about.is_object() ? about.value("resources", nlohmann::json()) : nlohmann::json())
-      if (const auto path = one.is_object() ? text_at(one, "path") : "";
+      if (const auto path = one.is_object() ? base::text_at(one, "path") : "";
           path.starts_with("http://") || path.starts_with("https://"))
         if (elsewhere_++ == 0) example_ = path.substr(0, 200);
   }
@@ -273,10 +271,13 @@ private:
     const auto object = base::strange_json(line);
     if (!object.is_object()) return "is not JSON";
     if (object.contains("format")) return {};
-    const auto text = text_at(object, "text");
-    ReadPage page{text_at(object, "id"), text_at(object, "url"),
-                  time_of(object),       text_at(object, "title"),
-                  texts_size_,           text.size()};
+    const auto text = base::text_at(object, "text");
+    ReadPage page{base::text_at(object, "id"),
+                  base::text_at(object, "url"),
+                  time_of(object),
+                  base::text_at(object, "title"),
+                  texts_size_,
+                  text.size()};
     if (page.url.empty()) return "has no url";
     if (read_.pages.size() == kMostPages) return "is left out: there are too many pages";
     write_all(read_.texts.get(), text);

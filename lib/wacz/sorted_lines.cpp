@@ -1,9 +1,9 @@
 #include "lib/wacz/sorted_lines.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/unnamed_file.hpp"
 #include "lib/base/write_all.hpp"
 
-#include <fcntl.h>
 #include <sqlite3.h>
 
 #include <cerrno>
@@ -33,7 +33,7 @@ SortedLines::Statement prepared(sqlite3* database, const char* sql) {
 } // namespace
 
 base::Fd temporary_file() {
-  base::Fd file(::open(std::filesystem::temp_directory_path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  auto file = base::unnamed_file(std::filesystem::temp_directory_path());
   if (!file) fail("cannot create a file", base::errno_text(errno));
   return file;
 }

@@ -106,7 +106,9 @@ void Splitter::take_response(Reader& reader, const Record& record, Open& open) {
   response.status = head ? head->status : 0;
   response.mime = base::lower_case(media_type(header_of(head ? head->headers : record.headers, "content-type")));
   response.revisit = record.type == "revisit";
-  response.truncated = !header_of(record.headers, "warc-truncated").empty();
+  // A revisit record has no payload by its nature, which some writers call truncated. Segments are not put together.
+  response.truncated = (!response.revisit && !header_of(record.headers, "warc-truncated").empty()) ||
+                       !header_of(record.headers, "warc-segment-number").empty();
   if (response.url.empty() || response.date.empty()) response.found = false;
 }
 

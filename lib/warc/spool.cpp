@@ -1,7 +1,6 @@
 #include "lib/warc/spool.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include "lib/base/unnamed_file.hpp"
 
 #include <algorithm>
 
@@ -10,16 +9,6 @@ namespace holdfast::warc {
 namespace {
 
 constexpr std::size_t kInMemory = 1u << 20;
-
-base::Fd unnamed_file() {
-  base::Fd file(::open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (file) return file;
-  char name[] = ".spoolXXXXXX"; // not every file system has files without a name
-  file.reset(::mkostemp(name, O_CLOEXEC));
-  if (!file) cannot("cannot spool a body");
-  ::unlink(name);
-  return file;
-}
 
 } // namespace
 
@@ -31,7 +20,7 @@ void Spool::add(std::string_view bytes) {
     return;
   }
   if (!file_) {
-    file_ = unnamed_file();
+    if (!(file_ = base::unnamed_file("."))) cannot("cannot spool a body");
     write_all(file_.get(), memory_);
     memory_ = {};
   }

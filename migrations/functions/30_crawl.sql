@@ -119,11 +119,13 @@ comment on function holdfast.crawl_add_seeds(uuid, text[], text[], jsonb, timest
 
 create or replace function holdfast.tags_of(p_tags text[], p_more text[], p_less text[] default null)
   returns text[] language plpgsql immutable parallel safe as $$
--- Both sets of tags but those of the third, without the blanks around them, sorted, each tag once.
+-- Both sets of tags but those of the third, sorted, each tag once, without blanks around them and with one
+-- between words. Invisible characters are blanks.
 begin
   return array(select distinct b.tag
                  from unnest(p_tags || p_more) t
-                 cross join lateral (select btrim(t, E' \t\r\n') as tag) b
+                 cross join lateral (
+                   select btrim(regexp_replace(t, '[\s\u00A0\u200B\u3000\uFEFF]+', ' ', 'g')) as tag) b
                  where b.tag <> '' and (b.tag = any (p_less)) is not true
                  order by b.tag);
 end $$;

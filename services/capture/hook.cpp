@@ -250,44 +250,6 @@ void emit_result(Status status, const std::string& output, const Json& detail, c
   emit(record);
 }
 
-std::string clean(std::string_view text) {
-  std::string result = base::repair_utf8(text);
-  std::erase_if(result, [](char letter) {
-    const auto code = static_cast<unsigned char>(letter);
-    return (code < 0x20 && code != '\t' && code != '\n' && code != '\r') || code == 0x7f;
-  });
-  return result;
-}
-
-std::string one_line(std::string_view text, std::size_t limit) {
-  std::string result;
-  std::size_t characters = 0, cut = 0; // cut: where the last character but one of `limit` ends
-  bool blank = false;
-  for (const char letter : clean(text)) {
-    const auto code = static_cast<unsigned char>(letter);
-    if (code == ' ' || code == '\t' || code == '\n' || code == '\r') {
-      blank = !result.empty();
-      continue;
-    }
-    if ((code & 0xC0) != 0x80) {
-      if (blank) {
-        if (++characters == limit) cut = result.size();
-        result += ' ';
-      }
-      blank = false;
-      if (++characters == limit) cut = result.size();
-      if (characters > limit) {
-        result.resize(cut);
-        while (result.ends_with(' '))
-          result.pop_back();
-        return result + "…";
-      }
-    }
-    result += letter;
-  }
-  return result;
-}
-
 std::string lower(std::string_view text) {
   std::string result(text);
   for (char& letter : result)

@@ -4,6 +4,7 @@
 // A hook is a function of a Job that returns a Result for a success and throws an Ending otherwise, so that a success
 // is always claimed and never assumed. One hook runs per process, on one thread.
 
+#include "lib/base/text.hpp"
 #include "lib/warc/headers.hpp"
 
 #include <nlohmann/json.hpp>
@@ -108,10 +109,7 @@ bool write_file(const std::filesystem::path& path, const Pieces& pieces);
 void emit(const Json& record);
 void emit_result(Status status, const std::string& output, const Json& detail, const std::string& error);
 
-// Valid UTF-8 without control characters; blanks collapsed; at most `limit` characters.
-std::string one_line(std::string_view text, std::size_t limit);
-// Valid UTF-8 without control characters other than tab and line ends.
-std::string clean(std::string_view text);
+using base::clean, base::one_line;
 std::string lower(std::string_view text);
 std::string json_text(const Json& value, int indent = -1);
 // Names in lower case; a name sent twice has its values joined.

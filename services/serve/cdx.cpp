@@ -68,10 +68,9 @@ std::optional<std::string> time_in(const Request& request, const char* name, boo
     return text.substr(0, 4) + "-" + text.substr(4, 2) + "-" + text.substr(6, 2) + "T" + text.substr(8, 2) + ":" +
            text.substr(10, 2) + ":" + text.substr(12, 2) + "Z";
   };
-  // The last day of a month that has fewer than 31.
-  const int month = (all[4] - '0') * 10 + all[5] - '0';
-  if (last && digits.size() == 6 && (month == 4 || month == 6 || month == 9 || month == 11)) all.replace(6, 2, "30");
-  if (last && digits.size() == 6 && month == 2) all.replace(6, 2, "28");
+  if (last && digits.size() == 6) // the last day of a month
+    for (const char* day : {"30", "29", "28"})
+      if (warc::whole_seconds(date(all)).empty()) all.replace(6, 2, day);
   if (warc::whole_seconds(date(all)).empty()) throw BadRequest(problem);
   return date(all);
 }
@@ -114,6 +113,8 @@ bool passes_one(const store::Capture& capture, std::string_view filter) {
 
 bool passes(const store::Capture& capture, const Request& request) {
   const auto [first, last] = request.query.equal_range("filter");
+  const auto from = time_in(request, "from", false), to = time_in(request, "to", true);
+  if ((from && capture.date < *from) || (to && capture.date > *to)) return false;
   return std::all_of(first, last, [&](const auto& one) { return passes_one(capture, one.second); });
 }
 
@@ -131,9 +132,11 @@ std::vector<store::Capture> find(pg::Connection& connection, const Request& requ
   const auto sort = field_of(request, "sort");
   if (sort != "" && sort != "default" && sort != "reverse" && sort != "closest")
     throw BadRequest("sort: default, reverse or closest");
-  const auto limit = request.query.contains("filter") ? kMostRows : limit_of(request); // it counts what passes
   // Without a time, "closest" means the latest.
   const auto near = field_of(request, "closest") == "now" ? std::nullopt : time_in(request, "closest", false);
+  const auto asks = [&](const char* name) { return request.query.contains(name); };
+  const bool drops = asks("filter") || (near && (asks("from") || asks("to")));
+  const auto limit = drops ? kMostRows : limit_of(request); // it counts what passes
   if (near && asked.match == warc::Match::exact)
     return store::captures_closest(connection, warc::url_key(asked.url), *near, limit);
   store::CaptureQuery query;

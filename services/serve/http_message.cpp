@@ -260,7 +260,7 @@ Response see_other(const std::string& path) {
 }
 
 bool is_named(const std::vector<std::string>& names, const Request& request) {
-  if (names.empty()) return true;
+  if (names.empty() || request.authority.empty()) return true; // of HTTP/1.0, which no browser speaks: a probe
   auto host = base::lower_case(request.host);
   if (std::find(names.begin(), names.end(), host) != names.end()) return true;
   if (host.starts_with('[')) host = host.substr(1, host.size() - 2);

@@ -160,7 +160,8 @@ struct HttpServer::Impl {
     request.if_none_match = field(http::field::if_none_match);
     request.accept_encoding = field(http::field::accept_encoding);
     // What a proxy in front may read in another way than we do.
-    if (message.count(http::field::host) > 1 || message.count(http::field::content_length) > 1 ||
+    if (message.count(http::field::host) > 1 || (authority.empty() && message.version() > 10) ||
+        message.count(http::field::content_length) > 1 ||
         (message.count(http::field::transfer_encoding) > 0 && !message.chunked()) ||
         (message.count(http::field::transfer_encoding) > 0 && message.count(http::field::content_length) > 0)) {
       message.keep_alive(false);

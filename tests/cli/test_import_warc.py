@@ -652,6 +652,24 @@ class ImportWarc(Case):
         missing = home.run("import", "warc", home.path / "none.warc")
         self.assertEqual(missing.code, 64, str(missing))
 
+    def test_a_page_is_partial_only_if_its_record_is(self):
+        cases = {
+            "cut": ("response", "WARC-Truncated: length", "partial"),
+            "segment": ("response", "WARC-Segment-Number: 1", "partial"),
+            "revisit": ("revisit", "WARC-Truncated: length", "succeeded"),  # as Heritrix and wpull have it
+        }
+        records = [
+            record(kind, f"http://{name}.test/", "2019-05-01T10:00:00Z", page(name, "x"), number, more=[more])
+            for number, (name, (kind, more, _)) in enumerate(cases.items())
+        ]
+        home = self.place(held=True)
+        done = home.run("import", "warc", self.file(home, "cut.warc.gz", members(*records)))
+        self.assertEqual(done.code, 0, str(done))
+        found = dict(
+            row.split("|") for row in self.rows(home, "select host || '|' || outcome from holdfast.v_snapshot")
+        )
+        self.assertEqual(found, {f"{name}.test": outcome for name, (_, _, outcome) in cases.items()})
+
     def test_odd_files_are_read_and_the_oddity_is_told(self):
         """One page each, with its title and text, whatever program wrote the file."""
         url, date = "http://odd.test/", "2021-02-03T04:05:06Z"
@@ -706,6 +724,7 @@ class ImportWarc(Case):
             "old.arc.gz": (gzip.compress(arc[:66]) + gzip.compress(arc[66:]), ""),
             "no-ts.wacz": (with_pages(), ""),
             "number.wacz": (with_pages(ts=1612325106000), ""),
+            "mac.wacz": (wacz({**listed, "__MACOSX/archive/._a.warc.gz": b"\0\5\x16\7"}), ""),
             "several.wacz": (wacz({"one.wacz": wacz(listed), "datapackage.json": "{}"}), ""),
         }
         home = self.place(held=True)

@@ -137,6 +137,9 @@ TEST_CASE("formats of other programs") {
       {"JSON lines",
        "{\"url\": \"https://a.test/\", \"tags\": \"x, ,y\", \"time\": 1700000000123}\n{\"url\": \"https://b.test/\"}",
        "https://a.test/||x,y|2023-11-14T22:13:20.123Z\nhttps://b.test/"},
+      {"lines of a chat", "{\"content\": {\"body\": \"see https://a.test/\"}}\n{\"url\": \"https://b.test/\"}\n",
+       "https://a.test/\nhttps://b.test/"},
+      {"tags of PostgreSQL", "url,tags\nhttps://a.test/,\"{t,\"\"u v\"\"}\"\n", "https://a.test/||t,u v"},
       {"Pocket's table",
        "title,url,time_added,tags,status\n\"One, \"\"two\"\"\",https://a.test/,1700000000,x|y,unread\r\n\n",
        "https://a.test/|One, \"two\"|x,y|" + when},
@@ -189,10 +192,62 @@ TEST_CASE("formats of other programs") {
        "https://a.test/|A||" + when},
       {"Tab Session Manager",
        R"([{"name": "s", "windows": {"1": {"2": {"url": "https://a.test/", "title": "A"}, "3": {"title": "none"}}}}])",
-       "https://a.test/|A"},
+       "https://a.test/|A\n|none"},
       {"lines of arrays", "[\"https://a.test/\", \"A\"]\n[\"https://b.test/\", \"B\"]\n",
        "https://a.test/\nhttps://b.test/"},
-      {"XML without bookmarks: Safari, Evernote", R"(<?xml version="1.0"?>
+      {"a sitemap with other languages", R"(<?xml version="1.0"?><urlset xmlns:xhtml="x"><url><xhtml:link
+       rel="alternate" hreflang="de" href="https://a.test/de"/><loc>https://a.test/1</loc></url></urlset>)",
+       "https://a.test/1"},
+      {"a podcast", R"(<rss><item><title>A</title><enclosure url="https://a.test/1.mp3"/></item>
+       <item><link>https://a.test/2</link><enclosure url="https://no.test/2.mp3"/></item></rss>)",
+       "https://a.test/1.mp3|A\nhttps://a.test/2"},
+      {"Zotero's RDF", R"(<rdf:RDF xmlns:rdf="r"><bib:Document rdf:about="https://a.test/"><dc:subject>t u</dc:subject>
+       <dc:title>A</dc:title><dcterms:dateSubmitted>2023-11-14 22:13:20</dcterms:dateSubmitted></bib:Document>
+       <z:Attachment rdf:about="#item_3"/></rdf:RDF>)",
+       "https://a.test/|A|t u|" + when},
+      {"Evernote", R"(<?xml version="1.0"?><!DOCTYPE en-export SYSTEM "http://no.test/evernote-export4.dtd"><en-export>
+       <note><title>A</title><created>20231114T221320Z</created><tag>t</tag><tag>u</tag><note-attributes><source-url
+       >https://a.test/?x=1&amp;y</source-url></note-attributes><content>https://no.test/</content></note><note>
+       <title>B</title><content><![CDATA[<!DOCTYPE en-note SYSTEM "http://no.test/enml2.dtd"><en-note><a
+       href="https://b.test/?x=1&amp;y">b</a></en-note>]]></content></note></en-export>)",
+       "https://a.test/?x=1&y|A|t,u|" + when + "\nhttps://b.test/?x=1&y"},
+      {"Slack",
+       R"([{"type": "message", "text": "see <https://a.test/|a> and <https://b.test/>", "ts": "1700000000.0001"},
+       {"text": "x", "attachments": [{"title": "T", "from_url": "https://c.test/"}]}, {"text": "none"}])",
+       "https://a.test/\nhttps://b.test/\nhttps://c.test/\n|none"},
+      {"Matrix", R"({"room_name": "x", "messages": [{"content": {"body": "see https://a.test/, ok"}, "type": "m"}]})",
+       "https://a.test/"},
+      {"Telegram",
+       R"({"name": "x", "messages": [{"id": 1, "text": [{"type": "link", "text": "https://a.test/"}, " hi"]},
+       {"text": [{"type": "text_link", "text": "B", "href": "https://b.test/"}]}]})",
+       "https://a.test/\nhttps://b.test/|B"},
+      {"a notebook",
+       R"({"cells": [{"cell_type": "markdown", "source": ["see [x](https://a.test/)\n"]}], "metadata": {}})",
+       "https://a.test/"},
+      {"a tree of tabs", R"([{"url": "https://a.test/", "children": [{"url": "https://b.test/", "title": "B"}]}])",
+       "https://a.test/\nhttps://b.test/|B"},
+      {"a history of videos", R"([{"title": "A", "titleUrl": "https://a.test/", "time": "2023-11-14T22:13:20Z",
+       "subtitles": [{"name": "C", "url": "https://no.test/"}]}])",
+       "https://a.test/|A||" + when},
+      {"an index of the Wayback Machine", R"([["urlkey", "original"], ["test,a)/", "https://a.test/"]])",
+       "https://a.test/"},
+      {"documents of JSON in a row, as jq prints them",
+       "{\n  \"url\": \"https://a.test/\"\n}\n{\n  \"url\": \"https://b.test/\"\n}\n",
+       "https://a.test/\nhttps://b.test/"},
+      {"JSON with half a character", R"([{"url": "https://a.test/", "title": "\\ud83d \ud83d\ude00 \ud83d"}])",
+       "https://a.test/|\\ud83d 😀 \uFFFD"},
+      {"a table between bars", "\n\ntitle|url|tags\nA|https://a.test/|t\n", "https://a.test/|A|t"},
+      {"a mailbox",
+       "From a@b Tue Nov 14 22:13:20 2023\nContent-Transfer-Encoding: quoted-printable\n\n"
+       "https://a.test/?x=3D1&y=\n=3D2\n\nFrom a@b Tue Nov 14 22:13:20 2023\n\nhttps://b.test/?x=3D1\n",
+       "From a@b Tue Nov 14 22:13:20 2023\nContent-Transfer-Encoding: quoted-printable\nhttps://a.test/?x=1&y=2\n"
+       "From a@b Tue Nov 14 22:13:20 2023\nhttps://b.test/?x=3D1"},
+      {"a mail in parts",
+       "MIME-Version: 1.0\n\n--x\ncontent-type: text/plain; charset=iso-8859-1\nCONTENT-TRANSFER-ENCODING: Base64\n\n"
+       "aHR0cHM6Ly9h\nLnRlc3QvP/w=\n--x--\n",
+       "MIME-Version: 1.0\n--x\ncontent-type: text/plain; charset=iso-8859-1\nCONTENT-TRANSFER-ENCODING: Base64\n"
+       "https://a.test/?ü\n--x--"},
+      {"XML without bookmarks: Safari", R"(<?xml version="1.0"?>
        <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://no.test/DTDs/PropertyList-1.0.dtd">
        <plist xmlns:x="http://no.test/"><dict><key>URLString</key><string>https://a.test/</string></dict>
        <note href="https://b.test/"/></plist>)",
@@ -228,6 +283,15 @@ TEST_CASE("a format that does not fit gives way, and a broken one is named") {
   }
   CHECK_THROWS_AS(read_list("a,b\n1,2", "csv"), base::Error);
   CHECK(read_list("<sitemapindex><sitemap><loc>https://a.test/s.xml</loc></sitemap></sitemapindex>").index);
+  for (const char* binary : {"PK\3\4", "mozLz40\0", "SQLite format 3", "bplist00", "%PDF-1.7"}) {
+    CAPTURE(binary);
+    try {
+      read_list(std::string(binary) + " https://a.test/");
+      FAIL("it was read");
+    } catch (const base::Error& error) {
+      CHECK_FALSE(error.hint().empty());
+    }
+  }
   // No external entity is read, none of one's own multiplies.
   const auto xml =
       read(R"(<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd"><!ENTITY f "&e;&e;">]>
@@ -273,6 +337,8 @@ TEST_CASE("URLs in text are what a reader would copy") {
       {"[url]https://x.test/a[/url] [b=https://x.test/b]c[/b]", "https://x.test/a https://x.test/b"},
       {"<a href=\"https://x.test/?a=1&amp;b=2&amp;c\">", "https://x.test/?a=1&b=2&c"},
       {"\u200Fhttps://x.test/a\u200F https://x.test/می\u200Cخواهم", "https://x.test/a https://x.test/می\u200Cخواهم"},
+      {"&lt;a href=&quot;https://x.test/?a=1&amp;b=2&quot;&gt;https://x.test/b&lt;/a&gt; &#39;https://x.test/c&#39;",
+       "https://x.test/?a=1&b=2 https://x.test/b https://x.test/c"},
       {"nothing http here", ""},
   };
   for (const auto& [text, urls] : texts) {
@@ -386,6 +452,15 @@ TEST_CASE("dates of mail, RSS and people") {
       {"Thu, 4 Mar 2021", "2021-03-04T00:00:00.000Z"},
       {"Thursday, 04-Mar-21 05:06:07 GMT", "2021-03-04T05:06:07.000Z"},
       {"Thu Mar  4 05:06:07 2021", "2021-03-04T05:06:07.000Z"},
+      {"Thu Mar 04 06:06:07 +0100 2021", "2021-03-04T05:06:07.000Z"},
+      {"Thu Mar  4 05:06:07 UTC 2021", "2021-03-04T05:06:07.000Z"},
+      {"Thu, 4 Mar 2021 06:06:07 +0100 (CET)", "2021-03-04T05:06:07.000Z"},
+      {"2021-03-04T06:06:07+01:00[Europe/Berlin]", "2021-03-04T05:06:07.000Z"},
+      {"04.03.2021 05:06:07", "2021-03-04T05:06:07.000Z"},
+      {"20210304", "2021-03-04T00:00:00.000Z"},
+      {"20211304", ""},
+      {")", ""},
+      {" (", ""},
       {"20210304T050607Z", "2021-03-04T05:06:07.000Z"},
       {"1614834367000", "2021-03-04T05:06:07.000Z"},
       {"1.614834367e15", "2021-03-04T05:06:07.000Z"},

@@ -466,6 +466,8 @@ print(json.dumps([added.status_code, listed.status_code, second.status_code, lis
             (f"GET http://127.0.0.1:{port}/api/v1/crawls HTTP/1.1\r\n{head}", 200),
             (f"GET HTTP://127.0.0.1:{port} HTTP/1.1\r\n{head}", 200),
             ("nonsense\r\n\r\n", 400),
+            ("GET /healthz HTTP/1.1\r\n\r\n", 400),
+            ("GET /healthz HTTP/1.0\r\n\r\n", 200),
             ("GET / HTTP/9.9\r\n\r\n", 400),
             ("GET / HTTP/1.1\r\nno field\r\n\r\n", 400),
             (f"GET / HTTP/1.1\r\nX: {'x' * 40000}\r\n\r\n", 431),
@@ -486,7 +488,7 @@ print(json.dumps([added.status_code, listed.status_code, second.status_code, lis
             )
 
     def test_tags_are_cleaned(self):
-        one = self.add("http://127.0.0.1:9/tags", tags=[" z ", "", "a b"])["id"]
+        one = self.add("http://127.0.0.1:9/tags", tags=[" z ", "", "a \t\u00a0b", "\u200b"])["id"]
         self.assertEqual(self.ask("GET", f"v1/crawls/{one}").json["tags"], ["a b", "z"])
         self.ask("PATCH", f"v1/crawls/{one}", {"add_tags": ["", " y ", "z"], "remove_tags": ["a b"]})
         self.assertEqual(self.ask("GET", f"v1/crawls/{one}").json["tags"], ["y", "z"])

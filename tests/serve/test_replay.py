@@ -179,6 +179,7 @@ class Replay(Case):
         self.assertEqual(len(self.cdx(f"{self.site}/*", limit=1)), 1)
         self.assertEqual(self.cdx(f"{self.site}/storm.html", to="2000"), [])
         self.assertEqual(len(self.cdx(f"{self.site}/storm.html", **{"from": "2020", "closest": "20200101000000"})), 1)
+        self.assertEqual(self.cdx(f"{self.site}/storm.html", to="202402", closest="20200101000000"), [])
         self.assertEqual(self.cdx(f"{self.site}/*", filter="!status:200"), [])
         self.assertEqual(self.cdx(f"{self.site}/nothing"), [])
         line = self.get(self.port, f"/cdx?url={quote(self.site + '/storm.html', safe='')}")[2].decode()

@@ -2,6 +2,7 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/json_depth.hpp"
 #include "lib/base/url.hpp"
 #include "lib/formats/list.hpp"
 #include "services/cli/terminal/output.hpp"
@@ -12,7 +13,6 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -152,33 +152,19 @@ private:
 };
 
 // The field of a JSON line that names what the line is about, by its type.
-const std::map<std::string, std::string, std::less<>>& id_fields() {
-  static const std::map<std::string, std::string, std::less<>> fields = {{"Crawl", "id"},
-                                                                         {"Snapshot", "id"},
-                                                                         {"Process", "id"},
-                                                                         {"ArchiveResult", "snapshot_id"},
-                                                                         {"Why", "id"},
-                                                                         {"CrawlSession", "crawl_id"},
-                                                                         {"Scope", "crawl_id"},
-                                                                         {"Control", "target"},
-                                                                         {"Event", "object_id"},
-                                                                         {"Defect", "snapshot_id"},
-                                                                         {"Archived", "snapshot_id"},
-                                                                         {"Description", "id"}};
-  return fields;
-}
+constexpr std::pair<std::string_view, const char*> kIdFields[] = {
+    {"Crawl", "id"},        {"Snapshot", "id"},           {"Process", "id"},           {"ArchiveResult", "snapshot_id"},
+    {"Why", "id"},          {"CrawlSession", "crawl_id"}, {"Scope", "crawl_id"},       {"Control", "target"},
+    {"Event", "object_id"}, {"Defect", "snapshot_id"},    {"Archived", "snapshot_id"}, {"Description", "id"}};
 
 // Empty: the line names nothing.
 std::string id_in(std::string_view line) {
   if (line.front() != '{') return std::string(line);
   const auto json = nlohmann::json::parse(line, nullptr, false);
   if (!json.is_object()) return {};
-  const auto type = json.find("type");
-  if (type == json.end() || !type->is_string()) return {};
-  const auto field = id_fields().find(type->get_ref<const std::string&>());
-  if (field == id_fields().end()) return {};
-  const auto id = json.find(field->second);
-  return id != json.end() && id->is_string() ? id->get<std::string>() : std::string();
+  for (const auto& [type, field] : kIdFields)
+    if (base::text_at(json, "type") == type) return base::text_at(json, field);
+  return {};
 }
 
 } // namespace

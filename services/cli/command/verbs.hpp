@@ -37,6 +37,7 @@ Action verify_verb(CLI::App& command);
 Action adopt_verb(CLI::App& command);
 Action export_verb(CLI::App& command);
 Action import_verb(CLI::App& command);
+Action import_warc_verb(CLI::App& command); // below it
 Action why_verb(CLI::App& command);
 Action events_verb(CLI::App& command);
 Action log_level_verb(CLI::App& command);

@@ -9,7 +9,6 @@
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/temporary_directory.hpp"
 #include "services/cli/transfer/import_files.hpp"
-#include "services/cli/transfer/import_warc.hpp"
 #include "services/cli/transfer/importer.hpp"
 
 #include <CLI/CLI.hpp>

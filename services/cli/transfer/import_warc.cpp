@@ -1,8 +1,6 @@
 // holdfast import warc: WARC and WACZ files that were made elsewhere become a crawl of sealed snapshots, one for each
 // page. A snapshot's WARC file holds the records of its page as they were.
 
-#include "services/cli/transfer/import_warc.hpp"
-
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/base/error.hpp"
@@ -16,6 +14,7 @@
 #include "services/capture/browser/page.hpp"
 #include "services/capture/extract/readable.hpp"
 #include "services/capture/replay/replay_source.hpp"
+#include "services/cli/command/verbs.hpp"
 #include "services/cli/terminal/output.hpp"
 #include "services/cli/transfer/importer.hpp"
 
@@ -94,7 +93,6 @@ private:
   std::size_t read_{0}; // files, once a page is a revisit; then what they hold, by digest and by URL key:
   std::map<std::string, std::pair<std::size_t, warc::Capture>> originals_;
   wacz::WebArchive archive_;
-  std::vector<std::size_t> listed_; // pages of the list, by page
   warc::Splitter splitter_;
   IncomingCrawl crawl_;
 };
@@ -116,18 +114,16 @@ void WarcImport::read() {
   digest_ = archive::hash_rest(file.get(), path_, size);
   archive_ = wacz::read_archive(std::move(file), size, path_,
                                 [this](const std::string& entry, const std::string& what) { tell(entry, what); });
-  for (std::size_t i = 0; i < archive_.pages.size(); ++i) {
-    const auto& page = archive_.pages[i];
+  std::erase_if(archive_.pages, [&](const auto& page) {
     try { // a page that cannot be kept must not take the records after it
       base::parse_url(page.url);
-      if (splitter_.add_page(page.url, page.date, page.id))
-        listed_.push_back(i);
-      else
-        tell(path_ + ": pages", page.url + " has no time: \"" + page.date + "\"");
+      if (splitter_.add_page(page.url, page.date, page.id)) return false;
+      tell(path_ + ": pages", page.url + " has no time: \"" + page.date + "\"");
     } catch (const base::Error& error) {
       tell(path_ + ": pages", page.url + ": " + error.what());
     }
-  }
+    return true;
+  });
   for (std::size_t i = 0; i < archive_.warcs.size(); ++i) {
     const auto& warc = archive_.warcs[i];
     splitter_.add_file(warc.file.get(), warc.size, [&](const warc::Damaged& damage) {
@@ -139,7 +135,7 @@ void WarcImport::read() {
 }
 
 const wacz::ReadPage* WarcImport::listed(const warc::SplitPage& page) const {
-  return page.listed < listed_.size() ? &archive_.pages[listed_[page.listed]] : nullptr;
+  return page.listed < archive_.pages.size() ? &archive_.pages[page.listed] : nullptr;
 }
 
 std::size_t WarcImport::run() {

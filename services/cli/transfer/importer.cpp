@@ -196,7 +196,6 @@ void Importer::flush() {
       pages.push_back(publish(waiting));
     } catch (const base::Error& error) {
       if (is_of_everything(error)) throw;
-      ++counts_.failed;
       tell_problem(waiting.page.view.source, error.what());
     }
     show_progress(false);

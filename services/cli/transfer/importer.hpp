@@ -58,7 +58,7 @@ public:
   void note_bytes(std::uint64_t bytes) { counts_.bytes += bytes; }
 
   struct Counts {
-    std::size_t imported{0}, known{0}, removed{0}, failed{0}, problems{0};
+    std::size_t imported{0}, known{0}, removed{0}, problems{0};
     std::uint64_t bytes{0};
     std::set<std::string> crawls;
   };
