@@ -4,6 +4,7 @@
 // A hook is a function of a Job that returns a Result for a success and throws an Ending otherwise, so that a success
 // is always claimed and never assumed. One hook runs per process, on one thread.
 
+#include "lib/base/characters.hpp"
 #include "lib/warc/headers.hpp"
 
 #include <nlohmann/json.hpp>
@@ -21,6 +22,7 @@ namespace holdfast::capture {
 inline constexpr int kFirstError = 400; // of the statuses of HTTP
 inline constexpr int kNoContent = 204;
 
+using base::lower_case;
 using warc::header_of;
 using warc::Headers;
 using warc::media_type;
@@ -29,7 +31,11 @@ using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-enum class Status { succeeded, noresults, skipped, failed };
+enum class Status { failed, succeeded, noresults, skipped };
+NLOHMANN_JSON_SERIALIZE_ENUM(Status, {{Status::failed, "failed"},
+                                      {Status::succeeded, "succeeded"},
+                                      {Status::noresults, "noresults"},
+                                      {Status::skipped, "skipped"}})
 
 struct Result {
   std::string output; // one line for people
@@ -100,8 +106,8 @@ private:
   std::set<std::string> redirects_;
 };
 
-// At most the first `most` bytes of a file; empty if it cannot be read.
-std::string read_file(const std::filesystem::path& path, std::size_t most);
+// At most the first `most` bytes of a file; empty if it cannot be read. `flags`: of open(2), more of them.
+std::string read_file(const std::filesystem::path& path, std::size_t most, int flags = 0);
 // False, with errno, if it cannot be written; a part of it may be there then.
 bool write_file(const std::filesystem::path& path, const Pieces& pieces);
 
@@ -112,7 +118,7 @@ void emit_result(Status status, const std::string& output, const Json& detail, c
 std::string one_line(std::string_view text, std::size_t limit);
 // Valid UTF-8 without control characters other than tab and line ends.
 std::string clean(std::string_view text);
-std::string lower(std::string_view text);
+std::string upper(std::string text);
 std::string json_text(const Json& value, int indent = -1);
 // Names in lower case; a name sent twice has its values joined.
 Json joined(const Headers& headers);
