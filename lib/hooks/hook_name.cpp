@@ -82,17 +82,8 @@ std::optional<HookName> parse_hook_name(std::string_view file_name) {
 }
 
 std::string_view to_string(Event event) noexcept {
-  switch (event) {
-  case Event::crawl_setup:
-    return "CrawlSetup";
-  case Event::snapshot:
-    return "Snapshot";
-  case Event::binary:
-    return "Binary";
-  case Event::crawl_end:
-    return "CrawlEnd";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"CrawlSetup", "Snapshot", "Binary", "CrawlEnd"}; // as Event lists them
+  return kNames[static_cast<std::size_t>(event)];
 }
 
 } // namespace holdfast::hooks
