@@ -166,11 +166,9 @@ public:
 
 private:
   static void copy_link(int from, int to, const std::string& name, const std::string& full) {
-    std::string target(4096, '\0');
-    const ssize_t length = ::readlinkat(from, name.c_str(), target.data(), target.size());
-    if (length < 0) throw_changed(full);
-    target.resize(static_cast<std::size_t>(length));
-    if (::symlinkat(target.c_str(), to, name.c_str()) != 0) throw_errno(errno, "create", full);
+    const auto target = read_link(from, name);
+    if (!target) throw_changed(full);
+    if (::symlinkat(target->c_str(), to, name.c_str()) != 0) throw_errno(errno, "create", full);
   }
 
   void copy_file(int from, int to, const std::string& name, const std::string& path, const std::string& full) {

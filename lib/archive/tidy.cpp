@@ -109,17 +109,10 @@ private:
 
   void give_own_body(int directory, const std::string& name, const std::string& path, const Fd& from,
                      std::uint64_t size) {
-    const std::string temporary = ".partial-" + base::random_hex32();
-    const Fd to(::openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-    if (!to) throw_errno(errno, "copy", full_path(path));
-    try {
-      copy_body(from.get(), to.get(), size, full_path(path), cancelled_, [](std::string_view) {});
-      if (::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0)
-        throw_errno(errno, "copy", full_path(path));
-    } catch (...) {
-      ::unlinkat(directory, temporary.c_str(), 0);
-      throw;
-    }
+    const auto fill = [&](int to) {
+      copy_body(from.get(), to, size, full_path(path), cancelled_, [](std::string_view) {});
+    };
+    write_file_at(directory, name, fill, full_path(path), false);
   }
 
   // Names end up in JSON, in PostgreSQL and on file systems that take UTF-8 only, so the name itself is made valid; a

@@ -1,8 +1,10 @@
 #include "lib/archivebox/index.hpp"
 
 #include "lib/archivebox/layout.hpp"
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/strange_sqlite.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/utf8.hpp"
 
 #include <sqlite3.h>
@@ -107,14 +109,11 @@ private:
 
 // An id of Django in one spelling; "" if it is none.
 std::string plain_id(const std::string& text) {
-  std::string id;
-  for (const char letter : text) {
-    if (letter == '-') continue;
-    const char lower = letter >= 'A' && letter <= 'F' ? static_cast<char>(letter - 'A' + 'a') : letter;
-    if ((lower < '0' || lower > '9') && (lower < 'a' || lower > 'f')) return "";
-    id += lower;
-  }
-  return id.size() == 32 ? id : "";
+  auto id = base::lower_case(text);
+  std::erase(id, '-');
+  const bool plain =
+      id.size() == 32 && std::all_of(id.begin(), id.end(), [](char c) { return base::hex_value(c) >= 0; });
+  return plain ? id : "";
 }
 
 } // namespace
@@ -254,12 +253,8 @@ std::vector<std::string> Index::waiting_urls() const {
   Query query(database_.get(), "select substr(cast(urls as text), 1, 16777216) from crawls_crawl where status in "
                                "('queued', 'started', 'paused') order by id");
   while (query.next()) {
-    const auto text = query.text(0);
-    for (std::size_t begin = 0; begin < text.size();) {
-      const auto end = std::min(text.find('\n', begin), text.size());
-      if (end > begin) urls.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
+    for (auto& line : base::split(query.text(0), "\n"))
+      urls.push_back(std::move(line));
   }
   return urls;
 }

@@ -1,34 +1,26 @@
 #include "lib/base/error.hpp"
 
 #include <cstring>
+#include <utility>
 
 namespace holdfast::base {
 
 std::string_view to_string(ErrorClass error_class) noexcept {
-  switch (error_class) {
-  case ErrorClass::usage:
-    return "usage";
-  case ErrorClass::refused:
-    return "refused";
-  case ErrorClass::unavailable:
-    return "unavailable";
-  case ErrorClass::bug:
-    return "bug";
-  case ErrorClass::system:
-    return "system";
-  case ErrorClass::cannot_create:
-    return "cannot_create";
-  case ErrorClass::input_output:
-    return "input_output";
-  case ErrorClass::temporary:
-    return "temporary";
-  case ErrorClass::schema_mismatch:
-    return "schema_mismatch";
-  case ErrorClass::lease_lost:
-    return "lease_lost";
-  case ErrorClass::configuration:
-    return "configuration";
-  }
+  static constexpr std::pair<ErrorClass, std::string_view> kNames[] = {
+      {ErrorClass::usage, "usage"},
+      {ErrorClass::refused, "refused"},
+      {ErrorClass::unavailable, "unavailable"},
+      {ErrorClass::bug, "bug"},
+      {ErrorClass::system, "system"},
+      {ErrorClass::cannot_create, "cannot_create"},
+      {ErrorClass::input_output, "input_output"},
+      {ErrorClass::temporary, "temporary"},
+      {ErrorClass::schema_mismatch, "schema_mismatch"},
+      {ErrorClass::lease_lost, "lease_lost"},
+      {ErrorClass::configuration, "configuration"},
+  };
+  for (const auto& [known, name] : kNames)
+    if (known == error_class) return name;
   return "unknown";
 }
 

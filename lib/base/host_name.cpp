@@ -31,28 +31,6 @@ std::vector<std::string_view> split_labels(std::string_view host) {
   }
 }
 
-// A number as inet_aton reads it: "0x7f" hexadecimal, "0177" octal, else decimal. nullopt if malformed or over 32 bits.
-std::optional<std::uint64_t> parse_number(std::string_view text) {
-  unsigned radix = 10;
-  if (text.size() >= 2 && text[0] == '0' && to_lower(text[1]) == 'x') {
-    radix = 16;
-    text.remove_prefix(2);
-  } else if (text.size() >= 2 && text[0] == '0') {
-    radix = 8;
-    text.remove_prefix(1);
-  } else if (text.empty()) {
-    return std::nullopt;
-  }
-  std::uint64_t value = 0;
-  for (const char c : text) {
-    const int digit = hex_value(c);
-    if (digit < 0 || static_cast<unsigned>(digit) >= radix) return std::nullopt;
-    value = value * radix + static_cast<unsigned>(digit);
-    if (value > 0xFFFFFFFF) return std::nullopt;
-  }
-  return value;
-}
-
 bool looks_like_number(std::string_view label) {
   if (label.empty()) return false;
   if (std::all_of(label.begin(), label.end(), is_digit)) return true;
@@ -61,20 +39,10 @@ bool looks_like_number(std::string_view label) {
 }
 
 // Every spelling that inet_aton and browsers accept: "127.1", "2130706433", "0x7f.0.0.1", "0177.0.0.1".
-std::optional<std::string> parse_ipv4(std::vector<std::string_view> parts) {
-  if (parts.size() > 1 && parts.back().empty()) parts.pop_back(); // "127.0.0.1."
-  if (parts.size() > 4) return std::nullopt;
-  std::uint64_t address = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const auto number = parse_number(parts[i]);
-    if (!number) return std::nullopt;
-    const bool last = i + 1 == parts.size();
-    // The last part fills all the bytes that are left.
-    const std::size_t bits = last ? 8 * (4 - i) : 8;
-    if (*number >> bits != 0) return std::nullopt;
-    address = address << bits | *number;
-  }
-  const in_addr binary{htonl(static_cast<std::uint32_t>(address))};
+std::optional<std::string> parse_ipv4(std::string host) {
+  if (host.ends_with('.')) host.pop_back(); // "127.0.0.1."
+  in_addr binary{};
+  if (::inet_aton(host.c_str(), &binary) == 0) return std::nullopt;
   std::array<char, INET_ADDRSTRLEN> text{};
   return inet_ntop(AF_INET, &binary, text.data(), text.size());
 }
@@ -130,7 +98,7 @@ std::optional<std::string> canonical_host(std::string_view written, std::string&
   const auto labels = split_labels(host);
   const bool rooted = labels.size() > 1 && labels.back().empty(); // "example.com."
   if (looks_like_number(labels[labels.size() - (rooted ? 2 : 1)])) {
-    if (auto address = parse_ipv4(labels)) return address;
+    if (auto address = parse_ipv4(host)) return address;
     return failed("its host is not a valid IPv4 address, nor can it be a name");
   }
   for (std::size_t i = 0; i < labels.size() - (rooted ? 1 : 0); ++i) {

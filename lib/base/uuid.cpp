@@ -3,35 +3,18 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 
-#include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <span>
 
 namespace holdfast::base {
 
 namespace {
-
-constexpr std::string_view kHexDigits = "0123456789abcdef";
-
-// Straight from the kernel each time: a buffer of our own would be repeated in a forked child.
-void fill_random(std::span<std::uint8_t> bytes) {
-  std::size_t filled = 0;
-  while (filled < bytes.size()) {
-    const ssize_t got = getrandom(bytes.data() + filled, bytes.size() - filled, 0);
-    if (got > 0) {
-      filled += static_cast<std::size_t>(got);
-    } else if (errno != EINTR) {
-      throw Error(ErrorClass::system, "cannot read random numbers: " + errno_text(errno));
-    }
-  }
-}
 
 // Time in units of 1/4096 millisecond, which are the 48 + 12 bits that lead a version 7 UUID (RFC 9562, method 3).
 // Never the same twice, never smaller than before, whatever the wall clock does.
@@ -50,40 +33,32 @@ std::uint64_t next_tick() {
   return last;
 }
 
-std::string to_hex(std::span<const std::uint8_t> bytes) {
-  std::string text;
-  text.reserve(bytes.size() * 2 + 4);
-  for (const std::uint8_t byte : bytes) {
-    text += kHexDigits[byte >> 4];
-    text += kHexDigits[byte & 0xF];
-  }
-  return text;
-}
-
 } // namespace
 
+std::string random_bytes(std::size_t count) {
+  // Straight from the kernel each time: a buffer of our own would be repeated in a forked child.
+  std::string bytes(count, '\0');
+  if (::getentropy(bytes.data(), count) != 0)
+    throw Error(ErrorClass::system, "cannot read random numbers: " + errno_text(errno));
+  return bytes;
+}
+
 std::string new_uuid() {
-  std::array<std::uint8_t, 16> bytes{};
-  fill_random(std::span(bytes).subspan(8));
+  auto bytes = random_bytes(16);
   const std::uint64_t tick = next_tick();
   const std::uint64_t milliseconds = tick >> 12;
   for (std::size_t i = 0; i < 6; ++i)
-    bytes[i] = static_cast<std::uint8_t>(milliseconds >> (40 - 8 * i));
-  bytes[6] = static_cast<std::uint8_t>(0x70 | (tick >> 8 & 0x0F)); // version 7
-  bytes[7] = static_cast<std::uint8_t>(tick);
-  bytes[8] = static_cast<std::uint8_t>(0x80 | (bytes[8] & 0x3F)); // variant of RFC 9562
-
-  std::string text = to_hex(bytes);
+    bytes[i] = static_cast<char>(milliseconds >> (40 - 8 * i));
+  bytes[6] = static_cast<char>(0x70 | (tick >> 8 & 0x0F)); // version 7
+  bytes[7] = static_cast<char>(tick);
+  bytes[8] = static_cast<char>(0x80 | (bytes[8] & 0x3F)); // variant of RFC 9562
+  std::string text = hex(bytes);
   for (const std::size_t hyphen : {8U, 13U, 18U, 23U})
     text.insert(hyphen, 1, '-');
   return text;
 }
 
-std::string random_hex32() {
-  std::array<std::uint8_t, 16> bytes{};
-  fill_random(bytes);
-  return to_hex(bytes);
-}
+std::string random_hex32() { return hex(random_bytes(16)); }
 
 bool is_uuid(std::string_view text) noexcept {
   if (text.size() != 32 && text.size() != 36) return false;

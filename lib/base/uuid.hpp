@@ -10,6 +10,9 @@ namespace holdfast::base {
 // A new version 7 UUID in its canonical 36-character form; strictly increasing within a process.
 std::string new_uuid();
 
+// At most 256. Throws Error(system).
+std::string random_bytes(std::size_t count);
+
 // 32 random hexadecimal digits, for cookies and for the runner file names of the hook contract.
 std::string random_hex32();
 

@@ -1,5 +1,6 @@
 #include "lib/hooks/binary.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/shell.hpp"
 #include "lib/base/text.hpp"
 
@@ -27,11 +28,9 @@ std::string filled_in(const std::string& name, const Options& options) {
   return found == options.end() ? std::string() : found->second;
 }
 
-bool digit(char letter) { return letter >= '0' && letter <= '9'; }
-
 std::vector<unsigned> numbers(std::string_view version) {
   std::vector<unsigned> result;
-  while (!version.empty() && digit(version.front())) {
+  while (!version.empty() && base::is_digit(version.front())) {
     unsigned number = 0;
     const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), number);
     if (error != std::errc()) break;
@@ -114,11 +113,11 @@ std::optional<std::string> find_binary(const std::string& name, const std::vecto
 
 std::string version_in(std::string_view text) {
   for (std::size_t at = 0; at < text.size(); ++at) {
-    if (!digit(text[at]) || (at > 0 && (digit(text[at - 1]) || text[at - 1] == '.'))) continue;
+    if (!base::is_digit(text[at]) || (at > 0 && (base::is_digit(text[at - 1]) || text[at - 1] == '.'))) continue;
     std::size_t end = at;
     bool dotted = false;
-    while (end < text.size() &&
-           (digit(text[end]) || (text[end] == '.' && end + 1 < text.size() && digit(text[end + 1])))) {
+    while (end < text.size() && (base::is_digit(text[end]) ||
+                                 (text[end] == '.' && end + 1 < text.size() && base::is_digit(text[end + 1])))) {
       dotted = dotted || text[end] == '.';
       ++end;
     }

@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/base/text.hpp"
 #include "lib/hooks/binary.hpp"
 #include "lib/hooks/plugin_options.hpp"
 #include "lib/hooks/text.hpp"
@@ -160,12 +161,8 @@ std::set<std::string> withheld_keys(const Catalog& catalog, const Plugin& plugin
 // Directories of the resolved binaries go first, so that "#!/usr/bin/env node" finds the node that was resolved; a
 // directory that is on the path anyway keeps its place.
 std::string search_path(const Environment& environment, const std::string& inherited) {
-  std::set<std::string> present;
-  for (std::size_t begin = 0; begin <= inherited.size();) {
-    const auto end = std::min(inherited.find(':', begin), inherited.size());
-    present.insert(inherited.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  const auto parts = base::split(inherited, ":");
+  std::set<std::string> present(parts.begin(), parts.end());
   std::string path;
   const auto prepend = [&](const std::string& directory) {
     if (directory.empty() || directory.find(':') != std::string::npos || !present.insert(directory).second) return;

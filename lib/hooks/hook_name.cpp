@@ -1,5 +1,6 @@
 #include "lib/hooks/hook_name.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/utf8.hpp"
 
 #include <algorithm>
@@ -28,12 +29,9 @@ std::optional<Event> parse_event(std::string_view word) {
   return std::nullopt;
 }
 
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
-
 bool printable(std::string_view text) {
-  return base::is_utf8(text) && std::none_of(text.begin(), text.end(), [](char letter) {
-           return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F || letter == '/';
-         });
+  return base::is_utf8(text) &&
+         std::none_of(text.begin(), text.end(), [](char letter) { return base::is_control(letter) || letter == '/'; });
 }
 
 } // namespace
@@ -50,7 +48,7 @@ std::optional<HookName> parse_hook_name(std::string_view file_name) {
   std::string_view rest = file_name.substr(separator + 2);
   int order = -1;
   std::size_t digits = 0;
-  while (digits < rest.size() && is_digit(rest[digits]))
+  while (digits < rest.size() && base::is_digit(rest[digits]))
     ++digits;
   if (digits > 0 && digits < rest.size() && rest[digits] == '_') {
     order = 0;
@@ -84,17 +82,8 @@ std::optional<HookName> parse_hook_name(std::string_view file_name) {
 }
 
 std::string_view to_string(Event event) noexcept {
-  switch (event) {
-  case Event::crawl_setup:
-    return "CrawlSetup";
-  case Event::snapshot:
-    return "Snapshot";
-  case Event::binary:
-    return "Binary";
-  case Event::crawl_end:
-    return "CrawlEnd";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"CrawlSetup", "Snapshot", "Binary", "CrawlEnd"}; // as Event lists them
+  return kNames[static_cast<std::size_t>(event)];
 }
 
 } // namespace holdfast::hooks

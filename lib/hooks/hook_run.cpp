@@ -52,26 +52,7 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
        const Hook& the_hook, fs::path the_directory, HookLimits the_limits)
       : launcher(the_launcher), executor(std::move(the_executor)), command(std::move(the_command)), hook(the_hook),
         directory(std::move(the_directory)), limits(the_limits), files(directory, hook.name.name), tick(executor),
-        meter(directory), temporary_meter(command.sandbox.temporary) {}
-
-  // A coroutine that waits for something to happen: its timer is cancelled by notify().
-  class Waiter {
-  public:
-    Waiter(Impl& impl, Clock::time_point deadline) : impl_(impl), timer_(impl.executor, deadline) {
-      impl_.waiters.push_back(&timer_);
-    }
-    ~Waiter() { std::erase(impl_.waiters, &timer_); }
-    Waiter(const Waiter&) = delete;
-    Waiter& operator=(const Waiter&) = delete;
-    awaitable<void> wait() {
-      boost::system::error_code ignored;
-      co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-    }
-
-  private:
-    Impl& impl_;
-    asio::steady_timer timer_;
-  };
+        changed(executor, Clock::time_point::max()), meter(directory), temporary_meter(command.sandbox.temporary) {}
 
   void start();
   void poll();
@@ -80,10 +61,10 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
   void check_progress(const DirectoryState& state);
   void check_log_sizes();
   void hold_to(std::uint64_t size, std::uint64_t limit, const char* what);
-  void notify();
   milliseconds next_poll();
   std::string failure_text(const process::Exit& exit) const;
   void settle_logs();
+  static awaitable<void> change(std::shared_ptr<Impl> self);
   static awaitable<void> follow(std::shared_ptr<Impl> self);
   static awaitable<void> supervise(std::shared_ptr<Impl> self);
   static awaitable<void> read_urls_file(std::shared_ptr<Impl> self);
@@ -109,14 +90,13 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
   HookOutcome outcome;
   RecordSink records{outcome};
 
-  asio::steady_timer tick;
+  asio::steady_timer tick, changed; // changed: never expires; cancel() wakes those who wait
   std::size_t polls{0};
   DirectoryMeter meter;
   DirectoryMeter temporary_meter; // of the /tmp that the page's hooks share
   Clock::time_point next_measure{}, next_measure_temporary{};
   Progress progress;
   bool more_stdout{false};
-  std::vector<asio::steady_timer*> waiters;
   int waiting_for_readiness{0};
 
   bool exited{false}; // the process tree is gone
@@ -151,25 +131,25 @@ void HookRun::Impl::start() {
   asio::co_spawn(executor, supervise(shared_from_this()), asio::detached);
 }
 
-void HookRun::Impl::notify() {
-  for (asio::steady_timer* timer : waiters)
-    timer->cancel();
+awaitable<void> HookRun::Impl::change(std::shared_ptr<Impl> self) {
+  boost::system::error_code ignored;
+  co_await self->changed.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
 }
 
 bool HookRun::Impl::read_stdout() {
-  if (files.output().size() < stdout_read) stdout_read = 0; // the hook has emptied its own log
+  if (size_of(files.output()) < stdout_read) stdout_read = 0; // the hook has emptied its own log
   const std::uint64_t allowed = limits.stdout_bytes > stdout_read ? limits.stdout_bytes - stdout_read : 0;
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(kReadAtOnce, allowed));
   if (most == 0) return false;
-  const std::uint64_t available = files.output().size() - stdout_read;
+  const std::uint64_t available = size_of(files.output()) - stdout_read;
   if (available == 0) return false;
   const bool first = !reader.saw_output();
   const std::string bytes =
-      files.output().read_at(stdout_read, static_cast<std::size_t>(std::min<std::uint64_t>(most, available)));
+      bytes_at(files.output(), stdout_read, static_cast<std::size_t>(std::min<std::uint64_t>(most, available)));
   if (bytes.empty()) return false;
   stdout_read += bytes.size();
   records.take(reader.feed(bytes));
-  if (first) notify();
+  if (first) changed.cancel();
   return available > bytes.size();
 }
 
@@ -183,8 +163,8 @@ void HookRun::Impl::hold_to(std::uint64_t size, std::uint64_t limit, const char*
 }
 
 void HookRun::Impl::check_log_sizes() {
-  hold_to(files.output().size(), limits.stdout_bytes, "standard output");
-  hold_to(files.errors().size(), limits.stderr_bytes, "standard error");
+  hold_to(size_of(files.output()), limits.stdout_bytes, "standard output");
+  hold_to(size_of(files.errors()), limits.stderr_bytes, "standard error");
 }
 
 void HookRun::Impl::check_limits() {
@@ -240,6 +220,7 @@ milliseconds HookRun::Impl::next_poll() {
 awaitable<void> HookRun::Impl::follow(std::shared_ptr<Impl> self) {
   while (!self->exited) {
     self->poll();
+    if (self->waiting_for_readiness > 0) self->changed.cancel(); // one of them may have waited long enough
     self->tick.expires_after(self->next_poll());
     boost::system::error_code ignored;
     co_await self->tick.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
@@ -264,18 +245,19 @@ awaitable<void> HookRun::Impl::supervise(std::shared_ptr<Impl> self) {
     self->failure = std::current_exception();
   }
   self->ended = true;
-  self->notify();
+  self->changed.cancel();
 }
 
 // Parsers leave what they found in a file as well; some only there.
 awaitable<void> HookRun::Impl::read_urls_file(std::shared_ptr<Impl> self) {
   const fs::path path = self->directory / "urls.jsonl";
   if (!self->before->changed(path)) co_return; // absent, or left by another hook
-  const File urls = File::open(path, O_RDONLY | O_NONBLOCK);
-  if (!urls.regular()) co_return;
+  const auto urls = base::open_no_links(path, O_RDONLY | O_NONBLOCK);
+  struct stat status {};
+  if (::fstat(urls.get(), &status) != 0 || !S_ISREG(status.st_mode)) co_return;
   RecordReader urls_reader(RecordSource::urls_file);
   for (std::uint64_t offset = 0; offset < kLargestUrlsFile;) {
-    const std::string bytes = urls.read_at(offset, kReadAtOnce);
+    const std::string bytes = bytes_at(urls, offset, kReadAtOnce);
     if (bytes.empty()) break;
     offset += bytes.size();
     self->records.take(urls_reader.feed(bytes));
@@ -358,9 +340,8 @@ awaitable<bool> HookRun::ready(milliseconds limit) {
   const auto deadline = Clock::now() + limit;
   impl->tick.cancel(); // look again now, and from here on more often
   ++impl->waiting_for_readiness;
-  Impl::Waiter waiter(*impl, deadline);
   while (!impl->reader.saw_output() && !impl->ended && Clock::now() < deadline)
-    co_await waiter.wait();
+    co_await Impl::change(impl);
   --impl->waiting_for_readiness;
   if (impl->reader.saw_output()) co_return true;
   co_return impl->ended && !impl->failure && impl->outcome.exit.clean();
@@ -370,9 +351,8 @@ awaitable<HookOutcome> HookRun::finish() {
   const auto impl = impl_;
   if (!impl->child) throw Error(ErrorClass::bug, "hook " + impl->hook.name.name + " was not started");
   // No deadline of its own: a foreground hook has its timeout, a background hook the ladder that its owner starts.
-  Impl::Waiter waiter(*impl, Clock::time_point::max());
   while (!impl->ended)
-    co_await waiter.wait();
+    co_await Impl::change(impl);
   if (impl->failure) std::rethrow_exception(impl->failure);
   co_return impl->outcome;
 }

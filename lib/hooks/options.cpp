@@ -197,14 +197,9 @@ std::string key_prefix(std::string_view plugin) {
 }
 
 std::vector<const Plugin*> with_required_plugins(const Catalog& catalog, const Plugin& plugin) {
-  std::vector<const Plugin*> plugins{&plugin};
-  std::set<std::string> seen{plugin.name};
-  for (std::size_t index = 0; index < plugins.size(); ++index) {
-    for (const std::string& name : plugins[index]->required_plugins) {
-      const Plugin* needed = catalog.find(name);
-      if (needed != nullptr && seen.insert(name).second) plugins.push_back(needed);
-    }
-  }
+  std::vector<const Plugin*> plugins;
+  for (const auto& name : catalog.with_required(plugin.name))
+    if (const Plugin* found = catalog.find(name)) plugins.push_back(found);
   return plugins;
 }
 
@@ -352,11 +347,9 @@ std::vector<std::string> missing_plugins(const Catalog& catalog, const std::vect
       missing.insert(hook->plugin->name);
   std::set<std::string> wanted;
   for (const std::string& name : selected) {
-    const auto closure = with_required_plugins(catalog, *catalog.find(name));
-    if (std::none_of(closure.begin(), closure.end(), [&](const Plugin* p) { return missing.contains(p->name); }))
-      continue;
-    for (const Plugin* plugin : closure)
-      wanted.insert(plugin->name);
+    const auto closure = catalog.with_required(name);
+    if (std::any_of(closure.begin(), closure.end(), [&](const auto& one) { return missing.contains(one); }))
+      wanted.insert(closure.begin(), closure.end());
   }
   std::vector<std::string> result;
   std::copy_if(selected.begin(), selected.end(), std::back_inserter(result),

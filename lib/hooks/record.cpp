@@ -273,17 +273,8 @@ std::optional<Record> make_record(const json& object, RecordSource source) {
 } // namespace
 
 std::string_view to_string(Status status) noexcept {
-  switch (status) {
-  case Status::succeeded:
-    return "succeeded";
-  case Status::failed:
-    return "failed";
-  case Status::skipped:
-    return "skipped";
-  case Status::noresults:
-    return "noresults";
-  }
-  return "failed";
+  constexpr std::string_view kNames[] = {"succeeded", "failed", "skipped", "noresults"}; // as Status lists them
+  return kNames[static_cast<std::size_t>(status)];
 }
 
 Status parse_status(std::string_view text) noexcept {

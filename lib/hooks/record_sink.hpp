@@ -5,6 +5,8 @@
 #include "lib/hooks/record.hpp"
 
 #include <optional>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace holdfast::hooks {
@@ -14,7 +16,10 @@ public:
   // Into this outcome; the last result is kept apart.
   explicit RecordSink(HookOutcome& outcome) : outcome_(outcome) {}
 
-  void take(std::vector<Record> records);
+  void take(std::vector<Record> records) {
+    for (Record& record : records)
+      std::visit([this](auto& one) { put(std::move(one)); }, record);
+  }
   void count(const RecordReader& reader) {
     outcome_.ignored_lines += reader.ignored_lines();
     outcome_.dropped_lines += reader.dropped_lines();
@@ -23,6 +28,23 @@ public:
   void finish() { outcome_.discovered = discovered_.take(); }
 
 private:
+  // The contract calls a second result an error of the hook. The last one is the hook's latest word; the others count
+  // as ignored lines.
+  void put(ResultRecord result) {
+    if (result_) ++outcome_.ignored_lines;
+    result_ = std::move(result);
+  }
+  void put(SnapshotRecord snapshot) { discovered_.add(std::move(snapshot)); }
+  void put(TagRecord tag) { outcome_.tags.push_back(std::move(tag.name)); }
+  void put(BinaryRecord binary) { outcome_.binaries.push_back(std::move(binary)); }
+  void put(MachineRecord machine) { outcome_.machine_records.push_back(std::move(machine)); }
+  void put(RateLimitRecord limit) { outcome_.rate_limits.push_back(std::move(limit)); }
+  void put(RedirectRecord redirect) { outcome_.redirects.push_back(std::move(redirect.location)); }
+  void put(ResponseRecord response) { outcome_.response = std::move(response); }
+  void put(ResourcesRecord resources) { outcome_.resources = std::move(resources); }
+  void put(UnreachableRecord unreachable) { outcome_.unreachable = std::move(unreachable.reason); }
+  void put(SignedOutRecord signed_out) { outcome_.signed_out = std::move(signed_out.reason); }
+
   HookOutcome& outcome_;
   std::optional<ResultRecord> result_;
   DiscoveredUrls discovered_;

@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/no_links.hpp"
+#include "lib/base/read_at.hpp"
 #include "lib/base/shell.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/base/write_all.hpp"
@@ -21,14 +22,14 @@ namespace {
 
 constexpr std::size_t kErrorsTail = 64u << 10;
 
-File create_log(const fs::path& path) {
-  File log = File::open(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL, 0644);
-  if (!log.is_open()) throw_cannot_create(path, errno);
+base::Fd create_log(const fs::path& path) {
+  auto log = base::open_no_links(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL, 0644);
+  if (!log) throw_cannot_create(path, errno);
   return log;
 }
 
-void cut(const File& log, std::uint64_t limit) {
-  if (log.size() > limit) (void)::ftruncate(log.get(), static_cast<off_t>(limit));
+void cut(const base::Fd& log, std::uint64_t limit) {
+  if (size_of(log) > limit) (void)::ftruncate(log.get(), static_cast<off_t>(limit));
 }
 
 } // namespace
@@ -39,31 +40,16 @@ void throw_cannot_create(const fs::path& path, int error_number) {
                     "check the owner of work_dir and the space left on it");
 }
 
-File File::open(const fs::path& path, int flags, mode_t mode) {
-  return File(base::open_no_links(path, flags, mode).release());
-}
-
-std::uint64_t File::size() const {
+std::uint64_t size_of(const base::Fd& file) {
   struct stat status {};
-  return is_open() && ::fstat(fd_.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+  return ::fstat(file.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
-bool File::regular() const {
-  struct stat status {};
-  return is_open() && ::fstat(fd_.get(), &status) == 0 && S_ISREG(status.st_mode);
-}
-
-std::string File::read_at(std::uint64_t offset, std::size_t most) const {
+std::string bytes_at(const base::Fd& file, std::uint64_t offset, std::size_t most) {
   std::string bytes(most, '\0');
-  ssize_t count = 0;
-  do {
-    count = is_open() ? ::pread(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)) : 0;
-  } while (count < 0 && errno == EINTR);
-  bytes.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(0, base::read_at(file.get(), bytes.data(), most, offset))));
   return bytes;
 }
-
-bool File::write_all(std::string_view bytes) const { return base::write_all(fd_.get(), bytes); }
 
 RunnerFiles::RunnerFiles(const fs::path& directory, const std::string& hook)
     : prefix_((directory / (hook + "." + base::random_hex32())).string()) {}
@@ -84,15 +70,15 @@ void RunnerFiles::write_script(const process::Command& command) const {
   for (const std::string& argument : command.argv)
     text += " " + base::shell_quoted(argument);
   text += "\n";
-  const File script = File::open(path(".sh"), O_WRONLY | O_CREAT | O_EXCL, 0755);
-  if (!script.is_open() || !script.write_all(text)) throw_cannot_create(path(".sh"), errno);
+  const auto script = base::open_no_links(path(".sh"), O_WRONLY | O_CREAT | O_EXCL, 0755);
+  if (!script || !base::write_all(script.get(), text)) throw_cannot_create(path(".sh"), errno);
 }
 
 void RunnerFiles::write_pid(pid_t pid, std::chrono::system_clock::time_point started) {
   if (pid_written_ || pid <= 0) return;
   pid_written_ = true;
-  const File file = File::open(path(".pid"), O_WRONLY | O_CREAT | O_EXCL, 0644);
-  if (!file.is_open() || !file.write_all(std::to_string(pid) + "\n")) return; // a help for others, not a need
+  const auto file = base::open_no_links(path(".pid"), O_WRONLY | O_CREAT | O_EXCL, 0644);
+  if (!file || !base::write_all(file.get(), std::to_string(pid) + "\n")) return; // a help for others, not a need
   const auto since_epoch = started.time_since_epoch();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_epoch);
   timespec when{};
@@ -119,8 +105,8 @@ void RunnerFiles::settle(bool keep, std::uint64_t most_stdout, std::uint64_t mos
 }
 
 std::string RunnerFiles::errors_tail() const {
-  const std::uint64_t size = errors_.size();
-  return errors_.read_at(size > kErrorsTail ? size - kErrorsTail : 0, kErrorsTail);
+  const std::uint64_t size = size_of(errors_);
+  return bytes_at(errors_, size > kErrorsTail ? size - kErrorsTail : 0, kErrorsTail);
 }
 
 } // namespace holdfast::hooks

@@ -15,23 +15,10 @@
 
 namespace holdfast::hooks {
 
-// A file in a directory that belongs to a hook, so links are not followed (base/no_links.hpp).
-class File {
-public:
-  File() = default;
-  static File open(const std::filesystem::path& path, int flags, mode_t mode = 0);
-
-  bool is_open() const { return static_cast<bool>(fd_); }
-  int get() const { return fd_.get(); }
-  std::uint64_t size() const;
-  bool regular() const;
-  std::string read_at(std::uint64_t offset, std::size_t most) const; // what is there, at most that
-  bool write_all(std::string_view bytes) const;
-
-private:
-  explicit File(int descriptor) : fd_(descriptor) {}
-  base::Fd fd_;
-};
+// Files in a directory that belongs to a hook are opened without links (base/no_links.hpp). How long one is, and what
+// is there from a place on, at most that much.
+std::uint64_t size_of(const base::Fd& file);
+std::string bytes_at(const base::Fd& file, std::uint64_t offset, std::size_t most);
 
 // Error(cannot_create) for a path below work_dir.
 [[noreturn]] void throw_cannot_create(const std::filesystem::path& path, int error_number);
@@ -51,9 +38,9 @@ public:
   // The hook has ended: without `keep` the logs go; else no more of them stays than that many bytes.
   void settle(bool keep, std::uint64_t most_stdout, std::uint64_t most_stderr) const;
 
-  const File& output() const noexcept { return output_; }
-  const File& errors() const noexcept { return errors_; }
-  std::uint64_t printed() const { return output_.size() + errors_.size(); }
+  const base::Fd& output() const noexcept { return output_; }
+  const base::Fd& errors() const noexcept { return errors_; }
+  std::uint64_t printed() const { return size_of(output_) + size_of(errors_); }
   std::string errors_tail() const;
   std::filesystem::path path(const char* suffix) const { return {prefix_ + suffix}; }
 
@@ -61,7 +48,7 @@ private:
   void write_script(const process::Command& command) const;
 
   const std::string prefix_; // <directory>/<hook>.<32hex>
-  File output_, errors_;
+  base::Fd output_, errors_;
   bool pid_written_{false};
 };
 

@@ -12,30 +12,17 @@ namespace {
 }
 
 std::string escaped_text(std::string_view text) {
+  constexpr std::string_view kMarks = "&<>\"'", kNames[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
   std::string out;
   out.reserve(text.size() + text.size() / 8);
   while (!text.empty()) {
     const auto [code, length] = base::first_character(text);
-    switch (code) {
-    case U'&':
-      out += "&amp;";
-      break;
-    case U'<':
-      out += "&lt;";
-      break;
-    case U'>':
-      out += "&gt;";
-      break;
-    case U'"':
-      out += "&quot;";
-      break;
-    case U'\'':
-      out += "&#39;";
-      break;
-    default:
-      const bool shown = code == U'\t' || code == U'\n' || code == U'\r' || !base::is_unprintable(code);
+    const auto mark = kMarks.find(text[0]);
+    const bool shown = code == U'\t' || code == U'\n' || code == U'\r' || !base::is_unprintable(code);
+    if (mark != std::string_view::npos)
+      out += kNames[mark];
+    else
       out += shown && code != U'\uFFFD' ? text.substr(0, length) : base::kReplacement;
-    }
     text.remove_prefix(length);
   }
   return out;

@@ -5,6 +5,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/fd.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/uuid.hpp"
 #include "lib/base/write_all.hpp"
 
 #include <fcntl.h>
@@ -31,13 +32,6 @@ constexpr std::size_t kAround = 1 + GCM_IV_SIZE + GCM_DIGEST_SIZE;
 [[noreturn]] void wrong_file(const std::filesystem::path& file, const std::string& what) {
   throw Error(ErrorClass::configuration, "persona.key_file: " + file.string() + what,
               "a key of 32 bytes a line, such as `openssl rand -base64 32` prints");
-}
-
-std::string random_bytes(std::size_t count) {
-  std::string bytes(count, '\0');
-  if (::getentropy(bytes.data(), count) != 0)
-    throw Error(ErrorClass::system, "no random bytes: " + base::errno_text(errno));
-  return bytes;
 }
 
 // Empty: it is none.
@@ -90,7 +84,7 @@ void Vault::make(const std::filesystem::path& key_file) {
   if (std::filesystem::exists(key_file, error)) return;
   const auto partial = key_file.string() + "." + std::to_string(::getpid());
   const auto text = "# Opens the personas of this collection. Without it they must sign in again.\n" +
-                    base::base64_encode(random_bytes(AES256_KEY_SIZE)) + "\n";
+                    base::base64_encode(base::random_bytes(AES256_KEY_SIZE)) + "\n";
   const base::Fd file(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   // Another process may make it at the same time: the first name counts, and the file is whole under it.
   bool made = file && base::write_all(file.get(), text) && ::fsync(file.get()) == 0 &&
@@ -113,7 +107,7 @@ std::string Vault::seal(const std::string& name, std::int64_t version, std::stri
   if (empty())
     throw Error(ErrorClass::configuration, "there is no key to seal persona \"" + name + "\" with",
                 "set persona.key_file here and for the workers");
-  const auto nonce = random_bytes(GCM_IV_SIZE);
+  const auto nonce = base::random_bytes(GCM_IV_SIZE);
   std::string sealed = kForm + nonce;
   sealed.resize(plain.size() + kAround);
   auto* const out = reinterpret_cast<std::uint8_t*>(sealed.data()) + 1 + GCM_IV_SIZE;

@@ -42,13 +42,7 @@ struct Mount {
   std::vector<std::string> controllers; // empty: version 2
 };
 
-std::vector<std::string> words(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> result;
-  for (std::string word; stream >> word;)
-    result.push_back(word);
-  return result;
-}
+std::vector<std::string> words(const std::string& text) { return base::split(text, " "); }
 
 std::string first_line(const fs::path& file) {
   std::ifstream stream(file);

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace holdfast::process {
 
 namespace {
@@ -13,21 +16,12 @@ std::string signal_name(int signal) {
   return abbreviation != nullptr ? std::string("SIG") + abbreviation : "signal " + std::to_string(signal);
 }
 
+// In the order of StartStep, but for `none`, which is said as `execute` is.
 std::string step_name(StartStep step) {
-  switch (step) {
-  case StartStep::fork:
-    return "cannot start a process";
-  case StartStep::sandbox:
-    return "cannot make its sandbox";
-  case StartStep::directory:
-    return "cannot enter its directory";
-  case StartStep::limits:
-    return "cannot set its limits";
-  case StartStep::none:
-  case StartStep::execute:
-    break;
-  }
-  return "cannot execute";
+  constexpr const char* kNames[] = {"cannot execute",          "cannot start a process",
+                                    "cannot make its sandbox", "cannot enter its directory",
+                                    "cannot set its limits",   "cannot execute"};
+  return kNames[std::min(static_cast<std::size_t>(step), std::size(kNames) - 1)];
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/sha256.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/process/process_scan.hpp"
@@ -21,19 +22,6 @@ std::string first_word(const std::filesystem::path& file) {
   std::string word;
   in >> word;
   return word;
-}
-
-// 32 hexadecimal digits that depend on every byte of the text: two rounds of FNV-1a. Not a secret, only a name.
-std::string fingerprint(const std::string& text) {
-  const auto hash = [&](std::uint64_t value) {
-    for (const char c : text)
-      value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    return value;
-  };
-  char digits[33];
-  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(hash(0xcbf29ce484222325u)),
-                static_cast<unsigned long long>(hash(0x9e3779b97f4a7c15u)));
-  return digits;
 }
 
 // Several processes may come here at once for the first time: the one that links its file into place wins.
@@ -71,7 +59,7 @@ std::string machine_id(const std::filesystem::path& keep_in) {
   for (const char* file : {"/etc/machine-id", "/var/lib/dbus/machine-id"})
     if (auto id = first_word(file); base::is_uuid(id)) return id;
   if (!keep_in.empty()) return keep_random_id(keep_in);
-  return fingerprint(boot_id() + "/" + base::own_host_name());
+  return base::sha256_hex(boot_id() + "/" + base::own_host_name()).substr(0, 32);
 }
 
 std::string boot_id() { return first_word("/proc/sys/kernel/random/boot_id"); }

@@ -46,38 +46,11 @@ constexpr milliseconds kHunt{5000};
 
 constexpr auto kResult = asio::as_tuple(asio::use_awaitable);
 
-// Closes on destruction; never one of the numbers that posix_spawn is about to replace.
-class Descriptor {
-public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {
-    if (fd_ < 0 || fd_ > shim::kControlDescriptor) return;
-    const int moved = ::fcntl(fd_, F_DUPFD_CLOEXEC, shim::kControlDescriptor + 1);
-    const int error = errno;
-    ::close(std::exchange(fd_, moved));
-    errno = error;
-  }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
-private:
-  int fd_{-1};
-};
-
-Descriptor open_output(int opened, const std::filesystem::path& path) {
+base::Fd open_output(int opened, const std::filesystem::path& path) {
   const char* name = path.empty() ? "/dev/null" : path.c_str();
-  Descriptor file(opened >= 0 ? ::fcntl(opened, F_DUPFD_CLOEXEC, shim::kControlDescriptor + 1)
-                              : ::open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (file.get() >= 0) return file;
+  auto file = opened >= 0 ? base::Fd(::fcntl(opened, F_DUPFD_CLOEXEC, shim::kFirstFree))
+                          : out_of_the_way(::open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (file) return file;
   const int error = errno;
   if (error == EMFILE || error == ENFILE)
     throw Error(ErrorClass::system, std::string("cannot open ") + name + ": " + base::errno_text(error),
@@ -105,10 +78,9 @@ bool has_zero_byte(const Command& command) {
 // The hook's environment with the cookie, which replaces any entry of its name.
 std::vector<std::string> environment_of(const Command& command) {
   std::vector<std::string> environment = command.environment;
-  if (command.cookie.empty()) return environment;
-  const std::string name = command.cookie.substr(0, command.cookie.find('=') + 1);
-  std::erase_if(environment, [&](const std::string& entry) { return !name.empty() && entry.starts_with(name); });
-  environment.push_back(command.cookie);
+  const auto name = std::min(command.cookie.find('='), command.cookie.size());
+  if (!command.cookie.empty())
+    set_variable(environment, command.cookie.substr(0, name), command.cookie.substr(name + 1));
   return environment;
 }
 
@@ -157,6 +129,8 @@ Exit failed_start(int error, StartStep step) {
   return exit;
 }
 
+} // namespace
+
 // What is known about one started command. Shared by the Child and by the coroutine that watches the shim, because the
 // shim has to be reaped even without a waiter. Main thread only.
 //
@@ -198,6 +172,8 @@ struct Supervision {
   std::optional<Clock::time_point> kill_at; // the ladder has been entered
   std::optional<Exit> exit;
 };
+
+namespace {
 
 // Reads reports until the last one (returned) or until the shim is gone (nullopt).
 awaitable<std::optional<shim::Report>> read_reports(std::shared_ptr<Supervision> state) {
@@ -291,127 +267,101 @@ awaitable<Exit> wait_for(std::shared_ptr<Supervision> state) {
   co_return *state->exit;
 }
 
-class ShimChild final : public Child {
-public:
-  explicit ShimChild(std::shared_ptr<Supervision> state) : state_(std::move(state)) {}
-  ~ShimChild() override { kill(); }
-
-  pid_t shim_pid() const override { return state_->shim_pid; }
-  pid_t pid() const override { return state_->hook_pid; }
-  std::uint64_t start_ticks() const override { return state_->start_ticks; }
-  bool running() const override { return !state_->exit; }
-  std::chrono::microseconds cpu_time() const override { return state_->cpu_time; }
-  awaitable<Exit> wait() override { return wait_for(state_); }
-
-  void terminate(milliseconds grace) override {
-    grace = std::clamp(grace, milliseconds(0), milliseconds(std::chrono::hours(24 * 7)));
-    enter_ladder(shim::CommandKind::terminate, grace);
-  }
-  void kill() override { enter_ladder(shim::CommandKind::kill, milliseconds(0)); }
-
-private:
-  void enter_ladder(shim::CommandKind kind, milliseconds grace) {
-    if (!running()) return;
-    const auto deadline = Clock::now() + grace;
-    if (state_->kill_at && *state_->kill_at <= deadline) return;
-    state_->kill_at = deadline;
-    state_->send(kind, grace);
-    state_->backstop.expires_at(deadline + kShimPatience);
-    state_->backstop.async_wait([weak = std::weak_ptr(state_)](boost::system::error_code error) {
-      const auto state = weak.lock();
-      if (!error && state && !state->exit && state->shim) ::kill(state->shim_pid, SIGKILL);
-    });
-  }
-
-  std::shared_ptr<Supervision> state_;
-};
-
-class ShimLauncher final : public Launcher {
-public:
-  ShimLauncher(asio::any_io_executor executor, std::string shim_path, Cgroups cgroups)
-      : executor_(std::move(executor)), shim_path_(std::move(shim_path)), cgroups_(std::move(cgroups)) {}
-
-  std::unique_ptr<Child> start(const Command& command) override {
-    if (command.argv.empty()) throw Error(ErrorClass::bug, "cannot start a command without a program");
-    auto state = std::make_shared<Supervision>(executor_);
-    state->cookie = command.cookie;
-    state->subject = command.subject;
-    if (has_zero_byte(command)) { // cannot be passed on, and must not be cut short
-      state->finish(failed_start(EINVAL, StartStep::execute));
-      return std::make_unique<ShimChild>(std::move(state));
-    }
-    int rules = -1, refused = 0;
-    if (command.sandbox.level == SandboxLevel::user) rules = rules_.of(command.sandbox, refused);
-    if (refused != 0) {
-      state->finish(failed_start(refused, StartStep::sandbox));
-      return std::make_unique<ShimChild>(std::move(state));
-    }
-    const Descriptor output = open_output(command.stdout_file, command.stdout_path);
-    const Descriptor errors = open_output(command.stderr_file, command.stderr_path);
-    int pair[2];
-    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-      throw_system("cannot open a control socket");
-    Descriptor ours(pair[0]);
-    Descriptor theirs(pair[1]);
-    if (ours.get() < 0 || theirs.get() < 0) throw_system("cannot open a control socket");
-    state->control.assign(ours.release());
-
-    state->leaves = cgroups_.next_leaves(command.limits.tree_memory_bytes.has_value());
-    boost::system::error_code error;
-    std::optional<boost::process::v2::process> started;
-    const auto start = [&] {
-      started.emplace(start_shim(executor_, shim_path_, command, state->leaves, output.get(), errors.get(),
-                                 theirs.get(), rules, error));
-    };
-    if (const auto& signals = command.sandbox.signals)
-      signals->run(start);
-    else
-      start();
-    if (error.value() == E2BIG) { // this command's fault, not the machine's
-      state->finish(failed_start(E2BIG, StartStep::execute));
-      return std::make_unique<ShimChild>(std::move(state));
-    }
-    if (error) {
-      errno = error.value();
-      throw_system("cannot start " + shim_path_);
-    }
-    state->shim_pid = started->id();
-    state->shim.emplace(started->detach());
-    asio::co_spawn(executor_, supervise(state), asio::detached);
-    return std::make_unique<ShimChild>(std::move(state));
-  }
-
-private:
-  [[noreturn]] static void throw_system(const std::string& what) {
-    const int error = errno;
-    throw Error(ErrorClass::system, what + ": " + base::errno_text(error),
-                error == EMFILE   ? "raise the limit of open files (LimitNOFILE, ulimit -n)"
-                : error == EAGAIN ? "raise the limit of processes (TasksMax, ulimit -u)"
-                                  : "");
-  }
-
-  asio::any_io_executor executor_;
-  std::string shim_path_;
-  Cgroups cgroups_;
-  FileRules rules_;
-};
+[[noreturn]] void throw_system(const std::string& what) {
+  const int error = errno;
+  throw Error(ErrorClass::system, what + ": " + base::errno_text(error),
+              error == EMFILE   ? "raise the limit of open files (LimitNOFILE, ulimit -n)"
+              : error == EAGAIN ? "raise the limit of processes (TasksMax, ulimit -u)"
+                                : "");
+}
 
 } // namespace
 
-std::unique_ptr<Launcher> make_launcher(asio::any_io_executor executor, const std::filesystem::path& shim_path,
-                                        Cgroups cgroups) {
+Child::~Child() { kill(); }
+
+pid_t Child::shim_pid() const { return state_->shim_pid; }
+pid_t Child::pid() const { return state_->hook_pid; }
+std::uint64_t Child::start_ticks() const { return state_->start_ticks; }
+std::chrono::microseconds Child::cpu_time() const { return state_->cpu_time; }
+
+awaitable<Exit> Child::wait() { return wait_for(state_); }
+
+void Child::terminate(milliseconds grace) {
+  enter_ladder(true, std::clamp(grace, milliseconds(0), milliseconds(std::chrono::hours(24 * 7))));
+}
+
+void Child::kill() { enter_ladder(false, milliseconds(0)); }
+
+void Child::enter_ladder(bool politely, milliseconds grace) {
+  if (state_->exit) return;
+  const auto deadline = Clock::now() + grace;
+  if (state_->kill_at && *state_->kill_at <= deadline) return;
+  state_->kill_at = deadline;
+  state_->send(politely ? shim::CommandKind::terminate : shim::CommandKind::kill, grace);
+  state_->backstop.expires_at(deadline + kShimPatience);
+  state_->backstop.async_wait([weak = std::weak_ptr(state_)](boost::system::error_code error) {
+    const auto state = weak.lock();
+    if (!error && state && !state->exit && state->shim) ::kill(state->shim_pid, SIGKILL);
+  });
+}
+
+Launcher::Launcher(asio::any_io_executor executor, const std::filesystem::path& shim_path, Cgroups cgroups)
+    : executor_(std::move(executor)), shim_path_(shim_path.string()), cgroups_(std::move(cgroups)) {
   struct stat status {};
   if (::stat(shim_path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) || ::access(shim_path.c_str(), X_OK) != 0)
     throw Error(
-        ErrorClass::unavailable, "cannot execute the shim " + shim_path.string(),
+        ErrorClass::unavailable, "cannot execute the shim " + shim_path_,
         "holdfast-shim is installed in the directory of the holdfast program; install all three programs together");
-  return std::make_unique<ShimLauncher>(std::move(executor), shim_path.string(), std::move(cgroups));
+}
+
+std::unique_ptr<Child> Launcher::start(const Command& command) {
+  if (command.argv.empty()) throw Error(ErrorClass::bug, "cannot start a command without a program");
+  auto state = std::make_shared<Supervision>(executor_);
+  state->cookie = command.cookie;
+  state->subject = command.subject;
+  const auto not_started = [&](int error, StartStep step) {
+    state->finish(failed_start(error, step));
+    return std::make_unique<Child>(state);
+  };
+  if (has_zero_byte(command)) // cannot be passed on, and must not be cut short
+    return not_started(EINVAL, StartStep::execute);
+  int rules = -1, refused = 0;
+  if (command.sandbox.level == SandboxLevel::user) rules = rules_.of(command.sandbox, refused);
+  if (refused != 0) return not_started(refused, StartStep::sandbox);
+
+  const auto output = open_output(command.stdout_file, command.stdout_path);
+  const auto errors = open_output(command.stderr_file, command.stderr_path);
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) throw_system("cannot open a control socket");
+  auto ours = out_of_the_way(pair[0]), theirs = out_of_the_way(pair[1]);
+  if (!ours || !theirs) throw_system("cannot open a control socket");
+  state->control.assign(ours.release());
+
+  state->leaves = cgroups_.next_leaves(command.limits.tree_memory_bytes.has_value());
+  boost::system::error_code error;
+  std::optional<boost::process::v2::process> started;
+  const auto start = [&] {
+    started.emplace(start_shim(executor_, shim_path_, command, state->leaves, output.get(), errors.get(), theirs.get(),
+                               rules, error));
+  };
+  if (const auto& signals = command.sandbox.signals)
+    signals->run(start);
+  else
+    start();
+  if (error.value() == E2BIG) return not_started(E2BIG, StartStep::execute); // this command's fault, not the machine's
+  if (error) {
+    errno = error.value();
+    throw_system("cannot start " + shim_path_);
+  }
+  state->shim_pid = started->id();
+  state->shim.emplace(started->detach());
+  asio::co_spawn(executor_, supervise(state), asio::detached);
+  return std::make_unique<Child>(std::move(state));
 }
 
 Exit run_to_end(const std::filesystem::path& shim_path, const Command& command, std::chrono::milliseconds limit) {
   asio::io_context io;
-  const auto launcher = make_launcher(io.get_executor(), shim_path);
-  const std::shared_ptr<Child> child = launcher->start(command);
+  const std::shared_ptr<Child> child = Launcher(io.get_executor(), shim_path).start(command);
   asio::steady_timer timer(io, limit);
   timer.async_wait([child](const boost::system::error_code& error) {
     if (!error) child->kill();

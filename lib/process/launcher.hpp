@@ -9,6 +9,7 @@
 #include "lib/base/async.hpp"
 #include "lib/process/cgroups.hpp"
 #include "lib/process/command.hpp"
+#include "lib/process/file_rules.hpp"
 
 #include <sys/types.h>
 
@@ -20,45 +21,58 @@
 
 namespace holdfast::process {
 
+struct Supervision;
+
 // One started command. Owned by its starter. The destructor of a child that has not ended asks its shim to KILL
 // the tree and does not wait (the shim finishes alone); normal code waits first.
 class Child {
 public:
-  virtual ~Child() = default;
+  explicit Child(std::shared_ptr<Supervision> state) : state_(std::move(state)) {}
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
   // Process id of the shim (stable for as long as the child lives) and of the hook itself (0 until known).
-  virtual pid_t shim_pid() const = 0;
-  virtual pid_t pid() const = 0;
+  pid_t shim_pid() const;
+  pid_t pid() const;
   // Start time of the hook's process in clock ticks since boot (/proc/<pid>/stat field 22), 0 until known: with machine
   // and boot id it identifies the process beyond pid reuse.
-  virtual std::uint64_t start_ticks() const = 0;
-  virtual bool running() const = 0;
+  std::uint64_t start_ticks() const;
   // CPU time of the tree as of the last look (Command::watch_cpu).
-  virtual std::chrono::microseconds cpu_time() const = 0;
+  std::chrono::microseconds cpu_time() const;
   // Completes once the hook and every descendant is gone. May be awaited by several coroutines.
-  virtual awaitable<Exit> wait() = 0;
+  awaitable<Exit> wait();
   // The ladder: TERM to the hook's group and to everything the shim has adopted; after `grace`, KILL to the whole tree.
   // Signals only get stronger: a later call may shorten the grace, never lengthen it. Idempotent.
-  virtual void terminate(std::chrono::milliseconds grace) = 0;
+  void terminate(std::chrono::milliseconds grace);
   // KILL now.
-  virtual void kill() = 0;
+  void kill();
+
+private:
+  void enter_ladder(bool politely, std::chrono::milliseconds grace);
+
+  std::shared_ptr<Supervision> state_;
 };
 
-// The seam: the real one starts shims; a test may count or delay.
 class Launcher {
 public:
-  virtual ~Launcher() = default;
+  // shim_path: the holdfast-shim program. Throws Error(unavailable) if it is not executable. cgroups: where each
+  // command gets some of its own, made ready by the caller.
+  Launcher(asio::any_io_executor executor, const std::filesystem::path& shim_path, Cgroups cgroups = {});
+
   // Starts the command. Failure to execute it is reported by wait() (Exit::start_errno), as a shell would; throws
   // Error(system) if no process can be started at all, Error(cannot_create) if the output files cannot be made.
-  virtual std::unique_ptr<Child> start(const Command& command) = 0;
+  std::unique_ptr<Child> start(const Command& command);
+
+private:
+  asio::any_io_executor executor_;
+  const std::string shim_path_;
+  Cgroups cgroups_;
+  FileRules rules_;
 };
 
-// shim_path: the holdfast-shim program. Throws Error(unavailable) if it is not executable. cgroups: where each command
-// gets some of its own, made ready by the caller.
-std::unique_ptr<Launcher> make_launcher(asio::any_io_executor executor, const std::filesystem::path& shim_path,
-                                        Cgroups cgroups = {});
-
-// Runs one command in a shim to its end, and kills it after `limit`. Blocking. Throws as make_launcher(), start() and
-// wait() do.
+// Runs one command in a shim to its end, and kills it after `limit`. Blocking. Throws as a Launcher, start() and wait()
+// do.
 Exit run_to_end(const std::filesystem::path& shim_path, const Command& command, std::chrono::milliseconds limit);
 
 // Makes this process the parent of whatever is orphaned below it (PR_SET_CHILD_SUBREAPER), so that it can end and reap

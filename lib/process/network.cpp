@@ -22,13 +22,6 @@ using base::ErrorClass;
 
 static_assert(PrivateNetwork::kMostListeners == shim::kMostListeners);
 
-// Above the descriptors that a shim is started with.
-base::Fd out_of_the_way(int fd) {
-  base::Fd moved(::fcntl(fd, F_DUPFD_CLOEXEC, shim::kFirstFree));
-  ::close(fd);
-  return moved;
-}
-
 // What the shim sends: an errno value with the descriptors beside it.
 std::vector<base::Fd> receive(int socket, int& error) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * shim::kMostListeners + 2 * sizeof(int))];

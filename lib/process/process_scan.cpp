@@ -1,11 +1,12 @@
 #include "lib/process/process_scan.hpp"
 
+#include "lib/process/shim/process_tree.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <charconv>
-#include <filesystem>
+#include <algorithm>
 
 namespace holdfast::process {
 
@@ -25,44 +26,19 @@ std::optional<std::string> read_proc_file(const std::string& path) {
   return text;
 }
 
-template <class Number>
-Number number(std::string_view text) {
-  Number value{};
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
 } // namespace
 
 std::optional<ProcessEntry> read_process(pid_t pid) {
-  const auto text = read_proc_file("/proc/" + std::to_string(pid) + "/stat");
-  if (!text) return std::nullopt;
-  // pid (name) state parent group session ... start_ticks; the name may hold blanks and brackets.
-  const auto open = text->find('('), close = text->rfind(')');
-  if (open == std::string::npos || close == std::string::npos || close + 2 >= text->size()) return std::nullopt;
-  ProcessEntry entry;
-  entry.pid = pid;
-  entry.name = text->substr(open + 1, close - open - 1);
-  std::string_view rest = std::string_view(*text).substr(close + 2);
-  for (int field = 3; field <= 22 && !rest.empty(); ++field) {
-    const auto word = rest.substr(0, rest.find(' '));
-    if (field == 3) entry.state = word.front();
-    if (field == 4) entry.parent = number<pid_t>(word);
-    if (field == 6) entry.session = number<pid_t>(word);
-    if (field == 22) entry.start_ticks = number<std::uint64_t>(word);
-    rest.remove_prefix(word.size() < rest.size() ? word.size() + 1 : rest.size());
-  }
-  return entry;
+  tree::Stat stat;
+  if (!tree::read_stat(pid, stat)) return std::nullopt;
+  return ProcessEntry{pid, stat.parent, stat.session, stat.state, stat.start_ticks, stat.name};
 }
 
 std::map<pid_t, ProcessEntry> read_processes() {
   std::map<pid_t, ProcessEntry> processes;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (auto entry = read_process(number<pid_t>(name))) processes.emplace(entry->pid, std::move(*entry));
-  }
+  tree::for_each_number("/proc", [&](pid_t pid) {
+    if (auto entry = read_process(pid)) processes.emplace(pid, std::move(*entry));
+  });
   return processes;
 }
 

@@ -8,6 +8,9 @@
 // this process and runs none of our code between fork and exec. So an initialiser may have the steps that run in the
 // parent (on_setup, on_error, on_success), but not on_exec_setup; it sets what the child needs on the launcher instead.
 
+#include "lib/base/fd.hpp"
+#include "lib/process/shim/protocol.hpp"
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/process/v2/process.hpp>
 
@@ -24,6 +27,12 @@
 #include <vector>
 
 namespace holdfast::process {
+
+// The same file, by a number that no descriptor of a shim has: posix_spawn would replace it.
+inline base::Fd out_of_the_way(int fd) {
+  base::Fd file(fd);
+  return !file || fd >= shim::kFirstFree ? std::move(file) : base::Fd(::fcntl(fd, F_DUPFD_CLOEXEC, shim::kFirstFree));
+}
 
 class SpawnLauncher {
 public:

@@ -12,12 +12,6 @@ namespace {
 constexpr std::size_t kMostRules = 10000;
 constexpr std::size_t kLongestPattern = 2048;
 
-std::string_view trim(std::string_view text) {
-  const auto from = text.find_first_not_of(" \t");
-  if (from == std::string_view::npos) return {};
-  return text.substr(from, text.find_last_not_of(" \t") - from + 1);
-}
-
 // As our canonical URLs are written: unreserved characters plain, everything else in upper case hex.
 std::string normalised(std::string_view pattern) {
   return base::canonical_codes(pattern, [](char c) { return c > 0x20 && c < 0x7f; });
@@ -74,8 +68,8 @@ Rules parse(std::string_view text, std::string_view agent) {
     line = line.substr(0, line.find('#'));
     const auto colon = line.find(':');
     if (colon == std::string_view::npos) continue;
-    const std::string key = base::lower_case(trim(line.substr(0, colon)));
-    const std::string_view value = trim(line.substr(colon + 1));
+    const std::string key = base::lower_case(base::trimmed(line.substr(0, colon)));
+    const std::string_view value = base::trimmed(line.substr(colon + 1));
     if (key == "user-agent" || key == "useragent") {
       if (!in_agents) for_us = for_all = false; // a new group
       in_agents = true;

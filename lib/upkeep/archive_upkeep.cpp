@@ -41,16 +41,12 @@ awaitable<int> ArchiveUpkeep::step(const archive::Root& root) {
   });
   std::vector<std::string> gone;
   std::vector<std::pair<std::string, std::string>> left;
-  std::string trouble;
   try {
     if (!listed.empty())
       co_await pool_.run([&](pg::Connection& connection) { keep_captures(connection, root, listed); });
   } catch (const base::Error& error) {
     if (error.error_class() == base::ErrorClass::temporary) throw;
-    trouble = error.what();
-  }
-  if (!trouble.empty()) {
-    refuse("kept", "nothing is deleted: " + trouble);
+    refuse("kept", std::string("nothing is deleted: ") + error.what());
     co_return 0;
   }
   co_await base::on_thread(files_, [&] {
@@ -71,15 +67,13 @@ awaitable<int> ArchiveUpkeep::step(const archive::Root& root) {
     spdlog::info("deleted the files of {} removed snapshots", gone.size());
   }
   int written = 0;
-  std::string problem;
   try {
     written = co_await pool_.run(
         [&](pg::Connection& connection) { return refresh_crawl_pages(connection, root, ages_.pages); });
   } catch (const base::Error& error) {
     if (error.error_class() != base::ErrorClass::cannot_create) throw;
-    problem = error.what(); // a full disk, say: it is tried again
+    refuse("crawls", std::string("no page for a crawl: ") + error.what()); // a full disk, say: it is tried again
   }
-  if (!problem.empty()) refuse("crawls", "no page for a crawl: " + problem);
   if (text_bytes_ > 0) co_await add_texts(root);
   co_return static_cast<int>(gone.size()) + written;
 }

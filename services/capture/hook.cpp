@@ -3,9 +3,11 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/fd.hpp"
 #include "lib/base/read_at.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/timestamp.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/base/write_all.hpp"
+#include "lib/formats/link.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -28,20 +30,6 @@ namespace {
 constexpr int kExitFailed = 1, kExitSkipped = 10;
 constexpr std::size_t kLongestLine = 1000;
 constexpr std::size_t kLargestSibling = 4u << 20;
-
-const char* word(Status status) {
-  switch (status) {
-  case Status::succeeded:
-    return "succeeded";
-  case Status::noresults:
-    return "noresults";
-  case Status::skipped:
-    return "skipped";
-  case Status::failed:
-    break;
-  }
-  return "failed";
-}
 
 void write_out(std::string_view text) { base::write_all(STDOUT_FILENO, text); }
 
@@ -83,18 +71,6 @@ void handle_signals(double timeout, double margin) {
   ::setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
-bool is_http(std::string_view url) {
-  const auto start = lower(url.substr(0, 8));
-  const std::size_t scheme = start.starts_with("http://") ? 7 : start == "https://" ? 8 : 0;
-  return scheme != 0 && url.size() > scheme && url[scheme] != '/';
-}
-
-std::string upper(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
-  return text;
-}
-
 } // namespace
 
 void (*on_stop)() = nullptr;
@@ -122,7 +98,7 @@ std::string Job::setting(const char* name, const std::string& otherwise) {
 }
 
 bool Job::flag(const char* name, bool otherwise) {
-  const auto value = lower(setting(name));
+  const auto value = lower_case(setting(name));
   return value.empty() ? otherwise : value == "true" || value == "1" || value == "yes" || value == "on";
 }
 
@@ -137,7 +113,7 @@ double Job::number(const std::string& name, double otherwise) {
 }
 
 std::uint64_t Job::size(const char* name, const char* otherwise) {
-  const auto text = lower(setting(name, otherwise));
+  const auto text = lower_case(setting(name, otherwise));
   char* end = nullptr;
   errno = 0;
   std::uint64_t value =
@@ -166,12 +142,8 @@ std::string Job::program(const char* setting_name, const std::vector<std::string
       if (::access(name.c_str(), X_OK) == 0) return name;
       continue;
     }
-    for (std::size_t begin = 0; begin <= path.size();) {
-      const auto end = std::min(path.find(':', begin), path.size());
-      const auto file = path.substr(begin, end - begin) + "/" + name;
-      if (file[0] == '/' && ::access(file.c_str(), X_OK) == 0) return file;
-      begin = end + 1;
-    }
+    for (const auto& directory : base::split(path, ":"))
+      if (const auto file = directory + "/" + name; file[0] == '/' && ::access(file.c_str(), X_OK) == 0) return file;
   }
   throw skipped(std::string(package) + " is not installed (apt install " + package + ")");
 }
@@ -219,8 +191,8 @@ void Job::report_rate_limit(const std::string& host, int status, const std::stri
   emit(record);
 }
 
-std::string read_file(const fs::path& path, std::size_t most) {
-  const base::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+std::string read_file(const fs::path& path, std::size_t most, int flags) {
+  const base::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
   std::string bytes(static_cast<std::size_t>(std::min<std::uintmax_t>(status.st_size, most)), '\0');
@@ -244,17 +216,16 @@ bool write_file(const fs::path& path, const Pieces& pieces) {
 void emit(const Json& record) { write_out(json_text(record) + "\n"); }
 
 void emit_result(Status status, const std::string& output, const Json& detail, const std::string& error) {
-  Json record = {{"type", "ArchiveResult"}, {"status", word(status)}, {"output_str", one_line(output, kLongestLine)}};
+  Json record = {{"type", "ArchiveResult"}, {"status", status}, {"output_str", one_line(output, kLongestLine)}};
   if (!detail.is_null()) record["output_json"] = detail;
   if (!error.empty()) record["error"] = one_line(error, kLongestLine);
   emit(record);
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& letter : result)
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  return result;
+std::string upper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
+  return text;
 }
 
 std::string json_text(const Json& value, int indent) {
@@ -264,7 +235,7 @@ std::string json_text(const Json& value, int indent) {
 Json joined(const Headers& headers) {
   Json result = Json::object();
   for (const auto& [name, value] : headers) {
-    const auto key = lower(name);
+    const auto key = lower_case(name);
     const auto before = result.find(key);
     if (before == result.end())
       result[key] = value;
@@ -278,7 +249,7 @@ int run_hook(const std::string& plugin, const std::string& url, const std::funct
   ::signal(SIGPIPE, SIG_IGN);
   try {
     if (url.empty()) throw failed("no --url=URL was given");
-    if (!is_http(url)) throw no_results("not an http or https URL");
+    if (!formats::is_web_url(url)) throw no_results("not an http or https URL");
     Job job(plugin, url);
     handle_signals(job.timeout(), job.margin());
     const auto result = body(job);

@@ -4,6 +4,7 @@
 // A hook is a function of a Job that returns a Result for a success and throws an Ending otherwise, so that a success
 // is always claimed and never assumed. One hook runs per process, on one thread.
 
+#include "lib/base/characters.hpp"
 #include "lib/base/text.hpp"
 #include "lib/warc/headers.hpp"
 
@@ -22,6 +23,7 @@ namespace holdfast::capture {
 inline constexpr int kFirstError = 400; // of the statuses of HTTP
 inline constexpr int kNoContent = 204;
 
+using base::lower_case;
 using warc::header_of;
 using warc::Headers;
 using warc::media_type;
@@ -30,7 +32,11 @@ using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-enum class Status { succeeded, noresults, skipped, failed };
+enum class Status { failed, succeeded, noresults, skipped };
+NLOHMANN_JSON_SERIALIZE_ENUM(Status, {{Status::failed, "failed"},
+                                      {Status::succeeded, "succeeded"},
+                                      {Status::noresults, "noresults"},
+                                      {Status::skipped, "skipped"}})
 
 struct Result {
   std::string output; // one line for people
@@ -101,8 +107,8 @@ private:
   std::set<std::string> redirects_;
 };
 
-// At most the first `most` bytes of a file; empty if it cannot be read.
-std::string read_file(const std::filesystem::path& path, std::size_t most);
+// At most the first `most` bytes of a file; empty if it cannot be read. `flags`: of open(2), more of them.
+std::string read_file(const std::filesystem::path& path, std::size_t most, int flags = 0);
 // False, with errno, if it cannot be written; a part of it may be there then.
 bool write_file(const std::filesystem::path& path, const Pieces& pieces);
 
@@ -110,7 +116,7 @@ void emit(const Json& record);
 void emit_result(Status status, const std::string& output, const Json& detail, const std::string& error);
 
 using base::clean, base::one_line;
-std::string lower(std::string_view text);
+std::string upper(std::string text);
 std::string json_text(const Json& value, int indent = -1);
 // Names in lower case; a name sent twice has its values joined.
 Json joined(const Headers& headers);

@@ -23,7 +23,6 @@ awaitable<void> do_duties(Gate& gate, Purge& purge, std::chrono::milliseconds po
   auto lapsed = std::chrono::steady_clock::time_point{};
   while (gate.leads() && stop.strength() == base::Strength::none) {
     bool done = false;
-    std::string problem;
     try {
       const auto run = co_await gate.pool().run(
           [&gate](pg::Connection& connection) { return store::runner_duty(connection, gate.id(), gate.epoch()); });
@@ -46,9 +45,8 @@ awaitable<void> do_duties(Gate& gate, Purge& purge, std::chrono::milliseconds po
       else if (error.error_class() != base::ErrorClass::temporary &&
                error.error_class() != base::ErrorClass::unavailable)
         throw;
-      problem = error.what();
+      spdlog::debug("no duty: {}", error.what());
     }
-    if (!problem.empty()) spdlog::debug("no duty: {}", problem);
     if (!done) co_await gate.sleep(poll);
   }
 }

@@ -130,7 +130,6 @@ awaitable<Gate::Entered> Gate::enter() {
     if (stop_.strength() != base::Strength::none) co_return Entered::stopped;
     if (!lost_.empty()) co_return Entered::lost;
     store::Entry entry;
-    std::string problem;
     try {
       entry = co_await pool_->run([this](pg::Connection& connection) {
         return store::runner_enter(connection, id(), options_.lease, options_.graceful_timeout);
@@ -154,9 +153,8 @@ awaitable<Gate::Entered> Gate::enter() {
       else if (error.error_class() != base::ErrorClass::temporary &&
                error.error_class() != base::ErrorClass::unavailable)
         throw;
-      problem = error.what();
+      spdlog::debug("at the gate: {}", error.what());
     }
-    if (!problem.empty()) spdlog::debug("at the gate: {}", problem);
     if (!entry.others.empty() && entry.others.front().id != waiting_for) {
       waiting_for = entry.others.front().id;
       spdlog::info("{} {} {}", label(), options_.standby ? "stands by:" : "waits for", entry.others.front().label);

@@ -133,15 +133,13 @@ awaitable<void> Spawner::run() {
   co_await asio::post(io_, asio::use_awaitable); // the runner joins first: by it we know our machine
   try {
     while (stop_.strength() == base::Strength::none) {
-      std::string problem;
       try {
         co_await tick();
       } catch (const base::Error& error) {
         if (error.error_class() != base::ErrorClass::temporary && error.error_class() != base::ErrorClass::unavailable)
           throw;
-        problem = error.what();
+        spdlog::warn("cannot look at the queue: {}", error.what());
       }
-      if (!problem.empty()) spdlog::warn("cannot look at the queue: {}", problem);
       if (is_done(idle_, options_)) break;
       timer_.expires_after(options_.poll);
       const auto stopped = stop_.strength() != base::Strength::none;

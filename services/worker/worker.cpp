@@ -62,7 +62,7 @@ Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, st
     cgroups.prepare();
   }
   spdlog::info("cgroups of hooks: {}", cgroups.describe());
-  launcher_ = process::make_launcher(io_.get_executor(), options_.shim, std::move(cgroups));
+  launcher_ = std::make_unique<process::Launcher>(io_.get_executor(), options_.shim, std::move(cgroups));
 
   // Joining is done on a connection of its own: if the database is away at start, say so and stop.
   pg::Connection connection(options_.dsn, connection_options(label(), options_));
@@ -330,7 +330,6 @@ awaitable<void> Worker::turn_loop() {
     if (!leaving() && turns_->waiting() == 0) co_await archive_->answered();
     const auto claim = claim_request();
     store::TurnAnswer answer;
-    std::string problem;
     try {
       if (claim.room > 0 || turns_->waiting() > 0) answer = co_await turns_->make(claim);
       jobs_->start(answer.claims);
@@ -340,9 +339,8 @@ awaitable<void> Worker::turn_loop() {
         fence(error.what());
       else if (error.error_class() != base::ErrorClass::temporary)
         throw;
-      problem = error.what();
+      spdlog::debug("no turn: {}", error.what());
     }
-    if (!problem.empty()) spdlog::debug("no turn: {}", problem);
     // A turn looks for lapsed workers, unless it has finished pages. A worker that makes no other turns does it here.
     if ((claim.room == 0 || !answer.pages.empty()) && !fenced_ && housekeeping_->lapse_due())
       spawn(housekeeping_->lapse_workers()); // its end wakes this loop

@@ -111,7 +111,8 @@ process::Command command(int number) {
 class Supervisor {
 public:
   Supervisor()
-      : launcher_(process::make_launcher(io.get_executor(), process::executable_directory() / "holdfast-shim")) {}
+      : launcher_(std::make_unique<process::Launcher>(io.get_executor(),
+                                                      process::executable_directory() / "holdfast-shim")) {}
 
   void start_more() {
     while (static_cast<int>(children_.size()) < at_once && started < hooks && Clock::now() < end) {

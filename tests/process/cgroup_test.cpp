@@ -47,7 +47,7 @@ std::vector<std::string> remaining(process::Cgroups& cgroups) {
 
 struct CgroupStage : Stage {
   CgroupStage() {
-    launcher = process::make_launcher(io.get_executor(), program("holdfast-shim"), cgroups);
+    launcher = std::make_unique<process::Launcher>(io.get_executor(), program("holdfast-shim"), cgroups);
     if (!cgroups.any()) MESSAGE("without cgroups, " << cgroups.describe());
   }
   ~CgroupStage() { CHECK(remaining(cgroups).empty()); }

@@ -138,7 +138,7 @@ TEST_CASE("TERM wakes a stopped hook, which then obeys") {
 TEST_CASE("a hook that closed its output is still supervised") {
   Stage stage;
   const auto child = start_ready(stage, {"close-output"});
-  CHECK(child->running());
+  CHECK(stage.running(*child));
   child->terminate(kLong);
   CHECK(stage.finish(*child).signal == SIGTERM);
 }

@@ -86,7 +86,7 @@ TEST_CASE("hunting the tree of a killed shim spares other hooks, even with the s
   REQUIRE(stage.wait_ready());
   const auto lost = stage.start({"kill-shim"});
   CHECK(stage.finish(*lost).shim_lost);
-  CHECK(spared->running());
+  CHECK(stage.running(*spared));
   spared->terminate(std::chrono::seconds(600));
   CHECK(stage.finish(*spared).code == 7);
 }

@@ -131,9 +131,9 @@ Subreaper::~Subreaper() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
 
 Stage::Stage()
     : cookie("HOLDFAST_COOKIE=test." + base::random_hex32()),
-      launcher(process::make_launcher(io.get_executor(), program("holdfast-shim"),
-                                      std::getenv("HOLDFAST_TEST_CGROUPS") != nullptr ? process::Cgroups::find()
-                                                                                      : process::Cgroups())) {}
+      launcher(std::make_unique<process::Launcher>(
+          io.get_executor(), program("holdfast-shim"),
+          std::getenv("HOLDFAST_TEST_CGROUPS") != nullptr ? process::Cgroups::find() : process::Cgroups())) {}
 
 Stage::~Stage() {
   // A reaped process is gone at once; a survivor stays one for much longer than this.
@@ -161,6 +161,14 @@ process::Exit Stage::finish(process::Child& child) {
   });
   if (!pump_until([&] { return exit.has_value(); })) throw std::runtime_error("the child did not end in time");
   return *exit;
+}
+
+bool Stage::running(process::Child& child) {
+  const auto ended = std::make_shared<bool>(false);
+  asio::co_spawn(io, child.wait(), [ended](std::exception_ptr, const process::Exit&) { *ended = true; });
+  io.restart();
+  io.poll();
+  return !*ended;
 }
 
 process::Exit Stage::run(const process::Command& command) {

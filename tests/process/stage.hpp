@@ -58,6 +58,8 @@ public:
   }
   // Runs the loop until the child has ended. Throws at the deadline.
   process::Exit finish(process::Child& child);
+  // Whether a wait for the child would have to wait.
+  bool running(process::Child& child);
   process::Exit run(const process::Command& command);
   process::Exit run(std::initializer_list<std::string> arguments) { return run(command(arguments)); }
   // Runs the loop until the condition holds; false at the deadline.

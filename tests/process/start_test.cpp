@@ -141,7 +141,7 @@ TEST_CASE("an output file that cannot be created is an error that names it") {
 TEST_CASE("a launcher without its shim is an error at once") {
   asio::io_context io;
   try {
-    (void)process::make_launcher(io.get_executor(), "/nonexistent/holdfast-shim");
+    (void)process::Launcher(io.get_executor(), "/nonexistent/holdfast-shim");
     FAIL("no error");
   } catch (const base::Error& error) {
     CHECK(error.error_class() == base::ErrorClass::unavailable);
@@ -192,7 +192,7 @@ TEST_CASE("the process is identified while it runs") {
   const auto child = stage.start({"stay"});
   REQUIRE(stage.wait_ready());
   REQUIRE(stage.pump_until([&] { return child->pid() != 0; }));
-  CHECK(child->running());
+  CHECK(stage.running(*child));
   CHECK(child->shim_pid() > 0);
   CHECK(child->shim_pid() != child->pid());
   CHECK(child->start_ticks() == process::process_start_ticks(child->pid()));
@@ -200,7 +200,7 @@ TEST_CASE("the process is identified while it runs") {
   const pid_t pid = child->pid();
   child->kill();
   (void)stage.finish(*child);
-  CHECK_FALSE(child->running());
+  CHECK_FALSE(stage.running(*child));
   CHECK_FALSE(process::process_alive(pid, child->start_ticks()));
 }
 

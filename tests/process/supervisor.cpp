@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   const auto beside = process::executable_directory();
   asio::io_context io;
   process::become_subreaper();
-  const auto launcher = process::make_launcher(io.get_executor(), beside / "holdfast-shim");
+  const auto launcher = std::make_unique<process::Launcher>(io.get_executor(), beside / "holdfast-shim");
 
   std::vector<std::unique_ptr<process::Child>> children;
   std::vector<std::filesystem::path> outputs;

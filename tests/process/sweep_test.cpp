@@ -38,7 +38,7 @@ TEST_CASE("the sweep leaves processes of another cookie alone") {
   CHECK(process::sweep("OTHER_VARIABLE", value_of(spared.cookie), std::chrono::seconds(5)) == 0);
   CHECK(process::sweep("COOKIE", value_of(spared.cookie), std::chrono::seconds(5)) == 0);
   CHECK(process::sweep(kVariable, value_of(spared.cookie) + "0", std::chrono::seconds(5)) == 0);
-  CHECK(child->running());
+  CHECK(spared.running(*child));
   child->terminate(std::chrono::seconds(600));
   CHECK(spared.finish(*child).code == 7);
 }

@@ -48,12 +48,8 @@ void say(const char* what, const char* which, int error) {
 }
 
 bool is_shim(pid_t pid) {
-  char path[64], name[32];
-  std::snprintf(path, sizeof path, "/proc/%d/comm", pid);
-  const ssize_t length = tree::read_small_file(path, name, sizeof name);
-  if (length <= 0) return false;
-  if (name[length - 1] == '\n') name[length - 1] = '\0';
-  return std::strcmp(name, kShimName) == 0;
+  tree::Stat stat;
+  return tree::read_stat(pid, stat) && std::strcmp(stat.name, kShimName) == 0;
 }
 
 // The process that a file names, if it lives; else 0.

@@ -48,26 +48,30 @@ inline ssize_t read_small_file(const char* path, char* buffer, size_t size) {
 }
 
 struct Stat {
+  char name[16]; // the kernel's short one
   char state;
-  pid_t parent;
+  pid_t parent, session;
   uint64_t cpu_ticks; // its own and that of the children it has reaped
   uint64_t start_ticks;
 };
 
-// Fields 3, 4, 14 to 17 and 22 of /proc/<pid>/stat. False if there is no such process.
+// Fields 2 to 4, 6, 14 to 17 and 22 of /proc/<pid>/stat. False if there is no such process.
 inline bool read_stat(pid_t pid, Stat& out) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/stat", pid);
   char text[1024];
   if (read_small_file(path, text, sizeof text) <= 0) return false;
   const char* at = strrchr(text, ')'); // the name may hold blanks and brackets; nothing after it does
-  if (at == nullptr || at[1] != ' ' || at[2] == '\0') return false;
+  const char* name = strchr(text, '(');
+  if (at == nullptr || name == nullptr || name > at || at[1] != ' ' || at[2] == '\0') return false;
+  snprintf(out.name, sizeof out.name, "%.*s", static_cast<int>(at - name - 1), name + 1);
   out.state = at[2];
   char* next = nullptr;
   out.parent = static_cast<pid_t>(strtol(at + 3, &next, 10));
   out.cpu_ticks = 0;
   for (int field = 5; field < 22; ++field) {
     const long long value = strtoll(next, &next, 10);
+    if (field == 6) out.session = static_cast<pid_t>(value);
     if (field >= 14 && field <= 17) out.cpu_ticks += static_cast<uint64_t>(value);
   }
   out.start_ticks = strtoull(next, nullptr, 10);

@@ -12,10 +12,7 @@
 namespace holdfast::capture {
 
 std::pair<int, int> resolution(const Job& job) {
-  std::string name = job.plugin();
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
-  name += "_RESOLUTION";
+  const auto name = upper(job.plugin()) + "_RESOLUTION";
   const auto text = Job::setting(name.c_str(), Job::setting("RESOLUTION", "1440,900"));
   int width = 0, height = 0, end = 0;
   if (std::sscanf(text.c_str(), "%5d,%5d%n", &width, &height, &end) != 2 ||
@@ -97,9 +94,8 @@ std::string error_page_shown(DevTools& browser, const std::string& session, Cloc
 }
 
 std::string reason_on_error_page(DevTools& browser, const std::string& session, Clock::time_point until) {
-  const auto shown =
-      browser.call("Runtime.evaluate", {{"expression", kShownText}, {"returnByValue", true}}, session, until);
-  const auto text = text_of(shown.value("result", Json::object()), "value");
+  const auto shown = browser.evaluate(kShownText, session, until);
+  const auto text = shown.is_string() ? shown.get<std::string>() : "";
   for (const char* prefix : {"ERR_", "DNS_PROBE_"})
     if (const auto at = text.find(prefix); at != std::string::npos)
       return "net::" + text.substr(at, text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", at) - at);

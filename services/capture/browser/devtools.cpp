@@ -104,6 +104,24 @@ Json DevTools::call(const std::string& method, Json parameters, const std::strin
   return std::move(answer->result);
 }
 
+Json DevTools::evaluate(const std::string& expression, const std::string& session, Clock::time_point until, int world) {
+  Json parameters = {{"expression", expression}, {"awaitPromise", true}, {"returnByValue", true}};
+  if (world != 0) parameters["contextId"] = world;
+  return call("Runtime.evaluate", std::move(parameters), session, until)
+      .value("result", Json::object())
+      .value("value", Json());
+}
+
+std::string DevTools::open_page(const std::string& context, Clock::time_point until, const Json& more) {
+  Json parameters = {{"url", "about:blank"}, {"browserContextId", context}};
+  parameters.update(more);
+  return text_of(call("Target.createTarget", std::move(parameters), "", until), "targetId");
+}
+
+std::string DevTools::attach_to(const std::string& target, Clock::time_point until) {
+  return text_of(call("Target.attachToTarget", {{"targetId", target}, {"flatten", true}}, "", until), "sessionId");
+}
+
 bool DevTools::pump(Clock::time_point until, const std::function<bool()>& done) {
   while (!done()) {
     const auto left = Seconds(until - Clock::now()).count();

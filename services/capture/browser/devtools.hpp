@@ -44,6 +44,13 @@ public:
   // Sends a command and waits. Throws Replaced, Silent if there is no answer by `until`, and Ending(failed): refused,
   // the browser has ended.
   Json call(const std::string& method, Json parameters, const std::string& session, Clock::time_point until);
+  // The value of an expression in a page, or of what its promise brings; null if it has failed. `world`: of the page's
+  // isolated ones; 0: that of its scripts. Throws as call().
+  Json evaluate(const std::string& expression, const std::string& session, Clock::time_point until, int world = 0);
+  // An empty page in a browser context: its target. `more`: further parameters. Throws as call().
+  std::string open_page(const std::string& context, Clock::time_point until, const Json& more = Json::object());
+  // A session of a target. Throws as call().
+  std::string attach_to(const std::string& target, Clock::time_point until);
 
   // Takes in what the browser says until done() or until the time is up; true if done. Throws Ending(failed) if the
   // browser has ended.

@@ -1,5 +1,9 @@
 #include "services/capture/browser/page_record.hpp"
 
+#include "lib/base/url.hpp"
+
+#include <utility>
+
 namespace holdfast::capture {
 
 namespace {
@@ -7,9 +11,11 @@ namespace {
 constexpr const char* kFile = "page.json";
 constexpr std::size_t kMostLacking = 200; // listed by URL
 
-const char* kind_of(const Ending& ending) {
-  return ending.status == Status::noresults ? "noresults" : ending.status == Status::skipped ? "skipped" : "failed";
-}
+// Texts that a page may lack, by their names in the file.
+constexpr std::pair<const char*, std::string PageRecord::*> kTexts[] = {
+    {"path", &PageRecord::source},           {"icon", &PageRecord::icon},     {"icon_url", &PageRecord::icon_url},
+    {"target", &PageRecord::target},         {"broken", &PageRecord::broken}, {"doubt", &PageRecord::doubt},
+    {"user_agent", &PageRecord::user_agent}, {"read", &PageRecord::read}};
 
 constexpr const char* kPlainAgent = "Mozilla/5.0 (compatible; Holdfast)";
 
@@ -28,12 +34,10 @@ std::string user_agent(const Job& job) {
 }
 
 std::string host_in(const std::string& url) {
-  const auto scheme = url.find("://");
-  if (scheme == std::string::npos) return {};
-  auto authority = url.substr(scheme + 3, url.find_first_of("/?#", scheme + 3) - scheme - 3);
+  auto authority = std::string(base::split_url(url).authority);
   authority.erase(0, authority.rfind('@') + 1);
-  if (authority.starts_with('[')) return lower(authority.substr(1, authority.find(']') - 1));
-  return lower(authority.substr(0, authority.find(':')));
+  if (authority.starts_with('[')) return lower_case(authority.substr(1, authority.find(']') - 1));
+  return lower_case(authority.substr(0, authority.find(':')));
 }
 
 Json PageRecord::about() const {
@@ -67,23 +71,14 @@ void save_page_record(const Job& job, const PageRecord& page) {
                  {"complete", page.complete},
                  {"finished", page.finished}};
   if (page.ends_within) record["ends_within"] = true;
-  const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) record[name] = value;
-  };
-  add("path", page.source);
-  add("icon", page.icon);
-  add("icon_url", page.icon_url);
-  add("target", page.target);
-  add("broken", page.broken);
-  add("doubt", page.doubt);
-  add("user_agent", page.user_agent);
-  add("read", page.read);
+  for (const auto& [name, text] : kTexts)
+    if (!(page.*text).empty()) record[name] = page.*text;
   if (!page.steps.empty()) record["steps"] = page.steps;
   for (const auto& [url, reason] : page.missing)
     if (record["missing"].size() < kMostLacking) record["missing"].push_back({{"url", url}, {"reason", reason}});
   if (page.ending)
     record["ending"] = {
-        {"status", kind_of(*page.ending)}, {"reason", page.ending->reason}, {"unreachable", page.ending->unreachable}};
+        {"status", page.ending->status}, {"reason", page.ending->reason}, {"unreachable", page.ending->unreachable}};
   job.write_json(kFile, record);
 }
 
@@ -99,23 +94,14 @@ std::optional<PageRecord> load_page_record(const Job& job) {
   for (const auto& item : record.value("redirects", Json::array()))
     page.redirects.push_back(
         {item.value("url", ""), item.value("location", ""), item.value("status", 0), item.value("how", "http")});
-  page.source = record.value("path", "");
-  page.icon = record.value("icon", "");
-  page.icon_url = record.value("icon_url", "");
-  page.target = record.value("target", "");
+  for (const auto& [name, text] : kTexts)
+    page.*text = record.value(name, "");
   page.complete = record.value("complete", false);
   page.finished = record.value("finished", false);
-  page.broken = record.value("broken", "");
-  page.doubt = record.value("doubt", "");
-  page.read = record.value("read", "");
   page.ends_within = record.value("ends_within", false);
-  if (const auto ending = record.find("ending"); ending != record.end()) {
-    const auto status = ending->value("status", "failed");
-    page.ending = Ending{status == "noresults" ? Status::noresults
-                         : status == "skipped" ? Status::skipped
-                                               : Status::failed,
-                         ending->value("reason", ""), nullptr, ending->value("unreachable", false)};
-  }
+  if (const auto ending = record.find("ending"); ending != record.end())
+    page.ending = Ending{ending->value("status", Status::failed), ending->value("reason", ""), nullptr,
+                         ending->value("unreachable", false)};
   return page;
 }
 

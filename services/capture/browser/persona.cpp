@@ -76,21 +76,14 @@ Json Persona::on_origin(const std::string& context, const std::string& origin, c
   Json answer;
   std::string target;
   try {
-    target = text_of(
-        browser_.call("Target.createTarget", {{"url", "about:blank"}, {"browserContextId", context}}, "", until),
-        "targetId");
-    session_ = text_of(browser_.call("Target.attachToTarget", {{"targetId", target}, {"flatten", true}}, "", until),
-                       "sessionId");
+    target = browser_.open_page(context, until);
+    session_ = browser_.attach_to(target, until);
     browser_.send("Network.enable", {}, session_);
     browser_.send("Network.setBypassServiceWorker", {{"bypass", true}}, session_);
     browser_.send("Fetch.enable", {{"patterns", Json::array({{{"urlPattern", "*"}}})}}, session_);
     browser_.call("Page.navigate", {{"url", origin + "/"}}, session_, until);
-    const auto script = "(" + std::string(embedded::storage_js) + ")(" + json_text(given) + ")";
-    answer = browser_
-                 .call("Runtime.evaluate", {{"expression", script}, {"awaitPromise", true}, {"returnByValue", true}},
-                       session_, until)
-                 .value("result", Json::object())
-                 .value("value", Json());
+    answer =
+        browser_.evaluate("(" + std::string(embedded::storage_js) + ")(" + json_text(given) + ")", session_, until);
   } catch (const Ending&) {
   }
   if (!target.empty()) browser_.send("Target.closeTarget", {{"targetId", target}}, "");
@@ -203,9 +196,7 @@ std::string Persona::why_signed_out(const std::string& context, const std::strin
         return "the cookie \"" + value + "\" has ended";
     } else if ((kind == "text" || kind == "selector" || kind == "login") && shown && status < kFirstError) {
       const auto expression = "(" + std::string(embedded::shows_js) + ")(" + json_text(check) + ")";
-      const auto answer =
-          browser_.call("Runtime.evaluate", {{"expression", expression}, {"returnByValue", true}}, session, until);
-      const auto shows = answer.value("result", Json::object()).value("value", Json());
+      const auto shows = browser_.evaluate(expression, session, until);
       if (!shows.is_boolean() || shows.get<bool>() != is_out) continue;
       if (kind == "login") return "the page asks for a login";
       return std::string(is_out ? "the page shows " : "the page does not show ") + kind + " \"" + value + "\"";

@@ -65,7 +65,7 @@ Clock::time_point after(Seconds seconds) { return Clock::now() + std::chrono::du
 // What a browser shows as a page; empty: that. Else why not.
 std::string not_a_page(const std::string& content_type, const std::string& disposition) {
   const auto type = media_type(content_type);
-  if (lower(disposition).starts_with("attachment")) return kDownload;
+  if (lower_case(disposition).starts_with("attachment")) return kDownload;
   const bool shown = type.empty() || type.starts_with("text/") || type == "application/xhtml+xml" ||
                      type == "application/xml" || type == "application/json" ||
                      (type.ends_with("+xml") && type != "image/svg+xml");
@@ -205,7 +205,7 @@ bool Tab::keep_from_browser(const Json& paused) {
   page_.content_type = header_of(headers, "content-type");
   page_.headers = Json::object();
   for (const auto& [name, value] : headers)
-    page_.headers[lower(name)] = value;
+    page_.headers[lower_case(name)] = value;
   return true;
 }
 
@@ -227,7 +227,7 @@ void Tab::answered(const Json& response) {
   Json headers = Json::object();
   const auto sent = response.value("headers", Json::object());
   for (const auto& [name, value] : sent.items())
-    headers[lower(name)] = value;
+    headers[lower_case(name)] = value;
   proxy_reason_ = egress_reason(Headers{{kEgressHeader, text_of(headers, kEgressHeader)}});
   if (!proxy_reason_.empty()) return; // no server has said this
   page_.url = text_of(response, "url");
@@ -345,14 +345,8 @@ void Tab::open() {
   context_ = text_of(context, "browserContextId");
   persona_.give(context_, job_.deadline());
   const auto [width, height] = resolution(job_);
-  page_.target = text_of(
-      browser_.call("Target.createTarget",
-                    {{"url", "about:blank"}, {"browserContextId", context_}, {"width", width}, {"height", height}}, "",
-                    give_up_),
-      "targetId");
-  session_ =
-      text_of(browser_.call("Target.attachToTarget", {{"targetId", page_.target}, {"flatten", true}}, "", give_up_),
-              "sessionId");
+  page_.target = browser_.open_page(context_, give_up_, {{"width", width}, {"height", height}});
+  session_ = browser_.attach_to(page_.target, give_up_);
   browser_.send("Page.enable", {}, session_);
   browser_.send("Inspector.enable", {}, session_);
   recorder_.watch(session_, true);
@@ -425,8 +419,7 @@ std::vector<std::string> Tab::not_asked_for(std::string_view elements) {
   }))";
   std::vector<std::string> found;
   const auto expression = std::string(kNamed) + "('" + std::string(elements) + "')";
-  const auto answer = call("Runtime.evaluate", {{"expression", expression}, {"returnByValue", true}}, after(kAnswer));
-  for (const auto& url : answer.value("result", Json::object()).value("value", Json::array()))
+  for (const auto& url : browser_.evaluate(expression, session_, after(kAnswer)))
     if (url.is_string() && !recorder_.has_asked_for(url.get<std::string>())) found.push_back(url.get<std::string>());
   return found;
 }
@@ -505,9 +498,9 @@ void Tab::judge() {
     throw failed("HTTP " + std::to_string(page_.status) + (page_.doubt.empty() ? "" : ": " + page_.doubt));
   if (const auto why = not_a_page(page_.content_type, ""); !why.empty()) throw no_results(why);
   ask([this] {
-    const auto state = call("Runtime.evaluate", {{"expression", "document.readyState"}, {"returnByValue", true}},
-                            std::min(job_.deadline(), after(kAnswer)));
-    const bool parsed = state.value("result", Json::object()).value("value", "loading") != "loading";
+    const auto until = std::min(job_.deadline(), after(kAnswer));
+    const auto state = browser_.evaluate("document.readyState", session_, until);
+    const bool parsed = state.is_string() && state != "loading";
     // A script that does not come keeps a document that has come from being read on.
     page_.complete = (parsed || document_whole_) && broken_.empty();
     if (!parsed && page_.complete) page_.cut.emplace_back("load");

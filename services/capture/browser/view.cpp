@@ -24,9 +24,7 @@ public:
       close_dialog(browser_, method, parameters, session);
       if (method == "Inspector.targetCrashed") throw failed("the page crashed the browser");
     });
-    session_ = text_of(
-        browser_.call("Target.attachToTarget", {{"targetId", page_.target}, {"flatten", true}}, "", job.deadline()),
-        "sessionId");
+    session_ = browser_.attach_to(page_.target, job.deadline());
     browser_.send("Inspector.enable", {}, session_);
   }
   Json call(const std::string& method, Json parameters = nullptr) {
@@ -65,9 +63,7 @@ public:
 
 private:
   Json evaluate(const std::string& expression) {
-    return call("Runtime.evaluate", {{"expression", expression}, {"contextId", world_}, {"returnByValue", true}})
-        .value("result", Json::object())
-        .value("value", Json());
+    return browser_.evaluate(expression, session_, job_.deadline(), world_);
   }
   static PageRecord page_of(Job& job) {
     auto page = load_page_record(job);
@@ -129,7 +125,7 @@ Result take_screenshot(Job& job) {
                      {"width", std::min(size.value("width", 0.0), kLargestSide)},
                      {"height", std::min(size.value("height", 0.0), most)},
                      {"scale", 1}};
-  const auto format = lower(Job::setting("SCREENSHOT_FORMAT", "png"));
+  const auto format = lower_case(Job::setting("SCREENSHOT_FORMAT", "png"));
   if (format != "png" && format != "jpeg" && format != "webp")
     throw failed("SCREENSHOT_FORMAT='" + format + "' is not png, jpeg or webp");
   Json parameters = {{"format", format}, {"captureBeyondViewport", true}, {"clip", clip}, {"optimizeForSpeed", true}};

@@ -1,7 +1,7 @@
 #include "services/capture/extract/icon.hpp"
 
 #include "lib/base/base64.hpp"
-#include "lib/base/characters.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"
 #include "lib/formats/sniff.hpp"
@@ -14,7 +14,7 @@ namespace {
 // An XML declaration, comments and a document type may stand in front of the root.
 bool is_svg(std::string_view bytes) {
   constexpr std::size_t kWithin = 8192;
-  const auto text = lower(bytes.substr(0, kWithin));
+  const auto text = lower_case(bytes.substr(0, kWithin));
   std::size_t at = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;
   for (;;) {
     at = text.find_first_not_of(" \t\r\n", at);
@@ -43,16 +43,9 @@ std::string icon_kind(std::string_view bytes) {
 std::string data_of(std::string_view url) {
   const auto comma = url.find(',');
   if (comma == std::string_view::npos) return {};
-  const bool coded = lower(url.substr(0, comma)).ends_with(";base64");
-  std::string bytes;
-  for (std::size_t at = comma + 1; at < url.size(); ++at) {
-    const int byte = base::percent_decoded(url, at);
-    bytes += byte < 0 ? url[at] : static_cast<char>(byte);
-    if (byte >= 0) at += 2;
-  }
-  if (!coded) return bytes;
-  std::erase_if(bytes, [](char letter) { return letter == ' ' || (letter >= '\t' && letter <= '\r'); });
-  return base::base64_decode(bytes);
+  const bool coded = lower_case(url.substr(0, comma)).ends_with(";base64");
+  auto bytes = base::percent_decode(url.substr(comma + 1));
+  return coded ? base::base64_decode(bytes) : bytes;
 }
 
 std::vector<std::string> linked_icons(const std::string& html, const std::string& url) {
@@ -63,8 +56,8 @@ std::vector<std::string> linked_icons(const std::string& html, const std::string
     const auto& href = token.attribute("href");
     if (token.text == "base" && !href.empty()) base = formats::join_url(url, href).value_or(url);
     if (token.text == "link" && !href.empty()) {
-      const auto words = " " + lower(token.attribute("rel")) + " ";
-      const bool data = lower(href.substr(0, 5)) == "data:";
+      const auto words = " " + lower_case(token.attribute("rel")) + " ";
+      const bool data = lower_case(href.substr(0, 5)) == "data:";
       const auto icon = data ? std::optional(href) : formats::absolute_link(base, href);
       if (icon && words.find(" icon ") != std::string::npos)
         icons.push_back(*icon);

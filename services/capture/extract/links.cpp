@@ -31,12 +31,8 @@ bool give(const Take& take, const LinkPlace& place, std::string_view href, std::
 }
 
 bool has_word(std::string_view text, std::string_view word) {
-  for (std::size_t begin = 0; begin < text.size();) {
-    const auto end = std::min(text.find_first_of(" \t\r\n\f", begin), text.size());
-    if (text.substr(begin, end - begin) == word) return true;
-    begin = end + 1;
-  }
-  return false;
+  const auto words = base::split(text, " \t\r\n\f");
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 // The URL in "5; url=/next" of a refresh; empty: the page itself.
@@ -48,7 +44,7 @@ std::string refresh_target(std::string_view content) {
   skip(kBlank);
   skip("0123456789.");
   skip(" \t\r\n\f;,");
-  if (lower(content.substr(0, 3)) == "url") {
+  if (lower_case(content.substr(0, 3)) == "url") {
     auto behind = content.substr(3);
     behind.remove_prefix(std::min(behind.find_first_not_of(kBlank), behind.size()));
     if (behind.starts_with('=')) content = behind.substr(1);
@@ -79,7 +75,7 @@ void in_html(const std::string& text, const std::string& url, const std::string&
     if (token.kind != formats::Token::Kind::start || !more) return more;
     if (name == "base" && place.base == url && !token.attribute("href").empty()) {
       place.base = formats::join_url(url, token.attribute("href")).value_or(url);
-    } else if (name == "meta" && lower(token.attribute("http-equiv")) == "refresh") {
+    } else if (name == "meta" && lower_case(token.attribute("http-equiv")) == "refresh") {
       more = give(take, place, refresh_target(token.attribute("content")), "");
     } else if (name == "a" && token.has("href")) {
       anchor = formats::absolute_link(place.base, token.attribute("href"), encoding);
@@ -92,7 +88,7 @@ void in_html(const std::string& text, const std::string& url, const std::string&
     } else if (name == "object" && !token.attribute("data").empty()) {
       more = give(take, place, token.attribute("data"), token.attribute("title"));
     } else if (name == "link") {
-      const auto relation = lower(token.attribute("rel"));
+      const auto relation = lower_case(token.attribute("rel"));
       if (has_word(relation, "next") || has_word(relation, "prev"))
         more = give(take, place, token.attribute("href"), "");
     } else if (name == "img" && anchor) {
@@ -109,7 +105,7 @@ void find_links(const Page& page, const Take& take) {
   const auto text = page.text();
   constexpr std::size_t kStart = 4096;
   const bool bookmarks =
-      lower(std::string_view(text).substr(0, kStart)).find("<!doctype netscape-") != std::string::npos;
+      lower_case(std::string_view(text).substr(0, kStart)).find("<!doctype netscape-") != std::string::npos;
   const bool list = page.type().find("json") != std::string::npos || page.type().ends_with("xml") ||
                     page.type().starts_with("text/") || page.type().empty();
   if (page.is_html() && !bookmarks) return in_html(text, page.url, page.encoding(), take);

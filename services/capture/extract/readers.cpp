@@ -32,10 +32,16 @@ constexpr std::size_t kLargestPlain = 4u << 20;
 constexpr std::size_t kLongestLinkTitle = 300;
 constexpr std::size_t kMostIcons = 4;
 
-Result headers_result(int status, const std::string& reason, const std::string& url, std::size_t redirects) {
-  auto text = "HTTP " + std::to_string(status) + " " + reason;
+// `answer`: what was answered at last, as in page.json.
+Result keep_headers(const Job& job, const Json& answer, const std::string& method = "GET") {
+  Json kept = {{"url", job.url()}, {"final_url", answer.value("url", job.url())}, {"method", method}};
+  for (const char* name : {"status", "reason", "content_type", "headers", "redirects"})
+    kept[name] = answer.value(name, Json());
+  job.write_json("headers.json", kept);
+  auto text = "HTTP " + std::to_string(kept["status"].get<int>()) + " " + answer.value("reason", "");
   text.erase(text.find_last_not_of(' ') + 1);
-  return {text, {{"status", status}, {"final_url", url}, {"redirects", redirects}}};
+  return {text,
+          {{"status", kept["status"]}, {"final_url", kept["final_url"]}, {"redirects", kept["redirects"].size()}}};
 }
 
 // What the browser was answered, when it has asked already.
@@ -43,40 +49,18 @@ std::optional<Result> headers_of_browser(Job& job) {
   const auto page = load_page_record(job);
   if (!page || (page->status == 0 && !page->ending)) return std::nullopt;
   page->report(job);
-  const auto redirects = page->redirect_list();
-  if (page->status == 0) {
-    job.write_json("headers.json", {{"url", job.url()}, {"error", page->ending->reason}, {"redirects", redirects}});
-    throw *page->ending;
-  }
-  job.write_json("headers.json", {{"url", job.url()},
-                                  {"final_url", page->url},
-                                  {"status", page->status},
-                                  {"reason", page->reason},
-                                  {"content_type", page->content_type},
-                                  {"headers", page->headers},
-                                  {"redirects", redirects},
-                                  {"method", "GET"}});
-  return headers_result(page->status, page->reason, page->url, page->redirects.size());
+  if (page->status != 0) return keep_headers(job, job.sibling("browser/page.json"));
+  job.write_json("headers.json",
+                 {{"url", job.url()}, {"error", page->ending->reason}, {"redirects", page->redirect_list()}});
+  throw *page->ending;
 }
 
 // What wget was answered, when it has asked already.
 std::optional<Result> headers_of_wget(Job& job) {
-  auto page = job.sibling("wget/page.json");
-  const int status = page.value("status", 0);
-  const auto headers = page.value("headers", Json::object()), redirects = page.value("redirects", Json::array());
-  if (status == 0 || headers.empty()) return std::nullopt;
-  const auto url = page.value("url", job.url()), reason = page.value("reason", ""),
-             type = page.value("content_type", "");
-  job.report_response(url, status, type);
-  job.write_json("headers.json", {{"url", job.url()},
-                                  {"final_url", url},
-                                  {"status", status},
-                                  {"reason", reason},
-                                  {"content_type", type},
-                                  {"headers", headers},
-                                  {"redirects", redirects},
-                                  {"method", "GET"}});
-  return headers_result(status, reason, url, redirects.size());
+  const auto page = job.sibling("wget/page.json");
+  if (page.value("status", 0) == 0 || page.value("headers", Json::object()).empty()) return std::nullopt;
+  job.report_response(page.value("url", job.url()), page["status"], page.value("content_type", ""));
+  return keep_headers(job, page);
 }
 
 // Many servers answer HEAD wrongly or not at all; then only GET is the truth. Its body is not read.
@@ -145,7 +129,7 @@ std::string language_of(const std::string& html) {
   std::string language;
   formats::scan_html(html, [&](const formats::Token& token) {
     if (token.kind != formats::Token::Kind::start) return true;
-    if (token.text == "html") language = lower(token.attribute("lang"));
+    if (token.text == "html") language = lower_case(token.attribute("lang"));
     return false;
   });
   const bool is_tag = language.size() <= 35 &&
@@ -206,39 +190,31 @@ Result save_headers(Job& job) {
     throw;
   }
   const auto type = header_of(response.headers, "content-type");
-  job.write_json("headers.json", {{"url", job.url()},
-                                  {"final_url", response.url},
-                                  {"status", response.status},
-                                  {"reason", response.reason},
-                                  {"content_type", type},
-                                  {"headers", joined(response.headers)},
-                                  {"redirects", response.redirects},
-                                  {"method", method}});
   job.report_response(response.url, response.status, type);
   if (response.status == 429 || response.status == 503)
     job.report_rate_limit(host_in(response.url), response.status, header_of(response.headers, "retry-after"));
-  return headers_result(response.status, response.reason, response.url, response.redirects.size());
+  return keep_headers(job,
+                      {{"url", response.url},
+                       {"status", response.status},
+                       {"reason", response.reason},
+                       {"content_type", type},
+                       {"headers", joined(response.headers)},
+                       {"redirects", response.redirects}},
+                      method);
 }
 
 Result save_favicon(Job& job) {
   if (const auto page = load_page_record(job); page && !page->icon.empty()) {
-    std::error_code error;
-    const auto file = job.snapshot() / "browser" / page->icon;
-    if (fs::file_size(file, error) <= kLargestIcon && !error)
-      if (const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); descriptor >= 0) {
-        std::string bytes(kLargestIcon, '\0');
-        const auto count = ::read(descriptor, bytes.data(), bytes.size());
-        ::close(descriptor);
-        bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-        if (const auto kind = icon_kind(bytes); !kind.empty()) return keep_icon(job, kind, bytes, page->icon_url);
-      }
+    const auto bytes = read_file(job.snapshot() / "browser" / page->icon, kLargestIcon + 1, O_NOFOLLOW);
+    const auto kind = bytes.size() > kLargestIcon ? "" : icon_kind(bytes);
+    if (!kind.empty()) return keep_icon(job, kind, bytes, page->icon_url);
   }
   auto [base, candidates] = icons_of_page(job);
   candidates.resize(std::min(candidates.size(), kMostIcons));
   if (const auto usual = formats::join_url(base, "/favicon.ico")) candidates.push_back(*usual);
   for (const auto& url : candidates) {
     try {
-      const bool inside = lower(std::string_view(url).substr(0, 5)) == "data:"; // the page itself
+      const bool inside = lower_case(std::string_view(url).substr(0, 5)) == "data:"; // the page itself
       if (!inside) refuse_private(job.url(), url);
       const auto bytes = inside ? data_of(url) : icon_at(job, url);
       if (const auto kind = icon_kind(bytes); !kind.empty())

@@ -87,7 +87,7 @@ std::string egress_reason(const std::string& url) {
   if (authority.find(':', authority.rfind(']') == std::string::npos ? 0 : authority.rfind(']')) == std::string::npos)
     authority += parsed->text.starts_with("https:") ? ":443" : ":80";
   const auto answer = ask("CONNECT " + authority + " HTTP/1.1\r\n\r\n");
-  const auto at = lower(answer).find(std::string("\r\n") + kEgressHeader + ": ");
+  const auto at = lower_case(answer).find(std::string("\r\n") + kEgressHeader + ": ");
   if (at == std::string::npos) return {};
   const auto value = answer.find(": ", at) + 2;
   return egress_reason(Headers{{kEgressHeader, answer.substr(value, answer.find("\r\n", value) - value)}});

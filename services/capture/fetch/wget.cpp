@@ -148,7 +148,7 @@ bool body_is_whole(const char* path, const std::string& url) {
           for (auto got = reader.read(piece.data(), piece.size()); got > 0 && body.size() < kLargestChecked;
                got = reader.read(piece.data(), piece.size()))
             body.append(piece, 0, got);
-          const bool chunked = lower(header_of(head->headers, "transfer-encoding")) == "chunked";
+          const bool chunked = lower_case(header_of(head->headers, "transfer-encoding")) == "chunked";
           whole = body.size() >= kLargestChecked || !chunked || body.ends_with("0\r\n\r\n");
           if (whole && chunked) body = warc::without_chunks(body);
           if (whole && body.starts_with("\x1f\x8b") && body.size() < kLargestChecked)

@@ -66,13 +66,8 @@ constexpr const char* kCompare = R"((async (left, right, asLeft) => {
 }))";
 
 std::string bytes_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  if (!file || error || size > kLargestFile) return {};
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return std::move(bytes).str();
+  auto bytes = read_file(path, kLargestFile + 1);
+  return bytes.size() > kLargestFile ? "" : std::move(bytes);
 }
 
 // A process of ours that does `work` and ends with us; what it prints can be waited for.
@@ -197,17 +192,10 @@ private:
     DevTools browser(browser_socket());
     const auto context = text_of(browser.call("Target.createBrowserContext", {{"disposeOnDetach", true}}, "", until),
                                  "browserContextId");
-    const auto target = browser.call("Target.createTarget", {{"url", "about:blank"}, {"browserContextId", context}}, "",
-                                     until)["targetId"];
-    const auto session = text_of(
-        browser.call("Target.attachToTarget", {{"targetId", target}, {"flatten", true}}, "", until), "sessionId");
-    const auto answer = browser.call("Runtime.evaluate",
-                                     {{"expression", std::string(kCompare) + "(" + url(left) + "," + url(right) + "," +
-                                                         (has_own_size() ? "true" : "false") + ")"},
-                                      {"awaitPromise", true},
-                                      {"returnByValue", true}},
-                                     session, until);
-    const auto value = answer.value("result", Json::object()).value("value", Json());
+    const auto session = browser.attach_to(browser.open_page(context, until), until);
+    const auto value = browser.evaluate(std::string(kCompare) + "(" + url(left) + "," + url(right) + "," +
+                                            (has_own_size() ? "true" : "false") + ")",
+                                        session, until);
     return value.is_number() ? value : Json();
   }
 

@@ -58,7 +58,7 @@ bool lost_body(const warc::Record& record, const Headers& sent) {
 // lose them over bodies that are not: the bytes say more than the header. What breaks off is shown as far as it goes,
 // as browsers do. nullopt: too large.
 std::optional<std::string> decoded(std::string body, Headers& headers) {
-  if (lower(header_of(headers, "transfer-encoding")).find("chunked") != std::string::npos)
+  if (lower_case(header_of(headers, "transfer-encoding")).find("chunked") != std::string::npos)
     body = warc::without_chunks(body);
   auto codings = base::split(header_of(headers, "content-encoding"), ", ");
   if (codings.empty() && header_of(headers, "content-type").starts_with("text/") && body.starts_with("\x1f\x8b"))
@@ -74,7 +74,7 @@ std::optional<std::string> decoded(std::string body, Headers& headers) {
     body = std::move(plain.bytes);
   }
   std::erase_if(headers, [](const auto& header) {
-    const auto name = lower(header.first);
+    const auto name = lower_case(header.first);
     return name == "transfer-encoding" || name == "content-encoding" || name == "content-length";
   });
   return body;

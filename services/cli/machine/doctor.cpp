@@ -40,7 +40,8 @@ namespace {
 class Versions {
 public:
   Versions()
-      : launcher_(process::make_launcher(io_.get_executor(), process::executable_directory() / "holdfast-shim")) {}
+      : launcher_(std::make_unique<process::Launcher>(io_.get_executor(),
+                                                      process::executable_directory() / "holdfast-shim")) {}
 
   const std::string& of(const std::string& path) {
     const auto known = versions_.find(path);

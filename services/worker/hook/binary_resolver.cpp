@@ -79,31 +79,18 @@ awaitable<std::string> binary_output(process::Launcher& launcher, std::vector<st
   co_return exit.clean() ? text : std::string();
 }
 
-awaitable<std::string> binary_version(process::Launcher& launcher, std::string path, std::filesystem::path scratch,
-                                      std::string cookie, std::shared_ptr<process::Child>& running) {
-  std::vector<std::string> argv{std::move(path), "--version"};
-  co_return hooks::version_in(
-      co_await binary_output(launcher, std::move(argv), std::move(scratch), std::move(cookie), running));
-}
-
 BinaryResolver::BinaryResolver(JobContext& context)
-    : context_(context), timer_(context.executor), looked_(context.executor) {
+    : context_(context), sleeper_(context.executor), looked_(context.executor) {
   looked_.expires_at(std::chrono::steady_clock::time_point::max());
 }
 
 BinaryResolver::~BinaryResolver() = default;
 
-void BinaryResolver::wake() {
-  woken_ = true;
-  timer_.cancel();
-}
-
 void BinaryResolver::stop() {
-  stopping_ = true;
+  sleeper_.stop();
   if (probe_) probe_->kill();
   if (installer_ != nullptr) installer_->kill();
   looked_.cancel();
-  wake();
 }
 
 bool BinaryResolver::can_install() const {
@@ -119,7 +106,7 @@ void BinaryResolver::also(const std::vector<std::string>& plugins, const hooks::
     if (std::find(enabled.begin(), enabled.end(), name) != enabled.end() || !asked_.try_emplace(name, options).second)
       continue;
     told_ = false;
-    if (looking_) wake();
+    if (looking_) sleeper_.wake();
   }
 }
 
@@ -161,14 +148,9 @@ std::string BinaryResolver::wanted() const {
 }
 
 awaitable<void> BinaryResolver::run() {
-  if (!stopping_) {
-    timer_.expires_after(kFirst);
-    co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
-  }
+  co_await sleeper_.sleep(kFirst);
   looking_ = true;
-  while (!stopping_) {
-    woken_ = false;
-    std::string problem;
+  while (!sleeper_.stopped()) {
     try {
       if (!std::exchange(told_, true)) {
         const std::string text = wanted();
@@ -176,21 +158,18 @@ awaitable<void> BinaryResolver::run() {
           co_await context_.retry.repeat(
               [&](pg::Connection& connection) { store::binary_want(connection, context_.worker_id, text); });
       }
-      while (!stopping_) {
+      while (!sleeper_.stopped()) {
         const auto claims = co_await context_.retry.once(
             [&](pg::Connection& connection) { return store::binary_claim(connection, context_.worker_id, kAtOnce); });
         if (claims.empty()) break;
         for (const auto& claim : claims)
-          if (!stopping_) co_await look_for(claim);
+          if (!sleeper_.stopped()) co_await look_for(claim);
       }
     } catch (const std::exception& error) {
-      problem = error.what(); // a worker that has lost its lease is told so elsewhere, and stops us
+      spdlog::debug("looking for binaries: {}", error.what()); // a lost lease is told elsewhere, and stops us
       told_ = false;
     }
-    if (!problem.empty()) spdlog::debug("looking for binaries: {}", problem);
-    if (woken_ || stopping_) continue;
-    timer_.expires_after(kReportEvery);
-    co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+    co_await sleeper_.sleep(kReportEvery);
   }
 }
 
@@ -200,7 +179,7 @@ awaitable<void> BinaryResolver::look_for(store::BinaryClaim claim) {
   auto path = context_.binaries.locate_now(claim.name);
   if (!path && can_install()) {
     const auto installed = co_await install(claim, found.provider, found.error);
-    if (stopping_) co_return; // the claim runs out, or ends with us
+    if (sleeper_.stopped()) co_return; // the claim runs out, or ends with us
     if (!installed.empty()) path = installed;
   }
   if (path) {
@@ -210,10 +189,11 @@ awaitable<void> BinaryResolver::look_for(store::BinaryClaim claim) {
       found.version = claim.version;
       found.sha256 = claim.sha256;
     } else {
-      found.version =
-          co_await binary_version(context_.launcher, found.path, context_.options.work_dir / "tmp",
-                                  "HOLDFAST_COOKIE=" + context_.cookie + "." + base::random_hex32(), probe_);
-      if (stopping_) co_return;
+      std::vector<std::string> argv{found.path, "--version"};
+      found.version = hooks::version_in(
+          co_await binary_output(context_.launcher, std::move(argv), context_.options.work_dir / "tmp",
+                                 "HOLDFAST_COOKIE=" + context_.cookie + "." + base::random_hex32(), probe_));
+      if (sleeper_.stopped()) co_return;
       found.sha256 = co_await base::on_thread(context_.files, [&] { return archive::sha256_file(found.path); });
     }
   } else if (found.error.empty()) {
@@ -261,7 +241,7 @@ awaitable<std::string> BinaryResolver::install(const store::BinaryClaim& claim, 
     installer_ = &run;
     const auto outcome = co_await run.finish();
     installer_ = nullptr;
-    if (stopping_) break;
+    if (sleeper_.stopped()) break;
     if (outcome.status == hooks::Status::failed)
       problem = hook->plugin->name + "/" + hook->name.name + ": " + outcome.error;
     hooks::Options machine;
@@ -304,15 +284,15 @@ awaitable<void> BinaryResolver::provide(std::vector<hooks::BinaryRecord> records
   const std::string text = store::json_text(list);
   const int added = co_await context_.retry.repeat(
       [&](pg::Connection& connection) { return store::binary_want(connection, context_.worker_id, text); });
-  if (added == 0 || stopping_) co_return;
-  wake();
+  if (added == 0 || sleeper_.stopped()) co_return;
+  sleeper_.wake();
   const auto deadline = std::chrono::steady_clock::now() + kClaimLength;
   asio::steady_timer limit(context_.executor, deadline);
   limit.async_wait([this](const boost::system::error_code& error) {
     if (!error) looked_.cancel();
   });
   for (const auto& [name, count] : before)
-    while (!stopping_ && looks_[name] == count && !context_.binaries.locate(name) &&
+    while (!sleeper_.stopped() && looks_[name] == count && !context_.binaries.locate(name) &&
            std::chrono::steady_clock::now() < deadline)
       co_await looked_.async_wait(asio::as_tuple(asio::use_awaitable));
 }

@@ -5,6 +5,7 @@
 // it unless a crawl hook has asked for a binary.
 
 #include "lib/base/async.hpp"
+#include "lib/base/sleeper.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/hooks/record.hpp"
 #include "lib/store/binary.hpp"
@@ -45,11 +46,10 @@ private:
   awaitable<void> look_for(store::BinaryClaim claim);
   awaitable<std::string> install(const store::BinaryClaim& claim, std::string& provider, std::string& problem);
   bool can_install() const;
-  void wake();
 
   JobContext& context_;
-  asio::steady_timer timer_, looked_;
-  bool woken_{false}, stopping_{false};
+  base::Sleeper sleeper_;
+  asio::steady_timer looked_;                   // never expires; cancel() wakes those who wait
   bool looking_{false};                         // the first second is over
   bool told_{false};                            // the database knows what we need
   std::map<std::string, hooks::Options> asked_; // plugins of crawls, with the options of the first that ran it
@@ -63,9 +63,5 @@ private:
 awaitable<std::string> binary_output(process::Launcher& launcher, std::vector<std::string> argv,
                                      std::filesystem::path scratch, std::string cookie,
                                      std::shared_ptr<process::Child>& running);
-
-// What `path --version` prints that looks like a version, or "". Else as binary_output().
-awaitable<std::string> binary_version(process::Launcher& launcher, std::string path, std::filesystem::path scratch,
-                                      std::string cookie, std::shared_ptr<process::Child>& running);
 
 } // namespace holdfast::worker

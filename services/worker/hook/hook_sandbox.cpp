@@ -5,6 +5,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/no_links.hpp"
 #include "lib/base/write_all.hpp"
+#include "lib/hooks/binary.hpp"
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -56,14 +57,15 @@ public:
     show(options_.shim.parent_path()); // our own programs, which the plugins that come with us start
     show(options_.data_dir / "lib");
     if (const char* path = std::getenv("PATH"))
-      for_each(path, [&](const fs::path& directory) { show_programs(directory); });
+      for (const auto& directory : hooks::path_directories(path))
+        show_programs(directory);
     for (const auto& [name, value] : options_.hook_options)
-      for_each(value, [&](const fs::path& path) {
+      for (const auto& path : hooks::path_directories(value)) {
         if (name.ends_with("_BINARY"))
           show_programs(path.parent_path());
         else
           show(path);
-      });
+      }
     drop_nested();
     if (level == process::SandboxLevel::user) list_the_rest();
     return std::move(sandbox_);
@@ -72,16 +74,6 @@ public:
 private:
   // More than that in one directory is not looked through for what may be shown.
   static constexpr std::size_t kMostEntries = 512, kMostShown = 1024;
-
-  template <class Visit>
-  static void for_each(const std::string& list, Visit visit) {
-    for (std::size_t begin = 0; begin < list.size();) {
-      const auto end = std::min(list.find(':', begin), list.size());
-      const fs::path path = list.substr(begin, end - begin);
-      if (path.is_absolute()) visit(path);
-      begin = end + 1;
-    }
-  }
 
   void hide(const fs::path& path) {
     if (const auto found = real(path); !found.empty() && found != "/") sandbox_.hidden.push_back(found);

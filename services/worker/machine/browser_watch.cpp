@@ -6,8 +6,6 @@
 #include "lib/store/worker.hpp"
 #include "services/worker/machine/capabilities.hpp"
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
 namespace holdfast::worker {
@@ -19,25 +17,13 @@ constexpr std::chrono::minutes kTryAgain{1};
 } // namespace
 
 BrowserWatch::BrowserWatch(JobContext& context, const SandboxState& sandbox)
-    : context_(context), sandbox_(sandbox), timer_(context.executor) {}
+    : context_(context), sandbox_(sandbox), sleeper_(context.executor) {}
 
 awaitable<void> BrowserWatch::run(bool at_once) {
-  for (bool now = at_once; !stopped_; now = true) {
+  for (bool now = at_once; !sleeper_.stopped(); now = true) {
     if (now) co_await look();
-    if (stopped_) co_return;
-    if (state_.starts)
-      timer_.expires_at(asio::steady_timer::time_point::max());
-    else
-      timer_.expires_after(kTryAgain);
-    co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+    co_await sleeper_.sleep(state_.starts ? base::Sleeper::kUntilWoken : kTryAgain);
   }
-}
-
-void BrowserWatch::suspect() { timer_.cancel(); }
-
-void BrowserWatch::stop() {
-  stopped_ = true;
-  timer_.cancel();
 }
 
 awaitable<void> BrowserWatch::look() {
@@ -66,14 +52,12 @@ awaitable<void> BrowserWatch::look() {
 
 awaitable<void> BrowserWatch::tell() {
   const auto capabilities = capabilities_json(context_.options, state_);
-  std::string problem;
   try {
     co_await context_.retry.repeat(
         [&](pg::Connection& connection) { store::worker_able(connection, context_.worker_id, capabilities); });
   } catch (const base::Error& error) {
-    problem = error.what();
+    spdlog::debug("the database does not know of the browser: {}", error.what());
   }
-  if (!problem.empty()) spdlog::debug("the database does not know of the browser: {}", problem);
 }
 
 } // namespace holdfast::worker

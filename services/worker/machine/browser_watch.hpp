@@ -4,11 +4,10 @@
 // crawls that need it to other workers. Owned by Worker; main thread only, the try is on a thread.
 
 #include "lib/base/async.hpp"
+#include "lib/base/sleeper.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/hook/job_context.hpp"
 #include "services/worker/machine/try_browser.hpp"
-
-#include <boost/asio/steady_timer.hpp>
 
 namespace holdfast::worker {
 
@@ -18,8 +17,8 @@ public:
 
   // Until stop(). Not `at_once`: a worker that ends with its pages starts the browser for them anyway.
   awaitable<void> run(bool at_once);
-  void suspect();
-  void stop();
+  void suspect() { sleeper_.wake(); }
+  void stop() { sleeper_.stop(); }
 
 private:
   awaitable<void> look();
@@ -28,8 +27,7 @@ private:
   JobContext& context_;
   const SandboxState& sandbox_;
   BrowserState state_{true, ""};
-  asio::steady_timer timer_;
-  bool stopped_{false};
+  base::Sleeper sleeper_;
 };
 
 } // namespace holdfast::worker

@@ -26,22 +26,15 @@ Housekeeping::Housekeeping(asio::any_io_executor executor, pg::Pool& pool, asio:
       poll_(options.poll), sleeper_(std::move(executor)) {}
 
 awaitable<void> Housekeeping::run() {
-  while (!stopped_) {
-    std::string problem;
+  while (!sleeper_.stopped()) {
     try {
       co_await check_clock();
       co_await upkeep_.step(archive_);
     } catch (const base::Error& error) {
-      problem = error.what();
+      spdlog::debug("no housekeeping: {}", error.what());
     }
-    if (!problem.empty()) spdlog::debug("no housekeeping: {}", problem);
-    if (!stopped_) co_await sleeper_.sleep(base::jittered(kHousekeepingEvery));
+    co_await sleeper_.sleep(base::jittered(kHousekeepingEvery));
   }
-}
-
-void Housekeeping::stop() {
-  stopped_ = true;
-  sleeper_.wake();
 }
 
 awaitable<void> Housekeeping::check_clock() {
@@ -55,27 +48,23 @@ awaitable<void> Housekeeping::lapse_workers() {
   if (!lapse_due()) co_return;
   lapsed_ = std::chrono::steady_clock::now();
   lapsing_ = true;
-  std::string problem;
   try {
     co_await pool_.run([](pg::Connection& connection) { return store::lapse_workers(connection); });
   } catch (const base::Error& error) {
-    problem = error.what(); // another round
+    spdlog::debug("no lapsed worker looked for: {}", error.what()); // another round
   }
-  if (!problem.empty()) spdlog::debug("no lapsed worker looked for: {}", problem);
   lapsing_ = false;
 }
 
 awaitable<void> Housekeeping::make_crawl_page(std::string crawl_id) {
-  std::string problem;
   try {
     co_await pool_.run([&](pg::Connection& connection) {
       upkeep::refresh_crawl_pages(connection, archive_, std::chrono::milliseconds(0), crawl_id);
     });
   } catch (const base::Error& error) {
-    problem = error.what(); // it stays marked as stale
+    const base::LogAbout about({crawl_id, "", 0, "", ""});
+    spdlog::warn("no page for crawl {}: {}", crawl_id, error.what()); // it stays marked as stale
   }
-  const base::LogAbout about({crawl_id, "", 0, "", ""});
-  if (!problem.empty()) spdlog::warn("no page for crawl {}: {}", crawl_id, problem);
 }
 
 } // namespace holdfast::worker

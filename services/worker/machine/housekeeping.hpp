@@ -27,7 +27,7 @@ public:
 
   // A round at once and each half minute, until stop().
   awaitable<void> run();
-  void stop();
+  void stop() { sleeper_.stop(); }
   // The page of a crawl that has just been sealed.
   awaitable<void> make_crawl_page(std::string crawl_id);
   // Whether workers that lapsed have not been looked for just now.
@@ -44,7 +44,7 @@ private:
   const std::chrono::milliseconds poll_;
   base::Sleeper sleeper_;
   std::chrono::steady_clock::time_point lapsed_{};
-  bool lapsing_{false}, stopped_{false};
+  bool lapsing_{false};
 };
 
 } // namespace holdfast::worker

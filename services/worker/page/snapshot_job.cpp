@@ -129,7 +129,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   if (!failure || lost_.empty()) ending = co_await hand_in(failure);
   results_.forget_ended();
   context_.running_hooks->changed();
-  session_ = {};
+  session_.reset();
   if (ending == Ending::lost || ending == Ending::cancelled) {
     const auto about = log_about(lease());
     spdlog::warn("dropped {} (attempt a{}): {}", claim_.url, lease().fence, lost_);
@@ -186,10 +186,10 @@ awaitable<void> SnapshotJob::join_session() {
   });
   check();
   const auto url = base::try_parse_url(claim_.url);
-  route_ = context_.networks.route(session_.network(), {claim_.host, url ? url->port : std::uint16_t{0}},
+  route_ = context_.networks.route(session_->network(), {claim_.host, url ? url->port : std::uint16_t{0}},
                                    claim_.max_snapshot_bytes);
-  session_.directory().describe(hook_context_);
-  if (auto* const persona = session_.persona()) {
+  session_->directory().describe(hook_context_);
+  if (auto* const persona = session_->persona()) {
     co_await persona->renew();
     check();
     persona_version_ = persona->version();
@@ -198,7 +198,7 @@ awaitable<void> SnapshotJob::join_session() {
       redactor_->except(claim_.url); // who added it has told it
     }
   }
-  for (const auto& [key, value] : session_.options())
+  for (const auto& [key, value] : session_->set_options())
     options_[key] = value;
 }
 
@@ -224,7 +224,7 @@ awaitable<void> SnapshotJob::run_hooks() {
     const auto about = log_about(lease());
     spdlog::debug("{}: {} hooks", claim_.url, choice.hooks.size());
   }
-  co_await files_.make(session_.directory().sandbox());
+  co_await files_.make(session_->directory().sandbox());
   limit_time();
   for (const hooks::Hook* hook : choice.hooks) {
     check();
@@ -236,7 +236,7 @@ awaitable<void> SnapshotJob::run_hooks() {
   check();
   co_await end_background();
   limit_.cancel();
-  if (auto* const persona = session_.persona()) co_await persona->keep(lease());
+  if (auto* const persona = session_->persona()) co_await persona->keep(lease());
   check();
 }
 
@@ -244,9 +244,9 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
   auto prepared = prepare_hook(context_, hook, options_, hook_context_);
   if (!prepared.missing.empty()) co_return results_.skip(hook, prepared.missing);
   prepared.limits.output_bytes = results_.room_for(hook.plugin->name, prepared.limits.output_bytes);
-  confine(context_, session_.directory().sandbox(), prepared.command, {files_.directory(), session_.directory().path()},
-          files_.temporary());
-  prepared.command.sandbox.signals = session_.signals();
+  confine(context_, session_->directory().sandbox(), prepared.command,
+          {files_.directory(), session_->directory().path()}, files_.temporary());
+  prepared.command.sandbox.signals = session_->signals();
   if (route_) route_->apply(prepared.command);
   const auto readiness = prepared.limits.timeout + kReadiness;
   const auto number = results_.add(hook);
@@ -295,9 +295,9 @@ awaitable<void> SnapshotJob::collect(HookSet::Running hook) {
   results_.take_end(hook, outcome);
   if (redactor_) hide_secrets(*redactor_, outcome);
   const auto& with_persona = context_.options.persona_plugins;
-  if (outcome.signed_out && session_.persona() &&
+  if (outcome.signed_out && session_->persona() &&
       std::find(with_persona.begin(), with_persona.end(), hook.run->hook().plugin->name) != with_persona.end())
-    co_await session_.persona()->signed_out(persona_version_, lease(), *outcome.signed_out);
+    co_await session_->persona()->signed_out(persona_version_, lease(), *outcome.signed_out);
   base::test_point("after_hook");
   check();
   if (outcome.interrupted) throw Failure{Failure::Kind::error, outcome.error};
@@ -365,7 +365,7 @@ awaitable<void> SnapshotJob::publish() {
     context_.archive_root.check();
     files_.check();
     files_.check_weight();
-    take_from_hooks(session_.directory().sandbox(), files_.directory());
+    take_from_hooks(session_->directory().sandbox(), files_.directory());
     auto removed =
         archive::tidy(context_.archive_root, files_.directory(), directory, lease().fence, &files_.abandoned());
     if (redactor_) archive::redact_attempt(files_.directory(), view_, *redactor_, &files_.abandoned());

@@ -158,7 +158,6 @@ void CrawlSession::rest() {
 }
 
 awaitable<void> CrawlSession::open() {
-  std::string problem;
   try {
     co_await directory_.make();
     if (persona_) co_await persona_->make(directory_);
@@ -168,12 +167,11 @@ awaitable<void> CrawlSession::open() {
     if (has_hooks()) co_await run_first_hooks();
   } catch (const GivenUp&) {
   } catch (const std::exception& error) {
-    problem = error.what();
-  }
-  if (!problem.empty() && become(SessionState::failed, problem)) {
-    const auto about = log_about();
-    spdlog::warn("crawl {} could not be opened here: {}", crawl_id_, problem);
-    context_.browser->suspect();
+    if (become(SessionState::failed, error.what())) {
+      const auto about = log_about();
+      spdlog::warn("crawl {} could not be opened here: {}", crawl_id_, error.what());
+      context_.browser->suspect();
+    }
   }
   if (!become(SessionState::ready, "")) co_return co_await wind_up(false);
   for (const auto& one : running_.running())
@@ -319,17 +317,13 @@ awaitable<void> CrawlSession::wind_up(bool was_ready) {
 
 awaitable<void> CrawlSession::run_last_hooks() {
   for (const hooks::Hook* hook : last_hooks_) {
-    std::string problem;
     try {
       co_await run_hook(*hook);
     } catch (const GivenUp&) {
       co_return;
     } catch (const std::exception& error) {
-      problem = error.what();
-    }
-    if (!problem.empty()) {
       const auto about = log_about(hook);
-      spdlog::warn("crawl {}: {}", crawl_id_, problem);
+      spdlog::warn("crawl {}: {}", crawl_id_, error.what());
     }
   }
 }
@@ -341,15 +335,13 @@ awaitable<void> CrawlSession::report(SessionState state) {
   for (const auto& [name, columns] : notes_)
     hooks.push_back(columns);
   const std::string status(to_string(state)), reason = reason_, text = "[" + base::join(hooks, ",") + "]";
-  std::string problem;
   try {
     co_await context_.retry.repeat(
         [&](pg::Connection& connection) { store::session_set(connection, id_, status, reason, text); });
   } catch (const base::Error& error) {
-    problem = error.what();
+    const auto about = log_about();
+    spdlog::debug("session {} is not recorded as {}: {}", id_, status, error.what());
   }
-  const auto about = log_about();
-  if (!problem.empty()) spdlog::debug("session {} is not recorded as {}: {}", id_, status, problem);
 }
 
 } // namespace holdfast::worker

@@ -4,23 +4,6 @@
 
 namespace holdfast::worker {
 
-CrawlSessions::Share::Share(std::shared_ptr<CrawlSession> session, int number)
-    : session_(std::move(session)), number_(number) {}
-CrawlSessions::Share::~Share() {
-  if (session_) session_->leave(number_);
-}
-CrawlSessions::Share::Share(Share&& other) noexcept : session_(std::move(other.session_)), number_(other.number_) {}
-CrawlSessions::Share& CrawlSessions::Share::operator=(Share&& other) noexcept {
-  std::swap(session_, other.session_);
-  std::swap(number_, other.number_);
-  return *this;
-}
-const SessionDirectory& CrawlSessions::Share::directory() const { return session_->directory(); }
-std::shared_ptr<HookNetwork> CrawlSessions::Share::network() const { return session_->network(); }
-std::shared_ptr<process::SignalScope> CrawlSessions::Share::signals() const { return session_->signals(); }
-const hooks::Options& CrawlSessions::Share::options() const { return session_->set_options(); }
-SessionPersona* CrawlSessions::Share::persona() const { return session_->persona(); }
-
 CrawlSessions::CrawlSessions(JobContext& context, std::function<void()> changed)
     : context_(context), changed_(std::move(changed)) {}
 CrawlSessions::~CrawlSessions() = default;
@@ -51,7 +34,7 @@ awaitable<CrawlSessions::Share> CrawlSessions::join(const store::Claim& claim,
       co_await session->ended();
       continue;
     }
-    Share share(session, session->enter(broken));
+    Share share(session.get(), [session, user = session->enter(broken)](CrawlSession*) { session->leave(user); });
     co_await session->opened();
     co_return share;
   }

@@ -21,25 +21,7 @@ struct SessionsFull {};
 class CrawlSessions {
 public:
   // A snapshot's share in a session, which stays open while there is one. Destroyed before the sessions.
-  class Share {
-  public:
-    Share() = default;
-    Share(std::shared_ptr<CrawlSession> session, int number);
-    ~Share();
-    Share(Share&& other) noexcept;
-    Share& operator=(Share&& other) noexcept;
-    const SessionDirectory& directory() const;
-    // Of its hooks; null: the machine's.
-    std::shared_ptr<HookNetwork> network() const;
-    std::shared_ptr<process::SignalScope> signals() const;
-    // What crawl hooks have set for the hooks after them.
-    const hooks::Options& options() const;
-    SessionPersona* persona() const; // null: the crawl has none
-
-  private:
-    std::shared_ptr<CrawlSession> session_;
-    int number_{0};
-  };
+  using Share = std::shared_ptr<CrawlSession>;
 
   // `changed`: called when a session has opened or gone, so that the worker claims again.
   CrawlSessions(JobContext& context, std::function<void()> changed);

@@ -22,23 +22,16 @@ CrawlExpander::CrawlExpander(asio::any_io_executor executor, RetryPolicy& retry,
       sleeper_(std::move(executor)) {}
 
 awaitable<void> CrawlExpander::run() {
-  while (!stopped_) {
+  while (!sleeper_.stopped()) {
     bool expanded = false;
-    std::string problem;
     try {
       if (callbacks_.may_claim()) expanded = co_await expand_one();
     } catch (const base::Error& error) {
       if (error.error_class() != base::ErrorClass::temporary) throw;
-      problem = error.what();
+      spdlog::debug("no crawl expanded: {}", error.what());
     }
-    if (!problem.empty()) spdlog::debug("no crawl expanded: {}", problem);
     if (!expanded) co_await sleeper_.sleep(base::jittered(options_.poll));
   }
-}
-
-void CrawlExpander::stop() {
-  stopped_ = true;
-  sleeper_.wake();
 }
 
 // False if no crawl was due. One crawl is expanded at a time, so what this worker owns before a claim is left over from
@@ -70,7 +63,7 @@ awaitable<bool> CrawlExpander::expand_one() {
     if (expansion.status == "sealed") co_await callbacks_.sealed(lease->crawl_id);
     callbacks_.expanded();
     more = expansion.seeds_left > 0;
-    if (more && stopped_) {
+    if (more && sleeper_.stopped()) {
       co_await release();
       break;
     }

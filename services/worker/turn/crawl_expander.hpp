@@ -29,7 +29,7 @@ public:
   // Until stop(). Waits out temporary trouble; throws any other, and Error(lease_lost) if the worker has lapsed.
   awaitable<void> run();
   // Releases what it is expanding, so that others need not wait until this worker has left.
-  void stop();
+  void stop() { sleeper_.stop(); }
   // A crawl may be due.
   void wake() { sleeper_.wake(); }
 
@@ -42,7 +42,6 @@ private:
   const Options& options_;
   const Callbacks callbacks_;
   base::Sleeper sleeper_;
-  bool stopped_{false};
   bool in_doubt_{false}; // the answer to a claim was lost, or an expansion broke off
 };
 

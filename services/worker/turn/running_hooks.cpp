@@ -30,19 +30,14 @@ void RunningHooks::lost() {
   changed();
 }
 
-void RunningHooks::stop() {
-  stopped_ = true;
-  sleeper_.wake();
-}
-
 awaitable<void> RunningHooks::run() {
   using Clock = std::chrono::steady_clock;
-  while (!stopped_) {
-    if (!changed_) co_await sleeper_.sleep(told_.empty() ? std::chrono::hours(24) : kAgain);
-    if (stopped_) break;
+  while (!sleeper_.stopped()) {
+    if (!changed_) co_await sleeper_.sleep(told_.empty() ? base::Sleeper::kUntilWoken : kAgain);
+    if (sleeper_.stopped()) break;
     if (!std::exchange(changed_, false) && !told_.empty()) lost_ = true;
     const bool told = co_await tell();
-    for (const auto next = Clock::now() + (told ? kLeast : kAfterTrouble); !stopped_ && Clock::now() < next;)
+    for (const auto next = Clock::now() + (told ? kLeast : kAfterTrouble); !sleeper_.stopped() && Clock::now() < next;)
       co_await sleeper_.sleep(std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()));
     // The launcher learns a hook's pid a moment after its start.
     const bool pids_missing = std::any_of(told_.begin(), told_.end(),
@@ -56,16 +51,15 @@ awaitable<bool> RunningHooks::tell() {
   auto hooks = collect_();
   if (!lost_ && hooks == told_) co_return true;
   lost_ = false;
-  std::string problem;
   try {
     co_await retry_.once([&](pg::Connection& connection) { store::worker_hooks(connection, worker_, hooks); });
   } catch (const std::exception& error) {
-    problem = error.what();
+    spdlog::warn("the database does not know which hooks run: {}", error.what());
     lost_ = true;
+    co_return false;
   }
-  if (!problem.empty()) spdlog::warn("the database does not know which hooks run: {}", problem);
-  if (problem.empty()) told_ = std::move(hooks);
-  co_return problem.empty();
+  told_ = std::move(hooks);
+  co_return true;
 }
 
 } // namespace holdfast::worker

@@ -25,7 +25,7 @@ public:
 
   // Until stop().
   awaitable<void> run();
-  void stop();
+  void stop() { sleeper_.stop(); }
 
   void changed();
   // The database may have lost the set: its table does not survive a crash.
@@ -39,7 +39,7 @@ private:
   const std::function<std::vector<store::ActiveHook>()> collect_;
   base::Sleeper sleeper_;
   std::vector<store::ActiveHook> told_; // what the database knows
-  bool changed_{false}, lost_{false}, stopped_{false};
+  bool changed_{false}, lost_{false};
 };
 
 } // namespace holdfast::worker

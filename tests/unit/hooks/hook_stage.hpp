@@ -23,7 +23,8 @@ namespace holdfast::test {
 class HookStage {
 public:
   HookStage()
-      : launcher_(process::make_launcher(io_.get_executor(), process::executable_directory() / "holdfast-shim")) {
+      : launcher_(std::make_unique<process::Launcher>(io_.get_executor(),
+                                                      process::executable_directory() / "holdfast-shim")) {
     limits.timeout = std::chrono::seconds(60);
     limits.kill_grace = std::chrono::milliseconds(300);
   }
