@@ -9,7 +9,7 @@ URL = "https://site.test/page"
 
 class Unreachable(Case):
     def test_no_server_there(self):
-        home = self.place()
+        home = self.place(filled=False)
         for url in ("postgresql://holdfast@127.0.0.1:1/holdfast", f"host={home.path} user=holdfast dbname=holdfast"):
             for verb in (["add", "--bg", URL], ["status"], ["worker"], ["migrate"]):
                 with self.subTest(url=url, verb=verb):
@@ -18,7 +18,7 @@ class Unreachable(Case):
         self.assertFalse(home.data.exists())
 
     def test_no_connection_string(self):
-        home = self.place()
+        home = self.place(filled=False)
         for url in ("postgresql://[nonsense", "no=such option=here"):
             with self.subTest(url=url):
                 self.check_error(home.run("--database", url, "status"), CONFIGURATION)
@@ -34,7 +34,7 @@ class Reachable(Case):
         cls.database.close()
 
     def test_what_the_server_refuses(self):
-        home = self.place()
+        home = self.place(filled=False)
         for url, words in (
             (self.database.url(password="wrong"), ["password authentication failed"]),
             (self.database.url(password=""), ["password"]),
@@ -48,7 +48,7 @@ class Reachable(Case):
         self.assertFalse(home.data.exists())
 
     def test_an_empty_database_wants_to_be_migrated(self):
-        home = self.place()
+        home = self.place(filled=False)
         self.database.sql("create database empty")
         url = self.database.url("empty")
         for verb in (["add", "--bg", URL], ["status"], ["run"], ["list"]):
@@ -61,7 +61,7 @@ class Reachable(Case):
         )
 
     def test_a_newer_schema_is_refused(self):
-        home = self.place()
+        home = self.place(filled=False)
         self.database.sql("create database newer")
         url = self.database.url("newer")
         self.assertEqual(home.run("--database", url, "migrate").code, OK)
@@ -78,7 +78,7 @@ class Reachable(Case):
         self.assertEqual(self.database.sql("select count(*) from holdfast.crawl", "newer"), "0")
 
     def test_a_cluster_queues_and_its_worker_works(self):
-        home = self.place()
+        home = self.place(filled=False)
         self.database.sql("create database cluster")
         secret = home.path / "secret"
         secret.write_text(Database.PASSWORD + "\n")
@@ -115,7 +115,7 @@ class Reachable(Case):
         )
 
     def test_a_missing_password_file(self):
-        home = self.place()
+        home = self.place(filled=False)
         env = {"HOLDFAST_DATABASE_PASSWORD_FILE": "/no/such/secret"}
         self.check_error(
             home.run("--database", self.database.url(), "status", env=env), CONFIGURATION, "/no/such/secret"

@@ -26,7 +26,7 @@ URL = "https://site.test/page"
 
 class CommandLine(Case):
     def setUp(self):
-        self.home = self.place()
+        self.home = self.place(filled=False)
 
     def tearDown(self):
         # Nothing of these ever got as far as to make a collection.
@@ -267,7 +267,7 @@ class Output(Case):
 
 class Configuration(Case):
     def setUp(self):
-        self.home = self.place()
+        self.home = self.place(filled=False)
         self.file = self.home.path / "holdfast.yaml"
 
     def tearDown(self):
@@ -308,7 +308,7 @@ class Configuration(Case):
 
 class DataDirectory(Case):
     def setUp(self):
-        self.home = self.place()
+        self.home = self.place(filled=False)
 
     def test_it_is_a_file(self):
         self.home.data.write_text("mine\n")

@@ -33,7 +33,7 @@ class Import(Case):
     held = True
 
     def setUp(self):
-        self.home = self.place(held=self.held)
+        self.home = self.place(held=self.held, filled=self.held)
 
     def records(self, *arguments, code=OK):
         result = self.home.run(*arguments)
@@ -65,7 +65,7 @@ class Versions(Import):
         summary, _ = self.take(old.data, "--dry-run", code=FAILED_WORK)
         self.assertEqual((summary["imported"], summary["pending"]), (len(old.archived), len(old.pending)))
         self.assertFalse(self.home.data.exists(), "a dry run makes no collection")
-        self.home.hold()
+        self.home.fill().hold()
 
         summary, problems = self.take(old.data, code=FAILED_WORK)
         said = "\n".join(p["path"] + ": " + p["detail"] for p in problems)

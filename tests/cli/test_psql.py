@@ -20,7 +20,8 @@ class Embedded(Case):
         return result.out.strip()
 
     def test_without_a_collection(self):
-        self.check_error(self.psql("-c", "select 1"), UNAVAILABLE, "there is no collection")
+        psql = self.place(filled=False).run("psql", "-c", "select 1")
+        self.check_error(psql, UNAVAILABLE, "there is no collection")
 
     def test_roles(self):
         self.assertEqual(self.home.run("add", URL).code, OK)
@@ -79,11 +80,13 @@ class Elsewhere(Case):
         cls.database.close()
 
     def psql(self, user, *arguments, **options):
-        return self.place().run("--database", self.database.url("people", user=user), "psql", *arguments, **options)
+        return self.place(filled=False).run(
+            "--database", self.database.url("people", user=user), "psql", *arguments, **options
+        )
 
     def test_logins(self):
         self.database.sql("create database people")
-        self.assertEqual(self.place().run("--database", self.database.url("people"), "migrate").code, OK)
+        self.assertEqual(self.place(filled=False).run("--database", self.database.url("people"), "migrate").code, OK)
         for user, role in (("anna", "holdfast_reader"), ("bert", "holdfast_operator")):
             self.database.sql(f"create role {user} login password '{Database.PASSWORD}'; grant {role} to {user}")
         asked = "select current_user, current_setting('transaction_read_only'), count(*) from v_crawl"

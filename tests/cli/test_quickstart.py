@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "deploy/quickstart"
 
 class Quickstart(Case):
     def setUp(self):
-        self.home = self.place()
+        self.home = self.place(filled=False)
         tree = self.home.path / "tree"
         (tree / "deploy").mkdir(parents=True)
         (tree / "build/release/bin").mkdir(parents=True)

@@ -1,6 +1,9 @@
 """Every setting, option and argument of every verb that takes a text, with values that no one means: control characters,
-a hundred thousand letters, bytes that are no text. Each is taken, or refused with one clear sentence."""
+a hundred thousand letters, bytes that are no text. Each is taken, or refused with one clear sentence. With
+HOLDFAST_TEST_FULL each meets all of these values; else a quarter of them, the next one another quarter."""
 
+import itertools
+import os
 import re
 import subprocess
 import unittest
@@ -9,6 +12,7 @@ from harness.strange import VALUES
 from support import OK, Case
 
 BUG = 70
+STEP = 1 if os.environ.get("HOLDFAST_TEST_FULL") else 4
 # Verbs that wait, or are no commands: their settings are tried above. `psql` and `worker` have no text of their own.
 LEFT_OUT = {"worker", "run", "runner", "serve", "psql", "manual", "completion", "migrate", "quickstart"}
 SOME = ("a line feed", "no UTF-8", "a hundred thousand letters", "a large number", "an option", "both, encoded")
@@ -32,6 +36,7 @@ FIXED = {
 class Sweep(Case):
     @classmethod
     def setUpClass(cls):
+        cls.turn = itertools.count()
         cls.owner = cls("test_every_setting")
         cls.home = cls.owner.place(held=True)
         assert cls.home.run("add", "--bg", "https://site.test/first").code == OK
@@ -59,11 +64,16 @@ class Sweep(Case):
             self.assertTrue(said.strip() or done.stdout.strip(), "it says why")
         return done
 
+    def share(self, values):
+        """What the next in turn meets of the values."""
+        return list(values)[next(self.turn) % STEP :: STEP]
+
     def test_every_setting(self):
         keys = re.findall(r"^\| `([\w.]+)` \|", self.home.run("inspect", "reference", "settings").out, re.M)
         self.assertGreater(len(keys), 50)
         for key in keys:
-            for name, given in VALUES.items():
+            for name in self.share(VALUES):
+                given = VALUES[name]
                 with self.subTest(key, value=name):
                     done = self.ask("--set", key.encode() + b"=" + given, "config", key)
                     if done.returncode:
@@ -88,22 +98,22 @@ class Sweep(Case):
         tried = 0
         for words, options, _ in self.verbs():
             for option in options:
-                for name in VALUES if words == ("add",) else SOME:
+                tried += 1
+                for name in self.share(VALUES if words == ("add",) else SOME):
                     with self.subTest(" ".join(words), option=option, value=name):
                         self.ask(*words, *FIXED.get(" ".join(words), []), option.encode() + b"=" + VALUES[name])
-                        tried += 1
-        self.assertGreater(tried, 200)
+        self.assertGreater(tried, 150)
 
     def test_every_argument(self):
         tried = 0
         for words, _, count in self.verbs():
             given = FIXED.get(" ".join(words)) or ["site.test"] * count
             for at in [place for place, word in enumerate(given) if not word.startswith("-")][:count]:
-                for name in SOME:
+                tried += 1
+                for name in self.share(SOME):
                     with self.subTest(" ".join(words), argument=at, value=name):
                         self.ask(*words, *given[:at], VALUES[name], *given[at + 1 :])
-                        tried += 1
-        self.assertGreater(tried, 100)
+        self.assertGreater(tried, 40)
 
     def test_every_setting_of_a_file(self):
         """Where a value may have what no argument can."""

@@ -90,7 +90,7 @@ class Guide(Case):
 
 class Reference(Case):
     def compare(self, topic, file):
-        printed = self.place().run("inspect", "reference", topic)
+        printed = self.place(filled=False).run("inspect", "reference", topic)
         self.assertEqual(printed.code, OK, str(printed))
         self.assertEqual(
             printed.out, (ROOT / file).read_text(), f"{file} is stale: holdfast inspect reference {topic} >{file}"

@@ -694,7 +694,7 @@ class OwnDatabase(Ground):
         self.database.create()
         address = self.database_address()
         self.database.start()
-        place = super().place()
+        place = super().place(filled=False)
         key = place.path / "persona.key"
         key.write_text("f" * 64 + "\n")
         place.environment["HOLDFAST_PERSONA_KEY_FILE"] = str(key)

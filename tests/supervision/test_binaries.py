@@ -125,7 +125,7 @@ class Programs(WorkerCase):
         home.leave()
 
     def test_doctor(self):
-        home = self.worker_place(BINARIES_PATH="tools")
+        home = self.worker_place(filled=False, BINARIES_PATH="tools")
         self.needy(home)
         self.plugin(home, "content", {})
         result = home.run("doctor")

@@ -54,7 +54,7 @@ def open_files(pid):
 class WorkerPlace(Place):
     """One worker, its own database, its hooks. `plain`: as a user without rights, if we are root. `parent`: of its directory."""
 
-    def __init__(self, plain=False, parent=None, **settings):
+    def __init__(self, plain=False, parent=None, filled=True, **settings):
         super().__init__(parent)
         self.identity = as_plain_user() if plain else {}
         self.environment["HOLDFAST_KILL_GRACE"] = "500ms"
@@ -67,6 +67,8 @@ class WorkerPlace(Place):
             os.chown(self.path, self.identity["user"], self.identity["group"])
         self.log = self.path / "worker.log"
         self.guard = None
+        if filled:
+            self.fill(plain)
 
     def work(self):
         with open(self.log, "wb") as log:
