@@ -5,7 +5,6 @@
 #include "lib/base/read_at.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/timestamp.hpp"
-#include "lib/base/utf8.hpp"
 #include "lib/base/write_all.hpp"
 #include "lib/formats/link.hpp"
 
