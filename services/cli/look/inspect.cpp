@@ -83,7 +83,8 @@ void print_settings() {
 }
 
 void print_views(pg::Connection& connection) {
-  std::cout << "# Views and functions\n\nTheir comments in the database, which `\\d+ holdfast.v_queue` shows as well.\n";
+  std::cout
+      << "# Views and functions\n\nTheir comments in the database, which `\\d+ holdfast.v_queue` shows as well.\n";
   const auto rows = store::reference(connection);
   std::string last;
   for (std::size_t i = 0; i < rows.size(); ++i) {
