@@ -19,9 +19,6 @@ struct YamlFile {
 // nullptr if there is no such key.
 const Key* find_key(std::string_view name);
 
-// "worker.snapshots" -> "HOLDFAST_WORKER_SNAPSHOTS".
-std::string environment_name(std::string_view key);
-
 // Reads and checks a whole file. Throws Error(configuration) naming file and line.
 YamlFile read_yaml_file(const std::filesystem::path& file);
 

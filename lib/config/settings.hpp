@@ -30,6 +30,8 @@ struct Key {
 
 // Every key Holdfast knows, in the order in which `holdfast config` prints them.
 const std::vector<Key>& key_table();
+// "worker.snapshots" -> "HOLDFAST_WORKER_SNAPSHOTS".
+std::string environment_name(std::string_view key);
 
 struct Value {
   std::string text;   // as given

@@ -2,24 +2,6 @@
 
 namespace holdfast::store {
 
-void host_set(pg::Connection& connection, const std::string& host, const HostLimits& limits, const std::string& by) {
-  connection.call("select holdfast.host_set($1, $2::interval, $3::integer, $4)", host, limits.delay, limits.parallel,
-                  by);
-}
-
-bool host_forget(pg::Connection& connection, const std::string& host, const std::string& by) {
-  return connection.call("select holdfast.host_forget($1, $2)", host, by).value().as<int>() > 0;
-}
-
-std::int64_t host_cancel(pg::Connection& connection, const std::string& host, const Command& command) {
-  for (std::int64_t all = 0;;) {
-    const std::int64_t some =
-        connection.call("select holdfast.host_cancel($1, $2, $3)", host, command.by, command.why).value();
-    if (some == 0) return all;
-    all += some;
-  }
-}
-
 std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const std::string& host, int status,
                                             std::optional<std::chrono::milliseconds> retry_after,
                                             const std::string& by) {

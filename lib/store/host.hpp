@@ -3,7 +3,6 @@
 // call on the thread that owns the connection. Changes take effect with the next claim of any worker; all may be
 // repeated.
 
-#include "lib/store/control.hpp"
 #include "lib/store/worker.hpp"
 
 #include <chrono>
@@ -12,16 +11,6 @@
 
 namespace holdfast::store {
 
-struct HostLimits {
-  std::optional<std::chrono::milliseconds> delay; // nullopt: as it is
-  std::optional<int> parallel;                    // 0: no cap
-};
-
-void host_set(pg::Connection& connection, const std::string& host, const HostLimits& limits, const std::string& by);
-// Takes its limits off it; false if it had none. Error(refused) while it is paused or left in peace.
-bool host_forget(pg::Connection& connection, const std::string& host, const std::string& by);
-// Every open snapshot of the host, in every crawl; returns how many.
-std::int64_t host_cancel(pg::Connection& connection, const std::string& host, const Command& command);
 // The site asked to be left alone. `by`: the worker that heard it.
 // Returns for how long it is left alone from now on.
 std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const std::string& host, int status,

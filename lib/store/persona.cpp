@@ -113,8 +113,4 @@ bool persona_signed_out(pg::Connection& connection, const PersonaHeld& page, std
       .value();
 }
 
-void persona_remove(pg::Connection& connection, const std::string& name) {
-  connection.call("select holdfast.persona_remove($1)", name);
-}
-
 } // namespace holdfast::store

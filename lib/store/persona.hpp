@@ -55,7 +55,4 @@ std::optional<Persona> persona_keep(pg::Connection& connection, const persona::V
 // was not known.
 bool persona_signed_out(pg::Connection& connection, const PersonaHeld& page, std::int64_t version,
                         const std::string& reason);
-// Throws Error(refused) if there is none, or while something uses it.
-void persona_remove(pg::Connection& connection, const std::string& name);
-
 } // namespace holdfast::store

@@ -26,18 +26,6 @@ std::string schedule_find(pg::Connection& connection, const std::string& text) {
   return rows.value();
 }
 
-bool schedule_enable(pg::Connection& connection, const std::string& id, bool enabled) {
-  return connection.call("select holdfast.schedule_enable($1::uuid, $2::boolean)", id, enabled).value();
-}
-
-bool schedule_remove(pg::Connection& connection, const std::string& id) {
-  return connection.call("select holdfast.schedule_remove($1::uuid)", id).value();
-}
-
-bool schedule_run(pg::Connection& connection, const std::string& id, const std::string& crawl_id) {
-  return !connection.call("select holdfast.schedule_run($1::uuid, $2::uuid)", id, crawl_id).value().is_null();
-}
-
 pg::Result schedules(pg::Connection& connection, const std::optional<std::string>& id) {
   return connection.call(
       "select id, label, every, time_zone, state, next_run, next_run_at, last_run_at, runs, skipped, "

@@ -24,11 +24,6 @@ std::string schedule_add(pg::Connection& connection, const NewSchedule& schedule
 // The id of the schedule that a label, or an id, whole or shortened, names. Throws Error(refused) unless it is exactly
 // one.
 std::string schedule_find(pg::Connection& connection, const std::string& text);
-// False: it was so already.
-bool schedule_enable(pg::Connection& connection, const std::string& id, bool enabled);
-bool schedule_remove(pg::Connection& connection, const std::string& id);
-// Adds the crawl now and returns true, unless the last one is still open or there is nothing new; the note says which.
-bool schedule_run(pg::Connection& connection, const std::string& id, const std::string& crawl_id);
 // Rows of holdfast.v_schedule; all of them, or one.
 pg::Result schedules(pg::Connection& connection, const std::optional<std::string>& id);
 // The next times, as the clock in the zone shows them: columns "local" and "at" (UTC).

@@ -1,19 +1,9 @@
 #include "lib/store/sign_in.hpp"
 
 #include "lib/base/sha256.hpp"
-#include "lib/base/url.hpp"
 #include "lib/base/uuid.hpp"
 
 namespace holdfast::store {
-
-void sign_in_ask(pg::Connection& connection, const std::string& id, const std::string& persona, const std::string& url,
-                 const std::string& by) {
-  connection.call("select holdfast.sign_in_ask($1::uuid, $2, $3, $4)", id, persona, base::parse_url(url).text, by);
-}
-
-bool sign_in_cancel(pg::Connection& connection, const std::string& id) {
-  return connection.call("select holdfast.sign_in_cancel($1::uuid)", id).value();
-}
 
 pg::Result sign_in_row(pg::Connection& connection, const std::string& id) {
   return connection.call("select * from holdfast.v_persona where sign_in = $1::uuid", id);

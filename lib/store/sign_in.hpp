@@ -17,11 +17,6 @@ struct SignIn {
   std::chrono::milliseconds left{0};
 };
 
-// Throws Error(refused) if another person signs in to the persona, or for a URL or name that is none.
-void sign_in_ask(pg::Connection& connection, const std::string& id, const std::string& persona, const std::string& url,
-                 const std::string& by);
-// Ends one; false: it is not there.
-bool sign_in_cancel(pg::Connection& connection, const std::string& id);
 // The row of v_persona with this sign-in; none: it has ended.
 pg::Result sign_in_row(pg::Connection& connection, const std::string& id);
 

@@ -1,8 +1,5 @@
 #include "lib/store/webhook.hpp"
 
-#include "lib/base/error.hpp"
-#include "lib/base/url.hpp"
-
 #include <cmath>
 
 namespace holdfast::store {
@@ -39,36 +36,6 @@ std::optional<std::chrono::milliseconds> webhook_wait(pg::Connection& connection
                         .optional<double>();
   if (!wait) return std::nullopt;
   return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(*wait)));
-}
-
-std::string webhook_url(const std::string& text, bool allow_private) {
-  const auto url = base::parse_url(text);
-  if (!allow_private && base::is_private_host(url.host))
-    throw base::Error(base::ErrorClass::refused, "\"" + url.host + "\" is not a public host",
-                      "set urls.allow_private to true to send to your own network");
-  return url.text;
-}
-
-void webhook_set(pg::Connection& connection, const std::string& name, const std::string& url,
-                 const std::vector<std::string>& events, const std::string& by) {
-  static const std::vector<std::string> all{"crawl.sealed", "snapshot.failed", "worker.lapsed", "persona.signed_out"};
-  connection.call("select holdfast.webhook_set($1, $2, $3::text[], $4)", name, url, events.empty() ? all : events, by);
-}
-
-void webhook_enable(pg::Connection& connection, const std::string& name, bool enabled, const std::string& by) {
-  connection.call("select holdfast.webhook_enable($1, $2::boolean, $3)", name, enabled, by);
-}
-
-void webhook_remove(pg::Connection& connection, const std::string& name) {
-  connection.call("select holdfast.webhook_remove($1)", name);
-}
-
-std::int64_t webhook_retry(pg::Connection& connection, const std::string& name, const std::string& by) {
-  return connection.call("select holdfast.webhook_retry($1, $2)", name, by).value();
-}
-
-std::int64_t webhook_test(pg::Connection& connection, const std::string& name, const std::string& by) {
-  return connection.call("select holdfast.webhook_test($1, $2)", name, by).value();
 }
 
 } // namespace holdfast::store

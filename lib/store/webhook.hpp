@@ -34,16 +34,4 @@ void webhook_release(pg::Connection& connection, const Delivery& delivery);
 std::optional<std::chrono::milliseconds> webhook_wait(pg::Connection& connection,
                                                       const std::optional<std::vector<std::string>>& names);
 
-// The address in its normal form. Throws Error(refused) for what is no URL, and for a host that is not
-// public unless `allow_private`.
-std::string webhook_url(const std::string& text, bool allow_private);
-// For people; each throws Error(refused) for a name that none has.
-// No events: all of them.
-void webhook_set(pg::Connection& connection, const std::string& name, const std::string& url,
-                 const std::vector<std::string>& events, const std::string& by);
-void webhook_enable(pg::Connection& connection, const std::string& name, bool enabled, const std::string& by);
-void webhook_remove(pg::Connection& connection, const std::string& name);
-std::int64_t webhook_retry(pg::Connection& connection, const std::string& name, const std::string& by);
-std::int64_t webhook_test(pg::Connection& connection, const std::string& name, const std::string& by);
-
 } // namespace holdfast::store

@@ -193,7 +193,7 @@ comment on function holdfast.crawls_expired(bigint) is 'Sealed crawls past keep_
 
 create or replace function holdfast.crawl_remove(p_crawl uuid, p_by text)
   returns bigint language plpgsql as $$
--- Returns how many directories are to be deleted.
+-- Returns 1, or 0 if there is no such crawl.
 declare
   v_status text;
   v_count bigint;
@@ -215,9 +215,7 @@ begin
   delete from holdfast.crawl where id = p_crawl;
   perform holdfast.set_change_sealed(v_before);
   perform holdfast.crawl_page_changes(p_crawl);
-  perform holdfast.control_done('remove', 'crawl', p_crawl::text, p_crawl, p_by,
-    v_count || ' directories', 0);
-  return v_count;
+  return holdfast.control_done('remove', 'crawl', p_crawl::text, p_crawl, p_by, v_count || ' directories', 0);
 end $$;
 comment on function holdfast.crawl_remove(uuid, text) is
   'Deletes a sealed crawl; its files are listed in purge.';

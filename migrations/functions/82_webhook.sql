@@ -68,9 +68,11 @@ end $$;
 
 create or replace function holdfast.webhook_set(p_name text, p_url text, p_events text[], p_by text)
   returns void language plpgsql as $$
+-- No events: all of them.
 begin
   insert into holdfast.webhook (name, url, events, changed_by)
-    values (p_name, p_url, p_events, p_by)
+    values (p_name, p_url, case p_events when '{}' then
+              '{crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out}' else p_events end, p_by)
     on conflict (name) do update
       set url = excluded.url, events = excluded.events, changed_by = excluded.changed_by,
           enabled = true, note = null, failures = 0, hold_until = null;

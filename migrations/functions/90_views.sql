@@ -1,7 +1,7 @@
 -- What people read. Names and columns of these views are stable between releases; new columns are added at
 -- the end. Time is that of the statement: no index serves a comparison with clock_timestamp(), which changes
 -- from row to row. A column without a comment here means what the column of that name in its table means;
--- views.md says both.
+-- holdfast inspect reference views says both.
 
 create or replace view holdfast.v_crawl as
   select c.id, c.label, c.status, c.outcome, c.stop_reason, c.retry_at, c.reason, c.snapshots_total as total,

@@ -3,7 +3,6 @@
 // the OpenAPI document is made. The forms of the page call the same operations. Any thread; the database sessions come
 // from the caller.
 
-#include "lib/store/control.hpp"
 #include "lib/store/crawl.hpp"
 #include "services/serve/access.hpp"
 #include "services/serve/http_message.hpp"

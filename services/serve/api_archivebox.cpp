@@ -2,8 +2,8 @@
 // members, with the values of this collection.
 #include "lib/base/error.hpp"
 #include "lib/base/url.hpp"
+#include "lib/store/catalog/operation.hpp"
 #include "lib/store/catalog/view.hpp"
-#include "lib/store/control.hpp"
 #include "lib/store/crawl.hpp"
 #include "services/serve/api_table.hpp"
 
@@ -84,7 +84,7 @@ Response cli_remove(const ApiCall& call) {
   for (const auto& pattern : call.body["filter_patterns"]) {
     const auto url = base::parse_url(pattern.get<std::string>()).text;
     for (store::Found found = store::find_newest(call.connection, url); !found.id.empty();) {
-      if (!store::snapshot_remove(call.connection, found.id, call.caller.by())) break;
+      if (!store::command(call.connection, "removeSnapshot", found.id, call.caller.by())) break;
       removed.push_back(found.id);
       try {
         found = store::find_newest(call.connection, url);

@@ -12,7 +12,7 @@ using namespace holdfast::test;
 
 namespace {
 
-const store::Command kOrder{"ann", "for a test"};
+const nlohmann::json kWhy{{"why", "for a test"}};
 
 std::string crawl_status(Stage& stage, const std::string& crawl) {
   return stage.value("select status from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl));
@@ -29,8 +29,8 @@ TEST_CASE("a paused crawl gives back what is in work, and nothing of it is claim
   const auto crawl = stage.start(stage.seeds(1, 3));
   const auto worker = stage.worker();
   const auto held = stage.claim(worker);
-  CHECK(store::give(stage.connection, "crawl", "pause", crawl, kOrder));
-  CHECK_FALSE(store::give(stage.connection, "crawl", "pause", crawl, kOrder));
+  CHECK(stage.command("pauseCrawl", crawl, kWhy));
+  CHECK_FALSE(stage.command("pauseCrawl", crawl, kWhy));
   CHECK(crawl_status(stage, crawl) == "paused");
   CHECK(stage.value("select reason from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) ==
         "paused by ann: for a test");
@@ -41,8 +41,8 @@ TEST_CASE("a paused crawl gives back what is in work, and nothing of it is claim
   CHECK_FALSE(store::crawl_claim(stage.connection, worker, 1min));
   CHECK(stage.value("select held from holdfast.v_control where action = 'pause'") == "1");
 
-  CHECK(store::give(stage.connection, "crawl", "resume", crawl, kOrder));
-  CHECK_FALSE(store::give(stage.connection, "crawl", "resume", crawl, kOrder));
+  CHECK(stage.command("resumeCrawl", crawl, kWhy));
+  CHECK_FALSE(stage.command("resumeCrawl", crawl, kWhy));
   stage.expand(worker);
   CHECK(crawl_status(stage, crawl) == "started");
   const auto claims = stage.claim_many(worker, 8);
@@ -77,11 +77,11 @@ TEST_CASE("a worker is told to end, and a host's pages are cancelled in every cr
   stage.start(stage.seeds(1, 3));
   stage.start({{"https://other.test/", "", {}}, stage.seed("1")});
   const auto worker = stage.worker();
-  CHECK(store::give(stage.connection, "worker", "cancel", worker, kOrder));
-  CHECK_FALSE(store::give(stage.connection, "worker", "cancel", worker, kOrder));
+  CHECK(stage.command("cancelWorker", worker, kWhy));
+  CHECK_FALSE(stage.command("cancelWorker", worker, kWhy));
   CHECK(store::worker_beat(stage.connection, worker, 1h, {}, "{}").request == "stop");
-  CHECK(store::host_cancel(stage.connection, "site.test", kOrder) == 4);
-  CHECK(store::host_cancel(stage.connection, "site.test", kOrder) == 0);
+  CHECK(stage.command("cancelHost", "site.test", kWhy));
+  CHECK_FALSE(stage.command("cancelHost", "site.test", kWhy));
   CHECK(stage.value("select count(*) from holdfast.v_snapshot where outcome = 'cancelled'") == "4");
 }
 
@@ -114,9 +114,9 @@ TEST_CASE("a domain is excluded from a running crawl, and let in again") {
     seeds.push_back({"https://ads.other.test/" + std::to_string(i), "", {}});
   const auto crawl = stage.start(seeds);
   const auto worker = stage.worker();
-  const auto deny = store::ScopeLists{{"deny", {"other.test"}}};
-  CHECK(store::crawl_scope(stage.connection, crawl, deny, {}, "ann"));
-  CHECK_FALSE(store::crawl_scope(stage.connection, crawl, deny, {}, "ann"));
+  const nlohmann::json deny{{"deny", {"other.test"}}};
+  CHECK(stage.command("scopeCrawl", crawl, {{"add", deny}}));
+  CHECK_FALSE(stage.command("scopeCrawl", crawl, {{"add", deny}}));
   CHECK(stage.value("select excluded from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) == "5");
   CHECK(stage.value("select count(*) from holdfast.v_queue where state = 'outside: excluded: other.test (by ann)'") ==
         "5");
@@ -126,7 +126,7 @@ TEST_CASE("a domain is excluded from a running crawl, and let in again") {
   for (const auto& claim : claims)
     CHECK(claim.host == "site.test");
   SUBCASE("let in again") {
-    CHECK(store::crawl_scope(stage.connection, crawl, {}, deny, "ann"));
+    CHECK(stage.command("scopeCrawl", crawl, {{"remove", deny}}));
     stage.expand(worker);
     CHECK(stage.claim_many(worker, 10).size() == 5);
   }
@@ -145,7 +145,7 @@ TEST_CASE("a domain is excluded from a running crawl, and let in again") {
                       "other.test (by ann)'") == "5");
   }
   SUBCASE("a page of it that is in work is taken back") {
-    CHECK(store::crawl_scope(stage.connection, crawl, {{"deny", {"site.test"}}}, {}, "ann"));
+    CHECK(stage.command("scopeCrawl", crawl, {{"add", {{"deny", {"site.test"}}}}}));
     CHECK(stage.status(claims[0].lease) == "paused");
     CHECK(lost(stage, worker, claims[0].lease) == 1);
   }
@@ -166,8 +166,11 @@ TEST_CASE("what failed is tried again as a new crawl, as deep as it was") {
   stage.finish(worker, partial);
 
   const auto id = base::new_uuid();
-  CHECK(store::crawl_retry(stage.connection, id, {crawl}, true, {}, "ann") == 2);
-  CHECK(store::crawl_retry(stage.connection, id, {crawl}, true, {}, "ann") == 2); // a repeat adds nothing
+  const auto retry = [&](const std::string& new_id, const nlohmann::json& body) {
+    return store::operation("retry").run({stage.connection, "", new_id, body, "ann"})["seeds"].get<int>();
+  };
+  CHECK(retry(id, {{"ids", {crawl}}, {"failed", true}}) == 2);
+  CHECK(retry(id, {{"ids", {crawl}}, {"failed", true}}) == 2); // a repeat adds nothing
   stage.expand(worker);
   CHECK(stage.value("select string_agg(url || ' ' || depth, ', ' order by depth) from holdfast.v_snapshot where "
                     "crawl_id = $1::uuid",
@@ -175,24 +178,24 @@ TEST_CASE("what failed is tried again as a new crawl, as deep as it was") {
   CHECK(stage.value("select retry_of::text || max_depth || tags[1] from holdfast.v_crawl where id = $1::uuid",
                     pg::Params::of(id)) == crawl + "2a");
   // One plugin, where it failed; and over everything.
-  CHECK(store::crawl_retry(stage.connection, base::new_uuid(), {crawl}, true, {"wget"}, "ann") == 1);
-  CHECK(store::crawl_retry(stage.connection, base::new_uuid(), {crawl}, true, {"title"}, "ann") == 0);
-  CHECK(store::crawl_retry(stage.connection, base::new_uuid(), {crawl}, false, {"title"}, "ann") == 3);
-  CHECK(store::crawl_retry(stage.connection, base::new_uuid(), {child.lease.snapshot_id}, false, {}, "ann") == 1);
+  CHECK(retry(base::new_uuid(), {{"ids", {crawl}}, {"failed", true}, {"plugins", {"wget"}}}) == 1);
+  CHECK(retry(base::new_uuid(), {{"ids", {crawl}}, {"failed", true}, {"plugins", {"title"}}}) == 0);
+  CHECK(retry(base::new_uuid(), {{"ids", {crawl}}, {"plugins", {"title"}}}) == 3);
+  CHECK(retry(base::new_uuid(), {{"ids", {child.lease.snapshot_id}}}) == 1);
 }
 
 TEST_CASE("a crawl is removed once it is sealed, and its directories are listed for deletion") {
   Stage stage;
   const auto crawl = stage.start({stage.seed("1")});
   const auto worker = stage.worker();
-  CHECK(refusal([&] { store::crawl_remove(stage.connection, crawl, "ann"); }) == pg::kRefused);
+  CHECK(refusal([&] { stage.command("removeCrawl", crawl); }) == pg::kRefused);
   const auto claim = stage.claim(worker);
   stage.seal(worker, claim);
-  store::crawl_keep(stage.connection, crawl, 1ms);
+  stage.command("changeCrawl", crawl, {{"keep", "1ms"}});
   CHECK(stage.value("select keep_until is not null from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) ==
         "t");
-  CHECK(store::crawl_remove(stage.connection, crawl, "ann") == 1);
-  CHECK(store::crawl_remove(stage.connection, crawl, "ann") == 0);
+  CHECK(stage.command("removeCrawl", crawl));
+  CHECK_FALSE(stage.command("removeCrawl", crawl));
   const std::vector<std::string> directories = {"2026/01/site.test/" + claim.lease.snapshot_id};
   CHECK(store::purge_list(stage.connection, 10) == directories);
   store::purge_done(stage.connection, directories);
@@ -216,15 +219,15 @@ TEST_CASE("a worker that loses its lease and comes back is still paused, and sti
   };
   const auto crawl = stage.start(stage.seeds(1, 3));
   const auto first = join(base::new_uuid(), 70000);
-  const store::Command command{"ann", "too hot"};
-  store::give(stage.connection, "worker", "pause", first, command);
+  const nlohmann::json why{{"why", "too hot"}};
+  stage.command("pauseWorker", first, why);
   stage.expire(first);
   const auto second = join(base::new_uuid(), 70000);
   CHECK(told(second) == "true its worker was paused by ann: too hot ");
   CHECK(stage.claim_only(second, 1, {crawl}).empty());
   CHECK(told(join(base::new_uuid(), 70001)) == "false  "); // another process
-  CHECK(store::give(stage.connection, "worker", "resume", second, command));
-  store::give(stage.connection, "worker", "cancel", second, command);
+  CHECK(stage.command("resumeWorker", second, why));
+  stage.command("cancelWorker", second, why);
   stage.expire(second);
   CHECK(told(join(base::new_uuid(), 70000)) == "false  stop");
 }
@@ -250,7 +253,7 @@ TEST_CASE("what was found on a page that is removed says where it was found, and
                        pg::Params::of(id));
   };
   CHECK(found_on() == parent.lease.snapshot_id + " " + parent.url);
-  store::crawl_cancel(stage.connection, id, kOrder, {});
-  CHECK(store::snapshot_remove(stage.connection, parent.lease.snapshot_id, "ann"));
+  stage.command("cancelCrawl", id, kWhy);
+  CHECK(stage.command("removeSnapshot", parent.lease.snapshot_id));
   CHECK(found_on() == "gone " + parent.url);
 }

@@ -33,7 +33,7 @@ void pass(Stage& stage, const std::string& time) {
 
 TEST_CASE("no more pages of a host are in work than it allows, over all workers and crawls") {
   Stage stage;
-  store::host_set(stage.connection, "site.test", {std::nullopt, 3}, "ann");
+  stage.command("setHost", "site.test", {{"parallel", 3}});
   for (int i = 0; i < 4; ++i)
     stage.start(stage.seeds(1, 10));
   const auto first = stage.worker(), second = stage.worker();
@@ -45,18 +45,18 @@ TEST_CASE("no more pages of a host are in work than it allows, over all workers 
   CHECK(claimed(stage, second) == 1);
   CHECK(claimed(stage, first) == 0);
   // More room at once, and less for what comes after.
-  store::host_set(stage.connection, "site.test", {std::nullopt, 6}, "ann");
+  stage.command("setHost", "site.test", {{"parallel", 6}});
   CHECK(claimed(stage, first) == 3);
-  store::host_set(stage.connection, "site.test", {std::nullopt, 1}, "ann");
+  stage.command("setHost", "site.test", {{"parallel", 1}});
   finish(stage, first, claims[1]);
   CHECK(claimed(stage, first) == 0);
-  store::host_set(stage.connection, "site.test", {std::nullopt, 0}, "ann");
+  stage.command("setHost", "site.test", {{"parallel", 0}});
   CHECK(claimed(stage, first, 100) == 33);
 }
 
 TEST_CASE("a host whose row is deleted has no limits, also for what waits because of them") {
   Stage stage;
-  store::host_set(stage.connection, "site.test", {1h, 1}, "ann");
+  stage.command("setHost", "site.test", {{"delay", "1h"}, {"parallel", 1}});
   stage.start(stage.seeds(1, 10));
   stage.start(stage.seeds(1, 10));
   const auto worker = stage.worker();
@@ -64,17 +64,17 @@ TEST_CASE("a host whose row is deleted has no limits, also for what waits becaus
   CHECK(claims.size() == 1);
   CHECK(claimed(stage, worker) == 0);
 
-  store::give(stage.connection, "host", "pause", "site.test", {"ann", ""});
-  const auto forget = [&] { store::host_forget(stage.connection, "site.test", "ann"); };
+  stage.command("pauseHost", "site.test");
+  const auto forget = [&] { stage.command("forgetHost", "site.test"); };
   CHECK(refusal(forget) == pg::kRefused);
-  store::give(stage.connection, "host", "resume", "site.test", {"ann", ""});
+  stage.command("resumeHost", "site.test");
   store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "worker");
   CHECK(refusal(forget) == pg::kRefused);
   CHECK(claimed(stage, worker) == 0);
-  store::give(stage.connection, "host", "resume", "site.test", {"ann", ""});
+  stage.command("resumeHost", "site.test");
 
-  CHECK(store::host_forget(stage.connection, "site.test", "ann"));
-  CHECK_FALSE(store::host_forget(stage.connection, "site.test", "ann"));
+  CHECK(stage.command("forgetHost", "site.test"));
+  CHECK_FALSE(stage.command("forgetHost", "site.test"));
   CHECK(stage.value("select count(*) from holdfast.v_host") == "0");
   CHECK(claimed(stage, worker, 100) == 20); // also the one that its pause has released
   CHECK(stage.value(
@@ -82,7 +82,7 @@ TEST_CASE("a host whose row is deleted has no limits, also for what waits becaus
         "forget site.test ann");
 
   // What it is given again holds for what was in work meanwhile.
-  store::host_set(stage.connection, "site.test", {std::nullopt, 20}, "ann");
+  stage.command("setHost", "site.test", {{"parallel", 20}});
   stage.start(stage.seeds(21, 25));
   CHECK(claimed(stage, worker) == 0);
 }
@@ -128,7 +128,7 @@ TEST_CASE("a Crawl-delay slows down only the crawls that follow robots.txt") {
 
 TEST_CASE("a delay lets one page through, and counts from its end") {
   Stage stage;
-  store::host_set(stage.connection, "site.test", {1h, std::nullopt}, "ann");
+  stage.command("setHost", "site.test", {{"delay", "1h"}});
   stage.start(stage.seeds(1, 5));
   stage.start(stage.seeds(1, 5));
   const auto worker = stage.worker();
@@ -150,7 +150,7 @@ TEST_CASE("a delay lets one page through, and counts from its end") {
 
 TEST_CASE("a crawl of polite and free hosts gives the free ones at once, and sleeps no longer than it must") {
   Stage stage;
-  store::host_set(stage.connection, "slow.test", {1h, std::nullopt}, "ann");
+  stage.command("setHost", "slow.test", {{"delay", "1h"}});
   std::vector<store::Seed> seeds;
   for (int i = 1; i <= 50; ++i)
     seeds.push_back({"https://slow.test/" + std::to_string(i), "", {}});
@@ -177,7 +177,7 @@ TEST_CASE("limits given to a host whose pages wait already hold for these too") 
   const auto worker = stage.worker();
   const auto before = stage.claim_many(worker, 2);
   CHECK(before.size() == 2);
-  store::host_set(stage.connection, "site.test", {std::nullopt, 3}, "ann");
+  stage.command("setHost", "site.test", {{"parallel", 3}});
   CHECK(claimed(stage, worker) == 1); // those in work count
   for (const auto& claim : before)
     finish(stage, worker, claim);
@@ -206,13 +206,13 @@ TEST_CASE("a site that asks for time gets it, twice as long each time it has to 
   store::host_rate_limited(stage.connection, "site.test", 503, 10min, "worker");
   CHECK(seconds() == 600);
   CHECK(claimed(stage, worker) == 0);
-  CHECK(store::give(stage.connection, "host", "resume", "site.test", {"ann", ""}));
+  CHECK(stage.command("resumeHost", "site.test"));
   CHECK(claimed(stage, worker) == 4);
 }
 
 TEST_CASE("the limits of a crawl hold at all hosts that have none of their own, and for no other crawl") {
   Stage stage;
-  store::host_set(stage.connection, "site.test", {std::nullopt, 5}, "ann");
+  stage.command("setHost", "site.test", {{"parallel", 5}});
   store::NewCrawl polite;
   polite["host_parallel"] = 2;
   stage.start(
@@ -246,13 +246,13 @@ TEST_CASE("a crawl keeps its own delay at a host that other crawls have met befo
   CHECK(stage.value("select count(*) from holdfast.v_queue where state like "
                     "'waits: its host is limited to one page every 01:00:00'") == "1");
   // What people set counts before the crawl's own.
-  store::host_set(stage.connection, "site.test", {0s, 0}, "ann");
+  stage.command("setHost", "site.test", {{"delay", "0s"}, {"parallel", 0}});
   CHECK(claimed(stage, worker) == 1);
 }
 
 TEST_CASE("a page that is released for later, or whose worker lapsed, comes back through its lane") {
   Stage stage;
-  store::host_set(stage.connection, "site.test", {std::nullopt, 1}, "ann");
+  stage.command("setHost", "site.test", {{"parallel", 1}});
   stage.start(stage.seeds(1, 2));
   const auto worker = stage.worker(), other = stage.worker();
   const auto claim = stage.claim(worker);

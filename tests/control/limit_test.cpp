@@ -45,9 +45,9 @@ TEST_CASE("a crawl whose time is over is stopped, and its pauses do not count") 
   };
   CHECK(left() > 3500);
   CHECK(left() <= 3600);
-  store::give(stage.connection, "crawl", "pause", crawl, {});
+  stage.command("pauseCrawl", crawl);
   stage.run("update holdfast.crawl set paused_at = paused_at - interval '30 minutes'");
-  store::give(stage.connection, "crawl", "resume", crawl, {});
+  stage.command("resumeCrawl", crawl);
   CHECK(left() > 5300);
   stage.expand(worker);
   CHECK(stage.value("select retry_at = deadline_at from holdfast.v_crawl") == "t"); // when a worker shall look again
@@ -152,8 +152,8 @@ TEST_CASE("the priority of a crawl is changed while it runs, and the next claim 
   stage.run(
       "update holdfast.crawl_queue q set shuffle = (select count(*) from holdfast.crawl_queue o where o.crawl_id < "
       "q.crawl_id) / 2.0");
-  CHECK(store::crawl_priority(stage.connection, raised, 10, "ann"));
-  CHECK_FALSE(store::crawl_priority(stage.connection, raised, 10, "ann"));
+  CHECK(stage.command("changeCrawl", raised, {{"priority", 10}}));
+  CHECK_FALSE(stage.command("changeCrawl", raised, {{"priority", 10}}));
   CHECK(stage.value("select action || ' ' || by_whom || ': ' || detail from holdfast.v_control") ==
         "priority ann: now 10");
   const auto worker = stage.worker();
@@ -163,8 +163,8 @@ TEST_CASE("the priority of a crawl is changed while it runs, and the next claim 
       ++counts[claim.lease.crawl_id];
   CHECK(counts[raised] > 70);
   CHECK(counts[plain] > 0);
-  store::crawl_cancel(stage.connection, plain, {"ann", ""}, {});
-  CHECK_FALSE(store::crawl_priority(stage.connection, plain, 1, "ann")); // it has ended
+  stage.command("cancelCrawl", plain);
+  CHECK_FALSE(stage.command("changeCrawl", plain, {{"priority", 1}})); // it has ended
 }
 
 TEST_CASE("a worker that always has a large crawl open still serves the small ones") {

@@ -13,8 +13,6 @@ using namespace holdfast::test;
 
 namespace {
 
-const store::Command kAnnsCommand{"ann", ""};
-
 struct Expected {
   bool changed;
   std::string after;
@@ -41,12 +39,6 @@ std::string crawl_state(Stage& stage, const std::string& crawl) {
       "select status || case when stopping_at is not null and status <> 'sealed' then ' stopping' else '' end "
       "from holdfast.v_crawl where id = $1::uuid",
       pg::Params::of(crawl));
-}
-
-bool order_crawl(Stage& stage, const std::string& action, const std::string& crawl) {
-  return action == "pause"    ? store::give(stage.connection, "crawl", "pause", crawl, kAnnsCommand)
-         : action == "resume" ? store::give(stage.connection, "crawl", "resume", crawl, kAnnsCommand)
-                              : store::crawl_cancel(stage.connection, crawl, kAnnsCommand, {});
 }
 
 } // namespace
@@ -76,28 +68,26 @@ TEST_CASE("every command to a crawl, in every state") {
       std::optional<store::Claim> held;
       if (state == "being expanded") expanding = store::crawl_claim(stage.connection, worker, 1min);
       if (state == "in work") held = hold(stage, worker, crawl);
-      if (state == "paused") store::give(stage.connection, "crawl", "pause", crawl, kAnnsCommand);
+      if (state == "paused") stage.command("pauseCrawl", crawl);
       if (state == "stopping")
         stage.run("select holdfast.crawl_stop($1::uuid, 'cancelled', 'bob', '', 1)", pg::Params::of(crawl));
-      if (state == "sealed") store::crawl_cancel(stage.connection, crawl, kAnnsCommand, {});
+      if (state == "sealed") stage.command("cancelCrawl", crawl);
 
-      CHECK(order_crawl(stage, action, crawl) == expected.changed);
+      CHECK(stage.command(action + "Crawl", crawl) == expected.changed);
       CHECK(crawl_state(stage, crawl) == expected.after);
-      CHECK_FALSE(order_crawl(stage, action, crawl));
+      CHECK_FALSE(stage.command(action + "Crawl", crawl));
       CHECK(crawl_state(stage, crawl) == expected.after);
       if (held) CHECK(taken(stage, worker, *held) == expected.changed);
       if (expanding)
         CHECK((refusal([&] { store::crawl_expand(stage.connection, worker, *expanding, 10); }) == pg::kStaleFence) ==
               expected.changed);
       // Whatever it was, it can be brought to its end.
-      store::crawl_cancel(stage.connection, crawl, kAnnsCommand, {});
+      stage.command("cancelCrawl", crawl);
       stage.expand(worker);
       CHECK(crawl_state(stage, crawl) == "sealed");
       // What is sealed is neither excluded from nor given a new scope; it can be removed, and what is open cannot.
-      CHECK(refusal([&] {
-              store::crawl_scope(stage.connection, crawl, {{"deny", {"x.test"}}}, {}, "ann");
-            }) == pg::kRefused);
-      CHECK_NOTHROW(store::crawl_remove(stage.connection, crawl, "ann"));
+      CHECK(refusal([&] { stage.command("scopeCrawl", crawl, {{"add", {{"deny", {"x.test"}}}}}); }) == pg::kRefused);
+      CHECK_NOTHROW(stage.command("removeCrawl", crawl));
     }
 }
 
@@ -127,25 +117,25 @@ TEST_CASE("every command to a snapshot, in every state") {
                                                 "$1::uuid order by retry_at limit 1",
                                                 pg::Params::of(crawl));
       const store::Lease lease{id, crawl, held ? held->lease.fence : 0};
-      if (state == "paused") store::give(stage.connection, "snapshot", "pause", id, kAnnsCommand);
-      if (state == "in a paused crawl") store::give(stage.connection, "crawl", "pause", crawl, kAnnsCommand);
+      if (state == "paused") stage.command("pauseSnapshot", id);
+      if (state == "in a paused crawl") stage.command("pauseCrawl", crawl);
       if (state == "excluded") {
-        store::crawl_scope(stage.connection, crawl, {{"deny", {"/1$"}}}, {}, "ann");
+        stage.command("scopeCrawl", crawl, {{"add", {{"deny", {"/1$"}}}}});
         stage.expand(worker);
       }
 
-      CHECK(store::give(stage.connection, "snapshot", action, id, kAnnsCommand) == expected.changed);
+      CHECK(stage.command(action + "Snapshot", id) == expected.changed);
       CHECK(stage.status(lease) == expected.after);
-      CHECK_FALSE(store::give(stage.connection, "snapshot", action, id, kAnnsCommand));
+      CHECK_FALSE(stage.command(action + "Snapshot", id));
       CHECK(stage.status(lease) == expected.after);
       if (held && state != "sealed" && expected.changed) CHECK(taken(stage, worker, *held));
-      CHECK(refusal([&] { store::snapshot_remove(stage.connection, id, "ann"); }) == pg::kRefused); // its crawl is open
-      store::crawl_cancel(stage.connection, crawl, kAnnsCommand, {});
+      CHECK(refusal([&] { stage.command("removeSnapshot", id); }) == pg::kRefused); // its crawl is open
+      stage.command("cancelCrawl", crawl);
       stage.expand(worker);
       CHECK(crawl_state(stage, crawl) == "sealed");
-      CHECK(store::snapshot_remove(stage.connection, id, "ann"));
-      CHECK_FALSE(store::snapshot_remove(stage.connection, id, "ann"));
-      CHECK_FALSE(refusal([&] { store::give(stage.connection, "snapshot", action, id, kAnnsCommand); }).empty());
+      CHECK(stage.command("removeSnapshot", id));
+      CHECK_FALSE(stage.command("removeSnapshot", id));
+      CHECK_FALSE(refusal([&] { stage.command(action + "Snapshot", id); }).empty());
     }
 }
 
@@ -168,13 +158,9 @@ TEST_CASE("every command to a worker, in every state") {
       if (state == "in work") held = hold(stage, worker, crawl);
       if (state == "draining")
         stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(worker));
-      if (state == "paused") store::give(stage.connection, "worker", "pause", worker, kAnnsCommand);
+      if (state == "paused") stage.command("pauseWorker", worker);
       if (state == "gone") store::worker_leave(stage.connection, worker, 0, "done");
-      const auto command = [&] {
-        return action == "pause"    ? store::give(stage.connection, "worker", "pause", worker, kAnnsCommand)
-               : action == "resume" ? store::give(stage.connection, "worker", "resume", worker, kAnnsCommand)
-                                    : store::give(stage.connection, "worker", "cancel", worker, kAnnsCommand);
-      };
+      const auto command = [&] { return stage.command(action + "Worker", worker); };
       const auto now = [&] {
         return stage.value(
             "select case when status = 'exited' then 'gone' when paused_at is not null then 'paused' else 'works' "
@@ -213,15 +199,11 @@ TEST_CASE("every command to a host, and to everything, in every state") {
       stage.run("delete from holdfast.host");
       const auto crawl = stage.start(stage.seeds(1, 3));
       std::optional<store::Claim> held;
-      if (state == "with limits") store::host_set(stage.connection, "site.test", {std::nullopt, 2}, "ann");
+      if (state == "with limits") stage.command("setHost", "site.test", {{"parallel", 2}});
       if (state == "in work") held = hold(stage, worker, crawl);
-      if (state == "paused") store::give(stage.connection, "host", "pause", "site.test", kAnnsCommand);
+      if (state == "paused") stage.command("pauseHost", "site.test");
       if (state == "backed off") store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "worker");
-      const auto command = [&] {
-        return action == "pause"    ? store::give(stage.connection, "host", "pause", "site.test", kAnnsCommand)
-               : action == "resume" ? store::give(stage.connection, "host", "resume", "site.test", kAnnsCommand)
-                                    : store::host_cancel(stage.connection, "site.test", kAnnsCommand) > 0;
-      };
+      const auto command = [&] { return stage.command(action + "Host", "site.test"); };
       const auto now = [&] {
         return stage.value(
             "select coalesce(max(case when paused then 'paused' when backoff_until > clock_timestamp() then "
@@ -235,7 +217,7 @@ TEST_CASE("every command to a host, and to everything, in every state") {
       CHECK(stage.claim_only(worker, 1, {crawl}).size() ==
             (now() == "paused" || now() == "backed off" || action == "cancel" ? 0 : 1));
       if (action == "cancel") CHECK(crawl_state(stage, crawl) == "sealed");
-      store::crawl_cancel(stage.connection, crawl, kAnnsCommand, {});
+      stage.command("cancelCrawl", crawl);
       stage.expand(worker);
       CHECK(crawl_state(stage, crawl) == "sealed");
       store::worker_leave(stage.connection, worker, 0, "done");
@@ -245,12 +227,12 @@ TEST_CASE("every command to a host, and to everything, in every state") {
   stage.run("delete from holdfast.host");
   const auto crawl = stage.start(stage.seeds(1, 3));
   const auto held = hold(stage, worker, crawl);
-  CHECK_FALSE(store::give(stage.connection, "collection", "resume", "", kAnnsCommand));
-  CHECK(store::give(stage.connection, "collection", "pause", "", kAnnsCommand));
-  CHECK_FALSE(store::give(stage.connection, "collection", "pause", "", kAnnsCommand));
+  CHECK_FALSE(stage.command("resumeAll"));
+  CHECK(stage.command("pauseAll"));
+  CHECK_FALSE(stage.command("pauseAll"));
   CHECK(taken(stage, worker, held));
   CHECK(stage.claim_only(worker, 1, {crawl}).empty());
-  CHECK(store::give(stage.connection, "collection", "resume", "", kAnnsCommand));
-  CHECK_FALSE(store::give(stage.connection, "collection", "resume", "", kAnnsCommand));
+  CHECK(stage.command("resumeAll"));
+  CHECK_FALSE(stage.command("resumeAll"));
   CHECK(stage.claim_only(worker, 1, {crawl}).size() == 1);
 }

@@ -325,7 +325,7 @@ TEST_CASE("a snapshot that waits") {
   stage.run("update holdfast.snapshot_queue set reason = null");
   stage.all_due();
 
-  store::give(stage.connection, "host", "pause", "site.test", {"ann", "they asked us to stop"});
+  stage.command("pauseHost", "site.test", {{"why", "they asked us to stop"}});
   stage.ask(id, "snapshot",
             {"It has been due since", ", but its host site.test is paused by ann: they asked us to stop"});
   stage.ask("site.test", "host", {"It is paused by ann: they asked us to stop"});

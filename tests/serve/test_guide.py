@@ -89,25 +89,21 @@ class Guide(Case):
 
 
 class Reference(Case):
-    def compare(self, topic, file):
+    def rows(self, topic):
+        """The rows of the tables that are printed."""
         printed = self.place(filled=False).run("inspect", "reference", topic)
         self.assertEqual(printed.code, OK, str(printed))
-        self.assertEqual(
-            printed.out, (ROOT / file).read_text(), f"{file} is stale: holdfast inspect reference {topic} >{file}"
-        )
-        return printed.out
+        rows = [line for line in printed.out.splitlines() if line.startswith("| `")]
+        self.assertGreater(len(rows), 50)
+        return rows
 
     def test_settings(self):
-        text = self.compare("settings", "deploy/settings.md")
-        for line in text.splitlines():
-            if line.startswith("| `"):
-                self.assertEqual(line.replace("\\|", "").count("|"), 6, line)
+        for line in self.rows("settings"):
+            self.assertEqual(line.replace("\\|", "").count("|"), 6, line)
 
     def test_views(self):
-        text = self.compare("views", "migrations/views.md")
-        for line in text.splitlines():
-            if line.startswith("| `"):
-                self.assertFalse(line.rstrip().endswith("|  |"), f"without a comment: {line}")
+        for line in self.rows("views"):
+            self.assertFalse(line.rstrip().endswith("|  |"), f"without a comment: {line}")
 
 
 class Help(Case):

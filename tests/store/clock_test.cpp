@@ -111,8 +111,8 @@ TEST_CASE("a time that a person has said stays, also of a page whose host has li
   stage.start({free});
   for (const auto* url : {"https://site.test/1", "https://site.test/2", "https://free.test/"}) {
     const auto page = stage.value("select id from holdfast.snapshot where url = $1", pg::Params::of(url));
-    REQUIRE(store::give(stage.connection, "snapshot", "pause", page, {"me", "", ""}));
-    REQUIRE(store::give(stage.connection, "snapshot", "resume", page, {"me", "", at}));
+    REQUIRE(stage.command("pauseSnapshot", page));
+    REQUIRE(stage.command("resumeSnapshot", page, {{"at", at}}));
   }
   const auto untouched = [&] {
     return stage.value("select bool_and(abs(extract(epoch from retry_at - $1::timestamptz)) < 1) from "

@@ -51,7 +51,7 @@ TEST_CASE("a persona is stored sealed, by version, and opens with its key alone"
   stage.run("update holdfast.persona set version = 3");
   CHECK(refusal([&] { store::persona_load(connection, vault, "work"); }) == "configuration");
   CHECK(stage.value("select count(*) from holdfast.persona p where p::text like '%second%'") == "0");
-  store::persona_remove(connection, "work");
+  stage.command("removePersona", "work");
   CHECK_FALSE(store::persona_save(connection, vault, "work", 3, signed_in("late"), "ann"));
   CHECK_FALSE(store::persona_load(connection, vault, "work"));
 }
@@ -91,7 +91,7 @@ TEST_CASE("the pages that checks name are captured on a schedule, which ends wit
   CHECK(stage.value("select persona || ' ' || plugins::text || ' ' || (keep_until is not null) from holdfast.crawl") ==
         "press {browser} true");
   stage.run("delete from holdfast.crawl");
-  store::persona_remove(connection, "press");
+  stage.command("removePersona", "press");
   CHECK(stage.value("select count(*) from holdfast.schedule") == "0");
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("a crawl gets the persona of its hosts unless it names another") {
   CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {Stage::seed("1"), mail}); }) == pg::kRefused);
   crawl["persona"] = "missing";
   CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {Stage::seed("1")}); }) == pg::kRefused);
-  CHECK(refusal([&] { store::persona_remove(stage.connection, "press"); }) == pg::kRefused);
+  CHECK(refusal([&] { stage.command("removePersona", "press"); }) == pg::kRefused);
 }
 
 TEST_CASE("a page that failed before its host had a persona is retried with it") {
@@ -131,7 +131,7 @@ TEST_CASE("a page that failed before its host had a persona is retried with it")
   stage.finish(worker, Stage::sealed(stage.claim(worker), "failed"));
   store::persona_set(stage.connection, "late", {{"hosts", {"site.test"}}}, "ann");
   const auto again = base::new_uuid();
-  REQUIRE(store::crawl_retry(stage.connection, again, {early}, false, {}, "ann") == 1);
+  REQUIRE(store::operation("retry").run({stage.connection, "", again, {{"ids", {early}}}, "ann"})["seeds"] == 1);
   CHECK(stage.value("select persona from holdfast.crawl where id = $1::uuid", pg::Params::of(again)) == "late");
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("a persona that is signed out is signed in to again, by a worker that 
   make_office_persona(connection, vault);
   const auto worker = stage.worker();
   stage.run("update holdfast.persona set signed_out_at = now(), signed_out_reason = 'a test'");
-  store::sign_in_ask(connection, base::new_uuid(), "work", "https://site.test/", "ann");
+  stage.command("signIn", "work", {{"url", "https://site.test/"}});
   const auto taken = [&](const std::string& label) {
     store::worker_able(connection, worker,
                        R"({"plugins": ["browser"], "persona": {"keys": [")" + vault.key_ids().front() +

@@ -202,7 +202,7 @@ TEST_CASE("pages are found by their state, with the time at which each is due") 
   stage.release(worker, page(2), 1h);
   const auto paused = page(3);
   stage.release(worker, paused);
-  REQUIRE(store::give(stage.connection, "snapshot", "pause", paused.lease.snapshot_id, {"me", "", ""}));
+  REQUIRE(stage.command("pauseSnapshot", paused.lease.snapshot_id));
   page(4);
   const auto found = [&](const std::string& condition) {
     return stage.value("select string_agg(right(url, 1), '' order by url) from holdfast.v_snapshot where " + condition);
@@ -225,7 +225,7 @@ TEST_CASE("a page of a paused crawl is paused, in lists, counts and in itself") 
   stage.seal(worker, stage.claim(worker));
   const auto alone = stage.claim(worker);
   stage.release(worker, alone);
-  REQUIRE(store::give(stage.connection, "snapshot", "pause", alone.lease.snapshot_id, {"me", "", ""}));
+  REQUIRE(stage.command("pauseSnapshot", alone.lease.snapshot_id));
   stage.claim(worker);
   const auto counts = [&] {
     const auto counted =

@@ -5,6 +5,7 @@
 
 #include "lib/pg/connection.hpp"
 #include "lib/pg/sqlstate.hpp"
+#include "lib/store/catalog/operation.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/crawl.hpp"
 #include "lib/store/snapshot.hpp"
@@ -43,6 +44,10 @@ public:
   void run(const std::string& sql, const pg::Params& params = {}) { connection.call(sql, params); }
   // Without triggers and foreign keys, as a careless superuser could.
   void force(const std::string& sql);
+
+  // Ann runs an operation of lib/store/catalog/operation.hpp. Returns whether it has changed anything.
+  bool command(std::string_view operation, const std::string& id = "",
+               const nlohmann::json& body = nlohmann::json::object());
 
   std::string worker(const std::string& label = "worker", std::chrono::milliseconds lease = 1h);
   // The database's clock is past the end of its lease.

@@ -5,13 +5,11 @@
 #include "lib/base/text.hpp"
 #include "lib/base/timestamp.hpp"
 #include "lib/base/url.hpp"
+#include "lib/base/uuid.hpp"
 #include "lib/store/catalog/view.hpp"
-#include "lib/store/control.hpp"
-#include "lib/store/host.hpp"
+#include "lib/store/json.hpp"
 #include "lib/store/persona.hpp"
 #include "lib/store/schedule.hpp"
-#include "lib/store/sign_in.hpp"
-#include "lib/store/webhook.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -76,119 +74,112 @@ constexpr Field kLevel[] = {{"level",
 
 Answer say_changed(bool value) { return {{"changed", value}}; }
 
-Command command_of(const Call& call) {
-  Command command{call.by, call.text("why"), call.text("at")};
-  if (!command.at.empty()) command.at = base::canonical_timestamp(command.at);
-  return command;
-}
-
-Answer given(const Call& call, const char* kind, const char* action) {
-  return say_changed(give(call.connection, kind, action, call.id, command_of(call)));
-}
-
 Answer cancel_crawl(const Call& call) {
-  return say_changed(crawl_cancel(call.connection, call.id, command_of(call), {}, call.most_batches));
+  constexpr int kBatch = 1000; // snapshots closed in one transaction
+  const bool open =
+      call.connection
+          .call("select status <> 'sealed' and stopping_at is null from holdfast.v_crawl where id = $1::uuid", call.id)
+          .value();
+  std::int64_t left =
+      call.connection.call("select holdfast.crawl_cancel($1::uuid, $2, $3)", call.id, call.by, call.text("why"))
+          .value();
+  // What is in work on a worker that has not heard yet is closed by that; the workers also do this without us.
+  int batches = 0;
+  for (auto before = left + 1; left > 0 && left < before && batches < call.most_batches; ++batches) {
+    before = left;
+    left = call.connection.call("select holdfast.crawl_stop_step($1::uuid, $2::integer)", call.id, kBatch)
+               .value()
+               .as<std::int64_t>();
+  }
+  return say_changed(open);
 }
 
 Answer retry(const Call& call) {
-  const auto urls = crawl_retry(call.connection, call.new_id, call.texts("ids"), call.body.value("failed", false),
-                                call.texts("plugins"), call.by);
+  const std::int64_t urls =
+      call.connection
+          .call("select holdfast.crawl_retry($1::uuid, $2::uuid[], $3::boolean, $4::text[], $5)", call.new_id,
+                call.texts("ids"), call.body.value("failed", false), call.texts("plugins"), call.by)
+          .value();
   return {{"id", urls > 0 ? Answer(call.new_id) : Answer(nullptr)}, {"seeds", urls}};
-}
-
-Description description_of(const Call& call) {
-  return {call.given<std::string>("label"), call.given<std::string>("title"), call.given<std::string>("notes"),
-          call.texts("add_tags"), call.texts("remove_tags")};
 }
 
 Answer change_crawl(const Call& call) {
   const auto keep = call.text("keep");
   std::optional<std::chrono::milliseconds> time;
   if (!keep.empty() && keep != "forever") time = base::parse_duration(keep);
+  bool any = !call.body.contains("priority") || call.body.size() > 1;
   for (const char* name : {"label", "notes", "add_tags", "remove_tags"})
     if (call.body.contains(name)) {
-      crawl_describe(call.connection, call.id, description_of(call), call.by);
+      call.connection.call("select holdfast.crawl_describe($1::uuid, $2, $3, $4::text[], $5::text[], $6)", call.id,
+                           call.given<std::string>("label"), call.given<std::string>("notes"), call.texts("add_tags"),
+                           call.texts("remove_tags"), call.by);
       break;
     }
-  bool any = !call.body.contains("priority") || call.body.size() > 1;
   if (const auto priority = call.given<int>("priority"))
-    any |= crawl_priority(call.connection, call.id, *priority, call.by);
-  if (!keep.empty()) crawl_keep(call.connection, call.id, time);
+    any |= call.connection
+               .call("select holdfast.crawl_priority($1::uuid, $2::integer, $3) > 0", call.id, *priority, call.by)
+               .value()
+               .as<bool>();
+  if (!keep.empty()) call.connection.call("select holdfast.crawl_keep($1::uuid, $2::interval)", call.id, time);
   return say_changed(any);
 }
 
+// Judges the open snapshots by the new scope too, unless the crawl is paused (then that happens when it is resumed).
 Answer change_scope(const Call& call) {
-  const auto lists = [&](const char* name) { return call.body.value(name, ScopeLists()); };
-  return say_changed(crawl_scope(call.connection, call.id, lists("add"), lists("remove"), call.by));
+  constexpr int kBatch = 1000; // snapshots judged in one transaction
+  const auto lists = [&](const char* name) { return json_text(call.body.value(name, nlohmann::json::object())); };
+  const bool changed = call.connection
+                           .call("select holdfast.crawl_scope($1::uuid, $2::jsonb, $3::jsonb, $4) > 0", call.id,
+                                 lists("add"), lists("remove"), call.by)
+                           .value();
+  while (changed && !call.connection.call("select holdfast.crawl_judge_step($1::uuid, $2::integer)", call.id, kBatch)
+                         .value()
+                         .as<bool>()) {
+  }
+  return say_changed(changed);
 }
 
-Answer change_snapshot(const Call& call) {
-  return say_changed(snapshot_describe(call.connection, call.id, description_of(call), call.by));
-}
-
-Answer remove_crawl(const Call& call) {
-  crawl_remove(call.connection, call.id, call.by);
-  return say_changed(true);
-}
-Answer remove_snapshot(const Call& call) { return say_changed(snapshot_remove(call.connection, call.id, call.by)); }
-
-Answer enable_schedule(const Call& call, bool enabled) {
-  return say_changed(schedule_enable(call.connection, schedule_find(call.connection, call.id), enabled));
-}
-Answer remove_schedule(const Call& call) {
-  return say_changed(schedule_remove(call.connection, schedule_find(call.connection, call.id)));
-}
 Answer run_schedule(const Call& call) {
-  const auto id = schedule_find(call.connection, call.id);
-  if (schedule_run(call.connection, id, call.new_id)) return {{"changed", true}, {"id", call.new_id}};
-  const auto rows = schedules(call.connection, id);
+  if (!call.connection.call("select holdfast.schedule_run($1::uuid, $2::uuid)", call.id, call.new_id).value().is_null())
+    return {{"changed", true}, {"id", call.new_id}};
+  const auto rows = schedules(call.connection, call.id);
   const auto row = rows.one();
   if (row["last_status"].value_or("sealed") != "sealed")
-    throw base::Error(base::ErrorClass::refused, "schedule " + id + " was left out: its last crawl is still open",
+    throw base::Error(base::ErrorClass::refused, "schedule " + call.id + " was left out: its last crawl is still open",
                       "holdfast show " + row.text("last_crawl_id"));
   return {{"changed", false}, {"id", nullptr}, {"note", row["note"].value_or("")}};
 }
 
-std::string host_of(const Call& call) {
-  const auto url = base::try_parse_url("http://" + call.id + "/");
-  if (!url || call.id.find_first_of("/?#@") != std::string::npos)
-    throw base::Error(base::ErrorClass::usage, "\"" + call.id + "\" is not a host name");
-  return url->host;
-}
-
 Answer set_host(const Call& call) {
-  HostLimits limits;
-  if (const auto delay = call.text("delay"); !delay.empty()) limits.delay = base::parse_duration(delay);
-  limits.parallel = call.given<int>("parallel");
-  if (!limits.delay && !limits.parallel)
-    throw base::Error(base::ErrorClass::usage, "nothing to set: give delay or parallel");
-  host_set(call.connection, host_of(call), limits, call.by);
+  std::optional<std::chrono::milliseconds> delay;
+  if (const auto text = call.text("delay"); !text.empty()) delay = base::parse_duration(text);
+  const auto parallel = call.given<int>("parallel");
+  if (!delay && !parallel) throw base::Error(base::ErrorClass::usage, "nothing to set: give delay or parallel");
+  call.connection.call("select holdfast.host_set($1, $2::interval, $3::integer, $4)", call.id, delay, parallel,
+                       call.by);
   return say_changed(true);
 }
-Answer forget_host(const Call& call) { return say_changed(host_forget(call.connection, host_of(call), call.by)); }
-Answer given_host(const Call& call, const char* action) {
-  return say_changed(give(call.connection, "host", action, host_of(call), command_of(call)));
-}
+// Every open snapshot of the host, in every crawl.
 Answer cancel_host(const Call& call) {
-  return say_changed(host_cancel(call.connection, host_of(call), command_of(call)) > 0);
+  for (bool any = false;; any = true)
+    if (!call.connection.call("select holdfast.host_cancel($1, $2, $3) > 0", call.id, call.by, call.text("why"))
+             .value()
+             .as<bool>())
+      return say_changed(any);
 }
 
 Answer set_webhook(const Call& call) {
-  webhook_set(call.connection, call.id, webhook_url(call.text("url"), call.allow_private), call.texts("events"),
-              call.by);
+  const auto url = base::parse_url(call.text("url"));
+  if (!call.allow_private && base::is_private_host(url.host))
+    throw base::Error(base::ErrorClass::refused, "\"" + url.host + "\" is not a public host",
+                      "set urls.allow_private to true to send to your own network");
+  call.connection.call("select holdfast.webhook_set($1, $2, $3::text[], $4)", call.id, url.text, call.texts("events"),
+                       call.by);
   return say_changed(true);
 }
-Answer enable_webhook(const Call& call, bool enabled) {
-  webhook_enable(call.connection, call.id, enabled, call.by);
-  return say_changed(true);
-}
-Answer retry_webhook(const Call& call) { return say_changed(webhook_retry(call.connection, call.id, call.by) > 0); }
 Answer test_webhook(const Call& call) {
-  return {{"changed", true}, {"delivery", webhook_test(call.connection, call.id, call.by)}};
-}
-Answer remove_webhook(const Call& call) {
-  webhook_remove(call.connection, call.id);
-  return say_changed(true);
+  const std::int64_t delivery = call.connection.call("select holdfast.webhook_test($1, $2)", call.id, call.by).value();
+  return {{"changed", true}, {"delivery", delivery}};
 }
 
 Answer set_persona(const Call& call) {
@@ -211,19 +202,15 @@ Answer set_persona(const Call& call) {
   return say_changed(true);
 }
 Answer sign_in(const Call& call) {
-  sign_in_ask(call.connection, call.new_id, call.id, call.text("url"), call.by);
+  call.connection.call("select holdfast.sign_in_ask($1::uuid, $2, $3, $4)", call.new_id, call.id,
+                       base::parse_url(call.text("url")).text, call.by);
   return {{"changed", true}, {"sign_in", call.new_id}};
-}
-Answer cancel_sign_in(const Call& call) { return say_changed(sign_in_cancel(call.connection, call.id)); }
-Answer remove_persona(const Call& call) {
-  persona_remove(call.connection, call.id);
-  return say_changed(true);
 }
 
 Answer set_log_level(const Call& call) {
   const auto level = call.text("level"), worker = call.text("worker");
-  log_level_set(call.connection, worker.empty() ? "" : find(call.connection, worker).id,
-                level == "default" ? "" : level);
+  call.connection.call("select holdfast.log_level_set(nullif($1, '')::uuid, nullif($2, 'default'))",
+                       worker.empty() ? "" : find(call.connection, worker).id, level);
   return say_changed(true);
 }
 
@@ -231,63 +218,60 @@ Answer set_log_level(const Call& call) {
 constexpr Operation kOperations[] = {
     {"PATCH", "v1/crawls/{id}", "changeCrawl", "Change label, notes, tags, priority, or how long it is kept",
      &change_crawl, kCrawl},
-    {"DELETE", "v1/crawls/{id}", "removeCrawl", "Delete a sealed crawl; the runner deletes its files", &remove_crawl},
-    {"POST", "v1/crawls/{id}/pause", "pauseCrawl", "Pause a crawl",
-     [](const Call& call) { return given(call, "crawl", "pause"); }, kReason},
-    {"POST", "v1/crawls/{id}/resume", "resumeCrawl", "Resume a crawl",
-     [](const Call& call) { return given(call, "crawl", "resume"); }, kResume},
+    {"DELETE", "v1/crawls/{id}", "removeCrawl", "Delete a sealed crawl; the runner deletes its files",
+     "crawl_remove(:id, :by)"},
+    {"POST", "v1/crawls/{id}/pause", "pauseCrawl", "Pause a crawl", "crawl_pause(:id, :by, :why)", kReason},
+    {"POST", "v1/crawls/{id}/resume", "resumeCrawl", "Resume a crawl", "crawl_resume(:id, :by, :why, :at)", kResume},
     {"POST", "v1/crawls/{id}/cancel", "cancelCrawl", "End a crawl for ever", &cancel_crawl, kReason},
     {"POST", "v1/crawls/{id}/scope", "scopeCrawl", "Change what belongs to a crawl", &change_scope, kScope},
     {"POST", "v1/retry", "retry", "Try crawls and snapshots again, as one new crawl", &retry, kRetry},
-    {"PATCH", "v1/snapshots/{id}", "changeSnapshot", "Change title, notes and tags of a snapshot", &change_snapshot,
-     kSnapshot},
+    {"PATCH", "v1/snapshots/{id}", "changeSnapshot", "Change title, notes and tags of a snapshot",
+     "snapshot_describe(:id, :title, :notes, :add_tags, :remove_tags, :by)", kSnapshot},
     {"DELETE", "v1/snapshots/{id}", "removeSnapshot",
-     "Delete a snapshot of a sealed crawl; the runner deletes its files", &remove_snapshot},
+     "Delete a snapshot of a sealed crawl; the runner deletes its files", "snapshot_remove(:id, :by)"},
     {"POST", "v1/snapshots/{id}/pause", "pauseSnapshot", "Pause a snapshot",
-     [](const Call& call) { return given(call, "snapshot", "pause"); }, kReason},
+     "snapshot_command(:id, 'pause', :by, :why)", kReason},
     {"POST", "v1/snapshots/{id}/resume", "resumeSnapshot", "Resume a snapshot",
-     [](const Call& call) { return given(call, "snapshot", "resume"); }, kResume},
+     "snapshot_command(:id, 'resume', :by, :why, :at)", kResume},
     {"POST", "v1/snapshots/{id}/cancel", "cancelSnapshot", "End a snapshot for ever",
-     [](const Call& call) { return given(call, "snapshot", "cancel"); }, kReason},
+     "snapshot_command(:id, 'cancel', :by, :why)", kReason},
     {"POST", "v1/schedules/{id}/pause", "pauseSchedule", "Add no more crawls until it is resumed",
-     [](const Call& call) { return enable_schedule(call, false); }},
+     "schedule_enable(:id, false)"},
     {"POST", "v1/schedules/{id}/resume", "resumeSchedule", "Continue with its next time; missed runs are not made up",
-     [](const Call& call) { return enable_schedule(call, true); }},
+     "schedule_enable(:id, true)"},
     {"POST", "v1/schedules/{id}/run", "runSchedule", "Add its crawl now, in addition to its times", &run_schedule},
-    {"DELETE", "v1/schedules/{id}", "removeSchedule", "Delete the schedule; its archived pages stay", &remove_schedule},
+    {"DELETE", "v1/schedules/{id}", "removeSchedule", "Delete the schedule; its archived pages stay",
+     "schedule_remove(:id)"},
     {"POST", "v1/workers/{id}/pause", "pauseWorker", "A worker releases its pages and claims none until it is resumed",
-     [](const Call& call) { return given(call, "worker", "pause"); }, kReason},
-    {"POST", "v1/workers/{id}/resume", "resumeWorker", "Resume a worker",
-     [](const Call& call) { return given(call, "worker", "resume"); }, kReason},
+     "worker_pause(:id, :by, :why)", kReason},
+    {"POST", "v1/workers/{id}/resume", "resumeWorker", "Resume a worker", "worker_resume(:id, :by, :why)", kReason},
     {"POST", "v1/workers/{id}/cancel", "cancelWorker", "A worker releases its pages and ends",
-     [](const Call& call) { return given(call, "worker", "cancel"); }, kReason},
+     "worker_cancel(:id, :by, :why)", kReason},
     {"POST", "v1/workers/{id}/drain", "drainWorker", "A worker or runner finishes what it has, and ends",
-     [](const Call& call) { return given(call, "worker", "drain"); }, kReason},
+     "worker_drain(:id, :by, :why)", kReason},
     {"PUT", "v1/hosts/{id}", "setHost", "Set the delay and cap of a host; applies to the next claim", &set_host,
      kLimits},
-    {"DELETE", "v1/hosts/{id}", "forgetHost", "Remove all limits of a host", &forget_host},
-    {"POST", "v1/hosts/{id}/pause", "pauseHost", "Pause a host",
-     [](const Call& call) { return given_host(call, "pause"); }, kReason},
-    {"POST", "v1/hosts/{id}/resume", "resumeHost", "Resume a host",
-     [](const Call& call) { return given_host(call, "resume"); }, kReason},
+    {"DELETE", "v1/hosts/{id}", "forgetHost", "Remove all limits of a host", "host_forget(:id, :by)"},
+    {"POST", "v1/hosts/{id}/pause", "pauseHost", "Pause a host", "host_pause(:id, :by, :why)", kReason},
+    {"POST", "v1/hosts/{id}/resume", "resumeHost", "Resume a host", "host_resume(:id, :by, :why)", kReason},
     {"POST", "v1/hosts/{id}/cancel", "cancelHost", "End all open pages of a host", &cancel_host, kReason},
     {"PUT", "v1/webhooks/{id}", "setWebhook", "Add a webhook, or change and resume one", &set_webhook, kWebhook},
-    {"DELETE", "v1/webhooks/{id}", "removeWebhook", "Delete the webhook and its waiting deliveries", &remove_webhook},
+    {"DELETE", "v1/webhooks/{id}", "removeWebhook", "Delete the webhook and its waiting deliveries",
+     "webhook_remove(:id)"},
     {"POST", "v1/webhooks/{id}/pause", "pauseWebhook", "Send nothing and record no deliveries until it is resumed",
-     [](const Call& call) { return enable_webhook(call, false); }},
-    {"POST", "v1/webhooks/{id}/resume", "resumeWebhook", "Resume a webhook",
-     [](const Call& call) { return enable_webhook(call, true); }},
-    {"POST", "v1/webhooks/{id}/retry", "retryWebhook", "Retry waiting and abandoned deliveries now", &retry_webhook},
+     "webhook_enable(:id, false, :by)"},
+    {"POST", "v1/webhooks/{id}/resume", "resumeWebhook", "Resume a webhook", "webhook_enable(:id, true, :by)"},
+    {"POST", "v1/webhooks/{id}/retry", "retryWebhook", "Retry waiting and abandoned deliveries now",
+     "webhook_retry(:id, :by)"},
     {"POST", "v1/webhooks/{id}/test", "testWebhook", "Send a test event", &test_webhook},
     {"PUT", "v1/personas/{id}", "setPersona", "Create a persona, or change one", &set_persona, kPersona},
-    {"DELETE", "v1/personas/{id}", "removePersona", "Delete a persona and its state", &remove_persona},
+    {"DELETE", "v1/personas/{id}", "removePersona", "Delete a persona and its state", "persona_remove(:id)"},
     {"POST", "v1/personas/{id}/sign-in", "signIn", "Open a browser on a worker, to sign in by hand", &sign_in, kSignIn},
     {"DELETE", "v1/sign-ins/{id}", "cancelSignIn", "End the browser of a sign-in; nothing of it is kept",
-     &cancel_sign_in},
-    {"POST", "v1/pause", "pauseAll", "Workers claim nothing until it is resumed",
-     [](const Call& call) { return given(call, "collection", "pause"); }, kReason},
-    {"POST", "v1/resume", "resumeAll", "Workers claim again",
-     [](const Call& call) { return given(call, "collection", "resume"); }, kReason},
+     "sign_in_cancel(:id)"},
+    {"POST", "v1/pause", "pauseAll", "Workers claim nothing until it is resumed", "collection_pause(:by, :why)",
+     kReason},
+    {"POST", "v1/resume", "resumeAll", "Workers claim again", "collection_resume(:by, :why)", kReason},
     {"PUT", "v1/log-level", "setLogLevel", "Change the log level of running workers and runners", &set_log_level,
      kLevel},
 };
@@ -295,8 +279,64 @@ constexpr Operation kOperations[] = {
 
 } // namespace
 
-std::vector<std::string> OperationCall::texts(const char* name) const {
+std::vector<std::string> OperationCall::texts(std::string_view name) const {
   return base::split(base::join(body.value(name, std::vector<std::string>()), ","), ",");
+}
+
+namespace {
+
+// An argument of a function of the database: what the call is about, or a member of the body.
+void add_argument(pg::Params& params, const Operation& operation, const Call& call, std::string_view name) {
+  if (name == "id") params.add(call.id);
+  if (name == "by") params.add(call.by);
+  for (const auto& field : operation.body) {
+    if (field.name != name) continue;
+    const auto& schema = schema_of(field);
+    const auto given = call.body.find(name);
+    if (schema["type"] == "array")
+      params.add(call.texts(name)); // not given: an empty one
+    else if (given == call.body.end())
+      params.add(std::nullopt);
+    else
+      params.add(schema.contains("x-time") ? base::canonical_timestamp(*given) : given->get<std::string>());
+  }
+}
+
+// "crawl_pause(:id, :by, :why)". PostgreSQL knows the types of the arguments: no two such functions share a name.
+Answer call_function(const Operation& operation, const Call& call) {
+  pg::Params params;
+  std::string sql = "select holdfast.";
+  for (auto rest = operation.work.function; !rest.empty();) {
+    const auto name = std::min(rest.find(':'), rest.size());
+    sql += rest.substr(0, name);
+    rest.remove_prefix(name);
+    if (rest.empty()) break;
+    const auto end = rest.find_first_of(",)");
+    add_argument(params, operation, call, rest.substr(1, end - 1));
+    sql += "$" + std::to_string(params.values().size());
+    rest.remove_prefix(end);
+  }
+  const std::string changed = call.connection.call(sql, params).value(); // a count, a boolean, or void
+  return say_changed(changed != "0" && changed != "f");
+}
+
+std::string canonical_host(const std::string& name) {
+  const auto url = base::try_parse_url("http://" + name + "/");
+  if (!url || name.find_first_of("/?#@") != std::string::npos)
+    throw base::Error(base::ErrorClass::usage, "\"" + name + "\" is not a host name");
+  return url->host;
+}
+
+} // namespace
+
+Answer Operation::run(const OperationCall& given) const {
+  const auto what = kind();
+  const auto id = what == "host"       ? canonical_host(given.id)
+                  : what == "schedule" ? schedule_find(given.connection, given.id)
+                                       : given.id;
+  const OperationCall call{given.connection,  id, given.new_id, given.body, given.by, given.allow_private,
+                           given.most_batches};
+  return work.code != nullptr ? work.code(call) : call_function(*this, call);
 }
 
 std::string_view Operation::kind() const noexcept {
@@ -313,6 +353,12 @@ std::span<const Operation> operations() { return kOperations; }
 const Operation& operation(std::string_view name) {
   return *std::find_if(std::begin(kOperations), std::end(kOperations),
                        [&](const auto& one) { return one.name == name; });
+}
+
+bool command(pg::Connection& connection, std::string_view name, const std::string& id, const std::string& by,
+             const nlohmann::json& body) {
+  const auto new_id = base::new_uuid();
+  return operation(name).run({connection, id, new_id, body, by}).value("changed", true);
 }
 
 } // namespace holdfast::store

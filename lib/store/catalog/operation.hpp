@@ -24,23 +24,37 @@ struct OperationCall {
   int most_batches{std::numeric_limits<int>::max()}; // of a cancelled crawl; workers and the runner close the rest
 
   std::string text(const char* name) const { return body.value(name, std::string()); } // empty: not given
-  std::vector<std::string> texts(const char* name) const;                              // each may hold several: "a,b"
+  std::vector<std::string> texts(std::string_view name) const;                         // each may hold several: "a,b"
   template <class Value>
   std::optional<Value> given(const char* name) const {
     return body.contains(name) ? std::optional(body[name].get<Value>()) : std::nullopt;
   }
 };
 
+// A function of the database with its arguments ("crawl_pause(:id, :by, :why)": who it is about, who asks, members of
+// the body), which returns whether or how much it has changed; or code for what takes more than that.
+struct Work {
+  constexpr Work(const char* function_in) : function(function_in) {}
+  constexpr Work(nlohmann::ordered_json (*code_in)(const OperationCall&)) : code(code_in) {}
+  std::string_view function{};
+  nlohmann::ordered_json (*code)(const OperationCall&){nullptr};
+};
+
 struct Operation {
   std::string_view method, path; // path: below /api/; "{id}" stands for one part
   std::string_view name, summary;
-  nlohmann::ordered_json (*run)(const OperationCall&); // "changed", and maybe more
+  Work work;
   std::span<const Field> body{};
 
   // What it is about: crawl, snapshot, process, host, schedule, webhook or persona; empty: no single thing.
   std::string_view kind() const noexcept;
+  // Returns "changed", and maybe more.
+  nlohmann::ordered_json run(const OperationCall& call) const;
 };
 std::span<const Operation> operations();
 const Operation& operation(std::string_view name);
+// Runs the one of this name; returns whether it has changed anything.
+bool command(pg::Connection& connection, std::string_view operation, const std::string& id, const std::string& by,
+             const nlohmann::json& body = nlohmann::json::object());
 
 } // namespace holdfast::store

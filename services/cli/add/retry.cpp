@@ -1,9 +1,9 @@
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/store/catalog/view.hpp"
-#include "lib/store/control.hpp"
-#include "services/cli/add/input.hpp"
+#include "lib/store/catalog/operation.hpp"
+#include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/control/operate.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -16,24 +16,24 @@ namespace holdfast::cli {
 namespace {
 
 struct RetryOptions {
-  std::vector<std::string> ids, plugins;
-  bool failed{false};
+  std::vector<std::string> ids;
+  std::shared_ptr<nlohmann::json> body = std::make_shared<nlohmann::json>(nlohmann::json::object());
 };
 
 int retry(Context& context, const RetryOptions& options) {
   auto& connection = context.connection();
-  std::vector<std::string> ids;
-  for (const auto& given : read_ids(options.ids)) {
-    const auto found = store::find(connection, given);
+  auto body = *options.body;
+  for (const auto& found : find_all(connection, options.ids)) {
     if (found.kind == "process")
-      throw base::Error(base::ErrorClass::usage, given + " is a worker, not a crawl or snapshot");
-    ids.push_back(found.id);
+      throw base::Error(base::ErrorClass::usage, found.id + " is a worker, not a crawl or snapshot");
+    body["ids"].push_back(found.id);
   }
-  std::vector<std::string> plugins = options.plugins;
-  if (!plugins.empty()) context.catalog()->select(plugins); // names that do not exist are refused here
-  const std::string id = base::new_uuid();
+  if (body.contains("plugins")) context.catalog()->select(body["plugins"]); // names that do not exist are refused here
+  const auto by = user_name(), id = base::new_uuid();
   // A pipe may hold nothing.
-  const auto urls = ids.empty() ? 0 : store::crawl_retry(connection, id, ids, options.failed, plugins, user_name());
+  const auto answer = body.contains("ids") ? store::operation("retry").run({connection, id, id, body, by})
+                                           : nlohmann::ordered_json::object();
+  const auto urls = answer.value("seeds", 0);
   if (context.json()) {
     auto json = nlohmann::ordered_json{{"type", "Crawl"}, {"seeds", urls}};
     if (urls > 0) json["id"] = id;
@@ -53,10 +53,8 @@ int retry(Context& context, const RetryOptions& options) {
 Action retry_verb(CLI::App& command) {
   const auto options = std::make_shared<RetryOptions>();
   command.add_option("ids", options->ids, "Crawls or snapshots; - reads them from standard input")->required();
-  command.add_flag("--failed", options->failed, "Only failed or partial pages");
-  command
-      .add_option("-p,--plugin,--plugins", options->plugins, "Only this plugin (with --failed: only where it failed)")
-      ->allow_extra_args(false);
+  for (const auto& field : store::operation("retry").body)
+    if (field.name != "ids") add_field(command, field, options->body);
   return [options](Context& context) { return retry(context, *options); };
 }
 

@@ -1,7 +1,6 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/store/catalog/operation.hpp"
-#include "lib/store/control.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
@@ -27,20 +26,21 @@ struct EditOptions {
 // A crawl's label, a snapshot's title; the notes and tags of both.
 void print_description(Context& context, pg::Connection& connection, const store::Found& found) {
   const bool crawl = found.kind == "crawl";
-  const auto now =
-      crawl ? store::crawl_description(connection, found.id) : store::snapshot_description(connection, found.id);
-  const auto& name = crawl ? now.label : now.title;
+  const auto rows = store::list(connection, store::ListQuery{found.kind + "s", 1}.by(found.kind, found.id));
+  const auto now = rows.one();
+  const std::string name = now[crawl ? "label" : "title"], notes = now["notes"];
+  const std::vector<std::string> tags = now["tags"];
   if (context.json()) {
     std::cout << nlohmann::ordered_json{{"type", "Description"},           {"kind", found.kind}, {"id", found.id},
-                                        {crawl ? "label" : "title", name}, {"notes", now.notes}, {"tags", now.tags}}
+                                        {crawl ? "label" : "title", name}, {"notes", notes},     {"tags", tags}}
                      .dump()
               << '\n';
     return;
   }
   std::cout << found.kind << ' ' << found.id << ": "
-            << (now.tags.empty() ? "no tags" : "tags " + printable(base::join(now.tags, ", ")))
+            << (tags.empty() ? "no tags" : "tags " + printable(base::join(tags, ", ")))
             << (name.empty() ? "" : std::string(crawl ? "; label " : "; title ") + printable(name))
-            << (now.notes.empty() ? "" : "; notes: " + printable(now.notes)) << '\n';
+            << (notes.empty() ? "" : "; notes: " + printable(notes)) << '\n';
 }
 
 bool has_field(const std::string& kind, const std::string& name) {

@@ -88,14 +88,10 @@ int remove(Context& context, const RemoveOptions& options) {
   const auto targets = targets_of(connection, options);
   if (!options.yes && !targets.empty()) ask_for_consent(connection, targets);
   const auto collection = store::collection_id(connection);
-  for (const auto& id : targets.crawls) {
-    store::crawl_remove(connection, id, user_name());
-    print_change(context, "remove", "crawl", id, true);
-  }
-  for (const auto& id : targets.snapshots) {
-    store::snapshot_remove(connection, id, user_name());
-    print_change(context, "remove", "snapshot", id, true);
-  }
+  for (const auto& id : targets.crawls)
+    operate(context, "remove", "crawl", id);
+  for (const auto& id : targets.snapshots)
+    operate(context, "remove", "snapshot", id);
   remove_files(context, collection);
   return base::kExitSuccess;
 }

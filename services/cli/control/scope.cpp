@@ -1,5 +1,5 @@
 #include "lib/base/error.hpp"
-#include "lib/store/control.hpp"
+#include "lib/store/catalog/operation.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
 #include "services/cli/terminal/output.hpp"
@@ -20,26 +20,33 @@ struct ScopeOptions {
   bool back{false};
 };
 
-int scope(Context& context, const std::string& given, const store::ScopeLists& add, const store::ScopeLists& remove) {
+using Lists = std::map<std::string, std::vector<std::string>>; // "deny" -> patterns
+
+int scope(Context& context, const std::string& given, const Lists& add, const Lists& remove) {
   auto& connection = context.connection();
   const auto id = id_named(connection, given, "crawl");
-  bool changed = false;
-  if (!add.empty() || !remove.empty()) changed = store::crawl_scope(connection, id, add, remove, user_name());
-  const auto now = store::crawl_scope_of(connection, id);
+  const bool changed = (!add.empty() || !remove.empty()) &&
+                       store::command(connection, "scopeCrawl", id, user_name(), {{"add", add}, {"remove", remove}});
+  const auto rows = store::list(connection, store::ListQuery{"crawls", 1}.by("crawl", id));
+  const auto now = rows.one();
+  const auto lists = nlohmann::json::parse(now.text("scope"));
   if (context.json()) {
-    std::cout << nlohmann::ordered_json{{"type", "Scope"},          {"crawl_id", id},
-                                        {"changed", changed},       {"scope", nlohmann::json::parse(now.lists)},
-                                        {"excluded", now.excluded}, {"refused", now.refused}}
+    std::cout << nlohmann::ordered_json{{"type", "Scope"},
+                                        {"crawl_id", id},
+                                        {"changed", changed},
+                                        {"scope", lists},
+                                        {"excluded", now.integer("excluded")},
+                                        {"refused", now.integer("refused")}}
                      .dump()
               << '\n';
     return base::kExitSuccess;
   }
-  const auto lists = nlohmann::json::parse(now.lists);
   if (lists.empty()) std::cout << "everything belongs to this crawl\n";
   for (const auto& [name, values] : lists.items())
     for (const auto& value : values)
       std::cout << name << "  " << printable(value.get<std::string>()) << '\n';
-  std::cout << now.excluded << " open snapshots wait outside it, " << now.refused << " URLs were left out\n";
+  std::cout << now.text("excluded") << " open snapshots wait outside it, " << now.text("refused")
+            << " URLs were left out\n";
   return base::kExitSuccess;
 }
 
@@ -52,7 +59,7 @@ Action scope_verb(CLI::App& command) {
   command.add_option("--deny", options->deny, "No URLs that fit this")->allow_extra_args(false);
   command.add_option("--undo", options->undo, "Remove this pattern from both lists")->allow_extra_args(false);
   return [options](Context& context) {
-    store::ScopeLists add, remove;
+    Lists add, remove;
     if (!options->allow.empty()) add["allow"] = options->allow;
     if (!options->deny.empty()) add["deny"] = options->deny;
     if (!options->undo.empty()) remove = {{"allow", options->undo}, {"deny", options->undo}};
@@ -66,7 +73,7 @@ Action exclude_verb(CLI::App& command) {
   command.add_option("crawl", options->crawl, "The crawl")->required();
   command.add_flag("--undo", options->back, "Include the host again");
   return [options](Context& context) {
-    const store::ScopeLists lists{{"deny", {options->domain}}};
+    const Lists lists{{"deny", {options->domain}}};
     return options->back ? scope(context, options->crawl, {}, lists) : scope(context, options->crawl, lists, {});
   };
 }

@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <cctype>
 #include <iostream>
 #include <memory>
 
@@ -68,17 +67,8 @@ std::string_view type_name(config::Type type) {
   return "";
 }
 
-std::string environment_name(std::string_view key) {
-  std::string name = "HOLDFAST_";
-  for (const char character : key)
-    name += character == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(character)));
-  return name;
-}
-
 void print_settings() {
-  std::cout << "# Settings\n\nMade by `holdfast inspect reference settings`; a test keeps it true. Durations: `500ms`, "
-               "`30s`, "
-               "`5m`, `2h`, `7d`. Sizes: `64k`, `512m`, `4g`.\n"
+  std::cout << "# Settings\n\nDurations: `500ms`, `30s`, `5m`, `2h`, `7d`. Sizes: `64k`, `512m`, `4g`.\n"
                "Later wins: default, YAML file, environment, `--set KEY=VALUE`.\n\n"
                "| setting | environment | kind | default | what it is |\n|---|---|---|---|---|\n";
   for (const auto& key : config::key_table()) {
@@ -87,15 +77,14 @@ void print_settings() {
                                  : key.default_value.empty() ? ""
                                                              : "`" + cell(key.default_value) + "`";
     const std::string kind = key.choices.empty() ? std::string(type_name(key.type)) : cell(key.choices);
-    std::cout << "| `" << key.name << "` | `" << environment_name(key.name) << "` | " << kind
+    std::cout << "| `" << key.name << "` | `" << config::environment_name(key.name) << "` | " << kind
               << (key.secret ? ", secret" : "") << " | " << fallback << " | " << cell(key.help) << " |\n";
   }
 }
 
 void print_views(pg::Connection& connection) {
-  std::cout << "# Views and functions\n\nMade by `holdfast inspect reference views` from the comments in the database, "
-               "which `\\d+ "
-               "holdfast.v_queue` shows as well; a test keeps it true.\n";
+  std::cout
+      << "# Views and functions\n\nTheir comments in the database, which `\\d+ holdfast.v_queue` shows as well.\n";
   const auto rows = store::reference(connection);
   std::string last;
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -4,7 +4,7 @@
 #include "lib/base/json_text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/persona/import.hpp"
-#include "lib/store/sign_in.hpp"
+#include "lib/store/catalog/operation.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/temporary_directory.hpp"
 #include "services/cli/control/operate.hpp"
@@ -114,8 +114,9 @@ int rotate_personas(Context& context) {
 
 // Prints where the browser is; the page of `holdfast serve` shows it.
 int sign_in(Context& context, const PersonaOptions& given) {
-  const auto id = base::new_uuid();
-  store::sign_in_ask(context.connection(true), id, given.name, given.path, user_name());
+  const nlohmann::json body{{"url", given.path}};
+  const auto by = user_name(), id = base::new_uuid();
+  store::operation("signIn").run({context.connection(true), given.name, id, body, by});
   const auto endpoint = serve::parse_endpoint(context.settings().text("serve.listen"), "serve.listen");
   const auto link = serve::url_of(endpoint, endpoint.port) + "persona/" + id;
   if (context.json())
