@@ -149,7 +149,7 @@ class Adopting(Case):
     def test_what_is_no_archive_or_belongs_to_another(self):
         self.check_error(self.home.run("adopt", "/nowhere"), USAGE, "/nowhere")
         self.check_error(self.home.run("adopt", self.home.plugins), USAGE, "archive.root")
-        other = self.place()
+        other = self.place(filled=False)  # copies are of one collection
         self.assertEqual(other.run("add", "https://site.test/good").code, OK)
         result = self.home.run("--set", f"archive.root={other.data / 'archive'}", "adopt")
         self.check_error(result, REFUSED, "holds crawls of its own")

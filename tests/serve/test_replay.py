@@ -679,7 +679,7 @@ class Replay(Case):
 
     def test_a_plain_user_replays(self):
         """Whose Chromium has a namespace of users with its network: from there, no other process can be looked into."""
-        user, home = as_plain_user(), self.place()
+        user, home = as_plain_user(), self.place(filled=False)
         if user:
             os.chown(home.path, user["user"], user["group"])
         home.environment["HOLDFAST_PLUGINS_PATH"] = str(ROOT / "deploy/plugins")
