@@ -1,5 +1,4 @@
 // Politeness: delays, caps and back-off of hosts, counted over all workers and crawls, inside the claim.
-#include "lib/store/control.hpp"
 #include "lib/store/host.hpp"
 #include "tests/store/stage.hpp"
 

@@ -1,5 +1,4 @@
 // Limits taken in the transaction that spends them, scope where URLs come in, fair shares between crawls.
-#include "lib/store/control.hpp"
 #include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
 

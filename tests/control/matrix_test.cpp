@@ -1,6 +1,5 @@
 // Every command in every state of what it is given to: what it answers, the state after it, and that a second time
 // changes nothing. The Stage checks the invariants at the end.
-#include "lib/store/control.hpp"
 #include "lib/store/host.hpp"
 #include "tests/store/stage.hpp"
 
