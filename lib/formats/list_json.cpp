@@ -75,7 +75,8 @@ public:
       const auto row = row_of(value);
       const bool page = row.has_url() && (listed || value.contains("url"));
       if (page && !value.contains("children")) return add(row);
-      if ((page && add(row)) | take_members(value, false, depth)) return true;
+      const bool added = page && add(row);
+      if (take_members(value, false, depth) || added) return true;
     }
     return listed && gather(value, depth);
   }

@@ -6,8 +6,8 @@ import subprocess
 
 
 def mount_namespaces(of_a_root_worker):
-    """Whether hooks can have mounts of their own. A plain worker's have a namespace of users first; root's have none,
-    which takes CAP_SYS_ADMIN; a container of a plain user has none of it."""
+    """Whether hooks can have mounts of their own. Those of a plain worker are in a namespace of users. Those of a root
+    worker are not, and so root needs CAP_SYS_ADMIN, which a container that a plain user has started does not have."""
     words = ["unshare", "-m" if of_a_root_worker else "-rm", "true"]
     return subprocess.run(words, stderr=subprocess.DEVNULL).returncode == 0
 
