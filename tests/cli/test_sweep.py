@@ -2,17 +2,15 @@
 a hundred thousand letters, bytes that are no text. Each is taken, or refused with one clear sentence. With
 HOLDFAST_TEST_FULL each meets all of these values; else a quarter of them, the next one another quarter."""
 
-import itertools
-import os
 import re
 import subprocess
 import unittest
 
+from harness.full import some_of
 from harness.strange import VALUES
 from support import OK, Case
 
 BUG = 70
-STEP = 1 if os.environ.get("HOLDFAST_TEST_FULL") else 4
 # Verbs that wait, or are no commands: their settings are tried above. `psql` and `worker` have no text of their own.
 LEFT_OUT = {"worker", "run", "runner", "serve", "psql", "manual", "completion", "migrate", "quickstart"}
 SOME = ("a line feed", "no UTF-8", "a hundred thousand letters", "a large number", "an option", "both, encoded")
@@ -36,7 +34,6 @@ FIXED = {
 class Sweep(Case):
     @classmethod
     def setUpClass(cls):
-        cls.turn = itertools.count()
         cls.owner = cls("test_every_setting")
         cls.home = cls.owner.place(held=True)
         assert cls.home.run("add", "--bg", "https://site.test/first").code == OK
@@ -64,15 +61,11 @@ class Sweep(Case):
             self.assertTrue(said.strip() or done.stdout.strip(), "it says why")
         return done
 
-    def share(self, values):
-        """What the next in turn meets of the values."""
-        return list(values)[next(self.turn) % STEP :: STEP]
-
     def test_every_setting(self):
         keys = re.findall(r"^\| `([\w.]+)` \|", self.home.run("inspect", "reference", "settings").out, re.M)
         self.assertGreater(len(keys), 50)
         for key in keys:
-            for name in self.share(VALUES):
+            for name in some_of(VALUES, 4):
                 given = VALUES[name]
                 with self.subTest(key, value=name):
                     done = self.ask("--set", key.encode() + b"=" + given, "config", key)
@@ -99,7 +92,7 @@ class Sweep(Case):
         for words, options, _ in self.verbs():
             for option in options:
                 tried += 1
-                for name in self.share(VALUES if words == ("add",) else SOME):
+                for name in some_of(VALUES if words == ("add",) else SOME, 4):
                     with self.subTest(" ".join(words), option=option, value=name):
                         self.ask(*words, *FIXED.get(" ".join(words), []), option.encode() + b"=" + VALUES[name])
         self.assertGreater(tried, 200)
@@ -110,7 +103,7 @@ class Sweep(Case):
             given = FIXED.get(" ".join(words)) or ["site.test"] * count
             for at in [place for place, word in enumerate(given) if not word.startswith("-")][:count]:
                 tried += 1
-                for name in self.share(SOME):
+                for name in some_of(SOME, 4):
                     with self.subTest(" ".join(words), argument=at, value=name):
                         self.ask(*words, *given[:at], VALUES[name], *given[at + 1 :])
         self.assertGreater(tried, 100)

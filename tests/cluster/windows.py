@@ -22,6 +22,7 @@ KILL_POINTS = [
     "after_seal",
 ]
 ANSWER_POINTS = ["after_crawl_claim", "after_expand", "after_claim", "after_seal"]
+STOP_POINTS = ["after_hook", "after_publish", "before_seal"]
 
 
 def settle(place, what, seconds=60):
@@ -296,12 +297,14 @@ BREAKS = {
 }
 
 
-def scenarios():
-    for point in KILL_POINTS:
+def scenarios(step, first):
+    """Of points that are alike each `step`th, beginning with that one."""
+    some = lambda points: points[first % step :: step]
+    for point in some(KILL_POINTS):
         yield f"killed {point}", lambda shared, p=point: killed_at(shared, p)
-    for point in ANSWER_POINTS:
+    for point in some(ANSWER_POINTS):
         yield f"answer lost {point}", lambda shared, p=point: answer_lost_at(shared, p)
-    for point in ("after_hook", "after_publish", "before_seal"):
+    for point in some(STOP_POINTS):
         yield f"stopped {point} until others did its work", lambda shared, p=point: stopped_at(shared, p)
     yield "sealed, the answer lost, then cut off", lambda shared: stopped_at(
         shared, "after_seal", "stop-fail", cut_off=True

@@ -33,6 +33,7 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "cluster")]
 from harness import collection as harness  # noqa: E402
+from harness.full import only_in_full  # noqa: E402
 from harness.machine import Machine, network_namespaces  # noqa: E402
 from harness.postgres import give  # noqa: E402
 from harness.proxy import Proxy  # noqa: E402
@@ -574,6 +575,7 @@ class WrongClock(Server):
         new.rename(self.directory / "offset")
 
 
+@only_in_full
 class Clock(Case):
     def test_the_clock_of_the_server_runs_ahead_by_two_hours_and_is_set_right(self):
         if not WrongClock.libraries:

@@ -13,6 +13,7 @@ import subprocess
 import urllib.parse
 from pathlib import Path
 
+from harness.full import some_of
 from harness.strange import NUL, VALUES
 from support import PROGRAM, Case, until
 from test_pages import Site
@@ -687,7 +688,7 @@ class Strange(Shared):
             fixed = {**{k: "daily" for k in content.get("schema", {}).get("required", [])}, **self.FIXED.get(name, {})}
             which = crawl if "/crawls/" in path else "work"
             for field in [*fields, "id", "back"]:
-                for title, value in self.VALUES.items():
+                for title, value in some_of(self.VALUES.items(), 5):
                     with self.subTest(name, field=field, value=title):
                         form = {"id": which, **fixed, field: value}
                         given = [(k, v if isinstance(v, bytes) else v.encode()) for k, v in form.items()]
@@ -700,7 +701,7 @@ class Strange(Shared):
                             members = [b'"%s":%s' % (k.encode(), json.dumps(v).encode()) for k, v in fixed.items() if k != field]
                             body = b"{" + b",".join([*members, b'"%s":%s' % (field.encode(), text)]) + b"}"
                             self.strange(path.replace("{id}", which), method=method, body=body, headers=json_type)
-        self.assertGreater(tried, 500)
+        self.assertGreater(tried, 100)
 
     def test_every_parameter_and_path(self):
         pages = ["/", "/crawls", "/search", "/add", "/schedules", "/personas", "/workers", "/hosts", "/failures", "/events"]
@@ -711,14 +712,14 @@ class Strange(Shared):
                 names = [p["name"] for p in one.get("parameters", []) if p["in"] == "query"]
                 asked.append((path.replace("{id}", NEVER), names))
         for path, names in asked:
-            for title, value in self.VALUES.items():
-                escaped = urllib.parse.quote(value[:20_000])
-                for name in names:
+            for name in names:
+                for title, value in some_of(self.VALUES.items(), 4):
+                    escaped = urllib.parse.quote(value[:20_000])
                     with self.subTest(path, parameter=name, value=title):
                         self.strange(f"{path}?{name}={escaped}")
         for path, method, one in self.operations():
             if "{id}" in path:
-                for title, value in self.VALUES.items():
+                for title, value in some_of(self.VALUES.items(), 4):
                     with self.subTest(path, method=method, value=title):
                         self.strange(path.replace("{id}", urllib.parse.quote(value[:20_000], safe="")), method=method)
 

@@ -14,6 +14,7 @@ import threading
 import unittest
 
 import chromium
+from harness.full import some_of
 from support import Case, until
 from test_pages import Site
 
@@ -330,6 +331,7 @@ class Browser(Case):
         for name, text in ({name: text.encode() for name, text in documents.items()} | wide).items():
             (attempt / name).write_bytes(text)
             self.browser.open(there + name)
+        for name in some_of([*documents, *wide], 4):
             if shutil.which("firefox-esr"):
                 self.open_in_firefox(there + name)
         # The same from a server that leaves it as it is: then the browser has had the time.

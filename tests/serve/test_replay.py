@@ -24,6 +24,7 @@ from urllib.parse import quote
 
 from chromium import PROGRAM as CHROMIUM
 from chromium import Chromium
+from harness.full import only_in_full
 from support import PROGRAM, Case, as_plain_user, until
 from test_import_warc import brotli, members, record, zstd
 from test_import_warc import http as http_response
@@ -377,6 +378,7 @@ class Replay(Case):
         self.assertLess(storm["screenshot"], 0.999)
         self.assertEqual(storm["text"], 1)
 
+    @only_in_full
     def test_equal_bodies_of_a_crawl_are_stored_once(self):
         home = self.place()
         home.environment["HOLDFAST_PLUGINS_PATH"] = str(ROOT / "deploy/plugins")

@@ -23,6 +23,7 @@ import urllib.request
 from pathlib import Path
 
 import chromium
+from harness.full import only_in_full
 from support import PROGRAM, until
 from test_sign_in import Ground
 
@@ -356,6 +357,7 @@ class OfOthers(Ground):
     def test_openid_with_a_second_factor(self):
         self.goes_on(Provider())
 
+    @only_in_full
     def test_a_wiki(self):
         self.goes_on(Wiki())
 

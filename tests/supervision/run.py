@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Hostile hooks, killed workers, crowds, crawl sessions and programs, through the real program and a real database.
 
-    tests/supervision/run.py [--full] [--trials N] [--seed N] [--holdfast FILE] [SUITE]...
+    tests/supervision/run.py [--trials N] [--seed N] [--holdfast FILE] [SUITE]...
 
-Without --full each takes seconds; with it, hostile and killed run as a plain user too (where we are root; a few of
+Each takes seconds; with HOLDFAST_TEST_FULL, hostile and killed run as a plain user too (where we are root; a few of
 the hostile ones do so always), and in several rounds. All of it runs as a plain user from the start,
 too: runuser -u nobody -- ... It prints figures.
 """
@@ -19,7 +19,6 @@ SUITES = sorted(path.stem for path in HERE.glob("test_*.py"))
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("suites", nargs="*", metavar="suite", help=", ".join(SUITES))
-parser.add_argument("--full", action="store_true")
 parser.add_argument("--trials", type=int, default=3, help="kills at random moments (3)")
 parser.add_argument("--seed", type=int, default=1, help="of these moments (1)")
 parser.add_argument("--holdfast", type=Path, default=HERE.parents[1] / "build/dev/bin/holdfast")
@@ -30,7 +29,6 @@ if wrong := set(suites) - set(SUITES):
 if not arguments.holdfast.exists():
     sys.exit(f"{arguments.holdfast} is not built")
 os.environ["HOLDFAST_TEST_PROGRAM"] = str(arguments.holdfast.resolve())
-os.environ["HOLDFAST_TEST_FULL"] = "yes" if arguments.full else ""
 os.environ["HOLDFAST_TEST_TRIALS"], os.environ["HOLDFAST_TEST_SEED"] = str(arguments.trials), str(arguments.seed)
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "cli")]
 suite = unittest.defaultTestLoader.loadTestsFromNames(suites)

@@ -6,7 +6,8 @@ import os
 import re
 import unittest
 
-from worker import FULL, MISBEHAVE, WorkerCase, figure, open_files, status_field, until
+from harness.full import FULL, only_in_full
+from worker import MISBEHAVE, WorkerCase, figure, open_files, status_field, until
 from support import ROOT
 
 TIMEOUT = 3  # seconds, for hooks that are to reach it
@@ -134,7 +135,7 @@ BACKGROUND = {"deaf_daemon", "late"}
 STALLS = {"stalled": 4, "silent": 10, "writer": 10, "talker": 10}
 # What a worker that is not root has to do otherwise.
 LOCKING = {"locker", "eraser", "links", "swap", "deep", "daemon", "hogs", "shim_killer"}
-# Of 24 kinds that a person would try first; the rest only with --full.
+# Of 24 kinds that a person would try first; the rest only in full.
 RARE = {"talker", "nameless", "messages", "many_records", "crash", "sleeper", "late"}
 
 
@@ -268,7 +269,7 @@ class Hostile(WorkerCase):
     def test_hooks_as_plain_user(self):
         self.one_round(True, list(DEEDS) if FULL else sorted(LOCKING))
 
-    @unittest.skipUnless(FULL, "--full")
+    @only_in_full
     def test_again_and_again(self):
         for _ in range(3):
             self.one_round(False, list(DEEDS))

@@ -12,7 +12,8 @@ import time
 import unittest
 from pathlib import Path
 
-from worker import FULL, SEED, TRIALS, WorkerCase, figure, living, read, status_field, until
+from harness.full import only_in_full
+from worker import SEED, TRIALS, WorkerCase, figure, living, read, status_field, until
 from support import ROOT
 
 CHROMIUM = shutil.which("chromium")
@@ -85,11 +86,12 @@ class Killed(WorkerCase):
     def test_worker_of_plain_user(self):
         self.kill(True, lambda home: home.worker_pid(), "worker")
 
-    @unittest.skipUnless(ROOT and FULL, "--full, as root")
+    @only_in_full
+    @unittest.skipUnless(ROOT, "as root")
     def test_guard_of_plain_user(self):
         self.kill(True, lambda home: home.guard.pid, "guard")
 
-    @unittest.skipUnless(FULL, "--full")
+    @only_in_full
     def test_again_and_again(self):
         for _ in range(5):
             self.kill(False, lambda home: home.worker_pid(), "worker")

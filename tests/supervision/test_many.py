@@ -3,7 +3,8 @@
 import os
 import unittest
 
-from worker import FULL, MISBEHAVE, WorkerCase, WorkerPlace, figure, open_files, read, status_field, until
+from harness.full import only_in_full
+from worker import MISBEHAVE, WorkerCase, WorkerPlace, figure, open_files, read, status_field, until
 from support import ROOT
 
 HOOKS = 200
@@ -64,7 +65,8 @@ class Many(WorkerCase):
     def test_two_hundred_at_once(self):
         self.two_hundred(False)
 
-    @unittest.skipUnless(ROOT and FULL, "--full, as root")
+    @only_in_full
+    @unittest.skipUnless(ROOT, "as root")
     def test_two_hundred_at_once_as_plain_user(self):
         self.two_hundred(True)
 

@@ -14,7 +14,6 @@ from harness.wait import until
 from harness.worker import living, processes, read
 from support import PROGRAM, ROOT, Case, Place, as_plain_user
 
-FULL = bool(os.environ.get("HOLDFAST_TEST_FULL"))
 TRIALS, SEED = int(os.environ.get("HOLDFAST_TEST_TRIALS") or 3), int(os.environ.get("HOLDFAST_TEST_SEED") or 1)
 MISBEHAVE = Path(PROGRAM).parent / "misbehave"
 
