@@ -262,6 +262,7 @@ begin
   end loop;
   update holdfast.process set lease_until = clock_timestamp() where status = 'running';
   v_worker := stress.join(0);
+  perform holdfast.worker_resume(v_worker, 'stress', ''); -- it inherits the pause of the one before
   commit;
   loop
     perform holdfast.worker_beat(v_worker, '1 hour', '{}', '{}', '{}');
