@@ -80,21 +80,6 @@ std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::
       .map(&in_way_of);
 }
 
-pg::Result runners(pg::Connection& connection) {
-  return connection.call("select label, state, epoch::text, healthy, date_trunc('second', lease_left)::text as "
-                         "lease_left, coalesce(request, '') as request, row_to_json(v)::text as json from "
-                         "holdfast.v_runner v");
-}
-
-pg::Result duties(pg::Connection& connection) {
-  return connection.call(
-      "select name, every::text, coalesce(keep::text, '') as keep, case when not enabled then 'off' "
-      "else coalesce(to_char(last_run_at, 'YYYY-MM-DD HH24:MI:SS'), 'never') end as last_run, "
-      "coalesce(round(extract(epoch from last_duration) * 1000, 1) || ' ms', '') as took, last_count, "
-      "total_count, coalesce(error, '') as error, row_to_json(v)::text as json from holdfast.v_duty "
-      "v");
-}
-
 bool work_left(pg::Connection& connection, const std::vector<std::string>& crawls,
                const std::vector<std::string>& snapshots) {
   return connection.call("select holdfast.work_left($1::uuid[], $2::uuid[])", crawls, snapshots).value();

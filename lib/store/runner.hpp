@@ -81,8 +81,5 @@ bool work_left(pg::Connection& connection, const std::vector<std::string>& crawl
                const std::vector<std::string>& snapshots);
 // The page that will be due next and what it waits for, as a sentence for people; empty: nothing waits.
 std::string next_work(pg::Connection& connection);
-// Rows of holdfast.v_runner and holdfast.v_duty as text, for people; column "json" for programs.
-pg::Result runners(pg::Connection& connection);
-pg::Result duties(pg::Connection& connection);
 
 } // namespace holdfast::store
