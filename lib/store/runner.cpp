@@ -22,16 +22,6 @@ RunnerInWay in_way_of(const pg::Row& row) {
 
 } // namespace
 
-std::string runner_join(pg::Connection& connection, const ProcessInfo& process, bool standby,
-                        std::chrono::milliseconds lease) {
-  return connection
-      .call("select holdfast.runner_join($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, $6, $7, $8, $9::boolean, "
-            "$10::interval)",
-            process.id, machine_json(process), process.boot_id, process.pid, process.start_ticks, process.pid_namespace,
-            process.label, process.version, standby, lease)
-      .value();
-}
-
 Entry runner_enter(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
                    std::chrono::milliseconds grace) {
   const auto rows = connection.call("select * from holdfast.runner_enter($1::uuid, $2::interval, $3::interval)", runner,

@@ -59,9 +59,6 @@ struct Neighbours {
   std::string newer_run; // label of the newest `holdfast run`, which alone starts workers; "": it is this one
 };
 
-// Returns the collection's id.
-std::string runner_join(pg::Connection& connection, const ProcessInfo& process, bool standby,
-                        std::chrono::milliseconds lease);
 // `grace`: how long a leading runner may still lead once it is asked to leave.
 Entry runner_enter(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
                    std::chrono::milliseconds grace);
