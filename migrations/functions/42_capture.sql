@@ -96,6 +96,8 @@ comment on column holdfast.v_capture.file is 'The WARC file, below the archive r
 comment on column holdfast.v_capture.record_offset is 'Where the record begins there.';
 comment on column holdfast.v_capture.record_length is 'Bytes that it takes there.';
 comment on column holdfast.v_capture.snapshot_id is 'Its snapshot.';
+comment on column holdfast.v_capture.refers_to is
+  'Of a revisit record: the URL key whose record holds the payload, if it is another than url_key.';
 
 create or replace function holdfast.captures_stored(
     p_keys text[], p_digests text[], p_crawl uuid, p_least bigint)
