@@ -110,9 +110,7 @@ void shorten_paths(int attempt, const std::filesystem::path& where, std::size_t 
     if (key_bytes_before + entry.path.size() > kLongestKey) too_long.push_back(entry.path);
   });
   for (const std::string& path : too_long) {
-    Sha256 hash;
-    hash.update(path);
-    const std::string short_name = hash.finish();
+    const auto short_name = base::sha256_hex(path);
     const std::string name = "long-names/" + short_name;
     if (::mkdirat(attempt, "long-names", 0755) != 0 && errno != EEXIST)
       throw_errno(errno, "create the directory", (where / "long-names").native());
@@ -165,9 +163,7 @@ std::vector<Defect> verify_bucket_attempt(s3::Client& bucket, const std::string&
   };
   std::string text;
   if (!bucket.get(top + kManifestName, text)) return {{"missing", top + kManifestName}};
-  Sha256 hash;
-  hash.update(text);
-  if (!manifest_sha256.empty() && hash.finish() != manifest_sha256) report("changed", kManifestName);
+  if (!manifest_sha256.empty() && base::sha256_hex(text) != manifest_sha256) report("changed", kManifestName);
   const auto listed = parse_manifest(text);
   if (!listed) {
     report("unreadable", kManifestName);

@@ -226,10 +226,8 @@ std::optional<json> Files::read_snapshot(const std::string& directory, std::stri
       problem = attempt + "/index.jsonl cannot be read";
       continue;
     }
-    Sha256 hash;
-    hash.update(*manifest);
     (*page)["directory"] = attempt;
-    (*page)["manifest"] = hash.finish();
+    (*page)["manifest"] = base::sha256_hex(*manifest);
     const auto size = size_of(attempt);
     (*page)["bytes"] = size.bytes;
     (*page)["files"] = size.files;

@@ -82,9 +82,7 @@ std::vector<Defect> verify_attempt(const Root& root, const std::filesystem::path
   const Fd manifest = open_file_at(top.get(), kManifestName, status);
   if (!manifest) return {{"missing", (directory / kManifestName).native()}};
   const std::string text = read_rest(manifest.get(), (path / kManifestName).native());
-  Sha256 hash;
-  hash.update(text);
-  if (!manifest_sha256.empty() && hash.finish() != manifest_sha256) report("changed", kManifestName);
+  if (!manifest_sha256.empty() && base::sha256_hex(text) != manifest_sha256) report("changed", kManifestName);
   auto listed = parse_manifest(text);
   if (!listed) {
     report("unreadable", kManifestName);

@@ -1,5 +1,6 @@
 #include "lib/base/text.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/no_links.hpp"
 #include "lib/base/utf8.hpp"
 
@@ -33,6 +34,13 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
     text += part;
   }
   return text;
+}
+
+std::optional<bool> parse_boolean(std::string_view text) {
+  const auto word = lower_case(text);
+  if (word == "true" || word == "yes" || word == "on" || word == "1") return true;
+  if (word == "false" || word == "no" || word == "off" || word == "0") return false;
+  return std::nullopt;
 }
 
 std::string clean(std::string_view text) {
@@ -98,6 +106,9 @@ std::string iso_time(std::string_view utc) {
   return std::string(utc.substr(0, kDay)) + "T" + std::string(utc.substr(kDay + 1, kTime - kDay - 1)) + "Z";
 }
 
+namespace {
+
+// Edits (insert, delete, replace) that turn one word into the other.
 std::size_t edit_distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> row(to.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -112,6 +123,8 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
   }
   return row.back();
 }
+
+} // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& known) {
   std::string best;

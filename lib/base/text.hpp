@@ -2,6 +2,7 @@
 // Small work on text that several modules need. Pure but for tail_of; any thread; nothing is owned.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,9 @@ namespace holdfast::base {
 std::vector<std::string> split(std::string_view text, std::string_view separators);
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// true/false, yes/no, on/off, 1/0 in any case; nullopt: none of these.
+std::optional<bool> parse_boolean(std::string_view text);
 
 // Valid UTF-8 without control characters other than tab and line ends.
 std::string clean(std::string_view text);
@@ -27,8 +31,6 @@ std::string utc_timestamp();
 // A time as PostgreSQL writes it in UTC, "2026-01-31 23:59:59.5+00", in that form; shorter texts as they are.
 std::string iso_time(std::string_view utc);
 
-// Edits (insert, delete, replace) that turn one word into the other.
-std::size_t edit_distance(std::string_view from, std::string_view to);
 // The one of `known` that `word` is most likely a misspelling of; empty if none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 

@@ -31,9 +31,6 @@ void check_value(const Key& key, const Value& value);
 // Throws Error(configuration) about the unknown `name`, spelled as the user did, with the nearest of `known` as hint.
 [[noreturn]] void throw_unknown(std::string_view origin, std::string_view name, const std::vector<std::string>& known);
 
-// nullopt if the text is no boolean: true/false, yes/no, on/off, 1/0 in any case.
-std::optional<bool> parse_boolean(std::string_view text);
-
 // nullopt if the text is no whole number of 64 bits.
 std::optional<std::int64_t> parse_integer(std::string_view text);
 

@@ -1,6 +1,5 @@
 // What a text must look like to be the value of a key, and what to say if it does not.
 
-#include "lib/base/characters.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
@@ -89,7 +88,7 @@ void check_text(const Key& key, const std::string& text) {
     }
     return;
   case Type::boolean:
-    if (!parse_boolean(text)) {
+    if (!base::parse_boolean(text)) {
       throw Error(ErrorClass::configuration, fmt::format("\"{}\" is neither true nor false", text));
     }
     return;
@@ -119,26 +118,13 @@ void check_value(const Key& key, const Value& value) {
 }
 
 void throw_unknown(std::string_view origin, std::string_view name, const std::vector<std::string>& known) {
-  const std::string* nearest = nullptr;
-  std::size_t smallest = std::max<std::size_t>(2, name.size() / 3) + 1; // farther than that is no misspelling
-  for (const std::string& candidate : known) {
-    // "snapshots" is near to "worker.snapshots", although it lacks half the letters.
-    const std::size_t distance = last_part(candidate) == last_part(name) ? 1 : base::edit_distance(name, candidate);
-    if (distance < smallest) {
-      smallest = distance;
-      nearest = &candidate;
-    }
-  }
+  // "snapshots" is near to "worker.snapshots", although it lacks half the letters.
+  const auto same = std::find_if(known.begin(), known.end(),
+                                 [&](const std::string& one) { return last_part(one) == last_part(name); });
+  const auto nearest = same != known.end() ? *same : base::nearest(name, known);
   throw Error(ErrorClass::configuration, fmt::format("{}: there is no setting \"{}\"", origin, name),
-              nearest != nullptr ? fmt::format("Did you mean \"{}\"?", *nearest)
-                                 : "`holdfast config` prints every setting there is.");
-}
-
-std::optional<bool> parse_boolean(std::string_view text) {
-  const auto lower = base::lower_case(text);
-  if (lower == "true" || lower == "yes" || lower == "on" || lower == "1") return true;
-  if (lower == "false" || lower == "no" || lower == "off" || lower == "0") return false;
-  return std::nullopt;
+              !nearest.empty() ? fmt::format("Did you mean \"{}\"?", nearest)
+                               : "`holdfast config` prints every setting there is.");
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {

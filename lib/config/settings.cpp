@@ -2,6 +2,7 @@
 
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "lib/config/layers.hpp"
 
 #include <fmt/format.h>
@@ -183,7 +184,7 @@ std::vector<std::filesystem::path> Settings::path_list(std::string_view key) con
 
 bool Settings::boolean(std::string_view key) const {
   require_key(key, {Type::boolean});
-  return parse_boolean(text(key)).value(); // checked by load()
+  return base::parse_boolean(text(key)).value(); // checked by load()
 }
 
 std::int64_t Settings::integer(std::string_view key) const {

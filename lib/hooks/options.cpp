@@ -1,5 +1,6 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "lib/hooks/plugin_options.hpp"
 
 #include <nlohmann/json.hpp>
@@ -22,13 +23,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kLongestRun = std::chrono::hours(12);
 constexpr int kMostRounds = 8; // of fallbacks and of {VAR}: real plugins need two
-
-std::optional<bool> parse_boolean(std::string_view text) {
-  const std::string word = base::lower_case(base::trimmed(text));
-  if (word == "true" || word == "1" || word == "yes" || word == "on") return true;
-  if (word == "false" || word == "0" || word == "no" || word == "off") return false;
-  return std::nullopt;
-}
 
 template <typename Number>
 std::optional<Number> parse_number(const std::string& text) {
@@ -69,7 +63,7 @@ bool matches(const std::string& pattern, const std::string& value) {
 std::string checked(const Plugin& plugin, const Property& property, const std::string& given, bool borrowed) {
   std::string value = property.type == "string" ? given : std::string(base::trimmed(given));
   if (property.type == "boolean") {
-    const auto parsed = parse_boolean(value);
+    const auto parsed = base::parse_boolean(value);
     if (!parsed) fail(plugin, property, given, "true or false");
     return *parsed ? "True" : "False";
   }

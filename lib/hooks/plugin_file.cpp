@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/hooks/record_json.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -114,13 +115,6 @@ private:
   const json& object_;
   std::string name_;
 };
-
-// As it stands in an environment.
-std::string environment_text(const json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
-  return value.dump();
-}
 
 Property read_property(const Source& source, const std::string& key, const json& value) {
   if (!value.is_object()) source.fail({}, key, "property " + key + " must be an object");

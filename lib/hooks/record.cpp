@@ -38,13 +38,6 @@ std::string text_of(const json& object, const char* key, std::size_t limit, Line
   return clean_text(found->get_ref<const std::string&>(), limit, lines);
 }
 
-// As it would stand in an environment.
-std::string setting_text(const json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
-  return base::json_text(value);
-}
-
 std::optional<Record> result_record(const json& object) {
   // Without a status it claims nothing: the exit code decides, as if the line were not there.
   const auto status = object.find("status");
@@ -128,7 +121,7 @@ std::optional<Record> machine_record(const json& object) {
     constexpr std::string_view kScope = "config/"; // "config/WGET_BINARY" in one old generation
     if (key.starts_with(kScope)) key.remove_prefix(kScope.size());
     if (!setting_name(key) || value.is_null() || record.config.size() >= kMostSettings) return;
-    std::string text = setting_text(value);
+    std::string text = environment_text(value);
     if (text.size() <= kLongestJson) record.config.emplace_back(std::string(key), std::move(text));
   };
   if (const auto config = object.find("config"); config != object.end() && config->is_object()) {

@@ -1,10 +1,10 @@
 #include "lib/hooks/record_json.hpp"
 
 #include "lib/base/json_depth.hpp"
+#include "lib/base/json_text.hpp"
 #include "lib/base/utf8.hpp"
 
 #include <charconv>
-#include <string>
 
 namespace holdfast::hooks {
 
@@ -60,6 +60,12 @@ json parse_record_line(std::string_view line) {
   json value = line.find("\\u0000") == std::string_view::npos ? parse(line) : parse(repair_escapes(line));
   if (value.is_discarded()) value = parse(repair_escapes(base::repair_utf8(line)));
   return value.is_object() ? value : json(nullptr);
+}
+
+std::string environment_text(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
+  return base::json_text(value);
 }
 
 } // namespace holdfast::hooks

@@ -1,14 +1,18 @@
 #pragma once
-// One line that a hook printed, as JSON that can be stored: hostile input. Pure; any thread.
+// JSON of hooks and plugins: hostile input. Pure; any thread.
 
 #include <nlohmann/json.hpp>
 
+#include <string>
 #include <string_view>
 
 namespace holdfast::hooks {
 
-// The object on a line; null if it is none, or is nested too deeply. What no database takes in its texts (NUL, lone
-// surrogates, bytes that are not UTF-8) is replaced.
+// The object on a line that a hook printed; null if it is none, or is nested too deeply. What no database takes in its
+// texts (NUL, lone surrogates, bytes that are not UTF-8) is replaced.
 nlohmann::json parse_record_line(std::string_view line);
+
+// A value as it stands in an environment.
+std::string environment_text(const nlohmann::json& value);
 
 } // namespace holdfast::hooks

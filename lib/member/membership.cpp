@@ -21,14 +21,13 @@ constexpr std::chrono::milliseconds kLeaveAgain{100};
 
 Membership::Membership(asio::any_io_executor executor, store::ProcessInfo process, std::chrono::milliseconds lease,
                        std::chrono::milliseconds margin)
-    : executor_(std::move(executor)), process_(std::move(process)), trust_(lease, margin) {}
+    : executor_(std::move(executor)), process_(std::move(process)), lease_(lease), trust_(lease, margin) {}
 
 Membership::~Membership() { stop(); }
 
-void Membership::join(pg::Connection& connection,
-                      const std::function<std::string(pg::Connection&, const store::ProcessInfo&)>& join) {
+void Membership::join(pg::Connection& connection) {
   const auto sent = base::TrustWindow::Clock::now();
-  collection_id_ = join(connection, process_);
+  collection_id_ = store::worker_join(connection, process_, lease_);
   trust_.extend(sent);
 }
 

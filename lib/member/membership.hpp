@@ -36,9 +36,8 @@ public:
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // `join`: worker_join() or runner_join(), which return the collection's id. Throws what it throws.
-  void join(pg::Connection& connection,
-            const std::function<std::string(pg::Connection&, const store::ProcessInfo&)>& join);
+  // Throws what store::worker_join() throws.
+  void join(pg::Connection& connection);
   void start(const std::string& dsn, pg::ConnectionOptions options, std::chrono::milliseconds interval,
              Callbacks callbacks);
   void beat_now();
@@ -62,6 +61,7 @@ private:
 
   asio::any_io_executor executor_;
   const store::ProcessInfo process_;
+  const std::chrono::milliseconds lease_;
   std::string collection_id_;
   std::string trouble_;
   base::TrustWindow trust_;

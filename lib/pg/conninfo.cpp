@@ -42,13 +42,22 @@ std::string find_sqlstate(const std::string& message) {
   return {};
 }
 
-} // namespace
+// "value" -> "'value'", with quotes and backslashes escaped, for keyword strings.
+std::string quoted_value(const std::string& value) {
+  std::string quoted = "'";
+  for (const char c : value) {
+    if (c == '\'' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '\'';
+}
 
-std::map<std::string, std::string> parse_conninfo(const std::string& dsn) {
+// What `dsn` says, by the names that `name` of an option holds.
+std::map<std::string, std::string> parsed(const std::string& dsn, char* PQconninfoOption::*name) {
   char* message = nullptr;
-  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> parsed(PQconninfoParse(dsn.c_str(), &message),
-                                                                            &PQconninfoFree);
-  if (!parsed) {
+  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(PQconninfoParse(dsn.c_str(), &message),
+                                                                             &PQconninfoFree);
+  if (!options) {
     // libpq's message quotes parts of the string, perhaps the password: say only what is wrong in general.
     PQfreemem(message);
     throw base::Error(base::ErrorClass::configuration, "the database URL cannot be parsed",
@@ -56,16 +65,25 @@ std::map<std::string, std::string> parse_conninfo(const std::string& dsn) {
                       "host=... dbname=... user=...");
   }
   std::map<std::string, std::string> values;
-  for (const auto* option = parsed.get(); option->keyword != nullptr; ++option) {
-    if (option->val != nullptr) values[option->keyword] = option->val;
-  }
+  for (const auto* option = options.get(); option->keyword != nullptr; ++option)
+    if (option->val != nullptr && option->*name != nullptr) values[option->*name] = option->val;
   return values;
+}
+
+} // namespace
+
+std::map<std::string, std::string> parse_conninfo(const std::string& dsn) {
+  return parsed(dsn, &PQconninfoOption::keyword);
+}
+
+std::map<std::string, std::string> environment_of(const std::string& dsn) {
+  return parsed(dsn, &PQconninfoOption::envvar);
 }
 
 std::string join_conninfo(const std::map<std::string, std::string>& values) {
   std::string conninfo;
   for (const auto& [keyword, value] : values)
-    conninfo += keyword + '=' + quote_conninfo_value(value) + ' ';
+    conninfo += keyword + '=' + quoted_value(value) + ' ';
   return conninfo;
 }
 
@@ -78,15 +96,6 @@ std::vector<std::filesystem::path> socket_directories(const std::string& dsn) {
     begin = end + 1;
   }
   return directories;
-}
-
-std::string quote_conninfo_value(const std::string& value) {
-  std::string quoted = "'";
-  for (const char c : value) {
-    if (c == '\'' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + '\'';
 }
 
 void use_password_file(const std::filesystem::path& file) { password_file = file; }

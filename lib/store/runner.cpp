@@ -22,16 +22,6 @@ RunnerInWay in_way_of(const pg::Row& row) {
 
 } // namespace
 
-std::string runner_join(pg::Connection& connection, const ProcessInfo& process, bool standby,
-                        std::chrono::milliseconds lease) {
-  return connection
-      .call("select holdfast.runner_join($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, $6, $7, $8, $9::boolean, "
-            "$10::interval)",
-            process.id, machine_json(process), process.boot_id, process.pid, process.start_ticks, process.pid_namespace,
-            process.label, process.version, standby, lease)
-      .value();
-}
-
 Entry runner_enter(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
                    std::chrono::milliseconds grace) {
   const auto rows = connection.call("select * from holdfast.runner_enter($1::uuid, $2::interval, $3::interval)", runner,
@@ -78,21 +68,6 @@ std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::
             "from holdfast.local_processes($1, $2, $3)",
             machine_id, boot_id, pid_namespace)
       .map(&in_way_of);
-}
-
-pg::Result runners(pg::Connection& connection) {
-  return connection.call("select label, state, epoch::text, healthy, date_trunc('second', lease_left)::text as "
-                         "lease_left, coalesce(request, '') as request, row_to_json(v)::text as json from "
-                         "holdfast.v_runner v");
-}
-
-pg::Result duties(pg::Connection& connection) {
-  return connection.call(
-      "select name, every::text, coalesce(keep::text, '') as keep, case when not enabled then 'off' "
-      "else coalesce(to_char(last_run_at, 'YYYY-MM-DD HH24:MI:SS'), 'never') end as last_run, "
-      "coalesce(round(extract(epoch from last_duration) * 1000, 1) || ' ms', '') as took, last_count, "
-      "total_count, coalesce(error, '') as error, row_to_json(v)::text as json from holdfast.v_duty "
-      "v");
 }
 
 bool work_left(pg::Connection& connection, const std::vector<std::string>& crawls,

@@ -59,9 +59,6 @@ struct Neighbours {
   std::string newer_run; // label of the newest `holdfast run`, which alone starts workers; "": it is this one
 };
 
-// Returns the collection's id.
-std::string runner_join(pg::Connection& connection, const ProcessInfo& process, bool standby,
-                        std::chrono::milliseconds lease);
 // `grace`: how long a leading runner may still lead once it is asked to leave.
 Entry runner_enter(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
                    std::chrono::milliseconds grace);
@@ -81,8 +78,5 @@ bool work_left(pg::Connection& connection, const std::vector<std::string>& crawl
                const std::vector<std::string>& snapshots);
 // The page that will be due next and what it waits for, as a sentence for people; empty: nothing waits.
 std::string next_work(pg::Connection& connection);
-// Rows of holdfast.v_runner and holdfast.v_duty as text, for people; column "json" for programs.
-pg::Result runners(pg::Connection& connection);
-pg::Result duties(pg::Connection& connection);
 
 } // namespace holdfast::store

@@ -26,15 +26,6 @@ std::string schedule_find(pg::Connection& connection, const std::string& text) {
   return rows.value();
 }
 
-pg::Result schedules(pg::Connection& connection, const std::optional<std::string>& id) {
-  return connection.call(
-      "select id, label, every, time_zone, state, next_run, next_run_at, last_run_at, runs, skipped, "
-      "note, last_status, last_outcome, last_crawl_id, urls[1] || case when cardinality(urls) > 1 "
-      "then ' +' || cardinality(urls) - 1 else '' end as first_url, row_to_json(s)::text as json "
-      "from holdfast.v_schedule s where $1::uuid is null or id = $1::uuid",
-      id);
-}
-
 pg::Result schedule_times(pg::Connection& connection, const std::string& every, const std::string& time_zone,
                           int count) {
   return connection.call(

@@ -6,7 +6,6 @@
 #include "lib/pg/connection.hpp"
 #include "lib/store/crawl.hpp"
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +23,6 @@ std::string schedule_add(pg::Connection& connection, const NewSchedule& schedule
 // The id of the schedule that a label, or an id, whole or shortened, names. Throws Error(refused) unless it is exactly
 // one.
 std::string schedule_find(pg::Connection& connection, const std::string& text);
-// Rows of holdfast.v_schedule; all of them, or one.
-pg::Result schedules(pg::Connection& connection, const std::optional<std::string>& id);
 // The next times, as the clock in the zone shows them: columns "local" and "at" (UTC).
 pg::Result schedule_times(pg::Connection& connection, const std::string& every, const std::string& time_zone,
                           int count);

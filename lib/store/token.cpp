@@ -19,10 +19,6 @@ bool token_revoke(pg::Connection& connection, const std::string& name, const std
   return connection.call("select holdfast.token_revoke($1, $2)", name, by).value().as<std::int64_t>() > 0;
 }
 
-pg::Result tokens(pg::Connection& connection) {
-  return connection.call("select *, to_jsonb(v)::text as json from holdfast.v_token v");
-}
-
 std::optional<TokenOwner> token_check(pg::Connection& connection, const std::string& token) {
   const auto found = connection.call("select * from holdfast.token_check($1)", base::sha256_hex(token));
   if (found.empty()) return std::nullopt;

@@ -18,8 +18,6 @@ std::string token_add(pg::Connection& connection, const std::string& name, const
                       std::optional<std::chrono::milliseconds> keep, const std::string& by);
 // False: it was revoked before. Throws Error(refused) for an unknown name.
 bool token_revoke(pg::Connection& connection, const std::string& name, const std::string& by);
-// Rows of v_token.
-pg::Result tokens(pg::Connection& connection);
 
 struct TokenOwner {
   std::string name, role;

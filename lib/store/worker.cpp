@@ -7,26 +7,38 @@
 
 namespace holdfast::store {
 
-std::string machine_json(const ProcessInfo& process) {
-  const nlohmann::json machine = {
-      {"id", process.machine.id},
-      {"hostname", process.machine.hostname},
-      {"os", process.machine.os},
-      {"architecture", process.machine.architecture},
-      {"cpu_count", process.machine.cpu_count},
-      {"memory_bytes", process.machine.memory_bytes},
-      {"pid_namespace", process.pid_namespace},
-      {"program",
-       {{"revision", migrator().revision()}, {"capabilities", nlohmann::json::parse(process.capabilities_json)}}}};
-  return json_text(machine);
+namespace {
+
+// As worker_join() and process_present() take it.
+std::string process_json(const ProcessInfo& process) {
+  nlohmann::json json = {{"machine",
+                          {{"id", process.machine.id},
+                           {"hostname", process.machine.hostname},
+                           {"os", process.machine.os},
+                           {"architecture", process.machine.architecture},
+                           {"cpu_count", process.machine.cpu_count},
+                           {"memory_bytes", process.machine.memory_bytes}}},
+                         {"boot_id", process.boot_id},
+                         {"pid_namespace", process.pid_namespace},
+                         {"pid", process.pid},
+                         {"start_ticks", process.start_ticks},
+                         {"process_type", process.process_type},
+                         {"worker_type", process.worker_type},
+                         {"label", process.label},
+                         {"version", process.version},
+                         {"revision", migrator().revision()},
+                         {"capabilities", nlohmann::json::parse(process.capabilities_json)},
+                         {"slots", process.slots},
+                         {"standby", process.standby}};
+  if (!process.parent_id.empty()) json["parent_id"] = process.parent_id;
+  return json_text(std::move(json));
 }
+
+} // namespace
 
 std::string worker_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease) {
   return connection
-      .call("select holdfast.worker_join($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, nullif($12, '')::uuid, $6, "
-            "$7, $8, $9, $10::integer, $11::interval)",
-            process.id, machine_json(process), process.boot_id, process.pid, process.start_ticks, process.process_type,
-            process.worker_type, process.label, process.version, process.slots, lease, process.parent_id)
+      .call("select holdfast.worker_join($1::uuid, $2::jsonb, $3::interval)", process.id, process_json(process), lease)
       .value();
 }
 
@@ -66,12 +78,9 @@ void worker_leave(pg::Connection& connection, const std::string& worker, int exi
   connection.call("select holdfast.worker_leave($1::uuid, $2::integer, $3)", worker, exit_code, reason);
 }
 
-void process_present(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease,
-                     bool standby) {
-  connection.call("select holdfast.process_present($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, $6, $7, $8, $9, "
-                  "$10::interval, $11::boolean)",
-                  process.id, machine_json(process), process.boot_id, process.pid, process.start_ticks,
-                  process.process_type, process.worker_type, process.label, process.version, lease, standby);
+void process_present(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease) {
+  connection.call("select holdfast.process_present($1::uuid, $2::jsonb, $3::interval)", process.id,
+                  process_json(process), lease);
 }
 
 void process_left(pg::Connection& connection, const std::string& process, const std::string& reason) {

@@ -28,10 +28,8 @@ struct ProcessInfo {
   std::string process_type, worker_type, label, version;
   int slots{0};
   std::string capabilities_json{"{}"}; // what it can do, for people and for upgrades
+  bool standby{false};                 // it waits for another process to end
 };
-
-// The machine as worker_join() and runner_join() take it, with what there is to say of the program.
-std::string machine_json(const ProcessInfo& process);
 
 // The only way to name owned work: a write whose fence is not the row's current one changes nothing.
 struct Lease {
@@ -54,9 +52,9 @@ struct BeatAnswer {
   std::string log_level;    // "": the configured one
 };
 
-// Returns the collection's id.
 // What it can do from now on (services/worker/machine/capabilities.hpp). Throws Error(lease_lost).
 void worker_able(pg::Connection& connection, const std::string& worker, const std::string& capabilities_json);
+// Of a worker, or of a runner as a candidate. Returns the collection's id.
 std::string worker_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease);
 // Whether the collection holds sealed files: then its archive exists, and an empty directory is not taken for it.
 bool archive_begun(pg::Connection& connection);
@@ -64,8 +62,7 @@ BeatAnswer worker_beat(pg::Connection& connection, const std::string& worker, st
                        const std::vector<Lease>& held, const std::string& stats_json);
 void worker_leave(pg::Connection& connection, const std::string& worker, int exit_code, const std::string& reason);
 // A process that claims nothing says that it runs, again and again, and that it has ended.
-void process_present(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease,
-                     bool standby);
+void process_present(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease);
 void process_left(pg::Connection& connection, const std::string& process, const std::string& reason);
 // Ends the lease of a worker or runner that was seen dead on the caller's own machine, so that others take its work at
 // once. False if the lease was over already, or if that process is not the one known by this id.

@@ -27,48 +27,46 @@ begin
   return p_process;
 end $$;
 
-create or replace function holdfast.worker_join(
-    p_id uuid, p_machine jsonb, p_boot_id text, p_pid integer, p_start_ticks bigint, p_parent uuid,
-    p_process_type text, p_worker_type text, p_label text, p_version text, p_slots integer, p_lease interval)
+create or replace function holdfast.worker_join(p_id uuid, p_process jsonb, p_lease interval)
   returns uuid language plpgsql as $$
--- Returns the collection's id. May be repeated with the same id while that process runs. A worker with a new
--- id but the same operating system process has lost its lease and comes back: its commands (pause, drain)
--- still hold.
+-- p_process: columns of holdfast.process, and those of its machine as "machine". Returns the collection's id.
+-- May be repeated with the same id while that process runs. A worker with a new id but the same operating
+-- system process has lost its lease and comes back: its commands (pause, drain) still hold.
 declare
   v_now constant timestamptz := clock_timestamp();
-  v_machine constant text := holdfast.machine_of(p_machine ->> 'id');
+  v_machine holdfast.machine := jsonb_populate_record(null::holdfast.machine,
+    '{"os": "", "architecture": "", "cpu_count": 0, "memory_bytes": 0}' || (p_process -> 'machine'));
+  v_new constant holdfast.process := jsonb_populate_record(null::holdfast.process,
+    '{"pid_namespace": "", "capabilities": {}, "standby": false, "slots": 0}' || p_process);
 begin
   perform holdfast.lease_check(p_lease);
   perform holdfast.mine(p_id);
+  v_machine.id := holdfast.machine_of(v_machine.id);
   insert into holdfast.machine as m (id, hostname, os, architecture, cpu_count, memory_bytes)
-    values (v_machine, p_machine ->> 'hostname', coalesce(p_machine ->> 'os', ''),
-            coalesce(p_machine ->> 'architecture', ''), coalesce((p_machine ->> 'cpu_count')::integer, 0),
-            coalesce((p_machine ->> 'memory_bytes')::bigint, 0))
+    values (v_machine.id, v_machine.hostname, v_machine.os, v_machine.architecture, v_machine.cpu_count,
+            v_machine.memory_bytes)
     on conflict (id) do update
       set hostname = excluded.hostname, os = excluded.os, architecture = excluded.architecture,
           cpu_count = excluded.cpu_count, memory_bytes = excluded.memory_bytes, last_seen_at = v_now;
   insert into holdfast.process (
-      id, machine_id, boot_id, pid, start_ticks, parent_id,
-      process_type, worker_type, label, version, slots, beat_at, lease_until,
-      pid_namespace, revision, capabilities,
+      id, machine_id, boot_id, pid, start_ticks, pid_namespace, parent_id,
+      process_type, worker_type, label, version, revision, capabilities, slots, standby, beat_at, lease_until,
       paused_at, paused_by, request, draining)
-    select p_id, v_machine, p_boot_id, p_pid, p_start_ticks,
-           (select id from holdfast.process where id = p_parent),
-           p_process_type, p_worker_type, p_label, p_version, p_slots, v_now, v_now + p_lease,
-           coalesce(p_machine ->> 'pid_namespace', ''),
-           (p_machine #>> '{program,revision}')::integer,
-           coalesce(p_machine #> '{program,capabilities}', '{}'),
+    select p_id, v_machine.id, v_new.boot_id, v_new.pid, v_new.start_ticks, v_new.pid_namespace,
+           (select id from holdfast.process where id = v_new.parent_id),
+           v_new.process_type, v_new.worker_type, v_new.label, v_new.version, v_new.revision,
+           v_new.capabilities, v_new.slots, v_new.standby, v_now, v_now + p_lease,
            before.paused_at, before.paused_by, before.request, coalesce(before.draining, false)
       from (values (1)) one
       left join (select o.paused_at, o.paused_by, o.request, o.draining
                    from holdfast.process o
-                   where o.start_ticks = p_start_ticks
-                     and o.pid = p_pid
-                     and o.boot_id = p_boot_id
-                     and o.machine_id = v_machine
-                     and o.pid_namespace = coalesce(p_machine ->> 'pid_namespace', '')
-                     and p_process_type = 'worker'
-                     and o.process_type = p_process_type
+                   where o.start_ticks = v_new.start_ticks
+                     and o.pid = v_new.pid
+                     and o.boot_id = v_new.boot_id
+                     and o.machine_id = v_machine.id
+                     and o.pid_namespace = v_new.pid_namespace
+                     and v_new.process_type = 'worker'
+                     and o.process_type = v_new.process_type
                      and (o.exit_reason in ('lease lapsed', 'lost trust')
                           or (o.status = 'running' and o.lease_until <= v_now))
                    order by o.started_at desc
@@ -76,13 +74,13 @@ begin
     on conflict (id) do nothing;
   if found then
     insert into holdfast.event (lifecycle, object_id, event, to_state, process_id, detail)
-      values ('process', p_id, 'join', 'running', p_id, p_label);
+      values ('process', p_id, 'join', 'running', p_id, v_new.label);
   end if;
   -- A breaking migration locks the table until it commits. So this insert comes before the migration looks
   -- for running programs, or after its end.
-  if (p_machine #>> '{program,revision}')::integer < holdfast.schema_minimum() then
+  if v_new.revision < holdfast.schema_minimum() then
     raise exception 'this program (schema revision %) is too old for the database, which demands %',
-        p_machine #>> '{program,revision}', holdfast.schema_minimum()
+        v_new.revision, holdfast.schema_minimum()
       using errcode = 'HF004', hint = 'Use a newer holdfast.';
   end if;
   if not exists (select from holdfast.process where id = p_id and status = 'running') then
@@ -90,8 +88,7 @@ begin
   end if;
   return (select id from holdfast.collection);
 end $$;
-comment on function holdfast.worker_join(
-    uuid, jsonb, text, integer, bigint, uuid, text, text, text, text, integer, interval)
+comment on function holdfast.worker_join(uuid, jsonb, interval)
   is 'A process joins; what it claims is covered until lease_until.';
 
 create or replace function holdfast.can_run(p_capabilities jsonb, p_plugins text[])
@@ -100,7 +97,7 @@ create or replace function holdfast.can_run(p_capabilities jsonb, p_plugins text
   select case when p_plugins = '{}' then not p_capabilities ? 'lacks'
               else coalesce(p_capabilities -> 'plugins' ?& p_plugins, true) end
 $$;
-comment on function holdfast.can_run(jsonb, text[]) is
+comment on function holdfast.can_run is
   'Whether a worker with these capabilities takes a crawl with these plugins.';
 
 create or replace function holdfast.worker_able(p_id uuid, p_capabilities jsonb)
@@ -110,31 +107,27 @@ begin
   update holdfast.process set capabilities = p_capabilities where id = p_id and status = 'running';
   if not found then raise exception 'process % has lapsed', p_id using errcode = 'HF002'; end if;
 end $$;
-comment on function holdfast.worker_able(uuid, jsonb) is
+comment on function holdfast.worker_able is
   'What a worker can do has changed: its browser starts, or does not. Claims leave other crawls out.';
 
-create or replace function holdfast.process_present(
-    p_id uuid, p_machine jsonb, p_boot_id text, p_pid integer, p_start_ticks bigint, p_process_type text,
-    p_worker_type text, p_label text, p_version text, p_lease interval, p_standby boolean)
+create or replace function holdfast.process_present(p_id uuid, p_process jsonb, p_lease interval)
   returns void language plpgsql as $$
 -- Joins at the first call, and renews the lease. For processes that claim nothing: they are here to be seen.
+declare
+  v_type constant text := p_process ->> 'process_type';
+  v_standby constant boolean := coalesce((p_process ->> 'standby')::boolean, false);
 begin
   perform holdfast.mine(p_id);
-  if p_process_type not in ('serve', 'command') then
-    raise exception 'a % does not join in this way', p_process_type using errcode = 'HF004';
+  if v_type not in ('serve', 'command') then
+    raise exception 'a % does not join in this way', v_type using errcode = 'HF004';
   end if;
   perform holdfast.lease_check(p_lease);
   update holdfast.process
-    set beat_at = clock_timestamp(), lease_until = clock_timestamp() + p_lease, standby = p_standby
-    where id = p_id and status = 'running' and process_type = p_process_type;
-  if found then return; end if;
-  perform holdfast.worker_join(p_id, p_machine, p_boot_id, p_pid, p_start_ticks, null, p_process_type,
-    p_worker_type, p_label, p_version, 0, p_lease);
-  update holdfast.process set standby = p_standby where id = p_id and p_standby;
+    set beat_at = clock_timestamp(), lease_until = clock_timestamp() + p_lease, standby = v_standby
+    where id = p_id and status = 'running' and process_type = v_type;
+  if not found then perform holdfast.worker_join(p_id, p_process, p_lease); end if;
 end $$;
-comment on function holdfast.process_present(
-    uuid, jsonb, text, integer, bigint, text, text, text, text, interval, boolean)
-  is 'A server or a long command says that it runs.';
+comment on function holdfast.process_present(uuid, jsonb, interval) is 'A server or a long command says that it runs.';
 
 create or replace function holdfast.process_left(p_id uuid, p_reason text)
   returns void language plpgsql as $$
@@ -144,7 +137,7 @@ begin
     perform holdfast.worker_leave(p_id, null, p_reason);
   end if;
 end $$;
-comment on function holdfast.process_left(uuid, text) is 'A server or a long command ends.';
+comment on function holdfast.process_left is 'A server or a long command ends.';
 
 create or replace function holdfast.lease_check(p_lease interval)
   returns void language plpgsql immutable as $$
@@ -159,7 +152,7 @@ create or replace function holdfast.archive_begun()
   returns boolean language sql stable as $$
   select exists (select from holdfast.snapshot_sealed where directory is not null)
 $$;
-comment on function holdfast.archive_begun() is
+comment on function holdfast.archive_begun is
   'Whether the collection has files: then its archive is never created again in an empty directory.';
 
 create or replace function holdfast.worker_may_claim(p_worker uuid)
@@ -190,8 +183,8 @@ create or replace function holdfast.log_level_of(p_process uuid)
   select coalesce((select p.log_level from holdfast.process p where p.id = p_process),
                   (select c.log_level from holdfast.collection c))
 $$;
-comment on function holdfast.log_level_of(uuid)
-  is 'The log level asked of a process; NULL: the one it has configured.';
+comment on function holdfast.log_level_of is
+  'The log level asked of a process; NULL: the one it has configured.';
 
 create or replace function holdfast.log_level_set(p_process uuid, p_level text)
   returns void language plpgsql as $$
@@ -213,8 +206,7 @@ begin
   end if;
   perform pg_notify('holdfast', 'control');
 end $$;
-comment on function holdfast.log_level_set(uuid, text)
-  is 'Changes how much workers and runners log, at run time.';
+comment on function holdfast.log_level_set is 'Changes how much workers and runners log, at run time.';
 
 create or replace function holdfast.worker_beat(
     p_worker uuid, p_lease interval, p_snapshots uuid[], p_fences bigint[], p_stats jsonb)
@@ -271,8 +263,8 @@ begin
       from (select holdfast.log_level_of(p_worker) as level) l
       where l.level is not null;
 end $$;
-comment on function holdfast.worker_beat(uuid, interval, uuid[], bigint[], jsonb)
-  is 'Renews a worker''s lease; returns what it lost, what it holds without knowing it, and its commands.';
+comment on function holdfast.worker_beat is
+  'Renews a worker''s lease; returns what it lost, what it holds without knowing it, and its commands.';
 
 create or replace function holdfast.worker_hooks(p_worker uuid, p_hooks jsonb)
   returns void language plpgsql as $$
@@ -310,8 +302,7 @@ begin
           ended = excluded.ended, ended_at = excluded.ended_at
       where o.fence <= excluded.fence;
 end $$;
-comment on function holdfast.worker_hooks(uuid, jsonb)
-  is 'Replaces what a worker says of the hooks that it runs now.';
+comment on function holdfast.worker_hooks is 'Replaces what a worker says of the hooks that it runs now.';
 
 create or replace function holdfast.hooks_of(p_snapshot uuid, p_fence bigint)
   returns text[] language sql stable as $$
@@ -368,8 +359,7 @@ begin
         lease_until = null
     where id = p_worker;
 end $$;
-comment on function holdfast.worker_leave(uuid, integer, text)
-  is 'A process ends in good order; what it still holds is released.';
+comment on function holdfast.worker_leave is 'A process ends in good order; what it still holds is released.';
 
 create or replace function holdfast.lapse_workers()
   returns integer language plpgsql as $$
@@ -402,8 +392,8 @@ begin
     where t.name = n.name and n.more > 0;
   return v_count;
 end $$;
-comment on function holdfast.lapse_workers()
-  is 'Releases the work of one dead worker, if there is one; returns how many snapshots.';
+comment on function holdfast.lapse_workers is
+  'Releases the work of one dead worker, if there is one; returns how many snapshots.';
 
 create or replace function holdfast.worker_gone(
     p_id uuid, p_machine_id text, p_boot_id text, p_pid_namespace text, p_pid integer, p_start_ticks bigint,
@@ -428,8 +418,8 @@ begin
   perform holdfast.ring();
   return true;
 end $$;
-comment on function holdfast.worker_gone(uuid, text, text, text, integer, bigint, text)
-  is 'A process of the caller''s own machine is dead: its lease ends now.';
+comment on function holdfast.worker_gone is
+  'A process of the caller''s own machine is dead: its lease ends now.';
 
 create or replace function holdfast.restored(p_by text)
   returns bigint language plpgsql as $$
@@ -456,5 +446,5 @@ begin
   perform holdfast.control_done('restored', 'all', 'collection', null, p_by, null, v_count);
   return v_count;
 end $$;
-comment on function holdfast.restored(text)
-  is 'Call once on a restored database, before any worker starts: ends all processes and lets fences jump.';
+comment on function holdfast.restored is
+  'Call once on a restored database, before any worker starts: ends all processes and lets fences jump.';

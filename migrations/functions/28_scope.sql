@@ -12,8 +12,8 @@ create or replace function holdfast.url_matches(p_pattern text, p_url text, p_ho
            else p_url ~* p_pattern
          end
 $$;
-comment on function holdfast.url_matches(text, text, text)
-  is 'Whether a URL fits a pattern: a domain, *.domain, or a regular expression.';
+comment on function holdfast.url_matches is
+  'Whether a URL fits a pattern: a domain, *.domain, or a regular expression.';
 
 create or replace function holdfast.scope_refusal(p_scope jsonb, p_url text, p_host text)
   returns text language plpgsql immutable parallel safe as $$
@@ -52,8 +52,7 @@ begin
   end if;
   return null;
 end $$;
-comment on function holdfast.scope_refusal(jsonb, text, text) is
-  'Why a URL is outside a crawl''s scope, or NULL.';
+comment on function holdfast.scope_refusal is 'Why a URL is outside a crawl''s scope, or NULL.';
 
 create or replace function holdfast.scope_check(p_scope jsonb)
   returns void language plpgsql immutable as $$
@@ -143,8 +142,8 @@ begin
   perform holdfast.ring();
   return 1;
 end $$;
-comment on function holdfast.crawl_scope(uuid, jsonb, jsonb, text)
-  is 'Changes what belongs to a crawl, while it runs. Returns 0 if that changes nothing.';
+comment on function holdfast.crawl_scope is
+  'Changes what belongs to a crawl, while it runs. Returns 0 if that changes nothing.';
 
 create or replace function holdfast.crawl_judge_step(p_crawl uuid, p_batch integer)
   returns boolean language plpgsql as $$
@@ -192,5 +191,5 @@ begin
   perform holdfast.crawl_settle(p_crawl);
   return true;
 end $$;
-comment on function holdfast.crawl_judge_step(uuid, integer)
-  is 'Judges the next batch of a crawl by its changed scope; returns whether that was the last.';
+comment on function holdfast.crawl_judge_step is
+  'Judges the next batch of a crawl by its changed scope; returns whether that was the last.';

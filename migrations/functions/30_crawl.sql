@@ -70,7 +70,7 @@ begin
   perform holdfast.ring();
   return true;
 end $$;
-comment on function holdfast.crawl_add(uuid, jsonb) is 'Adds a crawl, queued and due at once.';
+comment on function holdfast.crawl_add is 'Adds a crawl, queued and due at once.';
 
 create or replace function holdfast.crawl_add_seeds(
     p_crawl uuid, p_urls text[], p_titles text[], p_tags jsonb, p_bookmarked timestamptz[] default '{}')
@@ -112,8 +112,7 @@ begin
     returning seeds_total into v_seeds;
   return v_seeds;
 end $$;
-comment on function holdfast.crawl_add_seeds(uuid, text[], text[], jsonb, timestamptz[]) is
-  'Appends seeds to a queued crawl.';
+comment on function holdfast.crawl_add_seeds is 'Appends seeds to a queued crawl.';
 
 -- From seeds and links to snapshots -------------------------------------------------------------------------
 
@@ -175,7 +174,7 @@ begin
       where not holdfast.is_wanted(v_crawl, u.url, h.url_hash, holdfast.host_of(u.url))
       order by u.first;
 end $$;
-comment on function holdfast.seeds_archived(jsonb, text[]) is
+comment on function holdfast.seeds_archived is
   'Seeds that a crawl with only_new would leave out, and the newest snapshot of each.';
 
 create or replace function holdfast.snapshots_describe(
@@ -342,8 +341,7 @@ begin
       where c.id = due.id
       returning c.id, c.fence, c.seeds_left;
 end $$;
-comment on function holdfast.crawl_claim(uuid, interval, uuid[]) is
-  'Takes one crawl whose seeds wait to be expanded.';
+comment on function holdfast.crawl_claim is 'Takes one crawl whose seeds wait to be expanded.';
 
 create or replace function holdfast.crawl_release(p_worker uuid)
   returns bigint language plpgsql as $$
@@ -359,8 +357,7 @@ begin
   get diagnostics v_count = row_count;
   return v_count;
 end $$;
-comment on function holdfast.crawl_release(uuid) is
-  'Releases the crawl that a worker owns; returns how many.';
+comment on function holdfast.crawl_release is 'Releases the crawl that a worker owns; returns how many.';
 
 create or replace function holdfast.crawl_seeds_take(p_crawl uuid, p_batch integer)
   returns table (depth integer, urls text[], titles text[], tags jsonb, bookmarked timestamptz[])
@@ -503,8 +500,7 @@ begin
   end if;
   return query select v_left, v_inserted, c.status from holdfast.crawl c where c.id = p_crawl;
 end $$;
-comment on function holdfast.crawl_expand(uuid, uuid, bigint, integer)
-  is 'Turns seeds of a claimed crawl into snapshots.';
+comment on function holdfast.crawl_expand is 'Turns seeds of a claimed crawl into snapshots.';
 
 create or replace function holdfast.crawl_open_small(p_worker uuid, p_seeds integer)
   returns uuid language plpgsql as $$

@@ -649,6 +649,5 @@ begin
         where w.ms is not null;
   end if;
 end $$;
-comment on function holdfast.worker_turn(
-    uuid, jsonb, integer, uuid[], boolean, boolean, integer, integer, uuid[])
-  is 'Finishes snapshots and claims others: all that a worker says of its work, in one commit.';
+comment on function holdfast.worker_turn is
+  'Finishes snapshots and claims others: all that a worker says of its work, in one commit.';

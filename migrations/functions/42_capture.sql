@@ -49,14 +49,14 @@ create or replace function holdfast.kept_directory(p_snapshot uuid, p_crawl uuid
   -- As deep as the directory of a snapshot.
   select 'kept/' || p_crawl || '/' || p_snapshot || '/' || p_position
 $$;
-comment on function holdfast.kept_directory(uuid, uuid, integer) is
+comment on function holdfast.kept_directory is
   'Where a record of a removed snapshot is to which others refer, below the archive root.';
 
 create or replace function holdfast.kept_file(p_snapshot uuid, p_crawl uuid, p_position integer)
   returns text language sql immutable as $$
   select holdfast.kept_directory(p_snapshot, p_crawl, p_position) || '/record.warc.gz'
 $$;
-comment on function holdfast.kept_file(uuid, uuid, integer) is 'The file of such a record.';
+comment on function holdfast.kept_file is 'The file of such a record.';
 
 create or replace view holdfast.capture_of_page as
   select c.url_key, c.at, c.url, c.status, c.mime, c.digest,
@@ -90,14 +90,12 @@ comment on view holdfast.v_capture is
 comment on column holdfast.v_capture.url_key is 'The URL by the SURT rules: com,example)/path.';
 comment on column holdfast.v_capture.at is 'When it was captured.';
 comment on column holdfast.v_capture.url is 'The URL.';
-comment on column holdfast.v_capture.status is 'HTTP status; NULL: none.';
 comment on column holdfast.v_capture.mime is 'Media type, warc/revisit or unk.';
 comment on column holdfast.v_capture.digest is 'Digest of the payload.';
 comment on column holdfast.v_capture.file is 'The WARC file, below the archive root.';
 comment on column holdfast.v_capture.record_offset is 'Where the record begins there.';
 comment on column holdfast.v_capture.record_length is 'Bytes that it takes there.';
 comment on column holdfast.v_capture.snapshot_id is 'Its snapshot.';
-comment on column holdfast.v_capture.crawl_id is 'Its crawl.';
 comment on column holdfast.v_capture.refers_to is
   'Of a revisit record: the URL key whose record holds the payload, if it is another than url_key.';
 
@@ -125,7 +123,7 @@ begin
                             where o.snapshot_id = c.snapshot_id and o.crawl_id = c.crawl_id
                             limit 1) e;
 end $$;
-comment on function holdfast.captures_stored(text[], text[], uuid, bigint) is
+comment on function holdfast.captures_stored is
   'For payloads (URL keys and digests): sealed records, of a crawl (NULL: of all), that hold them.';
 
 create or replace function holdfast.originals_hold(p_pages holdfast.finished_page[])
@@ -245,14 +243,14 @@ create or replace function holdfast.captures_to_move(p_directories text[])
     where not k.moved and d.directory not like 'kept/%'
     order by k.snapshot_id, k.position
 $$;
-comment on function holdfast.captures_to_move(text[]) is
+comment on function holdfast.captures_to_move is
   'Records that must get a file of their own before these directories are deleted.';
 
 create or replace function holdfast.captures_moved(p_snapshot uuid, p_position integer)
   returns void language sql as $$
   update holdfast.kept_capture set moved = true where snapshot_id = p_snapshot and position = p_position
 $$;
-comment on function holdfast.captures_moved(uuid, integer) is 'This record has a file of its own.';
+comment on function holdfast.captures_moved is 'This record has a file of its own.';
 
 create or replace function holdfast.originals_of(p_snapshots uuid[])
   returns setof holdfast.v_capture language sql stable as $$
@@ -272,7 +270,7 @@ create or replace function holdfast.originals_of(p_snapshots uuid[])
                             and o.mime <> 'warc/revisit'
                           limit 1) v
 $$;
-comment on function holdfast.originals_of(uuid[]) is
+comment on function holdfast.originals_of is
   'Records of other snapshots to which revisit records of these refer.';
 
 create or replace function holdfast.revisits_broken(p_snapshot uuid)
@@ -294,7 +292,7 @@ create or replace function holdfast.revisits_broken(p_snapshot uuid)
                           and o.digest = r.digest and o.url_key <> r.url_key)
     order by r.file, r.record_offset
 $$;
-comment on function holdfast.revisits_broken(uuid) is
+comment on function holdfast.revisits_broken is
   'Revisit records of a snapshot to which no record holds the payload.';
 
 create or replace function holdfast.captures(
@@ -318,8 +316,7 @@ begin
         and v.at >= p_from and v.at <= p_to
       order by v.url_key, v.at limit p_limit;
 end $$;
-comment on function holdfast.captures(text, text, timestamptz, timestamptz, boolean, bigint) is
-  'Captures whose URL key k has p_first <= k < p_end, of a time.';
+comment on function holdfast.captures is 'Captures whose URL key k has p_first <= k < p_end, of a time.';
 
 create or replace function holdfast.captures_closest(p_key text, p_at timestamptz, p_limit bigint)
   returns setof holdfast.v_capture language sql stable as $$
@@ -336,8 +333,7 @@ create or replace function holdfast.captures_closest(p_key text, p_at timestampt
              order by v.at limit p_limit)) n
     order by abs(extract(epoch from n.at - p_at)), n.at limit p_limit
 $$;
-comment on function holdfast.captures_closest(text, timestamptz, bigint) is
-  'Captures of a URL key, the closest to a time first.';
+comment on function holdfast.captures_closest is 'Captures of a URL key, the closest to a time first.';
 
 create or replace view holdfast.v_replay_quality as
   select q.snapshot_id, q.crawl_id, s.url,
@@ -347,8 +343,6 @@ create or replace view holdfast.v_replay_quality as
     join holdfast.snapshot s on s.id = q.snapshot_id;
 comment on view holdfast.v_replay_quality is
   'Snapshots that holdfast verify --replay has opened from their WARC files: how well they replay.';
-comment on column holdfast.v_replay_quality.snapshot_id is 'The snapshot.';
-comment on column holdfast.v_replay_quality.crawl_id is 'Its crawl.';
 comment on column holdfast.v_replay_quality.url is 'Its URL.';
 comment on column holdfast.v_replay_quality.score is
   'The smallest of screenshot, text and resources; 0: it could not be replayed.';
@@ -358,10 +352,6 @@ comment on column holdfast.v_replay_quality.text is
   'Share of equal words of the pages; NULL: the capture saved no page.';
 comment on column holdfast.v_replay_quality.resources is
   'Share of the URLs that were loaded in both; NULL: the browser recorded none.';
-comment on column holdfast.v_replay_quality.missing is
-  'URLs that the replayed page asked for and did not get.';
-comment on column holdfast.v_replay_quality.problem is 'Why it could not be replayed; empty: it was.';
-comment on column holdfast.v_replay_quality.at is 'When it was replayed.';
 
 create or replace view holdfast.v_capture_quality as
   select e.snapshot_id, e.crawl_id, s.url, s.host, e.outcome, e.sealed_at,
@@ -373,16 +363,10 @@ create or replace view holdfast.v_capture_quality as
 comment on view holdfast.v_capture_quality is
   'How complete the records of sealed snapshots are, as each capture has counted itself. Those with '
   'resources_missing > 0 lack something.';
-comment on column holdfast.v_capture_quality.snapshot_id is 'The snapshot.';
-comment on column holdfast.v_capture_quality.crawl_id is 'Its crawl.';
 comment on column holdfast.v_capture_quality.url is 'Its URL.';
 comment on column holdfast.v_capture_quality.host is 'Its host.';
 comment on column holdfast.v_capture_quality.outcome is 'How it ended.';
-comment on column holdfast.v_capture_quality.sealed_at is 'When it was sealed.';
 comment on column holdfast.v_capture_quality.resources is 'URLs that the page asked for or names.';
-comment on column holdfast.v_capture_quality.resources_missing is
-  'Of these, those that are not in the record, or not whole.';
-comment on column holdfast.v_capture_quality.missing_reasons is 'Why, with the number of each reason.';
 comment on column holdfast.v_capture_quality.share is 'Share of the resources that are there.';
 
 create or replace function holdfast.replay_judged(p_snapshot uuid, p_quality jsonb)
@@ -403,8 +387,7 @@ create or replace function holdfast.replay_judged(p_snapshot uuid, p_quality jso
       returning q.*)
   select case when k.problem = '' then least(k.screenshot, k.text, k.resources) else 0 end from kept k
 $$;
-comment on function holdfast.replay_judged(uuid, jsonb) is
-  'Stores how a sealed snapshot replays; returns its score.';
+comment on function holdfast.replay_judged is 'Stores how a sealed snapshot replays; returns its score.';
 
 create or replace function holdfast.replays_due(p_every integer, p_within interval, p_limit integer)
   returns table (snapshot_id uuid, url text, created_at timestamptz, directory text, manifest_sha256 text)
@@ -424,11 +407,11 @@ create or replace function holdfast.replays_due(p_every integer, p_within interv
                     where c.snapshot_id = e.snapshot_id and c.crawl_id = e.crawl_id)
     order by e.sealed_at desc limit p_limit
 $$;
-comment on function holdfast.replays_due(integer, interval, integer) is
+comment on function holdfast.replays_due is
   'Of p_every snapshots sealed within this time one that was not replayed: the newest, for holdfast verify.';
 
 create or replace function holdfast.replay_score(p_snapshot uuid)
   returns real language sql stable as $$
   select v.score from holdfast.v_replay_quality v where v.snapshot_id = p_snapshot limit 1
 $$;
-comment on function holdfast.replay_score(uuid) is 'How well a snapshot replays; NULL: it was not tried.';
+comment on function holdfast.replay_score is 'How well a snapshot replays; NULL: it was not tried.';

@@ -30,8 +30,7 @@ create or replace function holdfast.export_snapshots(
       and (p_until is null or coalesce(e.started_at, e.sealed_at) < p_until)
     order by s.id limit p_limit
 $$;
-comment on function holdfast.export_snapshots(
-    uuid[], text, text, timestamptz, timestamptz, uuid, bigint) is
+comment on function holdfast.export_snapshots is
   'Sealed snapshots with files, of crawls and snapshots p_ids (NULL: all), by id after p_after.';
 
 create or replace function holdfast.captures_of(p_snapshots uuid[])
@@ -41,4 +40,4 @@ create or replace function holdfast.captures_of(p_snapshots uuid[])
     where v.snapshot_id = any (p_snapshots)
     order by v.snapshot_id, v.file, v.record_offset
 $$;
-comment on function holdfast.captures_of(uuid[]) is 'Captures of snapshots, file by file.';
+comment on function holdfast.captures_of is 'Captures of snapshots, file by file.';

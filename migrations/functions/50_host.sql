@@ -63,9 +63,9 @@ create or replace function holdfast.host_delay(p_host holdfast.host, p_crawl hol
   select greatest(coalesce(p_host.min_delay, p_crawl.host_delay),
                   case when p_crawl.robots then p_host.robots_delay end)
 $$;
-comment on function holdfast.host_delay(holdfast.host, holdfast.crawl)
-  is 'The delay that a crawl keeps at a host: that which people have set for the host, else the crawl''s own. A '
-     'Crawl-delay counts only in crawls that follow robots.txt.';
+comment on function holdfast.host_delay is
+  'The delay that a crawl keeps at a host: that which people have set for the host, else the crawl''s own. A '
+  'Crawl-delay counts only in crawls that follow robots.txt.';
 
 create or replace function holdfast.host_limits(
     p_host holdfast.host, p_crawl holdfast.crawl, out delay interval, out cap integer)
@@ -329,8 +329,8 @@ begin
        from holdfast.host
        where name = p_host), 0);
 end $$;
-comment on function holdfast.host_set(text, interval, integer, text)
-  is 'Sets the least time between two pages of a host, and how many at once (0: no cap). NULL: as it is.';
+comment on function holdfast.host_set is
+  'Sets the least time between two pages of a host, and how many at once (0: no cap). NULL: as it is.';
 
 create or replace function holdfast.host_crawl_delay(p_host text, p_delay interval, p_by text)
   returns void language plpgsql as $$
@@ -369,8 +369,8 @@ begin
   perform holdfast.host_wake(p_host);
   return holdfast.control_done('forget', 'host', p_host, null, p_by, null, 0);
 end $$;
-comment on function holdfast.host_forget(text, text)
-  is 'Takes all limits off a host, unless it is paused or left in peace. Returns 0 if it had none.';
+comment on function holdfast.host_forget is
+  'Takes all limits off a host, unless it is paused or left in peace. Returns 0 if it had none.';
 
 create or replace function holdfast.host_rate_limited(
     p_host text, p_status integer, p_retry_after interval, p_by text)
@@ -404,5 +404,5 @@ begin
     format('until %s', to_char(v_until at time zone 'UTC', 'HH24:MI:SS "UTC"')), 0);
   return v_until;
 end $$;
-comment on function holdfast.host_rate_limited(text, integer, interval, text)
-  is 'A host asked us to slow down; returns until when it is left alone.';
+comment on function holdfast.host_rate_limited is
+  'A host asked us to slow down; returns until when it is left alone.';

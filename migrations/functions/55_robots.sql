@@ -40,8 +40,7 @@ begin
     return query select 'wanted', '', null::text, v_fetch, false;
   end if;
 end $$;
-comment on function holdfast.robots_get(uuid, uuid, uuid, text)
-  is 'Reads robots.txt of a site, or asks to fetch it.';
+comment on function holdfast.robots_get is 'Reads robots.txt of a site, or asks to fetch it.';
 
 create or replace function holdfast.robots_put(
     p_worker uuid, p_origin text, p_host text, p_status integer, p_rules text, p_error text, p_delay interval,
@@ -70,8 +69,7 @@ begin
                    where h.name = p_host
                      and greatest(holdfast.host_delay(h, c), h.robots_delay) > '0');
 end $$;
-comment on function holdfast.robots_put(uuid, text, text, integer, text, text, interval, interval)
-  is 'Stores robots.txt of a site, as just fetched.';
+comment on function holdfast.robots_put is 'Stores robots.txt of a site, as just fetched.';
 
 create or replace view holdfast.v_robots as
   select r.origin, r.state, r.status, length(r.rules) as size, r.error, r.fetched_at, r.expires_at

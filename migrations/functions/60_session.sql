@@ -13,7 +13,7 @@ begin
     values (p_session, p_crawl, p_worker, p_directory)
     on conflict (id) do nothing;
 end $$;
-comment on function holdfast.session_open(uuid, uuid, uuid, text) is 'A worker opens a session for a crawl.';
+comment on function holdfast.session_open is 'A worker opens a session for a crawl.';
 
 create or replace function holdfast.session_set(p_session uuid, p_status text, p_reason text, p_hooks jsonb)
   returns void language plpgsql as $$
@@ -56,8 +56,7 @@ begin
         ended_at = case when p_status in ('closed', 'failed') then v_now end
     where s.id = p_session and s.status <> p_status;
 end $$;
-comment on function holdfast.session_set(uuid, text, text, jsonb)
-  is 'Moves a session to a state and stores its hooks.';
+comment on function holdfast.session_set is 'Moves a session to a state and stores its hooks.';
 
 create or replace function holdfast.session_lapse(p_worker uuid, p_reason text)
   returns void language sql as $$
@@ -161,7 +160,7 @@ create or replace function holdfast.hook_cost(p_crawl uuid)
     where h.status <> 'started' and h.wall_ms is not null
     group by h.plugin, m.hostname
 $$;
-comment on function holdfast.hook_cost(uuid) is 'What each plugin costs on each machine, for one crawl.';
+comment on function holdfast.hook_cost is 'What each plugin costs on each machine, for one crawl.';
 
 create or replace view holdfast.v_hook_cost as select * from holdfast.hook_cost(null);
 comment on view holdfast.v_hook_cost is

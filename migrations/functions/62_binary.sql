@@ -24,7 +24,7 @@ create or replace function holdfast.binary_want(p_worker uuid, p_wanted jsonb)
   )
   select count(*)::integer from added
 $$;
-comment on function holdfast.binary_want(uuid, jsonb) is 'A worker names the binaries that its plugins need.';
+comment on function holdfast.binary_want is 'A worker names the binaries that its plugins need.';
 
 create or replace function holdfast.binary_claim(p_worker uuid, p_limit integer)
   returns table (name text, id uuid, fence bigint, providers text, overrides text,
@@ -44,8 +44,7 @@ create or replace function holdfast.binary_claim(p_worker uuid, p_limit integer)
     where b.machine_id = due.machine_id and b.name = due.name
     returning b.name, b.id, b.fence, b.providers, b.overrides, b.path, b.version, b.sha256, b.fingerprint
 $$;
-comment on function holdfast.binary_claim(uuid, integer) is
-  'Takes binaries to be looked for on a worker''s machine.';
+comment on function holdfast.binary_claim is 'Takes binaries to be looked for on a worker''s machine.';
 
 create or replace function holdfast.binary_set(p_worker uuid, p_name text, p_fence bigint, p_found jsonb)
   returns void language plpgsql as $$
@@ -76,8 +75,7 @@ begin
           + case when v_there then interval '30 minutes' else interval '5 minutes' end
     where b.machine_id = v_row.machine_id and b.name = p_name;
 end $$;
-comment on function holdfast.binary_set(uuid, text, bigint, jsonb) is
-  'Stores what a worker found of a binary.';
+comment on function holdfast.binary_set is 'Stores what a worker found of a binary.';
 
 create or replace function holdfast.binary_known(p_worker uuid)
   returns table (name text, path text, status text, error text) language sql stable as $$
@@ -86,7 +84,7 @@ create or replace function holdfast.binary_known(p_worker uuid)
     join holdfast.process p on p.machine_id = b.machine_id
     where p.id = p_worker
 $$;
-comment on function holdfast.binary_known(uuid) is 'What is known of the binaries of a worker''s machine.';
+comment on function holdfast.binary_known is 'What is known of the binaries of a worker''s machine.';
 
 create or replace function holdfast.binary_recheck(p_name text, p_host text)
   returns bigint language sql as $$
@@ -101,8 +99,7 @@ create or replace function holdfast.binary_recheck(p_name text, p_host text)
   )
   select count(*) from changed
 $$;
-comment on function holdfast.binary_recheck(text, text) is
-  'Has binaries looked for again now; returns how many.';
+comment on function holdfast.binary_recheck is 'Has binaries looked for again now; returns how many.';
 
 create or replace function holdfast.machine_set_options(p_worker uuid, p_options jsonb)
   returns void language sql as $$
@@ -111,7 +108,7 @@ create or replace function holdfast.machine_set_options(p_worker uuid, p_options
     from holdfast.process p
     where p.id = holdfast.mine(p_worker) and m.id = p.machine_id and m.options || p_options <> m.options
 $$;
-comment on function holdfast.machine_set_options(uuid, jsonb) is 'Adds hook options for a worker''s machine.';
+comment on function holdfast.machine_set_options is 'Adds hook options for a worker''s machine.';
 
 create or replace function holdfast.machine_options(p_worker uuid)
   returns jsonb language sql stable as $$
@@ -120,7 +117,7 @@ create or replace function holdfast.machine_options(p_worker uuid)
     join holdfast.process p on p.machine_id = m.id
     where p.id = p_worker
 $$;
-comment on function holdfast.machine_options(uuid) is 'Hook options of a worker''s machine.';
+comment on function holdfast.machine_options is 'Hook options of a worker''s machine.';
 
 create or replace view holdfast.v_binary as
   select b.name, m.hostname, b.status, b.path, b.version, b.provider, b.error, b.plugins, b.failures,

@@ -1,28 +1,11 @@
 -- The runner: one elected process that runs the duties. The unique index process_single_runner allows one
--- running process with worker_type worker_runner; candidates are runner_waiting. The newest candidate wins:
--- it asks older ones to leave, waits until the leading runner has left or its lease has lapsed, and then
--- leads with the next epoch.
+-- running process with worker_type worker_runner; candidates join (worker_join) as runner_waiting. The newest
+-- candidate wins: it asks older ones to leave, waits until the leading runner has left or its lease has
+-- lapsed, and then leads with the next epoch.
 --
 -- A duty is one transaction that first locks the runner's row for key share. Ending a lead (leave, lapse,
 -- takeover) locks that row for update: it waits for the duty, or the duty fails. A beat takes a weaker lock
 -- and disturbs neither.
-
-create or replace function holdfast.runner_join(p_id uuid, p_machine jsonb,
-    p_boot_id text, p_pid integer, p_start_ticks bigint, p_pid_namespace text,
-    p_label text, p_version text, p_standby boolean, p_lease interval)
-  returns uuid language plpgsql as $$
--- Returns the collection's id. May be repeated with the same id.
-declare
-  v_collection uuid;
-begin
-  v_collection := holdfast.worker_join(p_id, p_machine, p_boot_id, p_pid, p_start_ticks, null, 'runner',
-    'runner_waiting', p_label, p_version, 0, p_lease);
-  update holdfast.process set pid_namespace = p_pid_namespace, standby = p_standby where id = p_id;
-  return v_collection;
-end $$;
-comment on function
-  holdfast.runner_join(uuid, jsonb, text, integer, bigint, text, text, text, boolean, interval) is
-  'A runner joins as a candidate.';
 
 create or replace function holdfast.runner_lead(p_id uuid, p_lease interval)
   returns bigint language plpgsql as $$
@@ -130,7 +113,7 @@ begin
       from (values (1)) one
       left join holdfast.process p on p.id = any (v_others);
 end $$;
-comment on function holdfast.runner_enter(uuid, interval, interval) is 'One attempt to become the leading runner.';
+comment on function holdfast.runner_enter is 'One attempt to become the leading runner.';
 
 create or replace function holdfast.runner_beat(p_id uuid, p_lease interval, p_stats jsonb)
   returns table (leads boolean, epoch bigint, request text, rival text, log_level text) language plpgsql as $$
@@ -163,7 +146,7 @@ begin
                 order by p.started_at desc, p.id desc limit 1) end,
            holdfast.log_level_of(p_id);
 end $$;
-comment on function holdfast.runner_beat(uuid, interval, jsonb) is 'Renews a runner''s lease.';
+comment on function holdfast.runner_beat is 'Renews a runner''s lease.';
 
 create or replace function holdfast.runner_leave(p_id uuid, p_exit_code integer, p_reason text)
   returns void language plpgsql as $$
@@ -181,7 +164,7 @@ begin
   perform holdfast.worker_leave(p_id, p_exit_code, p_reason);
   perform pg_notify('holdfast', 'runner');
 end $$;
-comment on function holdfast.runner_leave(uuid, integer, text) is 'A runner ends in good order.';
+comment on function holdfast.runner_leave is 'A runner ends in good order.';
 
 create or replace function holdfast.runner_duty(p_id uuid, p_epoch bigint, p_duty text default null)
   returns table (duty text, count bigint, duration interval, error text) language plpgsql as $$
@@ -233,7 +216,7 @@ begin
     values (v_duty.name, p_epoch, p_id, v_began, v_ended, v_count, v_error);
   return query select v_duty.name, v_count, v_ended - v_began, v_error;
 end $$;
-comment on function holdfast.runner_duty(uuid, bigint, text) is 'Runs one duty while the caller leads.';
+comment on function holdfast.runner_duty is 'Runs one duty while the caller leads.';
 
 create or replace function holdfast.local_processes(p_machine_id text, p_boot_id text, p_pid_namespace text)
   returns table (process_id uuid, label text, machine_id text, boot_id text, pid_namespace text,
@@ -246,8 +229,7 @@ create or replace function holdfast.local_processes(p_machine_id text, p_boot_id
       and p.machine_id = holdfast.machine_of(p_machine_id)
       and p.boot_id = p_boot_id and p.pid_namespace = p_pid_namespace and p.pid_namespace <> ''
 $$;
-comment on function holdfast.local_processes(text, text, text) is
-  'Processes of the caller''s login in its pid namespace.';
+comment on function holdfast.local_processes is 'Processes of the caller''s login in its pid namespace.';
 
 create or replace view holdfast.v_runner as
   select p.id, p.label, m.hostname, p.pid,
@@ -278,9 +260,6 @@ create or replace view holdfast.v_term as
 comment on view holdfast.v_term is 'Terms of the runner''s gate, newest first: who led when, and why it ended.';
 comment on column holdfast.v_term.epoch is 'Number of the term.';
 comment on column holdfast.v_term.label is 'The runner.';
-comment on column holdfast.v_term.began_at is 'When it passed the gate.';
-comment on column holdfast.v_term.valid_until is 'End of its lease; after its end: when it stopped being valid.';
-comment on column holdfast.v_term.ended_at is 'When its end was recorded.';
 comment on column holdfast.v_term.ending is
   'Why: "made way for ...", the reason for which it was stopped, "lease lapsed", ...';
 comment on column holdfast.v_term.process_id is 'The process; it may be trimmed.';
@@ -306,7 +285,7 @@ create or replace function holdfast.crawl_unfinished(p_crawl holdfast.crawl)
                               or q.host <> all (array(select h.name from holdfast.host h where h.paused)))))
 $$;
 
-comment on function holdfast.crawl_unfinished(holdfast.crawl) is
+comment on function holdfast.crawl_unfinished is
   'Whether anything of a crawl is left, due now or later, that is not paused and of no paused host.';
 
 create or replace function holdfast.work_left(p_crawls uuid[], p_snapshots uuid[])
@@ -323,7 +302,7 @@ create or replace function holdfast.work_left(p_crawls uuid[], p_snapshots uuid[
                          and (q.owner_id is not null
                               or q.host <> all (array(select h.name from holdfast.host h where h.paused)))))
 $$;
-comment on function holdfast.work_left(uuid[], uuid[]) is
+comment on function holdfast.work_left is
   'Whether any of these crawls and snapshots is open, and neither paused nor of a paused host.';
 
 create or replace function holdfast.workers_beside(p_runner uuid)
@@ -347,7 +326,7 @@ create or replace function holdfast.workers_beside(p_runner uuid)
            or exists (select from holdfast.snapshot_queue q where q.owner_id = w.id))
     group by w.worker_type
 $$;
-comment on function holdfast.workers_beside(uuid) is
+comment on function holdfast.workers_beside is
   'Workers of a runner''s machine that it has not started, by kind; able: those that claim whatever is due.';
 
 create or replace function holdfast.newer_run(p_runner uuid)
@@ -363,7 +342,7 @@ create or replace function holdfast.newer_run(p_runner uuid)
     where me.id = p_runner
     order by r.start_ticks desc, r.pid desc limit 1
 $$;
-comment on function holdfast.newer_run(uuid) is
+comment on function holdfast.newer_run is
   'Label of the newest `holdfast run` of this machine, which alone starts workers there; NULL: it is this one.';
 
 create or replace view holdfast.v_backlog as

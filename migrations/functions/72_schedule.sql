@@ -133,7 +133,7 @@ begin
     hint = 'For example daily, weekly, "every 30 minutes", "every 2 days", or five fields: '
            'minute hour day-of-month month day-of-week.';
 end $$;
-comment on function holdfast.schedule_next(text, text, timestamptz) is
+comment on function holdfast.schedule_next is
   'When a schedule is due next: cron expression, alias or "every N minutes", read in a time zone.';
 
 create or replace function holdfast.schedule_times(p_every text,
@@ -146,8 +146,7 @@ create or replace function holdfast.schedule_times(p_every text,
   )
   select t.at from times t where t.at is not null limit p_count
 $$;
-comment on function holdfast.schedule_times(text, text, timestamptz, integer) is
-  'The next times of a schedule.';
+comment on function holdfast.schedule_times is 'The next times of a schedule.';
 
 create or replace function holdfast.schedule_add(p_id uuid, p_label text,
     p_every text, p_zone text, p_urls text[], p_crawl jsonb)
@@ -164,7 +163,7 @@ begin
   select next_run_at into v_next from holdfast.schedule where id = p_id;
   return v_next;
 end $$;
-comment on function holdfast.schedule_add(uuid, text, text, text, text[], jsonb) is 'Adds a schedule.';
+comment on function holdfast.schedule_add is 'Adds a schedule.';
 
 create or replace function holdfast.schedule_find(p_text text)
   returns setof uuid language sql stable as $$
@@ -175,7 +174,7 @@ create or replace function holdfast.schedule_find(p_text text)
           and (replace(s.id::text, '-', '') like x.hex || '%'
                or replace(s.id::text, '-', '') like '%' || x.hex)
 $$;
-comment on function holdfast.schedule_find(text) is 'Schedules by label, or by an id, whole or shortened.';
+comment on function holdfast.schedule_find is 'Schedules by label, or by an id, whole or shortened.';
 
 create or replace function holdfast.schedule_lock(p_id uuid)
   returns holdfast.schedule language plpgsql as $$
@@ -201,13 +200,13 @@ begin
     where s.id = p_id and s.enabled <> p_enabled;
   return found;
 end $$;
-comment on function holdfast.schedule_enable(uuid, boolean) is 'Pauses or resumes a schedule.';
+comment on function holdfast.schedule_enable is 'Pauses or resumes a schedule.';
 
 create or replace function holdfast.schedule_remove(p_id uuid)
   returns boolean language sql as $$
   with gone as (delete from holdfast.schedule where id = p_id returning 1) select exists (select from gone)
 $$;
-comment on function holdfast.schedule_remove(uuid) is 'Removes a schedule; its crawls stay.';
+comment on function holdfast.schedule_remove is 'Removes a schedule; its crawls stay.';
 
 create or replace function holdfast.schedule_run(p_id uuid, p_crawl uuid)
   returns uuid language plpgsql as $$
@@ -243,7 +242,7 @@ begin
     where id = p_id;
   return p_crawl;
 end $$;
-comment on function holdfast.schedule_run(uuid, uuid) is
+comment on function holdfast.schedule_run is
   'Adds a schedule''s crawl, unless the last one is still open or all its URLs are archived.';
 
 create or replace function holdfast.duty_schedules(p_duty holdfast.duty)
@@ -281,7 +280,8 @@ create or replace view holdfast.v_schedule as
   select s.id, s.label, s.every, s.time_zone, case when s.enabled then 'on' else 'paused' end as state,
          s.next_run_at, to_char(s.next_run_at at time zone s.time_zone, 'YYYY-MM-DD HH24:MI') as next_run,
          s.last_run_at, s.runs, s.skipped, s.note, c.status as last_status, c.outcome as last_outcome,
-         s.last_crawl_id, s.urls, s.crawl, s.created_at
+         s.last_crawl_id, s.urls, s.crawl, s.created_at,
+         s.urls[1] || coalesce(' +' || nullif(cardinality(s.urls) - 1, 0), '') as first_url
     from holdfast.schedule s
     left join holdfast.crawl c on c.id = s.last_crawl_id
     order by s.created_at, s.id;
@@ -291,3 +291,4 @@ comment on column holdfast.v_schedule.state is 'on or paused.';
 comment on column holdfast.v_schedule.last_status is 'Status of the crawl that it added last.';
 comment on column holdfast.v_schedule.last_outcome is 'Outcome of that crawl.';
 comment on column holdfast.v_schedule.next_run is 'next_run_at in the schedule''s time zone.';
+comment on column holdfast.v_schedule.first_url is 'The first of its URLs, and how many more there are.';

@@ -18,7 +18,7 @@ create or replace function holdfast.page_due_latest(p_snapshot uuid, p_crawl uui
     left join holdfast.host h on h.name = p_host
     left join holdfast.snapshot s on s.id = p_snapshot and s.crawl_id = p_crawl
 $$;
-comment on function holdfast.page_due_latest(uuid, uuid, text) is
+comment on function holdfast.page_due_latest is
   'The furthest that the due time of a page of a host can be ahead; v_stuck reads it.';
 
 create or replace function holdfast.lane_due_latest(p_crawl uuid, p_host text)
@@ -147,5 +147,5 @@ begin
   if not found then return 0; end if;
   return holdfast.clock_went_back();
 end $$;
-comment on function holdfast.clock_check()
-  is 'Does the duty "clock" if no runner has: mends due times after the clock has gone back.';
+comment on function holdfast.clock_check is
+  'Does the duty "clock" if no runner has: mends due times after the clock has gone back.';

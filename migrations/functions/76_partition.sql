@@ -167,7 +167,7 @@ begin
     v_count || ' crawls', 0);
   return v_count;
 end $$;
-comment on function holdfast.partition_remove(date, text) is
+comment on function holdfast.partition_remove is
   'Removes all crawls of a month at once, if none is open or kept; purge_fill() lists their directories.';
 
 create or replace view holdfast.v_partition as

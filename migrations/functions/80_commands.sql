@@ -125,7 +125,7 @@ begin
   perform pg_notify('holdfast', 'crawl_paused ' || p_crawl);
   return 1;
 end $$;
-comment on function holdfast.crawl_pause(uuid, text, text) is
+comment on function holdfast.crawl_pause is
   'Parks a crawl; what is in work is released. Returns 0 if it was paused or ended already.';
 
 create or replace function holdfast.resume_reason(p_at timestamptz, p_by text, p_why text)
@@ -151,7 +151,7 @@ begin
   return holdfast.control_done('resume', 'crawl', p_crawl::text, p_crawl, p_by,
     concat_ws(': ', 'from ' || holdfast.people_time(p_at) || ' on', nullif(p_why, '')), 0);
 end $$;
-comment on function holdfast.crawl_resume(uuid, text, text, timestamptz) is
+comment on function holdfast.crawl_resume is
   'Puts a paused crawl back to work, not before p_at; its time limit stood still meanwhile. Returns 0 if it '
   'was not paused.';
 
@@ -179,7 +179,7 @@ begin
   if not found then return 0; end if;
   return holdfast.control_done('priority', 'crawl', p_crawl::text, p_crawl, p_by, 'now ' || p_priority, 0);
 end $$;
-comment on function holdfast.crawl_priority(uuid, integer, text) is
+comment on function holdfast.crawl_priority is
   'Above 0: before other crawls; below 0: after them. Returns 0 if that changes nothing.';
 
 create or replace function holdfast.crawl_stop(p_crawl uuid, p_stop_reason text,
@@ -215,8 +215,7 @@ begin
     where id = p_crawl and status = 'paused';
   return v_left;
 end $$;
-comment on function holdfast.crawl_stop(uuid, text, text, text, integer, boolean) is
-  'Begins to stop a crawl; returns what is left to be closed.';
+comment on function holdfast.crawl_stop is 'Begins to stop a crawl; returns what is left to be closed.';
 
 create or replace function holdfast.crawl_stop_step(p_crawl uuid, p_batch integer)
   returns bigint language plpgsql as $$
@@ -250,14 +249,14 @@ begin
   perform holdfast.crawl_settle(p_crawl);
   return (select snapshots_open + seeds_left from holdfast.crawl where id = p_crawl);
 end $$;
-comment on function holdfast.crawl_stop_step(uuid, integer) is
+comment on function holdfast.crawl_stop_step is
   'Closes the next batch of a crawl that is being stopped; returns what is left.';
 
 create or replace function holdfast.crawl_cancel(p_crawl uuid, p_by text, p_why text)
   returns bigint language sql as $$
   select holdfast.crawl_stop(p_crawl, 'cancelled', p_by, p_why, 1000)
 $$;
-comment on function holdfast.crawl_cancel(uuid, text, text) is
+comment on function holdfast.crawl_cancel is
   'Cancels a crawl; returns how many snapshots and seeds are left, which the workers close.';
 
 -- Snapshots, hosts, workers, everything ------------------------------------------------------------------
@@ -303,9 +302,9 @@ begin
     concat_ws(': ', 'from ' || holdfast.people_time(p_at) || ' on', nullif(p_why, '')),
     (v_row.owner_id is not null)::integer);
 end $$;
-comment on function holdfast.snapshot_command(uuid, text, text, text, timestamptz) is
-  'Tells one snapshot to pause, resume (not before p_at) or cancel (p_action); returns 0 if that '
-  'changes nothing.';
+comment on function holdfast.snapshot_command is
+  'Tells one snapshot to pause, resume (not before p_at) or cancel (p_action); returns 0 if that changes '
+  'nothing.';
 
 create or replace function holdfast.host_pause(p_host text, p_by text, p_why text)
   returns bigint language plpgsql as $$
@@ -330,8 +329,7 @@ begin
   return holdfast.control_done('pause', 'host', p_host, null, p_by, p_why,
     holdfast.held_release(v_ids, v_reason));
 end $$;
-comment on function holdfast.host_pause(text, text, text) is
-  'Nothing of a host is started, and what is in work is released.';
+comment on function holdfast.host_pause is 'Nothing of a host is started, and what is in work is released.';
 
 create or replace function holdfast.host_resume(p_host text, p_by text, p_why text)
   returns bigint language plpgsql as $$
@@ -345,7 +343,7 @@ begin
   perform holdfast.host_wake(p_host);
   return holdfast.control_done('resume', 'host', p_host, null, p_by, p_why, 0);
 end $$;
-comment on function holdfast.host_resume(text, text, text) is
+comment on function holdfast.host_resume is
   'Ends the pause of a host, and its back-off. Returns 0 if there was neither.';
 
 create or replace function holdfast.host_cancel(p_host text, p_by text, p_why text)
@@ -369,9 +367,9 @@ begin
   perform holdfast.control_done('cancel', 'host', p_host, null, p_by, p_why, v_held);
   return cardinality(v_pages);
 end $$;
-comment on function holdfast.host_cancel(text, text, text) is
-  'Cancels the next 500 open snapshots of a host, in every '
-  'crawl; returns how many. Call it until it returns 0.';
+comment on function holdfast.host_cancel is
+  'Cancels the next 500 open snapshots of a host, in every crawl; returns how many. Call it until it returns '
+  '0.';
 
 create or replace function holdfast.worker_pause(p_worker uuid, p_by text, p_why text)
   returns bigint language plpgsql as $$
@@ -389,7 +387,7 @@ begin
     holdfast.held_release(
       array(select snapshot_id from holdfast.snapshot_queue where owner_id = p_worker), v_reason));
 end $$;
-comment on function holdfast.worker_pause(uuid, text, text) is
+comment on function holdfast.worker_pause is
   'A worker releases its work and claims nothing more, until it is resumed; its process goes on.';
 
 create or replace function holdfast.worker_resume(p_worker uuid, p_by text, p_why text)
@@ -401,7 +399,7 @@ begin
   if not found then return 0; end if;
   return holdfast.control_done('resume', 'worker', p_worker::text, null, p_by, p_why, 0);
 end $$;
-comment on function holdfast.worker_resume(uuid, text, text) is 'A paused worker goes on.';
+comment on function holdfast.worker_resume is 'A paused worker goes on.';
 
 create or replace function holdfast.worker_cancel(p_worker uuid, p_by text, p_why text)
   returns bigint language plpgsql as $$
@@ -416,8 +414,7 @@ begin
   return holdfast.control_done('cancel', 'worker', p_worker::text, null, p_by, p_why,
     (select count(*) from holdfast.snapshot_queue where owner_id = p_worker));
 end $$;
-comment on function holdfast.worker_cancel(uuid, text, text) is
-  'Asks a worker to release its work and to end.';
+comment on function holdfast.worker_cancel is 'Asks a worker to release its work and to end.';
 
 create or replace function holdfast.worker_drain(p_worker uuid, p_by text, p_why text)
   returns bigint language plpgsql as $$
@@ -435,7 +432,7 @@ begin
   return holdfast.control_done('drain', 'worker', p_worker::text, null, p_by, p_why,
     (select count(*) from holdfast.snapshot_queue where owner_id = p_worker));
 end $$;
-comment on function holdfast.worker_drain(uuid, text, text) is
+comment on function holdfast.worker_drain is
   'Asks a worker to claim nothing more, to finish what it has, and to end.';
 
 create or replace function holdfast.collection_pause(p_by text, p_why text)
@@ -450,7 +447,7 @@ begin
     holdfast.held_release(
       array(select snapshot_id from holdfast.snapshot_queue where owner_id is not null), v_reason));
 end $$;
-comment on function holdfast.collection_pause(text, text) is 'Pauses everything: no worker claims.';
+comment on function holdfast.collection_pause is 'Pauses everything: no worker claims.';
 
 create or replace function holdfast.collection_resume(p_by text, p_why text)
   returns bigint language plpgsql as $$
@@ -459,8 +456,7 @@ begin
   if not found then return 0; end if;
   return holdfast.control_done('resume', 'all', 'everything', null, p_by, p_why, 0);
 end $$;
-comment on function holdfast.collection_resume(text, text) is
-  'Everything goes on, but for what is paused by itself.';
+comment on function holdfast.collection_resume is 'Everything goes on, but for what is paused by itself.';
 
 create or replace view holdfast.v_control as
   select c.id, c.at, c.action, c.kind, c.target, c.by_whom, c.detail, c.held, c.crawl_id

@@ -80,16 +80,16 @@ begin
     format('%s, as crawl %s', holdfast.people_count(v_count, 'URL'), p_new), 0);
   return v_count;
 end $$;
-comment on function holdfast.crawl_retry(uuid, uuid[], boolean, text[], text) is
-  'Adds crawl p_new (holdfast.new_uuid()) of the URLs of crawls and '
-  'snapshots p_ids; p_failed: only what failed, in one of p_plugins if there '
-  'are any; p_plugins: run only these (''{}'': all). Returns how many URLs.';
+comment on function holdfast.crawl_retry is
+  'Adds crawl p_new (holdfast.new_uuid()) of the URLs of crawls and snapshots p_ids; p_failed: only what '
+  'failed, in one of p_plugins if there are any; p_plugins: run only these (''{}'': all). Returns how many '
+  'URLs.';
 
 create or replace function holdfast.crawl_options(p_crawl uuid)
   returns table (plugins text[], options jsonb, persona text) language sql stable as $$
   select c.plugins, c.options, c.persona from holdfast.crawl c where c.id = p_crawl
 $$;
-comment on function holdfast.crawl_options(uuid) is 'What a crawl runs, as it was when it was added.';
+comment on function holdfast.crawl_options is 'What a crawl runs, as it was when it was added.';
 
 create or replace function holdfast.crawl_describe(p_crawl uuid,
     p_label text, p_notes text, p_add text[], p_remove text[], p_by text)
@@ -120,8 +120,7 @@ begin
               '-' || nullif(array_to_string(p_remove, ' -'), '')), 0);
   return cardinality(v_changed);
 end $$;
-comment on function holdfast.crawl_describe(uuid, text, text, text[], text[], text) is
-  'Changes label, notes and tags.';
+comment on function holdfast.crawl_describe is 'Changes label, notes and tags.';
 
 create or replace function holdfast.changed_text(p_name text, p_from text, p_to text)
   returns text language sql immutable as $$
@@ -164,8 +163,7 @@ begin
                                     array_to_string(v_is.tags, ' '))), 0);
   return true;
 end $$;
-comment on function holdfast.snapshot_describe(uuid, text, text, text[], text[], text) is
-  'Changes title, notes and tags of a snapshot.';
+comment on function holdfast.snapshot_describe is 'Changes title, notes and tags of a snapshot.';
 
 create or replace function holdfast.crawl_keep(p_crawl uuid, p_for interval)
   returns timestamptz language plpgsql as $$
@@ -179,8 +177,7 @@ begin
   update holdfast.crawl set keep_until = v_until where id = p_crawl;
   return v_until;
 end $$;
-comment on function holdfast.crawl_keep(uuid, interval) is
-  'Says how long a crawl is kept from now on; NULL: for ever.';
+comment on function holdfast.crawl_keep is 'Says how long a crawl is kept from now on; NULL: for ever.';
 
 create or replace function holdfast.crawls_expired(p_limit bigint)
   returns setof uuid language sql stable as $$
@@ -189,7 +186,7 @@ create or replace function holdfast.crawls_expired(p_limit bigint)
     where keep_until < clock_timestamp() and status = 'sealed'
     order by keep_until limit p_limit
 $$;
-comment on function holdfast.crawls_expired(bigint) is 'Sealed crawls past keep_until.';
+comment on function holdfast.crawls_expired is 'Sealed crawls past keep_until.';
 
 create or replace function holdfast.crawl_remove(p_crawl uuid, p_by text)
   returns bigint language plpgsql as $$
@@ -217,8 +214,7 @@ begin
   perform holdfast.crawl_page_changes(p_crawl);
   return holdfast.control_done('remove', 'crawl', p_crawl::text, p_crawl, p_by, v_count || ' directories', 0);
 end $$;
-comment on function holdfast.crawl_remove(uuid, text) is
-  'Deletes a sealed crawl; its files are listed in purge.';
+comment on function holdfast.crawl_remove is 'Deletes a sealed crawl; its files are listed in purge.';
 
 create or replace function holdfast.snapshot_remove(p_snapshot uuid, p_by text)
   returns bigint language plpgsql as $$
@@ -267,8 +263,7 @@ begin
   perform holdfast.crawl_page_changes(v_crawl.id);
   return holdfast.control_done('remove', 'snapshot', p_snapshot::text, v_crawl.id, p_by, v_url, 0);
 end $$;
-comment on function holdfast.snapshot_remove(uuid, text) is
-  'Deletes a snapshot of a sealed crawl, as crawl_remove.';
+comment on function holdfast.snapshot_remove is 'Deletes a snapshot of a sealed crawl, as crawl_remove.';
 
 create or replace function holdfast.snapshots_supersede(p_snapshots uuid[])
   returns void language sql as $$
@@ -351,7 +346,7 @@ begin
   end loop;
   return 0;
 end $$;
-comment on function holdfast.purge_fill(bigint) is
+comment on function holdfast.purge_fill is
   'Lists directories of removed months in purge, unless so many are listed already. Returns how many.';
 
 create or replace function holdfast.purge_list(p_limit bigint, p_age interval default '0')
@@ -361,14 +356,13 @@ create or replace function holdfast.purge_list(p_limit bigint, p_age interval de
     where p.requested_at <= clock_timestamp() - p_age
     order by p.requested_at limit p_limit
 $$;
-comment on function holdfast.purge_list(bigint, interval) is
-  'Directories to be deleted, listed for at least p_age.';
+comment on function holdfast.purge_list is 'Directories to be deleted, listed for at least p_age.';
 
 create or replace function holdfast.purge_done(p_directories text[])
   returns void language sql as $$
   delete from holdfast.purge where directory = any (p_directories)
 $$;
-comment on function holdfast.purge_done(text[]) is 'These directories have been deleted.';
+comment on function holdfast.purge_done is 'These directories have been deleted.';
 
 create or replace view holdfast.v_purge as
   select p.directory, p.requested_at, clock_timestamp() - p.requested_at as waits
@@ -392,12 +386,10 @@ create or replace function holdfast.crawl_pages_stale(p_limit bigint, p_age inte
     where p.since <= clock_timestamp() - p_age and (p_crawl is null or p.crawl_id = p_crawl)
     order by p.since limit p_limit
 $$;
-comment on function holdfast.crawl_pages_stale(bigint, interval, uuid) is
-  'Pages of crawls to be written or deleted.';
+comment on function holdfast.crawl_pages_stale is 'Pages of crawls to be written or deleted.';
 
 create or replace function holdfast.crawl_page_made(p_crawl uuid, p_since timestamptz)
   returns void language sql as $$
   delete from holdfast.crawl_page_stale where crawl_id = p_crawl and since <= p_since
 $$;
-comment on function holdfast.crawl_page_made(uuid, timestamptz) is
-  'The page of a crawl shows its state at that time.';
+comment on function holdfast.crawl_page_made is 'The page of a crawl shows its state at that time.';

@@ -82,8 +82,7 @@ exception when check_violation or not_null_violation then
            'without a user; the events are crawl.sealed, snapshot.failed, '
            'worker.lapsed and persona.signed_out.';
 end $$;
-comment on function holdfast.webhook_set(text, text, text[], text) is
-  'Adds a webhook, or changes and enables one.';
+comment on function holdfast.webhook_set is 'Adds a webhook, or changes and enables one.';
 
 create or replace function holdfast.webhook_find(p_name text)
   returns void language plpgsql as $$
@@ -107,7 +106,7 @@ begin
     where name = p_name;
   if p_enabled then perform pg_notify('holdfast_webhook', ''); end if;
 end $$;
-comment on function holdfast.webhook_enable(text, boolean, text) is 'Pauses or resumes a webhook.';
+comment on function holdfast.webhook_enable is 'Pauses or resumes a webhook.';
 
 create or replace function holdfast.webhook_remove(p_name text)
   returns void language plpgsql as $$
@@ -115,7 +114,7 @@ begin
   perform holdfast.webhook_find(p_name);
   delete from holdfast.webhook where name = p_name;
 end $$;
-comment on function holdfast.webhook_remove(text) is 'Removes a webhook and what waits for it.';
+comment on function holdfast.webhook_remove is 'Removes a webhook and what waits for it.';
 
 create or replace function holdfast.webhook_retry(p_name text, p_by text)
   returns bigint language plpgsql as $$
@@ -136,8 +135,7 @@ begin
   perform pg_notify('holdfast_webhook', '');
   return v_count;
 end $$;
-comment on function holdfast.webhook_retry(text, text) is
-  'Retries deliveries now; returns how many had been given up.';
+comment on function holdfast.webhook_retry is 'Retries deliveries now; returns how many had been given up.';
 
 create or replace function holdfast.webhook_test(p_name text, p_by text)
   returns bigint language plpgsql as $$
@@ -145,8 +143,7 @@ begin
   perform holdfast.webhook_find(p_name);
   return holdfast.webhook_tell('test', null, jsonb_build_object('asked_by', p_by), p_name);
 end $$;
-comment on function holdfast.webhook_test(text, text) is
-  'Sends a test event to a webhook; returns the delivery''s id.';
+comment on function holdfast.webhook_test is 'Sends a test event to a webhook; returns the delivery''s id.';
 
 create or replace function holdfast.webhook_claim(p_owner text,
     p_names text[], p_lease interval, p_room integer)
@@ -194,8 +191,7 @@ begin
       returning d.id, left(c.id::text, 8) || '-' || d.id, d.webhook, w.url, d.event, d.payload, d.fence,
                 d.attempts;
 end $$;
-comment on function holdfast.webhook_claim(text, text[], interval, integer) is
-  'Takes due deliveries for p_lease.';
+comment on function holdfast.webhook_claim is 'Takes due deliveries for p_lease.';
 
 create or replace function holdfast.webhook_back_off(p_attempts integer)
   returns interval language sql volatile as $$
@@ -243,7 +239,7 @@ begin
     where name = v_row.webhook;
   return true;
 end $$;
-comment on function holdfast.webhook_report(bigint, bigint, integer, text, boolean) is 'Stores the result.';
+comment on function holdfast.webhook_report is 'Stores the result.';
 
 create or replace function holdfast.webhook_release(p_id bigint, p_fence bigint)
   returns void language sql as $$
@@ -252,7 +248,7 @@ create or replace function holdfast.webhook_release(p_id bigint, p_fence bigint)
     set owner = null, retry_at = clock_timestamp(), attempts = attempts - 1
     where id = p_id and fence = p_fence and status = 'waiting' and owner is not null
 $$;
-comment on function holdfast.webhook_release(bigint, bigint) is 'Releases a delivery without a result.';
+comment on function holdfast.webhook_release is 'Releases a delivery without a result.';
 
 create or replace function holdfast.webhook_wait(p_names text[])
   returns interval language sql stable as $$
@@ -265,7 +261,7 @@ create or replace function holdfast.webhook_wait(p_names text[])
     where w.enabled and (p_names is null or w.name = any (p_names))
     having count(*) > 0
 $$;
-comment on function holdfast.webhook_wait(text[]) is 'How long a deliverer may sleep; NULL: nothing waits.';
+comment on function holdfast.webhook_wait is 'How long a deliverer may sleep; NULL: nothing waits.';
 
 create or replace function holdfast.why_webhook(p_name text)
   returns table (reason text, facts jsonb) language plpgsql stable as $$
@@ -311,7 +307,7 @@ begin
     else v_text || ' and will be sent in a moment.' end;
   return next;
 end $$;
-comment on function holdfast.why_webhook(text) is 'Why a webhook is sent nothing, or what it waits for.';
+comment on function holdfast.why_webhook is 'Why a webhook is sent nothing, or what it waits for.';
 
 create or replace view holdfast.v_webhook as
   select w.name, substring(w.url from '^https?://[^/]+') || '/…' as url, w.events, w.enabled,

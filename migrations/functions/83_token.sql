@@ -16,8 +16,7 @@ exception
       using errcode = 'HF004',
             hint = 'A name has lower case letters, digits and ._-; a role is reader or operator.';
 end $$;
-comment on function holdfast.token_add(text, text, text, interval, text) is
-  'Adds a token by its SHA-256. holdfast token add makes one.';
+comment on function holdfast.token_add is 'Adds a token by its SHA-256. holdfast token add makes one.';
 
 create or replace function holdfast.token_revoke(p_name text, p_by text)
   returns bigint language plpgsql as $$
@@ -30,8 +29,7 @@ begin
     where name = p_name and revoked_at is null;
   return found::integer;
 end $$;
-comment on function holdfast.token_revoke(text, text) is
-  'Makes a token invalid. Returns 0 if it was revoked before.';
+comment on function holdfast.token_revoke is 'Makes a token invalid. Returns 0 if it was revoked before.';
 
 create or replace function holdfast.token_check(p_hash text)
   returns table (name text, role text, files_key text) language sql stable as $$
@@ -40,7 +38,7 @@ create or replace function holdfast.token_check(p_hash text)
     where t.hash = decode(p_hash, 'hex') and t.revoked_at is null
       and (t.expires_at is null or t.expires_at > clock_timestamp())
 $$;
-comment on function holdfast.token_check(text) is
+comment on function holdfast.token_check is
   'The valid token with this SHA-256, its role, and the key of its addresses. No row: there is none.';
 
 create or replace function holdfast.tokens_valid(p_names text[])
@@ -50,7 +48,7 @@ create or replace function holdfast.tokens_valid(p_names text[])
     where t.name = any (p_names) and t.revoked_at is null
       and (t.expires_at is null or t.expires_at > clock_timestamp())
 $$;
-comment on function holdfast.tokens_valid(text[]) is 'Those of these tokens that are valid now.';
+comment on function holdfast.tokens_valid is 'Those of these tokens that are valid now.';
 
 create or replace function holdfast.files_key_valid(p_key text)
   returns boolean language sql stable as $$
@@ -59,7 +57,7 @@ create or replace function holdfast.files_key_valid(p_key text)
                    where t.files_key = p_key and t.revoked_at is null
                      and (t.expires_at is null or t.expires_at > clock_timestamp()))
 $$;
-comment on function holdfast.files_key_valid(text) is
+comment on function holdfast.files_key_valid is
   'Whether addresses of files with this key are those of a valid token.';
 
 create or replace function holdfast.api_request_once(
@@ -80,7 +78,7 @@ begin
   end if;
   return v_row.crawl_id;
 end $$;
-comment on function holdfast.api_request_once(text, text, text, uuid) is
+comment on function holdfast.api_request_once is
   'The crawl of an Idempotency-Key: p_crawl if the key is new. Refuses a key that came with another body.';
 
 create or replace view holdfast.v_token as

@@ -106,9 +106,9 @@ exception
       using errcode = 'HF004',
             hint = 'Letters, digits, dots, underscores and hyphens, at most 64; not "none".';
 end $$;
-comment on function holdfast.persona_set(text, jsonb, text) is
-  'Makes a persona, or changes those of options, hosts, worker_label, checks, check_every and notes that '
-  'are named.';
+comment on function holdfast.persona_set is
+  'Makes a persona, or changes those of options, hosts, worker_label, checks, check_every and notes that are '
+  'named.';
 
 create or replace function holdfast.persona_save(
     p_name text, p_version bigint, p_state bytea, p_key_id text, p_by text, p_signed_in boolean default true)
@@ -132,9 +132,9 @@ begin
   if found then perform holdfast.ring(); end if;
   return v_version;
 end $$;
-comment on function holdfast.persona_save(text, bigint, bytea, text, text, boolean) is
-  'Replaces the sealed state of a persona if its version is still this one. '
-  'Returns the new version, or NULL.';
+comment on function holdfast.persona_save is
+  'Replaces the sealed state of a persona if its version is still this one. Returns the new version, or '
+  'NULL.';
 
 create or replace function holdfast.persona_held(
     p_worker uuid, p_id uuid, p_fence bigint, out held text, out crawl uuid, out person text)
@@ -165,7 +165,7 @@ declare
 begin
   return holdfast.persona_save(v_own.held, p_version, p_state, p_key_id, v_own.person, v_own.crawl is null);
 end $$;
-comment on function holdfast.persona_keep(uuid, uuid, bigint, bigint, bytea, text) is
+comment on function holdfast.persona_keep is
   'A worker stores what a page has changed of its persona, or the state of a sign-in, as persona_save does.';
 
 create or replace function holdfast.persona_signed_out(
@@ -188,14 +188,14 @@ begin
     'name', v_own.held, 'reason', left(p_reason, 500), 'crawl_id', v_own.crawl));
   return true;
 end $$;
-comment on function holdfast.persona_signed_out(uuid, uuid, bigint, bigint, text) is
+comment on function holdfast.persona_signed_out is
   'Notes that a persona is signed out: its crawls wait until a new session is stored. True: that is news.';
 
 create or replace function holdfast.persona_load(p_name text)
   returns setof holdfast.persona language sql stable rows 1 as $$
   select p.* from holdfast.persona p where p.name = p_name
 $$;
-comment on function holdfast.persona_load(text) is 'A persona with its sealed state. No row: there is none.';
+comment on function holdfast.persona_load is 'A persona with its sealed state. No row: there is none.';
 
 create or replace function holdfast.persona_remove(p_name text)
   returns void language plpgsql as $$
@@ -217,7 +217,7 @@ begin
   end if;
   delete from holdfast.persona where name = p_name;
 end $$;
-comment on function holdfast.persona_remove(text) is
+comment on function holdfast.persona_remove is
   'Removes a persona and its state. Refused while a crawl or schedule uses it.';
 
 create or replace function holdfast.persona_lacks(p_name text, p_capabilities jsonb,
@@ -249,9 +249,9 @@ begin
     when p_to_sign_in and not coalesce(p_capabilities -> 'plugins' ? 'browser', false) then
       'no plugin browser' end;
 end $$;
-comment on function holdfast.persona_lacks(text, jsonb, boolean) is
-  'Why a worker with these capabilities cannot take pages of this persona, or the browser to sign in to it;'
-  ' NULL: it can.';
+comment on function holdfast.persona_lacks is
+  'Why a worker with these capabilities cannot take pages of this persona, or the browser to sign in to it; '
+  'NULL: it can.';
 
 create or replace view holdfast.v_persona as
   select p.name, p.version, p.key_id, p.options, p.hosts, p.worker_label, p.checks,

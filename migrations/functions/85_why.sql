@@ -130,7 +130,7 @@ create or replace function holdfast.crawl_lacks(p_crawl uuid, out lacks text, ou
                         from holdfast.snapshot_queue q
                         where q.crawl_id = p_crawl and q.owner_id is not null)
 $$;
-comment on function holdfast.crawl_lacks(uuid) is
+comment on function holdfast.crawl_lacks is
   'What all running workers lack for a crawl of which nothing is in work; NULL: one of them can take it. '
   'may_pass: they lack room, or their network or clock is wrong, not a plugin or the key of a persona.';
 
@@ -413,7 +413,7 @@ begin
                             where s.crawl_id = p_crawl and s.host = l.host and s.owner_id is null
                             order by s.retry_at limit 1) q;
 end $$;
-comment on function holdfast.crawl_next(uuid) is
+comment on function holdfast.crawl_next is
   'The snapshot of a crawl that is due next, of those that no worker has, and when; no row: there is none.';
 
 create or replace function holdfast.next_work()
@@ -430,7 +430,7 @@ begin
       join holdfast.snapshot s on s.id = n.snapshot_id
       cross join lateral holdfast.why_snapshot(n.snapshot_id, q.crawl_id) w;
 end $$;
-comment on function holdfast.next_work() is 'The page that is due next, and what it waits for.';
+comment on function holdfast.next_work is 'The page that is due next, and what it waits for.';
 
 create or replace function holdfast.why_crawl_sealed(p_crawl holdfast.crawl)
   returns text language sql stable as $$
@@ -635,8 +635,8 @@ begin
                || ' label, no host of this name has limits, and no webhook has this name.' end, jsonb_build_object('matches', v_found);
 end $$;
 comment on function holdfast.why(text) is
-  'Why a crawl, snapshot or process (its id, or its first '
-  'or last digits), a host or a webhook is in its state.';
+  'Why a crawl, snapshot or process (its id, or its first or last digits), a host or a webhook is in its '
+  'state.';
 
 create or replace function holdfast.why(p_id uuid)
   returns table (kind text, id uuid, reason text, facts jsonb) language sql stable rows 1 as $$

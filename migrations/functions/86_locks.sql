@@ -39,5 +39,5 @@ create or replace function holdfast.blockers(p_age interval default '30 seconds'
     where r.pid is not null or a.pid in (select g.pid from long g)
     order by 3 desc, 2
 $$;
-comment on function holdfast.blockers(interval) is
+comment on function holdfast.blockers is
   'Sessions of the database that keep others waiting for a lock, or have kept locks for so long.';

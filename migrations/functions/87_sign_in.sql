@@ -26,7 +26,7 @@ begin
   end if;
   perform pg_notify('holdfast', 'sign_in');
 end $$;
-comment on function holdfast.sign_in_ask(uuid, text, text, text) is
+comment on function holdfast.sign_in_ask is
   'Asks workers for a browser to sign in to a persona with; the persona is made if need be.';
 
 create or replace function holdfast.sign_in_take(p_worker uuid)
@@ -51,7 +51,7 @@ begin
       returning s.id, s.persona, s.url, s.asked_by, coalesce(host(inet_client_addr()), '127.0.0.1'),
                 (extract(epoch from s.deadline - clock_timestamp()) * 1000)::bigint;
 end $$;
-comment on function holdfast.sign_in_take(uuid) is 'A worker takes one that waits; no row: none does.';
+comment on function holdfast.sign_in_take is 'A worker takes one that waits; no row: none does.';
 
 create or replace function holdfast.sign_in_ready(
     p_worker uuid, p_id uuid, p_address inet, p_port integer, p_certificate_hash text)
@@ -63,8 +63,7 @@ begin
     where id = p_id and process_id = p_worker;
   return found;
 end $$;
-comment on function holdfast.sign_in_ready(uuid, uuid, inet, integer, text) is
-  'The browser can be reached now. False: the sign-in has ended.';
+comment on function holdfast.sign_in_ready is 'The browser can be reached now. False: the sign-in has ended.';
 
 create or replace function holdfast.sign_in_open(p_id uuid, p_by text, p_key_hash text)
   returns table (address text, port integer, certificate_hash text, waits text, problem text)
@@ -101,7 +100,7 @@ begin
                 end,
                 s.problem;
 end $$;
-comment on function holdfast.sign_in_open(uuid, text, text) is
+comment on function holdfast.sign_in_open is
   'Lets a server connect to the browser once, for a person. No row: there is no such sign-in. Port NULL: its '
   'browser is not ready yet.';
 
@@ -117,7 +116,7 @@ begin
     returning id into v_id;
   return v_id;
 end $$;
-comment on function holdfast.sign_in_check(uuid, text) is
+comment on function holdfast.sign_in_check is
   'The sign-in of this worker whose view has the key, which is then used up; NULL: none.';
 
 create or replace function holdfast.sign_in_end(p_worker uuid, p_id uuid, p_problem text)
@@ -133,7 +132,7 @@ begin
     delete from holdfast.persona_sign_in where id = p_id and process_id = p_worker;
   end if;
 end $$;
-comment on function holdfast.sign_in_end(uuid, uuid, text) is 'The browser has ended. May be repeated.';
+comment on function holdfast.sign_in_end is 'The browser has ended. May be repeated.';
 
 create or replace function holdfast.sign_in_cancel(p_id uuid)
   returns boolean language plpgsql as $$
@@ -143,4 +142,4 @@ begin
   perform pg_notify('holdfast', 'sign_in_over ' || p_id);
   return true;
 end $$;
-comment on function holdfast.sign_in_cancel(uuid) is 'Ends a sign-in. False: there is none.';
+comment on function holdfast.sign_in_cancel is 'Ends a sign-in. False: there is none.';

@@ -32,7 +32,7 @@ create or replace function holdfast.page_status(p_page text, p_crawl text)
   -- A paused crawl has no paused rows in snapshot_queue: pausing it writes one row, however large it is.
   select case when p_page = 'queued' and p_crawl = 'paused' then 'paused' else p_page end
 $$;
-comment on function holdfast.page_status(text, text) is
+comment on function holdfast.page_status is
   'State of an open snapshot, from that of its row and that of its crawl.';
 
 create or replace view holdfast.v_snapshot as

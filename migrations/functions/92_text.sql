@@ -49,7 +49,7 @@ begin
   end if;
   return v_text;
 end $$;
-comment on function holdfast.search_fold(text) is 'A text as search() compares it, but for case.';
+comment on function holdfast.search_fold is 'A text as search() compares it, but for case.';
 
 create or replace function holdfast.search_joined(p_folded text)
   returns text language sql immutable parallel safe as $$
@@ -88,7 +88,7 @@ begin
                                           ' [' || c_run || ']', ' ', 'g'),
                            '([' || c_run || ']{1,2})', ' \1 ', 'g');
 end $$;
-comment on function holdfast.search_text(text) is 'The words that the index has of a text.';
+comment on function holdfast.search_text is 'The words that the index has of a text.';
 
 create or replace function holdfast.search_pairs(p_text text)
   returns text language plpgsql immutable parallel safe as $$
@@ -188,7 +188,7 @@ begin
   end if;
   return true;
 end $$;
-comment on function holdfast.text_keep(uuid, uuid, bigint, text) is
+comment on function holdfast.text_keep is
   'Stores the text of a snapshot that was sealed with this fence. False: it was not.';
 
 create or replace function holdfast.text_again(p_crawl uuid, p_snapshots uuid[])
@@ -213,7 +213,7 @@ create or replace function holdfast.texts_missing(p_after uuid, p_limit bigint)
                         where t.snapshot_id = e.snapshot_id and t.crawl_id = e.crawl_id)
     order by e.snapshot_id limit p_limit
 $$;
-comment on function holdfast.texts_missing(uuid, bigint) is
+comment on function holdfast.texts_missing is
   'Sealed snapshots with files whose text search() does not know, by id after p_after.';
 
 create or replace function holdfast.texts_lost(p_after uuid, p_rows bigint, p_age interval)
@@ -238,7 +238,7 @@ create or replace function holdfast.texts_lost(p_after uuid, p_rows bigint, p_ag
     from (select l.snapshot_id as last from looked l order by l.snapshot_id desc limit 1) x
     left join lost o on true
 $$;
-comment on function holdfast.texts_lost(uuid, bigint, interval) is
+comment on function holdfast.texts_lost is
   'Sealed snapshots whose text was lost between their seal and text_keep(). Workers ask for it, and mend it.';
 
 create or replace function holdfast.texts_drop()
@@ -247,7 +247,7 @@ begin
   truncate holdfast.page_text;
   delete from holdfast.text_language where language <> 'simple';
 end $$;
-comment on function holdfast.texts_drop() is
+comment on function holdfast.texts_drop is
   'Forgets the text of all pages; `holdfast search --rebuild` reads it again.';
 
 create or replace function holdfast.search_query(p_text text)
@@ -289,8 +289,7 @@ begin
   end loop;
   return v_all;
 end $$;
-comment on function holdfast.search_query(text) is
-  'The tsquery of a search: words, "a phrase", or, -not, begin*.';
+comment on function holdfast.search_query is 'The tsquery of a search: words, "a phrase", or, -not, begin*.';
 
 create or replace function holdfast.search_excerpt(
     p_text text, p_language text, p_query tsquery, p_marks text[])
@@ -460,8 +459,7 @@ begin
     v_id := c_first;
   end loop;
 end $$;
-comment on function holdfast.search(
-    text, text, text, uuid, text, timestamptz, timestamptz, boolean, text, integer, text[]) is
+comment on function holdfast.search is
   'Pages whose title, URL or text has these words: words, "a phrase", or, -not, begin*. The newest capture '
   'of each URL (p_all: every capture), best first among the newest 200 pages, then among the next. p_cursor: '
   'the cursor of the last row before.';

@@ -49,7 +49,7 @@ begin
       where x.hex like v_hex || '%' or x.hex like '%' || v_hex
       limit 10;
 end $$;
-comment on function holdfast.find(text) is 'What an id, whole or shortened, a URL or the label of a crawl names.';
+comment on function holdfast.find is 'What an id, whole or shortened, a URL or the label of a crawl names.';
 
 create or replace function holdfast.search_window(p_before uuid, p_window bigint)
   returns uuid language sql stable as $$
@@ -60,7 +60,7 @@ create or replace function holdfast.search_window(p_before uuid, p_window bigint
             order by s.id desc limit p_window) x
     order by x.id limit 1
 $$;
-comment on function holdfast.search_window(uuid, bigint) is
+comment on function holdfast.search_window is
   'The oldest of the p_window snapshots older than p_before (NULL: the newest); NULL: there are none.';
 
 create or replace function holdfast.search_names(p_text text, p_before uuid, p_window bigint, p_limit bigint)
@@ -101,9 +101,9 @@ begin
       join holdfast.v_snapshot v on v.id = hit.id and v.crawl_id = hit.crawl_id
       order by v.id desc;
 end $$;
-comment on function holdfast.search_names(text, uuid, bigint, bigint) is
-  'Snapshots whose URL or title contains a text, or that '
-  'have it as a tag, among p_window of them, newest first.';
+comment on function holdfast.search_names is
+  'Snapshots whose URL or title contains a text, or that have it as a tag, among p_window of them, newest '
+  'first.';
 
 create or replace function holdfast.thumbnail(p_snapshot uuid, p_crawl uuid, p_fence bigint)
   returns text language sql stable as $$
@@ -116,7 +116,7 @@ create or replace function holdfast.thumbnail(p_snapshot uuid, p_crawl uuid, p_f
       and r.plugin = 'screenshot' and f.file ->> 'type' like 'image/%' and (f.file ->> 'size')::bigint <= 262144
     order by f.file ->> 'path' <> 'thumbnail.jpg' limit 1
 $$;
-comment on function holdfast.thumbnail(uuid, uuid, bigint) is
+comment on function holdfast.thumbnail is
   'The picture of a snapshot for a list, as a path below its directory. NULL: it has none.';
 
 create or replace function holdfast.crawl_snapshots(p_crawl uuid, p_before uuid, p_limit bigint)
@@ -132,7 +132,7 @@ create or replace function holdfast.crawl_snapshots(p_crawl uuid, p_before uuid,
     join holdfast.v_snapshot v on v.id = page.id and v.crawl_id = page.crawl_id
     order by v.id desc
 $$;
-comment on function holdfast.crawl_snapshots(uuid, uuid, bigint) is
+comment on function holdfast.crawl_snapshots is
   'A page of a crawl''s snapshots, newest first, with thumbnails.';
 
 create or replace function holdfast.crawl_entries(p_crawl uuid, p_limit bigint)
@@ -147,7 +147,7 @@ create or replace function holdfast.crawl_entries(p_crawl uuid, p_limit bigint)
     where s.crawl_id = p_crawl
     order by s.depth, s.created_at, s.id limit p_limit
 $$;
-comment on function holdfast.crawl_entries(uuid, bigint) is
+comment on function holdfast.crawl_entries is
   'Sealed snapshots of a crawl for its page: seeds first, in the order in which they were found.';
 
 create or replace function holdfast.crawl_seeds(p_crawl uuid, p_limit bigint)
@@ -157,7 +157,7 @@ create or replace function holdfast.crawl_seeds(p_crawl uuid, p_limit bigint)
     where s.crawl_id = p_crawl and s.depth = 0
     order by s.created_at, s.id limit p_limit
 $$;
-comment on function holdfast.crawl_seeds(uuid, bigint) is 'The seeds of a crawl that became snapshots.';
+comment on function holdfast.crawl_seeds is 'The seeds of a crawl that became snapshots.';
 
 create or replace function holdfast.sealed_files(p_id uuid, p_after uuid, p_limit integer)
   returns table (snapshot_id uuid, url text, created_at timestamptz, directory text, manifest_sha256 text)
@@ -168,6 +168,6 @@ create or replace function holdfast.sealed_files(p_id uuid, p_after uuid, p_limi
     where (p_id is null or s.id = p_id or s.crawl_id = p_id) and (p_after is null or s.id > p_after)
     order by s.id limit p_limit
 $$;
-comment on function holdfast.sealed_files(uuid, uuid, integer) is
-  'Where the files of sealed snapshots are (of one, of a '
-  'crawl, or all), by id after p_after, for holdfast verify.';
+comment on function holdfast.sealed_files is
+  'Where the files of sealed snapshots are (of one, of a crawl, or all), by id after p_after, for holdfast '
+  'verify.';

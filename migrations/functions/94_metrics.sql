@@ -112,7 +112,7 @@ create or replace function holdfast.metrics()
           union all
           select * from holdfast.work_samples()) s
 $$;
-comment on function holdfast.metrics() is 'Numbers of the whole collection for Prometheus: one row a sample.';
+comment on function holdfast.metrics is 'Numbers of the whole collection for Prometheus: one row a sample.';
 
 create or replace function holdfast.worker_metrics(p_hostname text, p_pid integer)
   returns table (name text, type text, help text, labels jsonb, value double precision)
@@ -150,6 +150,6 @@ create or replace function holdfast.worker_metrics(p_hostname text, p_pid intege
         group by r.plugin) v(name, help, labels, value)
     where v.value is not null
 $$;
-comment on function holdfast.worker_metrics(text, integer) is
-  'Numbers of one worker for Prometheus, one row a sample; '
-  'no row: no worker with this pid runs on that machine.';
+comment on function holdfast.worker_metrics is
+  'Numbers of one worker for Prometheus, one row a sample; no row: no worker with this pid runs on that '
+  'machine.';

@@ -9,8 +9,7 @@ create or replace function holdfast.has_part(p_text text, p_part text)
   select p_part is null
     or lower(p_text) like '%' || regexp_replace(lower(p_part), '([\\%_])', '\\\1', 'g') || '%'
 $$;
-comment on function holdfast.has_part(text, text) is
-  'Whether a text contains another, in any case; NULL is in all.';
+comment on function holdfast.has_part is 'Whether a text contains another, in any case; NULL is in all.';
 
 create or replace function holdfast.index_urls()
   returns text language plpgsql as $$
@@ -155,9 +154,7 @@ begin
         and (p_before is null or v.id < p_before)
       order by v.id desc limit p_limit;
 end $$;
-comment on function holdfast.list_snapshots(
-    uuid, uuid, text, text, text, bigint, text, text, timestamptz, uuid) is
-  'Snapshots: list snapshots.';
+comment on function holdfast.list_snapshots is 'Snapshots: list snapshots.';
 
 create or replace function holdfast.snapshot_number(
     p_number bigint, p_status text, p_url text, p_tag text)
@@ -179,7 +176,7 @@ begin
                                                    and v.status = p_status))
             order by s.id desc offset p_number - 1 limit 1);
 end $$;
-comment on function holdfast.snapshot_number(bigint, text, text, text) is
+comment on function holdfast.snapshot_number is
   'The id of the p_number-th newest snapshot of a list; the rest of the list is behind it. NULL: it is shorter.';
 
 create or replace function holdfast.list_results(p_crawl uuid,
@@ -241,8 +238,7 @@ begin
         order by v.snapshot_id desc, v.started_at desc limit p_limit;
   end if;
 end $$;
-comment on function holdfast.list_results(uuid, uuid, text, text, bigint) is
-  'Results: holdfast list results.';
+comment on function holdfast.list_results is 'Results: holdfast list results.';
 
 create or replace function holdfast.list_queue(p_crawl uuid,
     p_snapshot uuid, p_status text, p_url text, p_limit bigint)
@@ -254,7 +250,7 @@ create or replace function holdfast.list_queue(p_crawl uuid,
       and (p_status is distinct from 'started' or owner_id is not null) -- an index has those
     order by retry_at limit p_limit
 $$;
-comment on function holdfast.list_queue(uuid, uuid, text, text, bigint) is 'The queue: holdfast list queue.';
+comment on function holdfast.list_queue is 'The queue: holdfast list queue.';
 
 create or replace function holdfast.list_failures(p_crawl uuid,
     p_snapshot uuid, p_url text, p_limit bigint, p_plugin text default null, p_host text default null,
@@ -296,8 +292,7 @@ begin
         order by f.ended_at desc limit p_limit;
   end if;
 end $$;
-comment on function holdfast.list_failures(uuid, uuid, text, bigint, text, text, timestamptz) is
-  'Failures: holdfast list failures.';
+comment on function holdfast.list_failures is 'Failures: holdfast list failures.';
 
 create or replace function holdfast.snapshot_events(p_snapshot uuid)
   returns setof holdfast.v_event language sql stable as $$
@@ -346,7 +341,7 @@ begin
     return query select v.* from holdfast.v_event v order by v.id desc limit p_limit;
   end if;
 end $$;
-comment on function holdfast.list_events(uuid, uuid, bigint) is 'Events: holdfast list events.';
+comment on function holdfast.list_events is 'Events: holdfast list events.';
 
 create or replace function holdfast.list_events_after(p_id bigint, p_limit bigint, p_crawl uuid)
   returns setof holdfast.v_event language plpgsql stable as $$
@@ -370,5 +365,5 @@ begin
       where v.id > p_id and v.id <= v_last and (p_crawl is null or v.crawl_id = p_crawl)
       order by v.id;
 end $$;
-comment on function holdfast.list_events_after(bigint, bigint, uuid) is
+comment on function holdfast.list_events_after is
   'Events in their order, of so many ids after one: holdfast events --follow.';

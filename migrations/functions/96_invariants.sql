@@ -204,5 +204,5 @@ create or replace function holdfast.check_invariants()
   union all
   select * from holdfast.check_processes()
 $$;
-comment on function holdfast.check_invariants() is
+comment on function holdfast.check_invariants is
   'What must always hold and does not; no row: all is well. Reads the whole collection: not for dashboards.';

@@ -11,7 +11,7 @@ create or replace function holdfast.directories_unknown(p_directories text[])
                         where r.snapshot_id = split_part(d.directory, '/', 4)::uuid)
     order by d.n
 $$;
-comment on function holdfast.directories_unknown(text[]) is
+comment on function holdfast.directories_unknown is
   'Those of these directories of snapshots that no row names: <yyyy>/<mm>/<host>/<id>.';
 
 create or replace function holdfast.collection_adopt(p_id uuid)
@@ -191,7 +191,7 @@ begin
     on conflict do nothing;
   return found;
 end $$;
-comment on function holdfast.adopt_kept(text, jsonb) is
+comment on function holdfast.adopt_kept is
   'Takes a kept record, whose file is in the archive, into the index again.';
 
 create or replace function holdfast.import_check(p_pages jsonb)
@@ -201,7 +201,7 @@ create or replace function holdfast.import_check(p_pages jsonb)
     from jsonb_array_elements(p_pages) with ordinality p(page, n)
     order by p.n
 $$;
-comment on function holdfast.import_check(jsonb) is
+comment on function holdfast.import_check is
   'For pages [{id, crawl_id, url, directory}] that are to be imported: new, known, taken (the crawl has '
   'another snapshot of the URL) or removed (files wait to be deleted).';
 
@@ -225,6 +225,6 @@ begin
     return next;
   end loop;
 end $$;
-comment on function holdfast.import_pages(jsonb) is
+comment on function holdfast.import_pages is
   'Stores sealed pages that another program has archived, whose files are in the archive; answers as '
   'import_check(). May be repeated.';

@@ -31,4 +31,4 @@ create or replace function holdfast.reference()
      group by f.name, f.about
      order by f.name collate "C")
 $$;
-comment on function holdfast.reference() is 'The views and the functions for people, with their comments.';
+comment on function holdfast.reference is 'The views and the functions for people, with their comments.';

@@ -30,7 +30,7 @@ create or replace function holdfast.entry_points()
         worker_join, worker_able, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone,
         lapse_workers, archive_begun, log_level_of, crawl_claim, crawl_expand,
         crawl_release, crawl_stop_step, crawl_judge_step, session_open, session_set, binary_want,
-        binary_claim, binary_set, binary_known, machine_set_options, machine_options, runner_join,
+        binary_claim, binary_set, binary_known, machine_set_options, machine_options,
         runner_enter, runner_beat, runner_leave, runner_duty, local_processes, workers_beside, newer_run,
         host_rate_limited, robots_get,
         robots_put, purge_fill, purge_list, purge_done, captures_to_move, captures_moved,

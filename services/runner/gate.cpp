@@ -40,6 +40,7 @@ bool found_dead(const store::RunnerInWay& other) {
 
 store::ProcessInfo describe(const GateOptions& options) {
   auto process = member::describe_process("runner", "runner_waiting", options.version, 0, options.data_dir);
+  process.standby = options.standby;
   process.capabilities_json = options.spawns ? R"({"spawns": true})" : "{}";
   process.label = "runner on " + process.machine.hostname + " pid " + std::to_string(process.pid) +
                   (options.standby ? " (standby)" : "");
@@ -54,9 +55,7 @@ Gate::Gate(asio::io_context& io, GateOptions options, base::StopSignal& stop)
       sleeper_(io.get_executor()) {
   base::set_log_process(label());
   pg::Connection connection(options_.dsn, connection_options(label()));
-  membership_.join(connection, [this](pg::Connection& joining, const store::ProcessInfo& process) {
-    return store::runner_join(joining, process, options_.standby, options_.lease);
-  });
+  membership_.join(connection);
   pool_ = std::make_unique<pg::Pool>(options_.dsn, connection_options(label()), 1, std::chrono::seconds(1));
   start_heartbeat();
 }

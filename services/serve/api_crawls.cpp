@@ -1,6 +1,7 @@
 // Operations that add what `holdfast add` and `holdfast schedule add` add.
 #include "lib/base/error.hpp"
 #include "lib/store/catalog/crawl_options.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/schedule.hpp"
 #include "lib/store/token.hpp"
 #include "services/serve/api_table.hpp"
@@ -68,7 +69,8 @@ Response add_schedule(const ApiCall& call) {
   schedule.crawl["created_by"] = call.caller.by();
   schedule.seeds = planned.seeds;
   store::schedule_add(call.connection, schedule);
-  return json_response(array_of(store::schedules(call.connection, schedule.id).column("json")).at(0));
+  return json_response(
+      array_of(store::list_json(call.connection, store::ListQuery{"schedules", 1}.by("schedule", schedule.id))).at(0));
 }
 
 const ApiOperation kCrawlOperations[] = {

@@ -7,7 +7,6 @@
 #include "lib/base/uuid.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
-#include "lib/store/schedule.hpp"
 #include "lib/store/text.hpp"
 #include "services/serve/api_table.hpp"
 #include "services/serve/feed.hpp"
@@ -175,10 +174,6 @@ Response watch_events(const ApiCall& call) {
   return event_stream(call.options.feed->watch_events(call.caller.name, crawl, after, "progress " + crawl, read));
 }
 
-Response schedules(const ApiCall& call) {
-  return json_response({{"items", array_of(store::schedules(call.connection, std::nullopt).column("json"))}});
-}
-
 // Paths are relative to the snapshot's directory.
 Response files(const ApiCall& call) {
   if (!base::is_uuid(call.id)) return not_found("snapshot");
@@ -222,7 +217,6 @@ constexpr ApiOperation kReadOperations[] = {
     {"GET", "v1/crawls/{id}", "crawl", "A crawl", &one_crawl, {}, {}},
     {"GET", "v1/snapshots/{id}", "snapshot", "A snapshot", &one_snapshot, {}, {}},
     {"GET", "v1/snapshots/{id}/files", "listFiles", "Files of a sealed snapshot, and where they are", &files, {}, {}},
-    {"GET", "v1/schedules", "listSchedules", "Schedules", &schedules, {}, {}},
 };
 
 } // namespace

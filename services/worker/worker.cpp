@@ -66,9 +66,7 @@ Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, st
 
   // Joining is done on a connection of its own: if the database is away at start, say so and stop.
   pg::Connection connection(options_.dsn, connection_options(label(), options_));
-  membership_.join(connection, [this](pg::Connection& joining, const store::ProcessInfo& process) {
-    return store::worker_join(joining, process, options_.lease);
-  });
+  membership_.join(connection);
   make_parts(connection);
 }
 

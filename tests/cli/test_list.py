@@ -83,7 +83,6 @@ class Lists(Both):
             (["events", "--host", "one.test"], ["events", "host"]),
             (["--since", "soon"], ['"soon"', "2026-11-22 14:00"]),
             (["--host", "a..b"], ['"a..b"']),
-            (["schedules"], ["holdfast schedule list"]),
         ):
             self.check_error(self.home.run("list", *arguments), USAGE, *words)
 

@@ -33,8 +33,9 @@ begin
       v_id, array_agg(format('https://site%s-%s.test/%s', n, i % 50, i)), '{}', null)
       from generate_series(1, case n when 0 then pages else 5 end) i;
   end loop;
-  perform holdfast.worker_join(worker(n), '{"id": "m", "hostname": "h"}', 'boot', n::integer, n, null,
-    'worker', 'snapshot', 'worker ' || n, '1', 8, interval '1 hour')
+  perform holdfast.worker_join(worker(n), '{"machine": {"id": "m", "hostname": "h"}, "boot_id": "boot",
+    "process_type": "worker", "worker_type": "snapshot", "version": "1", "slots": 8}'
+    || jsonb_build_object('pid', n, 'start_ticks', n, 'label', 'worker ' || n), interval '1 hour')
     from generate_series(1::bigint, 4) n;
 end $$;
 create procedure expand() language plpgsql as $$

@@ -854,7 +854,9 @@ end $$"""
         self.c.sql(self.PROBE)
         worker = "a0000000-0000-7000-8000-00000000000f"
         self.c.sql(
-            f"select holdfast.worker_join('{worker}', '{{\"id\": \"m\", \"hostname\": \"h\"}}', 'b', 1, 1, null, 'worker', 'snapshot', 'probe', '1', 8, interval '1 hour')"
+            f"""select holdfast.worker_join('{worker}', '{{"machine": {{"id": "m", "hostname": "h"}}, "boot_id": "b",
+                "pid": 1, "start_ticks": 1, "process_type": "worker", "worker_type": "snapshot", "label": "probe",
+                "version": "1", "slots": 8}}', interval '1 hour')"""
         )
         self.c.workers(4)
         crawl = self.c.crawl("--depth", 4, "--max-urls", cap, self.web.url("/farm/0"))

@@ -190,11 +190,20 @@ class Upgrade(Case):
         )
 
     def join_as(self, c, revision):
-        machine = json.dumps({"id": "m", "hostname": "m", "program": {"revision": revision}})
+        process = {
+            "machine": {"id": "m", "hostname": "m"},
+            "boot_id": "b",
+            "pid": 1,
+            "start_ticks": 1,
+            "process_type": "worker",
+            "worker_type": "snapshot",
+            "label": "x",
+            "version": "1",
+            "revision": revision,
+            "slots": 1,
+        }
         try:
-            return c.sql(
-                f"select holdfast.worker_join(gen_random_uuid(), '{machine}', 'b', 1, 1, null, 'worker', 'snapshot', 'x', '1', 1, '10 s')"
-            )
+            return c.sql(f"select holdfast.worker_join(gen_random_uuid(), '{json.dumps(process)}', '10 s')")
         except Failure as failure:
             return str(failure)
 

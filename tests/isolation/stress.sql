@@ -16,8 +16,9 @@ create function stress.join(p_client integer) returns uuid language plpgsql as $
 declare
   v_worker uuid := gen_random_uuid();
 begin
-  perform holdfast.worker_join(v_worker, '{"id": "machine", "hostname": "stress"}', 'boot',
-    p_client, 1, null, 'worker', 'snapshot', 'client ' || p_client, '1', 8, '5 seconds');
+  perform holdfast.worker_join(v_worker, '{"machine": {"id": "machine", "hostname": "stress"}, "boot_id": "boot",
+    "start_ticks": 1, "process_type": "worker", "worker_type": "snapshot", "version": "1", "slots": 8}'
+    || jsonb_build_object('pid', p_client, 'label', 'client ' || p_client), '5 seconds');
   insert into stress.client values (p_client, v_worker)
     on conflict (client) do update set worker = excluded.worker;
   return v_worker;

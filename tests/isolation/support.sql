@@ -65,8 +65,9 @@ begin
     holdfast.webhook cascade;
   update holdfast.collection set paused_at = null, paused_by = null;
   update race.place set hosts = 'many';
-  perform holdfast.worker_join(race.worker(n), '{"id": "machine", "hostname": "race"}', 'boot', n,
-      n, null, 'worker', 'snapshot', 'worker ' || n, '1', 8, '1 hour')
+  perform holdfast.worker_join(race.worker(n), '{"machine": {"id": "machine", "hostname": "race"},
+      "boot_id": "boot", "process_type": "worker", "worker_type": "snapshot", "version": "1", "slots": 8}'
+      || jsonb_build_object('pid', n, 'start_ticks', n, 'label', 'worker ' || n), '1 hour')
     from generate_series(1, 3) n;
 end $$;
 
@@ -483,9 +484,10 @@ create procedure race.runners(standby boolean[]) language plpgsql as $$
 begin
   truncate holdfast.runner_term, holdfast.duty_run;
   update holdfast.duty set next_at = clock_timestamp() + interval '1 hour', runs = 0;
-  perform holdfast.runner_join(race.worker(100 + n::integer),
-      '{"id": "machine", "hostname": "race"}', 'boot', 100 + n::integer, n,
-      'namespace', 'runner ' || n, '1', s, '1 hour')
+  perform holdfast.worker_join(race.worker(100 + n::integer),
+      '{"machine": {"id": "machine", "hostname": "race"}, "boot_id": "boot", "pid_namespace": "namespace",
+        "process_type": "runner", "worker_type": "runner_waiting", "version": "1"}'
+      || jsonb_build_object('pid', 100 + n, 'start_ticks', n, 'label', 'runner ' || n, 'standby', s), '1 hour')
     from unnest(standby) with ordinality u(s, n) order by n;
 end $$;
 

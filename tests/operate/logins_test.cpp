@@ -12,7 +12,13 @@ using namespace holdfast::test;
 namespace {
 
 constexpr const char* kNotYours = "42501";
-constexpr const char* kSharedMachine = R"({"id": "shared", "hostname": "h", "pid_namespace": "ns"})";
+// As a process joins.
+std::string process_json(const std::string& type, int pid) {
+  const auto number = std::to_string(pid);
+  return R"({"machine": {"id": "shared", "hostname": "h"}, "boot_id": "boot", "pid_namespace": "ns", "pid": )" +
+         number + R"(, "start_ticks": )" + number + R"(, "process_type": ")" + type + R"(", "worker_type": ")" +
+         (type == "runner" ? "runner_waiting" : "all") + R"(", "label": "w", "version": "v", "slots": 2})";
+}
 
 // Two logins of workers, and of each: a worker and a runner, both on a machine that says the same of itself.
 struct TwoLogins : Stage {
@@ -66,12 +72,8 @@ struct TwoLogins : Stage {
   }
   std::string join(const std::string& type) {
     const auto id = value("select holdfast.new_uuid()");
-    if (type == "runner")
-      run("select holdfast.runner_join($1::uuid, $2::jsonb, 'boot', 7, 7, 'ns', 'r', 'v', false, '1 hour')",
-          pg::Params::of(id, std::string(kSharedMachine)));
-    else
-      run("select holdfast.worker_join($1::uuid, $2::jsonb, 'boot', 8, 8, null, $3, 'all', 'w', 'v', 2, '1 hour')",
-          pg::Params::of(id, std::string(kSharedMachine), type));
+    run("select holdfast.worker_join($1::uuid, $2::jsonb, '1 hour')",
+        pg::Params::of(id, process_json(type, type == "runner" ? 7 : 8)));
     return id;
   }
   // All rows in which one of the first login's ids stands, or its persona.
@@ -97,19 +99,12 @@ struct TwoLogins : Stage {
             {"p_fence", fence},
             {"p_lease", "'1 hour'"},
             {"p_room", "1"},
-            {"p_machine", quoted(kSharedMachine)},
+            {"p_process", quoted(process_json("worker", 8))},
             {"p_machine_id", "'shared'"},
             {"p_boot_id", "'boot'"},
             {"p_pid", "8"},
             {"p_pid_namespace", "'ns'"},
             {"p_start_ticks", "8"},
-            {"p_parent", "null"},
-            {"p_process_type", "'worker'"},
-            {"p_worker_type", "'all'"},
-            {"p_label", "'x'"},
-            {"p_version", "'v'"},
-            {"p_slots", "1"},
-            {"p_standby", "false"},
             {"p_capabilities", "'{}'"},
             {"p_stats", "'{\"free\": 1}'"},
             {"p_exit_code", "0"},
@@ -139,12 +134,10 @@ struct TwoLogins : Stage {
             {"p_grace", "'5 s'"},
             {"p_epoch", "1"},
             {"p_duty", "'mend'"},
-            {"runner_join.p_id", quoted(runner)},
             {"runner_enter.p_id", quoted(runner)},
             {"runner_beat.p_id", quoted(runner)},
             {"runner_leave.p_id", quoted(runner)},
             {"runner_duty.p_id", quoted(runner)},
-            {"runner_join.p_pid", "7"},
             {"p_origin", "'https://site.test'"},
             {"p_host", "'site.test'"},
             {"robots_put.p_status", "200"},
@@ -243,8 +236,7 @@ TEST_CASE("a server or a command speaks for itself") {
   stage.run("grant holdfast_operator to \"" + stage.mine + "\", \"" + stage.other + "\"");
   stage.become(stage.mine);
   const auto serve = stage.value("select holdfast.new_uuid()");
-  const auto present = "holdfast.process_present('" + serve + "', '" + kSharedMachine +
-                       "', 'boot', 9, 9, 'serve', '127.0.0.1:1', 's', 'v', '1 hour', false)";
+  const auto present = "holdfast.process_present('" + serve + "', '" + process_json("serve", 9) + "', '1 hour')";
   stage.run("select " + present);
   stage.become("");
   const auto before = stage.rows();

@@ -121,7 +121,9 @@ TEST_CASE("a worker does the whole work of a worker, and does not steer") {
   store::lapse_workers(stage.connection);
   const auto runner = base::new_uuid();
   stage.run(
-      R"(select holdfast.runner_join($1::uuid, '{"id":"m","hostname":"h"}', 'b', 1, 1, 'ns', 'r', 'v', false, interval '1 hour'))",
+      R"(select holdfast.worker_join($1::uuid, '{"machine": {"id": "m", "hostname": "h"}, "boot_id": "b", "pid": 1,
+           "start_ticks": 1, "process_type": "runner", "worker_type": "runner_waiting", "label": "r", "version": "v"}',
+           interval '1 hour'))",
       pg::Params::of(runner));
   CHECK(stage.value("select answer from holdfast.runner_enter($1::uuid, '1 hour', '5 s')", pg::Params::of(runner)) ==
         "lead");

@@ -496,7 +496,9 @@ TEST_CASE("processes") {
   const auto present = [&](const std::string& type, const std::string& what, bool standby) {
     const auto id = base::new_uuid();
     stage.run(
-        R"(select holdfast.process_present($1::uuid, '{"id":"m","hostname":"h"}', 'boot', 1, 1, $2, $3, 'label', 'v', interval '1 hour', $4))",
+        R"(select holdfast.process_present($1::uuid, '{"machine": {"id": "m", "hostname": "h"}, "boot_id": "boot",
+             "pid": 1, "start_ticks": 1, "label": "label", "version": "v"}' || jsonb_build_object('process_type', $2::text,
+             'worker_type', $3::text, 'standby', $4::boolean), interval '1 hour'))",
         pg::Params::of(id, type, what, standby));
     return id;
   };
@@ -508,7 +510,9 @@ TEST_CASE("processes") {
   const auto runner = [&](const std::string& label, bool standby) {
     const auto id = base::new_uuid();
     stage.run(
-        R"(select holdfast.runner_join($1::uuid, '{"id":"m","hostname":"h"}', 'boot', 1, 1, 'ns', $2, 'v', $3, interval '1 hour'))",
+        R"(select holdfast.worker_join($1::uuid, '{"machine": {"id": "m", "hostname": "h"}, "boot_id": "boot", "pid": 1,
+             "start_ticks": 1, "pid_namespace": "ns", "process_type": "runner", "worker_type": "runner_waiting",
+             "version": "v"}' || jsonb_build_object('label', $2::text, 'standby', $3::boolean), interval '1 hour'))",
         pg::Params::of(id, label, standby));
     return id;
   };

@@ -142,7 +142,7 @@ Answer change_scope(const Call& call) {
 Answer run_schedule(const Call& call) {
   if (!call.connection.call("select holdfast.schedule_run($1::uuid, $2::uuid)", call.id, call.new_id).value().is_null())
     return {{"changed", true}, {"id", call.new_id}};
-  const auto rows = schedules(call.connection, call.id);
+  const auto rows = list(call.connection, ListQuery{"schedules", 1}.by("schedule", call.id));
   const auto row = rows.one();
   if (row["last_status"].value_or("sealed") != "sealed")
     throw base::Error(base::ErrorClass::refused, "schedule " + call.id + " was left out: its last crawl is still open",

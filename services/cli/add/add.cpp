@@ -46,13 +46,9 @@ bool all_archived(Context& context, pg::Connection& connection, const store::Pla
   for (const auto& seed : archived) {
     const auto path = archive::shown(context.archive_root(), seed.directory + "/index.html");
     if (context.json())
-      std::cout << nlohmann::ordered_json{{"type", "Archived"},
-                                          {"url", seed.url},
-                                          {"snapshot_id", seed.snapshot_id},
-                                          {"sealed_at", seed.sealed_at},
-                                          {"path", path}}
-                       .dump()
-                << '\n';
+      print_record(
+          "Archived",
+          {{"url", seed.url}, {"snapshot_id", seed.snapshot_id}, {"sealed_at", seed.sealed_at}, {"path", path}});
     else
       std::cout << printable(seed.url) << ": already archived on " << local_time(seed.sealed_at) << ", " << path
                 << '\n';
@@ -86,13 +82,8 @@ int add(Context& context, const AddVerbOptions& options) {
   store::crawl_add(connection, crawl, seeds);
   if (!works(options, context)) {
     if (context.json())
-      std::cout << nlohmann::json{{"type", "Crawl"},
-                                  {"id", crawl.id},
-                                  {"status", "queued"},
-                                  {"seeds", seeds.size()},
-                                  {"left_out", planned.left_out}}
-                       .dump()
-                << std::endl;
+      print_record("Crawl",
+                   {{"id", crawl.id}, {"status", "queued"}, {"seeds", seeds.size()}, {"left_out", planned.left_out}});
     else
       std::cout << "crawl " << crawl.id << ": queued, " << seeds.size() << (seeds.size() == 1 ? " URL" : " URLs")
                 << "\n  more: holdfast show " << crawl.id << std::endl;

@@ -5,6 +5,7 @@
 #include "lib/base/error.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/upkeep/crawl_page.hpp"
+#include "services/cli/terminal/output.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -24,17 +25,12 @@ void print_crawl_outcome(Context& context, const std::string& crawl_id) {
     store::ListQuery query;
     query.by("crawl", crawl_id);
     query.limit = 100000;
-    for (const auto& line : store::list_json(connection, query)) {
-      auto json = nlohmann::ordered_json{{"type", "Snapshot"}};
-      json.update(nlohmann::ordered_json::parse(line));
-      std::cout << json.dump() << '\n';
-    }
+    print_records(store::list_json(connection, query), "Snapshot");
     query.view = "crawls";
     for (const auto& line : store::list_json(connection, query)) {
-      auto json = nlohmann::ordered_json{{"type", "Crawl"}};
-      json.update(nlohmann::ordered_json::parse(line));
+      auto json = nlohmann::ordered_json::parse(line);
       json["page"] = archive::shown(context.archive_root(), upkeep::crawl_page_path(crawl_id));
-      std::cout << json.dump() << '\n';
+      print_record("Crawl", json);
     }
     std::cout.flush();
     return;

@@ -4,6 +4,7 @@
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
+#include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -35,9 +36,9 @@ int retry(Context& context, const RetryOptions& options) {
                                            : nlohmann::ordered_json::object();
   const auto urls = answer.value("seeds", 0);
   if (context.json()) {
-    auto json = nlohmann::ordered_json{{"type", "Crawl"}, {"seeds", urls}};
+    nlohmann::ordered_json json{{"seeds", urls}};
     if (urls > 0) json["id"] = id;
-    std::cout << json.dump() << '\n';
+    print_record("Crawl", json);
   } else if (urls == 0) {
     std::cout << "nothing to try again\n";
   } else {

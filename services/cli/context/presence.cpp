@@ -43,14 +43,14 @@ void Presence::keep() {
   std::unique_ptr<pg::Connection> connection;
   std::unique_lock lock(mutex_);
   for (bool told = true; told;) {
-    const bool standby = standby_, ended = ended_;
+    const bool standby = process_.standby = standby_, ended = ended_;
     lock.unlock();
     try {
       if (!connection) connection = std::make_unique<pg::Connection>(dsn_, options);
       if (ended)
         store::process_left(*connection, process_.id, failed_ ? "failed" : "done");
       else
-        store::process_present(*connection, process_, lease_, standby);
+        store::process_present(*connection, process_, lease_);
     } catch (const base::Error& error) {
       spdlog::debug("{} is not shown: {}", process_.label, error.what());
       // After a lapse it comes again, as another incarnation. What is not allowed, or wrong, is not tried again.

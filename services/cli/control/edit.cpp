@@ -31,10 +31,9 @@ void print_description(Context& context, pg::Connection& connection, const store
   const std::string name = now[crawl ? "label" : "title"], notes = now["notes"];
   const std::vector<std::string> tags = now["tags"];
   if (context.json()) {
-    std::cout << nlohmann::ordered_json{{"type", "Description"},           {"kind", found.kind}, {"id", found.id},
-                                        {crawl ? "label" : "title", name}, {"notes", notes},     {"tags", tags}}
-                     .dump()
-              << '\n';
+    print_record(
+        "Description",
+        {{"kind", found.kind}, {"id", found.id}, {crawl ? "label" : "title", name}, {"notes", notes}, {"tags", tags}});
     return;
   }
   std::cout << found.kind << ' ' << found.id << ": "

@@ -1,7 +1,6 @@
 #include "services/cli/control/operate.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/catalog/operation.hpp"
 #include "services/cli/add/input.hpp"
@@ -112,10 +111,9 @@ void print_change(Context& context, const std::string& action, const std::string
     std::cout << '\n';
     return;
   }
-  nlohmann::ordered_json line{
-      {"type", "Control"}, {"action", action}, {"kind", kind}, {"target", id}, {"changed", changed}};
+  nlohmann::ordered_json line{{"action", action}, {"kind", kind}, {"target", id}, {"changed", changed}};
   line.update(more);
-  std::cout << base::json_text(line) << '\n';
+  print_record("Control", line);
 }
 
 std::vector<store::Found> find_all(pg::Connection& connection, const std::vector<std::string>& given) {

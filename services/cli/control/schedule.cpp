@@ -6,6 +6,7 @@
 #include "services/cli/command/checks.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
+#include "services/cli/look/list.hpp"
 #include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
@@ -38,15 +39,6 @@ std::string local_time_zone() {
   return zone.empty() || zone == "Etc/UTC" ? "UTC" : zone;
 }
 
-void print_schedules(const pg::Result& rows) {
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    auto json = nlohmann::json::parse(rows[i].text("json"));
-    json["type"] = "Schedule";
-    std::cout << json.dump() << '\n';
-  }
-  std::cout.flush();
-}
-
 int add_schedule(Context& context, const ScheduleOptions& options) {
   auto planned = plan_crawl(context, options.crawl);
   store::NewSchedule schedule;
@@ -58,26 +50,14 @@ int add_schedule(Context& context, const ScheduleOptions& options) {
   schedule.seeds = std::move(planned.seeds);
   auto& connection = context.connection(true);
   store::schedule_add(connection, schedule);
-  const auto rows = store::schedules(connection, schedule.id);
-  if (context.json()) {
-    print_schedules(rows);
-  } else {
-    std::cout << "schedule " << schedule.id << ": " << schedule.every << ", next on " << rows.one().text("next_run")
-              << " (" << schedule.time_zone << ")\n"
-              << "  it runs while a runner does: holdfast run --daemon, or holdfast runner with workers" << std::endl;
-  }
-  return base::kExitSuccess;
-}
-
-int list_schedules(Context& context) {
-  const auto rows = store::schedules(context.connection(), std::nullopt);
+  const auto added = store::ListQuery{"schedules", 1}.by("schedule", schedule.id);
   if (context.json())
-    print_schedules(rows);
-  else if (rows.empty())
-    std::cout << "no schedules; holdfast schedule add --every daily URL... makes one" << std::endl;
+    print_json(connection, added);
   else
-    print_table(rows, {"id", "label", "every", "time_zone", "state", "next_run", "runs", "skipped", "last_outcome",
-                       "first_url", "note"});
+    std::cout << "schedule " << schedule.id << ": " << schedule.every << ", next on "
+              << store::list(connection, added).one().text("next_run") << " (" << schedule.time_zone << ")\n"
+              << "  it runs while a runner does: holdfast run --daemon, or holdfast runner with workers\n";
+  std::cout.flush();
   return base::kExitSuccess;
 }
 
@@ -87,7 +67,8 @@ int next_times(Context& context, const ScheduleOptions& options) {
   std::string every = options.every;
   std::string zone = options.time_zone.empty() ? local_time_zone() : options.time_zone;
   if (!options.name.empty()) {
-    const auto rows = store::schedules(connection, store::schedule_find(connection, options.name));
+    const auto rows = store::list(
+        connection, store::ListQuery{"schedules", 1}.by("schedule", store::schedule_find(connection, options.name)));
     const auto row = rows.one();
     every = row.text("every");
     if (options.time_zone.empty()) zone = row.text("time_zone");
@@ -98,8 +79,7 @@ int next_times(Context& context, const ScheduleOptions& options) {
   const auto rows = store::schedule_times(connection, every, zone, options.count);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (context.json())
-      std::cout << nlohmann::json{{"type", "Time"}, {"at", rows[i].text("at")}, {"local", rows[i].text("local")}}.dump()
-                << '\n';
+      print_record("Time", {{"at", rows[i].text("at")}, {"local", rows[i].text("local")}});
     else
       std::cout << rows[i].text("local") << "  " << zone << '\n';
   }
@@ -135,8 +115,7 @@ Action schedule_verb(CLI::App& command) {
   Group group(command);
   group.verb("add", "Make a schedule",
              "holdfast schedule add --every 'every 30 minutes' --label news https://example.org/news", &adding);
-  group.verb("list", "Schedules, when they run next and how the last run went", "holdfast schedule list",
-             [](CLI::App&) { return &list_schedules; });
+  list_verb_of(group, "schedule");
   for (const char* const verb : {"pause", "resume", "remove"})
     operation_verb(group, verb, std::string(verb) + "Schedule", std::string("holdfast schedule ") + verb + " news");
   operation_verb(group, "run-now", "runSchedule", "holdfast schedule run-now news");

@@ -31,14 +31,11 @@ int scope(Context& context, const std::string& given, const Lists& add, const Li
   const auto now = rows.one();
   const auto lists = nlohmann::json::parse(now.text("scope"));
   if (context.json()) {
-    std::cout << nlohmann::ordered_json{{"type", "Scope"},
-                                        {"crawl_id", id},
-                                        {"changed", changed},
-                                        {"scope", lists},
-                                        {"excluded", now.integer("excluded")},
-                                        {"refused", now.integer("refused")}}
-                     .dump()
-              << '\n';
+    print_record("Scope", {{"crawl_id", id},
+                           {"changed", changed},
+                           {"scope", lists},
+                           {"excluded", now.integer("excluded")},
+                           {"refused", now.integer("refused")}});
     return base::kExitSuccess;
   }
   if (lists.empty()) std::cout << "everything belongs to this crawl\n";

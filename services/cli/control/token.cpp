@@ -4,6 +4,7 @@
 #include "lib/base/error.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
+#include "services/cli/look/list.hpp"
 #include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
@@ -26,26 +27,9 @@ int add_token(Context& context, const TokenOptions& options) {
   if (!options.expires.empty()) keep = base::parse_duration(options.expires);
   const auto token = store::token_add(context.connection(true), options.name, options.role, keep, user_name());
   if (context.json())
-    std::cout << nlohmann::ordered_json{{"type", "Token"},
-                                        {"name", options.name},
-                                        {"role", options.role},
-                                        {"token", token}}
-                     .dump()
-              << std::endl;
+    print_record("Token", {{"name", options.name}, {"role", options.role}, {"token", token}});
   else
     std::cout << token << "\n  Copy it now. It is not stored and cannot be shown again." << std::endl;
-  return base::kExitSuccess;
-}
-
-int list_tokens(Context& context) {
-  const auto rows = store::tokens(context.connection());
-  if (context.json())
-    print_records(rows.column("json"), "Token");
-  else if (rows.empty())
-    std::cout << "no tokens; holdfast token add NAME makes one" << std::endl;
-  else
-    print_table(rows,
-                {"name", "role", "state", "created_at", "created_by", "expires_at?", "revoked_at?", "revoked_by?"});
   return base::kExitSuccess;
 }
 
@@ -65,8 +49,7 @@ Action token_verb(CLI::App& command) {
                               "How long it is valid: 90d (default: until it is revoked)");
                return [options](Context& context) { return add_token(context, *options); };
              });
-  group.verb("list", "Names, roles and states. The tokens themselves are not stored", "holdfast token list",
-             [](CLI::App&) { return &list_tokens; });
+  list_verb_of(group, "token");
   group.verb("revoke", "Make a token invalid, at once", "holdfast token revoke anna", [&](CLI::App& revoke) {
     revoke.add_option("name", options->name, "Its name")->required();
     return [options](Context& context) {

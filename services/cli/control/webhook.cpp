@@ -10,14 +10,7 @@ Action webhook_verb(CLI::App& command) {
   Group group(command);
   operation_verb(group, "add", "setWebhook",
                  "holdfast webhook add ops https://hooks.example.net/holdfast --on snapshot.failed,worker.lapsed");
-  group.verb("list", "List webhooks, waiting deliveries, and the result of the last attempt", "holdfast webhook list",
-             [](CLI::App&) {
-               return [](Context& context) {
-                 ListOptions listing;
-                 listing.what = "webhooks";
-                 return list(context, listing);
-               };
-             });
+  list_verb_of(group, "webhook");
   for (const char* const verb : {"pause", "resume", "retry", "test", "remove"})
     operation_verb(group, verb, std::string(verb) + "Webhook", std::string("holdfast webhook ") + verb + " ops");
   return group.action();

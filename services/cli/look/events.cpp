@@ -32,10 +32,7 @@ constexpr std::int64_t kOverlap = 1000; // an event may become visible after a l
 
 void print(const Context& context, const store::Event& event) {
   if (context.json()) {
-    auto line = nlohmann::ordered_json{{"type", "Event"}};
-    line.update(nlohmann::ordered_json::parse(event.json));
-    std::cout << line.dump() << '\n';
-    return;
+    return print_record("Event", nlohmann::ordered_json::parse(event.json));
   }
   const auto& id = event.object_id;
   std::cout << local_time(event.at) << "  " << fitted(event.lifecycle + "             ", 13) << " "

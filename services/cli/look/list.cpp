@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/store/catalog/lifecycle.hpp"
+#include "lib/store/schedule.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/checks.hpp"
 #include "services/cli/command/verbs.hpp"
@@ -83,6 +84,7 @@ void check_plugin(Context& context, const std::string& plugin) {
 // As PostgreSQL reads it.
 std::string value_of(Context& context, const store::List& list, const std::string& filter, const std::string& typed) {
   if (filter == "crawl" || filter == "snapshot") return id_of(context.connection(), filter, typed);
+  if (filter == "schedule") return store::schedule_find(context.connection(), typed);
   if (filter == "host") return host_name(typed);
   if (filter == "since") return time_before(typed);
   if (filter == "status") check_status(list, typed);
@@ -94,18 +96,15 @@ std::string value_of(Context& context, const store::List& list, const std::strin
 
 void print_json(pg::Connection& connection, const store::ListQuery& query, const std::vector<std::string>& columns) {
   for (const auto& line : store::list_json(connection, query)) {
-    auto json = nlohmann::ordered_json{{"type", store::list_of(query.view).record}};
     const auto row = nlohmann::ordered_json::parse(line);
+    nlohmann::ordered_json chosen;
     for (const auto& column : columns)
-      json[column] = row.at(column);
-    if (columns.empty()) json.update(row);
-    std::cout << json.dump() << '\n';
+      chosen[column] = row.at(column);
+    print_record(store::list_of(query.view).record, columns.empty() ? row : chosen);
   }
 }
 
 int list(Context& context, const ListOptions& options) {
-  if (options.what == "schedule" || options.what == "schedules")
-    throw base::Error(base::ErrorClass::usage, "list does not show schedules", "holdfast schedule list");
   const auto& shown = store::list_of(options.what);
   store::ListQuery query{std::string(shown.name), options.limit};
   for (const auto& [filter, typed] : options.filters)
@@ -129,6 +128,13 @@ int list(Context& context, const ListOptions& options) {
   }
   std::cout << std::flush;
   return base::kExitSuccess;
+}
+
+void list_verb_of(Group& group, std::string_view one) {
+  const auto& shown = store::list_of(one);
+  group.verb("list", shown.summary.data(), "holdfast " + std::string(one) + " list", [&shown](CLI::App&) {
+    return [&shown](Context& context) { return list(context, {.what = std::string(shown.name), .limit = 1'000'000}); };
+  });
 }
 
 Action list_verb(CLI::App& command) {

@@ -2,6 +2,7 @@
 // holdfast list, and what other verbs list in the same way. Main thread.
 
 #include "lib/store/catalog/view.hpp"
+#include "services/cli/command/verb.hpp"
 #include "services/cli/context/context.hpp"
 
 #include <cstdint>
@@ -13,12 +14,14 @@ namespace holdfast::cli {
 
 struct ListOptions {
   std::string what{"snapshots"};
-  std::map<std::string, std::string> filters; // as typed; empty: not given
-  std::vector<std::string> columns;           // of tables, CSV and JSON; empty: the usual ones
+  std::map<std::string, std::string> filters{}; // as typed; empty: not given
+  std::vector<std::string> columns{};           // of tables, CSV and JSON; empty: the usual ones
   std::int64_t limit{50};
   bool csv{false};
 };
 int list(Context& context, const ListOptions& options);
+// "list" in a group of verbs that is named as one row of a list: all of its rows.
+void list_verb_of(Group& group, std::string_view one);
 
 // Each row as a line of JSON. `columns`: only these; empty: all.
 void print_json(pg::Connection& connection, const store::ListQuery& query,

@@ -4,7 +4,6 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/fd.hpp"
-#include "lib/base/json_text.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/session.hpp"
 #include "lib/store/verify.hpp"
@@ -109,13 +108,7 @@ public:
              const std::string& text) {
     printed_ = true;
     if (json_) {
-      std::cout << base::json_text(nlohmann::ordered_json{{"type", "Log"},
-                                                          {"url", url},
-                                                          {"plugin", plugin},
-                                                          {"hook_name", hook},
-                                                          {"stream", stream},
-                                                          {"text", text}})
-                << '\n';
+      print_record("Log", {{"url", url}, {"plugin", plugin}, {"hook_name", hook}, {"stream", stream}, {"text", text}});
       return;
     }
     const std::string title = plugin + "/" + hook + " " + stream + "  " + url;

@@ -1,6 +1,5 @@
 #include "lib/base/error.hpp"
 #include "lib/pg/conninfo.hpp"
-#include "lib/pg/environment.hpp"
 #include "lib/store/control.hpp"
 #include "services/cli/command/verbs.hpp"
 

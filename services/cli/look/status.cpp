@@ -1,7 +1,6 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
 #include "lib/base/write_all.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
@@ -29,12 +28,6 @@
 namespace holdfast::cli {
 
 namespace {
-
-void print_json(pg::Connection& connection, std::ostream& out) {
-  nlohmann::ordered_json line{{"type", "Status"}};
-  line.update(store::status_json(connection));
-  out << base::json_text(line) << '\n';
-}
 
 void print_list(pg::Connection& connection, const store::ListQuery& query, const char* title, std::ostream& out) {
   const auto rows = store::list(connection, query);
@@ -101,7 +94,7 @@ struct StatusOptions {
 std::string picture(pg::Connection& connection, const Context& context) {
   std::ostringstream out;
   if (context.json()) {
-    print_json(connection, out);
+    print_record("Status", store::status_json(connection), out);
     return out.str();
   }
   print_now(connection, context, out);
@@ -144,7 +137,7 @@ int status(Context& context, const StatusOptions& options) {
   if (options.follow) return follow(context, options.delay);
   auto& connection = context.diagnosis();
   if (context.json()) {
-    print_json(connection, std::cout);
+    print_record("Status", store::status_json(connection));
   } else {
     print_now(connection, context, std::cout);
     print_list(connection, {"failures", 5}, "latest failures", std::cout);

@@ -37,9 +37,7 @@ int why(Context& context, const std::vector<std::string>& names) {
     unknown = unknown || answer.kind == "nothing";
     const auto facts = nlohmann::ordered_json::parse(answer.facts);
     if (context.json()) {
-      nlohmann::ordered_json line{
-          {"type", "Why"}, {"kind", answer.kind}, {"id", answer.id}, {"reason", answer.reason}, {"facts", facts}};
-      std::cout << line.dump() << '\n';
+      print_record("Why", {{"kind", answer.kind}, {"id", answer.id}, {"reason", answer.reason}, {"facts", facts}});
       continue;
     }
     std::cout << printable(with_local_times(answer.reason)) << '\n';

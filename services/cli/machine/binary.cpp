@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/look/list.hpp"
+#include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -21,7 +22,7 @@ int recheck_binaries(Context& context, const std::string& name, const std::strin
                       "no hook has asked for the binary " + name + (host.empty() ? "" : " on " + host),
                       "holdfast binary list shows them");
   if (context.json())
-    std::cout << nlohmann::json{{"type", "Recheck"}, {"count", count}}.dump() << std::endl;
+    print_record("Recheck", {{"count", count}});
   else
     std::cout << count << (count == 1 ? " binary" : " binaries") << " will be looked for again within a minute"
               << std::endl;

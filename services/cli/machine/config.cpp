@@ -1,5 +1,4 @@
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
 #include "lib/hooks/plugin_options.hpp"
 #include "lib/store/binary.hpp"
 #include "lib/store/catalog/view.hpp"
@@ -59,9 +58,7 @@ std::string origin_of(const Layers& layers, const std::string& key, const hooks:
 void print_option(const Context& context, const std::string& plugin, const std::string& key, const std::string& value,
                   const std::string& origin) {
   if (context.json()) {
-    std::cout << base::json_text(nlohmann::ordered_json{
-                     {"type", "Option"}, {"plugin", plugin}, {"key", key}, {"value", value}, {"origin", origin}})
-              << '\n';
+    print_record("Option", {{"plugin", plugin}, {"key", key}, {"value", value}, {"origin", origin}});
   } else {
     const auto shown = fitted(printable(value), 60);
     std::cout << key << std::string(key.size() < 32 ? 32 - key.size() : 1, ' ') << shown << "  (" << printable(origin)
@@ -128,9 +125,7 @@ int show_config(Context& context, const std::string& key) {
     if (!key.empty() && key != name) return;
     any = true;
     if (context.json())
-      std::cout
-          << nlohmann::ordered_json{{"type", "Setting"}, {"key", name}, {"value", value}, {"origin", origin}}.dump()
-          << '\n';
+      print_record("Setting", {{"key", name}, {"value", value}, {"origin", origin}});
     else if (key.empty())
       std::cout << name << std::string(name.size() < 28 ? 28 - name.size() : 1, ' ') << fitted(printable(value), 60)
                 << "  (" << origin << ")\n";

@@ -248,12 +248,13 @@ private:
 
 void print_json(const std::vector<Finding>& findings) {
   for (const auto& finding : findings)
-    std::cout << nlohmann::ordered_json{{"type", "Need"},           {"plugin", finding.plugin},
-                                        {"binary", finding.binary}, {"state", finding.state},
-                                        {"path", finding.path},     {"version", finding.version},
-                                        {"wanted", finding.wanted}, {"install", finding.install}}
-                     .dump()
-              << '\n';
+    print_record("Need", {{"plugin", finding.plugin},
+                          {"binary", finding.binary},
+                          {"state", finding.state},
+                          {"path", finding.path},
+                          {"version", finding.version},
+                          {"wanted", finding.wanted},
+                          {"install", finding.install}});
 }
 
 struct HookSurroundings {
@@ -383,11 +384,13 @@ int doctor(Context& context, const std::vector<std::string>& plugins, bool insta
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   if (context.json()) {
     print_json(findings);
-    std::cout << nlohmann::ordered_json{{"type", "Machine"},        {"cgroups", cgroups},    {"sandbox", hooks.sandbox},
-                                        {"network", hooks.network}, {"browser", of_browser}, {"database", troubles},
-                                        {"troubles", of_machine},   {"name_server", named}}
-                     .dump()
-              << '\n';
+    print_record("Machine", {{"cgroups", cgroups},
+                             {"sandbox", hooks.sandbox},
+                             {"network", hooks.network},
+                             {"browser", of_browser},
+                             {"database", troubles},
+                             {"troubles", of_machine},
+                             {"name_server", named}});
   } else {
     print_findings(findings);
     if (selected.empty()) std::cout << "no plugin is enabled: set plugins.path\n";

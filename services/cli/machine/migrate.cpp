@@ -1,6 +1,7 @@
 #include "lib/base/error.hpp"
 #include "lib/store/schema.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -24,12 +25,7 @@ int migrate(Context& context, const pg::MigrateOptions& what) {
     auto left = nlohmann::json::array();
     for (const auto& [part, why, statement] : lacking)
       left.push_back({{"what", part}, {"why", why}, {"statement", statement}});
-    std::cout << nlohmann::json{{"type", "Migration"},
-                                {"revision", report.revision},
-                                {"applied", report.applied},
-                                {"lacking", left}}
-                     .dump()
-              << std::endl;
+    print_record("Migration", {{"revision", report.revision}, {"applied", report.applied}, {"lacking", left}});
   } else {
     for (const auto& name : report.applied)
       std::cout << "applied " << name << '\n';

@@ -1,7 +1,6 @@
 #include "lib/store/persona.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/persona/import.hpp"
 #include "lib/store/catalog/operation.hpp"
@@ -30,13 +29,6 @@ struct PersonaOptions {
   bool cookies{false};
 };
 
-int list_personas(Context& context, const std::string& name) {
-  ListOptions listing;
-  listing.what = "personas";
-  listing.filters["persona"] = name;
-  return list(context, listing);
-}
-
 // At most one row.
 pg::Result row_of(Context& context, const std::string& name) {
   return store::list(context.connection(), store::ListQuery{"personas", 1}.by("persona", name));
@@ -49,7 +41,7 @@ base::Error no_persona(const std::string& name) {
 
 int show_persona(Context& context, const std::string& name) {
   if (row_of(context, name).empty()) throw no_persona(name);
-  return list_personas(context, name);
+  return list(context, {.what = "personas", .filters = {{"persona", name}}});
 }
 
 store::Persona opened(Context& context, const std::string& name) {
@@ -72,13 +64,11 @@ int import_persona(Context& context, const PersonaOptions& given) {
                                   imported.state, user_name());
   }
   if (context.json()) {
-    std::cout << base::json_text(nlohmann::ordered_json{{"type", "Persona"},
-                                                        {"name", given.name},
-                                                        {"version", *version},
-                                                        {"cookies", imported.state.cookies.size()},
-                                                        {"origins", imported.state.origins.size()},
-                                                        {"left_out", imported.left_out}})
-              << std::endl;
+    print_record("Persona", {{"name", given.name},
+                             {"version", *version},
+                             {"cookies", imported.state.cookies.size()},
+                             {"origins", imported.state.origins.size()},
+                             {"left_out", imported.left_out}});
     return base::kExitSuccess;
   }
   std::cout << "persona " << given.name << ": " << imported.state.cookies.size() << " cookies and storage of "
@@ -120,7 +110,7 @@ int sign_in(Context& context, const PersonaOptions& given) {
   const auto endpoint = serve::parse_endpoint(context.settings().text("serve.listen"), "serve.listen");
   const auto link = serve::url_of(endpoint, endpoint.port) + "persona/" + id;
   if (context.json())
-    std::cout << base::json_text(nlohmann::ordered_json{{"type", "SignIn"}, {"id", id}, {"url", link}}) << std::endl;
+    print_record("SignIn", {{"id", id}, {"url", link}});
   else
     std::cout << "Open " << link << "\n  where holdfast serve listens; a worker must run\n" << std::flush;
   return base::kExitSuccess;
@@ -133,8 +123,7 @@ Action persona_verb(CLI::App& command) {
   const auto given = std::make_shared<PersonaOptions>();
   Group group(command);
   const auto named = [&](CLI::App& one) { one.add_option("name", given->name, "Its name")->required(); };
-  group.verb("list", "List all personas, without what is secret", "holdfast persona list",
-             [](CLI::App&) { return [](Context& context) { return list_personas(context, ""); }; });
+  list_verb_of(group, "persona");
   group.verb("show", "Show a persona, without what is secret", "holdfast persona show work", [&](CLI::App& one) {
     named(one);
     return [given](Context& context) { return show_persona(context, given->name); };

@@ -71,12 +71,12 @@ int list_plugins(Context& context) {
     else if (!plugin.hooks.empty())
       lacks = binaries.missing(plugin, hooks::resolve_options(catalog, plugin, options.hook_options)).value_or("");
     if (context.json())
-      std::cout << nlohmann::ordered_json{{"type", "Plugin"},     {"name", name},
-                                          {"enabled", on},        {"hooks", plugin.hooks.size()},
-                                          {"lacks", lacks},       {"directory", plugin.directory.string()},
-                                          {"title", plugin.title}}
-                       .dump()
-                << '\n';
+      print_record("Plugin", {{"name", name},
+                              {"enabled", on},
+                              {"hooks", plugin.hooks.size()},
+                              {"lacks", lacks},
+                              {"directory", plugin.directory.string()},
+                              {"title", plugin.title}});
     else
       std::cout << (on ? "on   " : "off  ") << name << std::string(name.size() < 28 ? 28 - name.size() : 1, ' ')
                 << printable(lacks.empty() ? plugin.title : lacks) << '\n';
@@ -92,7 +92,7 @@ int switch_them(Context& context, const std::vector<std::string>& names, bool on
   switch_plugins(context.data_dir(), names, on);
   for (const auto& name : names)
     if (context.json())
-      std::cout << nlohmann::ordered_json{{"type", "Plugin"}, {"name", name}, {"enabled", on}}.dump() << '\n';
+      print_record("Plugin", {{"name", name}, {"enabled", on}});
     else
       std::cout << name << ": " << (on ? "on" : "off") << ", for workers that start from now on\n";
   std::cout << std::flush;

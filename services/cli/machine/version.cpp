@@ -1,6 +1,7 @@
 #include "lib/base/error.hpp"
 #include "lib/store/schema.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -13,11 +14,7 @@ namespace {
 
 int version(Context& context) {
   if (context.json())
-    std::cout << nlohmann::json{{"type", "Version"},
-                                {"version", HOLDFAST_VERSION},
-                                {"revision", store::migrator().revision()}}
-                     .dump()
-              << std::endl;
+    print_record("Version", {{"version", HOLDFAST_VERSION}, {"revision", store::migrator().revision()}});
   else
     std::cout << "holdfast " << HOLDFAST_VERSION << ", schema revision " << store::migrator().revision() << std::endl;
   return base::kExitSuccess;

@@ -5,6 +5,7 @@
 #include "lib/store/runner.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/signals.hpp"
+#include "services/cli/look/list.hpp"
 #include "services/cli/run/run_some.hpp"
 #include "services/cli/terminal/output.hpp"
 #include "services/runner/duties.hpp"
@@ -16,7 +17,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -128,26 +128,19 @@ int run_duties(Context& context, bool standby) {
 // Who leads, who waits, and what the duties have done. 1 if no healthy runner leads.
 int runner_status(Context& context) {
   auto& connection = context.connection();
-  const auto runners = store::runners(connection);
-  const auto duties = store::duties(connection);
+  const store::ListQuery all{"runners", 100}, done{"duties", 100};
+  const auto runners = store::list(connection, all);
   const bool healthy = !runners.empty() && runners[0].text("state") == "leads" && runners[0].boolean("healthy");
   if (context.json()) {
-    const auto print = [](const pg::Result& rows, const char* type) {
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        auto json = nlohmann::json::parse(rows[i].text("json"));
-        json["type"] = type;
-        std::cout << json.dump() << '\n';
-      }
-    };
-    print(runners, "Runner");
-    print(duties, "Duty");
+    print_json(connection, all);
+    print_json(connection, done);
   } else {
     if (runners.empty())
       std::cout << "no runner: adding and archiving go on, schedules and cleaning up wait\n";
     else
-      print_table(runners, {"label", "state", "epoch", "lease_left", "request"});
+      print_table(runners, store::list_of("runners").columns);
     std::cout << '\n';
-    print_table(duties, {"name", "every", "keep", "last_run", "took", "last_count", "total_count", "error"});
+    print_table(store::list(connection, done), store::list_of("duties").columns);
   }
   std::cout.flush();
   return healthy ? base::kExitSuccess : base::kExitFailedWork;

@@ -38,13 +38,8 @@ bool print_snapshot_outcome(Context& context, const std::string& id) {
   const auto snapshot = store::find_snapshot(context.connection(), id);
   if (!snapshot) throw base::Error(base::ErrorClass::refused, "snapshot " + id + " was removed meanwhile");
   if (context.json())
-    std::cout << nlohmann::ordered_json{{"type", "Snapshot"},
-                                        {"id", id},
-                                        {"url", snapshot->url},
-                                        {"status", snapshot->status},
-                                        {"outcome", snapshot->outcome}}
-                     .dump()
-              << std::endl;
+    print_record("Snapshot",
+                 {{"id", id}, {"url", snapshot->url}, {"status", snapshot->status}, {"outcome", snapshot->outcome}});
   else
     std::cout << "snapshot " << id << ": " << (snapshot->outcome.empty() ? snapshot->status : snapshot->outcome) << ", "
               << printable(snapshot->url) << "\n  more: holdfast show " << id << std::endl;

@@ -50,9 +50,7 @@ void print_defect(bool json, const std::string& kind, const std::string& path, c
   auto words = kind;
   std::replace(words.begin(), words.end(), '_', ' ');
   if (json)
-    std::cout << base::json_text(
-                     nlohmann::ordered_json{{"type", "Defect"}, {"kind", kind}, {"path", path}, {"detail", detail}})
-              << '\n';
+    print_record("Defect", {{"kind", kind}, {"path", path}, {"detail", detail}});
   else
     std::cout << words << "  " << printable(path) << ": " << printable(detail) << '\n';
 }
@@ -192,12 +190,15 @@ void print_csv(const pg::Result& result, const std::vector<std::string>& wanted)
   }
 }
 
-void print_records(const std::vector<std::string>& objects, const std::string& type) {
-  for (const auto& object : objects) {
-    nlohmann::ordered_json line{{"type", type}};
-    line.update(nlohmann::ordered_json::parse(object));
-    std::cout << line.dump() << '\n';
-  }
+void print_record(std::string_view type, const nlohmann::ordered_json& fields, std::ostream& out) {
+  nlohmann::ordered_json line{{"type", type}};
+  line.update(fields);
+  out << base::json_text(line) << '\n';
+}
+
+void print_records(const std::vector<std::string>& objects, std::string_view type) {
+  for (const auto& object : objects)
+    print_record(type, nlohmann::ordered_json::parse(object));
 }
 
 void print_fields(const std::vector<std::pair<std::string, std::string>>& fields, std::ostream& out) {

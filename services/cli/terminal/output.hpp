@@ -4,6 +4,8 @@
 
 #include "lib/pg/result.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -19,8 +21,10 @@ void print_csv(const pg::Result& result, const std::vector<std::string>& columns
 // "name   value" lines; empty values are left out.
 void print_fields(const std::vector<std::pair<std::string, std::string>>& fields, std::ostream& out = std::cout);
 
-// JSON objects, one a line, each with its type first.
-void print_records(const std::vector<std::string>& objects, const std::string& type);
+// A line of JSON: an object with its type first.
+void print_record(std::string_view type, const nlohmann::ordered_json& fields, std::ostream& out = std::cout);
+// The same of objects that are text.
+void print_records(const std::vector<std::string>& objects, std::string_view type);
 
 // Something of a source or of the archive that cannot be used, and why: a line for people, or a Defect.
 void print_defect(bool json, const std::string& kind, const std::string& path, const std::string& detail);

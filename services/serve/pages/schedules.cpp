@@ -1,4 +1,4 @@
-#include "lib/store/schedule.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"
 
@@ -9,7 +9,7 @@ std::optional<Page> schedules_page(const PageRequest& request) {
                                      {"Next", "nw"},       {"Runs", "n"},   {"Last", "nw"}};
   if (request.may_change) columns.push_back({"Change", ""});
   Table table(columns, "Schedules");
-  const auto rows = store::schedules(request.connection, std::nullopt);
+  const auto rows = store::list(request.connection, {"schedules", 1000});
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto row = rows[i];
     const std::string id = row["id"], label = row["label"].value_or("");
