@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -134,9 +133,9 @@ private:
 } // namespace
 
 std::string WebArchive::text_of(const ReadPage& page) const {
-  std::string text(page.text_size, '\0');
-  const auto got = ::pread(texts.get(), text.data(), text.size(), static_cast<off_t>(page.text_offset));
-  text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  std::string text;
+  base::each_piece(texts.get(), page.text_offset, page.text_offset + page.text_size,
+                   [&](std::string_view piece) { text += piece; });
   return text;
 }
 
@@ -217,12 +216,7 @@ public:
         });
         take_description(text);
       } else if (is_page_list(path)) {
-        std::size_t number = 0;
-        each_line(zip, entry, [&](std::string_view line) {
-          ++number;
-          if (const auto wrong = take_page(line); !wrong.empty())
-            problem_(entry, "line " + std::to_string(number) + " " + wrong);
-        });
+        take_pages(zip, entry);
       }
     }
   }
@@ -240,19 +234,22 @@ public:
   }
 
 private:
-  // Of one that is too long, a little more than is allowed.
-  template <typename Take>
-  void each_line(ArchiveReader& zip, const std::string& entry, Take&& take) {
-    std::string line;
+  void take_pages(ArchiveReader& zip, const std::string& entry) {
+    std::string line; // of one that is too long, a little more than is allowed
+    std::size_t number = 0;
+    const auto end_line = [&] {
+      ++number;
+      if (const auto wrong = take_page(std::exchange(line, "")); !wrong.empty())
+        problem_(entry, "line " + std::to_string(number) + " " + wrong);
+    };
     zip.read(entry, [&](std::string_view bytes) {
-      for (const char byte : bytes) {
+      for (const char byte : bytes)
         if (byte == '\n')
-          take(std::string_view(std::exchange(line, "")));
+          end_line();
         else if (line.size() <= kLongestLine)
           line += byte;
-      }
     });
-    take(std::string_view(line));
+    end_line();
   }
 
   // Files of a list of several WACZ files, which may be on the web.
@@ -298,9 +295,7 @@ private:
 WebArchive read_archive(base::Fd file, std::uint64_t size, const std::string& name, const Problem& problem) {
   WarcFile given{name, std::move(file), size};
   WebArchive read;
-  std::array<char, kZip.size()> head{};
-  if (base::read_at(given.file.get(), head.data(), head.size(), 0) == static_cast<ssize_t>(head.size()) &&
-      std::string_view(head.data(), head.size()) == kZip) {
+  if (base::holds_at(given.file.get(), 0, kZip)) {
     ZipReading reading(problem);
     reading.take(given, false);
     read = reading.finish(name);
