@@ -50,20 +50,11 @@ std::string time_of(const nlohmann::json& page) {
                                                    : base::text_at(page, "ts");
 }
 
-// How much a file may unpack to.
-class Limit {
-public:
-  Limit(std::string name, std::uint64_t ratio, std::uint64_t size)
-      : name_(std::move(name)), left_(kSmall + ratio * size) {}
-  void count(std::uint64_t unpacked) {
-    if (unpacked > left_) throw base::Error(base::ErrorClass::refused, name_ + " unpacks to more than WARC files do");
-    left_ -= unpacked;
-  }
-
-private:
-  std::string name_;
-  std::uint64_t left_;
-};
+// `left`: how much the file may still unpack to.
+void count(std::uint64_t unpacked, std::uint64_t& left, const std::string& name) {
+  if (unpacked > left) throw base::Error(base::ErrorClass::refused, name + " unpacks to more than WARC files do");
+  left -= unpacked;
+}
 
 class ArchiveReader {
 public:
@@ -71,7 +62,7 @@ public:
   enum class Kind { zip, compressed };
   ArchiveReader(const WarcFile& file, Kind kind, const Problem& problem)
       : name_(file.name), problem_(problem), archive_(::archive_read_new(), &::archive_read_free),
-        limit_(file.name, kind == Kind::zip ? kMostRatio : kMostRatioOfText, file.size) {
+        left_(kSmall + (kind == Kind::zip ? kMostRatio : kMostRatioOfText) * file.size) {
     if (kind == Kind::zip) {
       ::archive_read_support_format_zip(archive_.get());
     } else {
@@ -113,7 +104,7 @@ public:
       const auto got = ::archive_read_data(archive_.get(), piece.data(), piece.size());
       if (got < 0) problem_(entry, why());
       if (got <= 0) return;
-      limit_.count(static_cast<std::uint64_t>(got));
+      count(static_cast<std::uint64_t>(got), left_, name_);
       take(std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
     }
   }
@@ -127,7 +118,7 @@ private:
   const std::string name_;
   const Problem& problem_;
   std::unique_ptr<archive, int (*)(archive*)> archive_;
-  Limit limit_;
+  std::uint64_t left_;
 };
 
 } // namespace
@@ -155,12 +146,12 @@ WarcFile unpack_entry(ArchiveReader& archive, const std::string& entry) {
 // As far as it can be read: what libarchive says of gzip that breaks off comes instead of its last bytes.
 WarcFile unpack_gzip(warc::RecordBytes& bytes, const std::string& name, const Problem& problem) {
   WarcFile unpacked{name, temporary_file()};
-  Limit limit(name, kMostRatioOfText, bytes.size());
+  auto left = kSmall + kMostRatioOfText * bytes.size();
   std::string piece(kReadAtOnce, '\0');
   for (std::uint64_t at = 0; at < bytes.size(); at = bytes.position()) {
     bytes.open(at);
     while (const auto got = bytes.compressed() ? bytes.read(piece.data(), piece.size()) : 0) {
-      limit.count(got);
+      count(got, left, name);
       add_to(unpacked, std::string_view(piece).substr(0, got));
     }
     if (bytes.compressed() && bytes.broken().empty()) continue;

@@ -39,20 +39,15 @@ std::string normal_path(const std::string& path) {
   std::vector<std::string_view> kept;
   const auto parts = fields_of(path, '/');
   for (std::size_t i = 1; i < parts.size(); ++i)
-    if (parts[i] == "..") {
-      if (kept.empty())
-        kept.push_back(parts[i]);
-      else
-        kept.pop_back();
-    } else if (parts[i] != ".") {
+    if (parts[i] == ".." && !kept.empty())
+      kept.pop_back();
+    else if (parts[i] != ".")
       kept.push_back(parts[i]);
-    }
   std::string result = "/";
-  for (std::size_t i = 0; i < kept.size(); ++i)
-    if (i + 1 == kept.size())
-      result += kept[i];
-    else if (!kept[i].empty())
-      result += std::string(kept[i]) + "/";
+  for (const auto& part : kept) {
+    result += part;
+    if (!part.empty() && &part != &kept.back()) result += '/';
+  }
   return result;
 }
 
