@@ -20,6 +20,12 @@ inline ssize_t read_at(int descriptor, char* buffer, std::size_t size, std::uint
   }
 }
 
+// Whether the file has this text at a place.
+inline bool holds_at(int descriptor, std::uint64_t offset, std::string_view text) {
+  std::string there(text.size(), '\0');
+  return read_at(descriptor, there.data(), there.size(), offset) == static_cast<ssize_t>(text.size()) && there == text;
+}
+
 // Hands on the bytes from `begin` to `end`, or to where the file ends. Returns how many; -1, with errno: that cannot
 // be.
 template <typename Take>

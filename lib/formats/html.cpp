@@ -18,8 +18,7 @@ namespace {
 constexpr std::size_t kMostAttributes = 100;
 constexpr std::string_view kBlank = " \t\n\r\f\v";
 // Their content is text, not markup, until their own end tag.
-constexpr std::array<std::string_view, 8> kRaw{"script",  "style",    "xmp",      "iframe",
-                                               "noembed", "noframes", "textarea", "title"};
+constexpr std::string_view kRaw = " script style xmp iframe noembed noframes textarea title ";
 
 // What numbers between 128 and 159 mean: windows-1252.
 constexpr std::array<std::uint16_t, 32> kWindows1252{0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
@@ -50,13 +49,12 @@ std::map<std::string, std::string, std::less<>> read_entities() {
 // At "&#": the end of the reference, or `at` if it is none.
 std::size_t numeric_reference(std::string_view text, std::size_t at, std::string& result) {
   const bool hexadecimal = at + 2 < text.size() && (text[at + 2] == 'x' || text[at + 2] == 'X');
-  std::size_t end = at + (hexadecimal ? 3 : 2);
-  const auto begin = end;
-  std::uint32_t code = 0;
-  for (; end < text.size() && (hexadecimal ? base::hex_value(text[end]) >= 0 : base::is_digit(text[end])); ++end)
-    code = std::min<std::uint32_t>(0x110000, code * (hexadecimal ? 16 : 10) +
-                                                 static_cast<std::uint32_t>(base::hex_value(text[end])));
-  if (end == begin) return at;
+  const auto digits = text.substr(at + (hexadecimal ? 3 : 2));
+  std::uint32_t code = 0; // stays so if the number is too large
+  const auto* const behind =
+      std::from_chars(digits.data(), digits.data() + digits.size(), code, hexadecimal ? 16 : 10).ptr;
+  if (behind == digits.data()) return at;
+  auto end = static_cast<std::size_t>(behind - text.data());
   if (end < text.size() && text[end] == ';') ++end;
   if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) code = 0xFFFD;
   if (code >= 0x80 && code < 0xA0) code = kWindows1252[code - 0x80];
@@ -84,26 +82,20 @@ std::size_t after(std::string_view text, std::string_view mark, std::size_t from
 }
 
 std::size_t after_comment(std::string_view text, std::size_t opening) {
-  if (text.substr(opening).starts_with("<!--")) {
-    const auto rest = text.substr(opening + 4);
-    if (rest.starts_with(">") || rest.starts_with("->")) return after(text, ">", opening + 4);
-    return after(text, "-->", opening + 4);
-  }
-  return after(text, ">", opening);
+  const auto rest = text.substr(opening);
+  const bool comment = rest.starts_with("<!--") && !rest.starts_with("<!-->") && !rest.starts_with("<!--->");
+  return comment ? after(text, "-->", opening + 4) : after(text, ">", opening);
 }
 
 std::size_t end_of_name(std::string_view text, std::size_t at) {
-  while (at < text.size() && !base::is_blank(text[at]) && text[at] != '/' && text[at] != '>')
-    ++at;
-  return at;
+  return std::min(text.find_first_of(" \t\n\r\f\v/>", at), text.size());
 }
 
 // One attribute at `at`, where something other than blanks, "/" and ">" stands.
 std::size_t take_attribute(std::string_view text, std::size_t at, Token& token) {
   const auto begin = at;
   if (text[at] == '=') ++at; // part of the name
-  while (at < text.size() && !base::is_blank(text[at]) && text[at] != '/' && text[at] != '>' && text[at] != '=')
-    ++at;
+  at = std::min(text.find_first_of(" \t\n\r\f\v/>=", at), text.size());
   auto name = base::lower_case(text.substr(begin, at - begin));
   auto next = std::min(text.find_first_not_of(kBlank, at), text.size());
   std::string_view value;
@@ -115,9 +107,7 @@ std::size_t take_attribute(std::string_view text, std::size_t at, Token& token) 
       value = text.substr(next + 1, close - next - 1);
       at = close + 1;
     } else {
-      at = next;
-      while (at < text.size() && !base::is_blank(text[at]) && text[at] != '>')
-        ++at;
+      at = std::min(text.find_first_of(" \t\n\r\f\v>", next), text.size());
       value = text.substr(next, at - next);
     }
   }
@@ -133,9 +123,8 @@ std::size_t take_start_tag(std::string_view text, std::size_t at, Token& token) 
   token.text = base::lower_case(text.substr(at, end - at));
   token.attributes.clear();
   for (at = end;;) {
-    while (at < text.size() && (base::is_blank(text[at]) || text[at] == '/'))
-      ++at;
-    if (at >= text.size()) return std::string_view::npos;
+    at = text.find_first_not_of(" \t\n\r\f\v/", at);
+    if (at == std::string_view::npos) return at;
     if (text[at] == '>') return at + 1;
     at = take_attribute(text, at, token);
   }
@@ -250,7 +239,7 @@ void scan_html(std::string_view html, const std::function<bool(const Token&)>& t
       if (at == std::string_view::npos) return;
       const auto name = token.text;
       if (!take(token)) return;
-      if (std::find(kRaw.begin(), kRaw.end(), name) == kRaw.end()) continue;
+      if (kRaw.find(" " + name + " ") == std::string_view::npos) continue;
       const auto end = end_of_raw(html, at, name);
       const auto content = html.substr(at, end - at);
       const bool references = name == "textarea" || name == "title";

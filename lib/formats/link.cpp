@@ -49,9 +49,8 @@ std::optional<std::string> join_url(std::string_view page, std::string_view writ
   if (broken(to.authority)) return std::nullopt;
   if (!to.scheme.empty() && (to.has_authority || base::lower_case(to.scheme) != base::lower_case(from.scheme)))
     return reference;
-  std::string result = std::string(from.scheme) + ":";
-  const auto authority = to.has_authority ? to.authority : from.authority;
-  result += "//" + std::string(authority);
+  std::string result = std::string(from.scheme) + "://";
+  result += to.has_authority ? to.authority : from.authority;
   bool query_of_base = false;
   if (to.has_authority || to.path.starts_with('/')) {
     if (!to.path.empty()) result += base::without_dot_segments(to.path);
@@ -59,10 +58,8 @@ std::optional<std::string> join_url(std::string_view page, std::string_view writ
     result += from.path;
     query_of_base = !to.has_query;
   } else {
-    const auto slash = from.path.rfind('/');
-    const auto directory =
-        slash == std::string_view::npos ? std::string("/") : std::string(from.path.substr(0, slash + 1));
-    result += base::without_dot_segments(directory + std::string(to.path));
+    const std::string directory(from.path.substr(0, from.path.rfind('/') + 1)); // npos + 1 is 0
+    result += base::without_dot_segments((directory.empty() ? "/" : directory) + std::string(to.path));
   }
   if (query_of_base && from.has_query) result += "?" + std::string(from.query);
   if (to.has_query && !to.query.empty()) result += "?" + std::string(to.query);
@@ -71,12 +68,9 @@ std::optional<std::string> join_url(std::string_view page, std::string_view writ
 }
 
 std::string plain_link(std::string_view href) {
-  const auto around = [](char letter) { return static_cast<unsigned char>(letter) <= ' '; };
-  while (!href.empty() && around(href.front()))
-    href.remove_prefix(1);
-  while (!href.empty() && around(href.back()))
-    href.remove_suffix(1);
-  std::string text(href);
+  const auto is_mark = [](char letter) { return static_cast<unsigned char>(letter) > ' '; };
+  const auto begin = std::find_if(href.begin(), href.end(), is_mark);
+  std::string text(begin, std::find_if(href.rbegin(), std::reverse_iterator(begin), is_mark).base());
   std::erase_if(text, [](char letter) { return letter == '\t' || letter == '\r' || letter == '\n'; });
   return text;
 }
@@ -97,10 +91,7 @@ std::optional<std::string> absolute_link(std::string_view base, std::string_view
   if (const auto hash = url->find('#'); hash != std::string::npos && !base::is_route(url->substr(hash + 1)))
     url->resize(hash);
   if (!is_web_url(*url) || url->size() > kLongestLink) return std::nullopt;
-  std::string result;
-  for (const char letter : *url)
-    letter == ' ' ? result += "%20" : result += letter;
-  return result;
+  return base::percent_encode(*url, [](char letter) { return letter != ' '; });
 }
 
 std::string request_url(std::string_view url) {

@@ -163,8 +163,7 @@ std::optional<List> read_html(std::string_view text, bool asked) {
     for (const auto* time : {"add_date", "time_added"})
       row.add(time, token.attribute(time));
     row.add_tags(token.attribute("tags"));
-    line += static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(counted),
-                                                text.begin() + static_cast<std::ptrdiff_t>(token.at), '\n'));
+    line += static_cast<std::size_t>(std::count(text.data() + counted, text.data() + token.at, '\n'));
     counted = token.at;
     where = "line " + std::to_string(line);
     return true;

@@ -125,10 +125,9 @@ std::optional<List> read_xml(std::string_view text, bool asked) {
                          return begin.starts_with("<" + std::string(root));
                        });
     if (!asked && !meant) return std::nullopt;
+    const auto line = 1 + std::count(text.data(), text.data() + std::max<std::ptrdiff_t>(parsed.offset, 0), '\n');
     throw base::Error(base::ErrorClass::refused,
-                      "not valid XML, " +
-                          place(text, static_cast<std::size_t>(std::max<std::ptrdiff_t>(parsed.offset, 0))) + ": " +
-                          parsed.description(),
+                      "not valid XML, line " + std::to_string(line) + ": " + parsed.description(),
                       asked ? "" : "--parser txt takes every URL in it");
   }
   const auto root = local_name(document.document_element());

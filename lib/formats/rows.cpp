@@ -3,6 +3,7 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/timestamp.hpp"
+#include "lib/formats/embedded.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,20 +16,14 @@ namespace {
 constexpr std::size_t kLongestTitle = 4096; // characters; also of a tag
 
 // The fields in which programs say it, by plain name, the best first.
-const std::vector<std::string_view> kUrls{"url",         "href",        "link",      "resolvedurl", "givenurl", "uri",
-                                          "externalurl", "originalurl", "sourceurl", "htmlurl",     "xmlurl",   "loc",
-                                          "pageurl",     "permalink",   "titleurl",  "enclosure"};
-const std::vector<std::string_view> kTitles{"title",        "resolvedtitle", "giventitle", "name",
-                                            "websitetitle", "text",          "description"};
-const std::vector<std::string_view> kTags{"tags",         "tag",      "labels",     "tagnames",
-                                          "documenttags", "keywords", "manualtags", "category"};
-const std::vector<std::string_view> kTimes{"importdate",  "bookmarkedat", "timestamp",     "timeadded",    "addedat",
-                                           "added",       "adddate",      "dateadded",     "savedat",      "saveddate",
-                                           "createdat",   "created",      "creationdate",  "time",         "published",
-                                           "publishedat", "pubdate",      "datepublished", "date",         "updated",
-                                           "createdutc",  "timeusec",     "lastaccessed",  "datesubmitted"};
+std::vector<std::string> names_of(std::string_view what) {
+  for (const auto& line : base::split(embedded::fields_txt, "\n"))
+    if (const auto words = base::split(line, " "); words.front() == what) return {words.begin() + 1, words.end()};
+  return {};
+}
+const auto kUrls = names_of("url"), kTitles = names_of("title"), kTags = names_of("tags"), kTimes = names_of("time");
 
-bool is_one_of(const std::vector<std::string_view>& names, std::string_view name) {
+bool is_one_of(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -77,8 +72,8 @@ void Row::add_tags(std::string_view text, bool blanks) {
   }
 }
 
-std::string_view Row::first_of(const std::vector<std::string_view>& names) const {
-  for (const auto name : names)
+std::string_view Row::first_of(const std::vector<std::string>& names) const {
+  for (const auto& name : names)
     for (const auto& [key, value] : fields_)
       if (key == name) return value;
   return {};
@@ -88,15 +83,10 @@ bool Row::has_url() const { return !first_of(kUrls).empty(); }
 
 Entry Row::entry(std::string where) const {
   Entry entry{std::string(first_of(kUrls)), base::one_line(first_of(kTitles), kLongestTitle), tags_, std::move(where)};
-  for (const auto name : kTimes)
+  for (const auto& name : kTimes)
     for (const auto& [key, value] : fields_)
       if (key == name && entry.bookmarked_at.empty()) entry.bookmarked_at = written_time(value, name == "creationdate");
   return entry;
-}
-
-std::string place(std::string_view text, std::size_t offset) {
-  const auto before = text.substr(0, offset);
-  return "line " + std::to_string(1 + std::count(before.begin(), before.end(), '\n'));
 }
 
 } // namespace holdfast::formats

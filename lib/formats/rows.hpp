@@ -20,7 +20,7 @@ public:
   Entry entry(std::string where) const;
 
 private:
-  std::string_view first_of(const std::vector<std::string_view>& names) const;
+  std::string_view first_of(const std::vector<std::string>& names) const;
   std::vector<std::pair<std::string, std::string>> fields_;
   std::vector<std::string> tags_;
 };
@@ -35,8 +35,6 @@ std::optional<List> read_html(std::string_view text, bool asked);
 std::optional<List> read_json(std::string_view text, bool asked);
 std::optional<List> read_csv(std::string_view text, bool asked);
 std::optional<List> read_lines(std::string_view text, bool asked);
-
-std::string place(std::string_view text, std::size_t offset); // "line 12"
 
 // A line that is a JSON object: what has its URL, else the URLs in its texts.
 std::vector<Entry> read_json_line(std::string_view line, const std::string& where);

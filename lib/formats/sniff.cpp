@@ -1,54 +1,46 @@
 #include "lib/formats/sniff.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/percent.hpp"
+#include "lib/base/text.hpp"
+#include "lib/formats/embedded.hpp"
 
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 namespace holdfast::formats {
 
 namespace {
 
 using namespace std::string_view_literals;
-using Pattern = std::pair<std::string_view, std::string_view>; // "?" in it: any byte
 
 constexpr std::array<std::string_view, 17> kHtml{
     "<!doctype html", "<html",  "<head", "<script", "<iframe", "<h1", "<div", "<font", "<table", "<a",
     "<style",         "<title", "<b",    "<body",   "<br",     "<p",  "<!--"};
-constexpr std::array kMedia{Pattern{"\0\0\1\0"sv, "image/x-icon"},
-                            Pattern{"\0\0\2\0"sv, "image/x-icon"},
-                            Pattern{"BM", "image/bmp"},
-                            Pattern{"GIF87a", "image/gif"},
-                            Pattern{"GIF89a", "image/gif"},
-                            Pattern{"RIFF????WEBPVP", "image/webp"},
-                            Pattern{"\x89PNG\r\n\x1a\n", "image/png"},
-                            Pattern{"\xff\xd8\xff", "image/jpeg"},
-                            Pattern{"FORM????AIFF", "audio/aiff"},
-                            Pattern{"ID3", "audio/mpeg"},
-                            Pattern{"OggS\0"sv, "application/ogg"},
-                            Pattern{"MThd\0\0\0\6"sv, "audio/midi"},
-                            Pattern{"RIFF????AVI ", "video/avi"},
-                            Pattern{"RIFF????WAVE", "audio/wave"},
-                            Pattern{"????ftypavif", "image/avif"},
-                            Pattern{"????ftyp", "video/mp4"},
-                            Pattern{"\x1a\x45\xdf\xa3", "video/webm"}};
-constexpr std::array kOther{Pattern{"%PDF-", "application/pdf"}, Pattern{"%!PS-Adobe-", "application/postscript"},
-                            Pattern{"\xfe\xff", "text/plain"}, Pattern{"\xff\xfe", "text/plain"},
-                            Pattern{"\xef\xbb\xbf", "text/plain"}};
-constexpr std::array kArchives{Pattern{"\x1f\x8b\x08", "application/x-gzip"},
-                               Pattern{"PK\3\4", "application/zip"},
-                               Pattern{"Rar!\x1a\7", "application/x-rar-compressed"},
-                               Pattern{"wOF2", "font/woff2"},
-                               Pattern{"wOFF", "font/woff"},
-                               Pattern{"OTTO", "font/otf"},
-                               Pattern{"\0\1\0\0"sv, "font/ttf"}};
 
-template <typename Patterns>
-std::string_view matched(const Patterns& patterns, std::string_view head) {
-  for (const auto& [pattern, type] : patterns)
-    if (head.size() >= pattern.size() && std::equal(pattern.begin(), pattern.end(), head.begin(),
-                                                    [](char wanted, char c) { return wanted == '?' || wanted == c; }))
+// How bytes of a type begin, the first that fits counts. "?" is any byte.
+std::vector<std::pair<std::string, std::string>> read_signatures() {
+  std::vector<std::pair<std::string, std::string>> signatures;
+  for (const auto& line : base::split(embedded::signatures_txt, "\n")) {
+    const auto blank = line.find(' ');
+    signatures.emplace_back(base::percent_decode(line.substr(blank + 1)), line.substr(0, blank));
+  }
+  return signatures;
+}
+
+bool is_media(std::string_view type) {
+  const auto kind = type.substr(0, type.find('/'));
+  return kind == "image" || kind == "audio" || kind == "video" || type == "application/ogg";
+}
+
+std::string_view matched(std::string_view head, bool media_alone) {
+  static const auto signatures = read_signatures();
+  for (const auto& [pattern, type] : signatures)
+    if (head.size() >= pattern.size() && (!media_alone || is_media(type)) &&
+        std::equal(pattern.begin(), pattern.end(), head.begin(),
+                   [](char wanted, char c) { return wanted == '?' || wanted == c; }))
       return type;
   return {};
 }
@@ -61,7 +53,7 @@ bool is_binary(std::string_view head) {
 }
 
 std::string_view text_or_binary(std::string_view head) {
-  const bool marked = head.starts_with("\xfe\xff") || head.starts_with("\xff\xfe") || head.starts_with("\xef\xbb\xbf");
+  const bool marked = matched(head, false) == "text/plain"; // by a byte order mark
   return marked || !is_binary(head) ? "text/plain" : "application/octet-stream";
 }
 
@@ -75,7 +67,7 @@ bool is_type(std::string_view type) {
 
 } // namespace
 
-std::string_view media_of_bytes(std::string_view head) { return matched(kMedia, head); }
+std::string_view media_of_bytes(std::string_view head) { return matched(head, true); }
 
 std::string_view type_of_bytes(std::string_view bytes) {
   const auto head = bytes.substr(0, kSniffed);
@@ -85,9 +77,7 @@ std::string_view type_of_bytes(std::string_view bytes) {
         (tag == "<!--" || (start.size() > tag.size() && (start[tag.size()] == ' ' || start[tag.size()] == '>'))))
       return "text/html";
   if (start.starts_with("<?xml")) return "text/xml";
-  if (const auto type = matched(kOther, head); !type.empty()) return type;
-  if (const auto type = media_of_bytes(head); !type.empty()) return type;
-  if (const auto type = matched(kArchives, head); !type.empty()) return type;
+  if (const auto type = matched(head, false); !type.empty()) return type;
   return text_or_binary(head);
 }
 

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -51,20 +50,11 @@ std::string time_of(const nlohmann::json& page) {
                                                    : base::text_at(page, "ts");
 }
 
-// How much a file may unpack to.
-class Limit {
-public:
-  Limit(std::string name, std::uint64_t ratio, std::uint64_t size)
-      : name_(std::move(name)), left_(kSmall + ratio * size) {}
-  void count(std::uint64_t unpacked) {
-    if (unpacked > left_) throw base::Error(base::ErrorClass::refused, name_ + " unpacks to more than WARC files do");
-    left_ -= unpacked;
-  }
-
-private:
-  std::string name_;
-  std::uint64_t left_;
-};
+// `left`: how much the file may still unpack to.
+void count(std::uint64_t unpacked, std::uint64_t& left, const std::string& name) {
+  if (unpacked > left) throw base::Error(base::ErrorClass::refused, name + " unpacks to more than WARC files do");
+  left -= unpacked;
+}
 
 class ArchiveReader {
 public:
@@ -72,7 +62,7 @@ public:
   enum class Kind { zip, compressed };
   ArchiveReader(const WarcFile& file, Kind kind, const Problem& problem)
       : name_(file.name), problem_(problem), archive_(::archive_read_new(), &::archive_read_free),
-        limit_(file.name, kind == Kind::zip ? kMostRatio : kMostRatioOfText, file.size) {
+        left_(kSmall + (kind == Kind::zip ? kMostRatio : kMostRatioOfText) * file.size) {
     if (kind == Kind::zip) {
       ::archive_read_support_format_zip(archive_.get());
     } else {
@@ -114,7 +104,7 @@ public:
       const auto got = ::archive_read_data(archive_.get(), piece.data(), piece.size());
       if (got < 0) problem_(entry, why());
       if (got <= 0) return;
-      limit_.count(static_cast<std::uint64_t>(got));
+      count(static_cast<std::uint64_t>(got), left_, name_);
       take(std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
     }
   }
@@ -128,15 +118,15 @@ private:
   const std::string name_;
   const Problem& problem_;
   std::unique_ptr<archive, int (*)(archive*)> archive_;
-  Limit limit_;
+  std::uint64_t left_;
 };
 
 } // namespace
 
 std::string WebArchive::text_of(const ReadPage& page) const {
-  std::string text(page.text_size, '\0');
-  const auto got = ::pread(texts.get(), text.data(), text.size(), static_cast<off_t>(page.text_offset));
-  text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  std::string text;
+  base::each_piece(texts.get(), page.text_offset, page.text_offset + page.text_size,
+                   [&](std::string_view piece) { text += piece; });
   return text;
 }
 
@@ -156,12 +146,12 @@ WarcFile unpack_entry(ArchiveReader& archive, const std::string& entry) {
 // As far as it can be read: what libarchive says of gzip that breaks off comes instead of its last bytes.
 WarcFile unpack_gzip(warc::RecordBytes& bytes, const std::string& name, const Problem& problem) {
   WarcFile unpacked{name, temporary_file()};
-  Limit limit(name, kMostRatioOfText, bytes.size());
+  auto left = kSmall + kMostRatioOfText * bytes.size();
   std::string piece(kReadAtOnce, '\0');
   for (std::uint64_t at = 0; at < bytes.size(); at = bytes.position()) {
     bytes.open(at);
     while (const auto got = bytes.compressed() ? bytes.read(piece.data(), piece.size()) : 0) {
-      limit.count(got);
+      count(got, left, name);
       add_to(unpacked, std::string_view(piece).substr(0, got));
     }
     if (bytes.compressed() && bytes.broken().empty()) continue;
@@ -217,12 +207,7 @@ public:
         });
         take_description(text);
       } else if (is_page_list(path)) {
-        std::size_t number = 0;
-        each_line(zip, entry, [&](std::string_view line) {
-          ++number;
-          if (const auto wrong = take_page(line); !wrong.empty())
-            problem_(entry, "line " + std::to_string(number) + " " + wrong);
-        });
+        take_pages(zip, entry);
       }
     }
   }
@@ -240,19 +225,22 @@ public:
   }
 
 private:
-  // Of one that is too long, a little more than is allowed.
-  template <typename Take>
-  void each_line(ArchiveReader& zip, const std::string& entry, Take&& take) {
-    std::string line;
+  void take_pages(ArchiveReader& zip, const std::string& entry) {
+    std::string line; // of one that is too long, a little more than is allowed
+    std::size_t number = 0;
+    const auto end_line = [&] {
+      ++number;
+      if (const auto wrong = take_page(std::exchange(line, "")); !wrong.empty())
+        problem_(entry, "line " + std::to_string(number) + " " + wrong);
+    };
     zip.read(entry, [&](std::string_view bytes) {
-      for (const char byte : bytes) {
+      for (const char byte : bytes)
         if (byte == '\n')
-          take(std::string_view(std::exchange(line, "")));
+          end_line();
         else if (line.size() <= kLongestLine)
           line += byte;
-      }
     });
-    take(std::string_view(line));
+    end_line();
   }
 
   // Files of a list of several WACZ files, which may be on the web.
@@ -298,9 +286,7 @@ private:
 WebArchive read_archive(base::Fd file, std::uint64_t size, const std::string& name, const Problem& problem) {
   WarcFile given{name, std::move(file), size};
   WebArchive read;
-  std::array<char, kZip.size()> head{};
-  if (base::read_at(given.file.get(), head.data(), head.size(), 0) == static_cast<ssize_t>(head.size()) &&
-      std::string_view(head.data(), head.size()) == kZip) {
+  if (base::holds_at(given.file.get(), 0, kZip)) {
     ZipReading reading(problem);
     reading.take(given, false);
     read = reading.finish(name);

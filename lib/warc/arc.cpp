@@ -8,7 +8,6 @@
 #include "lib/warc/record_bytes.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <optional>
 #include <string>
@@ -94,10 +93,7 @@ void arc_to_warc(int file, std::uint64_t size, const std::function<void(std::str
     bytes.skip(length);
     const auto& fields = head->fields;
     if (fields[0].starts_with(kFirst)) continue;
-    std::array<char, kHttp.size()> begin{};
-    const bool http = base::read_at(file, begin.data(), std::min<std::uint64_t>(begin.size(), length), block) ==
-                          static_cast<ssize_t>(kHttp.size()) &&
-                      std::string_view(begin.data(), begin.size()) == kHttp;
+    const bool http = length >= kHttp.size() && base::holds_at(file, block, kHttp);
     auto id = base::sha256_hex(head->line + std::to_string(block)).substr(0, 32);
     for (const std::size_t mark : {8, 13, 18, 23})
       id.insert(mark, 1, '-');

@@ -20,25 +20,23 @@ constexpr std::size_t kLongestUrl = 64u << 10;
 
 // A word that a line of the index may hold as it is.
 bool is_word(std::string_view text) {
-  if (text.empty() || text.size() > 200) return false;
-  for (const char c : text)
-    if (c <= ' ' || c == '"' || c == '\\' || !base::is_ascii(c)) return false;
-  return true;
+  return !text.empty() && text.size() <= 200 && std::all_of(text.begin(), text.end(), [](char c) {
+    return c > ' ' && c != '"' && c != '\\' && base::is_ascii(c);
+  });
 }
 
 // A media type that the index may hold, or "unk".
 std::string mime_of(const Headers& headers) {
   const auto type = media_type(header_of(headers, "content-type"));
-  const auto slash = type.find('/');
-  if (slash == std::string::npos || slash == 0 || slash + 1 == type.size() || !is_word(type)) return "unk";
-  return type;
+  const bool whole = is_word(type) && !type.starts_with('/') && type.find('/') + 1 < type.size();
+  return whole ? type : "unk";
 }
 
 // Of the rest of the block.
 std::string payload_digest(Reader& reader) {
   Digest digest;
   reader.read_rest([&](std::string_view piece) { digest.add(piece); });
-  return sha1_text(digest.finish());
+  return digest.finish();
 }
 
 // The capture that a record is; nullopt: none. Throws Damaged.

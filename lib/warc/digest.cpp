@@ -13,15 +13,13 @@ void Digest::add(std::string_view bytes) {
 std::string Digest::finish() {
   std::string result(SHA1_DIGEST_SIZE, '\0');
   sha1_digest(&context_, result.size(), reinterpret_cast<std::uint8_t*>(result.data()));
-  return result;
+  return "sha1:" + base::base32_encode(result);
 }
 
 std::string sha1_of(std::string_view bytes) {
   Digest digest;
   digest.add(bytes);
-  return sha1_text(digest.finish());
+  return digest.finish();
 }
-
-std::string sha1_text(std::string_view digest) { return "sha1:" + base::base32_encode(digest); }
 
 } // namespace holdfast::warc

@@ -1,5 +1,5 @@
 #pragma once
-// Digests, and their text. Values only.
+// Digests as WARC headers have them: "sha1:" and the SHA-1 in base32. Values only.
 
 #include <nettle/sha1.h>
 
@@ -8,20 +8,16 @@
 
 namespace holdfast::warc {
 
-// A running SHA-1.
 class Digest {
 public:
   Digest() { sha1_init(&context_); }
   void add(std::string_view bytes);
-  std::string finish(); // the raw digest; starts over
+  std::string finish(); // and starts over
 
 private:
   sha1_ctx context_{};
 };
 
-// As a WARC header has it: "sha1:" and the digest in base32.
-std::string sha1_text(std::string_view digest);
-// The same of these bytes.
 std::string sha1_of(std::string_view bytes);
 
 } // namespace holdfast::warc

@@ -4,11 +4,11 @@
 // must allow pread. Used from one thread.
 
 #include "lib/warc/headers.hpp"
+#include "lib/warc/record_bytes.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -48,9 +48,6 @@ class Reader {
 public:
   // Reads the bytes [begin, end) of `file`. Offsets count from `begin`.
   Reader(int file, std::uint64_t begin, std::uint64_t end);
-  ~Reader();
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
 
   // The next record; nullopt: there are no more. Throws Damaged; called again after that, it goes on with the next
   // record that can be found. A record that is shorter or longer than its Content-Length, or whose gzip member breaks
@@ -65,13 +62,28 @@ public:
   // Skips what is left of the record and returns how many bytes of the file it takes. Throws Damaged.
   std::uint64_t finish();
   // Whether the record that was finished last is shorter than its Content-Length, or its gzip member breaks off.
-  bool was_cut() const noexcept;
+  bool was_cut() const noexcept { return cut_; }
   // Whether each record has a gzip member of its own. Those of a file that was packed as a whole have no place in it.
   static bool has_members(int file, std::uint64_t size);
 
 private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  [[noreturn]] void damaged(const std::string& what);
+  void end_early();
+  // Calls `work`, whose failure is the record's.
+  template <typename Work>
+  auto of_record(Work&& work);
+  // Lines until an empty one, without their ends, and all of it as it is. False: it ends, or is too long, before.
+  template <typename Line>
+  bool read_head(std::uint64_t most, std::string& text, Line&& take);
+
+  RecordBytes bytes_;
+  std::uint64_t at_{0}, start_{0};    // where the next record begins; of the record that is open:
+  std::uint64_t left_{0}, length_{0}; // of its block
+  bool open_{false}, http_{false};    // http_: of the record that is open
+  bool lost_{false};                  // the next record is to be searched for
+  bool packed_as_whole_{false};
+  bool cut_{false}; // the record ends before its length does, or its gzip member breaks off
+  std::string odd_; // what is wrong with the last record, which was used all the same
 };
 
 } // namespace holdfast::warc

@@ -38,9 +38,7 @@ std::size_t RecordBytes::fetch(std::uint64_t offset, char* out, std::size_t size
 }
 
 void RecordBytes::open(std::uint64_t offset) {
-  std::array<char, 3> head{};
-  const auto got = fetch(offset, head.data(), head.size());
-  compressed_ = std::string_view(head.data(), got) == kGzip;
+  compressed_ = offset + kGzip.size() <= size_ && base::holds_at(file_, begin_ + offset, kGzip);
   ended_ = false;
   broken_.clear();
   fetched_ = offset;
@@ -109,11 +107,9 @@ std::size_t RecordBytes::read(char* out, std::size_t size) {
 
 void RecordBytes::end_before_next() {
   limit_ = find_record(position());
-  std::array<char, kRecordEnd.size()> end{};
-  if (limit_ < size_ && limit_ - position() >= end.size() &&
-      fetch(limit_ - end.size(), end.data(), end.size()) == end.size() &&
-      std::string_view(end.data(), end.size()) == kRecordEnd)
-    limit_ -= end.size();
+  if (limit_ < size_ && limit_ - position() >= kRecordEnd.size() &&
+      base::holds_at(file_, begin_ + limit_ - kRecordEnd.size(), kRecordEnd))
+    limit_ -= kRecordEnd.size();
   if (fetched_ <= limit_) return;
   output_.resize(output_.size() - static_cast<std::size_t>(fetched_ - limit_));
   fetched_ = limit_;

@@ -246,12 +246,12 @@ private:
     Digest block;
     block.add(head);
     body.read([&](std::string_view bytes) { block.add(bytes); });
-    const auto digest = sha1_text(body.payload_digest());
+    const auto digest = body.payload_digest();
     auto fields = record.headers;
     for (auto& [name, value] : fields) {
       const auto lowered = base::lower_case(name);
       if (lowered == "warc-block-digest")
-        value = sha1_text(block.finish());
+        value = block.finish();
       else if (lowered == "warc-payload-digest")
         value = record.type == "revisit" ? renewed(value) : (digests_[value] = digest);
       else

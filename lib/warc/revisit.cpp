@@ -6,8 +6,6 @@
 #include "lib/warc/gzip.hpp"
 #include "lib/warc/reader.hpp"
 
-#include <array>
-
 namespace holdfast::warc {
 
 namespace {
@@ -27,12 +25,7 @@ std::optional<Message> read_message(Reader& reader, const Record& record) {
   Digest digest;
   reader.read_rest([&](std::string_view piece) { digest.add(piece); });
   reader.finish();
-  return Message{std::move(head->text), sha1_text(digest.finish())};
-}
-
-bool is_compressed(int file, std::uint64_t offset) {
-  std::array<char, 2> head{};
-  return base::read_at(file, head.data(), head.size(), offset) == 2 && head[0] == '\x1f' && head[1] == '\x8b';
+  return Message{std::move(head->text), digest.finish()};
 }
 
 } // namespace
@@ -70,7 +63,7 @@ std::optional<std::string> revisit_of(int file, const Capture& response, const C
                                  {"WARC-Refers-To-Date", original.date}},
                                 message->head.size()) +
                     message->head + "\r\n\r\n";
-  return is_compressed(file, response.offset) ? gzip(text) : text;
+  return base::holds_at(file, response.offset, "\x1f\x8b") ? gzip(text) : text;
 }
 
 } // namespace holdfast::warc

@@ -28,11 +28,9 @@ base::Timestamp time_of(const std::string& date) {
 
 // "urn:text:http://example.com/" -> "http://example.com/": what was made of a page, such as its picture. Else empty.
 std::string_view page_named_by(std::string_view url) {
-  if (!url.starts_with("urn:")) return {};
-  const auto colon = url.find(':', std::string_view("urn:").size());
-  if (colon == std::string_view::npos) return {};
-  url.remove_prefix(colon + 1);
-  return url.find("://") == std::string_view::npos ? std::string_view() : url;
+  const auto colon = url.starts_with("urn:") ? url.find(':', 4) : url.npos;
+  const auto page = colon == url.npos ? std::string_view() : url.substr(colon + 1);
+  return page.find("://") == page.npos ? std::string_view() : page;
 }
 
 bool is_page_type(std::string_view mime) { return mime == "text/html" || mime == "application/xhtml+xml"; }
@@ -261,9 +259,7 @@ void Splitter::place_by_time() {
   }
 }
 
-void Splitter::each_part(
-    std::size_t page,
-    const std::function<void(std::size_t file, std::uint64_t offset, std::uint64_t length)>& take) const {
+void Splitter::each_part(std::size_t page, const Part& take) const {
   const auto begin = std::lower_bound(order_.begin(), order_.end(), page,
                                       [&](auto group, std::size_t wanted) { return groups_[group].page < wanted; });
   for (auto it = begin; it != order_.end() && groups_[*it].page == page; ++it)

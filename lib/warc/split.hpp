@@ -40,8 +40,8 @@ public:
 
   const std::vector<SplitPage>& pages() const noexcept { return pages_; }
   // The bytes of a page: file (by the order of add_file), offset and length, in order.
-  void each_part(std::size_t page,
-                 const std::function<void(std::size_t file, std::uint64_t offset, std::uint64_t length)>& take) const;
+  using Part = std::function<void(std::size_t file, std::uint64_t offset, std::uint64_t length)>;
+  void each_part(std::size_t page, const Part& take) const;
 
 private:
   static constexpr std::uint32_t kNone = UINT32_MAX;

@@ -20,7 +20,7 @@ public:
   Spool& operator=(const Spool&) = delete;
   void add(std::string_view bytes);
   std::uint64_t size() const { return size_; }
-  std::string payload_digest() const; // raw SHA-1
+  std::string payload_digest() const;
   // The whole body in pieces, from its start.
   template <typename Take>
   void read(Take&& take) const {

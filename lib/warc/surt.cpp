@@ -6,6 +6,7 @@
 #include "lib/base/url.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <vector>
 
 namespace holdfast::warc {
@@ -17,12 +18,9 @@ constexpr std::size_t kLongestKey = 2000, kDigestDigits = 64;
 // Empty ones, too: base::split() leaves them out.
 std::vector<std::string_view> fields_of(std::string_view text, char at) {
   std::vector<std::string_view> parts;
-  for (;;) {
-    const auto end = text.find(at);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
+  for (const auto part : std::views::split(text, at))
+    parts.emplace_back(part.begin(), part.end());
+  return parts;
 }
 
 // As often as it was escaped.
@@ -41,35 +39,26 @@ std::string normal_path(const std::string& path) {
   std::vector<std::string_view> kept;
   const auto parts = fields_of(path, '/');
   for (std::size_t i = 1; i < parts.size(); ++i)
-    if (parts[i] == "..") {
-      if (kept.empty())
-        kept.push_back(parts[i]);
-      else
-        kept.pop_back();
-    } else if (parts[i] != ".") {
+    if (parts[i] == ".." && !kept.empty())
+      kept.pop_back();
+    else if (parts[i] != ".")
       kept.push_back(parts[i]);
-    }
   std::string result = "/";
-  for (std::size_t i = 0; i < kept.size(); ++i)
-    if (i + 1 == kept.size())
-      result += kept[i];
-    else if (!kept[i].empty())
-      result += std::string(kept[i]) + "/";
+  for (const auto& part : kept) {
+    result += part;
+    if (!part.empty() && &part != &kept.back()) result += '/';
+  }
   return result;
 }
 
-bool alphanumeric(char c) { return base::is_alpha(c) || base::is_digit(c); }
-
-// Removes the last "<name><count characters that `is` accepts>" before "&" or the end. `query` is in lower case.
-template <typename Is>
-void strip_session(std::string& query, std::string_view name, std::size_t count, Is&& is) {
+// Removes the last "<name><32 letters and digits>" before "&" or the end. `query` is in lower case.
+void strip_session(std::string& query, std::string_view name) {
+  const auto is_part = [](char c) { return base::is_alpha(c) || base::is_digit(c); };
   for (auto at = query.rfind(name); at != std::string::npos;
        at = at == 0 ? std::string::npos : query.rfind(name, at - 1)) {
-    const auto end = at + name.size() + count;
-    if (end > query.size() || (end < query.size() && query[end] != '&')) continue;
-    if (!std::all_of(query.begin() + static_cast<std::ptrdiff_t>(at + name.size()),
-                     query.begin() + static_cast<std::ptrdiff_t>(end), is))
-      continue;
+    const auto begin = at + name.size(), end = std::min(query.find('&', begin), query.size());
+    const auto value = std::string_view(query).substr(begin, end - begin);
+    if (value.size() != 32 || !std::all_of(value.begin(), value.end(), is_part)) continue;
     query.erase(at, std::min(end + 1, query.size()) - at);
     return;
   }
@@ -87,17 +76,15 @@ void strip_cold_fusion(std::string& query) {
 std::string normal_query(std::string_view query) {
   auto text = base::lower_case(escaped(unescaped(query)));
   for (const char* name : {"jsessionid=", "phpsessid=", "sid="})
-    strip_session(text, name, 32, alphanumeric);
+    strip_session(text, name);
   strip_cold_fusion(text);
   auto fields = fields_of(text, '&');
   // By name, then by value: "a" before "a=", "a=b" before "a-b".
-  std::stable_sort(fields.begin(), fields.end(), [](std::string_view left, std::string_view right) {
-    const auto a = left.find('='), b = right.find('=');
-    const auto name = left.substr(0, a).compare(right.substr(0, b));
-    if (name != 0) return name < 0;
-    if (a == std::string_view::npos || b == std::string_view::npos) return a == std::string_view::npos && b != a;
-    return left.substr(a) < right.substr(b);
-  });
+  const auto name_and_value = [](std::string_view field) {
+    const auto equals = std::min(field.find('='), field.size());
+    return std::pair(field.substr(0, equals), field.substr(equals));
+  };
+  std::ranges::stable_sort(fields, {}, name_and_value);
   std::string result;
   for (const auto& field : fields)
     result += (&field == &fields.front() ? "" : "&") + std::string(field);

@@ -79,7 +79,7 @@ void Writer::write_record(const Record& record, const Spool* body) {
   if (!record.url.empty()) fields.emplace_back("WARC-Target-URI", record.url);
   if (record.id != info_id_) fields.emplace_back("WARC-Warcinfo-ID", "<urn:uuid:" + info_id_ + ">");
   fields.insert(fields.end(), record.more.begin(), record.more.end());
-  fields.emplace_back("WARC-Block-Digest", sha1_text(block.finish()));
+  fields.emplace_back("WARC-Block-Digest", block.finish());
   fields.emplace_back("Content-Type", record.content_type);
   member_.restart(record.level);
   const auto out = [this](std::string_view bytes) { put(bytes); };
@@ -91,7 +91,7 @@ void Writer::write_record(const Record& record, const Spool* body) {
 
 void Writer::add(const Exchange& exchange, const Spool& body) {
   const auto response_id = base::new_uuid();
-  const auto digest = sha1_text(body.payload_digest());
+  const auto digest = body.payload_digest();
   const auto known = stored_.find(exchange.url + " " + digest);
   const bool again = known != stored_.end() && body.size() > 0;
   Record response{.type = again ? "revisit" : "response",

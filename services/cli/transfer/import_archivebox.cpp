@@ -88,17 +88,153 @@ public:
         scratch_("archivebox", options.dry_run ? fs::temp_directory_path() : context.settings().path("work_dir")),
         index_(top_, scratch_.path()), directories_(top_), importer_(context, options.dry_run) {}
 
-  int run();
+  // 1 if something could not be taken.
+  int run() {
+    const auto problem = [this](const std::string& where, const std::string& what) {
+      ++seen_;
+      importer_.tell_problem("index.sqlite3, " + where, what);
+    };
+    index_.each_snapshot(
+        [this](const archivebox::Snapshot& snapshot) {
+          take(snapshot);
+          return !importer_.stopped();
+        },
+        problem);
+    importer_.finish();
+    add_waiting_urls();
+    const auto pending_crawl = importer_.stopped() ? "" : add_pending();
+    return importer_.report(seen_, Importer::Pending{pending_.size(), pending_crawl});
+  }
 
 private:
-  void take(const archivebox::Snapshot& snapshot);
-  IncomingPage page_of(const archivebox::Snapshot& snapshot, const std::string& url, base::Timestamp added);
-  const IncomingCrawl& crawl_of(const archivebox::Snapshot& snapshot, base::Timestamp added);
+  // A page of version 0.7 belongs to no crawl: all of a collection become one.
+  const IncomingCrawl& crawl_of(const archivebox::Snapshot& snapshot, base::Timestamp added) {
+    const auto [found, is_new] = crawls_.try_emplace(snapshot.crawl_id);
+    auto& crawl = found->second;
+    if (!is_new) return crawl;
+    const auto row = index_.crawl(snapshot.crawl_id);
+    crawl.name = {"archivebox", snapshot.crawl_id.empty() ? top_.native() : "", "crawl " + snapshot.crawl_id};
+    crawl.added = base::read_timestamp(row.added_at).value_or(added);
+    crawl.facts = {{"label", row.label.empty() ? "ArchiveBox " + top_.filename().native() : row.label},
+                   {"notes", row.notes},
+                   {"tags", base::split(row.tags, ",")},
+                   {"max_depth", std::clamp<std::int64_t>(row.max_depth, 0, 16)}};
+    return crawl;
+  }
+
+  bool has_outputs(const archivebox::Snapshot& snapshot, const std::optional<std::string>& directory) {
+    if (!directory) return false;
+    for (const auto& entry : FileTaker(top_ / *directory, {}, Taking::look, {}).entries())
+      if (archivebox::place_of(entry.name, entry.type == S_IFDIR, snapshot).plugin != "archivebox") return true;
+    return false;
+  }
+
+  // Puts the files of one page into the attempt, each plugin's into its directory.
   void fill(const archivebox::Snapshot& snapshot, const std::string& directory, const fs::path& attempt,
-            archive::SnapshotView& view);
-  bool has_outputs(const archivebox::Snapshot& snapshot, const std::optional<std::string>& directory);
-  void add_waiting_urls();
-  std::string add_pending();
+            archive::SnapshotView& view) {
+    const auto taking = options_.dry_run ? Taking::look : options_.link ? Taking::link : Taking::copy;
+    FileTaker taker(top_ / directory, attempt, taking, [this](const std::string& path, const std::string& problem) {
+      importer_.tell_problem(fs::path(path).lexically_relative(top_).native(), problem);
+    });
+    for (const auto& entry : taker.entries()) {
+      const auto place = archivebox::place_of(entry.name, entry.type == S_IFDIR, snapshot);
+      auto files = taker.take(entry, place.name.empty() ? place.plugin : place.plugin + "/" + place.name);
+      archive::ResultView* owner = nullptr; // the first that succeeded, else the first
+      for (auto& result : view.results)
+        if (result.plugin == place.plugin &&
+            (owner == nullptr || (owner->status != "succeeded" && result.status == "succeeded")))
+          owner = &result;
+      if (owner != nullptr) std::move(files.begin(), files.end(), std::back_inserter(owner->files));
+    }
+    importer_.note_bytes(taker.bytes());
+  }
+
+  IncomingPage page_of(const archivebox::Snapshot& snapshot, const std::string& url, base::Timestamp added) {
+    const auto results = last_results(snapshot);
+    const auto directory = directories_.of(snapshot);
+    IncomingPage page;
+    page.name = {"archivebox", "", snapshot.id};
+    page.crawl = crawl_of(snapshot, added);
+    page.added = added;
+    if (options_.link) page.bodies = archive::Bodies::shared;
+    auto& view = page.view;
+    view.url = url;
+    view.title = snapshot.title;
+    view.tags = snapshot.tags;
+    view.depth = static_cast<int>(std::clamp<std::int64_t>(snapshot.depth, 0, 16));
+    view.worker = "ArchiveBox";
+    view.source = "archivebox:" + snapshot.timestamp;
+    view.bookmarked_at = bookmarked_at(snapshot);
+    auto started = base::Timestamp::max(), ended = base::Timestamp::min();
+    for (const auto& result : results) {
+      view.results.push_back(view_of(result));
+      if (const auto at = base::read_timestamp(result.started_at)) started = std::min(started, *at);
+      if (const auto at = base::read_timestamp(result.ended_at)) ended = std::max(ended, *at);
+    }
+    if (ended == base::Timestamp::min()) {
+      auto at = base::read_timestamp(snapshot.downloaded_at);
+      if (!at) at = base::read_timestamp(snapshot.updated_at);
+      ended = at.value_or(added);
+    }
+    view.started_at = base::written_timestamp(std::min(started, ended));
+    view.ended_at = base::written_timestamp(ended);
+    view.outcome = outcome_of(results, has_outputs(snapshot, directory));
+    page.fill = [this, snapshot, directory](const fs::path& attempt, archive::SnapshotView& filled) {
+      if (directory)
+        fill(snapshot, *directory, attempt, filled);
+      else
+        importer_.tell_problem("archive/" + snapshot.timestamp, "there is no such directory");
+    };
+    return page;
+  }
+
+  void take(const archivebox::Snapshot& snapshot) {
+    ++seen_;
+    const auto where = "archive/" + snapshot.timestamp;
+    base::Url url;
+    try {
+      url = base::parse_url(snapshot.url);
+    } catch (const base::Error& error) {
+      return importer_.tell_problem(where, error.what());
+    }
+    urls_.insert(url.text);
+    auto added = base::read_timestamp(snapshot.added_at);
+    if (!added) added = base::read_timestamp(snapshot.timestamp);
+    if (!added) return importer_.tell_problem(where, "it has no time: \"" + snapshot.added_at + "\"");
+    const bool is_open = snapshot.status == "queued" || snapshot.status == "started" || snapshot.status == "paused";
+    const bool is_done = !last_results(snapshot).empty() || has_outputs(snapshot, directories_.of(snapshot)) ||
+                         snapshot.status == "sealed";
+    if (is_open || !is_done)
+      pending_.push_back({url.text, snapshot.title, snapshot.tags, bookmarked_at(snapshot)});
+    else
+      importer_.add(page_of(snapshot, url.text, *added));
+  }
+
+  // Seeds of crawls that have not ended, unless they became pages.
+  void add_waiting_urls() {
+    for (const auto& seed : pending_)
+      urls_.insert(seed.url);
+    for (const auto& line : index_.waiting_urls())
+      if (const auto url = base::try_parse_url(line); url && urls_.insert(url->text).second)
+        pending_.push_back({url->text, "", {}, ""});
+  }
+
+  // The pages that ArchiveBox has not archived yet, as a crawl that is paused. Its id is made from its URLs, so that it
+  // is added once.
+  std::string add_pending() {
+    if (!options_.pending || options_.dry_run || pending_.empty()) return "";
+    std::string key = "pending";
+    for (const auto& seed : pending_)
+      key += "\n" + seed.url;
+    store::NewCrawl crawl;
+    crawl.id = store::import_id({"archivebox", top_.native(), key}, {});
+    crawl["label"] = "ArchiveBox " + top_.filename().native() + ", not archived yet";
+    crawl["created_by"] = user_name();
+    crawl["only_new"] = true;
+    crawl.paused_why = "imported from ArchiveBox";
+    store::crawl_add(context_.connection(), crawl, pending_);
+    return crawl.id;
+  }
 
   Context& context_;
   const ArchiveBoxOptions options_;
@@ -112,157 +248,6 @@ private:
   std::set<std::string> urls_; // of all pages
   std::size_t seen_{0};
 };
-
-// A page of version 0.7 belongs to no crawl: all of a collection become one.
-const IncomingCrawl& ArchiveBoxImport::crawl_of(const archivebox::Snapshot& snapshot, base::Timestamp added) {
-  const auto [found, is_new] = crawls_.try_emplace(snapshot.crawl_id);
-  auto& crawl = found->second;
-  if (!is_new) return crawl;
-  const auto row = index_.crawl(snapshot.crawl_id);
-  crawl.name = {"archivebox", snapshot.crawl_id.empty() ? top_.native() : "", "crawl " + snapshot.crawl_id};
-  crawl.added = base::read_timestamp(row.added_at).value_or(added);
-  crawl.facts = {{"label", row.label.empty() ? "ArchiveBox " + top_.filename().native() : row.label},
-                 {"notes", row.notes},
-                 {"tags", base::split(row.tags, ",")},
-                 {"max_depth", std::clamp<std::int64_t>(row.max_depth, 0, 16)}};
-  return crawl;
-}
-
-bool ArchiveBoxImport::has_outputs(const archivebox::Snapshot& snapshot, const std::optional<std::string>& directory) {
-  if (!directory) return false;
-  for (const auto& entry : FileTaker(top_ / *directory, Taking::look, {}).entries())
-    if (archivebox::place_of(entry.name, entry.directory, snapshot).plugin != "archivebox") return true;
-  return false;
-}
-
-// Puts the files of one page into the attempt, each plugin's into its directory.
-void ArchiveBoxImport::fill(const archivebox::Snapshot& snapshot, const std::string& directory, const fs::path& attempt,
-                            archive::SnapshotView& view) {
-  const auto taking = options_.dry_run ? Taking::look : options_.link ? Taking::link : Taking::copy;
-  FileTaker taker(top_ / directory, taking, [this](const std::string& path, const std::string& problem) {
-    importer_.tell_problem(fs::path(path).lexically_relative(top_).native(), problem);
-  });
-  for (const auto& entry : taker.entries()) {
-    const auto place = archivebox::place_of(entry.name, entry.directory, snapshot);
-    auto files = taker.take(entry, attempt, place.name.empty() ? place.plugin : place.plugin + "/" + place.name);
-    const auto of_it = [&](const archive::ResultView& result) { return result.plugin == place.plugin; };
-    const auto succeeded = std::find_if(view.results.begin(), view.results.end(), [&](const auto& result) {
-      return of_it(result) && result.status == "succeeded";
-    });
-    const auto owner =
-        succeeded != view.results.end() ? succeeded : std::find_if(view.results.begin(), view.results.end(), of_it);
-    if (owner != view.results.end())
-      owner->files.insert(owner->files.end(), std::make_move_iterator(files.begin()),
-                          std::make_move_iterator(files.end()));
-  }
-  importer_.note_bytes(taker.bytes());
-}
-
-IncomingPage ArchiveBoxImport::page_of(const archivebox::Snapshot& snapshot, const std::string& url,
-                                       base::Timestamp added) {
-  const auto results = last_results(snapshot);
-  const auto directory = directories_.of(snapshot);
-  IncomingPage page;
-  page.name = {"archivebox", "", snapshot.id};
-  page.crawl = crawl_of(snapshot, added);
-  page.added = added;
-  if (options_.link) page.bodies = archive::Bodies::shared;
-  auto& view = page.view;
-  view.url = url;
-  view.title = snapshot.title;
-  view.tags = snapshot.tags;
-  view.depth = static_cast<int>(std::clamp<std::int64_t>(snapshot.depth, 0, 16));
-  view.worker = "ArchiveBox";
-  view.source = "archivebox:" + snapshot.timestamp;
-  view.bookmarked_at = bookmarked_at(snapshot);
-  auto started = base::Timestamp::max(), ended = base::Timestamp::min();
-  for (const auto& result : results) {
-    view.results.push_back(view_of(result));
-    if (const auto at = base::read_timestamp(result.started_at)) started = std::min(started, *at);
-    if (const auto at = base::read_timestamp(result.ended_at)) ended = std::max(ended, *at);
-  }
-  if (ended == base::Timestamp::min()) {
-    auto at = base::read_timestamp(snapshot.downloaded_at);
-    if (!at) at = base::read_timestamp(snapshot.updated_at);
-    ended = at.value_or(added);
-  }
-  view.started_at = base::written_timestamp(std::min(started, ended));
-  view.ended_at = base::written_timestamp(ended);
-  view.outcome = outcome_of(results, has_outputs(snapshot, directory));
-  page.fill = [this, snapshot, directory](const fs::path& attempt, archive::SnapshotView& filled) {
-    if (directory)
-      fill(snapshot, *directory, attempt, filled);
-    else
-      importer_.tell_problem("archive/" + snapshot.timestamp, "there is no such directory");
-  };
-  return page;
-}
-
-void ArchiveBoxImport::take(const archivebox::Snapshot& snapshot) {
-  ++seen_;
-  const auto where = "archive/" + snapshot.timestamp;
-  base::Url url;
-  try {
-    url = base::parse_url(snapshot.url);
-  } catch (const base::Error& error) {
-    return importer_.tell_problem(where, error.what());
-  }
-  urls_.insert(url.text);
-  auto added = base::read_timestamp(snapshot.added_at);
-  if (!added) added = base::read_timestamp(snapshot.timestamp);
-  if (!added) return importer_.tell_problem(where, "it has no time: \"" + snapshot.added_at + "\"");
-  const bool is_open = snapshot.status == "queued" || snapshot.status == "started" || snapshot.status == "paused";
-  const bool is_done = !last_results(snapshot).empty() || has_outputs(snapshot, directories_.of(snapshot)) ||
-                       snapshot.status == "sealed";
-  if (is_open || !is_done)
-    pending_.push_back({url.text, snapshot.title, snapshot.tags, bookmarked_at(snapshot)});
-  else
-    importer_.add(page_of(snapshot, url.text, *added));
-}
-
-// Seeds of crawls that have not ended, unless they became pages.
-void ArchiveBoxImport::add_waiting_urls() {
-  for (const auto& seed : pending_)
-    urls_.insert(seed.url);
-  for (const auto& line : index_.waiting_urls())
-    if (const auto url = base::try_parse_url(line); url && urls_.insert(url->text).second)
-      pending_.push_back({url->text, "", {}, ""});
-}
-
-// The pages that ArchiveBox has not archived yet, as a crawl that is paused. Its id is made from its URLs, so that it
-// is added once.
-std::string ArchiveBoxImport::add_pending() {
-  if (!options_.pending || options_.dry_run || pending_.empty()) return "";
-  std::string key = "pending";
-  for (const auto& seed : pending_)
-    key += "\n" + seed.url;
-  store::NewCrawl crawl;
-  crawl.id = store::import_id({"archivebox", top_.native(), key}, {});
-  crawl["label"] = "ArchiveBox " + top_.filename().native() + ", not archived yet";
-  crawl["created_by"] = user_name();
-  crawl["only_new"] = true;
-  crawl.paused_why = "imported from ArchiveBox";
-  store::crawl_add(context_.connection(), crawl, pending_);
-  return crawl.id;
-}
-
-// 1 if something could not be taken.
-int ArchiveBoxImport::run() {
-  const auto problem = [this](const std::string& where, const std::string& what) {
-    ++seen_;
-    importer_.tell_problem("index.sqlite3, " + where, what);
-  };
-  index_.each_snapshot(
-      [this](const archivebox::Snapshot& snapshot) {
-        take(snapshot);
-        return !importer_.stopped();
-      },
-      problem);
-  importer_.finish();
-  add_waiting_urls();
-  const auto pending_crawl = importer_.stopped() ? "" : add_pending();
-  return importer_.report(seen_, Importer::Pending{pending_.size(), pending_crawl});
-}
 
 } // namespace
 

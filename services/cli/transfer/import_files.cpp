@@ -28,45 +28,39 @@ constexpr int kDeepest = archive::kMaximumDepth - 10;
 
 } // namespace
 
-FileTaker::FileTaker(const fs::path& top, Taking taking, Problem problem)
-    : where_(top), taking_(taking), problem_(std::move(problem)), top_(archive::open_directory(top)) {}
+FileTaker::FileTaker(const fs::path& top, const fs::path& attempt, Taking taking, Problem problem)
+    : where_(top), attempt_(attempt), taking_(taking), problem_(std::move(problem)),
+      top_(archive::open_directory(top)) {}
 
 void FileTaker::tell(const std::string& path, const std::string& problem) const {
   problem_((where_ / path).native(), problem);
 }
 
-std::vector<FileTaker::Entry> FileTaker::entries() const {
-  std::vector<Entry> entries;
-  for (auto& name : archive::list_names(top_.get(), where_.native())) {
-    struct stat about {};
-    if (::fstatat(top_.get(), name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    entries.push_back({std::move(name), S_ISDIR(about.st_mode)});
-  }
-  return entries;
+std::vector<archive::DirectoryEntry> FileTaker::entries() const {
+  return archive::list_entries(top_.get(), where_.native());
 }
 
-std::vector<archive::OutputFile> FileTaker::take(const Entry& entry, const fs::path& attempt, const std::string& to) {
+std::vector<archive::OutputFile> FileTaker::take(const archive::DirectoryEntry& entry, const std::string& to) {
   taken_.clear();
   const auto target = archive::percent_encode_invalid_utf8(to);
-  if (entry.directory) {
+  if (entry.type == S_IFDIR) {
     const auto inside = archive::open_directory_at(top_.get(), entry.name);
     if (!inside)
       tell(entry.name, base::errno_text(errno));
     else
-      take_directory(inside.get(), entry.name, attempt, target, 1);
+      take_directory(inside.get(), entry.name, target, 1);
   } else {
-    take_file(top_.get(), entry.name, entry.name, attempt, target);
+    take_file(top_.get(), entry.name, entry.name, target);
   }
   return std::move(taken_);
 }
 
-void FileTaker::take_directory(int from, const std::string& path, const fs::path& attempt, const std::string& to,
-                               int depth) {
+void FileTaker::take_directory(int from, const std::string& path, const std::string& to, int depth) {
   if (depth > kDeepest) return tell(path, "it lies too deep");
   if (taking_ != Taking::look) {
     std::error_code error;
-    fs::create_directories(attempt / to, error);
-    if (error) archive::throw_errno(error.value(), "create the directory", (attempt / to).native());
+    fs::create_directories(attempt_ / to, error);
+    if (error) archive::throw_errno(error.value(), "create the directory", (attempt_ / to).native());
   }
   for (const auto& name : archive::list_names(from, (where_ / path).native())) {
     const auto inner = path + "/" + name;
@@ -74,15 +68,14 @@ void FileTaker::take_directory(int from, const std::string& path, const fs::path
     if (target.size() > kLongestPath) {
       tell(inner, "its path is too long");
     } else if (const auto directory = archive::open_directory_at(from, name)) {
-      take_directory(directory.get(), inner, attempt, target, depth + 1);
+      take_directory(directory.get(), inner, target, depth + 1);
     } else {
-      take_file(from, name, inner, attempt, target);
+      take_file(from, name, inner, target);
     }
   }
 }
 
-void FileTaker::take_file(int parent, const std::string& name, const std::string& path, const fs::path& attempt,
-                          const std::string& to) {
+void FileTaker::take_file(int parent, const std::string& name, const std::string& path, const std::string& to) {
   struct stat about {};
   if (::fstatat(parent, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) return tell(path, base::errno_text(errno));
   const bool is_link = S_ISLNK(about.st_mode);
@@ -100,7 +93,7 @@ void FileTaker::take_file(int parent, const std::string& name, const std::string
   archive::OutputFile file;
   file.path = to;
   file.size = static_cast<std::uint64_t>(about.st_size);
-  const auto target = attempt / to;
+  const auto target = attempt_ / to;
   std::error_code error;
   fs::create_directories(target.parent_path(), error);
   if (taking_ == Taking::link && !is_link) {

@@ -4,7 +4,7 @@
 // directory, and what is no file is named. Blocking; main thread.
 
 #include "lib/archive/attempt.hpp"
-#include "lib/base/fd.hpp"
+#include "lib/archive/file_work.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -21,30 +21,23 @@ public:
   using Problem = std::function<void(const std::string& path, const std::string& problem)>;
 
   // `top`: the directory of the page. `taking` look: only counts.
-  FileTaker(const std::filesystem::path& top, Taking taking, Problem problem);
+  FileTaker(const std::filesystem::path& top, const std::filesystem::path& attempt, Taking taking, Problem problem);
 
-  struct Entry {
-    std::string name;
-    bool directory{false};
-  };
   // What lies at the top; links to directories are files here.
-  std::vector<Entry> entries() const;
+  std::vector<archive::DirectoryEntry> entries() const;
 
   // Takes one of them, with all that is in it, to `to` in the attempt ("wget/example.org"; "git": its contents).
   // Returns the files, with paths in the attempt.
-  std::vector<archive::OutputFile> take(const Entry& entry, const std::filesystem::path& attempt,
-                                        const std::string& to);
+  std::vector<archive::OutputFile> take(const archive::DirectoryEntry& entry, const std::string& to);
   std::uint64_t bytes() const noexcept { return bytes_; } // of all that was taken or looked at
 
 private:
-  void take_directory(int from, const std::string& path, const std::filesystem::path& attempt, const std::string& to,
-                      int depth);
-  void take_file(int parent, const std::string& name, const std::string& path, const std::filesystem::path& attempt,
-                 const std::string& to);
+  void take_directory(int from, const std::string& path, const std::string& to, int depth);
+  void take_file(int parent, const std::string& name, const std::string& path, const std::string& to);
   void take_body(const base::Fd& from, std::uint64_t size, const std::filesystem::path& target);
   void tell(const std::string& path, const std::string& problem) const;
 
-  const std::filesystem::path where_;
+  const std::filesystem::path where_, attempt_;
   const Taking taking_;
   const Problem problem_;
   base::Fd top_;

@@ -63,8 +63,31 @@ void add_result(archive::SnapshotView& view, const fs::path& attempt, const std:
 class WarcImport {
 public:
   // `again`: the places of pages that run() has put off; their file was told of.
-  WarcImport(Importer& importer, const std::string& path, std::vector<std::size_t> again = {});
-  std::size_t run(); // returns the number of pages
+  WarcImport(Importer& importer, const std::string& path, std::vector<std::size_t> again = {})
+      : importer_(importer), path_(path), name_(archive::printable(fs::path(path).filename().native())),
+        again_(std::move(again)) {}
+
+  // Returns the number of pages.
+  std::size_t run() {
+    read();
+    const auto& pages = splitter_.pages();
+    if (pages.empty()) throw base::Error(base::ErrorClass::usage, path_ + " holds no page: no response can be read");
+    crawl_.name = {"warc", digest_, "crawl"};
+    crawl_.added = base::Timestamp::max();
+    for (const auto& page : pages)
+      if (const auto at = base::read_timestamp(page.date)) crawl_.added = std::min(crawl_.added, *at);
+    crawl_.facts = {{"label", name_}, {"notes", "imported from " + name_}};
+    for (const auto i : again_)
+      if (!importer_.stopped()) add(i);
+    for (std::size_t i = 0; again_.empty() && i < pages.size() && !importer_.stopped(); ++i)
+      if (pages[i].found && pages[i].revisit && !importer_.dry_run() && !original_of(capture_of(pages[i]), false))
+        put_off_.push_back(i);
+      else
+        add(i);
+    importer_.finish(); // the files are read then
+    return pages.size();
+  }
+
   // Pages of which another file may have the payload: they come after all files.
   std::vector<std::size_t> take_put_off() { return std::move(put_off_); }
 
@@ -74,15 +97,168 @@ private:
     nlohmann::json record;
     base::Fd of_archive{};
   };
-  void read();
-  void tell(const std::string& path, const std::string& problem);
-  void each_capture(std::size_t warc, std::uint64_t from, const std::function<bool(warc::Capture)>& take);
-  warc::Capture capture_of(const warc::SplitPage& page);
-  std::optional<Original> original_of(const warc::Capture& revisit, bool by_url);
-  void add(std::size_t number);
-  void fill(std::size_t number, const fs::path& attempt, archive::SnapshotView& view);
-  void keep_text(const warc::SplitPage& page, const fs::path& attempt, archive::SnapshotView& view);
-  const wacz::ReadPage* listed(const warc::SplitPage& page) const;
+
+  void tell(const std::string& path, const std::string& problem) {
+    if (again_.empty()) importer_.tell_problem(path, problem);
+  }
+
+  void read() {
+    base::Fd file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat about {};
+    if (!file || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode))
+      throw base::Error(base::ErrorClass::usage, "cannot read " + path_ + ": " + base::errno_text(errno));
+    std::uint64_t size = 0;
+    digest_ = archive::hash_rest(file.get(), path_, size);
+    archive_ = wacz::read_archive(std::move(file), size, path_,
+                                  [this](const std::string& entry, const std::string& what) { tell(entry, what); });
+    std::erase_if(archive_.pages, [&](const auto& page) {
+      try { // a page that cannot be kept must not take the records after it
+        base::parse_url(page.url);
+        if (splitter_.add_page(page.url, page.date, page.id)) return false;
+        tell(path_ + ": pages", page.url + " has no time: \"" + page.date + "\"");
+      } catch (const base::Error& error) {
+        tell(path_ + ": pages", page.url + ": " + error.what());
+      }
+      return true;
+    });
+    for (std::size_t i = 0; i < archive_.warcs.size(); ++i) {
+      const auto& warc = archive_.warcs[i];
+      splitter_.add_file(warc.file.get(), warc.size, [&](const warc::Damaged& damage) {
+        if (damage.is_cut()) cut_.emplace(i, damage.offset());
+        tell(warc.name + " at " + std::to_string(damage.offset()), damage.what());
+      });
+    }
+    splitter_.finish();
+  }
+
+  const wacz::ReadPage* listed(const warc::SplitPage& page) const {
+    return page.listed < archive_.pages.size() ? &archive_.pages[page.listed] : nullptr;
+  }
+
+  void add(std::size_t number) {
+    const auto& page = splitter_.pages()[number];
+    const auto left_out = [&](const std::string& why) { importer_.tell_problem(path_ + ": " + page.url, why); };
+    bool any = false;
+    splitter_.each_part(number, [&](auto, auto, auto) { any = true; });
+    if (!any) return left_out("none of its records is there");
+    IncomingPage incoming;
+    try {
+      incoming.view.url = base::parse_url(page.url).text;
+    } catch (const base::Error& error) {
+      return left_out(error.what());
+    }
+    if (page.date.empty()) return left_out("has no time, and no record that has one");
+    incoming.name = {"warc", digest_, page.date + " " + page.url};
+    incoming.crawl = crawl_;
+    incoming.added = base::read_timestamp(page.date).value_or(base::Timestamp{});
+    auto& view = incoming.view;
+    view.worker = "import";
+    view.source = "warc:" + name_;
+    view.started_at = view.ended_at = base::written_timestamp(incoming.added);
+    const bool whole = page.found && !page.truncated && !cut_.contains({page.file, page.offset});
+    view.outcome = !whole ? "partial" : page.status >= capture::kFirstError ? "failed" : "succeeded";
+    if (page.found && page.status >= 100 && page.status <= 999) view.http_status = page.status;
+    if (page.found) view.mime = page.mime;
+    if (const auto* about = listed(page)) view.title = capture::one_line(about->title, kLongestTitle);
+    incoming.fill = [this, number](const fs::path& attempt, archive::SnapshotView& filled) {
+      if (!attempt.empty()) fill(number, attempt, filled); // else it is only looked at
+    };
+    importer_.add(std::move(incoming));
+  }
+
+  // warc/records-1.warc.gz and so on: one file for each that the records come from.
+  void fill(std::size_t number, const fs::path& attempt, archive::SnapshotView& view) {
+    const auto& page = splitter_.pages()[number];
+    fs::create_directory(attempt / "warc");
+    std::map<std::size_t, base::Fd> files;
+    std::size_t parts = 0;
+    std::uint64_t bytes = 0;
+    splitter_.each_part(number, [&](std::size_t from, std::uint64_t offset, std::uint64_t length) {
+      const auto& source = archive_.warcs[from];
+      const auto name =
+          attempt / "warc" / ("records-" + std::to_string(from + 1) + (source.members ? ".warc.gz" : ".warc"));
+      auto& to = files[from];
+      if (!to) to.reset(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+      if (!to) archive::throw_errno(errno, "create", name.native());
+      const auto put = [&](std::string_view piece) { archive::write_all(to.get(), piece, name.native()); };
+      const auto cut = cut_.lower_bound({from, offset}); // the last of its group, if one is
+      const auto end = cut != cut_.end() && *cut < std::pair(from, offset + length) ? cut->second : offset + length;
+      archive::read_range(source.file.get(), offset, end, source.name, put);
+      if (end < offset + length) warc::mend(source.file.get(), end, source.size, source.members, put);
+      ++parts;
+      bytes += length;
+    });
+    files.clear();
+    importer_.note_bytes(bytes);
+    add_result(view, attempt, "warc", std::to_string(parts) + (parts == 1 ? " exchange" : " exchanges"));
+    keep_text(page, attempt, view);
+  }
+
+  void each_capture(std::size_t warc, std::uint64_t from, const std::function<bool(warc::Capture)>& take) {
+    const auto& [name, file, size, members] = archive_.warcs[warc];
+    const auto in_file = [&](warc::Capture capture) { return capture.offset += from, take(std::move(capture)); };
+    warc::each_capture(file.get(), from, size, in_file, [](auto&) {}); // was told
+  }
+
+  warc::Capture capture_of(const warc::SplitPage& page) {
+    warc::Capture own;
+    each_capture(page.file, page.offset, [&](warc::Capture capture) { return own = std::move(capture), false; });
+    return own;
+  }
+
+  // By its digest, in these files or in the archive; else (`by_url`) the record of the URL that it names.
+  std::optional<Original> original_of(const warc::Capture& revisit, bool by_url) {
+    for (; read_ < archive_.warcs.size(); ++read_)
+      each_capture(read_, 0, [&](warc::Capture capture) {
+        if (capture.mime == "warc/revisit") return true;
+        originals_.emplace(capture.key, std::pair(read_, capture));
+        originals_.emplace(capture.digest, std::pair(read_, std::move(capture)));
+        return true;
+      });
+    const auto in_files = [&](const std::string& name) -> std::optional<Original> {
+      const auto found = originals_.find(name);
+      if (found == originals_.end()) return std::nullopt;
+      const auto& [warc, capture] = found->second;
+      return Original{capture::replay_record(capture, archive_.warcs[warc].file.get())};
+    };
+    const auto& key = revisit.refers_to.empty() ? revisit.key : revisit.refers_to;
+    if (auto same = in_files(revisit.digest)) return same;
+    if (auto stored = importer_.stored({key, revisit.digest}))
+      return Original{capture::replay_record(stored->first, stored->second.get()), std::move(stored->second)};
+    return by_url ? in_files(key) : std::nullopt;
+  }
+
+  // text/content.txt, for the search: of the list of pages, or of the document.
+  void keep_text(const warc::SplitPage& page, const fs::path& attempt, archive::SnapshotView& view) {
+    std::string text;
+    if (const auto* about = listed(page)) text = archive_.text_of(*about);
+    const auto& mime = page.mime;
+    const bool readable = mime.find("ml") != mime.npos || mime.starts_with("text/") || mime.find('/') == mime.npos;
+    if (page.found && readable && (text.empty() || view.title.empty())) {
+      auto own = capture_of(page);
+      own.key = warc::url_key(page.url);
+      auto records = nlohmann::json::array({capture::replay_record(own, archive_.warcs[page.file].file.get())});
+      const auto original = page.revisit ? original_of(own, true) : std::nullopt;
+      if (original) {
+        records.front()["digest"] = original->record["digest"];
+        records.push_back(original->record);
+      }
+      if (auto answer = capture::ReplaySource(records).answer("GET", page.url)) {
+        const capture::Page shown{page.url, capture::header_of(answer->headers, "content-type"),
+                                  std::move(answer->body), "warc"};
+        const auto words = shown.text();
+        const bool html = shown.is_html();
+        if (view.title.empty() && html) view.title = capture::title_of(words);
+        if (text.empty() && (html || shown.is_plain_text()))
+          text = html ? capture::blocks_as_text(capture::readable_blocks(words)) : words;
+      }
+    }
+    text = capture::clean(text.substr(0, kLongestPageText));
+    if (text.empty()) return;
+    fs::create_directory(attempt / "text");
+    std::ofstream(attempt / "text/content.txt", std::ios::binary) << text;
+    add_result(view, attempt, "text", "content.txt");
+  }
 
   Importer& importer_;
   const std::string path_, name_;
@@ -96,192 +272,6 @@ private:
   warc::Splitter splitter_;
   IncomingCrawl crawl_;
 };
-
-WarcImport::WarcImport(Importer& importer, const std::string& path, std::vector<std::size_t> again)
-    : importer_(importer), path_(path), name_(archive::printable(fs::path(path).filename().native())),
-      again_(std::move(again)) {}
-
-void WarcImport::tell(const std::string& path, const std::string& problem) {
-  if (again_.empty()) importer_.tell_problem(path, problem);
-}
-
-void WarcImport::read() {
-  base::Fd file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat about {};
-  if (!file || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode))
-    throw base::Error(base::ErrorClass::usage, "cannot read " + path_ + ": " + base::errno_text(errno));
-  std::uint64_t size = 0;
-  digest_ = archive::hash_rest(file.get(), path_, size);
-  archive_ = wacz::read_archive(std::move(file), size, path_,
-                                [this](const std::string& entry, const std::string& what) { tell(entry, what); });
-  std::erase_if(archive_.pages, [&](const auto& page) {
-    try { // a page that cannot be kept must not take the records after it
-      base::parse_url(page.url);
-      if (splitter_.add_page(page.url, page.date, page.id)) return false;
-      tell(path_ + ": pages", page.url + " has no time: \"" + page.date + "\"");
-    } catch (const base::Error& error) {
-      tell(path_ + ": pages", page.url + ": " + error.what());
-    }
-    return true;
-  });
-  for (std::size_t i = 0; i < archive_.warcs.size(); ++i) {
-    const auto& warc = archive_.warcs[i];
-    splitter_.add_file(warc.file.get(), warc.size, [&](const warc::Damaged& damage) {
-      if (damage.is_cut()) cut_.emplace(i, damage.offset());
-      tell(warc.name + " at " + std::to_string(damage.offset()), damage.what());
-    });
-  }
-  splitter_.finish();
-}
-
-const wacz::ReadPage* WarcImport::listed(const warc::SplitPage& page) const {
-  return page.listed < archive_.pages.size() ? &archive_.pages[page.listed] : nullptr;
-}
-
-std::size_t WarcImport::run() {
-  read();
-  const auto& pages = splitter_.pages();
-  if (pages.empty()) throw base::Error(base::ErrorClass::usage, path_ + " holds no page: no response can be read");
-  crawl_.name = {"warc", digest_, "crawl"};
-  crawl_.added = base::Timestamp::max();
-  for (const auto& page : pages)
-    if (const auto at = base::read_timestamp(page.date)) crawl_.added = std::min(crawl_.added, *at);
-  crawl_.facts = {{"label", name_}, {"notes", "imported from " + name_}};
-  for (const auto i : again_)
-    if (!importer_.stopped()) add(i);
-  for (std::size_t i = 0; again_.empty() && i < pages.size() && !importer_.stopped(); ++i)
-    if (pages[i].found && pages[i].revisit && !importer_.dry_run() && !original_of(capture_of(pages[i]), false))
-      put_off_.push_back(i);
-    else
-      add(i);
-  importer_.finish(); // the files are read then
-  return pages.size();
-}
-
-void WarcImport::add(std::size_t number) {
-  const auto& page = splitter_.pages()[number];
-  bool any = false;
-  splitter_.each_part(number, [&](auto, auto, auto) { any = true; });
-  if (!any) return importer_.tell_problem(path_ + ": " + page.url, "none of its records is there");
-  IncomingPage incoming;
-  try {
-    incoming.view.url = base::parse_url(page.url).text;
-  } catch (const base::Error& error) {
-    return importer_.tell_problem(path_ + ": " + page.url, error.what());
-  }
-  if (page.date.empty())
-    return importer_.tell_problem(path_ + ": " + page.url, "has no time, and no record that has one");
-  incoming.name = {"warc", digest_, page.date + " " + page.url};
-  incoming.crawl = crawl_;
-  incoming.added = base::read_timestamp(page.date).value_or(base::Timestamp{});
-  auto& view = incoming.view;
-  view.worker = "import";
-  view.source = "warc:" + name_;
-  view.started_at = view.ended_at = base::written_timestamp(incoming.added);
-  const bool whole = page.found && !page.truncated && !cut_.contains({page.file, page.offset});
-  view.outcome = !whole ? "partial" : page.status >= capture::kFirstError ? "failed" : "succeeded";
-  if (page.found && page.status >= 100 && page.status <= 999) view.http_status = page.status;
-  if (page.found) view.mime = page.mime;
-  if (const auto* about = listed(page)) view.title = capture::one_line(about->title, kLongestTitle);
-  incoming.fill = [this, number](const fs::path& attempt, archive::SnapshotView& filled) {
-    if (!attempt.empty()) fill(number, attempt, filled); // else it is only looked at
-  };
-  importer_.add(std::move(incoming));
-}
-
-// warc/records-1.warc.gz and so on: one file for each that the records come from.
-void WarcImport::fill(std::size_t number, const fs::path& attempt, archive::SnapshotView& view) {
-  const auto& page = splitter_.pages()[number];
-  fs::create_directory(attempt / "warc");
-  std::map<std::size_t, base::Fd> files;
-  std::size_t parts = 0;
-  std::uint64_t bytes = 0;
-  splitter_.each_part(number, [&](std::size_t from, std::uint64_t offset, std::uint64_t length) {
-    const auto& source = archive_.warcs[from];
-    const auto name =
-        attempt / "warc" / ("records-" + std::to_string(from + 1) + (source.members ? ".warc.gz" : ".warc"));
-    auto& to = files[from];
-    if (!to) to.reset(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-    if (!to) archive::throw_errno(errno, "create", name.native());
-    const auto put = [&](std::string_view piece) { archive::write_all(to.get(), piece, name.native()); };
-    const auto cut = cut_.lower_bound({from, offset}); // the last of its group, if one is
-    const auto end = cut != cut_.end() && *cut < std::pair(from, offset + length) ? cut->second : offset + length;
-    archive::read_range(source.file.get(), offset, end, source.name, put);
-    if (end < offset + length) warc::mend(source.file.get(), end, source.size, source.members, put);
-    ++parts;
-    bytes += length;
-  });
-  files.clear();
-  importer_.note_bytes(bytes);
-  add_result(view, attempt, "warc", std::to_string(parts) + (parts == 1 ? " exchange" : " exchanges"));
-  keep_text(page, attempt, view);
-}
-
-void WarcImport::each_capture(std::size_t warc, std::uint64_t from, const std::function<bool(warc::Capture)>& take) {
-  const auto& [name, file, size, members] = archive_.warcs[warc];
-  const auto in_file = [&](warc::Capture capture) { return capture.offset += from, take(std::move(capture)); };
-  warc::each_capture(file.get(), from, size, in_file, [](auto&) {}); // was told
-}
-
-warc::Capture WarcImport::capture_of(const warc::SplitPage& page) {
-  warc::Capture own;
-  each_capture(page.file, page.offset, [&](warc::Capture capture) { return own = std::move(capture), false; });
-  return own;
-}
-
-// By its digest, in these files or in the archive; else (`by_url`) the record of the URL that it names.
-std::optional<WarcImport::Original> WarcImport::original_of(const warc::Capture& revisit, bool by_url) {
-  for (; read_ < archive_.warcs.size(); ++read_)
-    each_capture(read_, 0, [&](warc::Capture capture) {
-      if (capture.mime == "warc/revisit") return true;
-      originals_.emplace(capture.key, std::pair(read_, capture));
-      originals_.emplace(capture.digest, std::pair(read_, std::move(capture)));
-      return true;
-    });
-  const auto in_files = [&](const std::string& name) -> std::optional<Original> {
-    const auto found = originals_.find(name);
-    if (found == originals_.end()) return std::nullopt;
-    const auto& [warc, capture] = found->second;
-    return Original{capture::replay_record(capture, archive_.warcs[warc].file.get())};
-  };
-  const auto& key = revisit.refers_to.empty() ? revisit.key : revisit.refers_to;
-  if (auto same = in_files(revisit.digest)) return same;
-  if (auto stored = importer_.stored({key, revisit.digest}))
-    return Original{capture::replay_record(stored->first, stored->second.get()), std::move(stored->second)};
-  return by_url ? in_files(key) : std::nullopt;
-}
-
-// text/content.txt, for the search: of the list of pages, or of the document.
-void WarcImport::keep_text(const warc::SplitPage& page, const fs::path& attempt, archive::SnapshotView& view) {
-  std::string text;
-  if (const auto* about = listed(page)) text = archive_.text_of(*about);
-  const auto& mime = page.mime;
-  const bool readable = mime.find("ml") != mime.npos || mime.starts_with("text/") || mime.find('/') == mime.npos;
-  if (page.found && readable && (text.empty() || view.title.empty())) {
-    auto own = capture_of(page);
-    own.key = warc::url_key(page.url);
-    auto records = nlohmann::json::array({capture::replay_record(own, archive_.warcs[page.file].file.get())});
-    const auto original = page.revisit ? original_of(own, true) : std::nullopt;
-    if (original) {
-      records.front()["digest"] = original->record["digest"];
-      records.push_back(original->record);
-    }
-    if (auto answer = capture::ReplaySource(records).answer("GET", page.url)) {
-      const capture::Page shown{page.url, capture::header_of(answer->headers, "content-type"), std::move(answer->body),
-                                "warc"};
-      const auto words = shown.text();
-      const bool html = shown.is_html();
-      if (view.title.empty() && html) view.title = capture::title_of(words);
-      if (text.empty() && (html || shown.is_plain_text()))
-        text = html ? capture::blocks_as_text(capture::readable_blocks(words)) : words;
-    }
-  }
-  text = capture::clean(text.substr(0, kLongestPageText));
-  if (text.empty()) return;
-  fs::create_directory(attempt / "text");
-  std::ofstream(attempt / "text/content.txt", std::ios::binary) << text;
-  add_result(view, attempt, "text", "content.txt");
-}
 
 // 1 if something could not be taken.
 int import_warc(Context& context, const WarcOptions& options) {

@@ -39,7 +39,7 @@ const std::string kBody = noise(1);
 std::string sha1(const std::string& bytes) {
   warc::Digest digest;
   digest.add(bytes);
-  return warc::sha1_text(digest.finish());
+  return digest.finish();
 }
 
 std::string response(const std::string& body, const std::string& digest, const std::string& more = "") {
