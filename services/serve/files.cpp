@@ -93,12 +93,12 @@ Response described(const std::string& path, std::string_view begin, base::Fd fil
 
 // A document that opens no connection; one that may hide how is shown as text.
 Response quiet(Response response, const std::string& path, std::uint64_t size) {
-  constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
+  constexpr std::uint64_t kLargest = std::uint64_t{64} << 20;
   const bool document = response.type.starts_with("text/html") || response.type.starts_with("text/xml") ||
                         response.type.starts_with("application/xml") || response.type.find("+xml") != std::string::npos;
   if (!document) return response;
-  if (size <= kMost) response.body = archive::read_rest(response.file.get(), path);
-  if (size > kMost || hides_tags(response.body)) {
+  if (size <= kLargest) response.body = archive::read_rest(response.file.get(), path);
+  if (size > kLargest || hides_tags(response.body)) {
     response.body.clear();
     response.type = "text/plain";
     return response;

@@ -246,7 +246,7 @@ private:
   std::map<std::string, std::vector<std::string>> packages_; // by manager
 };
 
-void print_json(const std::vector<Finding>& findings) {
+void print_findings_as_json(const std::vector<Finding>& findings) {
   for (const auto& finding : findings)
     print_record("Need", {{"plugin", finding.plugin},
                           {"binary", finding.binary},
@@ -383,7 +383,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins, bool insta
   const bool named = base::name_server_answers();
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   if (context.json()) {
-    print_json(findings);
+    print_findings_as_json(findings);
     print_record("Machine", {{"cgroups", cgroups},
                              {"sandbox", hooks.sandbox},
                              {"network", hooks.network},
