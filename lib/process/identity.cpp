@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -92,6 +93,13 @@ void forbid_inspection() {
 #ifndef __SANITIZE_ADDRESS__
   ::prctl(PR_SET_DUMPABLE, 0);
 #endif
+}
+
+void allow_open_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 std::filesystem::path executable_directory() {

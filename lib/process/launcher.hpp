@@ -85,6 +85,10 @@ void become_subreaper();
 // the address sanitizer, whose search for leaks traces its own process.
 void forbid_inspection();
 
+// As many open files as the kernel allows (RLIMIT_NOFILE): a worker has five for each hook, and a login's usual 1,024
+// are too few for 200 of them. Hooks have a limit of their own.
+void allow_open_files();
+
 // The directory of the running executable: shim and guard are installed beside it.
 std::filesystem::path executable_directory();
 

@@ -80,6 +80,7 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
 bool run_worker(Context& context, const std::function<bool(pg::Connection&)>& done, const WorkerOptions& worker) {
   process::become_subreaper();
   process::forbid_inspection();
+  process::allow_open_files();
   asio::io_context io;
   base::StopSignal stop(io.get_executor());
   Signals signals(io, stop);
