@@ -10,6 +10,6 @@ turns = itertools.count()
 
 
 def some_of(values, step):
-    """Each `step`th of many values that take long; of the next ones asked for, others. In full, all."""
+    """Every `step`th of the values, which take long; the next call begins at the next place. In full, all of them."""
     values = list(values)
     return values if FULL else values[next(turns) % step :: step]

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import chromium
 from harness.apache import HAS_APACHE, Apache
-from harness.full import some_of
+from harness.full import FULL, some_of
 from harness.machine import Machine, network_namespaces
 from harness.postgres import Server
 from support import CONFIGURATION, REFUSED, Case, free_port, until
@@ -656,7 +656,7 @@ class SignIn(Ground):
                 wire.do(one, dict.fromkeys(["type", "x", "key", "url"], value))
         wire.send(b"[" * 1_000_000 + b"\0")
         wire.send(b"a\0b\0")
-        for _ in range(600):
+        for _ in range(1000 if FULL else 600):
             parameters = {"type": "keyDown", "key": "x" * 100_000}
             wire.do("Input.dispatchKeyEvent", parameters)
         program = lambda pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
