@@ -9,6 +9,6 @@ def python_with(place, *packages):
     done, names = place / "done", " ".join(packages)
     if not done.exists() or done.read_text() != names:
         subprocess.run([sys.executable, "-m", "venv", place], check=True, timeout=120)
-        subprocess.run([place / "bin/pip", "install", "-q", *packages], check=True, timeout=600)
+        subprocess.run([place / "bin/pip", "install", "-q", "--no-compile", *packages], check=True, timeout=600)
         done.write_text(names)
     return place / "bin"

@@ -354,6 +354,7 @@ class OfOthers(Ground):
                 found.append((str(file), gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text))
         return found
 
+    @only_in_full
     def test_openid_with_a_second_factor(self):
         self.goes_on(Provider())
 

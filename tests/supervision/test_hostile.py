@@ -1,6 +1,7 @@
 """Each hook here does what no hook should. Whatever it does, it ends within its deadline, its row says what happened,
 nothing of it lives on, and what lies outside its directory stays as it was."""
 
+import fcntl
 import hashlib
 import os
 import re
@@ -247,8 +248,10 @@ class Hostile(WorkerCase):
         home = self.stage(plain, HOOK_SANDBOX="auto")
         home.hook("big_bomb", "on_Snapshot__50_big_bomb.sh", f"exec '{MISBEHAVE}' bomb 4000")
         home.work()
-        home.queue("https://site.test/big_bomb", plugins="big_bomb", TIMEOUT=LONG)
-        until("it is sealed", lambda: home.sql("select outcome from holdfast.snapshot_sealed") == [["failed"]], 60)
+        with open(MISBEHAVE) as turn:  # one at a time, as in tests/process/stage.cpp
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            home.queue("https://site.test/big_bomb", plugins="big_bomb", TIMEOUT=LONG)
+            until("it is sealed", lambda: home.sql("select outcome from holdfast.snapshot_sealed") == [["failed"]], 60)
         row = self.rows(home)["big_bomb"]
         self.assertRegex(row["error"], "^had more than 500 processes$")
         self.assertEqual(home.survivors(), [], "alive after the seal")
