@@ -5,9 +5,7 @@ create table holdfast.machine (
   hostname text not null,
   os text not null default '', architecture text not null default '',
   cpu_count integer not null default 0, memory_bytes bigint not null default 0,
-  options jsonb not null default '{}',
-  first_seen_at timestamptz not null default clock_timestamp(),
-  last_seen_at timestamptz not null default clock_timestamp()
+  options jsonb not null default '{}'
 );
 comment on table holdfast.machine is 'Machines and containers on which Holdfast has run.';
 comment on column holdfast.machine.id is 'What its processes say it is and, behind "@", their database login; see machine_of().';
@@ -18,8 +16,6 @@ comment on column holdfast.machine.cpu_count is 'Processors available.';
 comment on column holdfast.machine.memory_bytes is 'Memory.';
 comment on column holdfast.machine.options is
   'Hook options for this machine only, as set by Machine records.';
-comment on column holdfast.machine.first_seen_at is 'When a process first joined from it.';
-comment on column holdfast.machine.last_seen_at is 'When a process last joined from it.';
 
 create table holdfast.process (
   id uuid primary key, login name not null default session_user,

@@ -47,7 +47,7 @@ begin
             v_machine.memory_bytes)
     on conflict (id) do update
       set hostname = excluded.hostname, os = excluded.os, architecture = excluded.architecture,
-          cpu_count = excluded.cpu_count, memory_bytes = excluded.memory_bytes, last_seen_at = v_now;
+          cpu_count = excluded.cpu_count, memory_bytes = excluded.memory_bytes;
   insert into holdfast.process (
       id, machine_id, boot_id, pid, start_ticks, pid_namespace, parent_id,
       process_type, worker_type, label, version, revision, capabilities, slots, standby, beat_at, lease_until,

@@ -28,7 +28,7 @@ create or replace function holdfast.entry_points()
         list_snapshots, list_results, list_failures, list_events, list_events_after, page_due_latest}'),
       ('holdfast_worker', true, '{
         worker_join, worker_able, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone,
-        lapse_workers, archive_begun, log_level_of, crawl_claim, crawl_expand,
+        lapse_workers, archive_begun, crawl_claim, crawl_expand,
         crawl_release, crawl_stop_step, crawl_judge_step, session_open, session_set, binary_want,
         binary_claim, binary_set, binary_known, machine_set_options, machine_options,
         runner_enter, runner_beat, runner_leave, runner_duty, local_processes, workers_beside, newer_run,
@@ -41,7 +41,7 @@ create or replace function holdfast.entry_points()
         sign_in_take, sign_in_ready, sign_in_check, sign_in_end}'),
       ('holdfast_operator', true, '{
         crawl_add, crawl_add_seeds, seeds_archived, crawl_options, crawl_pause, crawl_resume,
-        crawl_cancel, crawl_stop,
+        crawl_cancel,
         crawl_stop_step, crawl_scope, crawl_retry, crawl_describe, crawl_priority, crawl_keep,
         crawl_remove, partition_remove, snapshot_remove, snapshot_describe, snapshot_command,
         worker_pause, worker_resume,

@@ -13,7 +13,6 @@ from support import ROOT
 
 TIMEOUT = 3  # seconds, for hooks that are to reach it
 LONG = 60  # for the others, however busy the machine
-MEBI = 1 << 20
 SUCCESS = """echo '{"type":"ArchiveResult","status":"succeeded","output_str":"%s"}'"""
 WRONG_RECORDS = r"""cat <<'END'
 {"type":"ArchiveResult"}

@@ -20,7 +20,6 @@ inline constexpr int kNetworkDescriptor = 4, kOwnerDescriptor = 5, kFirstFree = 
 inline constexpr int kRulesDescriptor = 4;
 inline constexpr unsigned kMostListeners = 250; // of one network; the kernel passes 253 descriptors at once
 inline constexpr int kLimitCount = 4;           // of the kernel
-inline constexpr int kWatchedCount = 3;         // of the shim
 
 // Launcher to shim.
 enum class CommandKind : uint32_t {

@@ -131,9 +131,7 @@ bool DevTools::pump(Clock::time_point until, const std::function<bool()>& done) 
     wait.tv_sec = static_cast<time_t>(bounded);
     wait.tv_nsec = static_cast<long>((bounded - std::floor(bounded)) * 1e9);
     pollfd waiting[] = {{socket_, POLLIN, 0}, {other_, POLLIN, 0}}; // a negative one is left out
-    sigset_t none;
-    ::sigemptyset(&none);
-    const int ready = ::ppoll(waiting, 2, &wait, wake_on_signals_ ? &none : nullptr);
+    const int ready = ::ppoll(waiting, 2, &wait, nullptr);
     if (ready > 0 && waiting[0].revents != 0) read_some();
     if (ready > 0 && waiting[1].revents != 0) other_readable_();
   }

@@ -61,8 +61,6 @@ public:
     other_ = descriptor;
     other_readable_ = std::move(readable);
   }
-  // Signals that end a wait in pump(): blocked except while it waits. done() is asked again afterwards.
-  void wake_on_signals(bool wake) { wake_on_signals_ = wake; }
 
 private:
   void read_some();
@@ -70,7 +68,6 @@ private:
 
   int socket_{-1}, other_{-1};
   int last_id_{0};
-  bool wake_on_signals_{false};
   std::string buffer_;
   std::unordered_map<int, Reply> replies_;
   Event event_;
