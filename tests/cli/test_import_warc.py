@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import lzma
+import os
 import subprocess
 import unittest
 import zipfile
@@ -594,6 +595,18 @@ class ImportWarc(Case):
                 )
             self.assertEqual(done.returncode, 73, done.stderr)
             self.assertIn("No space left on device", done.stderr)
+        real, link, pipe = (home.path / name for name in ("real.wacz", "link.wacz", "pipe"))
+        real.touch()
+        link.symlink_to(real)
+        os.mkfifo(pipe)
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+            for output in (link, pipe):
+                self.assertEqual(home.run("export", "--all", "-o", output).code, 0)
+            read = reader.stdout.read()
+        self.assertTrue(link.is_symlink() and pipe.is_fifo(), "neither is replaced")
+        for content in (real.read_bytes(), read):
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                self.assertIsNone(archive.testzip())
         lost = next(home.data.glob("archive/2*/*/*/*/a*/warc/*.warc.gz"))
         lost.unlink()
         done = home.run("export", "--all", "-o", "all.wacz")
