@@ -55,9 +55,9 @@ constexpr std::pair<std::string_view, std::string_view> kMarks[] = {{"\xEF\xBB\x
                                                                     {"\xFF\xFE", "UTF-16LE"},
                                                                     {"\xFE\xFF", "UTF-16BE"}};
 
-// To UTF-8; what cannot be decoded becomes U+FFFD. Each byte of Windows 1252 is a character, for browsers. False if
-// there is no such codec.
-bool convert(std::string_view bytes, const std::string& from, std::string& result) {
+// To UTF-8; what cannot be decoded becomes U+FFFD, or with `western` a character of Windows 1252, of which each byte is
+// one, for browsers. False if there is no such codec.
+bool convert(std::string_view bytes, const std::string& from, std::string& result, bool western = false) {
   const iconv_t converter = ::iconv_open("UTF-8", from.c_str());
   if (converter == kNoCodec) return false;
   result.clear();
@@ -77,7 +77,8 @@ bool convert(std::string_view bytes, const std::string& from, std::string& resul
     }
     if (error == E2BIG) continue;
     if (left == 0) break;
-    result += from == "CP1252" ? base::utf8_of(static_cast<unsigned char>(*in)) : std::string(base::kReplacement);
+    result += western || from == "CP1252" ? unescape_html("&#" + std::to_string(static_cast<unsigned char>(*in)) + ";")
+                                          : std::string(base::kReplacement);
     ++in;
     --left;
   }
@@ -176,11 +177,11 @@ std::string guessed_codec(std::string_view bytes) {
   return fits ? codec : "CP1252";
 }
 
-std::string decode(std::string_view bytes, const std::string& codec) {
+std::string decode(std::string_view bytes, const std::string& codec, bool western = false) {
   for (const auto& [mark, of] : kMarks)
     if (of == codec && bytes.starts_with(mark)) bytes.remove_prefix(mark.size());
   std::string result;
-  return codec != "UTF-8" && convert(bytes, codec, result) ? result : base::repair_utf8(bytes);
+  return (western || codec != "UTF-8") && convert(bytes, codec, result, western) ? result : base::repair_utf8(bytes);
 }
 
 } // namespace
@@ -223,18 +224,7 @@ std::string decode_file(std::string_view bytes) {
     codec = bytes[0] == '\0' ? "UTF-16BE" : "UTF-16LE";
   else if (codec == "UTF-8")
     codec = guessed_codec(bytes); // what says so and is not
-  if (codec != "UTF-8") return decode(bytes, codec);
-  if (bytes.starts_with(kMarks[0].first)) bytes.remove_prefix(kMarks[0].first.size());
-  std::string result;
-  while (!bytes.empty()) {
-    const auto length = base::utf8_length(bytes);
-    if (length > 0)
-      result += bytes.substr(0, length);
-    else
-      result += unescape_html("&#" + std::to_string(static_cast<unsigned char>(bytes.front())) + ";");
-    bytes.remove_prefix(std::max<std::size_t>(length, 1));
-  }
-  return result;
+  return decode(bytes, codec, codec == "UTF-8");
 }
 
 } // namespace holdfast::formats

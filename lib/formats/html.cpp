@@ -62,14 +62,18 @@ std::size_t numeric_reference(std::string_view text, std::size_t at, std::string
   return end;
 }
 
-// At "&": as above. The longest name counts.
-std::size_t named_reference(std::string_view text, std::size_t at, std::string& result) {
+// At "&": as above. The longest name counts. In a value, "&copy=2" is a parameter of a URL.
+std::size_t named_reference(std::string_view text, std::size_t at, bool value, std::string& result) {
   constexpr std::size_t kLongestName = 33;
   static const auto entities = read_entities();
   auto length = std::min(text.find_first_of("\t\n\f <&#;", at + 1), text.size()) - at - 1;
   if (at + 1 + length < text.size() && text[at + 1 + length] == ';') ++length;
   for (length = std::min(length, kLongestName); length > 1; --length)
     if (const auto found = entities.find(text.substr(at + 1, length)); found != entities.end()) {
+      const auto behind = text.substr(at + length).substr(0, 2); // the last of the name, and what follows
+      if (value && behind[0] != ';' && behind.size() > 1 &&
+          (behind[1] == '=' || base::is_alpha(behind[1]) || base::is_digit(behind[1])))
+        return at;
       result += found->second;
       return at + 1 + length;
     }
@@ -112,7 +116,7 @@ std::size_t take_attribute(std::string_view text, std::size_t at, Token& token) 
     }
   }
   if (token.attributes.size() < kMostAttributes && !token.has(name))
-    token.attributes.emplace_back(std::move(name), unescape_html(value));
+    token.attributes.emplace_back(std::move(name), unescape_html(value, true));
   return at;
 }
 
@@ -154,13 +158,13 @@ const std::string& Token::attribute(std::string_view name) const {
   return kNone;
 }
 
-std::string unescape_html(std::string_view text) {
+std::string unescape_html(std::string_view text, bool value) {
   auto at = text.find('&');
   if (at == std::string_view::npos) return std::string(text);
   std::string result(text.substr(0, at));
   while (at < text.size()) {
     const auto end = at + 1 < text.size() && text[at + 1] == '#' ? numeric_reference(text, at, result)
-                                                                 : named_reference(text, at, result);
+                                                                 : named_reference(text, at, value, result);
     if (end == at) result += '&';
     const auto rest = std::max(end, at + (end == at ? 1 : 0));
     at = std::min(text.find('&', rest), text.size());

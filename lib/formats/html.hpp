@@ -30,8 +30,8 @@ void scan_html(std::string_view html, const std::function<bool(const Token&)>& t
 // XHTML for readers of HTML: elements that close themselves get an end tag, CDATA becomes text.
 std::string xml_as_html(std::string_view xml);
 
-// "&lt;" -> "<"
-std::string unescape_html(std::string_view text);
+// "&lt;" -> "<"; `value`: of an attribute, where names that lack their ";" count less.
+std::string unescape_html(std::string_view text, bool value = false);
 std::string escape_html(std::string_view text);
 
 } // namespace holdfast::formats

@@ -8,6 +8,7 @@
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"
 #include "lib/formats/rows.hpp"
+#include "lib/formats/sniff.hpp"
 
 #include <algorithm>
 
@@ -111,6 +112,8 @@ List read_list(std::string_view bytes, std::string_view parser) {
       throw base::Error(base::ErrorClass::refused, "it is " + std::string(binary.what) + ", which cannot be read here",
                         std::string(binary.remedy));
   const auto text = without_transfer_encoding(decode_file(bytes));
+  if (text.substr(0, kSniffed).find('\0') != std::string::npos)
+    throw base::Error(base::ErrorClass::refused, "it is no text", "let the program that it belongs to export its URLs");
   const auto name = " " + std::string(parser) + " ";
   for (const auto& reader : kReaders)
     if (reader.names.find(name) != std::string_view::npos)

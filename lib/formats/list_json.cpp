@@ -14,12 +14,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int kDeepest = 200; // folders in folders
-// Members that tell of a list or of an entry, and may have URLs of their own.
-constexpr std::string_view kAbout = " author authors cookies headers @context _links ";
-
-bool holds_pages(const std::string& name) {
-  return !names_tags(name) && kAbout.find(" " + base::lower_case(name) + " ") == std::string_view::npos;
-}
 
 void take_tags(const json& tags, bool blanks, Row& row) {
   if (tags.is_string()) return row.add_tags(tags.get_ref<const std::string&>(), blanks);
@@ -73,9 +67,12 @@ public:
     if (value.is_object()) {
       // The document itself may have a link of its own beside its list.
       const auto row = row_of(value);
-      const bool page = row.has_url() && (listed || value.contains("url"));
-      if (page && !value.contains("children")) return add(row);
+      const bool page = row.has_url() && (listed || depth > 0 || value.contains("url"));
       const bool added = page && add(row);
+      const auto lists = [](const json& one) {
+        return one.is_array() && !one.empty() && one.front().is_object() && row_of(one.front()).has_url();
+      };
+      if (page && !(listed ? value.contains("children") : std::any_of(value.begin(), value.end(), lists))) return added;
       if (take_members(value, false, depth) || added) return true;
     }
     return listed && gather(value, depth);

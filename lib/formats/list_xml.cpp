@@ -16,7 +16,8 @@ namespace {
 constexpr std::array<std::string_view, 8> kRoots{"rss",   "feed", "urlset", "sitemapindex",
                                                  "posts", "opml", "xbel",   "wallabag"};
 // Elements that are entries by themselves, and those of RDF that describe something other than a page.
-constexpr std::string_view kEntries = " item entry url bookmark sitemap note ", kNoPages = " channel image textinput ";
+constexpr std::string_view kEntries = " item entry article url bookmark sitemap note ";
+constexpr std::string_view kNoPages = " channel image textinput ";
 
 std::string local_name(const pugi::xml_node& node) {
   const std::string_view name = node.name();
@@ -33,7 +34,7 @@ std::string all_text(const pugi::xml_node& node) {
     }
   } walker;
   const_cast<pugi::xml_node&>(node).traverse(walker);
-  return unescape_html(walker.text);
+  return unescape_html(walker.text, true);
 }
 
 void take_child(const pugi::xml_node& child, Row& row) {
@@ -46,16 +47,19 @@ void take_child(const pugi::xml_node& child, Row& row) {
     if (!child.attribute("href") || rel == "alternate") row.add(name, child.attribute("href").as_string(text.c_str()));
   } else if (name == "enclosure") { // of a podcast whose episodes have no pages
     row.add(name, child.attribute("url").value());
-  } else if (name == "note-attributes") { // Evernote
+  } else if (name == "note-attributes" || name == "info" || name == "metadata") { // Evernote, KDE
     for (const auto& one : child.children())
       take_child(one, row);
   } else if (name == "category" || name == "tag") {
     row.add_tag(child.attribute("term").as_string(text.c_str()));
   } else if (name == "subject") { // RSS of RDF: words with blanks between
     row.add_tags(text, local_name(child.parent()) == "item");
-  } else if (name == "tags") {
-    for (const auto& tag : child.children())
-      row.add_tag(all_text(tag));
+  } else if (names_tags(name)) {
+    if (child.find_child([](const auto& one) { return one.type() == pugi::node_element; }))
+      for (const auto& tag : child.children())
+        row.add_tag(all_text(tag));
+    else
+      row.add_tags(text);
   } else if (name == "guid") {
     if (std::string_view(child.attribute("isPermaLink").as_string("true")) == "true") row.add("permalink", text);
   } else if (name != "description" && name != "content") {

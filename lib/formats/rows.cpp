@@ -21,7 +21,8 @@ std::vector<std::string> names_of(std::string_view what) {
     if (const auto words = base::split(line, " "); words.front() == what) return {words.begin() + 1, words.end()};
   return {};
 }
-const auto kUrls = names_of("url"), kTitles = names_of("title"), kTags = names_of("tags"), kTimes = names_of("time");
+const auto kUrls = names_of("url"), kTitles = names_of("title"), kTags = names_of("tags"), kTimes = names_of("time"),
+           kAbout = names_of("about");
 
 bool is_one_of(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -48,6 +49,7 @@ std::string plain_name(std::string_view name) {
 
 bool names_url(std::string_view column) { return is_one_of(kUrls, plain_name(column)); }
 bool names_tags(std::string_view field) { return is_one_of(kTags, plain_name(field)); }
+bool holds_pages(std::string_view field) { return !names_tags(field) && !is_one_of(kAbout, base::lower_case(field)); }
 
 void Row::add(std::string_view name, std::string_view value) {
   if (const auto text = base::trimmed(value); !text.empty()) fields_.emplace_back(plain_name(name), text);

@@ -11,19 +11,21 @@ namespace holdfast::formats {
 namespace {
 
 // Characters that end a URL wherever they stand: blanks, quotes and sentence marks of any script.
-constexpr std::array<std::pair<char32_t, char32_t>, 23> kEnds{
-    {{0x00, 0x20},     {0x22, 0x22},     {0x3C, 0x3C},     {0x3E, 0x3E},     {0x60, 0x60},     {0x7C, 0x7C},
-     {0x7F, 0xA0},     {0xAB, 0xAB},     {0xBB, 0xBB},     {0x60C, 0x60C},   {0x61B, 0x61F},   {0x6D4, 0x6D4},
-     {0x964, 0x965},   {0x2000, 0x200B}, {0x200E, 0x200F}, {0x2014, 0x202F}, {0x2039, 0x203A}, {0x205F, 0x206F},
-     {0x3000, 0x3003}, {0x3008, 0x301F}, {0xFEFF, 0xFF0C}, {0xFF1A, 0xFF1F}, {0xFF5B, 0xFF65}}};
+constexpr std::pair<char32_t, char32_t> kEnds[] = {
+    {0x00, 0x20},     {0x22, 0x22},     {0x3C, 0x3C},     {0x3E, 0x3E},     {0x60, 0x60},     {0x7C, 0x7C},
+    {0x7F, 0xA0},     {0xAB, 0xAB},     {0xBB, 0xBB},     {0x589, 0x589},   {0x5C3, 0x5C3},   {0x60C, 0x60C},
+    {0x61B, 0x61F},   {0x6D4, 0x6D4},   {0x964, 0x965},   {0x104A, 0x104B}, {0x1361, 0x1368}, {0x17D4, 0x17D6},
+    {0x2000, 0x200B}, {0x200E, 0x200F}, {0x2014, 0x202F}, {0x2039, 0x203A}, {0x205F, 0x206F}, {0x2190, 0x21FF},
+    {0x3000, 0x3003}, {0x3008, 0x301F}, {0xFEFF, 0xFF0C}, {0xFF1A, 0xFF1F}, {0xFF5B, 0xFF65}};
 constexpr std::string_view kSentence = ".,;:!?'*";
 constexpr std::string_view kDash = "\xE2\x80\x93", kAmpersand = "&amp;";
 constexpr std::string_view kHolds = "/=:?&#@+-_!$%"; // what a URL within another follows
 constexpr std::string_view kAround = "_~=+/";        // marks of org-mode and the like on both sides of a URL
 constexpr std::string_view kOpen = "([{", kClose = ")]}";
+constexpr std::string_view kEscaped = "_%#&{}~$*-.()[]!+/"; // behind a backslash, in LaTeX, Markdown and JSON
 
 bool ends_url(char32_t code) {
-  return std::any_of(kEnds.begin(), kEnds.end(),
+  return std::any_of(std::begin(kEnds), std::end(kEnds),
                      [&](const auto& range) { return code >= range.first && code <= range.second; });
 }
 
@@ -35,34 +37,29 @@ bool ends_by_name(std::string_view text) {
 
 // The length of "https://" in any case; 0: none stands here.
 std::size_t scheme_at(std::string_view text, std::size_t at) {
-  for (const std::string_view scheme : {"http://", "https://"})
+  for (const std::string_view scheme : {"http://", "https://", "http:\\/\\/", "https:\\/\\/"})
     if (base::lower_case(text.substr(at, scheme.size())) == scheme) return scheme.size();
   return 0;
 }
 
-// The URL that begins at `at`, and where the text goes on.
-std::pair<std::string, std::size_t> url_at(std::string_view text, std::size_t at, std::size_t scheme) {
+// The URL that begins at `at`, or nothing, and where the text goes on.
+std::pair<std::string, std::size_t> url_at(std::string_view text, std::size_t at, std::size_t end) {
   const char before = at > 0 ? text[at - 1] : ' ';
-  std::string url(text.substr(at, scheme)), open; // open: the closing brackets that are awaited
-  std::array<std::size_t, 3> opened{};            // where the first bracket of a kind that stays open stands
-  std::size_t end = at + scheme;
+  std::string url(text.substr(at, end - at)), open; // open: the closing brackets that are awaited
+  std::erase(url, '\\');
+  const auto scheme = url.size();
+  std::array<std::size_t, 3> opened{}; // where the first bracket of a kind that stays open stands
   bool authority = true;
   while (end < text.size()) {
+    end += text[end] == '\\' && end + 1 < text.size() && kEscaped.find(text[end + 1]) != kEscaped.npos;
     const auto character = base::first_character(text.substr(end));
     const char c = text[end];
-    if (ends_url(character.code) || (c == before && c == '\'')) break;
+    if (ends_url(character.code) || c == '\\' || (c == before && c == '\'')) break;
     if ((c == 'h' || c == 'H') && scheme_at(text, end) != 0 &&
         (url.size() == scheme || kHolds.find(url.back()) == std::string_view::npos))
       break;                                                   // two URLs in a row
     if (c == '[' && text.substr(end).starts_with("[/")) break; // [url]https://example.org[/url]
     if (c == '&' && ends_by_name(text.substr(end))) break;
-    if (c == '\\') { // of LaTeX and Markdown, before a mark that means itself
-      if (end + 1 >= text.size() || std::string_view("_%#&{}~$*-.()[]!+").find(text[end + 1]) == std::string_view::npos)
-        break;
-      url += text[end + 1];
-      end += 2;
-      continue;
-    }
     if (const auto kind = kClose.find(c); kind != std::string_view::npos) {
       const auto awaited = open.rfind(c);
       if (awaited == std::string::npos) break; // it closes what began before the URL
@@ -87,12 +84,15 @@ std::pair<std::string, std::size_t> url_at(std::string_view text, std::size_t at
     else if (url.size() > scheme &&
              (kSentence.find(url.back()) != std::string_view::npos || (marked && url.back() == before)))
       url.pop_back();
+    else if (const auto label = url.rfind('['); url.ends_with(']') && label > scheme &&
+                                                base::is_alpha(url[label + 1]) && url.find('?') == std::string::npos)
+      url.resize(label); // AsciiDoc: https://example.org/[title]
     else
       break;
   }
   for (auto amp = url.find(kAmpersand); amp != std::string::npos; amp = url.find(kAmpersand, amp))
     url.erase(++amp, kAmpersand.size() - 1); // of text that was HTML
-  return {std::move(url), end};
+  return {url.size() > scheme ? url : "", end};
 }
 
 } // namespace
@@ -105,8 +105,8 @@ std::vector<std::string> urls_in(std::string_view text) {
       ++at;
       continue;
     }
-    auto [url, end] = url_at(text, at, scheme);
-    if (url.size() > scheme) found.push_back(std::move(url));
+    auto [url, end] = url_at(text, at, at + scheme);
+    if (!url.empty()) found.push_back(std::move(url));
     at = end;
   }
   return found;

@@ -33,8 +33,8 @@ begin
     '\uFE00-\uFE0F\uFEFF]+| (?=[\u3099\u309A])', -- a blank that NFKD sets before a voice mark by itself
     '', 'g');
   -- To look first is cheaper than to translate and to compose. Left to compose are marks of other scripts.
-  if v_text ~ '[ØøĐđŁłıÐðŦŧĦħʻʼʽʾʿ\u2010]' then -- letters, apostrophes that are letters, a hyphen
-    v_text := translate(v_text, E'ØøĐđŁłıÐðŦŧĦħʻʼʽʾʿ\u2010', 'OoDdLliDdTtHh''''''''''-');
+  if v_text ~ '[ØøĐđŁłıÐðŦŧĦħςʻʼʽʾʿ\u2010]' then -- letters, apostrophes that are letters, a hyphen
+    v_text := translate(v_text, E'ØøĐđŁłıÐðŦŧĦħςʻʼʽʾʿ\u2010', 'OoDdLliDdTtHhσ''''''''''-');
   end if;
   if v_text ~ '[\u0700-\u1FFF\u2C00-\U0010FFFF]' then v_text := normalize(v_text, NFC); end if;
   for v_emoji in

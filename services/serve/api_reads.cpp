@@ -68,11 +68,12 @@ std::optional<std::string> time_asked(const ApiCall& call, const char* name) {
 store::ListQuery query_of(const ApiCall& call) {
   store::ListQuery query{std::string(call.operation.path.substr(call.operation.path.rfind('/') + 1)),
                          call.number("limit", kUsualLimit)};
-  for (const auto& [name, column] : store::list_of(query.view).filters)
-    if (name == "host")
-      query.by(name, host_asked(call));
-    else
-      query.by(name, name == "since" ? time_asked(call, "since") : call.parameter(std::string(name).c_str()));
+  const auto& list = store::list_of(query.view);
+  for (const auto& [name, column] : list.filters) {
+    const auto value = call.parameter(std::string(name).c_str());
+    if (value) store::check_filter(list, name, *value);
+    query.by(name, name == "host" ? host_asked(call) : name == "since" ? time_asked(call, "since") : value);
+  }
   return query;
 }
 
@@ -121,6 +122,7 @@ Response search(const ApiCall& call) {
   query.tag = call.parameter("tag");
   query.crawl_id = call.parameter("crawl");
   query.outcome = call.parameter("outcome");
+  if (query.outcome) store::check_filter(store::list_of("snapshots"), "outcome", *query.outcome);
   query.since = time_asked(call, "since");
   query.until = time_asked(call, "until");
   query.all = call.flag("all");

@@ -26,11 +26,6 @@ struct BadRequest : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-std::string field_of(const Request& request, const char* name) {
-  const auto found = request.query.find(name);
-  return found == request.query.end() ? "" : found->second;
-}
-
 struct Asked {
   std::string url;
   warc::Match match;
@@ -38,9 +33,9 @@ struct Asked {
 
 // "example.com/*" asks for a prefix, "*.example.com" for a domain.
 Asked what_is_asked(const Request& request) {
-  auto url = field_of(request, "url");
+  auto url = request.parameter("url");
   if (url.empty()) throw BadRequest("url: which URL?");
-  const auto match = warc::match_named(field_of(request, "matchType"));
+  const auto match = warc::match_named(request.parameter("matchType"));
   if (!match) throw BadRequest("matchType: exact, prefix, host or domain");
   Asked asked{std::move(url), *match};
   if (asked.url.starts_with("*.")) {
@@ -56,7 +51,7 @@ Asked what_is_asked(const Request& request) {
 
 // "2026", "20260131", "20260131235959" as a time; `last`: its last second. nullopt: not given.
 std::optional<std::string> time_in(const Request& request, const char* name, bool last) {
-  const auto digits = field_of(request, name);
+  const auto digits = request.parameter(name);
   if (digits.empty()) return std::nullopt;
   const std::string rest = last ? "99991231235959" : "00000101000000";
   const auto problem = std::string(name) + ": 4 to 14 digits, as 20260131235959";
@@ -76,7 +71,7 @@ std::optional<std::string> time_in(const Request& request, const char* name, boo
 }
 
 std::int64_t limit_of(const Request& request) {
-  const auto text = field_of(request, "limit");
+  const auto text = request.parameter("limit");
   if (text.empty()) return kMostRows;
   std::int64_t limit = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), limit);
@@ -129,11 +124,11 @@ void check_names(const Request& request) {
 
 std::vector<store::Capture> find(pg::Connection& connection, const Request& request) {
   const auto asked = what_is_asked(request);
-  const auto sort = field_of(request, "sort");
+  const auto sort = request.parameter("sort");
   if (sort != "" && sort != "default" && sort != "reverse" && sort != "closest")
     throw BadRequest("sort: default, reverse or closest");
   // Without a time, "closest" means the latest.
-  const auto near = field_of(request, "closest") == "now" ? std::nullopt : time_in(request, "closest", false);
+  const auto near = request.parameter("closest") == "now" ? std::nullopt : time_in(request, "closest", false);
   const auto asks = [&](const char* name) { return request.query.contains(name); };
   const bool drops = asks("filter") || (near && (asks("from") || asks("to")));
   const auto limit = drops ? kMostRows : limit_of(request); // it counts what passes
@@ -151,7 +146,7 @@ std::vector<store::Capture> find(pg::Connection& connection, const Request& requ
 } // namespace
 
 Response cdx(pg::Connection& connection, const Request& request, const Files* files, const std::string& key) {
-  const auto output = field_of(request, "output");
+  const auto output = request.parameter("output");
   try {
     if (output != "" && output != "json" && output != "cdxj" && output != "text")
       throw BadRequest("output: cdxj or json");

@@ -138,16 +138,16 @@ std::string Request::here() const {
   return text;
 }
 
-std::string_view path_of_target(std::string_view target, std::string& authority) {
+std::string path_of_target(std::string_view target, std::string& authority) {
   for (const std::string_view scheme : {"http://", "https://"})
     if (base::lower_case(target.substr(0, scheme.size())) == scheme) {
       target.remove_prefix(scheme.size());
       const auto end = std::min(target.find_first_of("/?"), target.size());
       authority = target.substr(0, end);
       target.remove_prefix(end);
-      return target.empty() ? "/" : target;
+      return (target.starts_with('/') ? "" : "/") + std::string(target);
     }
-  return target;
+  return std::string(target);
 }
 
 std::string with_usual_scheme(std::string_view authorization) {
@@ -269,20 +269,9 @@ bool is_named(const std::vector<std::string>& names, const Request& request) {
 }
 
 bool percent_decode(std::string_view text, bool plus_is_space, std::string& out) {
-  out.clear();
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    char character = text[at];
-    if (character == '%') {
-      const int byte = base::percent_decoded(text, at);
-      if (byte < 0) return false;
-      character = static_cast<char>(byte);
-      at += 2;
-    } else if (character == '+' && plus_is_space) {
-      character = ' ';
-    }
-    if (character == '\0') return false;
-    out += character;
-  }
+  for (std::size_t at = 0; at < text.size(); ++at)
+    if (text[at] == '\0' || (text[at] == '%' && base::percent_decoded(text, at) <= 0)) return false;
+  out = plus_is_space ? base::form_decode(std::string(text)) : base::percent_decode(text);
   return true;
 }
 

@@ -82,7 +82,7 @@ void compress(const Request& request, Response& response);
 Response event_stream(std::shared_ptr<Watch> watch);
 
 // "http://host/path" -> "/path", as clients ask a proxy; then `authority` is set, which counts more than a Host header.
-std::string_view path_of_target(std::string_view target, std::string& authority);
+std::string path_of_target(std::string_view target, std::string& authority);
 // "bearer x" -> "Bearer x": the name of a scheme has no case.
 std::string with_usual_scheme(std::string_view authorization);
 // Takes a request's target apart: path and query. False: no sane client sends this.

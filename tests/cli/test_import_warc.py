@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import lzma
+import os
 import subprocess
 import unittest
 import zipfile
@@ -320,11 +321,12 @@ class ImportWarc(Case):
         entries = {"crawl/archive/data.warc.gz": members(*SITE), "crawl/pages/pages.jsonl": body}
         path = self.file(home, "x.wacz", wacz(entries))
         done = home.run("import", "warc", path)
-        self.assertEqual((done.code, done.records[-1]["imported"]), (1, 1), str(done))
+        self.assertEqual((done.code, done.records[-1]["imported"]), (1, 2), str(done))
         told = " ".join(one["detail"] for one in done.records if one["type"] == "Defect")
         for word in ("line 5 is not JSON", "long ago", "javascript"):
             self.assertIn(word, told)
-        self.assertEqual(home.run("list", "snapshots").records[0]["title"], "Listed")
+        second, first = home.run("list", "snapshots").records
+        self.assertEqual((second["title"], first["started_at"][:10]), ("Listed", "2019-05-01"))
         self.assertEqual(len(self.rows(home, "select url from holdfast.v_capture")), 4)
         self.assertTrue(home.run("search", "curlew").records)
 
@@ -594,6 +596,18 @@ class ImportWarc(Case):
                 )
             self.assertEqual(done.returncode, 73, done.stderr)
             self.assertIn("No space left on device", done.stderr)
+        real, link, pipe = (home.path / name for name in ("real.wacz", "link.wacz", "pipe"))
+        real.touch()
+        link.symlink_to(real)
+        os.mkfifo(pipe)
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+            for output in (link, pipe):
+                self.assertEqual(home.run("export", "--all", "-o", output).code, 0)
+            read = reader.stdout.read()
+        self.assertTrue(link.is_symlink() and pipe.is_fifo(), "neither is replaced")
+        for content in (real.read_bytes(), read):
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                self.assertIsNone(archive.testzip())
         lost = next(home.data.glob("archive/2*/*/*/*/a*/warc/*.warc.gz"))
         lost.unlink()
         done = home.run("export", "--all", "-o", "all.wacz")
@@ -713,6 +727,7 @@ class ImportWarc(Case):
             "odd-coding.warc.gz": (coded(body, "Content-Encoding: utf-8\r\n"), ""),
             "both-kept.warc.gz": (coded(body, "Transfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n"), ""),
             "gzip-unsaid.warc.gz": (coded(gzip.compress(body), ""), ""),
+            "gzip-says-br.warc.gz": (coded(gzip.compress(body), "Content-Encoding: br\r\n"), ""),
             "short.warc.gz": (members(one(length=len(whole) - 1)), "at 0: is longer than its Content-Length"),
             "long.warc.gz": (members(one(length=len(whole) + 9)), 'at 0","detail":"ends after'),
             "minute.warc": (one(date="2021-02-03T04:05Z"), ""),
@@ -725,6 +740,7 @@ class ImportWarc(Case):
             "old.arc.gz": (gzip.compress(arc[:66]) + gzip.compress(arc[66:]), ""),
             "no-ts.wacz": (with_pages(), ""),
             "number.wacz": (with_pages(ts=1612325106000), ""),
+            "soon.wacz": (with_pages(ts="soon"), 'has no time: \\"soon\\"'),
             "mac.wacz": (wacz({**listed, "__MACOSX/archive/._a.warc.gz": b"\0\5\x16\7"}), ""),
             "several.wacz": (wacz({"one.wacz": wacz(listed), "datapackage.json": "{}"}), ""),
         }

@@ -60,18 +60,20 @@ TEST_CASE("formats of other programs") {
        HREF='https://b.test/
        x'>Two
        lines <b>bold</b></A> <!-- <DT><A HREF="https://old.test/">old</A> -->
+    <DT><A HREF="https://c.test/?a=1&copy=2&region=3&lt;4&amp;5&reg">C &copy 2 &copy2</A>
     <DT><A HREF=javascript:alert(1) ADD_DATE=0>no page</A><DT><ABBR>x</ABBR>
   </DL></DL>)",
        "https://a.test/?x=1&y=2|A <b> “c” café|one,two|" + when +
-           "\nhttps://b.test/       x|Two lines bold\njavascript:alert(1)|no page"},
+           "\nhttps://b.test/       x|Two lines bold"
+           "\nhttps://c.test/?a=1&copy=2&region=3<4&5®|C © 2 ©2\njavascript:alert(1)|no page"},
       {"a page", "<html><a href=https://a.test/>A<a href='https://b.test/'>B<a href=#top>top</a>",
        "https://a.test/|A\nhttps://b.test/|B"},
       {"RSS", R"(<?xml version="1.0"?><rss version="2.0"><channel><link>https://a.test/</link>
     <item><title>One &amp; only</title><link>https://a.test/1</link><category>x</category>
           <pubDate>Tue, 14 Nov 2023 23:13:20 +0100</pubDate></item>
-    <item><title>Caf&amp;eacute;</title><guid>https://a.test/2</guid></item>
+    <item><title>Caf&amp;eacute;</title><guid>https://a.test/2?a&amp;copy=3</guid></item>
     <item><guid isPermaLink="false">https://a.test/3</guid></item></channel></rss>)",
-       "https://a.test/1|One & only|x|" + when + "\nhttps://a.test/2|Café\n"},
+       "https://a.test/1|One & only|x|" + when + "\nhttps://a.test/2?a&copy=3|Café\n"},
       {"Atom", R"(<feed xmlns="http://www.w3.org/2005/Atom"><entry><title>T</title><updated>2024-01-01</updated>
     <published>2023-11-14T22:13:20Z</published><link rel="self" href="https://a.test/feed"/>
     <link href="https://a.test/page"/><category term="y"/></entry></feed>)",
@@ -247,6 +249,43 @@ TEST_CASE("formats of other programs") {
        "aHR0cHM6Ly9h\nLnRlc3QvP/w=\n--x--\n",
        "MIME-Version: 1.0\n--x\ncontent-type: text/plain; charset=iso-8859-1\nCONTENT-TRANSFER-ENCODING: Base64\n"
        "https://a.test/?ü\n--x--"},
+      {"Readability", R"({"bookmarks": [{"article__url": "https://a.test/", "article__title": "A", "favorite": false,
+       "date_added": "2023-11-14T22:13:20"}], "recommendations": []})",
+       "https://a.test/|A||" + when},
+      {"NewsBlur", R"({"stories": [{"story_title": "A", "story_permalink": "https://a.test/", "user_tags": ["t"],
+       "story_content": "https://no.test/", "starred_date": "2023-11-14 22:13:20", "image_urls": ["https://no.test/"]
+       }]})",
+       "https://a.test/|A|t|" + when},
+      {"GitHub", R"([{"name": "A", "url": "https://no.test/", "html_url": "https://a.test/", "topics": ["t"]}])",
+       "https://a.test/|A"},
+      {"Arc", R"({"sidebar": {"containers": [{"items": ["x", {"data": {"tab": {"savedURL": "https://a.test/",
+       "savedTitle": "A"}}}]}]}})",
+       "https://a.test/|A"},
+      {"Are.na",
+       R"({"contents": [{"title": "A", "source": {"url": "https://a.test/", "provider": {"url": "https://no.test/"}},
+       "image": {"thumb": {"url": "https://no.test/a.png"}}}]})",
+       "https://a.test/"},
+      {"Discord", R"({"messages": [{"content": "see https://a.test/ and https://b.test/", "embeds": [{"title": "A",
+       "url": "https://a.test/"}], "mentions": [{"avatarUrl": "https://no.test/"}],
+       "reactions": [{"emoji": {"imageUrl": "https://no.test/"}}]}]})",
+       "https://a.test/\nhttps://b.test/"},
+      {"Instagram", R"({"saved_saved_media": [{"title": "u", "string_map_data": {"Saved on": {"href": "https://a.test/",
+       "timestamp": 1700000000}}}]})",
+       "https://a.test/|||" + when},
+      {"a list that has a page itself",
+       R"({"webpage_url": "https://l.test/", "title": "L", "url": "x", "entries": [{"url": "https://a.test/"}]})",
+       "https://l.test/|L\nhttps://a.test/"},
+      {"a page that has pictures", R"({"url": "https://a.test/", "images": [{"url": "https://no.test/"}]})",
+       "https://a.test/"},
+      {"a browser's history in a table", "DateTime,NavigatedToUrl,PageTitle\n2023-11-14T22:13:20Z,https://a.test/,A\n",
+       "https://a.test/|A||" + when},
+      {"Tiny Tiny RSS", R"(<?xml version="1.0"?><articles><article><title><![CDATA[A]]></title><content>https://no.test/
+       </content><link>https://a.test/</link><tag_cache>t,u</tag_cache><updated>2023-11-14 22:13:20</updated></article>
+       </articles>)",
+       "https://a.test/|A|t,u|" + when},
+      {"KDE", R"(<xbel><bookmark href="https://a.test/"><title>A</title><info><metadata owner="http://www.kde.org">
+       <time_added>1700000000</time_added></metadata></info></bookmark></xbel>)",
+       "https://a.test/|A||" + when},
       {"XML without bookmarks: Safari", R"(<?xml version="1.0"?>
        <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://no.test/DTDs/PropertyList-1.0.dtd">
        <plist xmlns:x="http://no.test/"><dict><key>URLString</key><string>https://a.test/</string></dict>
@@ -292,6 +331,7 @@ TEST_CASE("a format that does not fit gives way, and a broken one is named") {
       CHECK_FALSE(error.hint().empty());
     }
   }
+  CHECK_THROWS_WITH_AS(read_list("\x89PNG\r\n\0https://a.test/"s), "it is no text", base::Error);
   // No external entity is read, none of one's own multiplies.
   const auto xml =
       read(R"(<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd"><!ENTITY f "&e;&e;">]>
@@ -339,6 +379,13 @@ TEST_CASE("URLs in text are what a reader would copy") {
       {"\u200Fhttps://x.test/a\u200F https://x.test/می\u200Cخواهم", "https://x.test/a https://x.test/می\u200Cخواهم"},
       {"&lt;a href=&quot;https://x.test/?a=1&amp;b=2&quot;&gt;https://x.test/b&lt;/a&gt; &#39;https://x.test/c&#39;",
        "https://x.test/?a=1&b=2 https://x.test/b https://x.test/c"},
+      {"{\"a\":\"https:\\/\\/x.test\\/a?b=1\",\"t\":\"HTTP:\\/\\/x.test\\/b\\n\"}",
+       "https://x.test/a?b=1 HTTP://x.test/b"},
+      {"\\(https://x.test/a\\) [a](https://x.test/b\\(c\\))", "https://x.test/a https://x.test/b(c)"},
+      {"link:https://x.test/a[Title]. https://x.test/[slug]/a.js https://x.test/a[1] https://x.test/?a[b]",
+       "https://x.test/a https://x.test/[slug]/a.js https://x.test/a[1] https://x.test/?a[b]"},
+      {"https://x.test/a։ https://x.test/b። https://x.test/c→https://x.test/d https://x.test/e။",
+       "https://x.test/a https://x.test/b https://x.test/c https://x.test/d https://x.test/e"},
       {"nothing http here", ""},
   };
   for (const auto& [text, urls] : texts) {

@@ -460,12 +460,21 @@ print(json.dumps([added.status_code, listed.status_code, second.status_code, lis
             told = self.problem("GET", f"v1/snapshots?{name}={value}")
             self.assertIn(name, told["detail"])
             self.assertNotIn("datestyle", str(told))
+        for path, names in (
+            ("crawls?status=foo", ("status", "foo", "paused")),
+            ("snapshots?outcome=foo", ("outcome", "foo", "partial")),
+            ("search?q=a&outcome=foo", ("outcome", "foo", "partial")),
+        ):
+            told = self.problem("GET", "v1/" + path)
+            for name in names:
+                self.assertIn(name, told["detail"] + told["hint"])
         port, authorization = self.site.port, f"Authorization: Bearer {self.site.token}\r\n"
         head = f"Host: LocalHost:{port}\r\n{authorization}Connection: close\r\n\r\n"
         for request, status in (
             (f"GET /api/v1/crawls HTTP/1.1\r\n{head}", 200),
             (f"GET http://127.0.0.1:{port}/api/v1/crawls HTTP/1.1\r\n{head}", 200),
             (f"GET HTTP://127.0.0.1:{port} HTTP/1.1\r\n{head}", 200),
+            (f"GET http://127.0.0.1:{port}?x=1 HTTP/1.1\r\n{head}", 200),
             ("nonsense\r\n\r\n", 400),
             ("GET /healthz HTTP/1.1\r\n\r\n", 400),
             ("GET /healthz HTTP/1.0\r\n\r\n", 200),

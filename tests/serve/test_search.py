@@ -17,6 +17,7 @@ case $name in
   zurich) printf 'Die Straße in Zürich, neben dem Café.\n' >content.txt
     echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "de"}}' ;;
   swedish) printf 'A smörgåsbord with a piñata, Łódź and Ærø. co\u00adoperate. An xray isnt I \u2764\ufe0f it \U0001f44d\U0001f3fd\n' >content.txt ;;
+  greek) printf 'Ο Σίσυφος της Ελλάδας\n' >content.txt ;;
   forms) printf 'E\u0301lodie, the \ufb01nest in \uff46\uff55\uff4c\uff4c width. O\u02bbzbek. An e\u2010mail address; I don\u2019t \U0001f600\n' >content.txt ;;
   japanese) printf '今日の天気予報は晴れです。タワー ﾃﾞｰﾀ カ\u309b\n' >content.txt ;;
   chinese) printf '中国的人工智能研究\n' >content.txt ;;
@@ -94,7 +95,7 @@ class Search(Case):
         self.check_error(self.site.run("search"), USAGE, "nothing to search for")
 
     def test_words_of_any_script_in_any_form(self):
-        names = "zurich swedish forms japanese chinese thai korean khmer band".split()
+        names = "zurich swedish greek forms japanese chinese thai korean khmer band".split()
         self.add(*names)
         ids = {one["url"].rsplit("/", 1)[1]: one["id"] for one in self.site.run("list", "snapshots", "--json").records}
         for name, title in (("band", "The Who"), ("korean", "東京の天気"), ("khmer", "To be or not to be")):
@@ -110,6 +111,8 @@ class Search(Case):
             ("Lodz", "swedish"),
             ("aero", "swedish"),
             ("cooperate", "swedish"),
+            ("σισυφος", "greek"),
+            ("ΣΊΣΥΦΟΣ", "greek"),
             ("Élodie", "forms"),
             ("elodie", "forms"),
             ("finest", "forms"),

@@ -1,7 +1,9 @@
 #include "lib/store/catalog/view.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
+#include "lib/store/catalog/lifecycle.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -242,6 +244,23 @@ std::vector<std::string> lists_by(std::string_view filter) {
   for (const auto& list : lists())
     if (list.knows(filter)) names.emplace_back(list.name);
   return names;
+}
+
+void check_filter(const List& list, std::string_view filter, const std::string& value) {
+  std::vector<std::string> known;
+  if (filter == "outcome") known = {"succeeded", "partial", "failed", "cancelled"};
+  if (filter == "outcome" && list.name == "crawls") known.emplace_back("empty");
+  if (filter == "outcome" && list.name == "snapshots") known.insert(known.end(), {"refused", "quarantined"});
+  for (const auto& edge : kEdges)
+    for (const auto state : {edge.from, edge.to})
+      if (filter == "status" && edge.lifecycle == list.lifecycle && !(list.name == "queue" && state == "sealed") &&
+          std::find(known.begin(), known.end(), state) == known.end())
+        known.emplace_back(state);
+  if (known.empty() || std::find(known.begin(), known.end(), value) != known.end()) return;
+  throw base::Error(base::ErrorClass::usage,
+                    "no " + std::string(list.name) + " have the " + std::string(filter) + " \"" +
+                        base::one_line(value, 200) + "\"",
+                    "one of: " + base::join(known, ", "));
 }
 
 ListQuery& ListQuery::by(std::string_view filter, const std::optional<std::string>& value) {

@@ -61,8 +61,9 @@ std::optional<std::string> decoded(std::string body, Headers& headers) {
   if (lower_case(header_of(headers, "transfer-encoding")).find("chunked") != std::string::npos)
     body = warc::without_chunks(body);
   auto codings = base::split(header_of(headers, "content-encoding"), ", ");
-  if (codings.empty() && header_of(headers, "content-type").starts_with("text/") && body.starts_with("\x1f\x8b"))
-    codings = {"gzip"};
+  if (header_of(headers, "content-type").starts_with("text/") && body.starts_with("\x1f\x8b") &&
+      (codings.empty() || codings.back().find("gzip") == std::string::npos))
+    codings.emplace_back("gzip");
   for (int count = 0; count < kMostCodings && !codings.empty(); codings.pop_back(), ++count) { // the last one first
     const auto decode = [&](std::string bytes) {
       return warc::decode_body(std::move(bytes), codings.back(), kLargestAnswer);

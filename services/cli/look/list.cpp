@@ -2,7 +2,6 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
-#include "lib/store/catalog/lifecycle.hpp"
 #include "lib/store/schedule.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/checks.hpp"
@@ -33,35 +32,6 @@ void check_columns(pg::Connection& connection, store::ListQuery query, const std
                         "one of: " + base::join(rows.columns(), ", "));
 }
 
-// The statuses that a list can be filtered by; empty if it has none.
-std::vector<std::string> statuses(const store::List& list) {
-  std::vector<std::string> names;
-  for (const auto& edge : store::kEdges)
-    for (const auto state : {edge.from, edge.to})
-      if (edge.lifecycle == list.lifecycle && std::find(names.begin(), names.end(), state) == names.end() &&
-          !(list.name == "queue" && state == "sealed"))
-        names.emplace_back(state);
-  return names;
-}
-
-void check_status(const store::List& list, const std::string& status) {
-  const auto known = statuses(list);
-  if (known.empty() || std::find(known.begin(), known.end(), status) != known.end()) return;
-  throw base::Error(base::ErrorClass::usage,
-                    "no " + std::string(list.name) + " have the status \"" + printable(status) + "\"",
-                    "one of: " + base::join(known, ", "));
-}
-
-void check_outcome(std::string_view list, const std::string& outcome) {
-  std::vector<std::string> known = {"succeeded", "partial", "failed", "cancelled"};
-  if (list == "crawls") known.emplace_back("empty");
-  if (list == "snapshots") known.insert(known.end(), {"refused", "quarantined"});
-  if (std::find(known.begin(), known.end(), outcome) != known.end()) return;
-  throw base::Error(base::ErrorClass::usage,
-                    "no " + std::string(list) + " have the outcome \"" + printable(outcome) + "\"",
-                    "one of: " + base::join(known, ", "));
-}
-
 // The id that --crawl or --snapshot names.
 std::string id_of(pg::Connection& connection, const std::string& kind, const std::string& given) {
   const auto found = store::find(connection, given);
@@ -87,8 +57,7 @@ std::string value_of(Context& context, const store::List& list, const std::strin
   if (filter == "schedule") return store::schedule_find(context.connection(), typed);
   if (filter == "host") return host_name(typed);
   if (filter == "since") return time_before(typed);
-  if (filter == "status") check_status(list, typed);
-  if (filter == "outcome") check_outcome(list.name, typed);
+  store::check_filter(list, filter, typed);
   return typed;
 }
 

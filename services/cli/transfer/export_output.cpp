@@ -28,10 +28,12 @@ public:
   void keep() override {}
 };
 
-// A file that gets its name when it is whole.
+// A file that gets its name when it is whole; or a pipe or device, which keeps its own.
 class NamedFile : public ExportOutput {
 public:
-  explicit NamedFile(const std::string& path) : path_(path), partial_(path + ".partial") {
+  explicit NamedFile(const std::string& path)
+      : path_(std::filesystem::is_regular_file(path) ? std::filesystem::canonical(path).native() : path),
+        partial_(std::filesystem::is_other(path) ? path : path_ + ".partial"), kept_(partial_ == path_) {
     file_.reset(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!file_) archive::throw_errno(errno, "create", partial_);
   }
@@ -40,6 +42,7 @@ public:
   }
   int fd() const override { return file_.get(); }
   void keep() override {
+    if (kept_) return;
     archive::sync_fd(file_.get(), partial_);
     std::filesystem::rename(partial_, path_);
     kept_ = true;
@@ -47,7 +50,7 @@ public:
 
 private:
   const std::string path_, partial_;
-  bool kept_{false};
+  bool kept_;
   base::Fd file_;
 };
 

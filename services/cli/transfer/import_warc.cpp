@@ -116,6 +116,7 @@ private:
         base::parse_url(page.url);
         if (splitter_.add_page(page.url, page.date, page.id)) return false;
         tell(path_ + ": pages", page.url + " has no time: \"" + page.date + "\"");
+        return !splitter_.add_page(page.url, "", page.id); // that of its record counts
       } catch (const base::Error& error) {
         tell(path_ + ": pages", page.url + ": " + error.what());
       }

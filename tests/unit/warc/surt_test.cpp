@@ -19,6 +19,7 @@ TEST_SUITE("url keys") {
         {"http://example.com/p?jsessionid=0123456789abcdef0123456789ABCDEF&x=1", "com,example)/p?x=1"},
         {"http://example.com/p?x=1&phpsessid=0123456789abcdef0123456789abcdef", "com,example)/p?&x=1"},
         {"http://example.com/p?a=2&cfid=12&cftoken=34&b=1", "com,example)/p?a=2&b=1"},
+        {"http://example.com/p?ASPSESSIONIDABCDEFGH=ABCDEFGHIJKLMNOPQRSTUVWX&y=2", "com,example)/p?y=2"},
         {"http://example.com/?b&a=&a", "com,example)/?a&a=&b"},
         {"http://example.com./", "com,example)/"},
         {"http://sub.www.example.com/", "com,example,www,sub)/"},
