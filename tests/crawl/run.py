@@ -652,10 +652,10 @@ class Commands(Case):
         )
 
     def begun_later(self):
-        """The time from which on every claim has seen what is in the database now: none is under way that began before."""
-        now = time.time()
-        older = f"select count(*) from pg_stat_activity where application_name like 'worker%' and xact_start < to_timestamp({now})"
-        self.c.until("claims that were under way have ended", lambda: self.c.sql(older) == "0")
+        """The time from which on every claim has seen what is in the database now: none under way began before."""
+        older = f"application_name like 'worker%' and xact_start < to_timestamp({time.time()})"
+        under_way = lambda: self.c.sql(f"select count(*) from pg_stat_activity where {older}")
+        self.c.until("claims that were under way have ended", lambda: under_way() == "0")
         return time.time()
 
     def start_worker(self, place):
