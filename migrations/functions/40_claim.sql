@@ -251,16 +251,17 @@ begin
                  for update skip locked);
 end $$;
 
-create or replace function holdfast.claim_take(p_worker uuid, p_crawl uuid, p_snapshots uuid[])
+create or replace function holdfast.claim_take(
+    p_worker uuid, p_crawl uuid, p_snapshots uuid[], p_at timestamptz)
   returns uuid[] language plpgsql as $$
 -- Gives snapshots, which are due and locked by this claim, to the worker and starts them. The fence grows,
--- and retry_at moves to where the worker's lease ends; each heartbeat renews it.
+-- and retry_at moves to where the worker's lease ends; each heartbeat renews it. p_at: when the limits held.
 declare
   v_floor constant bigint := holdfast.fence_floor();
   v_lease constant timestamptz := (select p.lease_until from holdfast.process p where p.id = p_worker);
 begin
   update holdfast.snapshot_queue q
-    set owner_id = p_worker, claimed_at = clock_timestamp(), due_at = q.retry_at, retry_at = v_lease,
+    set owner_id = p_worker, claimed_at = p_at, due_at = q.retry_at, retry_at = v_lease,
         status = 'started', event = 'start', fence = greatest(q.fence, v_floor) + 1, attempts = q.attempts + 1, reason = null
     where q.snapshot_id = any (p_snapshots) and q.crawl_id = p_crawl;
   return p_snapshots;

@@ -101,6 +101,7 @@ declare
   v_next timestamptz := case when p_host.paused then 'infinity'
                              else greatest(p_host.last_at + v_limits.delay, p_host.backoff_until) end;
 begin
+  if p_crawl.deadline_at <= v_now then return v_ids; end if; -- since the claim began
   if v_next > v_now then
     update holdfast.crawl_lane set next_at = v_next where crawl_id = p_crawl.id and host = p_host.name;
     return v_ids;
@@ -119,7 +120,7 @@ begin
     else
       v_ids := holdfast.claim_due(p_crawl.id, p_host.name, p_low, v_room);
     end if;
-    if v_ids <> '{}' then v_ids := holdfast.claim_take(p_worker, p_crawl.id, v_ids); end if;
+    if v_ids <> '{}' then v_ids := holdfast.claim_take(p_worker, p_crawl.id, v_ids, v_now); end if;
   end if;
   -- Once a crawl has kept a delay at the host, pages of all crawls count for it.
   if v_ids <> '{}'

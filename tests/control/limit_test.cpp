@@ -52,6 +52,8 @@ TEST_CASE("a crawl whose time is over is stopped, and its pauses do not count") 
   CHECK(stage.value("select retry_at = deadline_at from holdfast.v_crawl") == "t"); // when a worker shall look again
   stage.run("update holdfast.crawl set deadline_at = clock_timestamp(), retry_at = clock_timestamp()");
   CHECK(stage.claim_many(worker, 8).empty());
+  stage.run("update holdfast.crawl_queue set stop_at = 'infinity'"); // as a claim sees it that has begun before
+  CHECK(stage.claim_many(worker, 8).empty());
   stage.expand(worker);
   const auto ended = store::crawl(stage.connection, crawl);
   CHECK(ended.status == "sealed");
