@@ -51,14 +51,24 @@ std::string normal_path(const std::string& path) {
   return result;
 }
 
-// Removes the last "<name><so many letters and digits>" before "&" or the end. `query` is in lower case.
-void strip_session(std::string& query, std::string_view name, std::size_t length) {
-  const auto is_part = [](char c) { return base::is_alpha(c) || base::is_digit(c) || c == '='; };
+bool is_session(std::string_view value) {
+  return value.size() == 32 &&
+         std::all_of(value.begin(), value.end(), [](char c) { return base::is_alpha(c) || base::is_digit(c); });
+}
+
+// "abcdefgh=abcdefghijklmnopqrstuvwx", of letters alone
+bool is_asp_session(std::string_view value) {
+  return value.size() == 33 && value.find('=') == 8 && value.rfind('=') == 8 &&
+         std::all_of(value.begin(), value.end(), [](char c) { return base::is_alpha(c) || c == '='; });
+}
+
+// Removes the last "<name><value that fits>" before "&" or the end. `query` is in lower case.
+void strip_session(std::string& query, std::string_view name, bool (*fits)(std::string_view)) {
   for (auto at = query.rfind(name); at != std::string::npos;
        at = at == 0 ? std::string::npos : query.rfind(name, at - 1)) {
     const auto begin = at + name.size(), end = std::min(query.find('&', begin), query.size());
     const auto value = std::string_view(query).substr(begin, end - begin);
-    if (value.size() != length || !std::all_of(value.begin(), value.end(), is_part)) continue;
+    if (!fits(value)) continue;
     query.erase(at, std::min(end + 1, query.size()) - at);
     return;
   }
@@ -76,8 +86,8 @@ void strip_cold_fusion(std::string& query) {
 std::string normal_query(std::string_view query) {
   auto text = base::lower_case(escaped(unescaped(query)));
   for (const char* name : {"jsessionid=", "phpsessid=", "sid="})
-    strip_session(text, name, 32);
-  strip_session(text, "aspsessionid", std::string_view("abcdefgh=abcdefghijklmnopqrstuvwx").size());
+    strip_session(text, name, is_session);
+  strip_session(text, "aspsessionid", is_asp_session);
   strip_cold_fusion(text);
   auto fields = fields_of(text, '&');
   // By name, then by value: "a" before "a=", "a=b" before "a-b".
