@@ -39,6 +39,25 @@ TEST_CASE("every table, view and column, and every function that a role may call
   CHECK(stage.value("select obj_description('holdfast'::regnamespace, 'pg_namespace') is not null") == "t");
 }
 
+TEST_CASE("plpgsql_check finds no mistake in a PL/pgSQL function") {
+  Stage stage;
+  if (stage.value("select count(*) from pg_available_extensions where name = 'plpgsql_check'") == "0") {
+    MESSAGE("skipped: PostgreSQL has no plpgsql_check");
+    return;
+  }
+  stage.run("create extension plpgsql_check schema public");
+  // All duties have the same parameters; never_changes() looks into the row for the table snapshot alone.
+  CHECK(names(stage.connection.call(
+            "select distinct format('%s line %s: %s %s', p.oid::regprocedure, c.lineno, c.message, c.detail) "
+            "from pg_proc p join pg_language l on l.oid = p.prolang and l.lanname = 'plpgsql' "
+            "left join pg_trigger t on t.tgfoid = p.oid and not t.tgisinternal "
+            "cross join lateral public.plpgsql_check_function_tb(p.oid, relid => coalesce(t.tgrelid, 0), "
+            "oldtable => t.tgoldtable, newtable => t.tgnewtable, extra_warnings => true, other_warnings => false, "
+            "performance_warnings => false) c "
+            "where p.pronamespace = 'holdfast'::regnamespace and c.message <> 'unused parameter \"p_duty\"' and "
+            "(p.proname <> 'never_changes' or t.tgrelid = 'holdfast.snapshot'::regclass)")) == "");
+}
+
 TEST_CASE("a program that is too old for a breaking migration cannot join") {
   Stage stage;
   stage.worker();
