@@ -309,8 +309,11 @@ class Browser(Case):
             )
             self.assertEqual(done.returncode, 0, done.stderr[-1000:])
 
+    @unittest.skipUnless(chromium.WITH_WINDOWS, "no Chromium with windows here")
     def test_an_archived_page_opens_no_connection(self):
         archived, elsewhere = Listener(self), Listener(self)
+        browser = chromium.Chromium(program=chromium.WITH_WINDOWS)
+        self.addCleanup(browser.close)
         live = f"http://127.0.0.1:{archived.port}/"
         inner = html.escape(f"<link rel=preconnect href={live}>")
         xhtml = "<html xmlns='http://www.w3.org/1999/xhtml'><head>{}</head><body/></html>"
@@ -334,13 +337,13 @@ class Browser(Case):
         wide = {"wide.html": documents["plain.html"].encode("utf-16")}
         for name, text in ({name: text.encode() for name, text in documents.items()} | wide).items():
             (attempt / name).write_bytes(text)
-            self.browser.open(there + name)
+            browser.open(there + name)
         for name in some_of([*documents, *wide], 4):
             if shutil.which("firefox-esr"):
                 self.open_in_firefox(there + name)
         # The same from a server that leaves it as it is: then the browser has had the time.
         page = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<link rel=preconnect href=http://127.0.0.1:{elsewhere.port}/>"
-        self.browser.open(f"http://127.0.0.1:{Listener(self, page.encode()).port}/")
+        browser.open(f"http://127.0.0.1:{Listener(self, page.encode()).port}/")
         until("a hint is followed", lambda: elsewhere.count)
         if shutil.which("firefox-esr"):
             before = elsewhere.count

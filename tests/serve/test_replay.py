@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from chromium import PROGRAM as CHROMIUM
-from chromium import Chromium
+from chromium import WITH_WINDOWS, Chromium
 from harness.full import only_in_full
 from support import PROGRAM, Case, as_plain_user, until
 from test_import_warc import brotli, members, record, zstd
@@ -701,7 +701,7 @@ class Replay(Case):
         port, recorder = self.wayback(directory, "/", "--live", "--proxy", "foreign", "--proxy-record")
         proxy = (f"--proxy-server=127.0.0.1:{port}", "--proxy-bypass-list=<-loopback>")
         pages = ("index.html", "storm.html")
-        with self.demo_site() as site, contextlib.closing(Chromium(flags=proxy)) as browser:
+        with self.demo_site() as site, contextlib.closing(Chromium(flags=proxy, program=WITH_WINDOWS)) as browser:
             for name in pages:
                 browser.open(f"{site}/{name}")
                 browser.until("its pictures are there", "[...document.images].every(i => i.complete && i.naturalWidth)")
