@@ -11,7 +11,9 @@ import time
 import unittest
 from datetime import datetime, timedelta
 
-from support import FAILED_WORK, OK, REFUSED, USAGE, Case, Place, until
+from harness.case import FAILED_WORK, OK, REFUSED, USAGE, Case
+from harness.collection import Embedded
+from harness.wait import until
 
 
 class Adding(Case):
@@ -19,7 +21,7 @@ class Adding(Case):
 
     @classmethod
     def setUpClass(cls):
-        cls.home = Place()
+        cls.home = Embedded()
         cls.home.hook(
             "title",
             "on_Snapshot__20_title.sh",
@@ -27,7 +29,7 @@ class Adding(Case):
         )
         # Keeps the server up between the tests' own commands, and does nothing else.
         cls.holder = cls.home.start("worker", env={"HOLDFAST_DISK_MINIMUM_FREE": "1000t"})
-        until("the worker runs", lambda: cls.holder.poll() is None and cls.home.server())
+        until("the worker runs", lambda: cls.holder.poll() is None and cls.home.server_pid())
 
     @classmethod
     def tearDownClass(cls):
@@ -700,7 +702,7 @@ class Terminal(Case):
         self.assertEqual(code, 130, text)
         self.assertIn("holdfast run", text)
         self.assertEqual(home.hooks(), [])
-        self.assertIsNone(home.server())
+        self.assertIsNone(home.server_pid())
 
 
 class Outcome(Case):
@@ -717,7 +719,7 @@ class Outcome(Case):
             (snapshot["status"], snapshot["outcome"], crawl["outcome"]), ("sealed", "succeeded", "succeeded")
         )
         self.assertTrue(os.path.exists(crawl["page"]))
-        self.assertIsNone(home.server())  # it is not needed any more
+        self.assertIsNone(home.server_pid())  # it is not needed any more
         # Its log goes to standard error, also as JSON there.
         for line in result.err.splitlines():
             json.loads(line)

@@ -4,7 +4,7 @@ import json
 import shutil
 import unittest
 
-from support import FAILED_WORK, OK, REFUSED, USAGE, Case
+from harness.case import FAILED_WORK, OK, REFUSED, USAGE, Case
 
 COLUMNS = (
     "url",
@@ -59,7 +59,7 @@ class Adopting(Case):
 
     def lose_database(self):
         self.home.let_go()
-        self.assertIsNone(self.home.server())
+        self.assertIsNone(self.home.server_pid())
         shutil.rmtree(self.home.data / "postgres")
 
     def setUp(self):

@@ -2,7 +2,8 @@
 
 import unittest
 
-from support import CONFIGURATION, OK, SCHEMA_MISMATCH, UNAVAILABLE, Case, Database, until
+from harness.case import CONFIGURATION, OK, SCHEMA_MISMATCH, UNAVAILABLE, Case, Database
+from harness.wait import until
 
 URL = "https://site.test/page"
 

@@ -5,21 +5,8 @@ import shutil
 import subprocess
 import unittest
 
-from support import (
-    CANNOT_CREATE,
-    CONFIGURATION,
-    INPUT_OUTPUT,
-    OK,
-    REFUSED,
-    ROOT,
-    SCHEMA_MISMATCH,
-    UNAVAILABLE,
-    USAGE,
-    Case,
-    as_plain_user,
-    can_mount,
-    with_mounts,
-)
+from harness.case import CANNOT_CREATE, CONFIGURATION, INPUT_OUTPUT, OK, REFUSED, SCHEMA_MISMATCH, UNAVAILABLE, USAGE, Case, can_mount, with_mounts
+from harness.collection import ROOT, as_plain_user
 
 URL = "https://site.test/page"
 

@@ -13,7 +13,8 @@ import zipfile
 import zlib
 
 from harness.full import FULL, some_of
-from support import Case, until
+from harness.case import Case
+from harness.wait import until
 
 
 def record(kind, url, date, block, number, content_type="application/http;msgtype=response", length=None, more=()):

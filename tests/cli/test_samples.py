@@ -9,7 +9,7 @@ import tarfile
 import unittest
 from pathlib import Path
 
-from support import FAILED_WORK, OK, PROGRAM, Case
+from harness.case import FAILED_WORK, OK, PROGRAM, Case
 
 from harness.environment import python_with
 

@@ -24,7 +24,6 @@ from support import (
     Server,
     descendants_of,
     needs_chromium,
-    pids_below,
     processes_of,
     refused_url,
     warc_records,
@@ -76,7 +75,7 @@ class Proxied(HookTest):
         browser = BrowserProcess(self.crawl, **way)
         self.addCleanup(browser.stop)
         process = self.load("http://site.example/", **way)
-        lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in [browser.pid, *pids_below(browser.pid)]]
+        lines = [read(f"/proc/{pid}/cmdline") for pid in [browser.pid, *(pid for pid, _ in processes_below(browser.pid))]]
         self.assertTrue(any(b"--proxy-server" in line for line in lines))
         self.assertFalse([line for line in lines if b"cret" in line])
         self.assert_status(self.run_hook("title", "http://site.example/", **way), "succeeded")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "cli")]
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 os.environ["HOLDFAST_TEST_PROGRAM"] = str(Path(sys.argv[1]).resolve())
 
 import test_sign_in  # noqa: E402

@@ -10,10 +10,11 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "cli")]
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 os.environ["HOLDFAST_TEST_PROGRAM"] = str(Path(sys.argv[1]).resolve())
 
-from support import Case, until  # noqa: E402
+from harness.case import Case
+from harness.wait import until# noqa: E402
 from test_pages import Site  # noqa: E402
 
 CLIENTS = int(sys.argv[2]) if len(sys.argv) > 2 else 500

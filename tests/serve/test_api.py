@@ -15,7 +15,8 @@ from pathlib import Path
 
 from harness.full import FULL, some_of
 from harness.strange import NUL, VALUES
-from support import PROGRAM, Case, until
+from harness.case import PROGRAM, Case
+from harness.wait import until
 from test_pages import Site
 
 from harness.environment import python_with
@@ -816,9 +817,9 @@ class Faults(Asking):
         one = self.add("http://127.0.0.1:9/dead")["id"]
         stream = self.stream(f"/api/v1/events/stream?crawl={one}&after=0")
         self.assertEqual(next(stream)[0], "change")
-        server = site.place.server()
+        server = site.place.server_pid()
         os.kill(server, signal.SIGINT)
-        until("the server is gone", lambda: site.place.server() is None)
+        until("the server is gone", lambda: site.place.server_pid() is None)
         self.problem("GET", "v1/status", None, 503, "temporary")
         self.problem("POST", "v1/resume", None, 503, "temporary")
         self.assertEqual(site.get("/crawls").status, 503)

@@ -6,7 +6,7 @@ import shutil
 import threading
 from pathlib import Path
 
-from support import OK, Case
+from harness.case import OK, Case
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -23,7 +23,8 @@ from pathlib import Path
 from chromium import PROGRAM as BROWSER
 from chromium import Chromium
 from metrics_text import check_metrics
-from support import CONFIGURATION, REFUSED, UNAVAILABLE, Case, until
+from harness.case import CONFIGURATION, REFUSED, UNAVAILABLE, Case
+from harness.wait import until
 
 HOSTILE = """<!doctype html><title>hostile</title><body><p id=p>as it was</p>
 <img src=x onerror="document.getElementById('p').textContent='OWNED by onerror'">
@@ -440,7 +441,7 @@ class Pages(Case):
         self.assertEqual(self.site.get("/workers").status, 200)
 
     def test_health_does_not_wait_for_a_database_that_hangs(self):
-        server = self.site.place.server()
+        server = self.site.place.server_pid()
         stopped = [
             server,
             *(
@@ -975,10 +976,10 @@ class Doors(Case):
 
     def test_the_page_stays_up_while_the_database_is_away(self):
         site = Site(self)
-        server = site.place.server()
+        server = site.place.server_pid()
         self.assertEqual(site.get("/readyz").status, 200)
         os.kill(server, signal.SIGINT)
-        until("the server is gone", lambda: site.place.server() is None)
+        until("the server is gone", lambda: site.place.server_pid() is None)
         self.assertEqual(site.get("/readyz").status, 503)
         self.assertEqual(site.get("/").status, 503)
         self.assertEqual(site.get("/healthz").status, 200)

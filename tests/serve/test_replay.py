@@ -25,7 +25,9 @@ from urllib.parse import quote
 from chromium import PROGRAM as CHROMIUM
 from chromium import Chromium
 from harness.full import only_in_full
-from support import PROGRAM, Case, as_plain_user, until
+from harness.case import PROGRAM, Case
+from harness.collection import as_plain_user
+from harness.wait import until
 from test_import_warc import brotli, members, record, zstd
 from test_import_warc import http as http_response
 

@@ -23,7 +23,8 @@ from harness.apache import HAS_APACHE, Apache
 from harness.full import only_in_full
 from harness.machine import Machine, network_namespaces
 from harness.postgres import Server
-from support import CONFIGURATION, REFUSED, Case, free_port, until
+from harness.case import CONFIGURATION, REFUSED, Case
+from harness.wait import free_port, until
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD, CODE, SESSION = "correct horse battery", "492817", "s3ss10n-of-anna"

@@ -24,7 +24,8 @@ from pathlib import Path
 
 import chromium
 from harness.full import only_in_full
-from support import PROGRAM, until
+from harness.case import PROGRAM
+from harness.wait import until
 from test_sign_in import Ground
 
 from harness.environment import python_with

@@ -12,7 +12,9 @@ import subprocess
 import threading
 import time
 
-from support import CONFIGURATION, OK, REFUSED, SHORT_LEASE, Case, Database, until
+from harness.case import CONFIGURATION, OK, REFUSED, Case, Database
+from harness.collection import SHORT_LEASE
+from harness.wait import until
 
 SECRET = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 KEY = base64.b64decode(SECRET)

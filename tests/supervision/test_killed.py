@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.full import only_in_full
 from worker import SEED, TRIALS, WorkerCase, figure, living, read, status_field, until
-from support import ROOT
+from harness.collection import ROOT
 
 CHROMIUM = shutil.which("chromium")
 PLUGINS = Path(__file__).resolve().parents[2] / "deploy/plugins"
