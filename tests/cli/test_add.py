@@ -272,16 +272,6 @@ class Adding(Case):
         [again] = self.records("list", "snapshots", "--crawl", other["id"])
         self.assertEqual((again["tags"], again["outcome"]), (["birds"], "succeeded"))
 
-    def test_a_delay_holds_at_a_host_that_was_archived_before(self):
-        self.add("https://known.test/0")
-        self.work()
-        crawl = self.add("--host-delay", "1s", *[f"https://known.test/{n}" for n in (1, 2, 3)])["id"]
-        self.work()
-        started = sorted(datetime.fromisoformat(s["started_at"]) for s in self.records("list", "--crawl", crawl))
-        self.assertEqual(len(started), 3)
-        for one, other in zip(started, started[1:]):
-            self.assertGreater(other - one, timedelta(seconds=0.9))
-
     def test_run_works_on_one_crawl_or_snapshot_alone(self):
         left = self.add("https://site.test/left")["id"]
         mine = self.add("https://site.test/mine1", "https://site.test/mine2", "https://site.test/mine3")["id"]
@@ -466,49 +456,6 @@ class Adding(Case):
                 crawl = self.add(*arguments)
                 self.assertEqual(crawl["seeds"], 1)
         self.work()
-
-    def test_depth_and_cap(self):
-        self.home.hook(
-            "links",
-            "on_Snapshot__30_links.sh",
-            'for n in 1 2 3; do echo "{\\"type\\":\\"Snapshot\\",\\"url\\":\\"$url-$n\\"}"; done',
-        )
-        try:
-            crawl = self.add("--depth", "2", "--max-urls", "6", "https://site.test/d")
-            self.work()
-        finally:
-            (self.home.plugins / "links/on_Snapshot__30_links.sh").unlink()
-        shown = self.records("show", crawl["id"])[0]
-        self.assertEqual((shown["status"], shown["total"], shown["stop_reason"]), ("sealed", 6, "max_urls"))
-
-    def test_lists(self):
-        self.add("https://site.test/lists")
-        self.work()
-        for what, kind in (
-            ("crawls", "Crawl"),
-            ("snapshots", "Snapshot"),
-            ("results", "ArchiveResult"),
-            ("workers", "Process"),
-            ("events", "Event"),
-            ("crawl", "Crawl"),
-        ):
-            with self.subTest(what=what):
-                records = self.records("list", what, "--limit", "3")
-                self.assertTrue(1 <= len(records) <= 3)
-                self.assertEqual({record["type"] for record in records}, {kind})
-        for what in ("queue", "running", "failures", "hosts"):
-            self.assertEqual(self.records("list", what, "--url", "no-such-url"), [])
-        self.check_error(self.home.run("list", "nosuch"), USAGE, "nosuch")
-
-    def test_ids(self):
-        crawl = self.add("https://site.test/ids")
-        self.work()
-        self.assertEqual(self.records("show", crawl["id"][-12:])[0]["id"], crawl["id"])
-        for wrong in ("00000000-0000-7000-8000-000000000000", "ffffffffffff", "xyz", "1", "'; drop schema holdfast"):
-            with self.subTest(id=wrong):
-                self.check_error(self.home.run("show", wrong), REFUSED, wrong)
-        self.check_error(self.home.run("show", crawl["id"][:4]), REFUSED, crawl["id"][:4])  # many begin like this
-        self.check_error(self.home.run("list", "--crawl", "ffffffffffff"), REFUSED, "ffffffffffff")
 
     def test_ids_from_a_pipe(self):
         crawl = self.add("--bg", "https://site.test/pipe/1", "https://site.test/pipe/2")["id"]

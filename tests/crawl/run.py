@@ -272,7 +272,7 @@ class Keeping(Case):
         crawl = self.c.crawl("--max-snapshot-bytes", "50k", self.web.url("/small"), self.web.url("/large?bytes=200000"))
         self.c.wait(crawl)
         self.assertEqual(self.c.outcomes(crawl), {"/small": "succeeded", "/large?bytes=200000": "failed"})
-        self.assertFalse(list(self.c.path_of(self.web.url("/large?bytes=200000")).glob("fetch/page.txt")))
+        self.assertFalse(list(self.c.directory_of(self.web.url("/large?bytes=200000")).glob("fetch/page.txt")))
         self.assertEqual(
             self.c.sql("select sum(output_bytes) from holdfast.archive_result where status = 'failed'"), "0"
         )
@@ -285,7 +285,7 @@ class Keeping(Case):
         self.c.workers(1)
         crawl = self.c.crawl(self.web.url("/one"), self.web.url("/two"))
         self.c.wait(crawl)
-        one, two = (self.c.path_of(self.web.url(name)) / "fetch" / "page.txt" for name in ("/one", "/two"))
+        one, two = (self.c.directory_of(self.web.url(name)) / "fetch" / "page.txt" for name in ("/one", "/two"))
         unfinished = "/[.]a[0-9]|/[.]partial-"
         subprocess.run(["hardlink", "-q", "-t", "-s", "4096", "-x", unfinished, self.c.archive], check=True)
         self.assertEqual(one.stat().st_ino, two.stat().st_ino)
@@ -313,7 +313,7 @@ class Keeping(Case):
         self.assertEqual(self.c.outcomes(update), {"/flaky": "succeeded"})
         self.assertIsNone(self.c.crawl("--update", *urls))
         self.assertEqual(self.c.sql("select count(*) from holdfast.crawl"), "2")
-        old = [self.c.path_of(u) for u in urls]
+        old = [self.c.directory_of(u) for u in urls]
         overwrite = self.c.crawl("--overwrite", *urls)
         self.c.wait(overwrite)
         self.assertEqual(self.c.sql("select count(*) from holdfast.superseded"), "3")
@@ -333,7 +333,7 @@ class Keeping(Case):
             ),
             "2 2 1",
         )
-        self.assertTrue(all(self.c.path_of(u).exists() for u in urls))
+        self.assertTrue(all(self.c.directory_of(u).exists() for u in urls))
         self.c.leave([keeper, worker])
         self.c.holdfast("verify", "--all")
         self.sound()
@@ -444,7 +444,7 @@ class Keeping(Case):
         (worker,) = self.c.workers(1)
         crawl = self.c.crawl("--keep", "1h", self.web.url("/a"))
         self.c.wait(crawl)
-        directory = self.c.path_of(self.web.url("/a"))
+        directory = self.c.directory_of(self.web.url("/a"))
         self.c.sql("update holdfast.crawl set keep_until = now() - interval '1 second'")
         keeper = self.c.start("runner", HOLDFAST_ARCHIVE_ROOT=str(self.c.path / "elsewhere"))
         self.c.until("its row is gone", lambda: self.c.sql("select count(*) from holdfast.crawl") == "0")

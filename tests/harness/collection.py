@@ -154,9 +154,7 @@ class Collection:
             options |= {"stdout": log, "stderr": log, "start_new_session": True}
         options.setdefault("stdin", subprocess.DEVNULL)
         enter = ["ip", "netns", "exec", machine.name] if machine else []
-        process = subprocess.Popen(
-            [*enter, *self.command(*arguments)], cwd=self.path, env=env, text=True, **options
-        )
+        process = subprocess.Popen([*enter, *self.command(*arguments)], cwd=self.path, env=env, text=True, **options)
         process.log = log
         self.processes.append(process)
         return process

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from harness.full import some_of
+from harness.worker import processes_below, read
 from support import Browser as BrowserProcess
 from support import (
     DEMO,
@@ -75,7 +76,9 @@ class Proxied(HookTest):
         browser = BrowserProcess(self.crawl, **way)
         self.addCleanup(browser.stop)
         process = self.load("http://site.example/", **way)
-        lines = [read(f"/proc/{pid}/cmdline") for pid in [browser.pid, *(pid for pid, _ in processes_below(browser.pid))]]
+        lines = [
+            read(f"/proc/{pid}/cmdline") for pid in [browser.pid, *(pid for pid, _ in processes_below(browser.pid))]
+        ]
         self.assertTrue(any(b"--proxy-server" in line for line in lines))
         self.assertFalse([line for line in lines if b"cret" in line])
         self.assert_status(self.run_hook("title", "http://site.example/", **way), "succeeded")
