@@ -97,9 +97,6 @@ class Ending(Case):
     def test_kill_its_guard(self):
         self.check_killed(lambda home, guard: [guard], server_stays=True)
 
-    def test_kill_both(self):
-        self.check_killed(lambda home, guard: [guard, self.child_of(guard)], server_stays=True)
-
     def test_kill_everything_the_database_too(self):
         home, adding = self.begin("one")
         server = home.server_pid()

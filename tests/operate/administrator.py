@@ -17,7 +17,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 from harness import case, suites  # noqa: E402
-from harness.collection import OnServer  # noqa: E402
+from harness.collection import SHORT_LEASE, OnServer  # noqa: E402
 from harness.postgres import PgBouncer, Server  # noqa: E402
 from harness.wait import free_port  # noqa: E402
 
@@ -181,7 +181,8 @@ class Passwords(Case):
     def test_a_password_that_is_rotated_under_workers_and_runners(self):
         c = self.start()
         c.holdfast("migrate", DATABASE_PASSWORD_FILE=c.file)
-        services = [c.start(verb, DATABASE_PASSWORD_FILE=c.file) for verb in ("worker", "runner")]
+        short = {**SHORT_LEASE, "RUNNER_LEASE": "9s", "RUNNER_BEAT": "1s", "DATABASE_PASSWORD_FILE": c.file}
+        services = [c.start(verb, **short) for verb in ("worker", "runner")]
         running = "select count(*) from holdfast.process where status = 'running' and lease_until > clock_timestamp()"
         c.until("both have joined", lambda: c.admin(running, c.database) == "2")
         c.admin("alter role owner password 'two'")

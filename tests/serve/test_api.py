@@ -8,7 +8,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import urllib.parse
 from pathlib import Path
@@ -369,14 +368,18 @@ class Api(Shared):
             self.ask("POST", f"v1/crawls/{one['id']}/cancel")
 
     def test_the_paths_of_archivebox(self):
+        """With what the client archivebox-api of PyPI (1.0.1) sends by default."""
         key = {"Authorization": "", "X-ArchiveBox-API-Key": self.site.token, "Origin": "chrome-extension://abc"}
-        added = self.ask(
-            "POST", "v1/cli/add", {"urls": ["http://127.0.0.1:9/ab"], "tag": "a,b", "depth": 0, "update": False}, **key
-        ).json
+        no = dict.fromkeys(("update", "update_all", "index_only", "overwrite", "init"), False)
+        body = {"urls": ["http://127.0.0.1:9/ab"], "tag": "a,b", "depth": 0, "extractors": "", "parser": "auto", **no}
+        added = self.ask("POST", "v1/cli/add", body, **key).json
         self.assertTrue(added["success"])
         self.assertEqual(added["result"]["queued_urls"], ["http://127.0.0.1:9/ab"])
         self.site.place.run("run")
-        (item,) = self.ask("GET", "v1/core/snapshots?limit=5&url=9/ab", **key).json["items"]
+        always = "with_archiveresults=False&offset=0"
+        found = self.ask("GET", f"v1/core/snapshots?{always}&limit=200&page=0&url=http://127.0.0.1:9/ab", **key)
+        (item,) = found.json["items"]
+        self.ask("GET", f"v1/core/snapshots?{always}&limit=1&page=1", **key)
         for filter in ("", "&url=9/", "&status=sealed", "&status=queued"):
             whole = self.ask("GET", f"v1/core/snapshots?limit=200{filter}", **key).json["items"]
             for offset in range(len(whole) + 2):
@@ -412,41 +415,6 @@ class Api(Shared):
         self.assertEqual(self.ask("GET", "v1/core/snapshots?url=9/extension", **key).json["items"], [])
         self.ask("POST", "v1/cli/remove", {**remove, "filter_type": "substring"}, 400, **key)
         self.ask("POST", "v1/cli/remove", remove, 403, **origin)
-
-    def test_archivebox_api_of_pypi(self):
-        """The client itself, with what it sends by default."""
-        # It uses more than it names, and not every version of that.
-        packages = ["archivebox-api==1.0.1", "agent-utilities==1.26.4", "requests"]
-        programs = python_with(TOOLS.parent / "archivebox-api", *packages)
-        script = """
-import json, sys
-from archivebox_api.api_client import Api
-url, token, page = sys.argv[1:]
-api = Api(url=url, token=token)
-added = api.cli_add(urls=[page], tag="from client", extractors="")
-listed = api.get_snapshots(url=page)
-second = api.get_snapshots(limit=1, page=1)
-print(json.dumps([added.status_code, listed.status_code, second.status_code, listed.json()["items"]]))
-"""
-        url = f"http://127.0.0.1:{self.site.port}"
-        client = [programs / "python", "-c", script, url, self.site.token]
-        subprocess.run([*client, "http://127.0.0.1:9/client"], check=True, stdout=subprocess.DEVNULL, timeout=120)
-        self.site.place.run("run")
-        done = subprocess.run(
-            [*client, "http://127.0.0.1:9/client"], check=True, stdout=subprocess.PIPE, text=True, timeout=120
-        )
-        *statuses, items = json.loads(done.stdout.splitlines()[-1])
-        self.assertEqual(statuses, [200, 200, 200])
-        self.assertEqual({(one["url"], *one["tags"]) for one in items}, {("http://127.0.0.1:9/client", "from client")})
-
-    def raw(self, request):
-        """The status line and the head that answer bytes."""
-        with socket.create_connection(("127.0.0.1", self.site.port), timeout=30) as one:
-            one.sendall(request)
-            answer = b""
-            while b"\r\n\r\n" not in answer and (piece := one.recv(65536)):
-                answer += piece
-        return answer.partition(b"\r\n\r\n")[0].decode()
 
     def test_rules_of_http(self):
         token = {"Authorization": f"bearer {self.site.token}"}

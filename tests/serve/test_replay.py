@@ -28,10 +28,10 @@ from harness.full import only_in_full
 from harness.case import PROGRAM, Case
 from harness.collection import as_plain_user
 from harness.wait import until
-from test_import_warc import brotli, members, record, zstd
-from test_import_warc import http as http_response
+from harness.warc import brotli, members, record, zstd
+from harness.warc import http as http_response
 
-from harness.environment import python_with
+from harness.environment import REPLAY, python_with
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("HOLDFAST_TEST_TOOLS", Path(PROGRAM or "/").parents[1] / "replay-tools"))
@@ -42,7 +42,7 @@ WINDOW = (1440, 900)  # RESOLUTION: pages are captured in it
 
 def tools():
     """The field's own tools."""
-    return python_with(TOOLS, "pywb", "warcio", "wacz")
+    return python_with(TOOLS, *REPLAY)
 
 
 def wabac():

@@ -79,9 +79,6 @@ class Killed(WorkerCase):
     def test_worker(self):
         self.kill(False, lambda home: home.worker_pid(), "worker")
 
-    def test_guard(self):
-        self.kill(False, lambda home: home.guard.pid, "guard")
-
     @unittest.skipUnless(ROOT, "as root")
     def test_worker_of_plain_user(self):
         self.kill(True, lambda home: home.worker_pid(), "worker")
