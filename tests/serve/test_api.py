@@ -790,8 +790,8 @@ class Faults(Asking):
         until("the server is gone", lambda: site.place.server_pid() is None)
         self.problem("GET", "v1/status", None, 503, "temporary")
         self.problem("POST", "v1/resume", None, 503, "temporary")
-        self.assertEqual(site.get("/crawls").status, 503)
-        self.assertEqual(site.get("/healthz").status, 200)
+        for path, status in (("/", 503), ("/crawls", 503), ("/readyz", 503), ("/healthz", 200)):
+            self.assertEqual(site.get(path).status, status, path)
         self.assertEqual(site.place.run("pause", one, "--why", "afterwards").code, 0)  # starts it again
         for event, data, _ in stream:
             if event == "change" and data["event"] == "pause":
