@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import threading
 import unittest
 import zipfile
 import zlib
@@ -28,6 +27,7 @@ from harness.full import only_in_full
 from harness.case import PROGRAM, Case
 from harness.collection import as_plain_user
 from harness.wait import until
+from harness.web import Handler, LocalSite
 from harness.warc import brotli, members, record, zstd
 from harness.warc import http as http_response
 
@@ -67,7 +67,7 @@ def png_of(width, height, colours, rows):
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-class RangesOfFiles(http.server.BaseHTTPRequestHandler):
+class RangesOfFiles(Handler):
     """Files by name, whole or a range of one: what a replayer in a browser asks for."""
 
     files = {}
@@ -97,22 +97,12 @@ class RangesOfFiles(http.server.BaseHTTPRequestHandler):
         if with_body:
             self.wfile.write(body or b"")
 
-    def log_message(self, *_):
-        pass
-
 
 @contextlib.contextmanager
 def served(files):
     """An origin with these files: {path: (type, bytes)}."""
-    handler = type("Handler", (RangesOfFiles,), {"files": files})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with LocalSite(type("Files", (RangesOfFiles,), {"files": files})) as site:
+        yield site.url
 
 
 @unittest.skipUnless(CHROMIUM, "chromium is not installed")

@@ -6,8 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 from harness.wait import until
@@ -21,19 +19,6 @@ MISBEHAVE = Path(PROGRAM).parent / "misbehave"
 
 def figure(text):
     print(f"\n    {text}", end=" ", file=sys.stderr, flush=True)
-
-
-class LocalSite:
-    """A web server at self.url, in threads of its own, whose handler a test says."""
-
-    def __init__(self, handler):
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 def status_field(pid, name):
