@@ -292,7 +292,7 @@ class Restore(Case):
         c.server.run("pg_dump", "-Fc", "-d", "holdfast", "-f", c.server.directory / "dump")
         c.until("more are sealed", lambda: c.sealed() >= 15)
         lost = c.server
-        c.server = c.add_server()
+        c.server = c.add_server(Server)
         c.server.run("pg_restore", "-d", "holdfast", "--exit-on-error", "--no-acl", lost.directory / "dump")
         self.assertLess(c.sealed(), 40)
         self.continue_on(c, workers, 40)
@@ -413,6 +413,7 @@ class FileServer(Case):
     def mounted(self):
         c = self.collection()
         shared, c.archive = c.path / "shared", c.path / "mounted"
+        c.environment["HOLDFAST_ARCHIVE_ROOT"] = str(c.archive)
         shared.mkdir()
         c.archive.mkdir()
         server = subprocess.Popen(["bindfs", "-f", shared, c.archive], stdin=subprocess.DEVNULL)
@@ -709,7 +710,7 @@ class Bucket(Case):
             for s in c.lines("list", "snapshots")
         }
         lost = c.server
-        c.server = c.add_server()
+        c.server = c.add_server(Server)
         lost.stop()
         c.holdfast("migrate")
         adopted = c.lines("adopt")[-1]
