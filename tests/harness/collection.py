@@ -6,6 +6,7 @@ Everything else is as users have it.
 
 import atexit
 import contextlib
+import fcntl
 import functools
 import json
 import os
@@ -17,6 +18,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from .postgres import find_programs
 from .wait import until
 from .worker import living, processes, processes_below, read
 
@@ -331,10 +333,28 @@ class Embedded(Collection):
 
 @functools.cache
 def empty_collection(plain):
-    """The files of a collection after `holdfast migrate`, for all tests of this process."""
-    place, user = Embedded(), as_plain_user() if plain else {}
-    atexit.register(shutil.rmtree, place.path, ignore_errors=True)
-    if user:
-        os.chown(place.path, user["user"], user["group"])
-    place.holdfast("migrate", **user)
-    return place.data
+    """The files of a collection after `holdfast migrate`: beside the program, for all suites of a build."""
+    user = as_plain_user() if plain else {}
+    build = Path(program()).parents[1]
+    if not os.access(build, os.W_OK):
+        build = Path(tempfile.mkdtemp(prefix="holdfast-empty-"))
+        atexit.register(shutil.rmtree, build, ignore_errors=True)
+    server = str(find_programs()).replace("/", "-")  # tests/versions has others
+    kept = build / f"empty-collection{server}-{user.get('user', os.geteuid())}"
+    kept.mkdir(exist_ok=True)
+    data = kept / "data"
+    with open(kept / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if data.exists() and data.stat().st_mtime > os.stat(program()).st_mtime:
+            return data
+        for old in (data, kept / "new"):
+            shutil.rmtree(old, ignore_errors=True)
+        place = Embedded()
+        if user:
+            os.chown(place.path, user["user"], user["group"])
+        place.holdfast("migrate", **user)
+        subprocess.run(["cp", "-a", place.data, kept / "new"], check=True)
+        os.utime(kept / "new")
+        (kept / "new").rename(data)
+        shutil.rmtree(place.path)
+    return data
