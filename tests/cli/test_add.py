@@ -384,7 +384,7 @@ class Adding(Case):
 
     def test_labels_do_not_grow(self):
         crawl = self.add("--label", "Once", "https://site.test/label")["id"]
-        for _ in range(3):
+        for _ in range(2):
             self.work()
             crawl = self.records("retry", crawl)[0]["id"]
         self.work()
