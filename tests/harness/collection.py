@@ -203,10 +203,12 @@ class Collection:
 
     def close(self, _=None):
         for process in self.processes:
-            if process.poll() is None:
+            if process.poll() is None and process.log:
                 os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
             process.wait()
-            process.log.close()
+            if process.log:
+                process.log.close()
         self.end_sessions()
         self.release()
         shutil.rmtree(self.path, ignore_errors=True)
