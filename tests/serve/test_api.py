@@ -452,7 +452,7 @@ class Api(Shared):
             (f"GET / HTTP/1.1\r\nX: {'x' * 40000}\r\n\r\n", 431),
         ):
             with self.subTest(request[:60]):
-                self.assertIn(f" {status} ", self.raw(request.encode()).splitlines()[0])
+                self.assertIn(f" {status} ".encode(), self.site.raw(request.encode()).splitlines()[0])
 
     def test_other_pages_may_use_the_api_with_a_token_only(self):
         elsewhere = {"Origin": "https://elsewhere.example"}
