@@ -4,7 +4,7 @@ import json
 import shutil
 import unittest
 
-from support import FAILED_WORK, OK, REFUSED, USAGE, Case
+from harness.case import FAILED_WORK, OK, REFUSED, USAGE, Case
 
 COLUMNS = (
     "url",
@@ -47,7 +47,7 @@ class Adopting(Case):
         self.assertEqual(result.code, OK, str(result))
         return result.records
 
-    def collection(self):
+    def everything(self):
         """Everything that people see of it."""
         crawls = {c["id"]: {k: c[k] for k in CRAWL} for c in self.records("list", "crawls")}
         snapshots = {s["id"]: {k: s[k] for k in COLUMNS} for s in self.records("list", "snapshots")}
@@ -59,7 +59,7 @@ class Adopting(Case):
 
     def lose_database(self):
         self.home.let_go()
-        self.assertIsNone(self.home.server())
+        self.assertIsNone(self.home.server_pid())
         shutil.rmtree(self.home.data / "postgres")
 
     def setUp(self):
@@ -97,7 +97,7 @@ class Adopting(Case):
         self.assertEqual(self.home.run("add", "https://site.test/good-later").code, OK)
 
     def test_a_lost_database_costs_nothing_that_the_files_know(self):
-        before = self.collection()
+        before = self.everything()
         self.assertEqual(len(before[1]), 4)
         self.assertEqual({(s["http_status"], s["mime"]) for s in before[1].values()}, {(200, "text/html")})
         self.lose_database()
@@ -105,7 +105,7 @@ class Adopting(Case):
         self.assertEqual(
             (adopted["type"], adopted["snapshots"], adopted["crawls"], adopted["unreadable"]), ("Adoption", 4, 2, 0)
         )
-        after = self.collection()
+        after = self.everything()
         for old, new in zip(before, after):
             self.assertEqual(new, old)
         self.assertEqual(self.records("check"), [])
@@ -115,7 +115,7 @@ class Adopting(Case):
         self.assertEqual(self.records("show", snapshot)[0]["id"], snapshot)
         # It may be repeated, and the collection goes on.
         self.assertEqual(self.records("adopt")[0]["snapshots"], 0)
-        self.assertEqual(self.collection(), after)
+        self.assertEqual(self.everything(), after)
         self.assertEqual(self.records("add", "--only-new", "https://site.test/good")[0]["type"], "Archived")
         self.assertEqual(self.home.run("add", "https://site.test/good-new").code, OK)
         self.assertEqual(self.records("check"), [])

@@ -2,7 +2,8 @@
 
 import unittest
 
-from support import CONFIGURATION, OK, SCHEMA_MISMATCH, UNAVAILABLE, Case, Database, until
+from harness.case import CONFIGURATION, OK, UNAVAILABLE, Case, Database
+from harness.wait import until
 
 URL = "https://site.test/page"
 
@@ -59,23 +60,6 @@ class Reachable(Case):
         self.assertEqual(
             self.database.sql("select count(*) from pg_namespace where nspname = 'holdfast'", "empty"), "0"
         )
-
-    def test_a_newer_schema_is_refused(self):
-        home = self.place(filled=False)
-        self.database.sql("create database newer")
-        url = self.database.url("newer")
-        self.assertEqual(home.run("--database", url, "migrate").code, OK)
-        self.assertEqual(home.run("--database", url, "status").code, OK)
-        self.database.sql(
-            "insert into holdfast.schema_migration (name, number, checksum, breaking) values ('9999_future.sql', 9999, 'x', true)",
-            "newer",
-        )
-        for verb in (["add", "--bg", URL], ["status"], ["worker"], ["migrate"], ["list", "crawls"]):
-            with self.subTest(verb=verb):
-                self.check_error(
-                    home.run("--database", url, *verb), SCHEMA_MISMATCH, "9999_future.sql", "newer holdfast"
-                )
-        self.assertEqual(self.database.sql("select count(*) from holdfast.crawl", "newer"), "0")
 
     def test_a_cluster_queues_and_its_worker_works(self):
         home = self.place(filled=False)

@@ -6,7 +6,9 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from support import INTERRUPTED, OK, SHORT_LEASE, Case, until
+from harness.case import INTERRUPTED, OK, Case
+from harness.collection import SHORT_LEASE
+from harness.wait import until
 
 GATED = 'echo half >half.txt; (trap "" TERM HUP INT; sleep 600) & setsid sleep 600 & gate "$name"; echo done >done.txt'
 
@@ -27,7 +29,7 @@ class Ending(Case):
         home.open("all")
         result = home.run("run")
         self.assertEqual(result.code, OK, str(result))
-        self.assertIsNone(home.server())
+        self.assertIsNone(home.server_pid())
         snapshots = home.run("list").records
         self.assertEqual(len(snapshots), count)
         for snapshot in snapshots:
@@ -50,7 +52,7 @@ class Ending(Case):
         self.assertEqual(result.code, INTERRUPTED, str(result))
         self.assertIn("holdfast run", result.err)
         self.assertEqual(home.hooks(), [])
-        self.assertIsNone(home.server())
+        self.assertIsNone(home.server_pid())
         self.assertEqual(home.attempts(), [])
         self.check_finished(home, 2, attempts=1, lapses=0)
 
@@ -69,19 +71,19 @@ class Ending(Case):
         adding.send_signal(signal.SIGINT)
         home.finish(adding)
         self.assertEqual(home.hooks(), [])
-        self.assertIsNone(home.server())
+        self.assertIsNone(home.server_pid())
         self.check_finished(home, 1, lapses=0)
 
     def check_killed(self, victims, server_stays):
         home, adding = self.begin("one", "two")
-        server = home.server()
+        server = home.server_pid()
         for pid in victims(home, adding.pid):
             os.kill(pid, signal.SIGKILL)
         until("no hook is left", lambda: not home.hooks(), 5)
         home.finish(adding)
         # The server is no hook. Its last user stops it, or the guard of that user. With both gone, the next
         # process that needs it takes it over.
-        self.assertEqual(home.server(), server if server_stays else None)
+        self.assertEqual(home.server_pid(), server if server_stays else None)
         self.assertEqual(home.attempts(), [])
         self.check_finished(home, 2, lapses=1)
 
@@ -95,17 +97,14 @@ class Ending(Case):
     def test_kill_its_guard(self):
         self.check_killed(lambda home, guard: [guard], server_stays=True)
 
-    def test_kill_both(self):
-        self.check_killed(lambda home, guard: [guard, self.child_of(guard)], server_stays=True)
-
     def test_kill_everything_the_database_too(self):
         home, adding = self.begin("one")
-        server = home.server()
+        server = home.server_pid()
         for pid in (server, adding.pid, self.child_of(adding.pid)):
             os.kill(pid, signal.SIGKILL)
         until("no hook is left", lambda: not home.hooks(), 5)
         home.finish(adding)
-        until("the server is gone", lambda: home.server() is None, 10)
+        until("the server is gone", lambda: home.server_pid() is None, 10)
         self.check_finished(home, 1, lapses=1)
 
     def test_others_meanwhile(self):
@@ -130,7 +129,7 @@ class Ending(Case):
         self.assertEqual(second.code, OK, str(second))
         self.assertEqual(second.records[-1]["outcome"], "succeeded")
         self.assertEqual(len(home.attempts()), 13)
-        self.assertIsNone(home.server())
+        self.assertIsNone(home.server_pid())
 
 
 if __name__ == "__main__":

@@ -1,25 +1,21 @@
 """Bad input: one clear message (what, where, how to mend), the right exit code, nothing half-written."""
 
-import os
-import shutil
 import subprocess
 import unittest
 
-from support import (
+from harness.case import (
     CANNOT_CREATE,
     CONFIGURATION,
     INPUT_OUTPUT,
     OK,
     REFUSED,
-    ROOT,
-    SCHEMA_MISMATCH,
     UNAVAILABLE,
     USAGE,
     Case,
-    as_plain_user,
     can_mount,
     with_mounts,
 )
+from harness.collection import as_plain_user
 
 URL = "https://site.test/page"
 
@@ -278,16 +274,6 @@ class Configuration(Case):
         self.check_error(self.home.run("add", URL), CONFIGURATION, *words)
         self.check_error(self.home.run("config"), CONFIGURATION, *words)
 
-    def test_malformed_yaml(self):
-        self.check_file("lease: 60s\nworker: [1, 2\nbeat: 5s\n", "holdfast.yaml:")
-        self.check_file("lease: 60s\n\tbeat: 5s\n", "holdfast.yaml:2")
-        self.check_file("- a\n- list\n", "holdfast.yaml:1")
-
-    def test_unknown_setting_with_the_nearest_known_one(self):
-        self.check_file(
-            "lease: 60s\nworker:\n  snapshot: 5\n", "holdfast.yaml:3", "worker.snapshot", "worker.snapshots"
-        )
-
     def test_wrong_values(self):
         self.check_file("worker:\n  snapshots: many\n", "holdfast.yaml:2", "worker.snapshots", "many")
         self.check_file("lease: 60 bananas\n", "holdfast.yaml:1", "lease")
@@ -299,21 +285,10 @@ class Configuration(Case):
         self.check_error(self.home.run("--set", "leese=5s", "add", URL), CONFIGURATION, "leese", "lease")
         self.check_error(self.home.run("--config", "/no/such.yaml", "status"), CONFIGURATION, "/no/such.yaml")
 
-    def test_rules_between_settings(self):
-        result = self.home.run("add", URL, env={"HOLDFAST_BEAT": "50s"})
-        self.assertEqual(result.code, CONFIGURATION, str(result))
-        for word in ("beat", "lease", "margin"):
-            self.assertIn(word, result.err)
-
 
 class DataDirectory(Case):
     def setUp(self):
         self.home = self.place(filled=False)
-
-    def test_it_is_a_file(self):
-        self.home.data.write_text("mine\n")
-        self.check_error(self.home.run("add", URL), CANNOT_CREATE, str(self.home.data))
-        self.assertEqual(self.home.data.read_text(), "mine\n")
 
     def test_it_cannot_be_written(self):
         closed = self.home.path / "closed"
@@ -328,29 +303,6 @@ class DataDirectory(Case):
         self.home.data.mkdir()
         mount = with_mounts(f"mount -t tmpfs -o size=4m,mode=755 none {self.home.data}")
         self.check_error(self.home.run("add", URL, prefix=mount), CANNOT_CREATE, str(self.home.data), "space")
-
-    def test_it_is_read_only(self):
-        if not can_mount():
-            self.skipTest("no right to mount")
-        self.home.data.mkdir()
-        mount = with_mounts(f"mount -t tmpfs -o ro,size=4m,mode=755 none {self.home.data}")
-        self.check_error(self.home.run("add", URL, prefix=mount), CANNOT_CREATE, str(self.home.data))
-
-    def test_another_version_of_postgresql_made_it(self):
-        (self.home.data / "postgres").mkdir(parents=True)
-        (self.home.data / "postgres/PG_VERSION").write_text("9\n")
-        if ROOT:
-            shutil.chown(self.home.data / "postgres", "postgres", "postgres")
-        self.check_error(self.home.run("add", URL), SCHEMA_MISMATCH, "9", str(self.home.data))
-        self.check_error(self.home.run("status"), SCHEMA_MISMATCH, "9")
-
-    def test_the_server_programs_are_missing(self):
-        if not can_mount() or not os.path.isdir("/usr/lib/postgresql"):
-            self.skipTest("they cannot be hidden here")
-        hidden = with_mounts("mount -t tmpfs none /usr/lib/postgresql")
-        empty = {"PATH": "/usr/sbin:/usr/bin:/bin"}
-        self.check_error(self.home.run("add", URL, prefix=hidden, env=empty), UNAVAILABLE, "PostgreSQL", "postgresql")
-        self.assertFalse((self.home.data / "postgres").exists())
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from archivebox_directory import Directory
 from harness.wait import until
-from support import FAILED_WORK, OK, REFUSED, USAGE, Case, Database
+from harness.case import FAILED_WORK, OK, REFUSED, USAGE, Case, Database
 
 PAGES = 60
 
@@ -199,7 +199,7 @@ class Use(Import):
         self.take(old.data)
         before = self.snapshots()
         self.home.let_go()
-        self.assertIsNone(self.home.server())
+        self.assertIsNone(self.home.server_pid())
         shutil.rmtree(self.home.data / "postgres")
         self.assertEqual(self.records("adopt", self.home.data / "archive")[0]["snapshots"], 5)
         after = self.snapshots()

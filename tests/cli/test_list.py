@@ -6,7 +6,7 @@ import re
 import subprocess
 import unittest
 
-from support import OK, REFUSED, USAGE, Case
+from harness.case import OK, REFUSED, USAGE, Case
 
 
 class Both(Case):

@@ -3,12 +3,13 @@
 import json
 import unittest
 
-from support import CONFIGURATION, FAILED_WORK, OK, USAGE, Case, Place
+from harness.case import CONFIGURATION, FAILED_WORK, OK, USAGE, Case
+from harness.collection import Embedded
 
 
 class Plugins(Case):
     def setUp(self):
-        self.home = Place()
+        self.home = Embedded()
         self.addCleanup(self.home.close, self)
         del self.home.environment["HOLDFAST_PLUGINS_PATH"]  # those that come with the program, and those installed
 

@@ -10,7 +10,8 @@ import urllib.request
 
 from archivebox_directory import Directory
 from harness.wait import free_port, until
-from support import OK, REFUSED, SHORT_LEASE, UNAVAILABLE, Case
+from harness.case import OK, REFUSED, UNAVAILABLE, Case
+from harness.collection import SHORT_LEASE
 
 
 class Processes(Case):

@@ -2,7 +2,9 @@
 
 import unittest
 
-from support import OK, PROGRAM, REFUSED, UNAVAILABLE, Case, Database, processes, read, until
+from harness.case import OK, PROGRAM, REFUSED, UNAVAILABLE, Case, Database
+from harness.wait import until
+from harness.worker import processes, read
 
 URL = "https://site.test/page"
 
@@ -40,7 +42,7 @@ class Embedded(Case):
         self.assertEqual(result.code, 1, str(result))
         self.assertIn("set holdfast.change_sealed = on", result.err)
         self.assertEqual(self.query("select count(*) from v_snapshot"), "1")
-        self.assertIsNone(self.home.server())
+        self.assertIsNone(self.home.server_pid())
 
     def test_exit_code_and_input(self):
         self.assertEqual(self.home.run("add", "--bg", URL).code, OK)
@@ -67,7 +69,7 @@ class Embedded(Case):
         result = self.home.finish(process)
         self.assertEqual(result.code, 128 + 15, str(result))
         self.assertEqual(sleeping(), [])
-        self.assertIsNone(self.home.server())
+        self.assertIsNone(self.home.server_pid())
 
 
 class Elsewhere(Case):

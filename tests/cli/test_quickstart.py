@@ -6,7 +6,8 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from support import DEADLINE, OK, PROGRAM, USAGE, Case, Result
+from harness.case import OK, PROGRAM, USAGE, Case
+from harness.collection import DEADLINE, Result
 
 SCRIPT = Path(__file__).resolve().parents[2] / "deploy/quickstart"
 

@@ -9,11 +9,12 @@ import tarfile
 import unittest
 from pathlib import Path
 
-from support import FAILED_WORK, OK, PROGRAM, Case
+from harness.case import FAILED_WORK, OK, PROGRAM, Case
 
-from harness.environment import python_with
+from harness.environment import REPLAY, python_with
 
-TOOLS = Path(os.environ.get("HOLDFAST_SAMPLES", Path(PROGRAM or "/").parents[1] / "samples"))
+SAMPLES = Path(os.environ.get("HOLDFAST_SAMPLES", Path(PROGRAM or "/").parents[1] / "samples"))
+TOOLS = Path(os.environ.get("HOLDFAST_TEST_TOOLS", Path(PROGRAM or "/").parents[1] / "replay-tools"))
 PACKAGES = {"pywb-2.10.0": "sample_archive/warcs", "Warcat-2.2.5": "example"}
 # Lines "FILE all" or "FILE OFFSET": what warcio reads there, a JSON array for each record. The payload of a revisit
 # record is that of the record it repeats, if the same lines have that.
@@ -47,25 +48,16 @@ for record in records:
 
 def samples():
     """The sample files, and the programs of pywb, which has warcio; fetched once."""
-    done = TOOLS / ("with-" + "-".join(PACKAGES))
+    pip = python_with(TOOLS, *REPLAY) / "pip"
+    done = SAMPLES / ("with-" + "-".join(PACKAGES))
     if not done.exists():
-        pip = [python_with(TOOLS, "pywb==2.10.0", "setuptools", "wheel") / "pip", "--quiet"]
         for package in PACKAGES:
-            source = [
-                *pip,
-                "download",
-                "--no-deps",
-                "--no-binary",
-                ":all:",
-                "--dest",
-                TOOLS,
-                package.replace("-", "=="),
-            ]
-            subprocess.run(source, check=True, timeout=600)
-            with tarfile.open(TOOLS / f"{package}.tar.gz") as archive:
-                archive.extractall(TOOLS)
+            words = ["--quiet", "download", "--no-deps", "--no-binary", ":all:", "--dest", SAMPLES]
+            subprocess.run([pip, *words, package.replace("-", "==")], check=True, timeout=600)
+            with tarfile.open(SAMPLES / f"{package}.tar.gz") as archive:
+                archive.extractall(SAMPLES)
         done.touch()
-    return [path for name, place in PACKAGES.items() for path in sorted((TOOLS / name / place).glob("*arc*"))]
+    return [path for name, place in PACKAGES.items() for path in sorted((SAMPLES / name / place).glob("*arc*"))]
 
 
 class Samples(Case):

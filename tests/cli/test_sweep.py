@@ -8,7 +8,7 @@ import unittest
 
 from harness.full import some_of
 from harness.strange import VALUES
-from support import OK, Case
+from harness.case import OK, Case
 
 BUG = 70
 # Verbs that wait, or are no commands: their settings are tried above. `psql` and `worker` have no text of their own.

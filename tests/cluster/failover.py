@@ -44,9 +44,9 @@ class Program:
             "HOLDFAST_HTTP_LISTEN": "",
         }
         environment.pop("LD_PRELOAD", None)
-        with open(place.directory / f"{words[0]}.log", "ab") as log:
+        with open(place.path / f"{words[0]}.log", "ab") as log:
             self.process = subprocess.Popen(
-                [place.holdfast, *words], env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                place.command(*words), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
     def status(self, path):
@@ -132,7 +132,7 @@ class Pair(stage.Stage):
         super().__init__(holdfast, workers=workers, slots=4, leaf_tenths=1, keep=keep)
         self.synchronous, self.link = synchronous, None
         try:
-            self.standby = Server(self.directory / "postgres-2")
+            self.standby = Server(self.path / "postgres-2")
             self.servers = [self.postgres, self.standby]
             for worker in self.workers:
                 worker.proxies = [Proxy(server.port) for server in self.servers]
@@ -141,13 +141,6 @@ class Pair(stage.Stage):
         except BaseException:
             self.close()
             raise
-
-    @staticmethod
-    def url(*ports):
-        return (
-            f"postgresql://holdfast@{','.join(f'127.0.0.1:{port}' for port in ports)}/holdfast"
-            "?sslmode=disable&gssencmode=disable&target_session_attrs=read-write"
-        )
 
     def attach(self):
         """The other server follows the primary."""
@@ -324,9 +317,9 @@ def old_primary_returns(holdfast, keep, say):
             or place.worker_logs().count("is an old primary: it is on timeline 1, and timeline 2") >= 3,
             30,
         )
-        refuse = place.run_holdfast("status", check=False, port=old.port)
-        if refuse.returncode != 69 or "timeline 1" not in refuse.stdout or "timeline 2" not in refuse.stdout:
-            raise Failure(f"status on the old primary: {refuse.returncode}\n{refuse.stdout}")
+        refuse = place.run("status", DATABASE_URL=place.url(old.port))
+        if refuse.code != 69 or "timeline 1" not in refuse.err or "timeline 2" not in refuse.err:
+            raise Failure(f"status on the old primary: {refuse}")
         for worker in place.workers:
             worker.proxies[place.servers.index(place.postgres)].set("pass")
         keep_if_wrong(place, lambda: place.wait_until_sealed(120))
@@ -387,13 +380,13 @@ def lost_crawl(holdfast, keep, say):
         place.promote()
         if place.value(f"select count(*) from holdfast.crawl where id = '{crawl}'") != "0":
             raise Failure("the standby did not lag")
-        found = place.run_holdfast("verify", "--all", "--collect", check=False)
-        if found.returncode != 1 or found.stdout.count('"no row"') != 5:
-            raise Failure(f"verify: {found.returncode}\n{found.stdout}")
-        place.run_holdfast("adopt")
+        found = place.run("verify", "--all", "--collect")
+        if found.code != 1 or found.out.count('"no row"') != 5:
+            raise Failure(f"verify: {found}")
+        place.holdfast("adopt")
         if place.sealed() != sealed:
             raise Failure("adopt has not made the rows again")
-        place.run_holdfast("verify", "--all")
+        place.holdfast("verify", "--all")
 
 
 def page_and_runner(holdfast, keep, say):

@@ -13,8 +13,8 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import tempfile
 
+from harness.collection import Collection, named
 from harness.postgres import PgBouncer, Server, give
 from harness.proxy import Proxy
 from harness.wait import Failure, free_port, until
@@ -57,53 +57,26 @@ class Worker:
     def __init__(self, stage, number, work_dir, clock=None):
         self.stage, self.number, self.work_dir, self.clock = stage, number, work_dir, clock
         self.proxy = Proxy(stage.database_port)
-        self.log_path = stage.directory / f"worker-{number}.log"
+        self.log_path = stage.path / f"worker-{number}.log"
         self.process, self.wanted, self.expected_end, self.ends, self.starts = None, False, False, [], 0
         self.stopped_until = None
         self.extra = {}
 
     def environment(self):
-        directory = self.stage.directory / f"worker-{self.number}"
-        settings = {
-            "DATABASE_URL": f"postgresql://holdfast@127.0.0.1:{self.proxy.port}/holdfast?sslmode=disable&gssencmode=disable",
-            "DATA_DIR": directory,
+        own = {
+            "DATABASE_URL": self.stage.url(self.proxy.port),
+            "DATA_DIR": self.stage.path / f"worker-{self.number}",
             "WORK_DIR": self.work_dir,
-            "ARCHIVE_ROOT": self.stage.archive,
-            "PLUGINS_PATH": self.stage.plugins,
-            "LEASE": f"{LEASE}s",
-            "BEAT": f"{BEAT}s",
-            "MARGIN": f"{MARGIN}s",
-            "KILL_GRACE": f"{GRACE}s",
             "WORKER_SNAPSHOTS": self.stage.slots,
-            "WORKER_POLL": "1s",
-            "DISK_MINIMUM_FREE": "1m",
-            "URLS_ALLOW_PRIVATE": "true",
-            "LOG_LEVEL": "debug",
-            "LOG_FORMAT": "text",
-            "DRAIN_TIMEOUT": "20s",
-            "STOP_TIMEOUT": "5s",
-            "HOOK_TIMEOUT": "30s",
-            "HOOK_SANDBOX": "off",
         }
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "HOLDFAST_"))}
-        environment.update(
-            {
-                "HOLDFAST_" + k: str(v).replace(".0s", "s").replace("0.5s", "500ms").replace("1.5s", "1500ms")
-                for k, v in settings.items()
-            }
-        )
-        if self.clock:
-            environment.update(self.clock)
-        environment.update(self.extra)
-        environment.update(self.stage.extra)
-        return environment
+        return {**self.stage.environment, **named(own), **(self.clock or {}), **self.extra, **self.stage.extra}
 
     def start(self):
         self.wanted, self.expected_end = True, False
         self.starts += 1
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [self.stage.holdfast, "worker"],
+                self.stage.command("worker"),
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -205,58 +178,65 @@ def leaf_urls(number, children, leaf_tenths):
     }
 
 
-class Stage:
+class Stage(Collection):
     server = Postgres
+    settings = {
+        "LEASE": f"{LEASE:g}s",
+        "BEAT": f"{BEAT * 1000:g}ms",
+        "MARGIN": f"{MARGIN * 1000:g}ms",
+        "KILL_GRACE": f"{GRACE * 1000:g}ms",
+        "WORKER_POLL": "1s",
+        "DISK_MINIMUM_FREE": "1m",
+        "LOG_LEVEL": "debug",
+        "LOG_FORMAT": "text",
+        "DRAIN_TIMEOUT": "20s",
+        "STOP_TIMEOUT": "5s",
+        "HOOK_TIMEOUT": "30s",
+    }
 
     def __init__(self, holdfast, workers=3, slots=4, leaf_tenths=1, pooler=False, keep=False, parent=None):
-        self.holdfast, self.slots, self.leaf_tenths, self.keep = holdfast, slots, leaf_tenths, keep
+        super().__init__(parent)
+        self.program, self.slots, self.leaf_tenths, self.keep = holdfast, slots, leaf_tenths, keep
         self.extra, self.workers, self.mounts, self.pooler, self.postgres, self.expected = {}, [], [], None, None, {}
         self.outages = []  # (from, to) when no worker could have worked
         self.kills, self.stopped, self.notes, self.since, self.trace_since = [], set(), [], "now()", 0
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-cluster-", dir=parent))
-        self.directory.chmod(0o711)
-        self.archive, self.plugins, self.trace = (
-            self.directory / "shared" / "archive",
-            self.directory / "plugins",
-            self.directory / "trace",
-        )
+        self.archive, self.trace = self.path / "shared" / "archive", self.path / "trace"
+        self.environment |= named({"ARCHIVE_ROOT": self.archive})
         self.trace.touch()
         try:
-            self.postgres = self.server(self.directory / "postgres", lambda path: self.mount(path, "400m", "700"))
+            self.postgres = self.server(self.path / "postgres", lambda path: self.mount(path, "400m", "700"))
             self.postgres.be_hostile(pooler)
             self.database_port = self.postgres.port
             if pooler:
-                self.pooler = PgBouncer(self.directory / "pgbouncer", self.postgres.port)
+                self.pooler = PgBouncer(self.path / "pgbouncer", self.postgres.port)
                 self.database_port = self.pooler.port
-            self.make_plugins()
-            self.small_disk = self.mount(self.directory / "shared", "512m") and self.mount(
-                self.directory / "scratch-1", "24m"
+            text = HOOK.replace("@TRACE@", str(self.trace)).replace("@LEAF@", str(leaf_tenths))
+            self.hook("trace", "on_Snapshot__10_trace.sh", text)
+            self.hook("beside", "on_Snapshot__05_beside.bg.sh", BESIDE)
+            self.small_disk = self.mount(self.path / "shared", "512m") and self.mount(
+                self.path / "scratch-1", "24m"
             )
             clocks = self.find_clock()
             for number in range(1, workers + 1):
                 # Scratch on the archive's file system (published by renaming), on a small disk, and elsewhere (by
                 # copying).
-                work = {1: self.directory / "scratch-1", 2: self.directory / "shared" / "scratch-2"}.get(
-                    number, self.directory / f"scratch-{number}"
+                work = {1: self.path / "scratch-1", 2: self.path / "shared" / "scratch-2"}.get(
+                    number, self.path / f"scratch-{number}"
                 )
                 work.mkdir(parents=True, exist_ok=True)
-                (self.directory / f"worker-{number}").mkdir()
+                (self.path / f"worker-{number}").mkdir()
                 self.workers.append(Worker(self, number, work, clocks if number == 2 else None))
-            self.run_holdfast("migrate")
+            self.holdfast("migrate")
             self.postgres.sql((HERE / "rows.sql").read_text(), "holdfast")
         except BaseException:
             self.close()
             raise
 
-    def make_plugins(self):
-        for plugin, name, text in (
-            ("trace", "on_Snapshot__10_trace.sh", HOOK),
-            ("beside", "on_Snapshot__05_beside.bg.sh", BESIDE),
-        ):
-            path = self.plugins / plugin / name
-            path.parent.mkdir(parents=True)
-            path.write_text(text.replace("@TRACE@", str(self.trace)).replace("@LEAF@", str(self.leaf_tenths)))
-            path.chmod(0o755)
+    def url(self, *ports):
+        """Of the primary of the moment, unless ports are named."""
+        hosts = ",".join(f"127.0.0.1:{port}" for port in ports if port) or f"127.0.0.1:{self.postgres.port}"
+        which = "&target_session_attrs=read-write" if "," in hosts else ""
+        return f"postgresql://holdfast@{hosts}/holdfast?sslmode=disable&gssencmode=disable{which}"
 
     def mount(self, path, size, mode="755"):
         path.mkdir(parents=True, exist_ok=True)
@@ -282,37 +262,15 @@ class Stage:
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }
 
-    def run_holdfast(self, *arguments, check=True, port=None):
-        environment = (
-            Worker(self, 0, self.directory).environment() if not self.workers else self.workers[0].environment()
-        )
-        environment["HOLDFAST_DATABASE_URL"] = (
-            f"postgresql://holdfast@127.0.0.1:{port or self.postgres.port}/holdfast?sslmode=disable"
-        )
-        for name in ("LD_PRELOAD", "HOLDFAST_TEST_POINT", "HOLDFAST_LOG_LEVEL"):
-            environment.pop(name, None)
-        done = subprocess.run(
-            [self.holdfast, *map(str, arguments)],
-            env=environment,
-            text=True,
-            timeout=300,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        if check and done.returncode != 0:
-            raise Failure(f"holdfast {arguments[0]} failed ({done.returncode}):\n{done.stdout}")
-        return done
-
     def add(self, urls, depth=0, max_urls=None, children=(), options=()):
         """Adds a crawl and notes which URLs it must have in the end."""
-        file = self.directory / f"seeds-{len(self.expected)}"
+        file = self.path / f"seeds-{len(self.expected)}"
         file.write_text("".join(url + "\n" for url in urls))
         arguments = ["--json", "add", "--bg", "--depth", depth, file]
         arguments[2:2] = options
         if max_urls is not None:
             arguments[2:2] = ["--max-urls", max_urls]
-        self.run_holdfast(*arguments)
+        self.holdfast(*arguments)
         crawl = self.postgres.value("select id from holdfast.crawl order by created_at desc limit 1")
         self.expected[crawl] = (set(urls) | set(children), max_urls)
         return crawl
@@ -490,9 +448,9 @@ class Stage:
             except OSError as error:
                 problems.append(f"snapshot {snapshot} is sealed, but {error}")
         for words in (["verify", "--all", "--collect"], ["check"]):
-            done = self.run_holdfast(*words, check=False)
-            if done.returncode != 0:
-                problems.append(f"holdfast {words[0]}: {done.stdout.strip()[-600:]}")
+            done = self.run(*words)
+            if done.code != 0:
+                problems.append(f"holdfast {words[0]}: {(done.out + done.err).strip()[-600:]}")
         left = [path for path in self.archive.glob("[0-9]*/*/*/*/*") if path not in named]
         left += [path for path in self.archive.glob("[0-9]*/*/*/*/.a*")]
         if left:
@@ -602,8 +560,8 @@ class Stage:
                 with contextlib.suppress(Exception):
                     part.stop()
         if self.keep:
-            print(f"kept: {self.directory}")
+            print(f"kept: {self.path}")
             return
         for path in reversed(self.mounts):
             subprocess.run(["umount", path], stderr=subprocess.DEVNULL)
-        shutil.rmtree(self.directory, ignore_errors=True)
+        shutil.rmtree(self.path, ignore_errors=True)

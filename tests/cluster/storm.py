@@ -152,12 +152,12 @@ class Storm:
         self.at(seconds, lambda: file.unlink(missing_ok=True))
 
     def fill_scratch(self, worker, dice):
-        self.fill(self.place.directory / "scratch-1", dice.uniform(0.3, 1.5))
+        self.fill(self.place.path / "scratch-1", dice.uniform(0.3, 1.5))
 
     def fill_archive(self, worker, dice):
         seconds = dice.uniform(0.3, 1.0)
         self.place.outages.append((time.time(), time.time() + seconds))
-        self.fill(self.place.directory / "shared", seconds)
+        self.fill(self.place.path / "shared", seconds)
 
     def fill_database(self, worker, dice):
         began, data = time.time(), self.place.postgres.directory / "data"

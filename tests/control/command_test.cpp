@@ -14,45 +14,11 @@ namespace {
 
 const nlohmann::json kWhy{{"why", "for a test"}};
 
-std::string crawl_status(Stage& stage, const std::string& crawl) {
-  return stage.value("select status from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl));
-}
-
 std::size_t lost(Stage& stage, const std::string& worker, const store::Lease& lease) {
   return store::worker_beat(stage.connection, worker, 1h, {lease}, "{}").lost.size();
 }
 
 } // namespace
-
-TEST_CASE("a paused crawl gives back what is in work, and nothing of it is claimed until it is resumed") {
-  Stage stage;
-  const auto crawl = stage.start(stage.seeds(1, 3));
-  const auto worker = stage.worker();
-  const auto held = stage.claim(worker);
-  CHECK(stage.command("pauseCrawl", crawl, kWhy));
-  CHECK_FALSE(stage.command("pauseCrawl", crawl, kWhy));
-  CHECK(crawl_status(stage, crawl) == "paused");
-  CHECK(stage.value("select reason from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) ==
-        "paused by ann: for a test");
-  CHECK(stage.status(held.lease) == "paused");
-  CHECK(lost(stage, worker, held.lease) == 1);
-  CHECK(stage.seal(worker, held).what == store::PageAnswer::What::lost);
-  CHECK(stage.claim_only(worker, 8, {crawl}).empty());
-  CHECK_FALSE(store::crawl_claim(stage.connection, worker, 1min));
-  CHECK(stage.value("select held from holdfast.v_control where action = 'pause'") == "1");
-
-  CHECK(stage.command("resumeCrawl", crawl, kWhy));
-  CHECK_FALSE(stage.command("resumeCrawl", crawl, kWhy));
-  stage.expand(worker);
-  CHECK(crawl_status(stage, crawl) == "started");
-  const auto claims = stage.claim_many(worker, 8);
-  CHECK(claims.size() == 3);
-  for (const auto& claim : claims) {
-    CHECK(claim.attempts == 1); // being paused is no attempt
-    stage.seal(worker, claim);
-  }
-  CHECK(crawl_status(stage, crawl) == "sealed");
-}
 
 TEST_CASE("cancelling a large crawl goes in batches, and workers end it if no one else does") {
   Stage stage;

@@ -19,15 +19,6 @@ void finish(Stage& stage, const std::string& worker, const store::Claim& claim) 
   REQUIRE(stage.seal(worker, claim).what == store::PageAnswer::What::sealed);
 }
 
-// The host's clock is moved, not ours.
-void pass(Stage& stage, const std::string& time) {
-  stage.run("update holdfast.host set last_at = last_at - $1::interval, backoff_until = backoff_until - $1::interval, "
-            "updated_at = updated_at - $1::interval",
-            pg::Params::of(time));
-  stage.run("update holdfast.crawl_lane set next_at = clock_timestamp() where next_at < 'infinity'");
-  stage.run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
-}
-
 } // namespace
 
 TEST_CASE("no more pages of a host are in work than it allows, over all workers and crawls") {
@@ -109,12 +100,12 @@ TEST_CASE("a Crawl-delay slows down only the crawls that follow robots.txt") {
   stage.start(stage.seeds(11, 13));
   const auto others = stage.claim_many(worker, 20);
   CHECK(others.size() == 3); // at once
-  pass(stage, "1 hour");
+  stage.pass("1 hour");
   CHECK(claimed(stage, worker) == 0); // it counts from the others' pages, too, and lets none beside them
   for (const auto& claim : others)
     finish(stage, worker, claim);
   CHECK(claimed(stage, worker) == 0);
-  pass(stage, "1 hour");
+  stage.pass("1 hour");
   CHECK(claimed(stage, worker) == 1);
 
   // Without a Crawl-delay in the next version of the file.
@@ -134,7 +125,7 @@ TEST_CASE("a delay lets one page through, and counts from its end") {
   const auto claims = stage.claim_many(worker, 8);
   REQUIRE(claims.size() == 1);
   CHECK(claimed(stage, worker) == 0);
-  pass(stage, "2 hours");
+  stage.pass("2 hours");
   CHECK(claimed(stage, worker) == 0); // the first is still in work
   finish(stage, worker, claims[0]);
   CHECK(claimed(stage, worker) == 0);
@@ -143,7 +134,7 @@ TEST_CASE("a delay lets one page through, and counts from its end") {
   CHECK(stage.value(
             "select count(*) from holdfast.v_queue where state like 'waits: its host is limited to one page every%'") ==
         "9");
-  pass(stage, "1 hour");
+  stage.pass("1 hour");
   CHECK(claimed(stage, worker) == 1);
 }
 
@@ -170,20 +161,6 @@ TEST_CASE("a crawl of polite and free hosts gives the free ones at once, and sle
   CHECK(*turn.wait <= 1h);
 }
 
-TEST_CASE("limits given to a host whose pages wait already hold for these too") {
-  Stage stage;
-  stage.start(stage.seeds(1, 1200));
-  const auto worker = stage.worker();
-  const auto before = stage.claim_many(worker, 2);
-  CHECK(before.size() == 2);
-  stage.command("setHost", "site.test", {{"parallel", 3}});
-  CHECK(claimed(stage, worker) == 1); // those in work count
-  for (const auto& claim : before)
-    finish(stage, worker, claim);
-  CHECK(claimed(stage, worker) == 2);
-  CHECK(claimed(stage, worker) == 0);
-}
-
 TEST_CASE("a site that asks for time gets it, twice as long each time it has to ask again") {
   Stage stage;
   stage.start(stage.seeds(1, 5));
@@ -198,7 +175,7 @@ TEST_CASE("a site that asks for time gets it, twice as long each time it has to 
   CHECK(stage.value("select distinct state from holdfast.v_queue") == "waits: it asked us to slow down (status 429)");
   store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "worker"); // under way with the first
   CHECK(seconds() == 30);
-  pass(stage, "31 seconds");
+  stage.pass("31 seconds");
   CHECK(claimed(stage, worker, 1) == 1);
   store::host_rate_limited(stage.connection, "site.test", 503, std::nullopt, "worker");
   CHECK(seconds() == 60);
@@ -231,12 +208,12 @@ TEST_CASE("a crawl keeps its own delay at a host that other crawls have met befo
   CHECK(claimed(stage, worker) == 2);
   const auto late = stage.start(stage.seeds(3, 5), slow);
   CHECK(claimed(stage, worker) == 1);
-  pass(stage, "59 minutes");
+  stage.pass("59 minutes");
   CHECK(claimed(stage, worker) == 0);
-  pass(stage, "1 minute");
+  stage.pass("1 minute");
   CHECK(claimed(stage, worker) == 1);
   // Pages of other crawls count; these crawls do not wait.
-  pass(stage, "1 hour");
+  stage.pass("1 hour");
   stage.start(stage.seeds(6, 6), quick);
   stage.run("update holdfast.crawl_lane set next_at = 'infinity' where crawl_id = $1::uuid", pg::Params::of(late));
   CHECK(claimed(stage, worker) == 1);
@@ -247,17 +224,4 @@ TEST_CASE("a crawl keeps its own delay at a host that other crawls have met befo
   // What people set counts before the crawl's own.
   stage.command("setHost", "site.test", {{"delay", "0s"}, {"parallel", 0}});
   CHECK(claimed(stage, worker) == 1);
-}
-
-TEST_CASE("a page that is released for later, or whose worker lapsed, comes back through its lane") {
-  Stage stage;
-  stage.command("setHost", "site.test", {{"parallel", 1}});
-  stage.start(stage.seeds(1, 2));
-  const auto worker = stage.worker(), other = stage.worker();
-  const auto claim = stage.claim(worker);
-  CHECK(stage.release(worker, claim, 1h, "later").what == store::PageAnswer::What::released);
-  const auto second = stage.claim(worker);
-  CHECK(second.lease.snapshot_id != claim.lease.snapshot_id);
-  stage.expire(worker);
-  CHECK(stage.claim(other).lease.snapshot_id == second.lease.snapshot_id);
 }

@@ -9,29 +9,6 @@
 using namespace holdfast;
 using namespace holdfast::test;
 
-TEST_CASE("a page that would take its crawl over max_bytes is not kept, and ends it") {
-  Stage stage;
-  store::NewCrawl small;
-  small["max_bytes"] = 2500; // a sealed page of the stage has 1000
-  const auto crawl = stage.start(stage.seeds(1, 10), small);
-  const auto worker = stage.worker();
-  const auto claims = stage.claim_many(worker, 4);
-  REQUIRE(claims.size() == 4);
-  CHECK(stage.seal(worker, claims[0]).what == store::PageAnswer::What::sealed);
-  CHECK(stage.seal(worker, claims[1]).what == store::PageAnswer::What::sealed);
-  const auto over = [&](const store::Claim& claim) {
-    return stage.seal(worker, claim).what == store::PageAnswer::What::cancelled;
-  };
-  CHECK(over(claims[2]));
-  CHECK(over(claims[2])); // a repeat says the same
-  CHECK(over(claims[3]));
-  const auto ended = store::crawl(stage.connection, crawl);
-  CHECK(ended.status == "sealed");
-  CHECK(ended.stop_reason == "max_bytes");
-  CHECK(ended.bytes == 2000);
-  CHECK(ended.succeeded == 2);
-}
-
 TEST_CASE("a crawl whose time is over is stopped, and its pauses do not count") {
   Stage stage;
   store::NewCrawl brief;

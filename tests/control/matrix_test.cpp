@@ -72,8 +72,14 @@ TEST_CASE("every command to a crawl, in every state") {
         stage.run("select holdfast.crawl_stop($1::uuid, 'cancelled', 'bob', '', 1)", pg::Params::of(crawl));
       if (state == "sealed") stage.command("cancelCrawl", crawl);
 
-      CHECK(stage.command(action + "Crawl", crawl) == expected.changed);
+      CHECK(stage.command(action + "Crawl", crawl, {{"why", "for a test"}}) == expected.changed);
       CHECK(crawl_state(stage, crawl) == expected.after);
+      if (held && action == "pause") {
+        CHECK(stage.value("select reason from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) ==
+              "paused by ann: for a test");
+        CHECK(stage.value("select held from holdfast.v_control where action = 'pause' and target = $1",
+                          pg::Params::of(crawl)) == "1");
+      }
       CHECK_FALSE(stage.command(action + "Crawl", crawl));
       CHECK(crawl_state(stage, crawl) == expected.after);
       if (held) CHECK(taken(stage, worker, *held) == expected.changed);

@@ -8,7 +8,6 @@
 Figures are printed, not judged; what is judged is what must be exact: limits, delays, and what is kept and removed.
 """
 
-import argparse
 import contextlib
 import importlib.util
 import json
@@ -22,17 +21,13 @@ import statistics
 import subprocess
 import sys
 import time
-import unittest
 from urllib.parse import unquote
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import web  # noqa: E402
-from harness import postgres  # noqa: E402
+from harness import postgres, suites  # noqa: E402
 from harness.full import FULL, only_in_full  # noqa: E402
-from harness.wait import end_in_order  # noqa: E402
-
-OPTIONS = argparse.Namespace(holdfast=None)
 
 
 def load(name, path):
@@ -47,21 +42,19 @@ runner = load("holdfast_runner_suite", HERE.parent / "runner" / "run.py")  # col
 
 
 class Collection(runner.Collection):
-    def __init__(self, **options):
-        super().__init__(**options)
-        shutil.rmtree(self.directory / "plugins" / "note")
-        self.hook("fetch", "on_Snapshot__50_fetch.sh", (HERE / "fetch.sh").read_text())
-        self.archive = self.directory / "data" / "archive"
+    settings = runner.Collection.settings | {"LEASE": "5s", "BEAT": "1s", "MARGIN": "1s", "KILL_GRACE": "200ms"}
 
-    def environment(self, address=None, **settings):
-        short = {"LEASE": "5s", "BEAT": "1s", "MARGIN": "1s", "KILL_GRACE": "200ms"}
-        return super().environment(address, **{f"HOLDFAST_{name}": value for name, value in short.items()} | settings)
+    def __init__(self):
+        super().__init__()
+        shutil.rmtree(self.plugins / "note")
+        self.hook("fetch", "on_Snapshot__50_fetch.sh", (HERE / "fetch.sh").read_text())
+        self.archive = self.data / "archive"
 
     def workers(self, count, slots=4, first=0, **settings):
         return [
             self.start(
                 "worker",
-                HOLDFAST_WORK_DIR=str(self.directory / f"work{first + n}"),
+                HOLDFAST_WORK_DIR=str(self.path / f"work{first + n}"),
                 HOLDFAST_WORKER_SNAPSHOTS=str(slots),
                 **settings,
             )
@@ -117,11 +110,13 @@ class Collection(runner.Collection):
 
 
 class Case(runner.Case):
+    profile = Collection
+
     def setUp(self):
         self.web = web.Web()
         self.addCleanup(self.web.server_close)
         self.addCleanup(self.web.shutdown)
-        self.c = self._enter(Collection())
+        self.c = self.collection()
 
     def sound(self):
         self.assertEqual(self.c.broken(), "")
@@ -213,11 +208,8 @@ class Robots(Case):
                 "/d": moved("/open", "127.0.0.2"),
             }
         )
-        after = self.c.directory / "plugins" / "after"
-        after.mkdir()
-        hook = after / "on_Snapshot__60_after.sh"
-        hook.write_text('#!/bin/sh\necho \'{"type":"ArchiveResult","status":"succeeded","output_str":"-"}\'\n')
-        hook.chmod(0o755)
+        said = '{"type":"ArchiveResult","status":"succeeded","output_str":"-"}'
+        self.c.hook("after", "on_Snapshot__60_after.sh", f"#!/bin/sh\necho '{said}'\n")
         self.c.workers(2)
         urls = [self.web.url(p) for p in ("/a", "/b", "/c", "/d")]
         crawl = self.c.crawl("--robots", *urls)
@@ -388,14 +380,11 @@ class Keeping(Case):
         self.sound()
 
     def test_update_runs_only_what_failed_or_is_missing_of_a_page(self):
-        plugins, allowed = self.c.directory / "plugins", self.c.directory / "now"
+        allowed = self.c.path / "now"
 
         def plugin(name, script, **config):
-            (plugins / name).mkdir()
-            (plugins / name / "config.json").write_text(json.dumps(config))
-            hook = plugins / name / f"on_Snapshot__60_{name}.sh"
-            hook.write_text("#!/bin/sh\n" + script)
-            hook.chmod(0o755)
+            self.c.hook(name, f"on_Snapshot__60_{name}.sh", "#!/bin/sh\n" + script)
+            (self.c.plugins / name / "config.json").write_text(json.dumps(config))
 
         good = """echo '{"type":"ArchiveResult","status":"succeeded","output_str":"done"}'\n"""
         plugin("moody", f"[ -e {allowed} ] || exit 1\n" + good)
@@ -457,7 +446,7 @@ class Keeping(Case):
         self.c.wait(crawl)
         directory = self.c.directory_of(self.web.url("/a"))
         self.c.sql("update holdfast.crawl set keep_until = now() - interval '1 second'")
-        keeper = self.c.start("runner", HOLDFAST_ARCHIVE_ROOT=str(self.c.directory / "elsewhere"))
+        keeper = self.c.start("runner", HOLDFAST_ARCHIVE_ROOT=str(self.c.path / "elsewhere"))
         self.c.until("its row is gone", lambda: self.c.sql("select count(*) from holdfast.crawl") == "0")
         self.assertTrue(directory.exists())  # marked
         self.assertEqual(self.c.sql("select count(*) from holdfast.v_purge"), "1")
@@ -591,7 +580,7 @@ class Limits(Case):
         for share in (0.3, 0.6):
             self.c.until("some pages are fetched", lambda: len(self.web.seen(hosts[0])) >= share * total, seconds=600)
             self.c.leave(workers, signal.SIGKILL)
-            runner.SERVER.crash()
+            runner.Collection.server.crash()
             workers = self.c.workers(4)
         self.c.wait(*crawls, seconds=600)
         for host in hosts:
@@ -618,10 +607,10 @@ class Commands(Case):
                 continue
             try:
                 command = (entry / "cmdline").read_bytes().decode(errors="replace")
-                if f"{self.c.directory}/plugins/fetch" not in command:
+                if f"{self.c.path}/plugins/fetch" not in command:
                     continue
                 if kind != "worker" or os.readlink(entry / "cwd").startswith(
-                    f"{self.c.directory}/work{self.place[name]}/"
+                    f"{self.c.path}/work{self.place[name]}/"
                 ):
                     found += [int(entry.name)] * {
                         "all": True,
@@ -821,10 +810,10 @@ class Fair(Case):
 
         self.c.workers(4)
         race("alone")
-        (self.c.directory / "giant.txt").write_text(
+        (self.c.path / "giant.txt").write_text(
             "\n".join(self.web.url(f"/giant/{n}", "127.0.3.1") for n in range(giant_pages))
         )
-        giant = self.c.crawl("--max-urls", 0, "--label", "giant", self.c.directory / "giant.txt")
+        giant = self.c.crawl("--max-urls", 0, "--label", "giant", self.c.path / "giant.txt")
         self.c.until(
             "the giant is all in the queue",
             lambda: self.c.sql(f"select seeds_left from holdfast.crawl where id = '{giant}'") == "0",
@@ -916,22 +905,11 @@ def peak(requests):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--holdfast", required=True, help="the program")
-    parser.add_argument("tests", nargs="*", help="Class or Class.test; all if none is given")
-    OPTIONS.__dict__.update(vars(parser.parse_args()))
-    OPTIONS.holdfast = runner.OPTIONS.holdfast = str(pathlib.Path(OPTIONS.holdfast).resolve())
-    end_in_order()
-    if not postgres.find_programs():
-        print("skipped: the programs of a PostgreSQL server are not installed")
-        return 77
+    arguments = suites.read(suites.parser(__doc__).parse_args())
     # As a server of one's own would be: it survives being stopped at once.
-    with postgres.Server(fsync="on", max_connections=200) as runner.SERVER:
-        module = sys.modules[__name__]
-        names = OPTIONS.tests or ["Robots", "SlowDown", "Keeping", "Workers", "Limits", "Commands", "Fair", "Farm"]
-        suite = unittest.TestLoader().loadTestsFromNames(names, module)
-        return 0 if unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful() else 1
+    with postgres.Server(fsync="on", max_connections=200) as runner.Collection.server:
+        return suites.run(arguments, sys.modules[__name__])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(suites.without_server() or main())

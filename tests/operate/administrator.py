@@ -7,7 +7,6 @@ transactions that people leave open.
 HOLDFAST_TEST_POSTGRES names the programs of another version of PostgreSQL: /usr/lib/postgresql/18/bin.
 """
 
-import os
 import pathlib
 import re
 import shutil
@@ -17,11 +16,11 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
-from harness import collection as harness  # noqa: E402
+from harness import case, suites  # noqa: E402
+from harness.collection import SHORT_LEASE, OnServer  # noqa: E402
 from harness.postgres import PgBouncer, Server  # noqa: E402
-from harness.wait import end_in_order, free_port  # noqa: E402
+from harness.wait import free_port  # noqa: E402
 
-PROGRAM = None
 FAILED, CONFIGURATION = 1, 78
 HOOK = """#!/bin/sh
 until [ -e %s ]; do sleep 0.1; done
@@ -30,53 +29,32 @@ echo '{"type":"ArchiveResult","status":"succeeded","output_str":"page.txt"}'
 """
 
 
-class Collection(harness.Collection):
+class Collection(OnServer):
     """A server of an administrator `admin`, who makes databases and owners for us."""
 
+    settings = {"DISK_MINIMUM_FREE": "1m", "LOG_FORMAT": "text"}
+
     def __init__(self, owner="owner", database="holdfast", **server):
-        super().__init__(PROGRAM, "administrator")
-        self.owner, self.database = owner, database
-        self.go = self.directory / "go"  # without it, no hook comes to its end
+        super().__init__()
+        self.user, self.database = owner, database
+        self.go = self.path / "go"  # without it, no hook comes to its end
         self.go.touch()
         self.hook("page", "on_Snapshot__50_page.sh", HOOK % self.go)
-        self.server = Server(self.directory / "server", user="admin", port=free_port(), **server)
+        self.server = self.add_server(lambda path: Server(path, user="admin", port=free_port(), **server))
         self.server.create()
         self.server.start()
-
-    def release(self):
-        self.server.stop()
 
     def admin(self, text, database="postgres"):
         return self.server.sql(text, database)
 
     def make(self, rights="", more=""):
         """An owner with a database of its own."""
-        self.admin(f"create role {self.owner} login {rights}")
-        self.admin(f"create database {self.database} owner {self.owner} {more}")
-
-    def environment(self, address=None, **settings):
-        own = {
-            "DATABASE_URL": f"postgresql://{self.owner}@127.0.0.1:{self.server.port}/{self.database}",
-            "DATA_DIR": self.directory / "data",
-            "ARCHIVE_ROOT": self.directory / "archive",
-            "PLUGINS_PATH": self.directory / "plugins",
-            "URLS_ALLOW_PRIVATE": "true",
-            "DISK_MINIMUM_FREE": "1m",
-            "LOG_FORMAT": "text",
-            "HOOK_SANDBOX": "off",
-        }
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "HOLDFAST_"))}
-        named = {k if k.startswith("PG") else "HOLDFAST_" + k: str(v) for k, v in (own | settings).items()}
-        return inherited | {"HOME": str(self.directory)} | named
+        self.admin(f"create role {self.user} login {rights}")
+        self.admin(f"create database {self.database} owner {self.user} {more}")
 
 
-class Case(unittest.TestCase):
-    def collection(self, *arguments, **options):
-        collection = Collection(**options)
-        self.enterContext(collection) if hasattr(self, "enterContext") else self.addCleanup(
-            collection.__exit__, None, None, None
-        )
-        return collection
+class Case(case.Case):
+    profile = Collection
 
 
 class Roles(Case):
@@ -92,7 +70,7 @@ class Roles(Case):
         (line,) = c.lines("migrate")
         (lacking,) = [left for left in line["lacking"] if left["what"] == "roles"]
         self.assertIn("CREATEROLE", lacking["why"])
-        self.assertIn("create role holdfast_reader", c.holdfast("migrate").stderr, "each time")
+        self.assertIn("create role holdfast_reader", c.holdfast("migrate").err, "each time")
         c.admin(lacking["statement"])
         c.admin("create role anna login; grant holdfast_reader to anna")
         self.assertEqual(c.lines("migrate")[0]["lacking"], [])
@@ -117,7 +95,7 @@ class Roles(Case):
         c.make("createrole")
         self.assertEqual(c.lines("migrate")[0]["lacking"], [])
         who = ("psql", "-At", "-c", "select current_user, current_setting('default_transaction_read_only')")
-        self.assertEqual(c.holdfast(*who).stdout.strip(), "holdfast_reader|off")
+        self.assertEqual(c.holdfast(*who).out.strip(), "holdfast_reader|off")
         page = c.start("serve", "--set", "serve.listen=127.0.0.1:0")
         c.until("it serves", lambda: "Open http://" in c.log_of(page))
 
@@ -129,11 +107,11 @@ class Roles(Case):
         c.admin("create role anna login; grant holdfast_worker to anna")
         if newer:
             c.admin("grant holdfast_reader to anna with set false")
-        c.owner = "anna"
+        c.user = "anna"
         who = ("psql", "-At", "-c", "select current_user, current_setting('default_transaction_read_only')")
-        self.assertEqual(c.holdfast(*who).stdout.strip(), "anna|on")
+        self.assertEqual(c.holdfast(*who).out.strip(), "anna|on")
         refused = c.holdfast("serve", "--set", "serve.listen=127.0.0.1:0", expect=None)
-        self.assertIn("grant holdfast_reader", refused.stderr)
+        self.assertIn("grant holdfast_reader", refused.err)
 
     def test_a_dump_is_restored_as_the_runbook_says_by_another_owner(self):
         c = self.collection()
@@ -149,7 +127,7 @@ class Roles(Case):
         runbook = (HERE.parents[1] / "deploy/README.md").read_text()
         words = re.search(r"`createdb holdfast && pg_restore ([^`]*) -d holdfast\s+holdfast.dump`", runbook)[1].split()
         c.server.run("pg_restore", *words, "-U", "another", "-d", "restored", dump)
-        c.owner, c.database = "another", "restored"
+        c.user, c.database = "another", "restored"
         c.admin("set role another; select holdfast.restored('me')", "restored")
         c.holdfast("migrate")
         c.holdfast("check")
@@ -165,7 +143,7 @@ class Preconditions(Case):
         c.admin("create database holdfast encoding 'LATIN1' locale 'C' template template0")
         c.admin("revoke create on database holdfast from public")
         c.admin("alter database holdfast set default_transaction_read_only = on")
-        refused = c.holdfast("migrate", expect=CONFIGURATION).stderr
+        refused = c.holdfast("migrate", expect=CONFIGURATION).err
         told = c.lines("doctor", expect=FAILED)[-1]["database"]
         for what, remedy in (
             ("UTF8, not LATIN1", "template template0"),
@@ -188,7 +166,7 @@ class Passwords(Case):
     def start(self, secret="one\n"):
         c = self.collection(password="admin")
         c.make("password 'one'")
-        c.file = c.directory / "password"
+        c.file = c.path / "password"
         c.file.write_bytes(secret.encode())
         return c
 
@@ -198,12 +176,13 @@ class Passwords(Case):
 
     def test_a_wrong_password_is_no_wait(self):
         c = self.start("wrong\n")
-        self.assertIn("password", c.holdfast("migrate", expect=CONFIGURATION, DATABASE_PASSWORD_FILE=c.file).stderr)
+        self.assertIn("password", c.holdfast("migrate", expect=CONFIGURATION, DATABASE_PASSWORD_FILE=c.file).err)
 
     def test_a_password_that_is_rotated_under_workers_and_runners(self):
         c = self.start()
         c.holdfast("migrate", DATABASE_PASSWORD_FILE=c.file)
-        services = [c.start(verb, DATABASE_PASSWORD_FILE=c.file) for verb in ("worker", "runner")]
+        short = {**SHORT_LEASE, "RUNNER_LEASE": "9s", "RUNNER_BEAT": "1s", "DATABASE_PASSWORD_FILE": c.file}
+        services = [c.start(verb, **short) for verb in ("worker", "runner")]
         running = "select count(*) from holdfast.process where status = 'running' and lease_until > clock_timestamp()"
         c.until("both have joined", lambda: c.admin(running, c.database) == "2")
         c.admin("alter role owner password 'two'")
@@ -236,7 +215,7 @@ class Repairs(Case):
             " holdfast.page_text); update holdfast.snapshot_sealed set sealed_at = sealed_at - interval '2 days'",
             c.database,
         )
-        self.assertIn("search --rebuild", c.holdfast("check", expect=FAILED).stdout)
+        self.assertIn("search --rebuild", c.holdfast("check", expect=FAILED).out)
         worker.terminate()
         worker.wait()
         c.start("worker")
@@ -252,7 +231,7 @@ class Pooled(Case):
         c = self.collection(owner="holdfast")
         c.make("createrole")
         c.holdfast("migrate")
-        pooler = PgBouncer(c.directory / "pgbouncer", c.server.port)
+        pooler = PgBouncer(c.path / "pgbouncer", c.server.port)
         self.addCleanup(pooler.stop)
         way = {"DATABASE_URL": f"postgresql://holdfast@127.0.0.1:{pooler.port}/holdfast"}
         c.admin("alter role holdfast set datestyle = 'SQL, DMY'; alter role holdfast set timezone = 'Asia/Kolkata'")
@@ -264,7 +243,7 @@ class Pooled(Case):
         for name, value, wanted in (("bytea_output", "escape", "hex"), ("synchronous_commit", "off", "on")):
             c.admin(f"alter role holdfast set {name} = '{value}'")
             c.admin("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'holdfast'")
-            refused = c.holdfast("status", expect=CONFIGURATION, **way).stderr
+            refused = c.holdfast("status", expect=CONFIGURATION, **way).err
             statement = f"alter role holdfast set {name} = '{wanted}'"
             self.assertIn(statement, refused)
             c.holdfast("status")  # without the pooler, it does no harm
@@ -285,7 +264,7 @@ class Locks(Case):
     def hold(self, c, statement):
         person = subprocess.Popen(
             [c.server.programs / "psql" if (c.server.programs / "psql").exists() else "psql", "-X", "-q", "-d", c.database],
-            env=c.server.environment | {"PGUSER": c.owner, "PGAPPNAME": "editor"},
+            env=c.server.environment | {"PGUSER": c.user, "PGAPPNAME": "editor"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -312,7 +291,7 @@ class Locks(Case):
         (line,) = [line for line in c.log_of(worker).splitlines() if "keeps us waiting for locks" in line]
         self.assertIn("editor, owner", line)
         self.assertIn("select id from holdfast.crawl for update", line)
-        self.assertIn("editor, owner", c.holdfast("why", crawl).stdout)
+        self.assertIn("editor, owner", c.holdfast("why", crawl).out)
         self.assertIn("editor, owner", c.admin("select what from holdfast.v_stuck where kind = 'lock'", c.database))
 
     def test_a_diagnosis_does_not_wait_for_locked_tables(self):
@@ -323,10 +302,9 @@ class Locks(Case):
         self.assertEqual(answer["kind"], "lock")
         self.assertIn("editor, owner", answer["reason"])
         for verb in ("status", "check"):
-            self.assertIn("editor, owner", c.holdfast(verb, expect=75).stderr)
+            self.assertIn("editor, owner", c.holdfast(verb, expect=75).err)
 
 
 if __name__ == "__main__":
-    end_in_order()
-    PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
-    unittest.main(verbosity=2)
+    arguments = suites.read(suites.parser(__doc__).parse_args())
+    sys.exit(suites.run(arguments, sys.modules[__name__]))

@@ -30,8 +30,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/cli")]
-import support  # noqa: E402
+sys.path[:0] = [str(ROOT / "tests")]
+from harness.case import Database  # noqa: E402
 
 FILL = """
 set session_replication_role = replica;
@@ -381,7 +381,7 @@ READS_THE_CRAWL = {"list results --url of a large crawl, none"}
 READS_A_WINDOW = {"list failures --url, none"}
 
 
-class Kept(support.Database):
+class Kept(Database):
     """A server whose files stay, with memory for a large collection. Not durable while it is filled."""
 
     LOADING = {
@@ -610,7 +610,7 @@ def main():
         parser.add_argument(flag, action="store_true")
     options = parser.parse_args()
     program = options.program and str(options.program.resolve())
-    server = Kept(options.data.resolve()) if options.data else support.Database()
+    server = Kept(options.data.resolve()) if options.data else Database()
     try:
         if options.budget:
             budget(server)

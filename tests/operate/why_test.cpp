@@ -323,7 +323,7 @@ TEST_CASE("a snapshot that waits") {
   const auto facts = stage.ask(id, "snapshot", {"It waits until", "the site said 503", "after 1 attempt"});
   CHECK(facts["attempts"] == 1);
   stage.run("update holdfast.snapshot_queue set reason = null");
-  stage.all_due();
+  stage.pass("1 hour");
 
   stage.command("pauseHost", "site.test", {{"why", "they asked us to stop"}});
   stage.ask(id, "snapshot",
@@ -536,9 +536,7 @@ TEST_CASE("what is stuck is found, and what waits on purpose is not") {
   stage.start({Stage::seed("1")});
   stage.leave_all();
   CHECK(stuck().empty());
-  stage.run("update holdfast.snapshot_queue set retry_at = now() - interval '3 minutes'");
-  stage.run("update holdfast.crawl_lane set next_at = now() - interval '3 minutes', low_at = '-infinity'");
-  stage.run("update holdfast.crawl_queue set ready_at = now() - interval '3 minutes'");
+  stage.pass("3 minutes");
   CHECK(stuck() == "snapshot: due, but no worker takes it");
   CHECK(stage.value("select reason from holdfast.v_stuck").find("no worker is running") != std::string::npos);
   // Workers without a runner are told of, but not the worker that an add has for a moment.

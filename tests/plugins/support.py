@@ -15,6 +15,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from harness.worker import processes, processes_below, read
+
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "deploy" / "plugins"
 SITE = ROOT / "tests" / "site" / "site.py"
@@ -80,41 +82,17 @@ class Browser:
 def processes_of(*directories):
     """Command lines of live processes that name one of the directories in command or environment."""
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                about = (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if any(str(directory).encode() in about for directory in directories):
-                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ")[:200])
-    return found
-
-
-def pids_below(pid):
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-    found, below = [], {pid}
-    while below:
-        below = {child for child, parent in parents.items() if parent in below}
-        found += below
+    for pid in processes():
+        command = read(f"/proc/{pid}/cmdline")
+        about = read(f"/proc/{pid}/environ") + command
+        if pid != os.getpid() and any(str(directory).encode() in about for directory in directories):
+            found.append(command.replace(b"\0", b" ")[:200])
     return found
 
 
 def descendants_of(pid):
     """Command lines of the processes below a process."""
-    found = []
-    for child in pids_below(pid):
-        try:
-            found.append(Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ")[:200])
-        except OSError:
-            continue
-    return found
+    return [read(f"/proc/{child}/cmdline").replace(b"\0", b" ")[:200] for child, _ in processes_below(pid)]
 
 
 def refused_url(test):

@@ -1,14 +1,13 @@
 """Pages that are no pages, never end, or break their browser: one browser for all of them, as in one crawl."""
 
 import gzip
-import http.server
 import ssl
 import subprocess
 import tempfile
-import threading
 from pathlib import Path
 
 from harness.full import some_of
+from harness.web import Handler, LocalSite
 from support import BrowserTest, needs_chromium, processes_of
 
 # path: status of `browser` and of `dom`, and what the one that did not succeed says.
@@ -39,11 +38,11 @@ def free_memory():
     return 0
 
 
-class SecureServer:
+class SecureServer(LocalSite):
     """One page through TLS, with a self-signed certificate."""
 
     def __init__(self, directory):
-        class Page(http.server.BaseHTTPRequestHandler):
+        class Page(Handler):
             def do_GET(self):
                 body = b"<!doctype html><title>Secret</title><p>Not for everybody."
                 self.send_response(200)
@@ -52,22 +51,14 @@ class SecureServer:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, *_):
-                pass
-
         key, certificate = directory / "key.pem", directory / "certificate.pem"
         request = ["openssl", "req", "-x509", "-nodes", "-newkey", "rsa:2048", "-subj", "/CN=elsewhere.invalid"]
         subprocess.run([*request, "-keyout", key, "-out", certificate], check=True, capture_output=True)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        self.url = f"https://127.0.0.1:{self._server.server_port}/"
-
-    def stop(self):
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(Page)
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.url = self.url.replace("http:", "https:") + "/"
 
 
 @needs_chromium
@@ -105,7 +96,7 @@ class Awkward(BrowserTest):
         directory = tempfile.TemporaryDirectory(prefix="holdfast-tls-")
         self.addCleanup(directory.cleanup)
         server = SecureServer(Path(directory.name))
-        self.addCleanup(server.stop)
+        self.addCleanup(server.close)
         self.judge(server.url, "failed", "failed", "ERR_CERT_AUTHORITY_INVALID")
         outcome = self.judge(server.url, "succeeded", "succeeded", "", CHECK_SSL_VALIDITY="false")
         self.assertIn("Not for everybody", outcome.text("output.html"))

@@ -1,20 +1,20 @@
 """browser, dom, screenshot and pdf, by a real Chromium."""
 
 import base64
-import http.server
 import itertools
 import os
 import re
 import signal
 import struct
 import sys
-import threading
 import time
 import unittest
 from pathlib import Path
 from urllib.parse import quote
 
 from harness.full import some_of
+from harness.web import Handler, LocalSite
+from harness.worker import processes_below, read
 from support import Browser as BrowserProcess
 from support import (
     DEMO,
@@ -24,7 +24,6 @@ from support import (
     Server,
     descendants_of,
     needs_chromium,
-    pids_below,
     processes_of,
     refused_url,
     warc_records,
@@ -39,7 +38,7 @@ def png_size(data):
     return struct.unpack(">II", data[16:24])
 
 
-class LoginProxy(http.server.BaseHTTPRequestHandler):
+class LoginProxy(Handler):
     """An HTTP proxy that demands a login."""
 
     expected = "Basic " + base64.b64encode(b"me:s@cret").decode()
@@ -59,30 +58,27 @@ class LoginProxy(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_):
-        pass
-
 
 @needs_chromium
 class Proxied(HookTest):
     def test_the_login_of_a_proxy_stands_in_no_command_line(self):
-        proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), LoginProxy)
-        proxy.logins = []
-        threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        self.addCleanup(proxy.server_close)
-        self.addCleanup(proxy.shutdown)
-        way = {"http_proxy": f"http://me:s%40cret@127.0.0.1:{proxy.server_address[1]}"}
+        proxy = LocalSite(LoginProxy)
+        self.addCleanup(proxy.close)
+        proxy.server.logins = []
+        way = {"http_proxy": proxy.url.replace("//", "//me:s%40cret@")}
         self.crawl.mkdir()
         browser = BrowserProcess(self.crawl, **way)
         self.addCleanup(browser.stop)
         process = self.load("http://site.example/", **way)
-        lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in [browser.pid, *pids_below(browser.pid)]]
+        lines = [
+            read(f"/proc/{pid}/cmdline") for pid in [browser.pid, *(pid for pid, _ in processes_below(browser.pid))]
+        ]
         self.assertTrue(any(b"--proxy-server" in line for line in lines))
         self.assertFalse([line for line in lines if b"cret" in line])
         self.assert_status(self.run_hook("title", "http://site.example/", **way), "succeeded")
         outcome = self.close_tab(process)
         self.assert_status(outcome, "succeeded")
-        self.assertIn(LoginProxy.expected, proxy.logins)
+        self.assertIn(LoginProxy.expected, proxy.server.logins)
         self.assert_requests_without(outcome.directory / "page.warc.gz", b"proxy-authorization")
 
 

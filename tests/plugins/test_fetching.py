@@ -1,13 +1,12 @@
 """headers, wget and favicon against good and bad pages."""
 
 import gzip
-import http.server
 import json
 import subprocess
-import threading
 import unittest
 from pathlib import Path
 
+from harness.web import Handler, LocalSite
 from support import HookTest, hook_file, needs_wget, refused_url
 
 
@@ -243,7 +242,7 @@ class Favicon(HookTest):
     def test_the_pages_of_a_crawl_fetch_an_icon_once(self):
         icon, asked = b"\0\0\1\0\1\0\1\1\0\0\1\0\x18\0\x30\0\0\0\x16\0\0\0" + bytes(48), []
 
-        class Site(http.server.BaseHTTPRequestHandler):
+        class Site(Handler):
             def do_GET(self):
                 asked.append(self.path)
                 self.send_response(200)
@@ -251,15 +250,10 @@ class Favicon(HookTest):
                 self.end_headers()
                 self.wfile.write(icon if self.path == "/favicon.ico" else b"text")
 
-            def log_message(self, *_):
-                pass
-
-        site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
-        self.addCleanup(site.server_close)
-        self.addCleanup(site.shutdown)
-        threading.Thread(target=site.serve_forever, daemon=True).start()
+        site = LocalSite(Site)
+        self.addCleanup(site.close)
         for page in ("one", "two"):
-            outcome = self.run_hook("favicon", f"http://127.0.0.1:{site.server_port}/{page}")
+            outcome = self.run_hook("favicon", f"{site.url}/{page}")
             self.assert_status(outcome, "succeeded")
             self.assertEqual(outcome.file("favicon.ico"), icon)
         self.assertEqual(asked.count("/favicon.ico"), 1)

@@ -3,14 +3,13 @@
 import json
 import re
 import sys
-import threading
 import time
 import unittest
 import urllib.parse
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from harness.full import some_of
+from harness.web import Handler, LocalSite
 from support import BrowserTest, needs_chromium
 
 # Bodies of pages, by path. {n} in a URL of its own is served as a picture, so that the log tells what was loaded.
@@ -167,7 +166,7 @@ page("/streams", "<video></video><script>fetch('/f/list.m3u8'); fetch('/f/film.m
 PART = "#EXTM3U\n#EXTINF:3,\n%s0.ts\n#EXTINF:3,\n%s1.ts\n#EXT-X-ENDLIST\n"
 
 
-class Handler(BaseHTTPRequestHandler):
+class Pages(Handler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
@@ -233,23 +232,18 @@ class Handler(BaseHTTPRequestHandler):
         except OSError:
             self.close_connection = True
 
-    def log_message(self, *_):
-        pass
-
 
 @needs_chromium
 class Patience(BrowserTest):
     def setUp(self):
         super().setUp()
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
+        site = LocalSite(Pages)
+        self.addCleanup(site.close)
+        self.origin, self.server = site.url, site.server
         self.server.asked, self.server.agents = [], []
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.addCleanup(self.server.server_close)
-        self.addCleanup(self.server.shutdown)
 
     def at(self, path):
-        return f"http://127.0.0.1:{self.server.server_address[1]}{path}"
+        return self.origin + path
 
     def read(self, path, *plugins, **settings):
         """Loads the page as a worker does; then the outcome of the browser's hook, with those of others."""

@@ -161,19 +161,6 @@ TEST_CASE("a long chain of processes is ended from top to bottom") {
   CHECK(stage.survivors().empty());
 }
 
-TEST_CASE("a fork bomb is ended") {
-  Stage stage;
-  const auto turn = turn_of_bombs();
-  const auto child = stage.start(stage.command({"bomb", "100"}));
-  REQUIRE(stage.wait_ready());
-  child->terminate(kShort);
-  const auto exit = stage.finish(*child);
-  CHECK(exit.signal == SIGKILL);
-  CHECK(exit.killed);
-  CHECK(exit.unkillable == 0);
-  CHECK(stage.survivors().empty());
-}
-
 TEST_CASE("a child that is destroyed takes its processes along and is reaped") {
   Stage stage;
   pid_t shim = 0;

@@ -3,7 +3,6 @@
 // code under test. Owned by the test case; single-threaded. The destructor fails the case if anything of it is still
 // alive.
 
-#include "lib/base/fd.hpp"
 #include "lib/process/launcher.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -80,10 +79,6 @@ public:
   asio::io_context io;
   std::unique_ptr<process::Launcher> launcher;
 };
-
-// Held while a bomb runs. Its dead count as processes until the kernel has cleared them away, so two at a time would
-// take all that a container may have, and the neighbours fail.
-[[nodiscard]] base::Fd turn_of_bombs();
 
 // A fork bomb of 4,000 below a limit of 500 processes is killed as a whole, in a cgroup or without one.
 void check_bomb_is_ended(Stage& stage, const process::Sandbox& sandbox = {});

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import chromium
 from harness.full import some_of
-from support import PROGRAM, Case, until
+from harness.case import PROGRAM, Case
+from harness.wait import until
 from test_pages import Site
 
 TOOLS = Path(os.environ.get("HOLDFAST_PAGE_TOOLS", Path(PROGRAM or "/").parents[1] / "page-tools"))

@@ -8,14 +8,14 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import urllib.parse
 from pathlib import Path
 
 from harness.full import FULL, some_of
 from harness.strange import NUL, VALUES
-from support import PROGRAM, Case, until
+from harness.case import PROGRAM, Case
+from harness.wait import until
 from test_pages import Site
 
 from harness.environment import python_with
@@ -368,14 +368,18 @@ class Api(Shared):
             self.ask("POST", f"v1/crawls/{one['id']}/cancel")
 
     def test_the_paths_of_archivebox(self):
+        """With what the client archivebox-api of PyPI (1.0.1) sends by default."""
         key = {"Authorization": "", "X-ArchiveBox-API-Key": self.site.token, "Origin": "chrome-extension://abc"}
-        added = self.ask(
-            "POST", "v1/cli/add", {"urls": ["http://127.0.0.1:9/ab"], "tag": "a,b", "depth": 0, "update": False}, **key
-        ).json
+        no = dict.fromkeys(("update", "update_all", "index_only", "overwrite", "init"), False)
+        body = {"urls": ["http://127.0.0.1:9/ab"], "tag": "a,b", "depth": 0, "extractors": "", "parser": "auto", **no}
+        added = self.ask("POST", "v1/cli/add", body, **key).json
         self.assertTrue(added["success"])
         self.assertEqual(added["result"]["queued_urls"], ["http://127.0.0.1:9/ab"])
         self.site.place.run("run")
-        (item,) = self.ask("GET", "v1/core/snapshots?limit=5&url=9/ab", **key).json["items"]
+        always = "with_archiveresults=False&offset=0"
+        found = self.ask("GET", f"v1/core/snapshots?{always}&limit=200&page=0&url=http://127.0.0.1:9/ab", **key)
+        (item,) = found.json["items"]
+        self.ask("GET", f"v1/core/snapshots?{always}&limit=1&page=1", **key)
         for filter in ("", "&url=9/", "&status=sealed", "&status=queued"):
             whole = self.ask("GET", f"v1/core/snapshots?limit=200{filter}", **key).json["items"]
             for offset in range(len(whole) + 2):
@@ -411,41 +415,6 @@ class Api(Shared):
         self.assertEqual(self.ask("GET", "v1/core/snapshots?url=9/extension", **key).json["items"], [])
         self.ask("POST", "v1/cli/remove", {**remove, "filter_type": "substring"}, 400, **key)
         self.ask("POST", "v1/cli/remove", remove, 403, **origin)
-
-    def test_archivebox_api_of_pypi(self):
-        """The client itself, with what it sends by default."""
-        # It uses more than it names, and not every version of that.
-        packages = ["archivebox-api==1.0.1", "agent-utilities==1.26.4", "requests"]
-        programs = python_with(TOOLS.parent / "archivebox-api", *packages)
-        script = """
-import json, sys
-from archivebox_api.api_client import Api
-url, token, page = sys.argv[1:]
-api = Api(url=url, token=token)
-added = api.cli_add(urls=[page], tag="from client", extractors="")
-listed = api.get_snapshots(url=page)
-second = api.get_snapshots(limit=1, page=1)
-print(json.dumps([added.status_code, listed.status_code, second.status_code, listed.json()["items"]]))
-"""
-        url = f"http://127.0.0.1:{self.site.port}"
-        client = [programs / "python", "-c", script, url, self.site.token]
-        subprocess.run([*client, "http://127.0.0.1:9/client"], check=True, stdout=subprocess.DEVNULL, timeout=120)
-        self.site.place.run("run")
-        done = subprocess.run(
-            [*client, "http://127.0.0.1:9/client"], check=True, stdout=subprocess.PIPE, text=True, timeout=120
-        )
-        *statuses, items = json.loads(done.stdout.splitlines()[-1])
-        self.assertEqual(statuses, [200, 200, 200])
-        self.assertEqual({(one["url"], *one["tags"]) for one in items}, {("http://127.0.0.1:9/client", "from client")})
-
-    def raw(self, request):
-        """The status line and the head that answer bytes."""
-        with socket.create_connection(("127.0.0.1", self.site.port), timeout=30) as one:
-            one.sendall(request)
-            answer = b""
-            while b"\r\n\r\n" not in answer and (piece := one.recv(65536)):
-                answer += piece
-        return answer.partition(b"\r\n\r\n")[0].decode()
 
     def test_rules_of_http(self):
         token = {"Authorization": f"bearer {self.site.token}"}
@@ -483,7 +452,7 @@ print(json.dumps([added.status_code, listed.status_code, second.status_code, lis
             (f"GET / HTTP/1.1\r\nX: {'x' * 40000}\r\n\r\n", 431),
         ):
             with self.subTest(request[:60]):
-                self.assertIn(f" {status} ", self.raw(request.encode()).splitlines()[0])
+                self.assertIn(f" {status} ".encode(), self.site.raw(request.encode()).splitlines()[0])
 
     def test_other_pages_may_use_the_api_with_a_token_only(self):
         elsewhere = {"Origin": "https://elsewhere.example"}
@@ -816,13 +785,13 @@ class Faults(Asking):
         one = self.add("http://127.0.0.1:9/dead")["id"]
         stream = self.stream(f"/api/v1/events/stream?crawl={one}&after=0")
         self.assertEqual(next(stream)[0], "change")
-        server = site.place.server()
+        server = site.place.server_pid()
         os.kill(server, signal.SIGINT)
-        until("the server is gone", lambda: site.place.server() is None)
+        until("the server is gone", lambda: site.place.server_pid() is None)
         self.problem("GET", "v1/status", None, 503, "temporary")
         self.problem("POST", "v1/resume", None, 503, "temporary")
-        self.assertEqual(site.get("/crawls").status, 503)
-        self.assertEqual(site.get("/healthz").status, 200)
+        for path, status in (("/", 503), ("/crawls", 503), ("/readyz", 503), ("/healthz", 200)):
+            self.assertEqual(site.get(path).status, status, path)
         self.assertEqual(site.place.run("pause", one, "--why", "afterwards").code, 0)  # starts it again
         for event, data, _ in stream:
             if event == "change" and data["event"] == "pause":

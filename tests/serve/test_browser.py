@@ -15,7 +15,8 @@ import unittest
 
 import chromium
 from harness.full import some_of
-from support import Case, until
+from harness.case import Case
+from harness.wait import until
 from test_pages import Site
 
 # Contrast of the colours that text really has with what is behind it, after WCAG.

@@ -1,12 +1,11 @@
 """What the documentation says, done: the hook author's examples run, the pages of reference are what the program prints."""
 
-import http.server
 import re
 import shutil
-import threading
 from pathlib import Path
 
-from support import OK, Case
+from harness.case import OK, Case
+from harness.web import Handler, LocalSite
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,7 +62,7 @@ class Guide(Case):
         guide = (ROOT / "deploy/plugins/README.md").read_text()
         config = re.search(r"```json\n(.*?)```", guide, re.S).group(1)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Robots(Handler):
             def do_GET(self):
                 there = self.path == "/robots.txt"
                 self.send_response(200 if there else 404)
@@ -71,18 +70,11 @@ class Guide(Case):
                 if there:
                     self.wfile.write(b"User-agent: *\n")
 
-            def log_message(self, *arguments):
-                pass
-
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        self.addCleanup(thread.join)
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
+        site = LocalSite(Robots)
+        self.addCleanup(site.close)
         place = self.place()
         self.install(place, "robots", "on_Snapshot__40_robots.sh", text, config)
-        done = place.run("add", f"http://127.0.0.1:{server.server_port}/page", "--plugins", "robots")
+        done = place.run("add", site.url + "/page", "--plugins", "robots")
         self.assertEqual(done.code, OK, str(done))
         [result] = self.results(place, "robots")
         self.assertEqual((result["status"], result["output"]), ("succeeded", "robots.txt"))

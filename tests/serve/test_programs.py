@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import chromium
-from support import PROGRAM, Case
+from harness.case import PROGRAM, Case
 from test_software import Software
 
 from harness.environment import python_with

@@ -4,7 +4,7 @@ import contextlib
 import http.client
 import re
 
-from support import OK, USAGE, Case
+from harness.case import OK, USAGE, Case
 
 TEXT = r"""
 mkdir -p text

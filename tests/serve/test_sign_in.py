@@ -4,6 +4,8 @@ test."""
 import base64
 import contextlib
 import ctypes
+import gzip
+import hashlib
 import http.cookies
 import http.server
 import json
@@ -23,7 +25,8 @@ from harness.apache import HAS_APACHE, Apache
 from harness.full import only_in_full
 from harness.machine import Machine, network_namespaces
 from harness.postgres import Server
-from support import CONFIGURATION, REFUSED, Case, free_port, until
+from harness.case import CONFIGURATION, REFUSED, Case
+from harness.wait import free_port, until
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD, CODE, SESSION = "correct horse battery", "492817", "s3ss10n-of-anna"
@@ -445,6 +448,19 @@ class SignIn(Ground):
             done = self.place.run("add", "--wait", "--persona", kind, "-p", "browser,title", page)
             self.assertIn(f'"title":"{path}"', self.place.run("show", done.records[0]["id"]).out)
         self.nothing_said()
+        kept = [file.read_bytes() for file in self.place.data.glob("archive/**/*") if file.is_file()]
+        kept = b"".join(gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text for text in kept)
+        digest = hashlib.md5(f"me:members:{PASSWORD}".encode()).hexdigest()
+        for secret in (PASSWORD, base64.b64encode(f"me:{PASSWORD}".encode()).decode(), digest, "\nAuthorization:"):
+            self.assertNotIn(secret.encode(), kept)
+        # Another password is asked for now: that is noticed, and the pages wait.
+        apache.set_password("another")
+        pages = apache.pages(1, "q")
+        for page, kind in zip(pages, ("basic", "digest")):
+            self.place.run("add", "--bg", "--persona", kind, "-p", "browser,title", page)
+        out = "select distinct signed_out_reason from holdfast.v_persona"
+        noticed = lambda: self.place.run("psql", "-Atc", out).out.strip() == "the site answers HTTP 401"
+        until("it is noticed", noticed, 120)
 
     def test_a_page_that_the_worker_does_not_fetch(self):
         view = self.person()

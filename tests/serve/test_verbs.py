@@ -17,7 +17,8 @@ import subprocess
 import termios
 
 from metrics_text import check_metrics
-from support import OK, REFUSED, USAGE, Case, until
+from harness.case import OK, REFUSED, USAGE, Case
+from harness.wait import until
 
 INTERRUPTED = 130
 
@@ -233,7 +234,7 @@ class Verbs(Case):
         ):
             self.assertIn("\n" + line + "\n", "\n" + numbers)
         self.assertEqual(get("/other")[0], 404)
-        os.kill(self.site.server(), signal.SIGINT)
+        os.kill(self.site.server_pid(), signal.SIGINT)
         until("it says that it is not ready", lambda: get("/readyz")[0] == 503)
         until(
             "it counts what the database does not answer",

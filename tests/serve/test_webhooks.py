@@ -4,7 +4,6 @@ that goes wrong."""
 import base64
 import hashlib
 import hmac
-import http.server
 import json
 import os
 import signal
@@ -12,13 +11,16 @@ import subprocess
 import threading
 import time
 
-from support import CONFIGURATION, OK, REFUSED, SHORT_LEASE, Case, Database, until
+from harness.case import CONFIGURATION, OK, REFUSED, Case, Database
+from harness.collection import SHORT_LEASE
+from harness.wait import until
+from harness.web import Handler, LocalSite
 
 SECRET = base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 KEY = base64.b64decode(SECRET)
 
 
-class Receiver:
+class Receiver(LocalSite):
     """Keeps what it is sent. `answer(path, times)` says what to answer to a message that came so often: a status, or a condition to wait for."""
 
     def __init__(self, answer=lambda path, times: 204):
@@ -26,7 +28,7 @@ class Receiver:
         self.lock = threading.Lock()
         receiver = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Messages(Handler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 with receiver.lock:
@@ -47,14 +49,7 @@ class Receiver:
                 except OSError:
                     pass  # the sender has been killed
 
-            def log_message(self, *arguments):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        super().__init__(Messages)
 
     def got(self, kind=None):
         with self.lock:
@@ -63,11 +58,6 @@ class Receiver:
                 for path, headers, body in self.requests
                 if kind is None or json.loads(body)["type"] == kind
             ]
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
 
 
 class Webhooks(Case):

@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 """A web site with everything that archivers meet, on a local port, for the tests.
 
-    site.py [--host 127.0.0.1] [--port 0] [--ready-file FILE] [--access-log FILE]
+    site.py [--host 127.0.0.1] [--port 0] [--ready-file FILE]
 
 The first line on stdout is the site's URL, printed once it is listening; the ready file gets the same line.
-SIGTERM ends it. The index page links everything; /expected.json says which URLs a crawl of /crawl/ must find.
-The access log has a line per answered request: epoch seconds with microseconds, method, path, status, parted
-by tabs.
+SIGTERM ends it. The index page links everything.
 """
 
 import argparse
@@ -15,24 +13,12 @@ import os
 import signal
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import pages
-
-
-class AccessLog:
-    def __init__(self, path):
-        self._lock = threading.Lock()
-        self._file = open(path, "a", encoding="utf-8", buffering=1) if path else None
-
-    def write(self, method, path, status):
-        if self._file:
-            with self._lock:
-                self._file.write(f"{time.time():.6f}\t{method}\t{path}\t{status}\n")
 
 
 class Request(BaseHTTPRequestHandler):
@@ -53,13 +39,10 @@ class Request(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         self.url_path = parts.path
         self.query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
-        self.status = 0
         try:
             pages.find(self.url_path)(self)
         except (BrokenPipeError, ConnectionResetError, TimeoutError):
             self.close_connection = True  # the client went away, as it may
-        finally:
-            self.server.access_log.write(self.command, self.path, self.status)
 
     def number(self, name, default, maximum):
         try:
@@ -73,7 +56,6 @@ class Request(BaseHTTPRequestHandler):
         self.write(body)
 
     def start(self, status, headers):
-        self.status = status
         self.send_response(status)
         for name, value in headers:
             self.send_header(name, value)
@@ -100,9 +82,8 @@ class Site(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 256
 
-    def __init__(self, address, access_log=None):
+    def __init__(self, address):
         super().__init__(address, Request)
-        self.access_log = AccessLog(access_log)
         self.stopping = threading.Event()
 
     @property
@@ -119,10 +100,9 @@ def main():
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--ready-file")
-    parser.add_argument("--access-log")
     options = parser.parse_args()
 
-    site = Site((options.host, options.port), options.access_log)
+    site = Site((options.host, options.port))
 
     def stop(_signal, _frame):
         site.stopping.set()

@@ -137,7 +137,6 @@ TEST_CASE("a time that a person has said stays, also of a page whose host has li
   CHECK(stage.value("select bool_and(next_at < $1::timestamptz + interval '1 second') from holdfast.crawl_lane",
                     pg::Params::of(at)) == "t");
   // When the time has come, they are claimed.
-  stage.run("update holdfast.host set last_at = '-infinity'");
-  stage.all_due();
+  stage.pass("30 days");
   CHECK(stage.claim_many(worker, 10).size() == 2); // one of the host, which takes one at a time
 }

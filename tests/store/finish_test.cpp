@@ -53,7 +53,7 @@ TEST_CASE("a page that fails is tried again later each time, and sealed as faile
     CHECK(delay > low - 1);
     CHECK(delay <= high);
     CHECK(stage.claim_many(worker, 1).empty());
-    stage.all_due();
+    stage.pass("1 day");
   }
   const auto last = stage.claim(worker);
   CHECK(last.attempts == 4);
@@ -90,7 +90,7 @@ TEST_CASE("a page whose workers have trouble comes back unspent, later each time
         std::stod(stage.value("select extract(epoch from retry_at - clock_timestamp()) from holdfast.snapshot_queue"));
     CHECK(delay > seconds - 10);
     CHECK(delay <= seconds);
-    stage.all_due();
+    stage.pass("1 day");
   }
   CHECK(troubled() == What::failed);
   CHECK(stage.value("select reason from holdfast.v_snapshot where outcome = 'failed'") ==
@@ -182,34 +182,6 @@ TEST_CASE("a page of an older fence, of another worker, or of nothing changes no
   CHECK(stage.status(current.lease) == "started");
   CHECK(attempt(worker, current) == What::sealed);
   CHECK(attempt(other, current) == What::lost);
-}
-
-TEST_CASE("a refused page says why") {
-  Stage stage;
-  stage.start({stage.seed("1")});
-  const auto worker = stage.worker();
-  store::Page page;
-  page.lease = stage.claim(worker).lease;
-  page.outcome = "refused";
-  CHECK(refusal([&] { stage.finish(worker, page); }) == "23514");
-  page.reason = "a private address";
-  CHECK(stage.finish(worker, page).crawl_sealed);
-  CHECK(stage.value("select event from holdfast.event where lifecycle = 'snapshot' and to_state = 'sealed'") ==
-        "refuse");
-}
-
-TEST_CASE("a success names its files, or it is none") {
-  Stage stage;
-  stage.start({stage.seed("1")});
-  const auto worker = stage.worker();
-  auto page = stage.sealed(stage.claim(worker));
-  page.directory.clear();
-  CHECK(refusal([&] { stage.finish(worker, page); }) == "23514");
-  page.outcome = "partial";
-  CHECK(refusal([&] { stage.finish(worker, page); }) == "23514");
-  CHECK(stage.status(page.lease) == "started");
-  page.outcome = "failed";
-  CHECK(stage.finish(worker, page).crawl_sealed);
 }
 
 TEST_CASE("the directory of another snapshot, of another attempt, or outside the archive is refused") {

@@ -20,7 +20,7 @@ namespace {
 
 using What = store::PageAnswer::What;
 
-constexpr int kMaxAttempts = 2, kMaxLapses = 3, kMaxTroubles = 2; // settings of the collection
+constexpr int kMaxAttempts = 2, kMaxLapses = 2, kMaxTroubles = 2; // settings of the collection
 
 struct Page {
   int depth{0}, attempts{0}, lapses{0}, troubles{0};

@@ -3,7 +3,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "tests/store/migrated.hpp"
-#include "tests/support/all_due.hpp"
+#include "tests/support/pass.hpp"
 
 #include <doctest/doctest.h>
 
@@ -58,7 +58,7 @@ std::string Stage::worker(const std::string& label, std::chrono::milliseconds le
   return process.id;
 }
 
-void Stage::all_due() { connection.script(kAllDue); }
+void Stage::pass(const std::string& time) { connection.script(passes(time)); }
 
 void Stage::expire(const std::string& worker) {
   run("update holdfast.process set lease_until = clock_timestamp() - interval '1 second' where id = $1::uuid",

@@ -52,7 +52,8 @@ public:
   std::string worker(const std::string& label = "worker", std::chrono::milliseconds lease = 1h);
   // The database's clock is past the end of its lease.
   void expire(const std::string& worker);
-  void all_due();
+  // So much time passes for what waits: "10 minutes".
+  void pass(const std::string& time);
 
   static store::Seed seed(const std::string& name); // https://site.test/<name>
   static std::vector<store::Seed> seeds(int from, int to);

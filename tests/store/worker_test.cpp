@@ -262,18 +262,6 @@ TEST_CASE("a snapshot whose owners die three times is quarantined, and ends its 
                     "'{wget/on_Snapshot__1_wget}'") == "3");
 }
 
-TEST_CASE("how many workers a page may lose is a setting") {
-  Stage stage;
-  stage.run("update holdfast.collection set max_lapses = 1");
-  stage.start({stage.seed("poison")});
-  const auto worker = stage.worker();
-  const auto claim = stage.claim(worker);
-  stage.expire(worker);
-  CHECK(store::lapse_workers(stage.connection) == 1);
-  CHECK(stage.value("select outcome || ' ' || lapses from holdfast.v_snapshot") == "quarantined 1");
-  CHECK(stage.seal(worker, claim).what == store::PageAnswer::What::lost);
-}
-
 TEST_CASE("a lease is 100 ms to an hour long, and any other is refused") {
   Stage stage;
   const auto worker = stage.worker();

@@ -6,7 +6,7 @@ import re
 import urllib.request
 
 from worker import WorkerCase, until
-from support import FAILED_WORK, OK, REFUSED, USAGE
+from harness.case import FAILED_WORK, OK, REFUSED, USAGE
 
 
 def program(path, text="#!/bin/sh\necho tool 1.2.3\n"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from worker import WorkerCase, until
 from harness.machine import network_namespaces
-from support import closed_to_others
+from harness.collection import closed_to_others
 
 SMALL_WEB = Path(__file__).with_name("small_web.py")
 DOCKER_PROFILE = Path(__file__).with_name("docker_profile.py")

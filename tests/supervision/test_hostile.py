@@ -9,7 +9,7 @@ import unittest
 
 from harness.full import FULL, only_in_full
 from worker import MISBEHAVE, WorkerCase, figure, open_files, status_field, until
-from support import ROOT
+from harness.collection import ROOT
 
 TIMEOUT = 3  # seconds, for hooks that are to reach it
 LONG = 60  # for the others, however busy the machine

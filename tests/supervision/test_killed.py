@@ -2,7 +2,6 @@
 alive, as root and as a plain user, at whatever moment (run.py --trials 30 --seed N)."""
 
 import contextlib
-import http.server
 import os
 import random
 import shutil
@@ -13,19 +12,20 @@ import unittest
 from pathlib import Path
 
 from harness.full import only_in_full
+from harness.web import Handler, LocalSite
 from worker import SEED, TRIALS, WorkerCase, figure, living, read, status_field, until
-from support import ROOT
+from harness.collection import ROOT
 
 CHROMIUM = shutil.which("chromium")
 PLUGINS = Path(__file__).resolve().parents[2] / "deploy/plugins"
 SECONDS = 5  # what was promised
 
 
-class Server:
+class Server(LocalSite):
     """A page that never ends, so that Chromium stays with it."""
 
     def __init__(self):
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Page(Handler):
             def do_GET(self):
                 self.send_response(200)
                 self.send_header("Content-Type", "text/css" if self.path == "/endless.css" else "text/html")
@@ -36,20 +36,13 @@ class Server:
                     with contextlib.suppress(OSError):  # its browser has been killed
                         self.wfile.write(b"<title>Slow</title><link rel=stylesheet href=/endless.css><p>Slow")
 
-            def log_message(self, *_):
-                pass
-
         stop = self._stop = threading.Event()
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+        super().__init__(Page)
+        self.url += "/"
 
-    def stop(self):
+    def close(self):
         self._stop.set()
-        self._server.shutdown()
-        self._server.server_close()
+        super().close()
 
 
 def browsers(home):
@@ -60,7 +53,7 @@ def browsers(home):
 class Killed(WorkerCase):
     def kill(self, plain, whom, name):
         server = Server()
-        self.addCleanup(server.stop)
+        self.addCleanup(server.close)
         home = self.worker_place(plain, PLUGINS_PATH=PLUGINS, LEASE="30s", MARGIN="10s", BEAT="1s")
         home.work()
         home.queue(server.url, plugins="screenshot", TIMEOUT=300)
@@ -78,9 +71,6 @@ class Killed(WorkerCase):
 
     def test_worker(self):
         self.kill(False, lambda home: home.worker_pid(), "worker")
-
-    def test_guard(self):
-        self.kill(False, lambda home: home.guard.pid, "guard")
 
     @unittest.skipUnless(ROOT, "as root")
     def test_worker_of_plain_user(self):
@@ -119,7 +109,7 @@ class Killed(WorkerCase):
     def test_at_random_moments(self):
         """Worker, guard and browser in turn."""
         server = Server()
-        self.addCleanup(server.stop)
+        self.addCleanup(server.close)
         source = random.Random(SEED)
         home = self.worker_place(PLUGINS_PATH=PLUGINS, LEASE="30s", MARGIN="10s", BEAT="1s", DRAIN_TIMEOUT="1s")
         found = []

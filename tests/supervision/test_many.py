@@ -5,7 +5,7 @@ import unittest
 
 from harness.full import only_in_full
 from worker import MISBEHAVE, WorkerCase, WorkerPlace, figure, open_files, read, status_field, until
-from support import ROOT
+from harness.collection import ROOT
 
 HOOKS = 200
 KINDS = (

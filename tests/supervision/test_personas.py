@@ -16,7 +16,8 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 from harness.wait import until
-from worker import LocalSite, WorkerCase
+from harness.web import LocalSite
+from worker import WorkerCase
 
 OK, USAGE, REFUSED, CONFIGURATION = 0, 64, 65, 78
 BUILT_IN = Path(__file__).resolve().parents[2] / "deploy/plugins"

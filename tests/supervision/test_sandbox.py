@@ -12,7 +12,8 @@ from worker import WorkerCase
 from harness.wait import until
 from harness.worker import read
 from harness.machine import can_trace, mount_namespaces
-from support import PROGRAM, ROOT, closed_to_others
+from harness.case import PROGRAM
+from harness.collection import ROOT, closed_to_others
 
 SECRET = "hunter2-hunter2"
 DOCKER_PROFILE = Path(__file__).with_name("docker_profile.py")

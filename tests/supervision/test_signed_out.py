@@ -12,7 +12,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from harness.wait import until
-from worker import LocalSite, WorkerCase
+from harness.web import LocalSite
+from worker import WorkerCase
 
 OK, REFUSED = 0, 65
 BUILT_IN = Path(__file__).resolve().parents[2] / "deploy/plugins"

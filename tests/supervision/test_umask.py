@@ -6,7 +6,8 @@ import subprocess
 
 from harness.full import some_of
 from worker import WorkerCase, until
-from support import OK, ROOT
+from harness.case import OK
+from harness.collection import ROOT
 
 SECRET = "secret-in-the-jar"
 # Says where it works, and waits there.

@@ -6,13 +6,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 from harness.wait import until
 from harness.worker import living, processes, read
-from support import PROGRAM, ROOT, Case, Place, as_plain_user
+from harness.case import PROGRAM, Case
+from harness.collection import Embedded, as_plain_user
 
 TRIALS, SEED = int(os.environ.get("HOLDFAST_TEST_TRIALS") or 3), int(os.environ.get("HOLDFAST_TEST_SEED") or 1)
 MISBEHAVE = Path(PROGRAM).parent / "misbehave"
@@ -20,19 +19,6 @@ MISBEHAVE = Path(PROGRAM).parent / "misbehave"
 
 def figure(text):
     print(f"\n    {text}", end=" ", file=sys.stderr, flush=True)
-
-
-class LocalSite:
-    """A web server at self.url, in threads of its own, whose handler a test says."""
-
-    def __init__(self, handler):
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 def status_field(pid, name):
@@ -50,17 +36,14 @@ def open_files(pid):
         return 0
 
 
-class WorkerPlace(Place):
+class WorkerPlace(Embedded):
     """One worker, its own database, its hooks. `plain`: as a user without rights, if we are root. `parent`: of its directory."""
 
+    settings = {"KILL_GRACE": "500ms", "WORKER_POLL": "200ms", "LOG_LEVEL": "info"}
+
     def __init__(self, plain=False, parent=None, filled=True, **settings):
-        super().__init__(parent)
+        super().__init__(parent, **settings)
         self.identity = as_plain_user() if plain else {}
-        self.environment["HOLDFAST_KILL_GRACE"] = "500ms"
-        self.environment["HOLDFAST_WORKER_POLL"] = "200ms"
-        self.environment["HOLDFAST_LOG_LEVEL"] = "info"
-        for name, value in settings.items():
-            self.environment["HOLDFAST_" + name] = str(value)
         shutil.rmtree(self.plugins / "page")
         if self.identity:
             os.chown(self.path, self.identity["user"], self.identity["group"])
@@ -71,15 +54,7 @@ class WorkerPlace(Place):
 
     def work(self):
         with open(self.log, "wb") as log:
-            self.guard = subprocess.Popen(
-                self.command("worker"),
-                cwd=self.path,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                **self.identity,
-            )
+            self.guard = self.start("worker", stdout=log, stderr=log, **self.identity)
         until("the worker has joined", lambda: b" joined as " in self.log.read_bytes() or self.guard.poll() is not None)
         if self.guard.poll() is not None:
             raise AssertionError("the worker has ended:\n" + self.log.read_text())
@@ -101,34 +76,17 @@ class WorkerPlace(Place):
 
     def queue(self, *urls, plugins, **options):
         words = [f"--option={key}={value}" for key, value in options.items()]
-        result = self.run("add", *urls, "--bg", "-p", plugins, *words, **self.identity)
-        if result.code:
-            raise AssertionError(str(result))
+        self.holdfast("add", *urls, "--bg", "-p", plugins, *words, **self.identity)
 
     def sql(self, text):
-        user = {} if ROOT and not self.identity else self.identity
+        where = ["-h", self.data / "postgres-run", "-U", "holdfast", "-d", "holdfast"]
         done = subprocess.run(
-            [
-                "psql",
-                "-X",
-                "-q",
-                "-At",
-                "-F",
-                "\t",
-                "-h",
-                self.data / "postgres-run",
-                "-U",
-                "holdfast",
-                "-d",
-                "holdfast",
-                "-c",
-                text,
-            ],
+            ["psql", "-X", "-q", "-At", "-F", "\t", *where, "-c", text],
             capture_output=True,
             text=True,
             cwd="/",
             timeout=60,
-            **user,
+            **self.identity,
         )
         if done.returncode:
             raise AssertionError(done.stderr)
@@ -137,7 +95,7 @@ class WorkerPlace(Place):
     def survivors(self):
         """Living processes of any hook of ours: by cookie, or by a path of ours in the arguments or as directory."""
         mark = str(self.path).encode()
-        server = self.server()
+        server = self.server_pid()
         found = []
         for pid in processes():
             if pid == os.getpid() or not living(pid):
@@ -172,15 +130,13 @@ class WorkerPlace(Place):
         if sys.exc_info()[0] is None and not test._outcome.success and self.log.exists():
             sys.stderr.write(self.log.read_text(errors="replace")[-6000:])
         # The server ends with its last user; a killed worker could not tell it to.
-        server = self.server()
+        server = self.server_pid()
         if server:
             os.kill(server, signal.SIGINT)
-            until("the server has ended", lambda: self.server() is None, 30)
+            until("the server has ended", lambda: self.server_pid() is None, 30)
         super().close(test)
 
 
 class WorkerCase(Case):
-    def worker_place(self, *arguments, **settings):
-        place = WorkerPlace(*arguments, **settings)
-        self.addCleanup(place.close, self)
-        return place
+    profile = WorkerPlace
+    worker_place = Case.collection

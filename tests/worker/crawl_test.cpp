@@ -13,10 +13,12 @@ namespace {
 
 constexpr const char* kPage = "echo \"$url\" >page.txt\n";
 
-// Each page links to three below it, and back to the first one.
+// Each page links to three below it, back to the first one in another spelling, and to what is no page.
 constexpr const char* kTree =
     "for n in 1 2 3; do echo \"{\\\"type\\\":\\\"Snapshot\\\",\\\"url\\\":\\\"$url/$n\\\"}\"; done\n"
-    "echo '{\"type\":\"Snapshot\",\"url\":\"https://site.test/0\"}'\n";
+    "for link in HTTPS://SITE.test:443/x/../0#top javascript:alert\\(1\\) nonsense; do\n"
+    "  echo \"{\\\"type\\\":\\\"Snapshot\\\",\\\"url\\\":\\\"$link\\\"}\"\n"
+    "done\n";
 
 constexpr const char* kOnce =
     "select count(*) from holdfast.v_snapshot where status = 'sealed' and fence = 1 and attempts = 1";
@@ -42,26 +44,6 @@ TEST_CASE("a crawl of depth 2 takes every page once and seals itself") {
   const std::string page = read_file(stage.archive() / "crawls" / id / "index.html");
   for (const auto& directory : stage.attempts_on_disk())
     CHECK(page.find(directory + "/index.html") != std::string::npos);
-}
-
-TEST_CASE("what many pages link to is taken once") {
-  WorkerStage stage;
-  std::vector<std::string> all;
-  for (int i = 0; i < 12; ++i)
-    all.push_back(WorkerStage::url(std::to_string(i)));
-  auto links = all;
-  links.insert(links.end(),
-               {WorkerStage::url("shared"), WorkerStage::url("shared#part"), WorkerStage::url("other/../shared"),
-                "HTTPS://SITE.test:443/shared", "javascript:alert(1)", "not a url", WorkerStage::url("shared")});
-  stage.hook("page", "on_Snapshot__10_page.sh", kPage + WorkerStage::discover(links));
-  store::NewCrawl crawl;
-  crawl["max_depth"] = 3;
-  stage.add(all, crawl);
-  stage.work();
-  CHECK(stage.number("select count(*) from holdfast.v_snapshot where url like '%shared%'") == 1);
-  CHECK(stage.number("select count(*) from holdfast.v_snapshot") == 13);
-  CHECK(stage.number(kOnce) == 13);
-  stage.check_disk_and_rows();
 }
 
 TEST_CASE("links into one's own network are not followed") {

@@ -79,9 +79,7 @@ TEST_CASE("where all workers drain, a dead one lapses all the same, and people a
                             ")) where reason like '%no worker can claim: 1 not claiming (%it is draining (enough))%'",
                         pg::Params::of(crawl)) == 1;
   });
-  stage.run("update holdfast.snapshot_queue set retry_at = now() - interval '1 hour' where owner_id is null");
-  stage.run("update holdfast.crawl_lane set next_at = now() - interval '1 hour', low_at = '-infinity'");
-  stage.run("update holdfast.crawl_queue set ready_at = now() - interval '1 hour'");
+  stage.pass("1 hour");
   CHECK(stage.value("select what from holdfast.v_stuck where crawl_id = $1::uuid and reason like '%draining%'",
                     pg::Params::of(crawl)) == "due, but no worker takes it");
 

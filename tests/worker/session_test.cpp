@@ -80,7 +80,7 @@ TEST_CASE("a crawl hook that fails puts the snapshot back, spent; a later try op
            "failed: crawl hook browser/on_CrawlSetup__90_launch failed: no display (exit 1)";
   });
   stage.open("mended");
-  stage.all_due();
+  stage.pass("1 day");
   stage.until_sealed();
   stage.leave(worker);
   CHECK(stage.table(kSessions) == "closed|1\nfailed|1");
@@ -102,7 +102,7 @@ TEST_CASE("a daemon that dies takes its snapshots along; the session is opened a
   stage.until("the snapshot is released", [&] {
     return stage.number("select count(*) from holdfast.snapshot_queue where owner_id is null and attempts = 1") == 1;
   });
-  stage.all_due();
+  stage.pass("1 day");
   stage.until_sealed();
   stage.leave(worker);
   CHECK(stage.table(kSessions) == "closed|1\nfailed|1");

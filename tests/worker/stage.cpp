@@ -2,7 +2,7 @@
 
 #include "lib/base/uuid.hpp"
 #include "tests/store/migrated.hpp"
-#include "tests/support/all_due.hpp"
+#include "tests/support/pass.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <doctest/doctest.h>
@@ -55,8 +55,8 @@ WorkerStage::~WorkerStage() {
   expect_invariants(connection);
 }
 
-void WorkerStage::all_due() {
-  connection.script(kAllDue);
+void WorkerStage::pass(const std::string& time) {
+  connection.script(passes(time));
   ring();
 }
 

@@ -82,7 +82,7 @@ public:
   std::string table(const std::string& sql, const pg::Params& params = {});
   void run(const std::string& sql, const pg::Params& params = {}) { connection.call(sql, params); }
   void ring() { run("select holdfast.ring()"); }
-  void all_due(); // what waits to be tried again need not wait longer
+  void pass(const std::string& time); // for what waits: "10 minutes"
 
   std::filesystem::path archive() const { return dir / "data/archive"; }
   // Of the only sealed snapshot with this URL.

@@ -13,9 +13,6 @@ namespace {
 constexpr const char* kTroubleGated = "echo half >half.txt; gate \"${url##*/}\"; echo done >page.txt";
 constexpr const char* kTroublePage = "echo done >page.txt";
 
-// What was released for a while is due at once.
-void hurry(WorkerStage& stage) { stage.all_due(); }
-
 void cut_all_sessions(WorkerStage& stage) {
   stage.run("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> "
             "pg_backend_pid()");
@@ -148,7 +145,7 @@ TEST_CASE("a worker without any plugin for a page releases it unspent") {
   stage.leave(without);
   stage.options.hook_options.clear();
   auto& with = stage.start();
-  hurry(stage);
+  stage.pass("1 day");
   stage.until_sealed();
   stage.leave(with);
   CHECK(stage.table("select outcome, attempts from holdfast.v_snapshot") == "succeeded|1");
@@ -205,7 +202,7 @@ TEST_CASE("while the archive is not there, work is released with the reason; it 
     return stage.value("select stats ->> 'not_claiming' from holdfast.v_worker where status = 'running'")
                .find("archive root") != std::string::npos;
   });
-  hurry(stage); // though it is due, a worker that has no archive leaves it alone
+  stage.pass("1 day"); // though it is due, a worker that has no archive leaves it alone
   stage.add({WorkerStage::url("2")});
   stage.open("2");
   stage.until("a few beats have passed", [&, from = stage.value("select now()")] {
@@ -219,7 +216,7 @@ TEST_CASE("while the archive is not there, work is released with the reason; it 
     std::filesystem::rename(stage.dir / "aside", stage.archive());
   else
     std::filesystem::rename(stage.dir / "aside", sentinel);
-  hurry(stage);
+  stage.pass("1 day");
   stage.until_sealed();
   stage.leave(worker);
   CHECK(stage.number("select count(*) from holdfast.v_snapshot where outcome = 'succeeded'") == 2);
@@ -304,7 +301,7 @@ TEST_CASE("a page whose attempts always meet an archive that is away is given up
     stage.open(attempt);
     stage.until("it is handed in", [&] { return stage.value("select status from holdfast.v_snapshot") != "started"; });
     std::filesystem::rename(stage.dir / "aside", stage.archive());
-    hurry(stage);
+    stage.pass("1 day");
   }
   stage.until_sealed();
   stage.leave(worker);
