@@ -2,11 +2,11 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/no_links.hpp"
-#include "lib/base/read_at.hpp"
+#include "lib/base/percent.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/base/write_all.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>

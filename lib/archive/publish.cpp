@@ -4,8 +4,8 @@
 #include "lib/archive/manifest.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/umask.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <spdlog/spdlog.h>

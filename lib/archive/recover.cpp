@@ -5,7 +5,7 @@
 #include "lib/archive/manifest.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_depth.hpp"
+#include "lib/base/json.hpp"
 
 #include <nlohmann/json.hpp>
 

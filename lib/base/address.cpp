@@ -1,6 +1,7 @@
 #include "lib/base/address.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/host.hpp"
 #include "lib/base/url.hpp"
 
 #include <arpa/nameser.h>

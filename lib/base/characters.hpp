@@ -20,14 +20,6 @@ constexpr int hex_value(char c) noexcept {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-// The byte that "%4F" at `position` stands for, or -1 if there is no complete escape.
-constexpr int percent_decoded(std::string_view text, std::size_t position) noexcept {
-  if (position + 2 >= text.size() || text[position] != '%') return -1;
-  const int high = hex_value(text[position + 1]);
-  const int low = hex_value(text[position + 2]);
-  return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
-
 // "*" -> "2a".
 inline std::string hex(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -37,14 +29,6 @@ inline std::string hex(std::string_view bytes) {
     out += kDigits[static_cast<unsigned char>(c) & 15];
   }
   return out;
-}
-
-// "*" -> "%2A".
-inline void append_percent(std::string& out, char c) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  out += '%';
-  out += kDigits[static_cast<unsigned char>(c) >> 4];
-  out += kDigits[static_cast<unsigned char>(c) & 15];
 }
 
 // Without the blanks around it.

@@ -17,6 +17,22 @@ constexpr bool is_unreserved(char c) noexcept {
 
 constexpr bool is_graphic(char c) noexcept { return c > ' ' && c < 0x7F; } // ASCII, no blank, no control character
 
+// The byte that "%4F" at `position` stands for, or -1 if there is no complete escape.
+constexpr int percent_decoded(std::string_view text, std::size_t position) noexcept {
+  if (position + 2 >= text.size() || text[position] != '%') return -1;
+  const int high = hex_value(text[position + 1]);
+  const int low = hex_value(text[position + 2]);
+  return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+// "*" -> "%2A".
+inline void append_percent(std::string& out, char c) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  out += '%';
+  out += kDigits[static_cast<unsigned char>(c) >> 4];
+  out += kDigits[static_cast<unsigned char>(c) & 15];
+}
+
 // " b" -> "%20b"; characters that `stays` accepts stay.
 template <std::predicate<char> Stays>
 std::string percent_encode(std::string_view text, Stays stays) {

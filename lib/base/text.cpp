@@ -27,6 +27,16 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
   return parts;
 }
 
+std::string shell_quoted(std::string_view word) {
+  std::string text = "'";
+  for (const char c : word)
+    if (c == '\'')
+      text += "'\\''";
+    else
+      text += c;
+  return text + "'";
+}
+
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   std::string text;
   for (const auto& part : parts) {

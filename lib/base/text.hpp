@@ -14,6 +14,9 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+// One word for a POSIX shell, in single quotes, whatever it holds.
+std::string shell_quoted(std::string_view word);
+
 // true/false, yes/no, on/off, 1/0 in any case; nullopt: none of these.
 std::optional<bool> parse_boolean(std::string_view text);
 

@@ -2,7 +2,7 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/host_name.hpp"
+#include "lib/base/host.hpp"
 #include "lib/base/percent.hpp"
 
 #include <boost/url/parse.hpp>
@@ -67,19 +67,17 @@ std::optional<Url> canonical_url(std::string_view written, std::string& problem)
   const std::string_view authority = std::string_view(rest).substr(2, authority_end - 2);
   if (authority.find('@') != std::string_view::npos) return failed("it holds a user name or a password");
 
-  const auto after_address = authority.find(']');
-  const auto colon =
-      authority.find(':', authority.starts_with('[') && after_address != authority.npos ? after_address : 0);
-  const auto host = canonical_host(authority.substr(0, colon), problem);
+  const auto place = split_authority(authority);
+  const auto host = canonical_host(place.host, problem);
   if (!host) return std::nullopt;
   url.host = *host;
-  const auto port = parse_port(colon == authority.npos ? "" : authority.substr(colon + 1), default_port);
+  const auto port = parse_port(place.port, default_port);
   if (!port) return failed("its port is not a number from 1 to 65535");
   url.port = *port;
 
   url.path = without_dot_segments(
       canonical_codes(std::string_view(rest).substr(authority_end, question - authority_end), is_path_character));
-  url.text = url.scheme + "://" + (url.host.find(':') == std::string::npos ? url.host : "[" + url.host + "]");
+  url.text = url.scheme + "://" + host_in_url(url.host);
   if (url.port != default_port) url.text += ":" + std::to_string(url.port);
   url.text += url.path;
   if (question < rest.size()) {
@@ -145,6 +143,41 @@ UrlParts split_url(std::string_view url) {
   }
   parts.path = url;
   return parts;
+}
+
+Authority split_authority(std::string_view authority) {
+  Authority parts;
+  if (const auto at = authority.rfind('@'); at != authority.npos) {
+    parts.login = authority.substr(0, at);
+    authority.remove_prefix(at + 1);
+  }
+  const auto closing = authority.starts_with('[') ? authority.find(']') : authority.npos;
+  const auto colon = authority.find(':', closing == authority.npos ? 0 : closing);
+  parts.host = authority.substr(0, colon);
+  if (colon != authority.npos) parts.port = authority.substr(colon + 1);
+  return parts;
+}
+
+std::string_view Authority::bare_host() const {
+  return host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host;
+}
+
+bool is_web_url(std::string_view url) {
+  const auto parts = split_url(url);
+  const auto scheme = lower_case(parts.scheme);
+  return (scheme == "http" || scheme == "https") && !parts.authority.empty() && !is_blank(parts.authority.front());
+}
+
+std::optional<std::string> host_named(std::string_view text) {
+  if (text.find_first_of("/?#@") != text.npos) return std::nullopt;
+  return canonical_host(split_authority(text).host);
+}
+
+std::string Url::origin() const { return text.substr(0, text.find('/', scheme.size() + 3)); }
+
+std::string Url::target() const {
+  const auto begin = text.find('/', scheme.size() + 3);
+  return text.substr(begin, text.find('#') - begin);
 }
 
 std::string without_dot_segments(std::string_view path) {

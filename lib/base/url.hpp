@@ -1,6 +1,5 @@
 #pragma once
-// URLs: parsing what people and pages write, one canonical spelling, and which targets are refused. Pure functions and
-// values, any thread; no name is resolved here (that is private_address_of in address.hpp, a blocking call).
+// URLs: parsing what people and pages write, one canonical spelling. Pure functions and values, any thread.
 
 #include <optional>
 #include <string>
@@ -20,6 +19,9 @@ struct Url {
   unsigned short port{}; // explicit or the scheme's default
   std::string path;      // starts with "/"
   bool fragment_dropped{false};
+
+  std::string origin() const; // "https://example.com:8443", the port only if it is not the scheme's default
+  std::string target() const; // "/path?query", as a request names it
 };
 
 // Whether what follows "#" names a page of its own ("#/second", "#!second"), not a place in one.
@@ -31,6 +33,18 @@ struct UrlParts {
   bool has_authority{false}, has_query{false}, has_fragment{false};
 };
 UrlParts split_url(std::string_view url);
+
+// "user:password@host:port" without its marks; an IPv6 address is a host with its brackets.
+struct Authority {
+  std::string_view login, host, port;
+  std::string_view bare_host() const; // without brackets
+};
+Authority split_authority(std::string_view authority);
+
+bool is_web_url(std::string_view url); // http(s) with a host
+
+// The canonical host that people name: "Example.com", "[::1]", also with a port behind it. nullopt: it is none.
+std::optional<std::string> host_named(std::string_view text);
 
 // "/a/./b/../c" -> "/a/c" (RFC 3986, 5.2.4; empty segments count as segments). `path` is "" or begins with "/".
 std::string without_dot_segments(std::string_view path);
@@ -45,15 +59,6 @@ Url parse_url(std::string_view text);
 
 // As parse_url, but nullopt instead of an error; for hostile input such as hook output.
 std::optional<Url> try_parse_url(std::string_view text) noexcept;
-
-// True if the host itself names a place that is not public: an address literal (every spelling that inet_aton accepts,
-// IPv4 inside IPv6 too) in a private, loopback, link-local, multicast, documentation or unspecified range, or a name
-// that never leaves the machine or the site ("localhost", "*.localhost", "*.localdomain", "*.local", "*.internal",
-// "*.home.arpa", no dot at all), or no valid host.
-bool is_private_host(std::string_view host);
-
-// True if an address in text form (as getnameinfo prints it) is not a public unicast address.
-bool is_private_address(std::string_view address);
 
 // "example.com" -> "example.com"; shortens nothing else. Host as a directory name: only [a-z0-9.-_], never "." or "..",
 // with ":" of IPv6 written "_" and the port appended as "_8080" when it is not the scheme's default.

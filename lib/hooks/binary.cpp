@@ -1,7 +1,6 @@
 #include "lib/hooks/binary.hpp"
 
 #include "lib/base/characters.hpp"
-#include "lib/base/shell.hpp"
 #include "lib/base/text.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 #include "lib/hooks/environment.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/hooks/binary.hpp"
 #include "lib/hooks/plugin_options.hpp"

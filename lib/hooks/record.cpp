@@ -1,7 +1,7 @@
 #include "lib/hooks/record.hpp"
 
 #include "lib/base/characters.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/timestamp.hpp"
 #include "lib/base/url.hpp"

@@ -1,7 +1,6 @@
 #include "lib/hooks/record_json.hpp"
 
-#include "lib/base/json_depth.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/utf8.hpp"
 
 #include <charconv>

@@ -2,6 +2,7 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/host.hpp"
 #include "lib/base/url.hpp"
 
 #include <netdb.h>

@@ -3,10 +3,9 @@
 #include "lib/base/base64.hpp"
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/base/write_all.hpp"
 
 #include <fcntl.h>
 #include <nettle/gcm.h>

@@ -1,6 +1,6 @@
 #include "lib/process/cgroups.hpp"
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/pidfd.hpp"
 #include "lib/base/text.hpp"
 #include "lib/process/launcher.hpp"

@@ -1,7 +1,7 @@
 #include "lib/server/cluster.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 
 #include <spdlog/spdlog.h>

@@ -2,7 +2,7 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/process/run.hpp"
 
 #include <sys/mman.h>

@@ -2,8 +2,8 @@
 
 #include "lib/archive/page_text.hpp"
 #include "lib/archive/verify.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/on_thread.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/text.hpp"
 #include "lib/upkeep/crawl_page.hpp"

@@ -1,8 +1,8 @@
 #include "lib/wacz/writer.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
-#include "lib/base/read_at.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/warc/gzip.hpp"
 

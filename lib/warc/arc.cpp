@@ -1,6 +1,6 @@
 #include "lib/warc/arc.hpp"
 
-#include "lib/base/read_at.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/text.hpp"
 #include "lib/warc/capture.hpp"

@@ -1,7 +1,7 @@
 #include "lib/warc/capture.hpp"
 
 #include "lib/base/characters.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/percent.hpp"
 #include "lib/base/timestamp.hpp"
 #include "lib/warc/digest.hpp"

@@ -1,11 +1,10 @@
 #include "services/capture/hook.hpp"
 
 #include "lib/base/characters.hpp"
-#include "lib/base/fd.hpp"
-#include "lib/base/read_at.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/timestamp.hpp"
-#include "lib/base/write_all.hpp"
+#include "lib/base/url.hpp"
 #include "lib/formats/link.hpp"
 
 #include <fcntl.h>
@@ -248,7 +247,7 @@ int run_hook(const std::string& plugin, const std::string& url, const std::funct
   ::signal(SIGPIPE, SIG_IGN);
   try {
     if (url.empty()) throw failed("no --url=URL was given");
-    if (!formats::is_web_url(url)) throw no_results("not an http or https URL");
+    if (!base::is_web_url(url)) throw no_results("not an http or https URL");
     Job job(plugin, url);
     handle_signals(job.timeout(), job.margin());
     const auto result = body(job);

@@ -1,6 +1,7 @@
 #include "services/egress/destination.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/host.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 

@@ -9,7 +9,7 @@
 // duty of the old one is being done.
 
 #include "lib/base/async.hpp"
-#include "lib/base/sleeper.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/base/stop_signal.hpp"
 #include "lib/member/membership.hpp"
 #include "lib/pg/pool.hpp"

@@ -1,7 +1,7 @@
 #include "services/runner/purge.hpp"
 
+#include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/on_thread.hpp"
 
 #include <spdlog/spdlog.h>
 

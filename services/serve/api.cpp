@@ -3,7 +3,7 @@
 #include "lib/base/base64.hpp"
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/catalog/operation.hpp"

@@ -1,6 +1,6 @@
 #include "services/serve/http_message.hpp"
 
-#include "lib/base/json_text.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/percent.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/text.hpp"

@@ -2,7 +2,7 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/read_at.hpp"
+#include "lib/base/file.hpp"
 #include "services/serve/peers.hpp"
 #include "services/serve/view_relay.hpp"
 

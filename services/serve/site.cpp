@@ -2,7 +2,7 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"

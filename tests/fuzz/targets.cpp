@@ -1,7 +1,8 @@
 #include "tests/fuzz/targets.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/host.hpp"
 #include "lib/base/inflater.hpp"
 #include "lib/base/url.hpp"
 #include "lib/base/utf8.hpp"

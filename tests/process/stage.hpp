@@ -3,7 +3,7 @@
 // code under test. Owned by the test case; single-threaded. The destructor fails the case if anything of it is still
 // alive.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/process/launcher.hpp"
 #include "tests/support/temp_dir.hpp"
 

@@ -1,5 +1,6 @@
 #include "services/capture/browser/persona.hpp"
 
+#include "lib/base/url.hpp"
 #include "lib/persona/state.hpp"
 #include "services/capture/browser/page_record.hpp"
 #include "services/capture/embedded.hpp"
@@ -16,8 +17,8 @@ namespace {
 
 // "https://press.example:8443" of a URL, as its scripts see it.
 std::string origin_of(const std::string& url) {
-  const auto host = url.find("://");
-  return host == std::string::npos ? "" : url.substr(0, url.find_first_of("/?#", host + 3));
+  const auto parts = base::split_url(url);
+  return parts.has_authority ? std::string(parts.scheme) + "://" + std::string(parts.authority) : "";
 }
 
 constexpr std::size_t kLargestState = 64u << 20;
@@ -28,8 +29,8 @@ constexpr std::chrono::seconds kPerOrigin{10};
 bool is_login(std::string_view url, std::string_view login) {
   if (!url.starts_with(login)) return false;
   const auto rest = url.substr(login.size());
-  const auto path = login.find('/', login.find("://") + 3);
-  return rest.empty() || rest.front() == '?' || rest.front() == '#' || (path != login.npos && path + 1 < login.size());
+  const auto parts = base::split_url(login);
+  return rest.empty() || rest.front() == '?' || rest.front() == '#' || parts.path.size() > 1 || parts.has_query;
 }
 
 } // namespace

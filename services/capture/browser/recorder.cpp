@@ -2,7 +2,9 @@
 
 #include "lib/base/base64.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/url.hpp"
 #include "lib/base/utf8.hpp"
+#include "lib/formats/charset.hpp"
 #include "services/capture/fetch/egress.hpp"
 
 #include <boost/beast/http/status.hpp>
@@ -20,14 +22,9 @@ constexpr std::size_t kReadAtOnce = 1u << 19;
 constexpr std::uint64_t kBuffered = 64u << 20; // bytes that Chromium keeps for a page
 constexpr std::chrono::seconds kLastAnswer{3}; // a browser that works answers within it
 
-bool on_the_network(const std::string& url) { return url.starts_with("http://") || url.starts_with("https://"); }
-
 // DevTools reads the bytes of a header as windows-1252: the bytes that such a text stands for.
 std::string bytes_of(std::string_view text) {
-  constexpr std::array<char32_t, 32> kHigh = {0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
-                                              0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,   0x017D, 0x8F,
-                                              0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
-                                              0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
+  constexpr auto& kHigh = formats::kWindows1252;
   std::string bytes;
   for (auto rest = text; !rest.empty();) {
     const auto character = base::first_character(rest);
@@ -183,7 +180,7 @@ void Recorder::request_sent(const Json& parameters, const std::string& session) 
     hop = entry->hop + 1;
     end(entry);
   }
-  if (!on_the_network(url)) return;
+  if (!base::is_web_url(url)) return;
   const auto entry = std::make_shared<Entry>();
   entry->request_id = id;
   entry->session = session;
@@ -231,7 +228,7 @@ void Recorder::paused(const Json& parameters, const std::string& session) {
     browser_.send("Fetch.failRequest", {{"requestId", pause}, {"errorReason", "BlockedByClient"}}, session);
     return;
   }
-  if (rules_.source != nullptr && on_the_network(url))
+  if (rules_.source != nullptr && base::is_web_url(url))
     return answer_from(*rules_.source, browser_, parameters, session);
   Json send = {{"requestId", pause}};
   if (rules_.headers)

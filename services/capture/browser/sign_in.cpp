@@ -1,9 +1,8 @@
 #include "services/capture/browser/sign_in.hpp"
 
 #include "lib/base/base64.hpp"
-#include "lib/base/fd.hpp"
-#include "lib/base/json_depth.hpp"
-#include "lib/base/write_all.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/json.hpp"
 #include "services/capture/browser/browser_host.hpp"
 #include "services/capture/browser/browser_page.hpp"
 #include "services/capture/browser/chromium.hpp"

@@ -2,6 +2,7 @@
 
 #include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/host.hpp"
 #include "lib/base/url.hpp"
 #include "lib/formats/link.hpp"
 #include "lib/http/client.hpp"
@@ -88,10 +89,10 @@ Response fetch(Job& job, const std::string& url, const FetchOptions& options) {
     const bool redirect = status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
     if (!redirect || location.empty()) return {std::move(answer), request.url, std::move(redirects)};
     const auto joined = formats::join_url(request.url, location);
-    const auto target = joined && formats::is_web_url(*joined) ? formats::request_url(*joined) : location;
+    const auto target = joined && base::is_web_url(*joined) ? formats::request_url(*joined) : location;
     redirects.push_back({{"url", request.url}, {"status", status}, {"location", target}});
     const Json detail = {{"redirects", redirects}};
-    if (!formats::is_web_url(target))
+    if (!base::is_web_url(target))
       throw failed("redirected to " + target.substr(0, 200) + ", which is not http or https", detail);
     if (redirects.size() > kMostRedirects)
       throw failed("more than " + std::to_string(kMostRedirects) + " redirects", detail);

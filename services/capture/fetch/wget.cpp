@@ -1,5 +1,6 @@
 #include "services/capture/fetch/wget.hpp"
 
+#include "lib/base/host.hpp"
 #include "lib/base/pidfd.hpp"
 #include "lib/base/url.hpp"
 #include "lib/formats/sniff.hpp"

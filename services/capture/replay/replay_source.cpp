@@ -2,9 +2,9 @@
 
 #include "lib/base/base64.hpp"
 #include "lib/base/characters.hpp"
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/inflater.hpp"
 #include "lib/base/text.hpp"
-#include "lib/base/unpacked.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/warc/coding.hpp"
 #include "lib/warc/reader.hpp"

@@ -2,7 +2,8 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_depth.hpp"
+#include "lib/base/host.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/url.hpp"
 #include "lib/formats/list.hpp"
 #include "services/cli/terminal/output.hpp"

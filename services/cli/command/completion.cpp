@@ -1,5 +1,4 @@
 #include "lib/base/error.hpp"
-#include "lib/base/shell.hpp"
 #include "lib/base/text.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "services/cli/command/verbs.hpp"

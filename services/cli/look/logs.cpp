@@ -3,7 +3,7 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/session.hpp"
 #include "lib/store/verify.hpp"

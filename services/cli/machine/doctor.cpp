@@ -1,7 +1,6 @@
 #include "lib/base/address.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/shell.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/binary.hpp"

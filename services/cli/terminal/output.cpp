@@ -1,7 +1,7 @@
 #include "services/cli/terminal/output.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/utf8.hpp"
 #include "services/cli/terminal/times.hpp"
 

@@ -4,7 +4,7 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/s3/location.hpp"
 #include "lib/store/capture.hpp"

@@ -6,7 +6,7 @@
 #include "lib/archive/recover.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/text.hpp"

@@ -3,7 +3,7 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/captures.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/url.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/catalog/view.hpp"

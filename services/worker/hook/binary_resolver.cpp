@@ -1,8 +1,8 @@
 #include "services/worker/hook/binary_resolver.hpp"
 
 #include "lib/archive/attempt.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/base/log.hpp"
-#include "lib/base/on_thread.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/binary.hpp"
 #include "lib/store/json.hpp"

@@ -1,6 +1,6 @@
 #include "services/worker/machine/capabilities.hpp"
 
-#include "lib/base/host_name.hpp"
+#include "lib/base/host.hpp"
 #include "lib/hooks/environment.hpp"
 #include "lib/member/process_info.hpp"
 #include "lib/store/json.hpp"

@@ -1,10 +1,10 @@
 #include "services/worker/page/attempt_files.hpp"
 
 #include "lib/archive/file_work.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/no_links.hpp"
-#include "lib/base/on_thread.hpp"
 #include "lib/base/text.hpp"
 #include "lib/hooks/text.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"

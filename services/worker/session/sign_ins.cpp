@@ -1,9 +1,9 @@
 #include "services/worker/session/sign_ins.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
-#include "lib/base/on_thread.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/process/launcher.hpp"

@@ -1,3 +1,4 @@
+#include "lib/base/host.hpp"
 #include "lib/base/url.hpp"
 
 #include <doctest/doctest.h>

@@ -1,10 +1,9 @@
 #include "lib/base/backoff.hpp"
 #include "lib/base/characters.hpp"
-#include "lib/base/fd.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/json.hpp"
 #include "lib/base/percent.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/shell.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/utf8.hpp"
 

@@ -1,5 +1,6 @@
 // Random input from a fixed seed, made of the pieces that URL parsers stumble over.
 
+#include "lib/base/host.hpp"
 #include "lib/base/url.hpp"
 
 #include <boost/url/parse.hpp>

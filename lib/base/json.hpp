@@ -1,5 +1,5 @@
 #pragma once
-// JSON of a stranger, which may nest deeper than is sound. Pure; any thread.
+// JSON as text, and JSON of a stranger, which may nest deeper than is sound. Pure; any thread.
 
 #include <nlohmann/json.hpp>
 
@@ -7,6 +7,12 @@
 #include <string_view>
 
 namespace holdfast::base {
+
+// On one line; bytes that are no UTF-8 become U+FFFD instead of an exception.
+template <class Json>
+std::string json_text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 // Printing JSON recurses, so its depth has to be bounded before it is parsed.
 inline bool nests_too_deep(std::string_view text, int most = 64) {
