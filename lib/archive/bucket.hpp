@@ -4,7 +4,7 @@
 // same one. Used by root.cpp, publish.cpp and verify.cpp, which say what the functions promise. Blocking; any thread.
 
 #include "lib/archive/attempt.hpp"
-#include "lib/archive/manifest.hpp"
+#include "lib/archive/published.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/s3/client.hpp"
 

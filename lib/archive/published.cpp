@@ -46,4 +46,26 @@ std::uint64_t file_size(int file, const std::string& path) {
   return static_cast<std::uint64_t>(about.st_size);
 }
 
+std::string manifest_line(std::string_view sha256, std::string_view path) {
+  std::string escaped;
+  escaped.reserve(path.size());
+  for (const char c : path) {
+    if (c == '\\') {
+      escaped += "\\\\";
+    } else if (c == '\n') {
+      escaped += "\\n";
+    } else if (c == '\r') {
+      escaped += "\\r";
+    } else {
+      escaped += c;
+    }
+  }
+  std::string line = escaped.size() == path.size() ? "" : "\\";
+  line += sha256;
+  line += "  ";
+  line += escaped;
+  line += '\n';
+  return line;
+}
+
 } // namespace holdfast::archive

@@ -5,9 +5,9 @@
 #include "lib/base/log.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
-#include "services/worker/connections.hpp"
 #include "services/worker/machine/browser_watch.hpp"
 #include "services/worker/machine/capabilities.hpp"
+#include "services/worker/options.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>

@@ -1,5 +1,5 @@
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/manifest.hpp"
+#include "lib/archive/published.hpp"
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"

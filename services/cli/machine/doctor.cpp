@@ -4,7 +4,7 @@
 #include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/binary.hpp"
-#include "lib/pg/preconditions.hpp"
+#include "lib/pg/migrator.hpp"
 #include "lib/process/launcher.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/temporary_directory.hpp"

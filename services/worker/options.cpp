@@ -1,4 +1,4 @@
-#include "services/worker/connections.hpp"
+#include "services/worker/options.hpp"
 
 #include <algorithm>
 #include <chrono>
