@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,6 +72,11 @@ std::int64_t each_piece(int descriptor, std::uint64_t begin, std::uint64_t end, 
   }
   return static_cast<std::int64_t>(at - begin);
 }
+
+// At most the first `most` bytes of a regular file; empty if it cannot be read. `flags`: of open(2), more of them.
+std::string read_file(const std::filesystem::path& path, std::size_t most, int flags = 0);
+// At most the last `most` bytes of one in a directory that a hook may write.
+std::string tail_of(const std::filesystem::path& path, std::size_t most);
 
 // To a descriptor that blocks. All of it, also if a signal interrupts or the system takes less at once. False, with
 // errno, if that cannot be.

@@ -1,15 +1,9 @@
 #include "lib/base/text.hpp"
 
 #include "lib/base/characters.hpp"
-#include "lib/base/no_links.hpp"
 #include "lib/base/utf8.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <ctime>
 #include <numeric>
 
 namespace holdfast::base {
@@ -89,31 +83,6 @@ std::string one_line(std::string_view text, std::size_t limit) {
     result += letter;
   }
   return result;
-}
-
-std::string tail_of(const std::filesystem::path& file, std::size_t bytes) {
-  const Fd opened = open_no_links(file, O_RDONLY | O_NONBLOCK);
-  struct stat status {};
-  if (!opened || ::fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  std::string text(std::min(static_cast<std::size_t>(status.st_size), bytes), '\0');
-  const auto from = status.st_size - static_cast<off_t>(text.size());
-  const auto got = ::pread(opened.get(), text.data(), text.size(), from);
-  text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0))); // it may have been cut meanwhile
-  return text;
-}
-
-std::string utc_timestamp() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
-}
-
-std::string iso_time(std::string_view utc) {
-  constexpr std::size_t kDay = 10, kTime = 19;
-  if (utc.size() < kTime) return std::string(utc);
-  return std::string(utc.substr(0, kDay)) + "T" + std::string(utc.substr(kDay + 1, kTime - kDay - 1)) + "Z";
 }
 
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
-// Small work on text that several modules need. Pure but for tail_of; any thread; nothing is owned.
+// Small work on text that several modules need. Pure; any thread.
 
-#include <filesystem>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,15 +24,6 @@ std::optional<bool> parse_boolean(std::string_view text);
 std::string clean(std::string_view text);
 // Valid UTF-8 without control characters; blanks collapsed; at most `limit` characters.
 std::string one_line(std::string_view text, std::size_t limit);
-
-// At most the last `bytes` of a file; empty if it cannot be read.
-std::string tail_of(const std::filesystem::path& file, std::size_t bytes);
-
-// "2026-01-31T23:59:59Z", now.
-std::string utc_timestamp();
-
-// A time as PostgreSQL writes it in UTC, "2026-01-31 23:59:59.5+00", in that form; shorter texts as they are.
-std::string iso_time(std::string_view utc);
 
 // The one of `known` that `word` is most likely a misspelling of; empty if none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& known);

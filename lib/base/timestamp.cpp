@@ -158,13 +158,24 @@ std::optional<Timestamp> read_timestamp(const std::string& text) {
 std::string written_timestamp(Timestamp time) {
   const auto whole = std::chrono::floor<std::chrono::seconds>(time);
   const auto fraction = std::chrono::floor<std::chrono::milliseconds>(time - whole).count();
-  const auto seconds = std::chrono::system_clock::to_time_t(whole);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  std::array<char, 40> text{};
-  const auto length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(text.data() + length, text.size() - length, ".%03dZ", static_cast<int>(fraction));
-  return text.data();
+  std::array<char, 8> text{};
+  std::snprintf(text.data(), text.size(), ".%03dZ", static_cast<int>(fraction));
+  auto written = utc_timestamp(std::chrono::system_clock::to_time_t(whole));
+  written.pop_back(); // the "Z"
+  return written + text.data();
+}
+
+std::string utc_timestamp(std::time_t time) {
+  std::tm utc{};
+  ::gmtime_r(&time, &utc);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
+
+std::string iso_time(std::string_view utc) {
+  constexpr std::size_t kDay = 10, kTime = 19;
+  if (utc.size() < kTime) return std::string(utc);
+  return std::string(utc.substr(0, kDay)) + "T" + std::string(utc.substr(kDay + 1, kTime - kDay - 1)) + "Z";
 }
 
 std::string canonical_timestamp(const std::string& text) {

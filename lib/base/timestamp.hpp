@@ -1,9 +1,11 @@
 #pragma once
-// Points in time as other programs write them. Pure functions.
+// Points in time as text, ours and that of other programs. Pure functions.
 
 #include <chrono>
+#include <ctime>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace holdfast::base {
 
@@ -14,7 +16,11 @@ using Timestamp = std::chrono::system_clock::time_point;
 // mail and RSS), "Saturday, 31-Jan-26 23:59:59 GMT" and "Sat Jan 31 23:59:59 2026" (HTTP).
 // nullopt: it is no time, or outside of 1970 to 2261.
 std::optional<Timestamp> read_timestamp(const std::string& text);
-std::string written_timestamp(Timestamp time); // "2026-01-31T23:59:59.500Z"
+std::string written_timestamp(Timestamp time);                    // "2026-01-31T23:59:59.500Z"
+std::string utc_timestamp(std::time_t time = std::time(nullptr)); // "2026-01-31T23:59:59Z"
+// A time as PostgreSQL writes it in UTC, "2026-01-31 23:59:59.5+00", as utc_timestamp() does; shorter texts as they
+// are.
+std::string iso_time(std::string_view utc);
 // What read_timestamp() takes, as written_timestamp() writes it; empty if it is no time.
 std::string canonical_timestamp(const std::string& text);
 

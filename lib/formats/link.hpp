@@ -1,5 +1,6 @@
 #pragma once
-// URLs as pages write them. lib/base/url judges and normalises what is archived; a page's own spelling is kept here.
+// URLs as pages write them. lib/base/url judges and normalises what is archived; a page's own spelling is kept
+// here.
 
 #include <optional>
 #include <string>

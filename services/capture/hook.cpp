@@ -1,7 +1,6 @@
 #include "services/capture/hook.hpp"
 
 #include "lib/base/characters.hpp"
-#include "lib/base/file.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/timestamp.hpp"
 #include "lib/base/url.hpp"
@@ -187,21 +186,6 @@ void Job::report_rate_limit(const std::string& host, int status, const std::stri
   Json record = {{"type", "RateLimit"}, {"host", host}, {"status", status}};
   if (!retry_after.empty()) record["retry_after"] = retry_after;
   emit(record);
-}
-
-std::string read_file(const fs::path& path, std::size_t most, int flags) {
-  const base::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags));
-  struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  std::string bytes(static_cast<std::size_t>(std::min<std::uintmax_t>(status.st_size, most)), '\0');
-  std::size_t size = 0;
-  while (size < bytes.size()) {
-    const auto got = base::read_at(file.get(), bytes.data() + size, bytes.size() - size, size);
-    if (got <= 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  bytes.resize(size);
-  return bytes;
 }
 
 bool write_file(const fs::path& path, const Pieces& pieces) {

@@ -2,7 +2,7 @@
 
 #include "lib/base/duration.hpp"
 #include "lib/base/percent.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/html/parts.hpp"
 #include "services/serve/embedded.hpp"
 

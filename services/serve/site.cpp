@@ -4,7 +4,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/json.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"

@@ -89,7 +89,7 @@ std::string html_of(View& view) {
     html = with_shadows.get<std::string>();
   } else {
     const auto root = view.call("DOM.getDocument", {{"depth", 0}})["root"]["nodeId"];
-    html = text_of(view.call("DOM.getOuterHTML", {{"nodeId", root}}), "outerHTML");
+    html = text_at(view.call("DOM.getOuterHTML", {{"nodeId", root}}), "outerHTML");
   }
   view.refuse_error_page();
   return html;

@@ -152,7 +152,7 @@ std::optional<ReplaySource::Answer> ReplaySource::find(const std::string& method
 
 void answer_from(ReplaySource& source, DevTools& browser, const Json& paused, const std::string& session) {
   const auto& request = paused["request"];
-  const auto answer = source.answer(request.value("method", "GET"), text_of(request, "url"));
+  const auto answer = source.answer(request.value("method", "GET"), text_at(request, "url"));
   if (!answer) {
     browser.send("Fetch.failRequest", {{"requestId", paused["requestId"]}, {"errorReason", "NameNotResolved"}},
                  session);

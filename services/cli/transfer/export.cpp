@@ -5,7 +5,7 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/json.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/s3/location.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/catalog/view.hpp"

@@ -1,6 +1,7 @@
 #include "services/worker/page/hook_results.hpp"
 
 #include "lib/base/duration.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/host.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/base/text.hpp"

@@ -10,6 +10,7 @@
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/base/url.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/capture.hpp"

@@ -3,6 +3,7 @@
 #include "lib/base/coroutine.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"

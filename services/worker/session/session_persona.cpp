@@ -2,8 +2,8 @@
 
 #include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/no_links.hpp"
-#include "lib/base/text.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/turn/failure.hpp"
 

@@ -3,6 +3,7 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/json.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"

@@ -5,6 +5,7 @@
 #include "lib/base/percent.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/base/utf8.hpp"
 
 #include <doctest/doctest.h>
