@@ -9,8 +9,6 @@
 #include "lib/s3/client.hpp"
 
 #include <functional>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +30,5 @@ std::vector<Defect> verify_bucket_attempt(s3::Client& bucket, const std::string&
 // "<snapshot directory>/a<fence>" of each attempt that has any object.
 std::vector<std::string> bucket_attempts(s3::Client& bucket, const std::string& snapshot_directory);
 void remove_from_bucket(s3::Client& bucket, const std::string& directory);
-
-// Path -> digest of a manifest; nullopt if a line is not one of ours.
-std::optional<std::map<std::string, std::string>> parse_manifest(std::string_view text);
 
 } // namespace holdfast::archive

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,11 @@ using PublishedFiles = std::map<std::string, PublishedFile>; // by path, relativ
 // "<digest>  <path>\n"; a path with a backslash, line feed or carriage return is escaped and the line starts with a
 // backslash, as coreutils does.
 std::string manifest_line(std::string_view sha256, std::string_view path);
+// Path -> digest; nullopt if a line is not one of ours.
+std::optional<std::map<std::string, std::string>> parse_manifest(std::string_view text);
+
+// The fence of the directory "a<fence>" of an attempt; nullopt for any other name.
+std::optional<std::int64_t> attempt_fence(std::string_view name);
 
 using Wanted = std::function<bool(std::string_view path)>;
 using Found = std::function<void(int file, const std::string& path)>;

@@ -39,7 +39,7 @@ public:
   // Waits until one of the endings; as long as it takes.
   awaitable<Entered> enter();
   // Closes the lead (or the waiting) in the database, if that can be reached within a moment; else the lease runs out.
-  awaitable<void> leave(int exit_code, std::string reason);
+  awaitable<void> leave(std::string reason);
 
   // It leads, as far as it knows: its last beat is young enough, and it was not asked to leave. What it does is checked
   // again by the database.

@@ -2,7 +2,7 @@
 
 #include "lib/base/host.hpp"
 #include "lib/hooks/environment.hpp"
-#include "lib/member/process_info.hpp"
+#include "lib/member/membership.hpp"
 #include "lib/store/json.hpp"
 
 #include <nlohmann/json.hpp>
