@@ -1,7 +1,9 @@
-#include "services/cli/transfer/export_output.hpp"
+#include "services/cli/transfer/destination.hpp"
 
 #include "lib/archive/file_work.hpp"
+#include "lib/archive/media_type.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/s3/client.hpp"
 
 #include <fcntl.h>
@@ -10,30 +12,87 @@
 
 #include <atomic>
 #include <cerrno>
+#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <thread>
 
 namespace holdfast::cli {
 
+namespace fs = std::filesystem;
+
+// What is one file.
+class ZipFile::Output {
+public:
+  virtual ~Output() = default;
+  virtual int fd() const = 0; // to write to
+  virtual void keep() {}      // gives it its name
+  virtual void give_up() {}
+};
+
 namespace {
 
-class StandardOutput : public ExportOutput {
+class Directory : public Destination {
+public:
+  explicit Directory(const std::string& directory) : directory_(directory) {
+    std::error_code error;
+    fs::create_directories(directory_, error);
+    if (error)
+      throw base::Error(base::ErrorClass::cannot_create, "cannot create " + directory + ": " + error.message());
+  }
+  void add(const std::string& path, int file, std::uint64_t size, bool may_be_there) override {
+    const auto target = directory_ / path;
+    std::error_code error;
+    if (may_be_there && fs::file_size(target, error) == size && !error) return;
+    fs::create_directories(target.parent_path());
+    const auto partial = target.parent_path() / ("." + target.filename().native() + ".partial");
+    const base::Fd copy(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
+    if (!copy) archive::throw_errno(errno, "create", partial.native());
+    archive::copy_body(file, copy.get(), size, partial.native(), nullptr, [](std::string_view) {});
+    fs::rename(partial, target);
+  }
+
+private:
+  const fs::path directory_;
+};
+
+// Objects below a prefix of a bucket.
+class Prefix : public Destination {
+public:
+  explicit Prefix(const std::string& location) : client_(s3::parse_location(location)) {}
+  void add(const std::string& path, int file, std::uint64_t size, bool may_be_there) override {
+    if (may_be_there) {
+      const auto found = client_.list(path, false).objects;
+      if (!found.empty() && found.front().key == path && found.front().size == size) return;
+    }
+    std::uint64_t at = 0;
+    client_.put_stream(path, size, std::string(archive::media_type(path, "")), [&](char* buffer, std::size_t room) {
+      const auto got = base::read_at(file, buffer, room, at);
+      if (got < 0) archive::throw_errno(errno, "read", path);
+      at += static_cast<std::uint64_t>(got);
+      return static_cast<std::size_t>(got);
+    });
+  }
+
+private:
+  s3::Client client_;
+};
+
+class StandardOutput : public ZipFile::Output {
 public:
   StandardOutput() {
     if (::isatty(STDOUT_FILENO) != 0)
       throw base::Error(base::ErrorClass::usage, "an archive is not written to a terminal", "-o archive.wacz");
   }
   int fd() const override { return STDOUT_FILENO; }
-  void keep() override {}
 };
 
 // A file that gets its name when it is whole; or a pipe or device, which keeps its own.
-class NamedFile : public ExportOutput {
+class NamedFile : public ZipFile::Output {
 public:
   explicit NamedFile(const std::string& path)
-      : path_(std::filesystem::is_regular_file(path) ? std::filesystem::canonical(path).native() : path),
-        partial_(std::filesystem::is_other(path) ? path : path_ + ".partial"), kept_(partial_ == path_) {
+      : path_(fs::is_regular_file(path) ? fs::canonical(path).native() : path),
+        partial_(fs::is_other(path) ? path : path_ + ".partial"), kept_(partial_ == path_) {
     file_.reset(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!file_) archive::throw_errno(errno, "create", partial_);
   }
@@ -44,7 +103,7 @@ public:
   void keep() override {
     if (kept_) return;
     archive::sync_fd(file_.get(), partial_);
-    std::filesystem::rename(partial_, path_);
+    fs::rename(partial_, path_);
     kept_ = true;
   }
 
@@ -55,7 +114,7 @@ private:
 };
 
 // What is written goes through a pipe to a thread, which sends it in pieces.
-class BucketObject : public ExportOutput {
+class BucketObject : public ZipFile::Output {
 public:
   BucketObject(s3::Location location, std::string key) : client_(std::move(location)), key_(std::move(key)) {
     int ends[2];
@@ -114,9 +173,8 @@ private:
   std::thread sender_;
 };
 
-} // namespace
-
-std::unique_ptr<ExportOutput> open_export_output(const std::string& path) {
+// `path`: a file, "-", or "s3://BUCKET/PREFIX/NAME?...", which is sent while it is made.
+std::unique_ptr<ZipFile::Output> open_output(const std::string& path) {
   if (path == "-") return std::make_unique<StandardOutput>();
   if (!s3::is_location(path)) return std::make_unique<NamedFile>(path);
   const auto query = path.find('?');
@@ -128,5 +186,24 @@ std::unique_ptr<ExportOutput> open_export_output(const std::string& path) {
   return std::make_unique<BucketObject>(
       s3::parse_location(bucket + (query == std::string::npos ? "" : path.substr(query))), key);
 }
+
+} // namespace
+
+std::unique_ptr<Destination> open_directory(const std::string& location) {
+  if (s3::is_location(location)) return std::make_unique<Prefix>(location);
+  return std::make_unique<Directory>(location);
+}
+
+ZipFile::ZipFile(const std::string& path) : output_(open_output(path)), writer_(output_->fd(), std::time(nullptr)) {}
+ZipFile::~ZipFile() = default;
+
+void ZipFile::add(const std::string& path, int file, std::uint64_t size, bool) { writer_.add(path, file, size); }
+
+void ZipFile::keep() {
+  writer_.close();
+  output_->keep();
+}
+
+void ZipFile::give_up() { output_->give_up(); }
 
 } // namespace holdfast::cli
