@@ -4,8 +4,8 @@
 #include "lib/archive/published.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/json.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/json.hpp"
+#include "lib/base/text/utf8.hpp"
 #include "lib/warc/capture.hpp"
 
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 #include "lib/archive/file_work.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/no_links.hpp"
-#include "lib/base/percent.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/utf8.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <dirent.h>

@@ -5,7 +5,7 @@
 #include "lib/archive/published.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json.hpp"
+#include "lib/base/text/json.hpp"
 
 #include <nlohmann/json.hpp>
 

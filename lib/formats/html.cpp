@@ -1,7 +1,7 @@
 #include "lib/formats/html.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/utf8.hpp"
 #include "lib/formats/charset.hpp"
 #include "lib/formats/embedded.hpp"
 

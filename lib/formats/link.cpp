@@ -1,8 +1,8 @@
 #include "lib/formats/link.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/percent.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/formats/charset.hpp"
 
 #include <algorithm>

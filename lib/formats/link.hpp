@@ -1,5 +1,5 @@
 #pragma once
-// URLs as pages write them. lib/base/url judges and normalises what is archived; a page's own spelling is kept
+// URLs as pages write them. lib/base/text/url judges and normalises what is archived; a page's own spelling is kept
 // here.
 
 #include <optional>

@@ -1,10 +1,10 @@
 #include "lib/formats/list.hpp"
 
-#include "lib/base/base64.hpp"
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/inflater.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/base64.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/formats/charset.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"

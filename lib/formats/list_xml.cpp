@@ -1,6 +1,6 @@
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"
 #include "lib/formats/rows.hpp"

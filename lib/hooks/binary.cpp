@@ -1,8 +1,8 @@
 #include "lib/hooks/binary.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 #include "lib/html/parts.hpp"
 
-#include "lib/base/percent.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/html/embedded.hpp"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 #include "lib/http/exchange.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/host.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <netdb.h>
 #include <sys/socket.h>

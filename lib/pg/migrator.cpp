@@ -2,7 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/pg/sqlstate.hpp"
 
 #include <algorithm>

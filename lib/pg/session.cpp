@@ -1,6 +1,6 @@
 #include "lib/pg/session.hpp"
 
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/pg/answer_watch.hpp"
 #include "lib/pg/conninfo.hpp"
 #include "lib/pg/hosts.hpp"

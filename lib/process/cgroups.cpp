@@ -2,7 +2,7 @@
 
 #include "lib/base/file.hpp"
 #include "lib/base/pidfd.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/process/launcher.hpp"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #pragma once
 // Fetches a site's robots.txt. Blocking, bounded in time and size: call it on a side thread.
 
-#include "lib/base/url.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -2,9 +2,9 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/json.hpp"
-#include "lib/base/timestamp.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/json.hpp"
+#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/wacz/sorted_lines.hpp"
 #include "lib/warc/arc.hpp"
 #include "lib/warc/reader.hpp"

@@ -2,8 +2,8 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/json.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/warc/gzip.hpp"
 
 #include <unistd.h>

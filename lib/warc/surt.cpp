@@ -1,9 +1,9 @@
 #include "lib/warc/surt.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/percent.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <algorithm>
 #include <ranges>

@@ -1,9 +1,9 @@
 #include "services/capture/hook.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/timestamp.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/formats/link.hpp"
 
 #include <fcntl.h>

@@ -4,9 +4,9 @@
 // A hook is a function of a Job that returns a Result for a success and throws an Ending otherwise, so that a success
 // is always claimed and never assumed. One hook runs per process, on one thread.
 
-#include "lib/base/characters.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/warc/headers.hpp"
 
 #include <nlohmann/json.hpp>

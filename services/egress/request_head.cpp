@@ -1,8 +1,8 @@
 #include "services/egress/request_head.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,8 +1,8 @@
 #include "services/runner/duties.hpp"
 
 #include "lib/base/coroutine.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/duration.hpp"
 #include "lib/upkeep/archive_upkeep.hpp"
 
 #include <boost/asio/steady_timer.hpp>

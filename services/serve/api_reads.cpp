@@ -1,9 +1,9 @@
 // Operations that change nothing. The lists are those of `holdfast list`.
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json.hpp"
-#include "lib/base/timestamp.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/json.hpp"
+#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"

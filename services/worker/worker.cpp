@@ -1,10 +1,10 @@
 #include "services/worker/worker.hpp"
 
 #include "lib/base/backoff.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
+#include "lib/base/text/duration.hpp"
 #include "services/worker/machine/browser_watch.hpp"
 #include "services/worker/machine/capabilities.hpp"
 #include "services/worker/options.hpp"

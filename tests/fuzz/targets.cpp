@@ -2,10 +2,10 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/host.hpp"
 #include "lib/base/inflater.hpp"
-#include "lib/base/url.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/url.hpp"
+#include "lib/base/text/utf8.hpp"
 #include "lib/config/settings.hpp"
 #include "lib/formats/charset.hpp"
 #include "lib/formats/html.hpp"

@@ -3,7 +3,7 @@
 // browser_host.hpp). Messages are JSON texts that end with a NUL. Used from one thread; the destructor ends the
 // conversation, and the host then closes what it had opened.
 
-#include "lib/base/json.hpp"
+#include "lib/base/text/json.hpp"
 #include "services/capture/hook.hpp"
 
 #include <functional>

@@ -1,6 +1,6 @@
 #include "services/capture/browser/page_record.hpp"
 
-#include "lib/base/url.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <utility>
 

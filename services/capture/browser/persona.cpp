@@ -1,6 +1,6 @@
 #include "services/capture/browser/persona.hpp"
 
-#include "lib/base/url.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/persona/state.hpp"
 #include "services/capture/browser/page_record.hpp"
 #include "services/capture/embedded.hpp"

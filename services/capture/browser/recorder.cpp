@@ -1,9 +1,9 @@
 #include "services/capture/browser/recorder.hpp"
 
-#include "lib/base/base64.hpp"
-#include "lib/base/timestamp.hpp"
-#include "lib/base/url.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/base64.hpp"
+#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/url.hpp"
+#include "lib/base/text/utf8.hpp"
 #include "lib/formats/charset.hpp"
 #include "services/capture/fetch/egress.hpp"
 

@@ -1,8 +1,8 @@
 #include "services/capture/browser/sign_in.hpp"
 
-#include "lib/base/base64.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/json.hpp"
+#include "lib/base/text/base64.hpp"
+#include "lib/base/text/json.hpp"
 #include "services/capture/browser/browser_host.hpp"
 #include "services/capture/browser/browser_page.hpp"
 #include "services/capture/browser/chromium.hpp"

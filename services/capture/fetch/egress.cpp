@@ -1,9 +1,9 @@
 #include "services/capture/fetch/egress.hpp"
 
 #include "lib/base/file.hpp"
-#include "lib/base/host.hpp"
-#include "lib/base/percent.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -2,8 +2,8 @@
 
 #include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/host.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/formats/link.hpp"
 #include "lib/http/client.hpp"
 #include "services/capture/browser/page_record.hpp"

@@ -1,7 +1,7 @@
 #include "services/cli/command/mistakes.hpp"
 
-#include "lib/base/text.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -3,7 +3,7 @@
 #include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/pg/conninfo.hpp"
 #include "lib/pg/timeline.hpp"

@@ -1,6 +1,6 @@
 #include "lib/archive/verify.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/duration.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/live.hpp"

@@ -1,7 +1,7 @@
 #include "lib/archive/root.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
+#include "lib/base/text/duration.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "services/cli/command/checks.hpp"

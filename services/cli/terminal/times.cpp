@@ -1,10 +1,10 @@
 #include "services/cli/terminal/times.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/timestamp.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/duration.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/timestamp.hpp"
 
 #include <array>
 #include <charconv>

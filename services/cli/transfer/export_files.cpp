@@ -1,8 +1,8 @@
 #include "services/cli/transfer/export_files.hpp"
 
 #include "lib/archive/published.hpp"
-#include "lib/base/json.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/json.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/wacz/sorted_lines.hpp"
 #include "lib/warc/capture.hpp"
 

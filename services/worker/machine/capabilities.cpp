@@ -1,6 +1,6 @@
 #include "services/worker/machine/capabilities.hpp"
 
-#include "lib/base/host.hpp"
+#include "lib/base/text/host.hpp"
 #include "lib/hooks/environment.hpp"
 #include "lib/member/membership.hpp"
 #include "lib/store/json.hpp"

@@ -2,10 +2,10 @@
 
 #include "lib/archive/file_work.hpp"
 #include "lib/base/coroutine.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/no_links.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/duration.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/hooks/text.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/page/scratch.hpp"

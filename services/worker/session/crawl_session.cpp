@@ -1,11 +1,11 @@
 #include "services/worker/session/crawl_session.hpp"
 
 #include "lib/base/coroutine.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/duration.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/process/signal_scope.hpp"
 #include "lib/store/catalog/view.hpp"

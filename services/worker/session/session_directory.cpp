@@ -5,7 +5,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/no_links.hpp"
-#include "lib/base/timestamp.hpp"
+#include "lib/base/text/timestamp.hpp"
 #include "lib/store/json.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/page/scratch.hpp"

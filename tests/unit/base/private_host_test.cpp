@@ -1,5 +1,5 @@
-#include "lib/base/host.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 #include "lib/base/file.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/timestamp.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/timestamp.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 #include "lib/base/error.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <doctest/doctest.h>
 

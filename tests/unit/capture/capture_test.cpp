@@ -1,6 +1,6 @@
-#include "lib/base/base64.hpp"
-#include "lib/base/characters.hpp"
 #include "lib/base/file.hpp"
+#include "lib/base/text/base64.hpp"
+#include "lib/base/text/characters.hpp"
 #include "lib/formats/charset.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"

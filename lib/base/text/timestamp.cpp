@@ -1,6 +1,6 @@
-#include "lib/base/timestamp.hpp"
+#include "lib/base/text/timestamp.hpp"
 
-#include "lib/base/characters.hpp"
+#include "lib/base/text/characters.hpp"
 
 #include <algorithm>
 #include <array>

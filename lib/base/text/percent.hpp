@@ -1,7 +1,7 @@
 #pragma once
 // Percent codes of URLs. Pure; any thread.
 
-#include "lib/base/characters.hpp"
+#include "lib/base/text/characters.hpp"
 
 #include <algorithm>
 #include <concepts>
