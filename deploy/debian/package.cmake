@@ -1,6 +1,6 @@
 # The Debian package: `cpack -G DEB` in a build directory makes holdfast_VERSION-1~RELEASE_ARCHITECTURE.deb.
-# What it depends on: the libraries that the programs are linked with (dpkg-shlibdeps finds them) and the names in
-# deploy/packages, so that they stand in one place.
+# What it depends on: the libraries that the programs are linked with (dpkg-shlibdeps finds them), libcurl, which they
+# load when they need it, and the names in deploy/packages, so that they stand in one place.
 file(STRINGS /etc/os-release release REGEX "^VERSION_CODENAME=")
 string(REGEX REPLACE "^VERSION_CODENAME=" "" release "${release}")
 
@@ -22,7 +22,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE "1~${release}")
 set(CPACK_DEBIAN_PACKAGE_SECTION web)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "adduser, ${fetching}")
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "adduser, libcurl4 | libcurl3-gnutls, ${fetching}")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "${recommended}")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "distributed web archiver with its queue in PostgreSQL")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Workers on one or many machines claim URLs from a PostgreSQL database, capture

@@ -1,8 +1,8 @@
 #include "lib/archive/bucket.hpp"
 
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/manifest.hpp"
 #include "lib/archive/media_type.hpp"
+#include "lib/archive/published.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
 

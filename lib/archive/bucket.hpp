@@ -4,13 +4,11 @@
 // same one. Used by root.cpp, publish.cpp and verify.cpp, which say what the functions promise. Blocking; any thread.
 
 #include "lib/archive/attempt.hpp"
-#include "lib/archive/manifest.hpp"
+#include "lib/archive/published.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/s3/client.hpp"
 
 #include <functional>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +30,5 @@ std::vector<Defect> verify_bucket_attempt(s3::Client& bucket, const std::string&
 // "<snapshot directory>/a<fence>" of each attempt that has any object.
 std::vector<std::string> bucket_attempts(s3::Client& bucket, const std::string& snapshot_directory);
 void remove_from_bucket(s3::Client& bucket, const std::string& directory);
-
-// Path -> digest of a manifest; nullopt if a line is not one of ours.
-std::optional<std::map<std::string, std::string>> parse_manifest(std::string_view text);
 
 } // namespace holdfast::archive

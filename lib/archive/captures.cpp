@@ -3,9 +3,9 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/published.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
-#include "lib/base/read_at.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/json.hpp"
+#include "lib/base/text/utf8.hpp"
 #include "lib/warc/capture.hpp"
 
 #include <fcntl.h>

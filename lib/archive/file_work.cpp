@@ -1,12 +1,12 @@
 #include "lib/archive/file_work.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/no_links.hpp"
-#include "lib/base/read_at.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/utf8.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/base/write_all.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 // link, because the trees we touch were written by hooks. Blocking; free functions without state, callable from any
 // thread as long as two threads do not work in one tree.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
 
 #include <sys/stat.h>

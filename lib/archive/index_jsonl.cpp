@@ -1,5 +1,5 @@
 #include "lib/archive/attempt.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/text/json.hpp"
 
 #include <nlohmann/json.hpp>
 

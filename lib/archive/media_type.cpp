@@ -1,6 +1,6 @@
 #include "lib/archive/media_type.hpp"
 
-#include "lib/base/characters.hpp"
+#include "lib/base/text/characters.hpp"
 #include "lib/formats/sniff.hpp"
 
 #include <array>

@@ -2,7 +2,7 @@
 
 #include "lib/archive/file_work.hpp"
 #include "lib/base/no_links.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/utf8.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

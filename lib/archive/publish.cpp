@@ -1,11 +1,11 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/manifest.hpp"
+#include "lib/archive/published.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/umask.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <spdlog/spdlog.h>

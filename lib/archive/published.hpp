@@ -1,13 +1,35 @@
 #pragma once
-// The files of a published attempt, in a directory or in a bucket. Blocking; any thread.
+// The files of a published attempt, in a directory or in a bucket, and manifest-sha256.txt, which lists them: one line
+// for each file, in the format that `sha256sum -c` checks. Blocking; any thread.
 
 #include "lib/archive/root.hpp"
 
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace holdfast::archive {
+
+inline constexpr const char* kManifestName = "manifest-sha256.txt";
+
+// A file of an attempt as it is published.
+struct PublishedFile {
+  std::string sha256; // 64 hex digits
+  std::uint64_t size{0};
+};
+using PublishedFiles = std::map<std::string, PublishedFile>; // by path, relative to the attempt
+
+// "<digest>  <path>\n"; a path with a backslash, line feed or carriage return is escaped and the line starts with a
+// backslash, as coreutils does.
+std::string manifest_line(std::string_view sha256, std::string_view path);
+// Path -> digest; nullopt if a line is not one of ours.
+std::optional<std::map<std::string, std::string>> parse_manifest(std::string_view text);
+
+// The fence of the directory "a<fence>" of an attempt; nullopt for any other name.
+std::optional<std::int64_t> attempt_fence(std::string_view name);
 
 using Wanted = std::function<bool(std::string_view path)>;
 using Found = std::function<void(int file, const std::string& path)>;

@@ -2,10 +2,10 @@
 
 #include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/manifest.hpp"
+#include "lib/archive/published.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_depth.hpp"
+#include "lib/base/text/json.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <sstream>
 #include <vector>
 
@@ -167,12 +166,8 @@ Files::Size Files::size_of(const std::string& attempt) const {
 
 std::vector<std::int64_t> Files::fences_in(const std::string& directory) const {
   std::vector<std::int64_t> fences;
-  for (const auto& name : names_in(directory)) {
-    std::int64_t fence = 0;
-    if (name.size() < 2 || name[0] != 'a') continue;
-    const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), fence);
-    if (error == std::errc{} && end == name.data() + name.size()) fences.push_back(fence);
-  }
+  for (const auto& name : names_in(directory))
+    if (const auto fence = attempt_fence(name)) fences.push_back(*fence);
   std::sort(fences.rbegin(), fences.rend());
   return fences;
 }

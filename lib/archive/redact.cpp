@@ -4,8 +4,7 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/read_at.hpp"
-#include "lib/base/write_all.hpp"
+#include "lib/base/file.hpp"
 
 #include <fcntl.h>
 #include <stdio.h>

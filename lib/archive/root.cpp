@@ -3,9 +3,9 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/read_at.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/characters.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 // A directory that machines share is only asked for what NFS keeps: names are taken by link, rename and exclusive
 // create; what is read was closed before by its writer; nothing is locked, and nothing is ever appended to.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 
 #include <cstdint>
 #include <filesystem>

@@ -2,7 +2,7 @@
 
 #include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/manifest.hpp"
+#include "lib/archive/published.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
 
@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <map>
 #include <optional>
 
@@ -19,31 +18,9 @@ namespace holdfast::archive {
 
 namespace {
 
-// The fence of "a<fence>"; nullopt for any other name.
-std::optional<std::int64_t> attempt_fence(std::string_view name) {
-  std::int64_t fence = 0;
-  if (name.size() < 2 || name[0] != 'a') return std::nullopt;
-  const auto [end, failure] = std::from_chars(name.data() + 1, name.data() + name.size(), fence);
-  if (failure != std::errc{} || end != name.data() + name.size()) return std::nullopt;
-  return fence;
-}
-
 bool is_half_made(std::string_view name) {
   return name.starts_with(".a") &&
          (name.find(".partial-") != std::string_view::npos || name.find(".replaced-") != std::string_view::npos);
-}
-
-std::string unescaped(std::string_view path) {
-  std::string text;
-  for (std::size_t i = 0; i < path.size(); ++i) {
-    if (path[i] != '\\' || i + 1 == path.size()) {
-      text += path[i];
-      continue;
-    }
-    const char next = path[++i];
-    text += next == 'n' ? '\n' : next == 'r' ? '\r' : next;
-  }
-  return text;
 }
 
 bool remove_if_empty(const Root& root, const std::filesystem::path& directory) {
@@ -52,21 +29,6 @@ bool remove_if_empty(const Root& root, const std::filesystem::path& directory) {
 }
 
 } // namespace
-
-std::optional<std::map<std::string, std::string>> parse_manifest(std::string_view text) {
-  std::map<std::string, std::string> files;
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const bool escaped = line.starts_with('\\');
-    if (escaped) line.remove_prefix(1);
-    if (line.size() < 67 || line.substr(64, 2) != "  ") return std::nullopt;
-    const auto path = line.substr(66);
-    files.emplace(escaped ? unescaped(path) : std::string(path), line.substr(0, 64));
-  }
-  return files;
-}
 
 std::vector<Defect> verify_attempt(const Root& root, const std::filesystem::path& directory,
                                    const std::string& manifest_sha256) {

@@ -1,11 +1,11 @@
 #include "lib/archivebox/index.hpp"
 
 #include "lib/archivebox/layout.hpp"
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/strange_sqlite.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/utf8.hpp"
 
 #include <sqlite3.h>
 #include <sys/stat.h>

@@ -1,7 +1,8 @@
 #include "lib/base/address.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <arpa/nameser.h>
 #include <netdb.h>

@@ -1,7 +1,7 @@
 #include "lib/base/log.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/text/json.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

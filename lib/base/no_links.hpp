@@ -4,7 +4,7 @@
 // any part of a path: they fail with ELOOP. What leads to such a directory must be without links, as work_dir of a
 // running worker is. Any thread; blocking. Linux 5.6.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 // A process by its descriptor, which, unlike a pid, never names another process. Any thread; blocking.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 
 #include <sys/types.h>
 

@@ -1,5 +1,5 @@
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/duration.hpp"
 #include "lib/config/settings.hpp"
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // What a text must look like to be the value of a key, and what to say if it does not.
 
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/duration.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/utf8.hpp"
 #include "lib/config/layers.hpp"
 
 #include <fmt/format.h>

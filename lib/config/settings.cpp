@@ -1,8 +1,8 @@
 #include "lib/config/settings.hpp"
 
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/duration.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/config/layers.hpp"
 
 #include <fmt/format.h>

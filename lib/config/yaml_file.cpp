@@ -1,5 +1,5 @@
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/config/layers.hpp"
 
 #include <fmt/format.h>

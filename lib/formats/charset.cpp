@@ -1,8 +1,8 @@
 #include "lib/formats/charset.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/utf8.hpp"
 #include "lib/formats/embedded.hpp"
 #include "lib/formats/html.hpp"
 

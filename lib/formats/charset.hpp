@@ -1,10 +1,17 @@
 #pragma once
 // Bytes of a web page to text, the way browsers decide: byte order mark, HTTP header, <meta>, guess. Pure functions.
 
+#include <array>
 #include <string>
 #include <string_view>
 
 namespace holdfast::formats {
+
+// The characters of the bytes 0x80 to 0x9F in Windows 1252, which browsers take for Latin-1.
+inline constexpr std::array<char32_t, 32> kWindows1252{0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
+                                                       0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,   0x017D, 0x8F,
+                                                       0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+                                                       0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
 
 // Valid UTF-8; what cannot be decoded becomes U+FFFD, as browsers show it: title, text and links must be those of the
 // page that people see and replay, and the record has the bytes. Never throws.

@@ -1,7 +1,8 @@
 #include "lib/formats/html.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/utf8.hpp"
+#include "lib/formats/charset.hpp"
 #include "lib/formats/embedded.hpp"
 
 #include <algorithm>
@@ -19,12 +20,6 @@ constexpr std::size_t kMostAttributes = 100;
 constexpr std::string_view kBlank = " \t\n\r\f\v";
 // Their content is text, not markup, until their own end tag.
 constexpr std::string_view kRaw = " script style xmp iframe noembed noframes textarea title ";
-
-// What numbers between 128 and 159 mean: windows-1252.
-constexpr std::array<std::uint16_t, 32> kWindows1252{0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
-                                                     0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,   0x017D, 0x8F,
-                                                     0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
-                                                     0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
 
 // The characters of the named references, by name. Those that may stand without a semicolon ("AElig!=C6") are there
 // twice. A code point is hexadecimal; "+" stands between two.

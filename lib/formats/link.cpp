@@ -1,8 +1,8 @@
 #include "lib/formats/link.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/percent.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/formats/charset.hpp"
 
 #include <algorithm>
@@ -75,33 +75,23 @@ std::string plain_link(std::string_view href) {
   return text;
 }
 
-bool is_web_url(std::string_view url) {
-  const auto start = base::lower_case(url.substr(0, 8));
-  const std::size_t scheme = start.starts_with("http://") ? 7 : start == "https://" ? 8 : 0;
-  constexpr std::string_view kNoHost = "/?# \t\r\n";
-  return scheme != 0 && url.size() > scheme && kNoHost.find(url[scheme]) == std::string_view::npos;
-}
-
-std::optional<std::string> absolute_link(std::string_view base, std::string_view href, const std::string& encoding) {
+std::optional<std::string> absolute_link(std::string_view page, std::string_view href, const std::string& encoding) {
   auto text = plain_link(href);
   if (text.empty() || text.size() > kLongestLink) return std::nullopt;
   encode_query(text, encoding);
-  auto url = join_url(base, text);
+  auto url = join_url(page, text);
   if (!url) return std::nullopt;
   if (const auto hash = url->find('#'); hash != std::string::npos && !base::is_route(url->substr(hash + 1)))
     url->resize(hash);
-  if (!is_web_url(*url) || url->size() > kLongestLink) return std::nullopt;
+  if (!base::is_web_url(*url) || url->size() > kLongestLink) return std::nullopt;
   return base::percent_encode(*url, [](char letter) { return letter != ' '; });
 }
 
 std::string request_url(std::string_view url) {
-  const auto scheme = url.find("://");
-  const auto path = scheme == std::string_view::npos ? 0 : std::min(url.find_first_of("/?#", scheme + 3), url.size());
-  std::string result(url.substr(0, path));
-  if (path < url.size() && url[path] != '/') result += '/';
-  if (path == url.size()) result += '/';
+  const auto begin = static_cast<std::size_t>(base::split_url(url).path.data() - url.data());
+  const auto target = url.substr(begin, url.find('#') - begin);
   const auto stays = [](char c) { return base::is_graphic(c) && c != '"' && c != '<' && c != '>'; };
-  return result + base::percent_encode(url.substr(path, url.find('#', path) - path), stays);
+  return std::string(url.substr(0, begin)) + (target.starts_with('/') ? "" : "/") + base::percent_encode(target, stays);
 }
 
 } // namespace holdfast::formats

@@ -1,5 +1,6 @@
 #pragma once
-// URLs as pages write them. lib/base/url judges and normalises what is archived; a page's own spelling is kept here.
+// URLs as pages write them. lib/base/text/url judges and normalises what is archived; a page's own spelling is kept
+// here.
 
 #include <optional>
 #include <string>
@@ -14,12 +15,10 @@ std::optional<std::string> join_url(std::string_view base, std::string_view refe
 // As browsers take an attribute that is a URL: without blanks around it, and line ends and tabs in it.
 std::string plain_link(std::string_view href);
 
-// The http(s) URL that `href` means on a page at `base`, without a fragment that is no route; nullopt if it means none.
+// The http(s) URL that `href` means on a page at `page`, without a fragment that is no route; nullopt if it means none.
 // `encoding`: of the page, as formats::page_encoding() names it; "": UTF-8.
-std::optional<std::string> absolute_link(std::string_view base, std::string_view href,
+std::optional<std::string> absolute_link(std::string_view page, std::string_view href,
                                          const std::string& encoding = "");
-
-bool is_web_url(std::string_view url); // http(s) with a host
 
 // As it may stand in a request line: what is not ASCII percent-encoded; the host is left to the HTTP client.
 std::string request_url(std::string_view url);

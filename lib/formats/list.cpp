@@ -1,9 +1,10 @@
 #include "lib/formats/list.hpp"
 
-#include "lib/base/base64.hpp"
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/inflater.hpp"
+#include "lib/base/text/base64.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/formats/charset.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"
@@ -156,7 +157,7 @@ std::optional<List> read_html(std::string_view text, bool asked) {
       described = name == "dd" && token.kind == Token::Kind::start;
     }
     if (name == "base" && base.empty())
-      if (auto href = plain_link(token.attribute("href")); is_web_url(href)) base = std::move(href);
+      if (auto href = plain_link(token.attribute("href")); base::is_web_url(href)) base = std::move(href);
     if (name != "a") return true;
     end();
     if (token.kind != Token::Kind::start || described || token.attribute("href").starts_with('#')) return true;

@@ -1,5 +1,6 @@
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"
 #include "lib/formats/rows.hpp"
@@ -91,7 +92,7 @@ struct Walker : Gatherer {
     const auto name = local_name(node);
     Row row;
     const std::string about = node.attribute("rdf:about").value();
-    const bool page = is_web_url(about) && kNoPages.find(" " + name + " ") == std::string_view::npos;
+    const bool page = base::is_web_url(about) && kNoPages.find(" " + name + " ") == std::string_view::npos;
     if (page || kEntries.find(" " + name + " ") != std::string_view::npos)
       for (const auto& child : node.children())
         take_child(child, row);

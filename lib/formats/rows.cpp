@@ -1,8 +1,8 @@
 #include "lib/formats/rows.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/timestamp.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/timestamp.hpp"
 #include "lib/formats/embedded.hpp"
 
 #include <algorithm>

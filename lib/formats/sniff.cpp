@@ -1,8 +1,8 @@
 #include "lib/formats/sniff.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/percent.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/formats/embedded.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-#include "lib/base/characters.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/utf8.hpp"
 #include "lib/formats/list.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include "lib/hooks/binary.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/shell.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -12,7 +12,6 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <fstream>
 #include <sstream>
 
 namespace holdfast::hooks {
@@ -137,10 +136,7 @@ std::string interpreter_of(const Hook& hook) {
     const std::string& extension = hook.name.extension;
     return extension == "py" ? "python3" : extension == "js" ? "node" : "bash";
   }
-  std::ifstream stream(hook.path, std::ios::binary);
-  std::string line(256, '\0');
-  stream.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<std::size_t>(stream.gcount()));
+  auto line = base::read_file(hook.path, 256);
   if (!line.starts_with("#!")) return {};
   line = line.substr(2, line.find('\n') == std::string::npos ? std::string::npos : line.find('\n') - 2);
   std::istringstream words(line);

@@ -2,7 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/hooks/plugin_file.hpp"
 
 #include <spdlog/spdlog.h>

@@ -1,7 +1,7 @@
 #include "lib/hooks/hook_name.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/utf8.hpp"
 
 #include <algorithm>
 #include <array>

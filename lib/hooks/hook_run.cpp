@@ -1,8 +1,8 @@
 #include "lib/hooks/hook_run.hpp"
 
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/no_links.hpp"
+#include "lib/base/text/duration.hpp"
 #include "lib/hooks/directory_meter.hpp"
 #include "lib/hooks/outcome.hpp"
 #include "lib/hooks/progress.hpp"

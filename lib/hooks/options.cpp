@@ -1,6 +1,6 @@
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/hooks/plugin_options.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #include "lib/hooks/outcome.hpp"
 
-#include "lib/base/duration.hpp"
+#include "lib/base/text/duration.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/hooks/text.hpp"
 

@@ -1,7 +1,7 @@
 #include "lib/hooks/plugin_file.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/hooks/record_json.hpp"
 
 #include <nlohmann/json.hpp>

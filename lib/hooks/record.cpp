@@ -1,10 +1,10 @@
 #include "lib/hooks/record.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/json_text.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/timestamp.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/json.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/hooks/record_json.hpp"
 #include "lib/hooks/text.hpp"
 

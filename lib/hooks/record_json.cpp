@@ -1,8 +1,7 @@
 #include "lib/hooks/record_json.hpp"
 
-#include "lib/base/json_depth.hpp"
-#include "lib/base/json_text.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/json.hpp"
+#include "lib/base/text/utf8.hpp"
 
 #include <charconv>
 

@@ -1,11 +1,10 @@
 #include "lib/hooks/runner_files.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/no_links.hpp"
-#include "lib/base/read_at.hpp"
-#include "lib/base/shell.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/base/write_all.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

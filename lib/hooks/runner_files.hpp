@@ -2,7 +2,7 @@
 // The files that the runner keeps beside a hook's own: its logs, its pid, and a script to run it by hand. Named
 // <hook>.<32hex>.stdout.log and so on. Owned by one HookRun; main thread only.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/process/command.hpp"
 
 #include <sys/types.h>

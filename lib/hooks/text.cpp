@@ -1,6 +1,6 @@
 #include "lib/hooks/text.hpp"
 
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/utf8.hpp"
 
 namespace holdfast::hooks {
 

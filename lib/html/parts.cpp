@@ -1,6 +1,7 @@
 #include "lib/html/parts.hpp"
 
-#include "lib/base/percent.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/html/embedded.hpp"
 
 #include <algorithm>
@@ -21,18 +22,13 @@ std::string href_of_path(std::string_view path) {
   return (path.starts_with("../") ? "" : "./") + base::percent_encode(path);
 }
 
-bool is_web_url(std::string_view url) {
-  const auto start = base::lower_case(url.substr(0, 8));
-  return start.starts_with("http://") || start == "https://";
-}
-
 Html outside_link(std::string_view url, std::string_view text) {
-  if (!is_web_url(url)) return escaped(text);
+  if (!base::is_web_url(url)) return escaped(text);
   return fill(embedded::outside_link_html, {{"url", url}, {"text", text}});
 }
 
 std::string_view without_scheme(std::string_view url) {
-  if (!is_web_url(url)) return url;
+  if (!base::is_web_url(url)) return url;
   url.remove_prefix(url.find("//") + 2);
   if (!url.empty() && url.back() == '/' && std::count(url.begin(), url.end(), '/') == 1) url.remove_suffix(1);
   return url;

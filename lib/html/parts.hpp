@@ -17,8 +17,6 @@ Html icon_sprite();
 // A relative path as a link, with "./" in front, so that no name can be taken for a scheme, a query or another host.
 std::string href_of_path(std::string_view path);
 
-// True if a page may link to `url`: http and https only.
-bool is_web_url(std::string_view url);
 // <a> to a page outside if it may be linked to, plain text otherwise.
 Html outside_link(std::string_view url, std::string_view text);
 // "https://example.com/a/b" -> "example.com/a/b": for people, not for links.

@@ -17,7 +17,7 @@ struct Pending {
 };
 
 struct CloseMulti {
-  void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
+  void operator()(CURLM* multi) const { libcurl().multi_cleanup(multi); }
 };
 
 } // namespace
@@ -28,14 +28,14 @@ struct Batch::Impl {
 
   void finish() {
     int left = 0;
-    while (const CURLMsg* message = curl_multi_info_read(multi.get(), &left)) {
+    while (const CURLMsg* message = libcurl().multi_info_read(multi.get(), &left)) {
       if (message->msg != CURLMSG_DONE) continue;
       const CURLcode code = message->data.result;
       const auto found = pending.find(message->easy_handle);
       if (found == pending.end()) continue;
       const auto one = std::move(found->second);
       pending.erase(found);
-      curl_multi_remove_handle(multi.get(), one->exchange->handle());
+      libcurl().multi_remove_handle(multi.get(), one->exchange->handle());
       one->done(one->exchange->response(code));
     }
   }
@@ -43,13 +43,13 @@ struct Batch::Impl {
 
 Batch::Batch() : impl_(std::make_unique<Impl>()) {
   new_handle(); // libcurl is started
-  impl_->multi.reset(curl_multi_init());
+  impl_->multi.reset(libcurl().multi_init());
   if (!impl_->multi) throw base::Error(base::ErrorClass::system, "libcurl has no memory");
 }
 
 Batch::~Batch() {
   for (const auto& [handle, one] : impl_->pending)
-    curl_multi_remove_handle(impl_->multi.get(), handle);
+    libcurl().multi_remove_handle(impl_->multi.get(), handle);
 }
 
 void Batch::start(Request request, std::string body, std::function<void(const Response&)> done) {
@@ -59,7 +59,7 @@ void Batch::start(Request request, std::string body, std::function<void(const Re
   request.body = one->body;
   one->exchange = std::make_unique<Exchange>(new_handle(), std::move(request));
   CURL* const handle = one->exchange->handle();
-  if (curl_multi_add_handle(impl_->multi.get(), handle) != CURLM_OK)
+  if (libcurl().multi_add_handle(impl_->multi.get(), handle) != CURLM_OK)
     throw base::Error(base::ErrorClass::system, "libcurl takes no more transfers");
   impl_->pending.emplace(handle, std::move(one));
 }
@@ -69,7 +69,7 @@ std::size_t Batch::under_way() const noexcept { return impl_->pending.size(); }
 void Batch::step(int descriptor, std::chrono::milliseconds at_most) {
   CURLM* const multi = impl_->multi.get();
   int running = 0;
-  curl_multi_perform(multi, &running);
+  libcurl().multi_perform(multi, &running);
   const auto before = impl_->pending.size();
   impl_->finish();
   if (impl_->pending.size() != before) return; // there is news
@@ -77,11 +77,11 @@ void Batch::step(int descriptor, std::chrono::milliseconds at_most) {
   extra.fd = descriptor;
   extra.events = CURL_WAIT_POLLIN;
   int ready = 0;
-  curl_multi_poll(multi, &extra, descriptor < 0 ? 0 : 1, static_cast<int>(at_most.count()), &ready);
-  curl_multi_perform(multi, &running);
+  libcurl().multi_poll(multi, &extra, descriptor < 0 ? 0 : 1, static_cast<int>(at_most.count()), &ready);
+  libcurl().multi_perform(multi, &running);
   impl_->finish();
 }
 
-void Batch::wake() { curl_multi_wakeup(impl_->multi.get()); }
+void Batch::wake() { libcurl().multi_wakeup(impl_->multi.get()); }
 
 } // namespace holdfast::http

@@ -35,7 +35,7 @@ Response Client::send(const Request& request) {
     Exchange& exchange;
     ~GiveBack() { impl.give_back(exchange.release()); }
   } const give_back{*impl_, exchange};
-  return exchange.response(curl_easy_perform(exchange.handle()));
+  return exchange.response(libcurl().easy_perform(exchange.handle()));
 }
 
 } // namespace holdfast::http

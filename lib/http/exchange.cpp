@@ -1,8 +1,9 @@
 #include "lib/http/exchange.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <netdb.h>
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 
 namespace holdfast::http {
 
@@ -26,95 +28,133 @@ bool proxy_in_environment() {
 } // namespace
 
 Handle new_handle() {
-  static const bool started = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK; // once, thread-safe by being static
-  Handle handle(started ? curl_easy_init() : nullptr);
+  // Once, thread-safe by being static.
+  static const bool started = libcurl().global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+  Handle handle(started ? libcurl().easy_init() : nullptr);
   if (!handle) throw base::Error(base::ErrorClass::system, "libcurl cannot be started");
   return handle;
 }
 
 Exchange::Exchange(Handle handle, Request request)
     : handle_(std::move(handle)), request_(std::move(request)), unsent_(request_.body) {
-  CURL* const curl = handle_.get();
-  curl_easy_reset(curl);
   for (const auto& header : request_.headers)
-    headers_.reset(curl_slist_append(headers_.release(), header.c_str()));
-  curl_easy_setopt(curl, CURLOPT_URL, request_.url.c_str());
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, request_.redirects > 0 ? 1L : 0L);
-  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, static_cast<long>(request_.redirects));
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_USERAGENT, request_.user_agent.c_str());
-  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers_.get());
-  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, request_.check_certificates ? 1L : 0L);
-  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, request_.check_certificates ? 2L : 0L);
-  if (request_.compressed) curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "");
+    headers_.reset(libcurl().slist_append(headers_.release(), header.c_str()));
+  set(CURLOPT_URL, request_.url.c_str());
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_FOLLOWLOCATION, request_.redirects > 0 ? 1L : 0L);
+  set(CURLOPT_MAXREDIRS, static_cast<long>(request_.redirects));
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_HTTP09_ALLOWED, 0L);
+  set(CURLOPT_ERRORBUFFER, error_.data());
+  set(CURLOPT_USERAGENT, request_.user_agent.c_str());
+  set(CURLOPT_HTTPHEADER, headers_.get());
+  set(CURLOPT_SSL_VERIFYPEER, request_.check_certificates ? 1L : 0L);
+  set(CURLOPT_SSL_VERIFYHOST, request_.check_certificates ? 2L : 0L);
+  if (request_.compressed) set(CURLOPT_ACCEPT_ENCODING, "");
+  if (request_.cookies) set(CURLOPT_COOKIEFILE, request_.cookies->c_str());
   if (request_.signature) {
-    curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, ("aws:amz:" + request_.signature->region + ":s3").c_str());
-    curl_easy_setopt(curl, CURLOPT_USERNAME, request_.signature->key_id.c_str());
-    curl_easy_setopt(curl, CURLOPT_PASSWORD, request_.signature->secret.c_str());
+    set(CURLOPT_AWS_SIGV4, ("aws:amz:" + request_.signature->region + ":s3").c_str());
+    set(CURLOPT_USERNAME, request_.signature->key_id.c_str());
+    set(CURLOPT_PASSWORD, request_.signature->secret.c_str());
   }
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Exchange::on_write);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, this);
-  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, &Exchange::on_header);
-  curl_easy_setopt(curl, CURLOPT_HEADERDATA, this);
+  set(CURLOPT_WRITEFUNCTION, &Exchange::on_write);
+  set(CURLOPT_WRITEDATA, this);
+  set(CURLOPT_HEADERFUNCTION, &Exchange::on_header);
+  set(CURLOPT_HEADERDATA, this);
   set_limits();
   set_body();
   set_guard();
 }
 
 void Exchange::set_limits() {
-  CURL* const curl = handle_.get();
-  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout.count()));
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request_.connect_timeout.count()));
+  set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout.count()));
+  set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request_.connect_timeout.count()));
   if (request_.silence.count() > 0) {
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request_.silence.count()));
+    set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+    set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(request_.silence.count()));
   }
   if (request_.abandon == nullptr) return;
-  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, &Exchange::on_progress);
-  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, this);
+  set(CURLOPT_NOPROGRESS, 0L);
+  set(CURLOPT_XFERINFOFUNCTION, &Exchange::on_progress);
+  set(CURLOPT_XFERINFODATA, this);
 }
 
 void Exchange::set_body() {
-  CURL* const curl = handle_.get();
   if (request_.method == "PUT" || request_.method == "POST") {
-    curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
-    curl_easy_setopt(curl, CURLOPT_READFUNCTION, &Exchange::on_read);
-    curl_easy_setopt(curl, CURLOPT_READDATA, this);
-    curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, &Exchange::on_seek);
-    curl_easy_setopt(curl, CURLOPT_SEEKDATA, this);
-    curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
+    set(CURLOPT_UPLOAD, 1L);
+    set(CURLOPT_READFUNCTION, &Exchange::on_read);
+    set(CURLOPT_READDATA, this);
+    set(CURLOPT_SEEKFUNCTION, &Exchange::on_seek);
+    set(CURLOPT_SEEKDATA, this);
+    set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
   }
-  if (request_.method != "GET") curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+  if (request_.method == "HEAD")
+    set(CURLOPT_NOBODY, 1L);
+  else if (request_.method != "GET")
+    set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
 }
 
 void Exchange::set_guard() {
-  CURL* const curl = handle_.get();
-  if (!request_.use_proxy) curl_easy_setopt(curl, CURLOPT_PROXY, "");
+  if (!request_.use_proxy || !request_.proxy.empty()) set(CURLOPT_PROXY, request_.proxy.c_str());
+  if (!request_.proxy.empty()) {
+    set(CURLOPT_NOPROXY, "");
+    set(CURLOPT_HTTPPROXYTUNNEL, 1L);
+  }
   if (request_.allow_private || (request_.use_proxy && proxy_in_environment())) return;
-  curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, &Exchange::open_socket);
-  curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, this);
+  set(CURLOPT_OPENSOCKETFUNCTION, &Exchange::open_socket);
+  set(CURLOPT_OPENSOCKETDATA, this);
+}
+
+Handle Exchange::release() {
+  libcurl().easy_reset(handle_.get());
+  return std::move(handle_);
+}
+
+std::string Exchange::explain(CURLcode code) const {
+  const auto os_error = info<long>(CURLINFO_OS_ERRNO);
+  if (code == CURLE_COULDNT_RESOLVE_HOST) return "the host name does not resolve";
+  if (code == CURLE_OPERATION_TIMEDOUT) return "no answer within the time limit";
+  if (code == CURLE_COULDNT_CONNECT && os_error != 0) return std::strerror(static_cast<int>(os_error));
+  const std::string said = error_.front() != '\0' ? error_.data() : libcurl().easy_strerror(code);
+  return code == CURLE_PEER_FAILED_VERIFICATION ? "certificate: " + said : said;
+}
+
+// A server that closes the connection or stays silent may answer others.
+bool Exchange::is_final(CURLcode code) const {
+  // Certificates that no client accepts: expired, not valid yet, self-signed, of another name or address. Others (an
+  // issuer that is unknown here) may be known to a browser. 0: the name, which libcurl checks itself.
+  constexpr std::array kBad{0L, 9L, 10L, 18L, 62L, 64L};
+  if (code == CURLE_PEER_FAILED_VERIFICATION)
+    return std::find(kBad.begin(), kBad.end(), info<long>(CURLINFO_SSL_VERIFYRESULT)) != kBad.end();
+  return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT ||
+         (code == CURLE_OPERATION_TIMEDOUT && info<double>(CURLINFO_CONNECT_TIME) == 0);
 }
 
 Response Exchange::response(CURLcode code) {
   if (failure_) std::rethrow_exception(failure_);
+  const auto status = static_cast<int>(info<long>(CURLINFO_RESPONSE_CODE));
   response_.too_many_redirects = code == CURLE_TOO_MANY_REDIRECTS;
-  const bool too_long = full_ && request_.most_bytes == 0;
-  if ((code != CURLE_OK && !full_) || too_long) {
-    response_.error =
-        too_long ? "more than " + std::to_string(kMostBody >> 20) + " MiB in one answer" : curl_easy_strerror(code);
+  const bool too_long = full_ && !request_.most_bytes;
+  const bool broken_off = code != CURLE_OK && !full_ && request_.broken_off && status != 0 &&
+                          (!response_.body.empty() || code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR);
+  response_.truncated = broken_off || (full_ && request_.most_bytes > 0);
+  if (too_long || (code != CURLE_OK && !full_ && !broken_off)) {
+    response_.error = too_long ? "more than " + std::to_string(kMostBody >> 20) + " MiB in one answer" : explain(code);
+    response_.is_final = !too_long && is_final(code);
     response_.body.clear();
     return std::move(response_);
   }
-  long status = 0;
-  curl_easy_getinfo(handle_.get(), CURLINFO_RESPONSE_CODE, &status);
-  response_.status = static_cast<int>(status);
-  curl_off_t wait = 0;
-  curl_easy_getinfo(handle_.get(), CURLINFO_RETRY_AFTER, &wait);
-  if (wait > 0) response_.retry_after = std::chrono::seconds(std::min(wait, kLongestRetryAfter));
+  response_.status = status;
+  if (const auto wait = info<curl_off_t>(CURLINFO_RETRY_AFTER); wait > 0)
+    response_.retry_after = std::chrono::seconds(std::min(wait, kLongestRetryAfter));
   return std::move(response_);
+}
+
+std::string Response::header(std::string_view name) const {
+  for (const auto& [key, value] : headers)
+    if (base::lower_case(key) == name) return value;
+  return {};
 }
 
 std::size_t Exchange::on_read(char* buffer, std::size_t size, std::size_t count, void* self) {
@@ -137,15 +177,13 @@ int Exchange::on_seek(void* self, curl_off_t offset, int origin) {
 std::size_t Exchange::on_write(char* data, std::size_t size, std::size_t count, void* self) {
   auto& exchange = *static_cast<Exchange*>(self);
   const std::string_view bytes{data, size * count};
-  long status = 0;
-  curl_easy_getinfo(exchange.handle(), CURLINFO_RESPONSE_CODE, &status);
+  const auto status = exchange.info<long>(CURLINFO_RESPONSE_CODE);
   try {
     if (exchange.request_.sink && status >= 200 && status < 300) {
       exchange.request_.sink(bytes);
       return bytes.size();
     }
-    const auto most = exchange.request_.most_bytes;
-    const auto room = (most == 0 ? kMostBody : most) - exchange.response_.body.size();
+    const auto room = exchange.request_.most_bytes.value_or(kMostBody) - exchange.response_.body.size();
     exchange.response_.body += bytes.substr(0, room);
     exchange.full_ = bytes.size() > room;
     return exchange.full_ ? 0 : bytes.size();
@@ -156,11 +194,16 @@ std::size_t Exchange::on_write(char* data, std::size_t size, std::size_t count, 
 }
 
 std::size_t Exchange::on_header(char* data, std::size_t size, std::size_t count, void* self) {
-  const std::string_view line{data, size * count};
-  const auto colon = line.find(':');
-  if (colon == 4 && base::lower_case(line.substr(0, colon)) == "etag")
-    static_cast<Exchange*>(self)->response_.etag = base::trimmed(line.substr(colon + 1));
-  return line.size();
+  auto& response = static_cast<Exchange*>(self)->response_;
+  const auto line = base::trimmed({data, size * count});
+  if (line.starts_with("HTTP/")) { // the head of another answer: the one before was interim, or led here
+    response.headers.clear();
+    const auto status = std::min(line.find(' '), line.size());
+    response.reason = line.substr(std::min(line.find(' ', status + 1), line.size() - 1) + 1);
+  } else if (const auto colon = line.find(':'); colon != std::string_view::npos) {
+    response.headers.emplace_back(line.substr(0, colon), base::trimmed(line.substr(colon + 1)));
+  }
+  return size * count;
 }
 
 int Exchange::on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace holdfast::http {
@@ -19,6 +20,8 @@ struct Signature {
 
 inline constexpr std::size_t kMostBody = std::size_t{256} << 20;
 
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
 struct Request {
   std::string method{"GET"}, url;   // http and https only
   std::vector<std::string> headers; // "Name: value"
@@ -29,26 +32,35 @@ struct Request {
   // really connected to, also after a redirect, so that no name can lead into the own network.
   bool allow_private{true};
   bool use_proxy{true}; // that of the environment; then the proxy's address is connected to, and the proxy decides
+  // One in place of that, through which there is a tunnel, so that the server sees the request as it is.
+  std::string proxy;
   bool check_certificates{true};
-  bool compressed{false};                                   // the body may come compressed, and is unpacked
-  int redirects{0};                                         // that are followed
+  std::optional<std::string> cookies; // a cookies.txt, or ""; a client keeps what servers set. None: no cookies
+  bool compressed{false};             // the body may come compressed, and is unpacked
+  int redirects{0};                   // that are followed
   std::chrono::milliseconds timeout{0}, connect_timeout{0}; // 0: none, and libcurl's
   std::chrono::seconds silence{0};                          // without a byte, after which it is given up; 0: never
   const std::atomic<bool>* abandon{nullptr};                // ends it within a second or so once it is true
-  std::size_t most_bytes{0}; // of the body; no more is awaited. 0: kMostBody, or it fails
+  std::optional<std::size_t> most_bytes; // of the body; no more is awaited. None: kMostBody, or it fails
+  bool broken_off{false};                // an answer that breaks off is one, if some of the body came
   // Takes the body of a good answer instead of Response::body. What it throws ends the transfer and is thrown on.
   std::function<void(std::string_view)> sink;
 };
 
 struct Response {
-  int status{0};     // 0: there was no answer
-  std::string error; // why there was none; never the URL
-  std::string body, etag;
+  int status{0};        // 0: there was no answer
+  std::string error;    // why there was none; never the URL
+  bool is_final{false}; // and no client would get one: no such host, no connection, a certificate that none accepts
+  std::string reason;   // "Not Found"
+  Headers headers;      // of the last answer, also of a proxy that gives no tunnel
+  std::string body;
+  bool truncated{false}; // there was more of it
   bool too_many_redirects{false};
   std::string refused; // the address that was not connected to
   std::optional<std::chrono::seconds> retry_after;
 
   bool good() const noexcept { return status >= 200 && status < 300; }
+  std::string header(std::string_view name) const; // the first of this name, which is in lower case
 };
 
 } // namespace holdfast::http

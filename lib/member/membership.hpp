@@ -11,12 +11,18 @@
 #include "lib/store/worker.hpp"
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace holdfast::member {
+
+// What a process says of itself when it joins. A new incarnation: fresh id, this machine, boot, pid and start time.
+// `keep_in`: where a machine without /etc/machine-id keeps the id it was given.
+store::ProcessInfo describe_process(const std::string& process_type, const std::string& worker_type,
+                                    const std::string& version, int slots, const std::filesystem::path& keep_in);
 
 class Membership {
 public:

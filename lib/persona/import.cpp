@@ -1,9 +1,9 @@
 #include "lib/persona/import.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/strange_sqlite.hpp"
+#include "lib/base/text/characters.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>

@@ -1,12 +1,12 @@
 #include "lib/persona/state.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_depth.hpp"
-#include "lib/base/json_text.hpp"
-#include "lib/base/percent.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/json.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/url.hpp"
+#include "lib/base/text/utf8.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -137,9 +137,8 @@ private:
 } // namespace
 
 std::string OfOrigin::host() const {
-  const auto begin = origin.find("://");
-  const auto host = begin == std::string::npos ? origin : origin.substr(begin + 3);
-  return host.substr(0, host.starts_with('[') ? host.find(']') + 1 : host.find_first_of(":/"));
+  const auto url = base::split_url(origin);
+  return std::string(base::split_authority(url.has_authority ? url.authority : origin).host);
 }
 
 void add_cookie(State& state, Cookie cookie, std::vector<std::string>& left_out) {

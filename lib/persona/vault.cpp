@@ -1,12 +1,11 @@
 #include "lib/persona/vault.hpp"
 
-#include "lib/base/base64.hpp"
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/text/base64.hpp"
+#include "lib/base/text/characters.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/base/write_all.hpp"
 
 #include <fcntl.h>
 #include <nettle/gcm.h>

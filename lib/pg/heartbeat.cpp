@@ -2,7 +2,7 @@
 
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
-#include "lib/pg/host_watch.hpp"
+#include "lib/pg/hosts.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>

@@ -2,7 +2,10 @@
 // The servers that a connection string names, if it names several (host=a,b port=1,2). The one that was last connected
 // to is tried first, so that a frozen server costs one session its timeout and not each. Private to lib/pg. Any thread.
 
+#include <chrono>
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,5 +26,22 @@ std::string with_host(const std::string& dsn, const Host& host);
 void connected_to(const std::string& dsn, const Host& host);
 // A string for each host but the one that was last connected to, primary or not.
 std::vector<std::string> other_hosts(const std::string& dsn);
+
+// Looks at the other servers of a connection string that names several. A worker may hold sessions to an old primary
+// that came back after a pause, and would not learn of the promotion while they work. Looking means to connect: the
+// timeline that is seen there ends all sessions of this process with servers on earlier ones. One thread; the
+// destructor joins it, after at most one attempt to connect. Without several hosts it does nothing.
+class HostWatch {
+public:
+  // `superseded` is called on the watch's thread when a newer timeline was found.
+  HostWatch(const std::string& dsn, const std::string& label, std::function<void()> superseded);
+  ~HostWatch();
+  HostWatch(const HostWatch&) = delete;
+  HostWatch& operator=(const HostWatch&) = delete;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 } // namespace holdfast::pg

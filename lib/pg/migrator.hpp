@@ -39,7 +39,7 @@ public:
   // PostgreSQL chose it to end a deadlock with running programs. Leaves a database that is ahead as it is.
   // A breaking file is applied only if holdfast.shut_out_older_programs() agrees, else Error(refused) lists those that
   // run. Throws as require_current() does if the history does not match, and Error(configuration) with all that the
-  // server lacks (preconditions.hpp).
+  // server lacks (unmet_preconditions).
   // A file that fails leaves nothing behind; the error names it.
   MigrationReport migrate(Connection& connection, const MigrateOptions& options = {}) const;
 
@@ -57,5 +57,13 @@ private:
   std::vector<MigrationFile> numbered_;
   std::vector<MigrationFile> functions_;
 };
+
+// What a server must have before there can be a schema in one of its databases: "a database in UTF8, not LATIN1", and
+// what to do about it.
+struct Precondition {
+  std::string what, remedy;
+};
+// Those that this session's database, server and user do not meet.
+std::vector<Precondition> unmet_preconditions(Connection& connection);
 
 } // namespace holdfast::pg

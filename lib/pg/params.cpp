@@ -1,6 +1,6 @@
 #include "lib/pg/params.hpp"
 
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/utf8.hpp"
 
 #include <array>
 #include <charconv>

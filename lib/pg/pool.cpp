@@ -2,7 +2,7 @@
 
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
-#include "lib/pg/locks.hpp"
+#include "lib/pg/connection.hpp"
 #include "lib/pg/sqlstate.hpp"
 
 #include <boost/asio/any_io_executor.hpp>

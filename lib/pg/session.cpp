@@ -1,5 +1,6 @@
 #include "lib/pg/session.hpp"
 
+#include "lib/base/text/text.hpp"
 #include "lib/pg/answer_watch.hpp"
 #include "lib/pg/conninfo.hpp"
 #include "lib/pg/hosts.hpp"
@@ -19,6 +20,8 @@ namespace holdfast::pg {
 namespace {
 
 using base::ErrorClass;
+
+constexpr std::size_t kLongestReason = 2000; // of a failure, in characters
 
 // libpq tells no SQLSTATE of a refused connection, but whether the server spoke shows: "FATAL:  ..." with two blanks.
 DatabaseError connect_failure(const std::string& text, const std::string& conninfo, const ConnectionOptions& options) {
@@ -212,17 +215,7 @@ DatabaseError both(const DatabaseError& first, const DatabaseError& second) {
 std::string in_one_line(std::string_view text) {
   // What the library says of a session that has ended, instead of that.
   if (text.find("client encoding") != std::string_view::npos) return "the server closed the connection";
-  std::string line;
-  for (const char c : text) {
-    if (c != '\n') {
-      line += c == '\t' ? ' ' : c;
-    } else if (!line.empty() && line.back() != ' ') {
-      line += ' ';
-    }
-  }
-  while (!line.empty() && line.back() == ' ')
-    line.pop_back();
-  return line;
+  return base::one_line(text, kLongestReason);
 }
 
 // libpq goes on to the next host only if the connection itself is refused: not if a proxy or a dying server accepts and

@@ -1,6 +1,6 @@
 #include "lib/pg/timeline.hpp"
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,8 +1,8 @@
 #include "lib/process/cgroups.hpp"
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/pidfd.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/process/launcher.hpp"
 
 #include <fcntl.h>

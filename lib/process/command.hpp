@@ -13,16 +13,14 @@
 
 namespace holdfast::process {
 
-// Limits of one hook and everything it starts. Unset: not limited. The first four are set by the shim with setrlimit
-// before exec, and each process of the tree inherits them. The last two are of the tree as a whole: the shim looks at
-// it several times a second and kills all of it when it is over. Between two looks, RLIMIT_NPROC keeps it within a
-// multiple of tree_processes (shim/limits.hpp); the kernel knows no such limit for root.
+// Limits of one hook and everything it starts. Unset: not limited. The first two are set by the shim with setrlimit
+// before exec, and each process of the tree inherits them; there are no core files. The last two are of the tree as a
+// whole: the shim looks at it several times a second and kills all of it when it is over. Between two looks,
+// RLIMIT_NPROC keeps it within a multiple of tree_processes (shim/limits.hpp); the kernel knows no such limit for root.
 struct Limits {
-  std::optional<std::uint64_t> address_space_bytes; // RLIMIT_AS per process; beware: Chrome needs terabytes of it
-  std::optional<std::uint64_t> file_bytes;          // RLIMIT_FSIZE: largest file
-  std::optional<std::uint64_t> open_files;          // RLIMIT_NOFILE
-  std::optional<std::uint64_t> core_bytes{0};       // RLIMIT_CORE
-  std::optional<std::uint64_t> tree_memory_bytes;   // resident and swapped; what processes share counts once
+  std::optional<std::uint64_t> file_bytes;        // RLIMIT_FSIZE: largest file
+  std::optional<std::uint64_t> open_files;        // RLIMIT_NOFILE
+  std::optional<std::uint64_t> tree_memory_bytes; // resident and swapped; what processes share counts once
   std::optional<std::uint64_t> tree_processes;
 };
 

@@ -10,7 +10,7 @@
 //
 // Wants the third version of Landlock (Linux 6.2): before it, files could be cut that may not be written.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 
 #include <list>
 #include <string>

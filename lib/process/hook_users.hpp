@@ -3,7 +3,7 @@
 // the hooks of two crawls cannot signal, trace or read each other, the kernel's limit of processes counts those of one
 // crawl, and whatever of them is left ends by one kill(-1).
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/process/sandbox.hpp"
 
 #include <filesystem>

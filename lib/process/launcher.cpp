@@ -61,8 +61,7 @@ base::Fd open_output(int opened, const std::filesystem::path& path) {
 std::string limits_text(const Command& command) {
   const Limits& limits = command.limits;
   std::string text;
-  for (const auto& limit : {limits.address_space_bytes, limits.file_bytes, limits.open_files, limits.core_bytes,
-                            limits.tree_memory_bytes, limits.tree_processes}) {
+  for (const auto& limit : {limits.file_bytes, limits.open_files, limits.tree_memory_bytes, limits.tree_processes}) {
     if (!text.empty()) text += ',';
     text += limit ? std::to_string(*limit) : "-";
   }

@@ -3,7 +3,7 @@
 // accepts. There is no other way out of it. Made by the shim (shim/network.hpp); lives as long as a process is in it or
 // the object exists. Any thread.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,14 +1,34 @@
 #include "lib/process/orphans.hpp"
 
+#include "lib/base/error.hpp"
 #include "lib/base/metrics.hpp"
+#include "lib/base/pidfd.hpp"
+#include "lib/process/launcher.hpp"
 
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <iterator>
+#include <thread>
+#include <vector>
 
 namespace holdfast::process {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Waits until every process named has ended, or until the deadline.
+void wait_until_gone(const std::vector<ProcessEntry>& processes, Clock::time_point deadline) {
+  for (const auto& process : processes) {
+    const base::Fd descriptor = base::open_pidfd(process.pid);
+    if (process_alive(process.pid, process.start_ticks)) // the same one
+      base::wait_for_exit(descriptor, std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()));
+  }
+}
+
+} // namespace
 
 std::set<pid_t> own_line(const std::map<pid_t, ProcessEntry>& processes) {
   std::set<pid_t> line;
@@ -52,6 +72,44 @@ bool Orphans::kill_round() {
     at = gone ? pending_.erase(at) : std::next(at);
   }
   return !found && pending_.empty();
+}
+
+int sweep(const std::string& variable, const std::string& prefix, std::chrono::milliseconds grace) {
+  if (variable.empty() || prefix.empty())
+    throw base::Error(base::ErrorClass::bug, "sweep: the name and the prefix of the marker variable must not be empty");
+  const std::string marker = variable + "=" + prefix;
+  const auto marked = [&](const ProcessEntry& entry) {
+    return environment_has(entry.pid,
+                           [&](std::string_view variable_text) { return variable_text.starts_with(marker); });
+  };
+
+  const auto deadline = Clock::now() + grace;
+  const auto processes = read_processes();
+  const auto spared = own_line(processes);
+  std::set<std::pair<pid_t, std::uint64_t>> found;
+  std::vector<ProcessEntry> shims;
+  for (const auto& [pid, entry] : processes) {
+    if (entry.zombie() || spared.contains(pid) || !marked(entry)) continue;
+    found.emplace(pid, entry.start_ticks);
+    if (entry.shim()) shims.push_back(entry);
+  }
+  for (const auto& shim : shims) { // after the look round, which would miss what is ended during it
+    ::kill(shim.pid, SIGTERM);
+    ::kill(shim.pid, SIGCONT); // a hook may have stopped its own shim
+  }
+  wait_until_gone(shims, deadline);
+  // A shim that did not obey in time is killed as well: what it leaves has no owner then and is found by the same
+  // marker.
+  for (const auto& shim : shims)
+    if (process_alive(shim.pid, shim.start_ticks)) ::kill(shim.pid, SIGKILL);
+
+  Orphans orphans([&](const ProcessEntry& entry) { return !entry.shim() && marked(entry); });
+  const auto give_up = Clock::now() + std::chrono::milliseconds(900);
+  while (!orphans.kill_round() && Clock::now() < give_up)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (const auto& killed : orphans.killed_processes())
+    found.insert(killed);
+  return static_cast<int>(found.size());
 }
 
 } // namespace holdfast::process

@@ -1,6 +1,7 @@
 #pragma once
-// Ending marked processes that have no shim any more. Private to this module; used by the sweep and by the launcher
-// when a shim was killed. Owned by one round of cleaning; any thread, one at a time. The destructor does nothing.
+// Ending marked processes that have no shim any more. Private to this module; used by sweep(), which launcher.hpp
+// declares, and by the launcher when a shim was killed. Owned by one round of cleaning; any thread, one at a time. The
+// destructor does nothing.
 
 #include "lib/process/process_scan.hpp"
 

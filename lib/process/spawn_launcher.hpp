@@ -8,7 +8,7 @@
 // this process and runs none of our code between fork and exec. So an initialiser may have the steps that run in the
 // parent (on_setup, on_error, on_success), but not on_exec_setup; it sets what the child needs on the launcher instead.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/process/shim/protocol.hpp"
 
 #include <boost/asio/any_io_executor.hpp>

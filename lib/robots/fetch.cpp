@@ -12,12 +12,6 @@ constexpr int kMostRedirects = 5; // RFC 9309, 2.3.1.2
 
 } // namespace
 
-std::string origin_of(const base::Url& url) {
-  const bool usual = url.port == (url.scheme == "https" ? 443 : 80);
-  const std::string host = url.host.find(':') == std::string::npos ? url.host : "[" + url.host + "]";
-  return url.scheme + "://" + host + (usual ? "" : ":" + std::to_string(url.port));
-}
-
 Fetched fetch(const std::string& origin, const FetchOptions& options, const std::atomic<bool>& abandon) {
   http::Request request;
   request.url = origin + "/robots.txt";

@@ -1,7 +1,7 @@
 #pragma once
 // Fetches a site's robots.txt. Blocking, bounded in time and size: call it on a side thread.
 
-#include "lib/base/url.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -25,10 +25,8 @@ struct Fetched {
   std::optional<std::chrono::milliseconds> retry_after;
 };
 
-// "https://example.com:8443": what a robots.txt is valid for.
-std::string origin_of(const base::Url& url);
-
-// `abandon` set to true by another thread ends it within a second or so. Never throws for what the network does.
+// `origin`: for which the file is valid. `abandon` set to true by another thread ends it within a second or so. Never
+// throws for what the network does.
 Fetched fetch(const std::string& origin, const FetchOptions& options, const std::atomic<bool>& abandon);
 
 } // namespace holdfast::robots

@@ -1,6 +1,6 @@
 #include "lib/robots/rules.hpp"
 
-#include "lib/base/percent.hpp"
+#include "lib/base/text/percent.hpp"
 
 #include <algorithm>
 #include <charconv>

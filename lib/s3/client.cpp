@@ -2,8 +2,8 @@
 
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/percent.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/text/percent.hpp"
 
 #include <spdlog/spdlog.h>
 

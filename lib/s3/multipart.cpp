@@ -44,9 +44,9 @@ public:
   void send(std::string_view piece) {
     const auto number = std::to_string(tags_.size() + 1);
     const auto answer = client_.request({"PUT", key_, {{"partNumber", number}, {"uploadId", id_}}, piece, {}, {}});
-    if (answer.etag.empty())
-      throw Error(ErrorClass::input_output, "the object store names no tag for a piece of " + key_);
-    tags_.push_back(answer.etag);
+    const auto tag = answer.header("etag");
+    if (tag.empty()) throw Error(ErrorClass::input_output, "the object store names no tag for a piece of " + key_);
+    tags_.push_back(tag);
   }
 
   void complete() {

@@ -1,8 +1,8 @@
 #include "lib/server/cluster.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/fd.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/text.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -2,7 +2,7 @@
 // A lock on a whole file (flock), which the kernel drops when its holder dies, however it dies. Owned by one thread;
 // the destructor unlocks. Private to lib/server.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 
 #include <chrono>
 #include <filesystem>

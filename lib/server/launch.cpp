@@ -1,8 +1,8 @@
 #include "lib/server/launch.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/characters.hpp"
 #include "lib/process/run.hpp"
 
 #include <sys/mman.h>

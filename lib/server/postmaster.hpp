@@ -2,7 +2,7 @@
 // The running server of one cluster, as its postmaster.pid tells and /proc confirms: a recycled pid does not count.
 // Private to lib/server; blocking.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 
 #include <sys/types.h>
 

@@ -1,6 +1,6 @@
 #include "lib/store/json.hpp"
 
-#include "lib/base/json_text.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/pg/params.hpp"
 
 #include <nlohmann/json.hpp>

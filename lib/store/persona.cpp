@@ -1,8 +1,8 @@
 #include "lib/store/persona.hpp"
 
-#include "lib/base/base64.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/base64.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/store/json.hpp"
 
 #include <nlohmann/json.hpp>

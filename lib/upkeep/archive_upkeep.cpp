@@ -1,18 +1,18 @@
 #include "lib/upkeep/archive_upkeep.hpp"
 
+#include "lib/archive/captures.hpp"
 #include "lib/archive/page_text.hpp"
 #include "lib/archive/verify.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/on_thread.hpp"
+#include "lib/store/capture.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/text.hpp"
 #include "lib/upkeep/crawl_page.hpp"
-#include "lib/upkeep/kept_captures.hpp"
 
 #include <spdlog/spdlog.h>
 
 #include <utility>
-#include <vector>
 
 namespace holdfast::upkeep {
 
@@ -103,6 +103,15 @@ awaitable<void> ArchiveUpkeep::add_texts(const archive::Root& root) {
       store::text_keep(connection, lease, text);
   });
   spdlog::info("search knows the text of {} pages that it had lost", texts.size());
+}
+
+void keep_captures(pg::Connection& connection, const archive::Root& root, const std::vector<std::string>& directories) {
+  for (const auto& kept : store::captures_to_move(connection, directories)) {
+    if (archive::keep_record(root, kept.source_file, kept.source_offset, kept.length, kept.file))
+      store::captures_moved(connection, kept);
+    else
+      spdlog::warn("a record that other snapshots need is gone: {} at {}", kept.source_file, kept.source_offset);
+  }
 }
 
 } // namespace holdfast::upkeep

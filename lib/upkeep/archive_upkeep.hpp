@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace holdfast::upkeep {
 
@@ -49,5 +50,9 @@ private:
   std::optional<std::string> looked_at_; // the last snapshot whose text was looked for; nullopt: begin with the first
   std::set<std::string> refused_;        // said once
 };
+
+// Before the files of removed snapshots are deleted: records to which others refer get files of their own.
+// `directories`: as store::purge_list() lists them. Blocking; on the thread that owns the connection. May be repeated.
+void keep_captures(pg::Connection& connection, const archive::Root& root, const std::vector<std::string>& directories);
 
 } // namespace holdfast::upkeep

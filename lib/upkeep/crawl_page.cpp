@@ -2,7 +2,7 @@
 
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/recover.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/timestamp.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/live.hpp"

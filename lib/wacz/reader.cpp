@@ -1,9 +1,10 @@
 #include "lib/wacz/reader.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/json_depth.hpp"
-#include "lib/base/read_at.hpp"
-#include "lib/base/timestamp.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/json.hpp"
+#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/wacz/sorted_lines.hpp"
 #include "lib/warc/arc.hpp"
 #include "lib/warc/reader.hpp"
@@ -247,8 +248,7 @@ private:
   void take_description(std::string_view text) {
     const auto about = base::strange_json(text);
     for (const auto& one : about.is_object() ? about.value("resources", nlohmann::json()) : nlohmann::json())
-      if (const auto path = one.is_object() ? base::text_at(one, "path") : "";
-          path.starts_with("http://") || path.starts_with("https://"))
+      if (const auto path = one.is_object() ? base::text_at(one, "path") : ""; base::is_web_url(path))
         if (elsewhere_++ == 0) example_ = path.substr(0, 200);
   }
 

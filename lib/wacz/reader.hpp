@@ -3,7 +3,7 @@
 // Nothing is written under a name that stands in it: what is unpacked goes to files without names in the temporary
 // directory. What it unpacks to is bounded. Used from one thread.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -1,8 +1,7 @@
 #include "lib/wacz/sorted_lines.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/unnamed_file.hpp"
-#include "lib/base/write_all.hpp"
+#include "lib/base/file.hpp"
 
 #include <sqlite3.h>
 

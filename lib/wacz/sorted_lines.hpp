@@ -2,7 +2,7 @@
 // Any number of lines in the order of their bytes, in bounded memory: SQLite sorts them, in a temporary file. Used from
 // one thread.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 
 #include <functional>
 #include <memory>

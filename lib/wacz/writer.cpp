@@ -1,9 +1,9 @@
 #include "lib/wacz/writer.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
-#include "lib/base/read_at.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/warc/gzip.hpp"
 
 #include <unistd.h>
@@ -16,17 +16,10 @@ namespace {
 
 constexpr std::size_t kLinesOfBlock = 3000; // of the index, each compressed alone
 
-// Hands on the first `size` bytes of a file, or as many as there are.
-template <typename Take>
-void hand_on(int file, std::uint64_t size, const std::string& path, Take&& take) {
-  if (base::each_piece(file, 0, size, take) < 0)
-    throw base::Error(base::ErrorClass::input_output, "cannot read " + path + ": " + base::errno_text(errno));
-}
-
 } // namespace
 
-Writer::Writer(int file, About about, std::time_t time)
-    : zip_(file, time), about_(std::move(about)), pages_(temporary_file()), resources_(temporary_file()) {
+Writer::Writer(ZipWriter& zip, About about)
+    : zip_(zip), about_(std::move(about)), pages_(temporary_file()), resources_(temporary_file()) {
   const auto head = base::json_text(nlohmann::ordered_json{
                         {"format", "json-pages-1.0"}, {"id", "pages"}, {"title", "All Pages"}, {"hasText", true}}) +
                     "\n";
@@ -35,17 +28,13 @@ Writer::Writer(int file, About about, std::time_t time)
 }
 
 std::string Writer::add_file(const std::string& path, int file, std::uint64_t size) {
-  zip_.begin(path, size);
-  hand_on(file, size, path, [&](std::string_view piece) { zip_.write(piece); }); // end() says if there is less
-  auto sha256 = zip_.end();
+  auto sha256 = zip_.add(path, file, size);
   add_resource(path, size, sha256);
   return sha256;
 }
 
 std::string Writer::add_text(const std::string& path, const std::string& text) {
-  zip_.begin(path, text.size());
-  zip_.write(text);
-  auto sha256 = zip_.end();
+  auto sha256 = zip_.add(path, text);
   add_resource(path, text.size(), sha256);
   return sha256;
 }
@@ -107,7 +96,7 @@ void Writer::add_index() {
   add_text("indexes/index.idx", second);
 }
 
-void Writer::close() {
+void Writer::finish() {
   add_file("pages/pages.jsonl", pages_.get(), pages_size_);
   add_index();
   const auto description = base::json_text(nlohmann::ordered_json{{"profile", "data-package"},
@@ -119,13 +108,13 @@ void Writer::close() {
   const std::string tail = "\n  ]\n}\n";
   const auto package = temporary_file();
   write_all(package.get(), head);
-  hand_on(resources_.get(), resources_size_, "the list of resources",
-          [&](std::string_view piece) { write_all(package.get(), piece); });
+  if (base::each_piece(resources_.get(), 0, resources_size_,
+                       [&](std::string_view piece) { write_all(package.get(), piece); }) < 0)
+    throw base::Error(base::ErrorClass::input_output, "cannot read the list of resources: " + base::errno_text(errno));
   write_all(package.get(), tail);
   const auto sha256 = add_file("datapackage.json", package.get(), head.size() + resources_size_ + tail.size());
   add_text("datapackage-digest.json",
            nlohmann::ordered_json{{"path", "datapackage.json"}, {"hash", "sha256:" + sha256}}.dump(2) + "\n");
-  zip_.close();
 }
 
 } // namespace holdfast::wacz

@@ -21,7 +21,7 @@ struct WrittenPage {
 
 class Writer {
 public:
-  Writer(int file, About about, std::time_t time);
+  Writer(ZipWriter& zip, About about); // the zip file outlives it, and is closed by its owner
 
   // Copies a WARC file of `size` bytes to archive/<name>.
   void add_warc(const std::string& name, int file, std::uint64_t size);
@@ -29,7 +29,7 @@ public:
   void add_capture(const warc::Capture& capture);
   void add_page(const WrittenPage& page);
   // Writes the rest. Without it there is no valid file.
-  void close();
+  void finish();
 
 private:
   // Both return the SHA-256 of what they wrote.
@@ -38,7 +38,7 @@ private:
   void add_resource(const std::string& path, std::uint64_t size, const std::string& sha256);
   void add_index();
 
-  ZipWriter zip_;
+  ZipWriter& zip_;
   const About about_;
   SortedLines lines_;
   base::Fd pages_;

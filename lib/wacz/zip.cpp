@@ -1,9 +1,12 @@
 #include "lib/wacz/zip.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>
+
+#include <cerrno>
 
 namespace holdfast::wacz {
 
@@ -66,6 +69,19 @@ std::string ZipWriter::end() {
   if (left_ > 0) throw base::Error(base::ErrorClass::input_output, path_ + " became shorter while it was read");
   if (::archive_write_finish_entry(archive_of(archive_.get())) < ARCHIVE_WARN) fail("cannot write " + path_);
   return digest_.finish();
+}
+
+std::string ZipWriter::add(const std::string& path, int file, std::uint64_t size) {
+  begin(path, size);
+  if (base::each_piece(file, 0, size, [&](std::string_view piece) { write(piece); }) < 0)
+    throw base::Error(base::ErrorClass::input_output, "cannot read " + path + ": " + base::errno_text(errno));
+  return end(); // says if there is less
+}
+
+std::string ZipWriter::add(const std::string& path, std::string_view text) {
+  begin(path, text.size());
+  write(text);
+  return end();
 }
 
 void ZipWriter::close() {

@@ -19,13 +19,16 @@ public:
   ZipWriter(const ZipWriter&) = delete;
   ZipWriter& operator=(const ZipWriter&) = delete;
 
-  void begin(const std::string& path, std::uint64_t size);
-  void write(std::string_view bytes);
-  // Ends the entry and returns the SHA-256 of its bytes. Throws Error(input_output) if they are not `size` many.
-  std::string end();
+  // Adds the first `size` bytes of a file, or a text, and returns the SHA-256 of them. Throws Error(input_output) if
+  // there are not so many.
+  std::string add(const std::string& path, int file, std::uint64_t size);
+  std::string add(const std::string& path, std::string_view text);
   void close();
 
 private:
+  void begin(const std::string& path, std::uint64_t size);
+  void write(std::string_view bytes);
+  std::string end();
   [[noreturn]] void fail(const std::string& what);
   std::unique_ptr<void, void (*)(void*)> archive_;
   std::time_t time_;

@@ -1,8 +1,8 @@
 #include "lib/warc/arc.hpp"
 
-#include "lib/base/read_at.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/warc/capture.hpp"
 #include "lib/warc/headers.hpp"
 #include "lib/warc/record_bytes.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 // Codings of HTTP bodies: chunks, gzip, deflate, br and zstd. Pure functions, any thread. The bytes come from the web.
 
-#include "lib/base/unpacked.hpp"
+#include "lib/base/inflater.hpp"
 
 #include <cstddef>
 #include <string>

@@ -2,7 +2,7 @@
 // Errors and writes of this module's files.
 
 #include "lib/base/error.hpp"
-#include "lib/base/write_all.hpp"
+#include "lib/base/file.hpp"
 
 #include <stdexcept>
 #include <string>

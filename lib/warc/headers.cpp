@@ -1,7 +1,7 @@
 #include "lib/warc/headers.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 
 #include <algorithm>
 

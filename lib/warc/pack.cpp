@@ -1,8 +1,7 @@
 #include "lib/warc/pack.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/fd.hpp"
-#include "lib/base/read_at.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/characters.hpp"
 #include "lib/warc/digest.hpp"
 #include "lib/warc/file.hpp"
 #include "lib/warc/gzip.hpp"

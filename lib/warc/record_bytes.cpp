@@ -1,7 +1,7 @@
 #include "lib/warc/record_bytes.hpp"
 
+#include "lib/base/file.hpp"
 #include "lib/base/inflater.hpp"
-#include "lib/base/read_at.hpp"
 
 #include <algorithm>
 #include <array>

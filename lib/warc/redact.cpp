@@ -1,8 +1,8 @@
 #include "lib/warc/redact.hpp"
 
-#include "lib/base/base64.hpp"
-#include "lib/base/characters.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/base64.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/utf8.hpp"
 #include "lib/warc/coding.hpp"
 #include "lib/warc/digest.hpp"
 #include "lib/warc/file.hpp"

@@ -1,7 +1,7 @@
 #include "lib/warc/revisit.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/read_at.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/characters.hpp"
 #include "lib/warc/digest.hpp"
 #include "lib/warc/gzip.hpp"
 #include "lib/warc/reader.hpp"

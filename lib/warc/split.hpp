@@ -6,7 +6,7 @@
 // pages, each HTML document that a browser asked for as a document is one; where requests do not tell, each HTML
 // document. Used from one thread.
 
-#include "lib/base/timestamp.hpp"
+#include "lib/base/text/timestamp.hpp"
 #include "lib/warc/reader.hpp"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "lib/warc/spool.hpp"
 
-#include "lib/base/unnamed_file.hpp"
+#include "lib/base/file.hpp"
 
 #include <algorithm>
 

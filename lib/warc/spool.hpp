@@ -2,8 +2,7 @@
 // The bytes of one body: small ones in memory, larger ones in a file without a name in the current directory. Used from
 // one thread.
 
-#include "lib/base/fd.hpp"
-#include "lib/base/read_at.hpp"
+#include "lib/base/file.hpp"
 #include "lib/warc/digest.hpp"
 #include "lib/warc/file.hpp"
 

@@ -1,9 +1,9 @@
 #include "lib/warc/surt.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/percent.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <algorithm>
 #include <ranges>
@@ -106,7 +106,7 @@ std::string normal_query(std::string_view query) {
 std::string reversed_host(std::string_view written) {
   auto host = base::lower_case(unescaped(written));
   if (!std::all_of(host.begin(), host.end(), base::is_ascii)) // international names in ASCII, as surt has them
-    if (const auto url = base::try_parse_url("http://" + host + "/")) host = url->host;
+    host = base::host_named(host).value_or(host);
   while (host.ends_with('.'))
     host.pop_back();
   if (host.starts_with("www")) {
@@ -140,15 +140,9 @@ std::string url_key(std::string_view url) {
   const auto parts = base::split_url(url);
   const auto scheme = base::lower_case(parts.scheme);
   if ((scheme != "http" && scheme != "https") || !parts.has_authority) return shortened(escaped(url));
-  auto host = parts.authority.substr(parts.authority.rfind('@') + 1); // npos + 1 is 0
-  std::string_view port;
-  if (const auto colon = host.rfind(':'); colon != host.npos && host.find(']', colon) == host.npos) {
-    port = host.substr(colon + 1);
-    host = host.substr(0, colon);
-  }
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  std::string key = reversed_host(host);
-  if (!port.empty() && port != (scheme == "http" ? "80" : "443")) key += ":" + std::string(port);
+  const auto place = base::split_authority(parts.authority);
+  std::string key = reversed_host(place.bare_host());
+  if (!place.port.empty() && place.port != (scheme == "http" ? "80" : "443")) key += ":" + std::string(place.port);
   auto path = base::lower_case(escaped(normal_path(unescaped(parts.path))));
   if (path.size() > 1 && path.ends_with('/')) path.pop_back();
   key += ")" + path;

@@ -1,7 +1,7 @@
 #include "lib/warc/writer.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/warc/file.hpp"
 #include "lib/warc/pack.hpp"

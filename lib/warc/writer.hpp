@@ -2,7 +2,7 @@
 // Writes WARC/1.1 with one gzip member per record. Bodies are spooled, because a record begins with its length. Used
 // from one thread.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/warc/gzip.hpp"
 #include "lib/warc/headers.hpp"
 #include "lib/warc/spool.hpp"

@@ -1,11 +1,9 @@
 #include "services/capture/hook.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/fd.hpp"
-#include "lib/base/read_at.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/timestamp.hpp"
-#include "lib/base/write_all.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/formats/link.hpp"
 
 #include <fcntl.h>
@@ -190,21 +188,6 @@ void Job::report_rate_limit(const std::string& host, int status, const std::stri
   emit(record);
 }
 
-std::string read_file(const fs::path& path, std::size_t most, int flags) {
-  const base::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags));
-  struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  std::string bytes(static_cast<std::size_t>(std::min<std::uintmax_t>(status.st_size, most)), '\0');
-  std::size_t size = 0;
-  while (size < bytes.size()) {
-    const auto got = base::read_at(file.get(), bytes.data() + size, bytes.size() - size, size);
-    if (got <= 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  bytes.resize(size);
-  return bytes;
-}
-
 bool write_file(const fs::path& path, const Pieces& pieces) {
   const base::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   bool written = static_cast<bool>(file);
@@ -248,7 +231,7 @@ int run_hook(const std::string& plugin, const std::string& url, const std::funct
   ::signal(SIGPIPE, SIG_IGN);
   try {
     if (url.empty()) throw failed("no --url=URL was given");
-    if (!formats::is_web_url(url)) throw no_results("not an http or https URL");
+    if (!base::is_web_url(url)) throw no_results("not an http or https URL");
     Job job(plugin, url);
     handle_signals(job.timeout(), job.margin());
     const auto result = body(job);

@@ -4,8 +4,9 @@
 // A hook is a function of a Job that returns a Result for a success and throws an Ending otherwise, so that a success
 // is always claimed and never assumed. One hook runs per process, on one thread.
 
-#include "lib/base/characters.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/warc/headers.hpp"
 
 #include <nlohmann/json.hpp>
@@ -107,8 +108,7 @@ private:
   std::set<std::string> redirects_;
 };
 
-// At most the first `most` bytes of a file; empty if it cannot be read. `flags`: of open(2), more of them.
-std::string read_file(const std::filesystem::path& path, std::size_t most, int flags = 0);
+using base::read_file;
 // False, with errno, if it cannot be written; a part of it may be there then.
 bool write_file(const std::filesystem::path& path, const Pieces& pieces);
 

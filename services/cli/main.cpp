@@ -2,10 +2,10 @@
 // exit code.
 
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/hide_secrets.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/umask.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/utf8.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/server/embedded_server.hpp"
 #include "services/cli/command/mistakes.hpp"

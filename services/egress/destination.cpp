@@ -1,8 +1,9 @@
 #include "services/egress/destination.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -9,7 +9,7 @@
 //
 // One thread of its own ("egress") serves all connections, four more resolve names. A Door may be used from any thread.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "services/egress/destination.hpp"
 
 #include <cstdint>

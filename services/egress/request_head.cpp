@@ -1,7 +1,8 @@
 #include "services/egress/request_head.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -35,24 +36,19 @@ std::string_view name_of(std::string_view line) { return line.substr(0, std::min
 
 // "host:port", "[::1]:port" or, with a port that goes without saying, "host".
 void set_authority(RequestHead& request, std::string_view authority, std::uint16_t otherwise) {
-  if (const auto at = authority.rfind('@'); at != std::string_view::npos) authority.remove_prefix(at + 1);
-  const bool bracket = authority.starts_with('[');
-  const auto closing = bracket ? authority.find(']') : 0;
-  const auto colon = closing == std::string_view::npos ? closing : authority.find(':', closing);
-  if (closing == std::string_view::npos) refuse("the address in the request has no \"]\"");
-  auto host = authority.substr(0, std::min(colon, authority.size()));
-  if (bracket) host = authority.substr(1, closing - 1);
-  request.host = base::lower_case(host);
+  const auto place = base::split_authority(authority);
+  if (place.host.starts_with('[') && !place.host.ends_with(']')) refuse("the address in the request has no \"]\"");
+  request.host = base::lower_case(place.bare_host());
   request.port = otherwise;
   const bool sound = !request.host.empty() && request.host.size() <= 255 &&
                      std::all_of(request.host.begin(), request.host.end(),
                                  [](unsigned char c) { return c > ' ' && c != 0x7F && c != '/' && c != '\\'; });
   if (!sound) refuse("the request names no host");
-  if (colon == std::string_view::npos || colon + 1 == authority.size()) {
+  const auto port = place.port;
+  if (port.empty()) {
     if (otherwise == 0) refuse("the request names no port");
     return;
   }
-  const auto port = authority.substr(colon + 1);
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), request.port);
   if (error != std::errc() || end != port.data() + port.size() || request.port == 0)
     refuse("the port in the request is no number from 1 to 65535");
@@ -81,24 +77,19 @@ RequestHead parse_request(std::string_view head, bool alone) {
   if (space == std::string_view::npos || space == last || !first.substr(last + 1).starts_with("HTTP/1."))
     refuse("not a request of HTTP/1");
   request.method = first.substr(0, space);
-  auto target = first.substr(space + 1, last - space - 1);
+  const auto target = first.substr(space + 1, last - space - 1);
   request.tunnel = request.method == "CONNECT";
   if (request.tunnel) {
     set_authority(request, target, 0);
     return request;
   }
-  constexpr std::string_view kScheme = "http://";
-  if (base::lower_case(target.substr(0, kScheme.size())) != kScheme) refuse("a proxy takes CONNECT and http:// URLs");
-  target.remove_prefix(kScheme.size());
-  const auto slash = std::min(target.find_first_of("/?#"), target.size());
-  const auto authority = target.substr(0, slash);
-  set_authority(request, authority, 80);
-  auto path = std::string(target.substr(slash, target.find('#') - slash));
-  if (!path.starts_with('/')) path.insert(path.begin(), '/');
-
-  request.forwarded = request.method + " " + path + " HTTP/1.1\r\n";
+  const auto url = base::split_url(target);
+  if (base::lower_case(url.scheme) != "http" || !url.has_authority) refuse("a proxy takes CONNECT and http:// URLs");
+  set_authority(request, url.authority, 80);
+  request.forwarded = request.method + " " + std::string(url.path.empty() ? "/" : url.path) +
+                      (url.has_query ? "?" + std::string(url.query) : "") + " HTTP/1.1\r\n";
   // One name for the server, that of the target: it was judged.
-  const auto named = authority.substr(authority.rfind('@') == std::string_view::npos ? 0 : authority.rfind('@') + 1);
+  const auto named = url.authority.substr(url.authority.rfind('@') + 1); // npos + 1 is 0
   std::string lines;
   const auto lower = base::lower_case(head);
   const bool upgrade = has_header(lower, "upgrade");

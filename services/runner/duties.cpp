@@ -1,13 +1,18 @@
 #include "services/runner/duties.hpp"
 
-#include "lib/base/duration.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/duration.hpp"
+#include "lib/upkeep/archive_upkeep.hpp"
 
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
 #include <map>
+#include <optional>
+#include <utility>
 
 namespace holdfast::runner {
 
@@ -15,9 +20,55 @@ namespace {
 
 constexpr std::chrono::milliseconds kLapseEvery{2000};
 constexpr std::chrono::milliseconds kRejoin{500};
+// Until then the worker that sealed the crawl writes its page.
+constexpr upkeep::ArchiveUpkeep::Ages kAges{std::chrono::seconds(0), std::chrono::seconds(5)};
 
-} // namespace
+// Brings the archive after the collection, where it is mounted: deletes the files of what was removed, and writes the
+// pages of crawls that have changed. The destructor waits for what it is deleting.
+class Purge {
+public:
+  // A runner without the archive (other machine, unmounted) leaves the list to the workers, which all have it: they
+  // look at what has waited for a minute.
+  Purge(pg::Pool& pool, const std::filesystem::path& archive_root, const std::string& collection_id);
+  ~Purge();
+  Purge(const Purge&) = delete;
+  Purge& operator=(const Purge&) = delete;
 
+  // Does a little; how much.
+  awaitable<int> step();
+
+private:
+  std::filesystem::path archive_root_;
+  std::string collection_id_;
+  boost::asio::thread_pool files_{1};
+  upkeep::ArchiveUpkeep upkeep_;
+  bool told_{false};
+};
+
+Purge::Purge(pg::Pool& pool, const std::filesystem::path& archive_root, const std::string& collection_id)
+    : archive_root_(archive_root), collection_id_(collection_id), upkeep_(pool, files_, kAges, spdlog::level::err, 0) {}
+
+Purge::~Purge() { files_.join(); }
+
+awaitable<int> Purge::step() {
+  if (archive_root_.empty() || !co_await upkeep_.due()) co_return 0;
+  std::optional<archive::Root> root;
+  std::string problem;
+  co_await base::on_thread(files_, [&] {
+    try {
+      root = archive::Root::open(archive_root_, collection_id_, false);
+    } catch (const base::Error& error) {
+      problem = error.what();
+    }
+  });
+  if (!root && !std::exchange(told_, true))
+    spdlog::info("files of removed crawls are left to a worker that has the archive: {}", problem);
+  if (!root) co_return 0;
+  co_return co_await upkeep_.step(*root);
+}
+
+// Does the duties that are due until the gate is lost, another runner asks for it, or we are told to stop. Returns at
+// most one duty after that.
 awaitable<void> do_duties(Gate& gate, Purge& purge, std::chrono::milliseconds poll, base::StopSignal& stop) {
   std::map<std::string, std::string> failing; // told once, not each time
   auto lapsed = std::chrono::steady_clock::time_point{};
@@ -51,6 +102,8 @@ awaitable<void> do_duties(Gate& gate, Purge& purge, std::chrono::milliseconds po
   }
 }
 
+} // namespace
+
 awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSignal& stop) {
   bool joined = false;
   for (;;) {
@@ -74,7 +127,7 @@ awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSigna
       }
       const bool stopped = stop.strength() != base::Strength::none;
       const std::string reason = stopped ? stop.reason() : gate->ending();
-      co_await gate->leave(0, reason);
+      co_await gate->leave(reason);
       if (stopped) co_return Ending::stopped;
       if (gate->made_way() && !options.standby && !options.spawns) co_return Ending::superseded;
       options.standby = true;

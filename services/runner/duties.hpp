@@ -5,7 +5,6 @@
 #include "lib/base/async.hpp"
 #include "lib/base/stop_signal.hpp"
 #include "services/runner/gate.hpp"
-#include "services/runner/purge.hpp"
 
 namespace holdfast::runner {
 
@@ -13,10 +12,6 @@ enum class Ending {
   stopped,    // told to
   superseded, // a newer runner leads or is about to
 };
-
-// Does the duties that are due until the gate is lost, another runner asks for it, or we are told to stop. Returns at
-// most one duty after that.
-awaitable<void> do_duties(Gate& gate, Purge& purge, std::chrono::milliseconds poll, base::StopSignal& stop);
 
 // Stands at the gate until told to stop. A runner that is asked to leave ends, unless it stands by or has workers: then
 // it goes to the back and waits for its turn. One that lost its lead because it could not beat goes to the

@@ -2,7 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
-#include "lib/member/process_info.hpp"
+#include "lib/member/membership.hpp"
 #include "lib/process/launcher.hpp"
 
 #include <boost/asio/use_awaitable.hpp>
@@ -180,9 +180,9 @@ awaitable<int> Gate::lapse_dead() {
   co_return lapsed;
 }
 
-awaitable<void> Gate::leave(int exit_code, std::string reason) {
+awaitable<void> Gate::leave(std::string reason) {
   const member::Membership::Leave leave = [&](pg::Connection& connection) {
-    store::runner_leave(connection, id(), exit_code, reason);
+    store::runner_leave(connection, id(), 0, reason);
   };
   co_await membership_.leave(*pool_, leave, kFarewell, reason);
   epoch_ = 0;

@@ -9,7 +9,7 @@
 // duty of the old one is being done.
 
 #include "lib/base/async.hpp"
-#include "lib/base/sleeper.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/base/stop_signal.hpp"
 #include "lib/member/membership.hpp"
 #include "lib/pg/pool.hpp"
@@ -39,7 +39,7 @@ public:
   // Waits until one of the endings; as long as it takes.
   awaitable<Entered> enter();
   // Closes the lead (or the waiting) in the database, if that can be reached within a moment; else the lease runs out.
-  awaitable<void> leave(int exit_code, std::string reason);
+  awaitable<void> leave(std::string reason);
 
   // It leads, as far as it knows: its last beat is young enough, and it was not asked to leave. What it does is checked
   // again by the database.

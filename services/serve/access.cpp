@@ -1,8 +1,8 @@
 #include "services/serve/access.hpp"
 
-#include "lib/base/base64.hpp"
-#include "lib/base/characters.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/text/base64.hpp"
+#include "lib/base/text/characters.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/token.hpp"
 

@@ -1,9 +1,9 @@
 #include "services/serve/api.hpp"
 
-#include "lib/base/base64.hpp"
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/text/base64.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/catalog/operation.hpp"

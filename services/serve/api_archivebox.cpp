@@ -1,7 +1,7 @@
 // The paths of ArchiveBox's API by which its browser extension and scripts add pages and list them: the same names of
 // members, with the values of this collection.
 #include "lib/base/error.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/store/catalog/operation.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/crawl.hpp"

@@ -1,6 +1,6 @@
 // The OpenAPI document, made of the table of operations.
-#include "lib/base/characters.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/json.hpp"
 #include "services/serve/api_table.hpp"
 
 #include <algorithm>

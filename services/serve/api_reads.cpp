@@ -1,9 +1,9 @@
 // Operations that change nothing. The lists are those of `holdfast list`.
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
-#include "lib/base/timestamp.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/json.hpp"
+#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
@@ -55,8 +55,7 @@ Json page(Json items, const Json& cursor) { return {{"items", std::move(items)},
 std::optional<std::string> host_asked(const ApiCall& call) {
   auto host = call.parameter("host");
   if (!host) return host;
-  const auto url = base::try_parse_url("http://" + *host + "/");
-  return url ? url->host : base::lower_case(*host);
+  return base::host_named(*host).value_or(base::lower_case(*host));
 }
 
 std::optional<std::string> time_asked(const ApiCall& call, const char* name) {

@@ -1,7 +1,7 @@
 #include "services/serve/cdx.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/warc/surt.hpp"
 

@@ -3,7 +3,7 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/media_type.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/percent.hpp"
+#include "lib/base/text/percent.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/s3/location.hpp"
 #include "lib/store/token.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 // Requests and responses of the HTTP server, and what may be believed of a request. Pure; any thread.
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "services/serve/watch.hpp"
 
 #include <chrono>

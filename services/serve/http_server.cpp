@@ -1,8 +1,8 @@
 #include "services/serve/http_server.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/read_at.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/characters.hpp"
 #include "services/serve/peers.hpp"
 #include "services/serve/view_relay.hpp"
 

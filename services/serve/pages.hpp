@@ -2,7 +2,7 @@
 // The pages: each function reads what its page shows and returns it. Blocking, on the thread that owns the connection.
 // The table of routes in site.cpp says which path leads where.
 
-#include "lib/base/percent.hpp"
+#include "lib/base/text/percent.hpp"
 #include "lib/html/template.hpp"
 #include "lib/pg/connection.hpp"
 #include "services/serve/files.hpp"

@@ -1,8 +1,8 @@
 #include "services/serve/parts.hpp"
 
-#include "lib/base/duration.hpp"
-#include "lib/base/percent.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/duration.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/timestamp.hpp"
 #include "lib/html/parts.hpp"
 #include "services/serve/embedded.hpp"
 

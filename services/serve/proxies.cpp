@@ -1,7 +1,7 @@
 #include "services/serve/proxies.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/characters.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "services/serve/quiet_markup.hpp"
 
-#include "lib/base/characters.hpp"
+#include "lib/base/text/characters.hpp"
 
 #include <algorithm>
 #include <array>

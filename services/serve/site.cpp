@@ -1,10 +1,10 @@
 #include "services/serve/site.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/json.hpp"
+#include "lib/base/text/timestamp.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"

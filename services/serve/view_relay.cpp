@@ -1,8 +1,8 @@
 #include "services/serve/view_relay.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/json_text.hpp"
-#include "lib/base/on_thread.hpp"
+#include "lib/base/coroutine.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/store/sign_in.hpp"
 
 #include <boost/asio/as_tuple.hpp>

@@ -1,7 +1,7 @@
 #include "services/webhook/signature.hpp"
 
-#include "lib/base/base64.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/base64.hpp"
 
 #include <nettle/hmac.h>
 

@@ -1,10 +1,11 @@
 #pragma once
-// What a worker is told at start. Plain aggregate; immutable while the worker lives.
+// What a worker is told at start. Plain aggregate; immutable while the worker lives. The functions are pure.
 
 #include "lib/hooks/catalog.hpp"
 #include "lib/hooks/environment.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/persona/vault.hpp"
+#include "lib/pg/connection.hpp"
 #include "lib/store/snapshot.hpp"
 #include "services/egress/destination.hpp"
 
@@ -68,5 +69,11 @@ struct Options {
   std::uint64_t minimum_free_memory_bytes{0};     // 0: does not look
   std::int64_t maximum_load{0};                   // per processor; 0: does not look
 };
+
+// How long a worker waits for the database, as a function of its lease. An answer that comes after the end of trust is
+// of no use, so no call waits longer than trust could last.
+pg::ConnectionOptions connection_options(const std::string& label, const Options& worker);
+// A beat that hangs is worth less than the next one: the session is given up, and a new one made, in time for it.
+pg::ConnectionOptions beat_options(const std::string& label, const Options& worker);
 
 } // namespace holdfast::worker

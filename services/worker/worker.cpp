@@ -1,13 +1,13 @@
 #include "services/worker/worker.hpp"
 
 #include "lib/base/backoff.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
-#include "services/worker/connections.hpp"
+#include "lib/base/text/duration.hpp"
 #include "services/worker/machine/browser_watch.hpp"
 #include "services/worker/machine/capabilities.hpp"
+#include "services/worker/options.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>

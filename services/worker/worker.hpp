@@ -6,7 +6,7 @@
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
-#include "lib/base/sleeper.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/base/stop_signal.hpp"
 #include "lib/member/membership.hpp"
 #include "lib/pg/pool.hpp"

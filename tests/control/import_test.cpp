@@ -1,8 +1,8 @@
 // What other programs export, read as they write it.
 #include "lib/base/error.hpp"
 #include "lib/base/inflater.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/timestamp.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/timestamp.hpp"
 #include "lib/formats/charset.hpp"
 #include "lib/formats/list.hpp"
 #include "services/cli/add/input.hpp"

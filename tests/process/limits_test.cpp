@@ -33,15 +33,7 @@ TEST_CASE("open files are limited") {
   CHECK(stage.output() == "descriptors: 20\n");
 }
 
-TEST_CASE("address space is limited") {
-  Stage stage;
-  auto command = stage.command({"allocate", "512"});
-  CHECK(stage.run(command).code == 0);
-  command.limits.address_space_bytes = 256u << 20;
-  CHECK(stage.run(command).code == 1);
-}
-
-TEST_CASE("core files are off unless asked for") {
+TEST_CASE("core files are off") {
   Stage stage;
   CHECK(stage.run({"core-limit"}).clean());
   CHECK(stage.output() == "core: 0\n");

@@ -1,6 +1,6 @@
 // The tables alone, as the numbered files make them, without functions and triggers: they document themselves, every
 // constraint refuses its bad row, and the functions in their checks agree with lib/base.
-#include "lib/base/url.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/pg/migrator.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "migrations/migrations.hpp"

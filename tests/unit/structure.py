@@ -16,7 +16,7 @@ MODULES = {
 ONLY = {
     "pqxx/": {"pg"},
     "boost/process": {"process"},
-    "curl/": {"http", "capture"},
+    "curl/": {"http"},
     "sqlite3.h": {"archivebox", "base", "persona", "wacz"},
 }
 

@@ -1,7 +1,7 @@
 // Ways to go: asked to drain, stopped, killed, lapsed, robbed of a snapshot.
 
 #include "lib/base/uuid.hpp"
-#include "lib/member/process_info.hpp"
+#include "lib/member/membership.hpp"
 #include "lib/store/snapshot.hpp"
 #include "tests/worker/stage.hpp"
 

@@ -19,7 +19,7 @@ struct Limits {
   uint64_t tell_ms;                 // between two reports of the CPU time
 };
 
-// Reads "n,n,-,n,n,-,n". False if it is anything else.
+// Reads "n,n,-,n,n". False if it is anything else.
 inline bool read_limits(const char* text, Limits& limits) {
   const auto read_one = [&text](uint64_t& limit) {
     char* end = nullptr;
@@ -39,7 +39,7 @@ inline bool read_limits(const char* text, Limits& limits) {
   return read_one(limits.memory) && read_one(limits.processes) && read_one(limits.tell_ms);
 }
 
-using Resource = decltype(RLIMIT_AS); // an enumeration in one C library, a number in another
+using Resource = decltype(RLIMIT_CORE); // an enumeration in one C library, a number in another
 
 // Never above the one inherited. 0 or an errno value.
 inline int lower_limit(Resource resource, uint64_t most) {
@@ -51,12 +51,12 @@ inline int lower_limit(Resource resource, uint64_t most) {
   return setrlimit(resource, &limit) == 0 ? 0 : errno;
 }
 
-// Sets those that the kernel knows. 0 or an errno value.
+// Sets those that the kernel knows, and leaves no core files. 0 or an errno value.
 inline int apply_limits(const uint64_t (&limits)[kLimitCount]) {
-  constexpr Resource resources[kLimitCount] = {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CORE};
+  constexpr Resource resources[kLimitCount] = {RLIMIT_FSIZE, RLIMIT_NOFILE};
   for (int i = 0; i < kLimitCount; ++i)
     if (const int error = lower_limit(resources[i], limits[i])) return error;
-  return 0;
+  return lower_limit(RLIMIT_CORE, 0);
 }
 
 // Threads and processes of the machine; 0: they cannot be read.

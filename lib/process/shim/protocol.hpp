@@ -19,7 +19,7 @@ inline constexpr int kNetworkDescriptor = 4, kOwnerDescriptor = 5, kFirstFree = 
 // Of a hook in a sandbox of level user, which has no such network: the rules that it takes on.
 inline constexpr int kRulesDescriptor = 4;
 inline constexpr unsigned kMostListeners = 250; // of one network; the kernel passes 253 descriptors at once
-inline constexpr int kLimitCount = 4;           // of the kernel
+inline constexpr int kLimitCount = 2;           // of the kernel
 
 // Launcher to shim.
 enum class CommandKind : uint32_t {

@@ -1,6 +1,6 @@
 #include "lib/store/catalog/crawl_options.hpp"
 
-#include "lib/base/duration.hpp"
+#include "lib/base/text/duration.hpp"
 
 namespace holdfast::store {
 

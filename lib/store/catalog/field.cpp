@@ -1,10 +1,10 @@
 // The part of JSON Schema that fields use.
 #include "lib/store/catalog/field.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/timestamp.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/duration.hpp"
+#include "lib/base/text/timestamp.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <algorithm>

@@ -1,10 +1,11 @@
 #include "lib/store/catalog/operation.hpp"
 
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/timestamp.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/duration.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/json.hpp"
@@ -321,10 +322,9 @@ Answer call_function(const Operation& operation, const Call& call) {
 }
 
 std::string canonical_host(const std::string& name) {
-  const auto url = base::try_parse_url("http://" + name + "/");
-  if (!url || name.find_first_of("/?#@") != std::string::npos)
-    throw base::Error(base::ErrorClass::usage, "\"" + name + "\" is not a host name");
-  return url->host;
+  const auto host = base::host_named(name);
+  if (!host) throw base::Error(base::ErrorClass::usage, "\"" + name + "\" is not a host name");
+  return *host;
 }
 
 } // namespace

@@ -1,8 +1,8 @@
 #include "lib/store/catalog/view.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/store/catalog/lifecycle.hpp"
 
 #include <algorithm>

@@ -218,7 +218,7 @@ void Host::read_client(Client& client) {
 
 bool Host::may(const Client& client, const std::string& method, const Json& parameters,
                const std::string& session) const {
-  const auto context = text_of(parameters, "browserContextId");
+  const auto context = text_at(parameters, "browserContextId");
   if (for_one_) return true;
   if (!context.empty() && !client.contexts.contains(context)) return false;
   if (session.empty())
@@ -230,13 +230,13 @@ bool Host::may(const Client& client, const std::string& method, const Json& para
     return method == "Target.setAutoAttach" || !(method.starts_with("Target.") || method.starts_with("Browser."));
   if (method != "Runtime.evaluate") return kOfOthers.contains(method);
   const auto& known = view_expressions();
-  return std::find(known.begin(), known.end(), text_of(parameters, "expression")) != known.end();
+  return std::find(known.begin(), known.end(), text_at(parameters, "expression")) != known.end();
 }
 
 // Passed on under a number of the host's, and with nothing that has not been looked at.
 void Host::take_command(Client& client, std::string_view message) {
   auto command = Json::parse(message, nullptr, false);
-  const auto method = text_of(command, "method"), session = text_of(command, "sessionId");
+  const auto method = text_at(command, "method"), session = text_at(command, "sessionId");
   const auto given = command.find("id");
   if (method.empty() || given == command.end() || !given->is_number_integer()) {
     client.gone = true;
@@ -247,7 +247,7 @@ void Host::take_command(Client& client, std::string_view message) {
   if (!may(client, method, parameters, session))
     return give(client, json_text({{"error", {{"message", "it is not for this hook"}}}, {"id", id}}));
   const int own = ++last_id_;
-  pending_[own] = {&client, id, method, text_of(parameters, "targetId")};
+  pending_[own] = {&client, id, method, text_at(parameters, "targetId")};
   Json passed = {{"id", own}, {"method", method}, {"params", std::move(parameters)}};
   if (!session.empty()) passed["sessionId"] = session;
   browser_.outgoing.bytes += json_text(passed);
@@ -301,7 +301,7 @@ void Host::take_answer(std::string_view message) {
       command("Browser.setDownloadBehavior", {{"behavior", "deny"}, {"browserContextId", context}});
     }
     if (!session.empty()) sessions_[session] = {pending.client, !pending.client->targets.contains(pending.target)};
-    if (pending.method == "Target.createTarget") pending.client->targets.insert(text_of(result, "targetId"));
+    if (pending.method == "Target.createTarget") pending.client->targets.insert(text_at(result, "targetId"));
   }
   if (pending.client == nullptr) return;
   give(*pending.client, "{\"id\":" + std::to_string(pending.id) +

@@ -88,8 +88,8 @@ std::filesystem::path browser_socket() {
 
 std::string error_page_shown(DevTools& browser, const std::string& session, Clock::time_point until) {
   const auto frame = browser.call("Page.getFrameTree", nullptr, session, until)["frameTree"]["frame"];
-  const auto wanted = text_of(frame, "unreachableUrl");
-  if (wanted.empty() && !text_of(frame, "url").starts_with("chrome-error:")) return {};
+  const auto wanted = text_at(frame, "unreachableUrl");
+  if (wanted.empty() && !text_at(frame, "url").starts_with("chrome-error:")) return {};
   return "the page led to " + (wanted.empty() ? "another page" : wanted.substr(0, 500)) + ": ";
 }
 
@@ -104,7 +104,7 @@ std::string reason_on_error_page(DevTools& browser, const std::string& session, 
 
 bool close_dialog(DevTools& browser, const std::string& method, const Json& parameters, const std::string& session) {
   if (method != "Page.javascriptDialogOpening") return false;
-  browser.send("Page.handleJavaScriptDialog", {{"accept", text_of(parameters, "type") == "beforeunload"}}, session);
+  browser.send("Page.handleJavaScriptDialog", {{"accept", text_at(parameters, "type") == "beforeunload"}}, session);
   return true;
 }
 

@@ -115,11 +115,11 @@ Json DevTools::evaluate(const std::string& expression, const std::string& sessio
 std::string DevTools::open_page(const std::string& context, Clock::time_point until, const Json& more) {
   Json parameters = {{"url", "about:blank"}, {"browserContextId", context}};
   parameters.update(more);
-  return text_of(call("Target.createTarget", std::move(parameters), "", until), "targetId");
+  return text_at(call("Target.createTarget", std::move(parameters), "", until), "targetId");
 }
 
 std::string DevTools::attach_to(const std::string& target, Clock::time_point until) {
-  return text_of(call("Target.attachToTarget", {{"targetId", target}, {"flatten", true}}, "", until), "sessionId");
+  return text_at(call("Target.attachToTarget", {{"targetId", target}, {"flatten", true}}, "", until), "sessionId");
 }
 
 bool DevTools::pump(Clock::time_point until, const std::function<bool()>& done) {
@@ -163,11 +163,6 @@ void DevTools::take(std::string_view text) {
     event_(message["method"].get<std::string>(), parameters == message.end() ? kNone : *parameters,
            message.value("sessionId", std::string()));
   }
-}
-
-std::string text_of(const Json& message, const char* key) {
-  const auto found = message.find(key);
-  return found != message.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 } // namespace holdfast::capture

@@ -3,6 +3,7 @@
 // browser_host.hpp). Messages are JSON texts that end with a NUL. Used from one thread; the destructor ends the
 // conversation, and the host then closes what it had opened.
 
+#include "lib/base/text/json.hpp"
 #include "services/capture/hook.hpp"
 
 #include <functional>
@@ -12,6 +13,8 @@
 #include <unordered_map>
 
 namespace holdfast::capture {
+
+using base::text_at;
 
 // The page was replaced by another one before it had answered.
 struct Replaced : Ending {};
@@ -73,8 +76,5 @@ private:
   Event event_;
   std::function<void()> other_readable_;
 };
-
-// A member of a message; empty if there is none or it is no text.
-std::string text_of(const Json& message, const char* key);
 
 } // namespace holdfast::capture

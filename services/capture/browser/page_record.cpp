@@ -1,6 +1,6 @@
 #include "services/capture/browser/page_record.hpp"
 
-#include "lib/base/url.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <utility>
 
@@ -34,10 +34,7 @@ std::string user_agent(const Job& job) {
 }
 
 std::string host_in(const std::string& url) {
-  auto authority = std::string(base::split_url(url).authority);
-  authority.erase(0, authority.rfind('@') + 1);
-  if (authority.starts_with('[')) return lower_case(authority.substr(1, authority.find(']') - 1));
-  return lower_case(authority.substr(0, authority.find(':')));
+  return lower_case(base::split_authority(base::split_url(url).authority).bare_host());
 }
 
 Json PageRecord::about() const {

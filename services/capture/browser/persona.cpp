@@ -1,5 +1,6 @@
 #include "services/capture/browser/persona.hpp"
 
+#include "lib/base/text/url.hpp"
 #include "lib/persona/state.hpp"
 #include "services/capture/browser/page_record.hpp"
 #include "services/capture/embedded.hpp"
@@ -16,8 +17,8 @@ namespace {
 
 // "https://press.example:8443" of a URL, as its scripts see it.
 std::string origin_of(const std::string& url) {
-  const auto host = url.find("://");
-  return host == std::string::npos ? "" : url.substr(0, url.find_first_of("/?#", host + 3));
+  const auto parts = base::split_url(url);
+  return parts.has_authority ? std::string(parts.scheme) + "://" + std::string(parts.authority) : "";
 }
 
 constexpr std::size_t kLargestState = 64u << 20;
@@ -28,8 +29,8 @@ constexpr std::chrono::seconds kPerOrigin{10};
 bool is_login(std::string_view url, std::string_view login) {
   if (!url.starts_with(login)) return false;
   const auto rest = url.substr(login.size());
-  const auto path = login.find('/', login.find("://") + 3);
-  return rest.empty() || rest.front() == '?' || rest.front() == '#' || (path != login.npos && path + 1 < login.size());
+  const auto parts = base::split_url(login);
+  return rest.empty() || rest.front() == '?' || rest.front() == '#' || parts.path.size() > 1 || parts.has_query;
 }
 
 } // namespace
@@ -46,7 +47,7 @@ void Persona::give(const std::string& context, Clock::time_point until) {
   give_cookies(context, state_.value("cookies", Json::array()), until);
   for (const auto& one : state_.value("origins", Json::array()))
     if (!one.value("localStorage", Json::array()).empty() || !one.value("indexedDB", Json::array()).empty())
-      on_origin(context, text_of(one, "origin"), one, until);
+      on_origin(context, text_at(one, "origin"), one, until);
 }
 
 void Persona::give_cookies(const std::string& context, const Json& cookies, Clock::time_point until) {
@@ -120,7 +121,7 @@ void Persona::keep(const std::string& context, const std::string& page_url, Cloc
   if (file_.empty() || !std::filesystem::is_directory(changes, error)) return;
   std::set<std::string> origins{origin_of(page_url)};
   for (const auto& one : state_.value("origins", Json::array()))
-    origins.insert(text_of(one, "origin"));
+    origins.insert(text_at(one, "origin"));
   std::erase_if(origins, [](const auto& origin) { return !origin.starts_with("http"); });
   Json now = {{"version", state_.value("version", 0)}, {"origins", Json::array()}};
   try {
@@ -141,8 +142,8 @@ void Persona::keep(const std::string& context, const std::string& page_url, Cloc
 
 std::optional<std::pair<std::string, std::string>> Persona::login(const std::string& origin) const {
   for (const auto& one : state_.value("httpCredentials", Json::array()))
-    if (const auto of = text_of(one, "origin"); of.empty() || of == origin)
-      return std::pair{text_of(one, "username"), text_of(one, "password")};
+    if (const auto of = text_at(one, "origin"); of.empty() || of == origin)
+      return std::pair{text_at(one, "username"), text_at(one, "password")};
   return std::nullopt;
 }
 
@@ -150,13 +151,13 @@ Json Persona::headers(const std::string& url, const Json& own) const {
   Json all;
   const auto origin = origin_of(url);
   for (const auto& one : state_.value("headers", Json::array())) {
-    if (text_of(one, "origin") != origin) continue;
+    if (text_at(one, "origin") != origin) continue;
     if (all.is_null()) {
       all = Json::array();
       for (const auto& [name, value] : own.items())
         all.push_back({{"name", name}, {"value", value}});
     }
-    all.push_back({{"name", text_of(one, "name")}, {"value", text_of(one, "value")}});
+    all.push_back({{"name", text_at(one, "name")}, {"value", text_at(one, "value")}});
   }
   return all;
 }
@@ -169,10 +170,10 @@ bool Persona::is_for(const std::string& host) const {
     return host == domain || (below && host.ends_with("." + domain));
   };
   for (const auto& cookie : state_.value("cookies", Json::array()))
-    if (covers(text_of(cookie, "domain"))) return true;
+    if (covers(text_at(cookie, "domain"))) return true;
   for (const char* list : {"origins", "httpCredentials", "headers"})
     for (const auto& one : state_.value(list, Json::array()))
-      if (covers(host_in(text_of(one, "origin")))) return true;
+      if (covers(host_in(text_at(one, "origin")))) return true;
   return false;
 }
 
@@ -184,7 +185,7 @@ std::string Persona::why_signed_out(const std::string& context, const std::strin
   if (status == kUnauthorized && is_for(host_in(url))) return "the site answers HTTP 401";
   Json cookies;
   for (const auto& check : state_.value("checks", Json::array())) {
-    const auto kind = text_of(check, "kind"), value = text_of(check, "value"), site = text_of(check, "url");
+    const auto kind = text_at(check, "kind"), value = text_at(check, "value"), site = text_at(check, "url");
     if (site.empty() ? !is_for(host) : host_in(site) != host) continue;
     const bool is_out = check.value("signed_out", false);
     if (kind == "redirect") {
@@ -192,7 +193,7 @@ std::string Persona::why_signed_out(const std::string& context, const std::strin
     } else if (kind == "cookie") {
       if (cookies.is_null())
         cookies = browser_.call("Storage.getCookies", {{"browserContextId", context}}, "", until)["cookies"];
-      if (std::none_of(cookies.begin(), cookies.end(), [&](const Json& one) { return text_of(one, "name") == value; }))
+      if (std::none_of(cookies.begin(), cookies.end(), [&](const Json& one) { return text_at(one, "name") == value; }))
         return "the cookie \"" + value + "\" has ended";
     } else if ((kind == "text" || kind == "selector" || kind == "login") && shown && status < kFirstError) {
       const auto expression = "(" + std::string(embedded::shows_js) + ")(" + json_text(check) + ")";

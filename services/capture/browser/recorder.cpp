@@ -1,8 +1,10 @@
 #include "services/capture/browser/recorder.hpp"
 
-#include "lib/base/base64.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/base64.hpp"
+#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/url.hpp"
+#include "lib/base/text/utf8.hpp"
+#include "lib/formats/charset.hpp"
 #include "services/capture/fetch/egress.hpp"
 
 #include <boost/beast/http/status.hpp>
@@ -20,14 +22,9 @@ constexpr std::size_t kReadAtOnce = 1u << 19;
 constexpr std::uint64_t kBuffered = 64u << 20; // bytes that Chromium keeps for a page
 constexpr std::chrono::seconds kLastAnswer{3}; // a browser that works answers within it
 
-bool on_the_network(const std::string& url) { return url.starts_with("http://") || url.starts_with("https://"); }
-
 // DevTools reads the bytes of a header as windows-1252: the bytes that such a text stands for.
 std::string bytes_of(std::string_view text) {
-  constexpr std::array<char32_t, 32> kHigh = {0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
-                                              0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,   0x017D, 0x8F,
-                                              0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
-                                              0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
+  constexpr auto& kHigh = formats::kWindows1252;
   std::string bytes;
   for (auto rest = text; !rest.empty();) {
     const auto character = base::first_character(rest);
@@ -67,7 +64,7 @@ Headers as_sent(Headers headers) {
 Headers headers_from_list(const Json& list) {
   Headers headers;
   for (const auto& item : list)
-    headers.emplace_back(text_of(item, "name"), text_of(item, "value"));
+    headers.emplace_back(text_at(item, "name"), text_at(item, "value"));
   return headers;
 }
 
@@ -121,19 +118,19 @@ bool Recorder::take(const std::string& method, const Json& parameters, const std
   } else if (method == "Network.loadingFailed") {
     loading_failed(parameters);
   } else if (method == "Network.requestWillBeSentExtraInfo") {
-    extra_[text_of(parameters, "requestId")].request.push_back(as_sent(headers_from(parameters["headers"])));
+    extra_[text_at(parameters, "requestId")].request.push_back(as_sent(headers_from(parameters["headers"])));
   } else if (method == "Network.responseReceivedExtraInfo") {
-    extra_[text_of(parameters, "requestId")].response.push_back(as_sent(headers_from(parameters["headers"])));
+    extra_[text_at(parameters, "requestId")].response.push_back(as_sent(headers_from(parameters["headers"])));
   } else if (method == "Network.requestServedFromCache") {
-    if (const auto found = entries_.find(text_of(parameters, "requestId")); found != entries_.end())
+    if (const auto found = entries_.find(text_at(parameters, "requestId")); found != entries_.end())
       found->second->skip = true; // nothing was sent
   } else if (method == "Fetch.requestPaused") {
     paused(parameters, session);
   } else if (method == "Fetch.authRequired") {
     log_in(parameters, session);
   } else if (method == "Target.attachedToTarget") {
-    const auto child = text_of(parameters, "sessionId");
-    const auto type = text_of(parameters["targetInfo"], "type");
+    const auto child = text_at(parameters, "sessionId");
+    const auto type = text_at(parameters["targetInfo"], "type");
     watch(child, type == "iframe" || type == "page");
     browser_.send("Runtime.runIfWaitingForDebugger", {}, child);
   } else {
@@ -146,13 +143,13 @@ bool Recorder::take(const std::string& method, const Json& parameters, const std
 void Recorder::log_in(const Json& parameters, const std::string& session) {
   Json answer{{"response", "CancelAuth"}};
   const auto& challenge = parameters["authChallenge"];
-  const bool first = logged_in_.insert(text_of(parameters, "requestId")).second;
-  const auto login = text_of(challenge, "source") != "Proxy" && rules_.login
-                         ? rules_.login(text_of(challenge, "origin"))
+  const bool first = logged_in_.insert(text_at(parameters, "requestId")).second;
+  const auto login = text_at(challenge, "source") != "Proxy" && rules_.login
+                         ? rules_.login(text_at(challenge, "origin"))
                          : std::nullopt;
   if (first && login)
     answer = {{"response", "ProvideCredentials"}, {"username", login->first}, {"password", login->second}};
-  if (first && text_of(challenge, "source") == "Proxy") answer = proxy_login();
+  if (first && text_at(challenge, "source") == "Proxy") answer = proxy_login();
   browser_.send("Fetch.continueWithAuth",
                 {{"requestId", parameters["requestId"]}, {"authChallengeResponse", std::move(answer)}}, session);
 }
@@ -167,9 +164,9 @@ std::size_t Recorder::open_requests(bool pictures) const {
 }
 
 void Recorder::request_sent(const Json& parameters, const std::string& session) {
-  const auto id = text_of(parameters, "requestId");
+  const auto id = text_at(parameters, "requestId");
   const auto& request = parameters["request"];
-  const auto url = text_of(request, "url");
+  const auto url = text_at(request, "url");
   last_change_ = Clock::now();
   std::size_t hop = 0;
   if (const auto before = entries_.find(id); before != entries_.end()) {
@@ -183,18 +180,18 @@ void Recorder::request_sent(const Json& parameters, const std::string& session) 
     hop = entry->hop + 1;
     end(entry);
   }
-  if (!on_the_network(url)) return;
+  if (!base::is_web_url(url)) return;
   const auto entry = std::make_shared<Entry>();
   entry->request_id = id;
   entry->session = session;
   entry->hop = hop;
-  entry->type = text_of(parameters, "type");
-  entry->frame = text_of(parameters, "frameId");
+  entry->type = text_at(parameters, "type");
+  entry->frame = text_at(parameters, "frameId");
   entry->exchange.url = url;
   entry->exchange.method = request.value("method", "GET");
   entry->exchange.date = base::utc_timestamp();
   entry->exchange.request_headers = headers_from(request.value("headers", Json::object()));
-  entry->exchange.request_body = text_of(request, "postData");
+  entry->exchange.request_body = text_at(request, "postData");
   entries_[id] = entry;
   asked_.insert(url.substr(0, url.find('#')));
   if (entry->type != "Document") stream(entry);
@@ -207,15 +204,15 @@ void Recorder::stream(const std::shared_ptr<Entry>& entry, bool awaited) {
   browser_.send("Network.streamResourceContent", {{"requestId", entry->request_id}}, entry->session,
                 [this, entry, awaited](const Json& result, const std::string& error) {
                   awaited_ -= awaited;
-                  const auto before = base::base64_decode(text_of(result, "bufferedData"));
+                  const auto before = base::base64_decode(text_at(result, "bufferedData"));
                   entry->streaming = error.empty() && before.size() == entry->announced && entry->body.size() == 0;
                   if (entry->streaming) add_bytes(*entry, before);
                 });
 }
 
 void Recorder::paused(const Json& parameters, const std::string& session) {
-  const auto pause = text_of(parameters, "requestId");
-  const auto type = text_of(parameters, "resourceType");
+  const auto pause = text_at(parameters, "requestId");
+  const auto type = text_at(parameters, "resourceType");
   if (parameters.contains("responseStatusCode") || parameters.contains("responseErrorReason")) {
     if (parameters.contains("responseStatusCode") && rules_.keep_from_browser && rules_.keep_from_browser(parameters))
       take_body(parameters, session);
@@ -223,15 +220,15 @@ void Recorder::paused(const Json& parameters, const std::string& session) {
       browser_.send("Fetch.continueRequest", {{"requestId", pause}}, session);
     return;
   }
-  const auto url = text_of(parameters["request"], "url");
+  const auto url = text_at(parameters["request"], "url");
   const auto why = full_           ? std::string("the limit of the page's size is reached")
-                   : rules_.refuse ? rules_.refuse(url, type, text_of(parameters, "frameId"))
+                   : rules_.refuse ? rules_.refuse(url, type, text_at(parameters, "frameId"))
                                    : std::string();
   if (!why.empty()) {
     browser_.send("Fetch.failRequest", {{"requestId", pause}, {"errorReason", "BlockedByClient"}}, session);
     return;
   }
-  if (rules_.source != nullptr && on_the_network(url))
+  if (rules_.source != nullptr && base::is_web_url(url))
     return answer_from(*rules_.source, browser_, parameters, session);
   Json send = {{"requestId", pause}};
   if (rules_.headers)
@@ -243,15 +240,15 @@ void Recorder::paused(const Json& parameters, const std::string& session) {
 void Recorder::take_response(Entry& entry, const Json& response) {
   entry.responded = true;
   entry.exchange.status = response.value("status", 0);
-  entry.exchange.reason = text_of(response, "statusText");
+  entry.exchange.reason = text_at(response, "statusText");
   if (entry.exchange.reason.empty()) entry.exchange.reason = reason_of(entry.exchange.status);
   entry.exchange.response_headers = headers_from(response.value("headers", Json::object()));
-  if (egress_proxy().empty()) entry.exchange.remote_address = text_of(response, "remoteIPAddress"); // else the proxy's
+  if (egress_proxy().empty()) entry.exchange.remote_address = text_at(response, "remoteIPAddress"); // else the proxy's
   if (response.value("fromServiceWorker", false)) entry.skip = true; // what the worker itself fetched is recorded
 }
 
 void Recorder::response_received(const Json& parameters, const std::string& session) {
-  const auto found = entries_.find(text_of(parameters, "requestId"));
+  const auto found = entries_.find(text_at(parameters, "requestId"));
   if (found == entries_.end()) return;
   last_change_ = Clock::now();
   const auto entry = found->second;
@@ -277,7 +274,7 @@ void Recorder::add_bytes(Entry& entry, std::string_view bytes) {
 }
 
 void Recorder::data_received(const Json& parameters) {
-  const auto found = entries_.find(text_of(parameters, "requestId"));
+  const auto found = entries_.find(text_at(parameters, "requestId"));
   if (found == entries_.end()) return;
   auto& entry = *found->second;
   if (entry.type != "EventSource" && entry.type != "Media") last_change_ = Clock::now(); // which may never end
@@ -287,7 +284,7 @@ void Recorder::data_received(const Json& parameters) {
 }
 
 void Recorder::loading_finished(const Json& parameters) {
-  const auto found = entries_.find(text_of(parameters, "requestId"));
+  const auto found = entries_.find(text_at(parameters, "requestId"));
   if (found == entries_.end()) return;
   last_change_ = Clock::now();
   const auto entry = found->second;
@@ -308,7 +305,7 @@ void Recorder::fetch_body(const std::shared_ptr<Entry>& entry, std::function<voi
   browser_.send("Network.getResponseBody", {{"requestId", entry->request_id}}, entry->session,
                 [this, entry, then = std::move(then)](const Json& result, const std::string& error) {
                   --awaited_;
-                  const auto text = text_of(result, "body");
+                  const auto text = text_at(result, "body");
                   const auto bytes = result.value("base64Encoded", false) ? base::base64_decode(text) : text;
                   if (error.empty() && bytes.size() > entry->body.size())
                     add_bytes(*entry, std::string_view(bytes).substr(entry->body.size()));
@@ -317,13 +314,13 @@ void Recorder::fetch_body(const std::shared_ptr<Entry>& entry, std::function<voi
 }
 
 void Recorder::loading_failed(const Json& parameters) {
-  const auto found = entries_.find(text_of(parameters, "requestId"));
+  const auto found = entries_.find(text_at(parameters, "requestId"));
   if (found == entries_.end()) return;
   last_change_ = Clock::now();
   const auto entry = found->second;
   if (taking_ && taking_->entry == entry && !taking_->over) return; // we ended it ourselves
   ++failed_;
-  entry->error = text_of(parameters, "errorText");
+  entry->error = text_at(parameters, "errorText");
   const bool dropped = entry->type == "Document" && parameters.value("canceled", false);
   if (!entry->responded) return end(entry);
   fetch_body(entry, [this, entry, dropped] {
@@ -381,23 +378,23 @@ void Recorder::write(Entry& entry) {
 
 // Keeps a document from the browser: what it cannot show would become a download.
 void Recorder::take_body(const Json& parameters, const std::string& session) {
-  const auto found = entries_.find(text_of(parameters, "networkId"));
+  const auto found = entries_.find(text_at(parameters, "networkId"));
   taking_.emplace();
   taking_->session = session;
-  taking_->paused = text_of(parameters, "requestId");
+  taking_->paused = text_at(parameters, "requestId");
   taking_->entry = found == entries_.end() ? std::make_shared<Entry>() : found->second;
   auto& entry = *taking_->entry;
-  if (entry.exchange.url.empty()) entry.exchange.url = text_of(parameters["request"], "url");
+  if (entry.exchange.url.empty()) entry.exchange.url = text_at(parameters["request"], "url");
   taken_.insert(entry.exchange.url);
   if (entry.exchange.date.empty()) entry.exchange.date = base::utc_timestamp();
   entry.responded = true;
   entry.exchange.status = parameters.value("responseStatusCode", 0);
-  entry.exchange.reason = text_of(parameters, "responseStatusText");
+  entry.exchange.reason = text_at(parameters, "responseStatusText");
   if (entry.exchange.reason.empty()) entry.exchange.reason = reason_of(entry.exchange.status);
   entry.exchange.response_headers = headers_from_list(parameters.value("responseHeaders", Json::array()));
   browser_.send("Fetch.takeResponseBodyAsStream", {{"requestId", taking_->paused}}, session,
                 [this](const Json& result, const std::string& error) {
-                  taking_->stream = text_of(result, "stream");
+                  taking_->stream = text_at(result, "stream");
                   if (error.empty())
                     read_stream();
                   else

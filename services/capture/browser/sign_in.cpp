@@ -1,9 +1,8 @@
 #include "services/capture/browser/sign_in.hpp"
 
-#include "lib/base/base64.hpp"
-#include "lib/base/fd.hpp"
-#include "lib/base/json_depth.hpp"
-#include "lib/base/write_all.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/base64.hpp"
+#include "lib/base/text/json.hpp"
 #include "services/capture/browser/browser_host.hpp"
 #include "services/capture/browser/browser_page.hpp"
 #include "services/capture/browser/chromium.hpp"
@@ -64,8 +63,8 @@ public:
       take_event(method, parameters, session);
     });
     browser_.also(view_.get(), [this] { read_view(); });
-    identity_ = identity(text_of(ask("Browser.getVersion", {}), "userAgent"));
-    context_ = text_of(ask("Target.createBrowserContext", {}), "browserContextId");
+    identity_ = identity(text_at(ask("Browser.getVersion", {}), "userAgent"));
+    context_ = text_at(ask("Target.createBrowserContext", {}), "browserContextId");
     const auto pages = Json::array({{{"type", "page"}}});
     ask("Target.setAutoAttach",
         {{"autoAttach", true}, {"waitForDebuggerOnStart", true}, {"flatten", true}, {"filter", pages}});
@@ -110,7 +109,7 @@ private:
       return command("Fetch.continueRequest", {{"requestId", parameters["requestId"]}}, session);
     if (method == "Target.attachedToTarget") return attached(parameters, session);
     if (method == "Target.detachedFromTarget") {
-      const auto ended = text_of(parameters, "sessionId");
+      const auto ended = text_at(parameters, "sessionId");
       if (const auto* page = by_session(ended); page != nullptr && page->session == ended) forget(page->target);
       sessions_.erase(ended);
       return;
@@ -120,25 +119,25 @@ private:
   }
 
   void describe(const Json& info) {
-    auto* page = by_target(text_of(info, "targetId"));
+    auto* page = by_target(text_at(info, "targetId"));
     if (page == nullptr) return;
-    page->title = one_line(text_of(info, "title"), 200);
-    page->url = text_of(info, "url");
+    page->title = one_line(text_at(info, "title"), 200);
+    page->url = text_at(info, "url");
     tell();
   }
 
   // A page, a window that it has opened, or a frame in a process of its own. It is halted until it has been prepared.
   void attached(const Json& parameters, const std::string& parent) {
     const auto& info = parameters["targetInfo"];
-    const auto session = text_of(parameters, "sessionId"), target = text_of(info, "targetId");
+    const auto session = text_at(parameters, "sessionId"), target = text_at(info, "targetId");
     if (const auto* page = by_session(parent)) {
       sessions_[session] = page->target;
       return prepare(session);
     }
-    if (text_of(info, "browserContextId") != context_) return;                 // the page that Chromium starts with
+    if (text_at(info, "browserContextId") != context_) return;                 // the page that Chromium starts with
     if (done_) return command("Runtime.runIfWaitingForDebugger", {}, session); // one that storage is read on
     if (pages_.size() >= kMostPages) return command("Target.closeTarget", {{"targetId", target}});
-    pages_.push_back({target, session, one_line(text_of(info, "title"), 200), text_of(info, "url")});
+    pages_.push_back({target, session, one_line(text_at(info, "title"), 200), text_at(info, "url")});
     sessions_[session] = target;
     // A list that opens is a window of the desktop, which the picture lacks; one that the page draws is in it.
     command("Page.addScriptToEvaluateOnNewDocument", {{"source", embedded::sign_in_js}}, session);
@@ -211,18 +210,18 @@ private:
   void take_page_event(Window& page, const std::string& session, const std::string& method, const Json& parameters) {
     if (method == "Page.screencastFrame") {
       if (done_ || page.target != shown_) return;
-      return say({{"type", "frame"}, {"number", parameters["sessionId"]}, {"data", text_of(parameters, "data")}});
+      return say({{"type", "frame"}, {"number", parameters["sessionId"]}, {"data", text_at(parameters, "data")}});
     }
     if (method == "Page.frameNavigated") {
       const auto& frame = parameters["frame"];
-      const auto origin = text_of(frame, "securityOrigin");
+      const auto origin = text_at(frame, "securityOrigin");
       if (!frame.contains("parentId") && origin.starts_with("http") && origins_.size() < kMostOrigins)
         origins_.insert(origin);
       std::erase_if(page.logins, [&](const Json& asked) { return asked["frame"] == frame["id"]; });
     } else if (method == "Fetch.authRequired") {
       log_in(page, session, parameters);
     } else if (method == "Page.frameStartedLoading" || method == "Page.frameStoppedLoading") {
-      if (text_of(parameters, "frameId") != page.target) return; // the main frame has the id of its page
+      if (text_at(parameters, "frameId") != page.target) return; // the main frame has the id of its page
       page.loading = method == "Page.frameStartedLoading";
       if (!page.loading) { // it may have been stopped
         std::erase_if(page.logins,
@@ -232,24 +231,24 @@ private:
           if (answer.contains("targetInfo")) describe(answer["targetInfo"]);
         });
       }
-    } else if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document") {
+    } else if (method == "Network.responseReceived" && text_at(parameters, "type") == "Document") {
       const auto fields = parameters["response"].value("headers", Json::object());
       Headers headers;
       for (const auto& [name, value] : fields.items())
         if (value.is_string()) headers.emplace_back(name, value);
       const auto reason = egress_reason(headers);
-      if (reason.empty() && text_of(parameters, "frameId") != page.target) return;
+      if (reason.empty() && text_at(parameters, "frameId") != page.target) return;
       page.refused = reason;
     } else if (method == "Page.javascriptDialogOpening") {
       if (done_) return command("Page.handleJavaScriptDialog", {{"accept", true}}, page.session);
-      page.dialog = {{"kind", text_of(parameters, "type")},
-                     {"message", text_of(parameters, "message")},
-                     {"value", text_of(parameters, "defaultPrompt")},
-                     {"url", text_of(parameters, "url")}};
+      page.dialog = {{"kind", text_at(parameters, "type")},
+                     {"message", text_at(parameters, "message")},
+                     {"value", text_at(parameters, "defaultPrompt")},
+                     {"url", text_at(parameters, "url")}};
     } else if (method == "Page.javascriptDialogClosed") {
       page.dialog = nullptr;
     } else if (method == "Page.fileChooserOpened") {
-      page.chooser = {{"several", text_of(parameters, "mode") == "selectMultiple"},
+      page.chooser = {{"several", text_at(parameters, "mode") == "selectMultiple"},
                       {"node", parameters.value("backendNodeId", 0)},
                       {"session", session}};
     } else {
@@ -262,7 +261,7 @@ private:
     const auto message = base::strange_json(text);
     auto* page = current();
     if (!message.is_object() || done_) return;
-    const auto type = text_of(message, "type");
+    const auto type = text_at(message, "type");
     const auto number = [&](const char* name, int most) {
       const auto found = message.find(name);
       const bool any = found != message.end() && found->is_number();
@@ -272,10 +271,10 @@ private:
       size_ = {std::max(number("width", 2560), 320), std::max(number("height", 2000), 240)};
       show(shown_);
     } else if (type == "show") {
-      if (by_target(text_of(message, "page")) != nullptr) show(text_of(message, "page"));
+      if (by_target(text_at(message, "page")) != nullptr) show(text_at(message, "page"));
     } else if (page == nullptr) {
       return;
-    } else if (const auto method = text_of(message, "method"); type == "do" && kCommands.contains(method)) {
+    } else if (const auto method = text_at(message, "method"); type == "do" && kCommands.contains(method)) {
       command(method, message.value("parameters", Json::object()), page->session);
     } else if (type == "reload") { // not among the commands: its parameters could name a script
       command("Page.reload", {}, page->session);
@@ -303,27 +302,27 @@ private:
       if (!one.is_object()) continue;
       const auto directory = fs::current_path() / "files" / std::to_string(++uploads_);
       fs::create_directories(directory);
-      const auto path = directory / upload_name(text_of(one, "name"));
-      const auto bytes = base::base64_decode(text_of(one, "data"));
+      const auto path = directory / upload_name(text_at(one, "name"));
+      const auto bytes = base::base64_decode(text_at(one, "data"));
       if (write_file(path, [&](const auto& take) { take(bytes); })) paths.push_back(path.string());
     }
     command("DOM.setFileInputFiles", {{"files", paths}, {"backendNodeId", chooser["node"]}},
-            text_of(chooser, "session"));
+            text_at(chooser, "session"));
   }
 
   // A server asks for user and password. What it was given before is tried first, and dropped if that was wrong.
   void log_in(Window& page, const std::string& session, const Json& parameters) {
     const auto& challenge = parameters["authChallenge"];
-    const auto request = text_of(parameters, "requestId"), origin = text_of(challenge, "origin");
-    const bool again = answered_.contains(request), proxy = text_of(challenge, "source") == "Proxy";
+    const auto request = text_at(parameters, "requestId"), origin = text_at(challenge, "origin");
+    const bool again = answered_.contains(request), proxy = text_at(challenge, "source") == "Proxy";
     if (again) logins_.erase(origin);
     const Json asked = {{"origin", origin},
-                        {"realm", one_line(text_of(challenge, "realm"), 200)},
+                        {"realm", one_line(text_at(challenge, "realm"), 200)},
                         {"again", again},
                         {"request", request},
                         {"session", session},
-                        {"frame", text_of(parameters, "frameId")},
-                        {"document", text_of(parameters, "resourceType") == "Document"}};
+                        {"frame", text_at(parameters, "frameId")},
+                        {"document", text_at(parameters, "resourceType") == "Document"}};
     if (proxy || done_ || logins_.contains(origin) || page.logins.size() >= kMostLogins)
       return answer_login(asked, proxy && !again ? proxy_login() : Json());
     page.logins.push_back(asked);
@@ -333,9 +332,9 @@ private:
   void give_login(const Json& login) {
     auto* page = current();
     if (page->logins.empty()) return;
-    const auto origin = text_of(page->logins.front(), "origin");
+    const auto origin = text_at(page->logins.front(), "origin");
     if (login.value("accept", Json()) == true && logins_.size() < kMostLogins)
-      logins_[origin] = {text_of(login, "user"), text_of(login, "password")};
+      logins_[origin] = {text_at(login, "user"), text_at(login, "password")};
     std::erase_if(page->logins, [&](const Json& asked) {
       const bool own = asked["origin"] == origin;
       if (own) answer_login(asked, {});
@@ -345,14 +344,14 @@ private:
   }
 
   void answer_login(const Json& asked, Json answer) {
-    const auto known = logins_.find(text_of(asked, "origin"));
+    const auto known = logins_.find(text_at(asked, "origin"));
     if (answer.is_null() && known != logins_.end())
       answer = {
           {"response", "ProvideCredentials"}, {"username", known->second.first}, {"password", known->second.second}};
     if (answer.is_null()) answer = {{"response", "CancelAuth"}};
-    answered_.insert(text_of(asked, "request"));
+    answered_.insert(text_at(asked, "request"));
     command("Fetch.continueWithAuth", {{"requestId", asked["request"]}, {"authChallengeResponse", answer}},
-            text_of(asked, "session"));
+            text_at(asked, "session"));
   }
 
   // False if the state cannot be written.

@@ -1,9 +1,11 @@
 #include "services/capture/browser/tab.hpp"
 
-#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/url.hpp"
 #include "services/capture/browser/browser_page.hpp"
 #include "services/capture/browser/page_record.hpp"
 #include "services/capture/browser/persona.hpp"
@@ -189,19 +191,19 @@ std::string Tab::refuse(const std::string& url, const std::string& type, const s
 
 // What the browser would not show as the page is recorded without it.
 bool Tab::keep_from_browser(const Json& paused) {
-  if (text_of(paused, "frameId") != frame_) return false;
+  if (text_at(paused, "frameId") != frame_) return false;
   Headers headers;
   for (const auto& item : paused.value("responseHeaders", Json::array()))
-    headers.emplace_back(text_of(item, "name"), text_of(item, "value"));
+    headers.emplace_back(text_at(item, "name"), text_at(item, "value"));
   const int status = paused.value("responseStatusCode", 0);
   if (status >= 300) return false;
   not_page_ = not_a_page(header_of(headers, "content-type"), header_of(headers, "content-disposition"));
   if (not_page_.empty() && downloads_) not_page_ = kDownload;
   if (not_page_.empty()) return false;
   kept_ = true;
-  page_.url = text_of(paused["request"], "url");
+  page_.url = text_at(paused["request"], "url");
   page_.status = status;
-  page_.reason = text_of(paused, "responseStatusText");
+  page_.reason = text_at(paused, "responseStatusText");
   page_.content_type = header_of(headers, "content-type");
   page_.headers = Json::object();
   for (const auto& [name, value] : headers)
@@ -210,14 +212,14 @@ bool Tab::keep_from_browser(const Json& paused) {
 }
 
 void Tab::request_sent(const Json& parameters) {
-  if (text_of(parameters, "type") != "Document" || text_of(parameters, "frameId") != frame_) return;
-  navigation_ = text_of(parameters, "requestId");
-  navigation_url_ = text_of(parameters["request"], "url");
+  if (text_at(parameters, "type") != "Document" || text_at(parameters, "frameId") != frame_) return;
+  navigation_ = text_at(parameters, "requestId");
+  navigation_url_ = text_at(parameters["request"], "url");
   navigation_error_.clear();
   const auto how = std::exchange(led_by_, "");
   if (!parameters.contains("redirectResponse")) steps_ = page_.redirects.size();
   if (const auto response = parameters.find("redirectResponse"); response != parameters.end())
-    page_.redirects.push_back({text_of(*response, "url"), navigation_url_, response->value("status", 0), "http"});
+    page_.redirects.push_back({text_at(*response, "url"), navigation_url_, response->value("status", 0), "http"});
   else if (!how.empty() && page_.status != 0 && navigation_url_ != page_.url)
     page_.redirects.push_back({page_.url, navigation_url_, page_.status, how});
 }
@@ -228,19 +230,19 @@ void Tab::answered(const Json& response) {
   const auto sent = response.value("headers", Json::object());
   for (const auto& [name, value] : sent.items())
     headers[lower_case(name)] = value;
-  proxy_reason_ = egress_reason(Headers{{kEgressHeader, text_of(headers, kEgressHeader)}});
+  proxy_reason_ = egress_reason(Headers{{kEgressHeader, text_at(headers, kEgressHeader)}});
   if (!proxy_reason_.empty()) return; // no server has said this
-  page_.url = text_of(response, "url");
+  page_.url = text_at(response, "url");
   page_.status = response.value("status", 0);
-  page_.reason = text_of(response, "statusText");
+  page_.reason = text_at(response, "statusText");
   page_.content_type = headers.value("content-type", "");
-  if (media_type(page_.content_type).empty()) page_.content_type = text_of(response, "mimeType");
+  if (media_type(page_.content_type).empty()) page_.content_type = text_at(response, "mimeType");
   page_.headers = std::move(headers);
 }
 
 // A page may lead to a download or to no content: the browser goes on showing the page.
 void Tab::document_failed(const Json& parameters) {
-  const auto error = text_of(parameters, "errorText");
+  const auto error = text_at(parameters, "errorText");
   if (!shown_ || !parameters.value("canceled", false) || error != "net::ERR_ABORTED") {
     broken_ = error.empty() ? "broken off" : error;
   } else if (document_ == navigation_) { // else the next document has taken its place
@@ -260,23 +262,23 @@ void Tab::take(const std::string& method, const Json& parameters, const std::str
   if (persona_.take(method, parameters, session)) return;
   reading_.take(method, parameters, session);
   if (method == "Target.attachedToTarget" && !identity_.is_null()) // a frame or worker, before it runs
-    browser_.send("Emulation.setUserAgentOverride", identity_, text_of(parameters, "sessionId"));
+    browser_.send("Emulation.setUserAgentOverride", identity_, text_at(parameters, "sessionId"));
   if (method == "Fetch.requestPaused" && reading_.stop(parameters, session)) return;
   if (method == "Network.requestWillBeSent" && !reading_.holds()) request_sent(parameters);
   close_dialog(browser_, method, parameters, session);
-  const auto request = text_of(parameters, "requestId");
-  if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document" &&
-      text_of(parameters, "frameId") == frame_ && text_of(parameters["response"], "url").starts_with("http")) {
+  const auto request = text_at(parameters, "requestId");
+  if (method == "Network.responseReceived" && text_at(parameters, "type") == "Document" &&
+      text_at(parameters, "frameId") == frame_ && text_at(parameters["response"], "url").starts_with("http")) {
     shown_.reset();
     if (!document_.empty()) shown_ = Shown{page_, document_, document_whole_, document_bytes_};
     document_ = request;
     document_whole_ = false;
     answered(parameters["response"]);
   } else if (method == "Page.frameRequestedNavigation" && !reading_.holds() &&
-             text_of(parameters, "frameId") == frame_) {
-    led_by_ = text_of(parameters, "reason").find("Refresh") == std::string::npos ? "script" : "refresh";
+             text_at(parameters, "frameId") == frame_) {
+    led_by_ = text_at(parameters, "reason").find("Refresh") == std::string::npos ? "script" : "refresh";
   } else if (method == "Network.loadingFailed") {
-    const auto error = text_of(parameters, "errorText");
+    const auto error = text_at(parameters, "errorText");
     if (request == navigation_ && error != "net::ERR_ABORTED") navigation_error_ = error; // which says nothing
     if (request == document_ && session == session_) document_failed(parameters);
   } else if (method == "Page.loadEventFired" && session == session_) {
@@ -342,7 +344,7 @@ void Tab::open() {
   browser_.on_event(
       [this](const auto& method, const Json& parameters, const auto& session) { take(method, parameters, session); });
   const auto context = browser_.call("Target.createBrowserContext", context_like(), "", give_up_);
-  context_ = text_of(context, "browserContextId");
+  context_ = text_at(context, "browserContextId");
   persona_.give(context_, job_.deadline());
   const auto [width, height] = resolution(job_);
   page_.target = browser_.open_page(context_, give_up_, {{"width", width}, {"height", height}});
@@ -351,12 +353,12 @@ void Tab::open() {
   browser_.send("Inspector.enable", {}, session_);
   recorder_.watch(session_, true);
   browser_.send("Emulation.setDeviceMetricsOverride", device_metrics({width, height}), session_);
-  identity_ = identity(text_of(browser_.call("Browser.getVersion", nullptr, "", give_up_), "userAgent"));
-  page_.user_agent = text_of(identity_, "userAgent");
+  identity_ = identity(text_at(browser_.call("Browser.getVersion", nullptr, "", give_up_), "userAgent"));
+  page_.user_agent = text_at(identity_, "userAgent");
   browser_.send("Emulation.setUserAgentOverride", identity_, session_);
   if (!Job::flag("CHECK_SSL_VALIDITY", true))
     browser_.send("Security.setIgnoreCertificateErrors", {{"ignore", true}}, session_);
-  frame_ = text_of(call("Page.getFrameTree")["frameTree"]["frame"], "id");
+  frame_ = text_at(call("Page.getFrameTree")["frameTree"]["frame"], "id");
   reading_.attach(session_, frame_);
 }
 
@@ -372,7 +374,7 @@ void Tab::navigate() {
   wait(give_up_, [&] { return answer->there || (kept_ && recorder_.taken()) || !crashed_.empty(); });
   if (kept_ || !crashed_.empty()) return;
   if (!answer->there) throw unreachable(site() + ": no answer in time");
-  const auto error = answer->error.empty() ? text_of(answer->result, "errorText") : answer->error;
+  const auto error = answer->error.empty() ? text_at(answer->result, "errorText") : answer->error;
   if (error.empty()) return;
   if (!refused_.empty()) throw failed(refused_);
   if (answer->result.value("isDownload", false)) return take_download();

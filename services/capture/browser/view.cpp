@@ -1,6 +1,6 @@
 #include "services/capture/browser/view.hpp"
 
-#include "lib/base/base64.hpp"
+#include "lib/base/text/base64.hpp"
 #include "services/capture/browser/browser_page.hpp"
 #include "services/capture/browser/chromium.hpp"
 #include "services/capture/browser/page.hpp"
@@ -89,7 +89,7 @@ std::string html_of(View& view) {
     html = with_shadows.get<std::string>();
   } else {
     const auto root = view.call("DOM.getDocument", {{"depth", 0}})["root"]["nodeId"];
-    html = text_of(view.call("DOM.getOuterHTML", {{"nodeId", root}}), "outerHTML");
+    html = text_at(view.call("DOM.getOuterHTML", {{"nodeId", root}}), "outerHTML");
   }
   view.refuse_error_page();
   return html;

@@ -1,7 +1,7 @@
 #include "services/capture/extract/icon.hpp"
 
-#include "lib/base/base64.hpp"
-#include "lib/base/percent.hpp"
+#include "lib/base/text/base64.hpp"
+#include "lib/base/text/percent.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"
 #include "lib/formats/sniff.hpp"

@@ -1,7 +1,7 @@
 #include "services/capture/extract/links.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"
 #include "lib/formats/list.hpp"

@@ -1,6 +1,6 @@
 #include "services/capture/extract/readable.hpp"
 
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/formats/html.hpp"
 #include "services/capture/hook.hpp"
 

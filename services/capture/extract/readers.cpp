@@ -1,9 +1,9 @@
 #include "services/capture/extract/readers.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/percent.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"
 #include "services/capture/browser/page.hpp"

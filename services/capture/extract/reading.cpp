@@ -118,30 +118,30 @@ void Reading::take(const std::string& method, const Json& parameters, const std:
     stream_spoke_ = Clock::now();
   } else if (method.starts_with("Page.frame")) {
     frames_changed_ = true;
-  } else if (method == "Target.attachedToTarget" && text_of(parameters["targetInfo"], "type") == "iframe") {
-    sessions_.insert(text_of(parameters, "sessionId"));
-    browser_.send("Page.enable", {}, text_of(parameters, "sessionId"));
+  } else if (method == "Target.attachedToTarget" && text_at(parameters["targetInfo"], "type") == "iframe") {
+    sessions_.insert(text_at(parameters, "sessionId"));
+    browser_.send("Page.enable", {}, text_at(parameters, "sessionId"));
     frames_changed_ = true;
   } else if (method == "Target.detachedFromTarget") {
-    sessions_.erase(text_of(parameters, "sessionId"));
+    sessions_.erase(text_at(parameters, "sessionId"));
     frames_changed_ = true;
   } else if (method == "Page.windowOpen" && holding_ && session == session_) {
     ++left_;
-    if (led_to_.size() < kMostLinks) led_to_.insert(text_of(parameters, "url"));
+    if (led_to_.size() < kMostLinks) led_to_.insert(text_at(parameters, "url"));
   }
 }
 
 bool Reading::stop(const Json& paused, const std::string& session) {
   if (!holding_ || paused.contains("responseStatusCode") || paused.contains("responseErrorReason")) return false;
-  const auto method = text_of(paused["request"], "method");
-  const bool document = text_of(paused, "resourceType") == "Document";
-  const bool leads = document && text_of(paused, "frameId") == frame_;
+  const auto method = text_at(paused["request"], "method");
+  const bool document = text_at(paused, "resourceType") == "Document";
+  const bool leads = document && text_at(paused, "frameId") == frame_;
   // What a click changes on the site is nothing that a reader wants, nor what a form sends from a frame.
   if (!leads && !(document && method == "POST") && method != "PUT" && method != "PATCH" && method != "DELETE")
     return false;
   browser_.send("Fetch.failRequest", {{"requestId", paused["requestId"]}, {"errorReason", "Aborted"}}, session);
   if (leads) ++left_;
-  if (leads && method == "GET" && led_to_.size() < kMostLinks) led_to_.insert(text_of(paused["request"], "url"));
+  if (leads && method == "GET" && led_to_.size() < kMostLinks) led_to_.insert(text_at(paused["request"], "url"));
   return true;
 }
 
@@ -181,7 +181,7 @@ std::optional<Json> Reading::ask(Frame& frame, const std::string& expression, st
   error_.clear();
   if (!answer.is_object()) return std::nullopt;
   if (const auto error = answer.find("exceptionDetails"); error != answer.end()) {
-    error_ = text_of(error->value("exception", Json::object()), "description");
+    error_ = text_at(error->value("exception", Json::object()), "description");
     return std::nullopt;
   }
   return answer.value("result", Json::object()).value("value", Json());
@@ -192,7 +192,7 @@ void Reading::find_frames() {
   std::vector<Frame> found;
   const std::function<void(const std::string&, const Json&)> add = [&](const std::string& session, const Json& tree) {
     const auto frame = tree.value("frame", Json::object());
-    const auto id = text_of(frame, "id"), loader = text_of(frame, "loaderId");
+    const auto id = text_at(frame, "id"), loader = text_at(frame, "loaderId");
     const auto before = std::find_if(frames_.begin(), frames_.end(),
                                      [&](const Frame& one) { return one.id == id && one.session == session; });
     if (found.size() >= kMostFrames) return;
@@ -400,7 +400,7 @@ std::string Reading::own(const std::string& source, Clock::time_point until) {
         ask(main, "reader.own(" + (count == 0 ? "(" + source + ")" : "null") + (brought ? ", true)" : ", false)"));
     if (!next) return "failed: " + one_line(error_.empty() ? "the page does not answer" : error_, 300);
     if (!next->is_object()) return "end, after " + std::to_string(count) + " steps" + notes;
-    if (const auto note = text_of(*next, "note"); !note.empty() && notes.size() < 1000) notes += "; " + note;
+    if (const auto note = text_at(*next, "note"); !note.empty() && notes.size() < 1000) notes += "; " + note;
     if (const auto wait = next->find("wait"); wait != next->end() && wait->is_number())
       wait_(std::min(until, in(Seconds(wait->get<double>()))), [] { return false; });
     if (const auto urls = next->find("fetch"); urls != next->end())

@@ -1,8 +1,9 @@
 #include "services/capture/fetch/egress.hpp"
 
-#include "lib/base/fd.hpp"
-#include "lib/base/percent.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -48,6 +49,7 @@ std::vector<OtherProxy> other_proxies() {
        {std::tuple{"http", "http_proxy", "HTTP_PROXY"}, std::tuple{"https", "https_proxy", "HTTPS_PROXY"}}) {
     OtherProxy proxy{scheme, Job::setting(small, Job::setting(large)), "", ""};
     if (proxy.url.empty()) continue;
+    // By hand: a password may hold what ends the authority of a URL.
     const auto begin = proxy.url.find("://") == std::string::npos ? 0 : proxy.url.find("://") + 3;
     const auto login =
         proxy.url.substr(begin, proxy.url.rfind('@') == std::string::npos ? 0 : proxy.url.rfind('@') - begin);
@@ -82,11 +84,8 @@ std::string egress_reason(const Headers& headers) {
 std::string egress_reason(const std::string& url) {
   const auto parsed = base::try_parse_url(url);
   if (!parsed || egress_proxy().empty()) return {};
-  const auto begin = parsed->text.find("://") + 3;
-  auto authority = parsed->text.substr(begin, parsed->text.find_first_of("/?#", begin) - begin);
-  if (authority.find(':', authority.rfind(']') == std::string::npos ? 0 : authority.rfind(']')) == std::string::npos)
-    authority += parsed->text.starts_with("https:") ? ":443" : ":80";
-  const auto answer = ask("CONNECT " + authority + " HTTP/1.1\r\n\r\n");
+  const auto answer =
+      ask("CONNECT " + base::host_in_url(parsed->host) + ":" + std::to_string(parsed->port) + " HTTP/1.1\r\n\r\n");
   const auto at = lower_case(answer).find(std::string("\r\n") + kEgressHeader + ": ");
   if (at == std::string::npos) return {};
   const auto value = answer.find(": ", at) + 2;

@@ -1,8 +1,8 @@
 #pragma once
-// One bounded HTTP exchange by libcurl: limited body, every redirect recorded and judged. Used for headers, for icons,
-// and for the page itself when no other plugin has it. libcurl is loaded at the first fetch, because most hooks need
-// none and its libraries take longer to load than those hooks run. Blocking; the hook's alarm ends what takes too long.
+// One bounded HTTP exchange: limited body, every redirect recorded and judged. Used for headers, for icons, and for the
+// page itself when no other plugin has it. Blocking; the hook's alarm ends what takes too long.
 
+#include "lib/http/message.hpp"
 #include "services/capture/hook.hpp"
 
 #include <string>
@@ -16,14 +16,9 @@ struct FetchOptions {
   double share{1}; // of the time that is left, to wait for a byte
 };
 
-struct Response {
+struct Response : http::Response {
   std::string url; // after redirects
-  int status{0};
-  std::string reason;
-  Headers headers;
-  Json redirects = Json::array(); // of {url, status, location}
-  std::string body;
-  bool truncated{false}; // the limit was met, or the connection broke off
+  Json redirects;  // of {url, status, location}
 };
 
 // Follows redirects to the final response; an error status is a response like any other. Throws Ending if there is

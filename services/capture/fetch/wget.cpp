@@ -1,7 +1,8 @@
 #include "services/capture/fetch/wget.hpp"
 
 #include "lib/base/pidfd.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/formats/sniff.hpp"
 #include "lib/warc/coding.hpp"
 #include "lib/warc/pack.hpp"

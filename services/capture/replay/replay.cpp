@@ -1,6 +1,6 @@
 #include "services/capture/replay/replay.hpp"
 
-#include "lib/base/base64.hpp"
+#include "lib/base/text/base64.hpp"
 #include "lib/formats/link.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/capture/browser/browser_host.hpp"
@@ -190,7 +190,7 @@ private:
     };
     const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(kComparison);
     DevTools browser(browser_socket());
-    const auto context = text_of(browser.call("Target.createBrowserContext", {{"disposeOnDetach", true}}, "", until),
+    const auto context = text_at(browser.call("Target.createBrowserContext", {{"disposeOnDetach", true}}, "", until),
                                  "browserContextId");
     const auto session = browser.attach_to(browser.open_page(context, until), until);
     const auto value = browser.evaluate(std::string(kCompare) + "(" + url(left) + "," + url(right) + "," +

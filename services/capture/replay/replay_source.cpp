@@ -1,11 +1,11 @@
 #include "services/capture/replay/replay_source.hpp"
 
-#include "lib/base/base64.hpp"
-#include "lib/base/characters.hpp"
-#include "lib/base/fd.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/unpacked.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/inflater.hpp"
+#include "lib/base/text/base64.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/utf8.hpp"
 #include "lib/warc/coding.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/surt.hpp"
@@ -152,7 +152,7 @@ std::optional<ReplaySource::Answer> ReplaySource::find(const std::string& method
 
 void answer_from(ReplaySource& source, DevTools& browser, const Json& paused, const std::string& session) {
   const auto& request = paused["request"];
-  const auto answer = source.answer(request.value("method", "GET"), text_of(request, "url"));
+  const auto answer = source.answer(request.value("method", "GET"), text_at(request, "url"));
   if (!answer) {
     browser.send("Fetch.failRequest", {{"requestId", paused["requestId"]}, {"errorReason", "NameNotResolved"}},
                  session);

@@ -1,8 +1,8 @@
 #include "services/cli/add/crawl_outcome.hpp"
 
 #include "lib/archive/root.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/duration.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/upkeep/crawl_page.hpp"
 #include "services/cli/terminal/output.hpp"

@@ -1,8 +1,8 @@
 #include "services/cli/add/plan.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/catalog/crawl_options.hpp"
 #include "services/cli/command/fields.hpp"

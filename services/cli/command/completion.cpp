@@ -1,6 +1,5 @@
 #include "lib/base/error.hpp"
-#include "lib/base/shell.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "services/cli/command/verbs.hpp"
 

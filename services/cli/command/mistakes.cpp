@@ -1,6 +1,7 @@
 #include "services/cli/command/mistakes.hpp"
 
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -78,8 +79,7 @@ std::vector<std::string> long_options_of(const CLI::App& app) {
 
 Mistake unknown_command(const CLI::App& command, const std::string& name, const std::string& word) {
   const bool top = command.get_parent() == nullptr;
-  if (top && (word.starts_with("http://") || word.starts_with("https://")))
-    return {in_quotes(word) + " is a URL, not a command", "holdfast add " + word};
+  if (top && base::is_web_url(word)) return {in_quotes(word) + " is a URL, not a command", "holdfast add " + word};
   Mistake mistake{"unknown command " + in_quotes((top ? "" : name.substr(name.find(' ') + 1) + " ") + word), ""};
   if (const auto line = elsewhere(word); top && !line.empty())
     mistake.hint = line;

@@ -1,7 +1,7 @@
 #include "services/cli/command/option_names.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/hooks/environment.hpp"
 
 #include <vector>

@@ -2,7 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/member/process_info.hpp"
+#include "lib/member/membership.hpp"
 #include "lib/pg/connection.hpp"
 
 #include <spdlog/spdlog.h>

@@ -1,7 +1,7 @@
 #include "services/cli/look/list.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/store/schedule.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/checks.hpp"

@@ -1,6 +1,6 @@
 #include "lib/archive/page_text.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/text.hpp"
 #include "lib/store/verify.hpp"

@@ -1,5 +1,5 @@
 #include "lib/base/error.hpp"
-#include "lib/pg/locks.hpp"
+#include "lib/pg/connection.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "services/cli/add/input.hpp"

@@ -1,7 +1,7 @@
 // holdfast plugins: what plugins this machine has, and installing more.
 
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/hooks/environment.hpp"
 #include "lib/process/launcher.hpp"
 #include "services/cli/command/verbs.hpp"

@@ -1,6 +1,6 @@
 #include "services/cli/run/serve_plan.hpp"
 
-#include "lib/base/base64.hpp"
+#include "lib/base/text/base64.hpp"
 #include "services/cli/add/plan.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,8 +1,8 @@
 #include "services/cli/terminal/output.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/json.hpp"
+#include "lib/base/text/utf8.hpp"
 #include "services/cli/terminal/times.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,8 +1,8 @@
 #include "services/cli/terminal/progress.hpp"
 
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
+#include "lib/base/text/duration.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/store/live.hpp"
 #include "services/cli/terminal/output.hpp"

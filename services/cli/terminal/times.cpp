@@ -1,10 +1,10 @@
 #include "services/cli/terminal/times.hpp"
 
-#include "lib/base/characters.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/timestamp.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/duration.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/timestamp.hpp"
 
 #include <array>
 #include <charconv>
@@ -44,25 +44,18 @@ std::string in_zone(std::time_t time) {
   return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S %Z", &parts)};
 }
 
-std::string utc(std::time_t time) {
-  std::tm parts{};
-  ::gmtime_r(&time, &parts);
-  std::array<char, 64> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
-}
-
 // `direction`: of a duration, before (-1) or after (1) now.
 std::string point_in_time(const std::string& given, int direction) {
-  if (const auto time = time_in_utc(given)) return utc(*time);
+  if (const auto time = time_in_utc(given)) return base::utc_timestamp(*time);
   for (const char* form : {"%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"}) {
     std::tm parts{};
     parts.tm_isdst = -1;
     const char* end = ::strptime(given.c_str(), form, &parts);
-    if (end != nullptr && *end == '\0') return utc(std::mktime(&parts));
+    if (end != nullptr && *end == '\0') return base::utc_timestamp(std::mktime(&parts));
   }
   try {
     const auto distance = base::parse_duration(given) * direction;
-    return utc(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() + distance));
+    return base::utc_timestamp(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() + distance));
   } catch (const base::Error&) {
     throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is no time",
                       "for example 2h, 7d, 2026-11-22, \"2026-11-22 14:00\"");

@@ -2,7 +2,7 @@
 #include "lib/archive/recover.hpp"
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/store/import.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/command/verbs.hpp"

@@ -2,10 +2,10 @@
 #include "lib/archive/page_text.hpp"
 #include "lib/archive/published.hpp"
 #include "lib/archive/root.hpp"
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/duration.hpp"
+#include "lib/base/text/json.hpp"
+#include "lib/base/text/timestamp.hpp"
 #include "lib/s3/location.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/catalog/view.hpp"
@@ -18,8 +18,8 @@
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/presence.hpp"
 #include "services/cli/terminal/times.hpp"
+#include "services/cli/transfer/destination.hpp"
 #include "services/cli/transfer/export_files.hpp"
-#include "services/cli/transfer/export_output.hpp"
 #include "services/cli/transfer/page_info.hpp"
 
 #include <CLI/CLI.hpp>
@@ -27,9 +27,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <ctime>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -39,8 +36,6 @@
 namespace holdfast::cli {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::int64_t kSnapshotsAtOnce = 100;
 constexpr std::size_t kLongestText = 1u << 20; // of a page, in its list
@@ -73,17 +68,17 @@ public:
   virtual void warc(const std::string& name, int file, std::uint64_t size) = 0;
   virtual void capture(const warc::Capture& capture) = 0;
   virtual void page(const wacz::WrittenPage& page) = 0;
-  virtual void close() = 0;
+  virtual void finish() = 0;
 };
 
 class WaczSink : public Sink {
 public:
-  WaczSink(int file, const std::string& title, std::time_t now)
-      : writer_(file, {title, "Holdfast " HOLDFAST_VERSION, base::utc_timestamp()}, now) {}
+  explicit WaczSink(ZipFile& to)
+      : writer_(to.writer(), {"Holdfast", "Holdfast " HOLDFAST_VERSION, base::utc_timestamp()}) {}
   void warc(const std::string& name, int file, std::uint64_t size) override { writer_.add_warc(name, file, size); }
   void capture(const warc::Capture& capture) override { writer_.add_capture(capture); }
   void page(const wacz::WrittenPage& page) override { writer_.add_page(page); }
-  void close() override { writer_.close(); }
+  void finish() override { writer_.finish(); }
 
 private:
   wacz::Writer writer_;
@@ -92,22 +87,22 @@ private:
 // WARC files beside index.cdxj. A file that is there with its size is kept, so that an export can go on.
 class WarcSink : public Sink {
 public:
-  explicit WarcSink(const std::string& location) : tree_(file_tree(location)) {}
-  void warc(const std::string& name, int file, std::uint64_t size) override { tree_->add(name, file, size, true); }
+  explicit WarcSink(Destination& to) : to_(to) {}
+  void warc(const std::string& name, int file, std::uint64_t size) override { to_.add(name, file, size, true); }
   void capture(const warc::Capture& capture) override { lines_.add(warc::cdxj_line(capture)); }
   void page(const wacz::WrittenPage&) override {}
-  void close() override {
+  void finish() override {
     const auto index = wacz::temporary_file();
     std::uint64_t size = 0;
     lines_.each([&](const std::string& line) {
       wacz::write_all(index.get(), line + "\n");
       size += line.size() + 1;
     });
-    tree_->add("index.cdxj", index.get(), size, false);
+    to_.add("index.cdxj", index.get(), size, false);
   }
 
 private:
-  const std::unique_ptr<FileTree> tree_;
+  Destination& to_;
   wacz::SortedLines lines_;
 };
 
@@ -287,7 +282,7 @@ Exported export_all(pg::Connection& connection, const archive::Root& root, const
     after = batch.back().id;
   }
   originals.write(root, sink, told);
-  sink.close();
+  sink.finish();
   show_progress(told, true);
   return told;
 }
@@ -312,34 +307,37 @@ store::ExportQuery query_of(Context& context, const ExportOptions& options) {
   return query;
 }
 
-// What `work` returns. If the output has failed, its reason comes before what the writer noticed of it.
+// What `work` returns. If the destination has failed, its reason comes before what the writer noticed of it.
 template <typename Work>
-auto written_to(ExportOutput* output, Work&& work) {
+auto written_to(Destination& to, Work&& work) {
   try {
-    return work();
+    auto told = work();
+    to.keep();
+    return told;
   } catch (const base::Error&) {
-    if (output != nullptr) output->give_up();
+    to.give_up();
     throw;
   }
 }
 
+bool names_zip(const std::string& path) {
+  return path == "-" || (s3::is_location(path) ? path.substr(0, path.find('?')) : path).ends_with(".zip");
+}
+
 int run_file_export(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
                     const std::string& path) {
-  const bool zip = path == "-" || (s3::is_location(path) ? path.substr(0, path.find('?')) : path).ends_with(".zip");
-  const auto output = zip ? open_export_output(path) : nullptr;
-  const auto tree = zip ? zip_tree(output->fd()) : file_tree(path);
+  const std::unique_ptr<Destination> to = names_zip(path) ? std::make_unique<ZipFile>(path) : open_directory(path);
   const auto show = [](const ExportedFiles& told, const char* end) {
     std::cerr << told.snapshots << " snapshots exported: " << told.files << " files, " << base::format_size(told.bytes)
               << end << std::flush;
   };
-  const auto told = written_to(output.get(), [&] {
-    return export_files(connection, root, query, *tree, [&](const ExportedFiles& now) {
+  const auto told = written_to(*to, [&] {
+    return export_files(connection, root, query, *to, [&](const ExportedFiles& now) {
       if (::isatty(STDERR_FILENO) == 0) return;
       std::cerr << "\r\033[K";
       show(now, "");
     });
   });
-  if (output) output->keep();
   if (::isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K";
   show(told, "\n");
   return base::kExitSuccess;
@@ -356,13 +354,13 @@ int run_export(Context& context, const ExportOptions& options) {
   if (options.format == "warc") {
     if (options.output == "-")
       throw base::Error(base::ErrorClass::usage, "--format warc writes a directory", "-o DIRECTORY");
-    WarcSink sink(options.output);
+    const auto to = open_directory(options.output);
+    WarcSink sink(*to);
     told = export_all(connection, root, query, sink);
   } else {
-    const auto output = open_export_output(options.output);
-    WaczSink sink(output->fd(), "Holdfast", std::time(nullptr));
-    told = written_to(output.get(), [&] { return export_all(connection, root, query, sink); });
-    output->keep();
+    ZipFile to(options.output);
+    WaczSink sink(to);
+    told = written_to(to, [&] { return export_all(connection, root, query, sink); });
   }
   std::cerr << told.snapshots << " snapshots exported: " << told.captures << " captures, "
             << base::format_size(told.bytes) << " of WARC files";

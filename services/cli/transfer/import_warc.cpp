@@ -4,7 +4,7 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/wacz/reader.hpp"
 #include "lib/warc/capture.hpp"
 #include "lib/warc/pack.hpp"

@@ -5,8 +5,8 @@
 // page are told and counted; errors of the archive or the database are thrown.
 
 #include "lib/archive/attempt.hpp"
-#include "lib/base/fd.hpp"
-#include "lib/base/timestamp.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/timestamp.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/import.hpp"
 #include "services/cli/context/presence.hpp"

@@ -1,6 +1,6 @@
 #include "services/cli/transfer/page_info.hpp"
 
-#include "lib/base/json_depth.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/capture/replay/replay_source.hpp"
 

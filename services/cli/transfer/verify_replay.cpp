@@ -1,7 +1,7 @@
 #include "services/cli/transfer/verify_replay.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/json_text.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/warc/surt.hpp"

@@ -3,7 +3,7 @@
 // was captured: holdfast-capture replay. Main thread only; blocks for some seconds for each snapshot.
 
 #include "lib/archive/root.hpp"
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/verify.hpp"

@@ -1,4 +1,4 @@
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/sign_in.hpp"
 #include "services/serve/embedded.hpp"

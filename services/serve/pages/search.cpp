@@ -1,4 +1,4 @@
-#include "lib/base/percent.hpp"
+#include "lib/base/text/percent.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"

@@ -1,5 +1,5 @@
-#include "lib/base/characters.hpp"
-#include "lib/base/duration.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/duration.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/catalog/view.hpp"

@@ -1,8 +1,9 @@
 #include "services/worker/hook/binary_resolver.hpp"
 
 #include "lib/archive/attempt.hpp"
+#include "lib/base/coroutine.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
-#include "lib/base/on_thread.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/binary.hpp"
 #include "lib/store/json.hpp"
@@ -18,7 +19,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <utility>
 
 namespace holdfast::worker {
@@ -39,14 +39,6 @@ std::string fingerprint_of(const std::string& path) {
   return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino) + ":" + std::to_string(status.st_size) +
          ":" + std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec) + ":" +
          std::to_string(status.st_ctim.tv_sec) + "." + std::to_string(status.st_ctim.tv_nsec);
-}
-
-std::string beginning_of(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string text(4096, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  return text;
 }
 
 } // namespace
@@ -73,7 +65,7 @@ awaitable<std::string> binary_output(process::Launcher& launcher, std::vector<st
   const auto exit = co_await child->wait();
   limit.cancel();
   running.reset();
-  const std::string text = beginning_of(file);
+  const std::string text = base::read_file(file, 4096);
   std::error_code ignored;
   std::filesystem::remove(file, ignored);
   co_return exit.clean() ? text : std::string();

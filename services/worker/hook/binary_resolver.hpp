@@ -5,7 +5,7 @@
 // it unless a crawl hook has asked for a binary.
 
 #include "lib/base/async.hpp"
-#include "lib/base/sleeper.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/hooks/record.hpp"
 #include "lib/store/binary.hpp"

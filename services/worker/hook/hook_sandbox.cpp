@@ -3,8 +3,8 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/no_links.hpp"
-#include "lib/base/write_all.hpp"
 #include "lib/hooks/binary.hpp"
 
 #include <fcntl.h>

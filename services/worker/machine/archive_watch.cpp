@@ -1,6 +1,6 @@
 #include "services/worker/machine/archive_watch.hpp"
 
-#include "lib/base/on_thread.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/s3/client.hpp"
 
 #include <boost/asio/as_tuple.hpp>

@@ -1,7 +1,7 @@
 #include "services/worker/machine/browser_watch.hpp"
 
+#include "lib/base/coroutine.hpp"
 #include "lib/base/metrics.hpp"
-#include "lib/base/on_thread.hpp"
 #include "lib/hooks/environment.hpp"
 #include "lib/store/worker.hpp"
 #include "services/worker/machine/capabilities.hpp"

@@ -4,7 +4,7 @@
 // crawls that need it to other workers. Owned by Worker; main thread only, the try is on a thread.
 
 #include "lib/base/async.hpp"
-#include "lib/base/sleeper.hpp"
+#include "lib/base/coroutine.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/hook/job_context.hpp"
 #include "services/worker/machine/try_browser.hpp"

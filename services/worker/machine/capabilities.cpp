@@ -1,8 +1,8 @@
 #include "services/worker/machine/capabilities.hpp"
 
-#include "lib/base/host_name.hpp"
+#include "lib/base/text/host.hpp"
 #include "lib/hooks/environment.hpp"
-#include "lib/member/process_info.hpp"
+#include "lib/member/membership.hpp"
 #include "lib/store/json.hpp"
 
 #include <nlohmann/json.hpp>

@@ -7,7 +7,7 @@
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
-#include "lib/base/sleeper.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/pg/pool.hpp"
 #include "lib/upkeep/archive_upkeep.hpp"
 #include "services/worker/options.hpp"

@@ -1,6 +1,6 @@
 #include "services/worker/machine/machine_room.hpp"
 
-#include "lib/base/timestamp.hpp"
+#include "lib/base/text/timestamp.hpp"
 
 #include <sys/stat.h>
 

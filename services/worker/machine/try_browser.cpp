@@ -1,7 +1,8 @@
 #include "services/worker/machine/try_browser.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/process/launcher.hpp"
 

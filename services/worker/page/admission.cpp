@@ -1,8 +1,8 @@
 #include "services/worker/page/admission.hpp"
 
 #include "lib/base/address.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/base/log.hpp"
-#include "lib/base/on_thread.hpp"
 #include "lib/robots/fetch.hpp"
 #include "lib/robots/rules.hpp"
 #include "services/worker/turn/intake.hpp"
@@ -93,8 +93,8 @@ awaitable<void> Admission::judge_redirects(const std::vector<std::string>& urls)
 
 // The rule of its site's robots.txt that forbids a URL, or nothing. The answer is shared by all workers.
 awaitable<std::string> Admission::robots_rule_against(const base::Url& url) {
-  const std::string origin = robots::origin_of(url);
-  const bool own = origin == robots::origin_of(base::parse_url(claim_.url)); // whose delays its claim has kept
+  const std::string origin = url.origin();
+  const bool own = origin == base::parse_url(claim_.url).origin(); // whose delays its claim has kept
   auto known = co_await context_.retry.repeat([&](pg::Connection& connection) {
     return store::robots_get(connection, context_.worker_id, claim_.lease, origin);
   });
@@ -103,9 +103,7 @@ awaitable<std::string> Admission::robots_rule_against(const base::Url& url) {
   if (known.state == "wanted") throw later(kRobotsElsewhere, origin + "/robots.txt is just being fetched");
   if (known.state == "unreachable")
     throw base::Error(base::ErrorClass::temporary, origin + "/robots.txt cannot be read: " + known.error);
-  const auto rest = url.text.find('/', url.text.find("://") + 3);
-  co_return robots::forbidding_rule(robots::parse(known.rules), rest == std::string::npos ? "/" : url.text.substr(rest))
-      .value_or("");
+  co_return robots::forbidding_rule(robots::parse(known.rules), url.target()).value_or("");
 }
 
 // Asking for it is a request to the site like any other, made within its limits: a page of a site with a delay goes
@@ -155,8 +153,8 @@ awaitable<std::optional<Failure>> Admission::heed_rate_limits(const hooks::HookO
   const bool failed = result.status == "failed";
   std::set<std::string> ignored;
   for (const auto& limit : outcome.rate_limits) {
-    const auto site = base::try_parse_url("http://" + (limit.host.empty() ? claim_.host : limit.host) + "/");
-    if (!site || !hosts_.contains(site->host)) {
+    const auto site = base::host_named(limit.host.empty() ? claim_.host : limit.host);
+    if (!site || !hosts_.contains(*site)) {
       ignored.insert(limit.host);
       continue;
     }
@@ -165,14 +163,14 @@ awaitable<std::optional<Failure>> Admission::heed_rate_limits(const hooks::HookO
       wait = std::chrono::milliseconds(
           static_cast<std::int64_t>(std::clamp(*limit.retry_after_seconds, 0.0, 86400.0) * 1000));
     const auto left_alone = co_await context_.retry.repeat([&](pg::Connection& connection) {
-      return store::host_rate_limited(connection, site->host, limit.status, wait, context_.hostname);
+      return store::host_rate_limited(connection, *site, limit.status, wait, context_.hostname);
     });
     {
       const auto about = log_about(claim_.lease, result.plugin, result.hook);
-      spdlog::info("{} asked to be left alone for {} s (status {})", site->host, limit.retry_after_seconds.value_or(0),
+      spdlog::info("{} asked to be left alone for {} s (status {})", *site, limit.retry_after_seconds.value_or(0),
                    limit.status);
     }
-    if (site->host != claim_.host || !failed || claim_.attempts > context_.options.rate_limit_retries) continue;
+    if (*site != claim_.host || !failed || claim_.attempts > context_.options.rate_limit_retries) continue;
     slower = Failure{Failure::Kind::later,
                      fmt::format("the site asked us to slow down (status {}), try {} of {}", limit.status,
                                  claim_.attempts, context_.options.rate_limit_retries + 1)};

@@ -5,7 +5,7 @@
 
 #include "lib/archive/attempt.hpp"
 #include "lib/base/async.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/store/host.hpp"
 #include "lib/store/snapshot.hpp"

@@ -1,7 +1,7 @@
 #include "services/worker/page/hook_choice.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/hooks/environment.hpp"
 #include "services/worker/turn/failure.hpp"
 

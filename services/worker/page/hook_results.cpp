@@ -1,10 +1,12 @@
 #include "services/worker/page/hook_results.hpp"
 
-#include "lib/base/duration.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/test_point.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/timestamp.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/duration.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/url.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
 
 #include <algorithm>

@@ -1,11 +1,11 @@
 #include "services/worker/session/session_directory.hpp"
 
 #include "lib/archive/attempt.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/no_links.hpp"
-#include "lib/base/on_thread.hpp"
-#include "lib/base/text.hpp"
+#include "lib/base/text/timestamp.hpp"
 #include "lib/store/json.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/page/scratch.hpp"

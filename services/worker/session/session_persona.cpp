@@ -1,9 +1,9 @@
 #include "services/worker/session/session_persona.hpp"
 
+#include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/no_links.hpp"
-#include "lib/base/on_thread.hpp"
-#include "lib/base/text.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/turn/failure.hpp"
 

@@ -3,7 +3,7 @@
 // expander: a worker's claim opens them. Owned by Worker; main thread only. Destroy it when run() has completed.
 
 #include "lib/base/async.hpp"
-#include "lib/base/sleeper.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/store/crawl.hpp"
 #include "services/worker/options.hpp"
 #include "services/worker/turn/retry_policy.hpp"

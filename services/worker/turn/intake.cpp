@@ -1,6 +1,6 @@
 #include "services/worker/turn/intake.hpp"
 
-#include "lib/base/duration.hpp"
+#include "lib/base/text/duration.hpp"
 #include "services/worker/machine/machine_room.hpp"
 
 #include <spdlog/fmt/fmt.h>

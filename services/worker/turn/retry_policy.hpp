@@ -13,6 +13,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <chrono>
+#include <string>
 #include <type_traits>
 
 namespace holdfast::worker {
@@ -48,8 +49,14 @@ public:
 
   // The parts of repeat(), for callers that build each try again.
   static base::Backoff backoff() { return {std::chrono::milliseconds(50), std::chrono::milliseconds(2000)}; }
-  void require_trust(const base::Error& error) const; // throws Error(lease_lost)
-  static awaitable<void> pause(base::Backoff& backoff);
+  void require_trust(const base::Error& error) const { // throws Error(lease_lost)
+    if (!trust_.trusted(base::TrustWindow::Clock::now()))
+      throw base::Error(base::ErrorClass::lease_lost, std::string("gave up on the database: ") + error.what());
+  }
+  static awaitable<void> pause(base::Backoff& backoff) {
+    asio::steady_timer timer(co_await asio::this_coro::executor, backoff.next());
+    co_await timer.async_wait(asio::use_awaitable);
+  }
 
 private:
   pg::Pool& pool_;

@@ -5,7 +5,7 @@
 // fails is made again. Owned by Worker; main thread only. Destroy it when run() has completed.
 
 #include "lib/base/async.hpp"
-#include "lib/base/sleeper.hpp"
+#include "lib/base/coroutine.hpp"
 #include "lib/store/snapshot.hpp"
 #include "services/worker/turn/retry_policy.hpp"
 

@@ -1,5 +1,5 @@
 #include "lib/archive/captures.hpp"
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "tests/support/temp_dir.hpp"
 
 #include <doctest/doctest.h>

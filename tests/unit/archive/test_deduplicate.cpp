@@ -1,6 +1,6 @@
 // What an archive holds already leaves the WARC files of an attempt, and only that.
 #include "lib/archive/deduplicate.hpp"
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/warc/digest.hpp"
 #include "lib/warc/gzip.hpp"
 #include "lib/warc/reader.hpp"

@@ -2,7 +2,8 @@
 
 #include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/duration.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
-#include "lib/base/url.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,6 @@
-#include "lib/base/text.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/timestamp.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,12 +1,12 @@
 #include "lib/base/backoff.hpp"
-#include "lib/base/characters.hpp"
-#include "lib/base/fd.hpp"
-#include "lib/base/json_text.hpp"
-#include "lib/base/percent.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/shell.hpp"
-#include "lib/base/text.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/json.hpp"
+#include "lib/base/text/percent.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/utf8.hpp"
 
 #include <doctest/doctest.h>
 

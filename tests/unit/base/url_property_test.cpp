@@ -1,6 +1,7 @@
 // Random input from a fixed seed, made of the pieces that URL parsers stumble over.
 
-#include "lib/base/url.hpp"
+#include "lib/base/text/host.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>

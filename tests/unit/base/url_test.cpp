@@ -1,5 +1,5 @@
 #include "lib/base/error.hpp"
-#include "lib/base/url.hpp"
+#include "lib/base/text/url.hpp"
 
 #include <doctest/doctest.h>
 
@@ -284,6 +284,22 @@ TEST_SUITE("url") {
     CHECK(try_parse_url("http://" + longest + "/"));
     CHECK(try_parse_url("http://" + longest + "./"));
     CHECK_FALSE(try_parse_url("http://" + longest + "a/"));
+  }
+
+  TEST_CASE("what a URL is of, and what it asks for there") {
+    CHECK(base::parse_url("https://E.org/x?y").origin() == "https://e.org");
+    CHECK(base::parse_url("http://e.org:8080/").origin() == "http://e.org:8080");
+    CHECK(base::parse_url("http://[2001:db8::1]:81/").origin() == "http://[2001:db8::1]:81");
+    CHECK(base::parse_url("http://e.org/a?b#!c").target() == "/a?b");
+    CHECK(base::parse_url("http://e.org").target() == "/");
+  }
+
+  TEST_CASE("the host that people name") {
+    CHECK(base::host_named("E.org") == "e.org");
+    CHECK(base::host_named("[::0:1]:80") == "::1");
+    CHECK(base::host_named("e.org:8080") == "e.org");
+    for (const char* none : {"", "e.org/", "me@e.org", "e.org?x", "[::1"})
+      CHECK_FALSE(base::host_named(none));
   }
 
   TEST_CASE("hosts become safe names of directories") {

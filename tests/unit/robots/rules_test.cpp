@@ -76,9 +76,3 @@ TEST_CASE("rules: only the first 500 KiB are looked at") {
   CHECK(allowed(comment + "user-agent: *\ndisallow: /\n", "/"));
   CHECK_FALSE(allowed("user-agent: *\ndisallow: /\n" + comment, "/"));
 }
-
-TEST_CASE("what a robots.txt is valid for") {
-  CHECK(robots::origin_of(base::parse_url("https://E.org/x?y")) == "https://e.org");
-  CHECK(robots::origin_of(base::parse_url("http://e.org:8080/")) == "http://e.org:8080");
-  CHECK(robots::origin_of(base::parse_url("http://[2001:db8::1]:81/")) == "http://[2001:db8::1]:81");
-}

@@ -1,0 +1,50 @@
+#pragma once
+// JSON as text, and JSON of a stranger, which may nest deeper than is sound. Pure; any thread.
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace holdfast::base {
+
+// On one line; bytes that are no UTF-8 become U+FFFD instead of an exception.
+template <class Json>
+std::string json_text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Printing JSON recurses, so its depth has to be bounded before it is parsed.
+inline bool nests_too_deep(std::string_view text, int most = 64) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char letter = text[at];
+    if (in_string) {
+      if (letter == '\\') ++at;
+      if (letter == '"') in_string = false;
+    } else if (letter == '"') {
+      in_string = true;
+    } else if (letter == '{' || letter == '[') {
+      if (++depth > most) return true;
+    } else if (letter == '}' || letter == ']') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+// Discarded, and thus no object, if it is broken or nests too deeply.
+inline nlohmann::json strange_json(std::string_view text) {
+  using Json = nlohmann::json;
+  return nests_too_deep(text) ? Json(Json::value_t::discarded) : Json::parse(text, nullptr, false);
+}
+
+// A member that is a string; else empty. `object`: also one in which members have an order.
+template <typename Json>
+std::string text_at(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->template get<std::string>() : std::string();
+}
+
+} // namespace holdfast::base

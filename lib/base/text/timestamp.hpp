@@ -1,0 +1,27 @@
+#pragma once
+// Points in time as text, ours and that of other programs. Pure functions.
+
+#include <chrono>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::base {
+
+using Timestamp = std::chrono::system_clock::time_point;
+
+// "2026-01-31 23:59:59.5" (UTC), with "T" and "Z" or "+01:00"; the same to the minute, the day, the month or the year;
+// "20260131235959"; seconds since 1970 ("1700000000.5"), or thousandths and less; "Sat, 31 Jan 2026 23:59:59 GMT" (of
+// mail and RSS), "Saturday, 31-Jan-26 23:59:59 GMT" and "Sat Jan 31 23:59:59 2026" (HTTP).
+// nullopt: it is no time, or outside of 1970 to 2261.
+std::optional<Timestamp> read_timestamp(const std::string& text);
+std::string written_timestamp(Timestamp time);                    // "2026-01-31T23:59:59.500Z"
+std::string utc_timestamp(std::time_t time = std::time(nullptr)); // "2026-01-31T23:59:59Z"
+// A time as PostgreSQL writes it in UTC, "2026-01-31 23:59:59.5+00", as utc_timestamp() does; shorter texts as they
+// are.
+std::string iso_time(std::string_view utc);
+// What read_timestamp() takes, as written_timestamp() writes it; empty if it is no time.
+std::string canonical_timestamp(const std::string& text);
+
+} // namespace holdfast::base
