@@ -25,12 +25,15 @@ begin
   end if;
 end $$;
 
-create or replace function holdfast.crawl_option_names()
+create or replace function holdfast.crawl_option_names(p_retry boolean default false)
   returns text[] language sql immutable parallel safe as $$
-  -- The columns of holdfast.crawl that are given when it is added; and keep, how long it is kept.
-  select '{label, notes, tags, persona, plugins, options, max_depth, max_urls, priority, created_by,
-    max_bytes, max_time, max_parallel, scope, host_delay, host_parallel, only_new, max_age, retry_of,
-    max_snapshot_bytes, robots, only_complete, wanted, overwrite, keep}'::text[]
+  -- The columns of holdfast.crawl that are given when it is added, and keep, how long it is kept. p_retry: only
+  -- those that a retry takes over.
+  select '{label, tags, persona, plugins, options, max_depth, max_urls, priority, created_by, max_bytes,
+      max_time, max_parallel, scope, host_delay, host_parallel, retry_of, max_snapshot_bytes, robots,
+      keep}'::text[]
+    || case when not p_retry
+              then '{notes, only_new, max_age, only_complete, wanted, overwrite}'::text[] end
 $$;
 
 create or replace function holdfast.crawl_add(p_id uuid, p_crawl jsonb)
