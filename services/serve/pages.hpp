@@ -35,7 +35,7 @@ struct Links {
 struct PageRequest {
   pg::Connection& connection;
   const Links& links;
-  std::string id;                                            // of the path
+  std::string id;                                            // of the path; of a list, its name
   std::string query;                                         // what to search for
   std::optional<std::string> before;                         // where a list goes on
   bool may_change;                                           // show what changes something
@@ -78,13 +78,12 @@ struct Page {
 std::optional<Page> overview_page(const PageRequest& request);
 std::optional<Page> crawls_page(const PageRequest& request);
 std::optional<Page> add_page(const PageRequest& request);
-std::optional<Page> schedules_page(const PageRequest& request);
 std::optional<Page> personas_page(const PageRequest& request);
 std::optional<Page> persona_view_page(const PageRequest& request);
 std::optional<Page> workers_page(const PageRequest& request);
 std::optional<Page> hosts_page(const PageRequest& request);
-std::optional<Page> failures_page(const PageRequest& request);
-std::optional<Page> events_page(const PageRequest& request);
+std::optional<Page> list_page(const PageRequest& request);
+std::optional<Page> lists_page(const PageRequest& request);
 std::optional<Page> search_page(const PageRequest& request);
 std::optional<Page> crawl_page(const PageRequest& request);
 std::optional<Page> snapshot_page(const PageRequest& request);

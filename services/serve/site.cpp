@@ -7,6 +7,7 @@
 #include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/html/parts.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/sign_in.hpp"
 #include "lib/store/token.hpp"
@@ -17,7 +18,7 @@
 #include "services/serve/parts.hpp"
 
 #include <algorithm>
-#include <array>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -38,25 +39,41 @@ struct Found {
 
 namespace {
 
-constexpr std::array kRoutes = {
+// Those of all lists without a page of their own follow (routes()).
+constexpr Route kRoutes[] = {
     Route{"/", "Overview", "page", true, &overview_page},
     Route{"/crawls", "Crawls", "page", true, &crawls_page},
     Route{"/search", "Snapshots", "page", false, &search_page},
     Route{"/add", "Add", "page", false, &add_page},
-    Route{"/schedules", "Schedules", "page", true, &schedules_page},
+    Route{"/schedules", "Schedules", "page", true, &list_page},
     Route{"/personas", "Personas", "page", true, &personas_page},
     Route{"/workers", "Workers", "page", true, &workers_page},
     Route{"/hosts", "Hosts", "page", true, &hosts_page},
-    Route{"/failures", "Failures", "page", true, &failures_page},
-    Route{"/events", "Events", "page", true, &events_page},
+    Route{"/failures", "Failures", "page", true, &list_page},
+    Route{"/events", "Events", "page", true, &list_page},
+    Route{"/lists", "Lists", "page", false, &lists_page},
     Route{"/crawl/", "", "crawl", true, &crawl_page},
     Route{"/snapshot/", "", "snapshot", true, &snapshot_page},
     Route{"/persona/", "", "sign-in; it may have ended", false, &persona_view_page},
 };
 
+const std::vector<Route>& routes() {
+  static std::deque<std::string> paths; // that do not move
+  static const auto all = [] {
+    std::vector<Route> made(std::begin(kRoutes), std::end(kRoutes));
+    for (const auto& list : store::lists()) {
+      const auto& path = paths.emplace_back("/" + std::string(list.name));
+      const bool has_page = std::any_of(made.begin(), made.end(), [&](const auto& one) { return one.path == path; });
+      if (list.for_guests && !has_page) made.push_back({path, "", "page", true, &list_page});
+    }
+    return made;
+  }();
+  return all;
+}
+
 Found find_route(const std::string& path) {
-  for (const Route& route : kRoutes) {
-    if (!route.has_id() && path == route.path) return {&route, ""};
+  for (const Route& route : routes()) {
+    if (!route.has_id() && path == route.path) return {&route, path.substr(1)};
     if (route.has_id() && path.starts_with(route.path) && base::is_uuid(path.substr(route.path.size())))
       return {&route, path.substr(route.path.size())};
   }
@@ -72,7 +89,8 @@ std::string layout(const Route& route, const Page& page, const std::string& quer
   for (const Route& one : kRoutes)
     if (!one.tab.empty() && (one.path != "/add" || caller.may_change())) {
       const bool current = one.path == route.path ||
-                           (route.has_id() && one.path == (route.path == "/persona/" ? "/personas" : "/crawls"));
+                           (route.has_id() && one.path == (route.path == "/persona/" ? "/personas" : "/crawls")) ||
+                           (!route.has_id() && route.tab.empty() && one.path == "/lists");
       tabs.push_back({{"path", one.path}, {"name", one.tab}, {"current", current}});
     }
   for (const auto& section : page.sections)

@@ -1,11 +1,16 @@
 #include "lib/store/catalog/view.hpp"
 
+#include "lib/base/characters.hpp"
+#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/store/catalog/lifecycle.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
 #include <string_view>
 #include <utility>
 
@@ -183,7 +188,8 @@ const std::vector<List>& lists() {
        "v_token",
        "created_at",
        {},
-       {"name", "role", "state", "created_at", "created_by", "expires_at?", "revoked_at?", "revoked_by?"}},
+       {"name", "role", "state", "created_at", "created_by", "expires_at?", "revoked_at?", "revoked_by?"},
+       false},
       {"runners",
        "runner",
        "Runner",
@@ -327,6 +333,35 @@ std::optional<std::string> snapshot_number(pg::Connection& connection, std::int6
 std::vector<std::string> list_json(pg::Connection& connection, const ListQuery& query) {
   const auto [call, params] = list_call(query);
   return connection.call("select to_jsonb(v)::text as json from " + call, params).column("json");
+}
+
+std::string written_interval(std::string_view interval) {
+  // [-]N day[s] [-]HH:MM:SS[.ffffff], the days and the time each optional; months do not come from differences of
+  // times.
+  if (interval.empty()) return {};
+  double seconds = 0;
+  auto rest = interval;
+  if (const auto day = rest.find(" day"); day != std::string_view::npos) {
+    int days = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + day, days);
+    if (error != std::errc{} || end != rest.data() + day) return std::string(interval);
+    seconds = days * 86400.0;
+    const auto blank = rest.find(' ', day + 1);
+    rest = blank == std::string_view::npos ? std::string_view() : rest.substr(blank + 1);
+  }
+  if (!rest.empty()) {
+    const bool negative = rest.front() == '-';
+    if (negative) rest.remove_prefix(1);
+    int hours = 0, minutes = 0, read = 0;
+    double second = 0;
+    if (rest.empty() || !base::is_digit(rest.front()) ||
+        std::sscanf(std::string(rest).c_str(), "%d:%2d:%lf%n", &hours, &minutes, &second, &read) != 3 ||
+        static_cast<std::size_t>(read) != rest.size())
+      return std::string(interval);
+    const double time = hours * 3600.0 + minutes * 60.0 + second;
+    seconds += negative ? -time : time;
+  }
+  return base::format_duration(std::chrono::milliseconds(std::llround(seconds * 1000)));
 }
 
 std::vector<std::string> crawl_seeds(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {

@@ -45,6 +45,7 @@ struct List {
   std::vector<ListFilter> filters; // "before": only what has a lesser id
   // Columns that people see first; JSON has all of them. A name that ends in "?": left out if nothing is there.
   std::vector<std::string> columns;
+  bool for_guests{true}; // the API and the page show it
 
   bool knows(std::string_view filter) const noexcept;
 };
@@ -74,6 +75,8 @@ struct ListQuery {
 inline constexpr const char* kNewest = "ffffffff-ffff-ffff-ffff-ffffffffffff"; // every id is less
 // Rows as they are, for tables.
 pg::Result list(pg::Connection& connection, const ListQuery& query);
+// An interval as people read it: "1 day 00:02:05.753" -> "1 d". Anything else stays as it is.
+std::string written_interval(std::string_view interval);
 // The id of the `number`th newest snapshot of a list, from 1, with the filters status, url_contains and tag; nullopt:
 // it is shorter.
 std::optional<std::string> snapshot_number(pg::Connection& connection, std::int64_t number, const ListQuery& query);

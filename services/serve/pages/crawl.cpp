@@ -52,18 +52,15 @@ Html gallery(const PageRequest& request) {
                      {"earlier", full ? "/crawl/" + request.id + "?before=" + snapshots.back().id : ""}});
 }
 
-Html acts_on(const store::Crawl& crawl, const PageRequest& request) {
+Html acts(const store::Crawl& crawl, const PageRequest& request) {
+  const bool sealed = crawl.status == "sealed";
   std::vector<Act> acts;
-  if (crawl.status == "sealed") {
-    if (crawl.failed + crawl.partial > 0) acts.push_back({"retry", "Retry failed", crawl.id, {{"failed", "true"}}});
-    acts.push_back({"retry", "Archive again", crawl.id});
-    acts.push_back({"removeCrawl", "Remove", crawl.id, {}, true});
-  } else {
-    const bool paused = crawl.status == "paused";
-    acts.push_back({paused ? "resumeCrawl" : "pauseCrawl", paused ? "Resume" : "Pause", crawl.id});
-    acts.push_back({"cancelCrawl", "Cancel", crawl.id, {}, true});
-  }
-  return buttons(acts, crawl.status == "sealed" ? "/crawls" : request.here);
+  if (sealed && crawl.failed + crawl.partial > 0)
+    acts.push_back({"retry", "Retry failed", crawl.id, {{"failed", "true"}}});
+  if (sealed) acts.push_back({"retry", "Archive again", crawl.id});
+  for (auto& act : acts_on("crawl", crawl.id, crawl.status))
+    acts.push_back(std::move(act));
+  return buttons(acts, sealed ? "/crawls" : request.here);
 }
 
 // Which snapshots are shown: all with their pictures, or those with an outcome or a status, as a table.
@@ -136,7 +133,7 @@ std::optional<Page> crawl_page(const PageRequest& request) {
   const bool chosen = !request.parameter("outcome").empty() || !request.parameter("status").empty();
   std::vector<Section> sections{{"crawl", facts(request.connection, *crawl), "", false}};
   if (request.may_change) {
-    sections.push_back({"acts", acts_on(*crawl, request), "", false});
+    sections.push_back({"acts", acts(*crawl, request), "", false});
     sections.push_back(
         {"edit",
          html::fill(embedded::crawl_edit_html, {{"id", crawl->id}, {"back", request.here}, {"label", crawl->label}}),

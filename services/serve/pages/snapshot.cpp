@@ -105,14 +105,11 @@ Html output_of(const store::ShownResult& result, const std::vector<File>& files,
        {"more", files.size() > kFilesShown ? html::counted(files.size() - kFilesShown, "more file") : ""}});
 }
 
-Html acts_on_snapshot(const store::Snapshot& snapshot, const PageRequest& request) {
-  if (snapshot.status == "sealed")
-    return buttons({{"retry", "Archive again", snapshot.id}, {"removeSnapshot", "Remove", snapshot.id, {}, true}},
-                   "/crawl/" + snapshot.crawl_id);
-  const bool paused = snapshot.status == "paused";
-  return buttons({{paused ? "resumeSnapshot" : "pauseSnapshot", paused ? "Resume" : "Pause", snapshot.id},
-                  {"cancelSnapshot", "Cancel", snapshot.id, {}, true}},
-                 request.here);
+Html acts(const store::Snapshot& snapshot, const PageRequest& request) {
+  const bool sealed = snapshot.status == "sealed";
+  auto acts = acts_on("snapshot", snapshot.id, snapshot.status);
+  if (sealed) acts.insert(acts.begin(), {"retry", "Archive again", snapshot.id});
+  return buttons(acts, sealed ? "/crawl/" + snapshot.crawl_id : request.here);
 }
 
 // All captures of the snapshot's URL, the latest first; of each snapshot the first record.
@@ -155,7 +152,7 @@ std::optional<Page> snapshot_page(const PageRequest& request) {
                size_of(result.output_bytes)});
   }
   Page page{snapshot->name(), "", {{"head", head(request, *snapshot), "", false}}};
-  if (request.may_change) page.sections.push_back({"acts", acts_on_snapshot(*snapshot, request), "", false});
+  if (request.may_change) page.sections.push_back({"acts", acts(*snapshot, request), "", false});
   page.sections.push_back({"shot", shot, ""});
   page.sections.push_back({"results", table.html("No hook has run yet."), "Results"});
   if (auto captures = captures_of(request, *snapshot); !captures.empty())
