@@ -4,6 +4,7 @@
 #include "lib/base/log.hpp"
 #include "lib/member/process_info.hpp"
 #include "lib/process/launcher.hpp"
+#include "lib/store/call.hpp"
 
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
@@ -182,7 +183,7 @@ awaitable<int> Gate::lapse_dead() {
 
 awaitable<void> Gate::leave(int exit_code, std::string reason) {
   const member::Membership::Leave leave = [&](pg::Connection& connection) {
-    store::runner_leave(connection, id(), exit_code, reason);
+    store::call(connection, "runner_leave", id(), exit_code, reason);
   };
   co_await membership_.leave(*pool_, leave, kFarewell, reason);
   epoch_ = 0;

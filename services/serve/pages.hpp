@@ -6,6 +6,7 @@
 #include "lib/html/template.hpp"
 #include "lib/pg/connection.hpp"
 #include "services/serve/files.hpp"
+#include "services/serve/parts.hpp"
 
 #include <initializer_list>
 #include <map>
@@ -29,6 +30,9 @@ struct Links {
   // Of a snapshot, for lists; empty: there is none.
   std::string picture(const std::string& directory, const std::string& thumbnail) const {
     return shown() && !directory.empty() && !thumbnail.empty() ? file(directory + "/" + thumbnail) : "";
+  }
+  std::string picture(const pg::Row& snapshot) const { // with both as columns
+    return picture(snapshot["directory"].value_or(""), snapshot["thumbnail"].value_or(""));
   }
 };
 
@@ -73,6 +77,9 @@ struct Page {
   html::Html body{};    // after the sections
   std::string kicker{}; // above the heading
 };
+
+// Rows of v_crawl; with a box that selects each.
+Table crawl_table(const pg::Result& rows, bool select);
 
 // Nothing if what the path names is not there.
 std::optional<Page> overview_page(const PageRequest& request);

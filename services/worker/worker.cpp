@@ -5,6 +5,7 @@
 #include "lib/base/log.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
+#include "lib/store/call.hpp"
 #include "services/worker/connections.hpp"
 #include "services/worker/machine/browser_watch.hpp"
 #include "services/worker/machine/capabilities.hpp"
@@ -121,10 +122,10 @@ void Worker::make_parts(pg::Connection& connection) {
 // The archive of a collection that has files is there already: what looks empty then is a volume that is not mounted.
 void Worker::open_archive(pg::Connection& connection) {
   try {
-    archive_root_ = std::make_unique<archive::Root>(
-        archive::Root::open(options_.archive_root, membership_.collection_id(), !store::archive_begun(connection)));
+    archive_root_ = std::make_unique<archive::Root>(archive::Root::open(
+        options_.archive_root, membership_.collection_id(), !store::call_for<bool>(connection, "archive_begun")));
   } catch (const base::Error& error) {
-    store::worker_leave(connection, id(), error.exit_code(), error.what());
+    store::call(connection, "worker_leave", id(), error.exit_code(), error.what());
     throw;
   }
 }
@@ -182,7 +183,7 @@ awaitable<void> Worker::leave() {
                              : stop_.reason().empty() ? "done"
                                                       : stop_.reason();
   const member::Membership::Leave leave = [&](pg::Connection& connection) {
-    store::worker_leave(connection, id(), exit_code, reason);
+    store::call(connection, "worker_leave", id(), exit_code, reason);
   };
   co_await membership_.leave(*pool_, leave, std::chrono::milliseconds(0), reason);
 }

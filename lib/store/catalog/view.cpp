@@ -364,11 +364,6 @@ std::string written_interval(std::string_view interval) {
   return base::format_duration(std::chrono::milliseconds(std::llround(seconds * 1000)));
 }
 
-std::vector<std::string> crawl_seeds(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
-  return connection.call("select url from holdfast.crawl_seeds($1::uuid, $2::bigint) url", crawl_id, limit)
-      .column("url");
-}
-
 std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
   return connection.call("select * from holdfast.crawl_entries($1::uuid, $2::bigint)", crawl_id, limit)
       .map([](const pg::Row& row) {
@@ -417,11 +412,5 @@ CrawlLacks crawl_lacks(pg::Connection& connection, const std::string& crawl) {
   const auto row = rows.one();
   return {row["lacks"].value_or(""), row["may_pass"].value_or(false)};
 }
-
-pg::Result check_invariants(pg::Connection& connection) {
-  return connection.call("select * from holdfast.check_invariants()");
-}
-
-pg::Result reference(pg::Connection& connection) { return connection.call("select * from holdfast.reference()"); }
 
 } // namespace holdfast::store

@@ -21,7 +21,6 @@ struct CrawlEntry {
   std::int64_t bytes{0};
 };
 
-std::vector<std::string> crawl_seeds(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit);
 std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit);
 
 // What a list may be filtered by: an option of `holdfast list` (--crawl), a parameter of the API (?crawl=).
@@ -109,11 +108,5 @@ struct CrawlLacks {
   bool may_pass{false}; // a full disk, not a plugin
 };
 CrawlLacks crawl_lacks(pg::Connection& connection, const std::string& crawl);
-
-// Rows of holdfast.check_invariants(): empty when all is well.
-pg::Result check_invariants(pg::Connection& connection);
-
-// Views and functions for people: rows of holdfast.reference().
-pg::Result reference(pg::Connection& connection);
 
 } // namespace holdfast::store

@@ -10,7 +10,6 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <ctime>
 #include <optional>

@@ -9,6 +9,7 @@
 #include "lib/base/json_text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/text.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/context/signals.hpp"
@@ -61,8 +62,8 @@ bool is_of_everything(const base::Error& error) {
 Importer::Importer(Context& context, bool dry_run) : context_(context), dry_run_(dry_run) {
   if (dry_run) return;
   auto& connection = context_.connection(true);
-  root_ =
-      archive::Root::open(context.archive_root(), store::collection_id(connection), !store::archive_begun(connection));
+  root_ = archive::Root::open(context.archive_root(), store::collection_id(connection),
+                              !store::call_for<bool>(connection, "archive_begun"));
   text_limit_ = context.settings().size("search.text_limit");
   presence_.emplace(context, "command", "import");
 }

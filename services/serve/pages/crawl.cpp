@@ -1,4 +1,5 @@
 #include "lib/html/parts.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "services/serve/embedded.hpp"
@@ -34,22 +35,25 @@ Html facts(pg::Connection& connection, const store::Crawl& crawl) {
 }
 
 Html gallery(const PageRequest& request) {
-  const auto snapshots = store::crawl_snapshots(request.connection, request.id, request.before, kSnapshotsOfPage);
+  const auto snapshots =
+      store::call(request.connection, "crawl_snapshots", request.id, request.before, kSnapshotsOfPage);
   html::List tiles;
-  for (const auto& snapshot : snapshots) {
-    const auto where = html::without_scheme(snapshot.url);
-    const auto name = snapshot.title.empty() ? std::string(where) : snapshot.title;
-    tiles.push_back({{"id", snapshot.id},
-                     {"picture", request.links.picture(snapshot.directory, snapshot.thumbnail)},
+  for (const auto snapshot : snapshots) {
+    const auto where = html::without_scheme(snapshot.text("url"));
+    const auto title = snapshot["title"].value_or("");
+    const auto name = title.empty() ? std::string(where) : title;
+    tiles.push_back({{"id", snapshot.text("id")},
+                     {"picture", request.links.picture(snapshot)},
                      {"short_name", name.substr(0, 60)},
                      {"name", name},
                      {"where", where},
-                     {"state", state_badge(snapshot.status, snapshot.outcome)}});
+                     {"state", state_badge(snapshot["status"], snapshot["outcome"].value_or(""))}});
   }
   const bool full = snapshots.size() == kSnapshotsOfPage;
-  return html::fill(embedded::gallery_html,
-                    {{"tiles", std::move(tiles)},
-                     {"earlier", full ? "/crawl/" + request.id + "?before=" + snapshots.back().id : ""}});
+  return html::fill(
+      embedded::gallery_html,
+      {{"tiles", std::move(tiles)},
+       {"earlier", full ? "/crawl/" + request.id + "?before=" + snapshots[snapshots.size() - 1].text("id") : ""}});
 }
 
 Html acts(const store::Crawl& crawl, const PageRequest& request) {
