@@ -339,7 +339,7 @@ begin
   update holdfast.crawl
     set owner_id = null, retry_at = clock_timestamp(), reason = p_reason
     where owner_id = p_worker and status <> 'sealed';
-  if found then perform holdfast.ring(); end if;
+  if found then perform holdfast.notify_workers(); end if;
   perform holdfast.session_lapse(p_worker, p_reason);
   delete from holdfast.persona_sign_in where process_id = p_worker;
   delete from holdfast.running_hook where process_id = p_worker;
@@ -415,7 +415,7 @@ begin
       and pid = p_pid
       and start_ticks = p_start_ticks;
   if not found then return false; end if;
-  perform holdfast.ring();
+  perform holdfast.notify_workers();
   return true;
 end $$;
 comment on function holdfast.worker_gone is

@@ -69,7 +69,7 @@ begin
   if v_opened is not null
      and exists (select from holdfast.snapshot_queue q
                    where q.crawl_id = v_opened and q.owner_id is null) then
-    perform holdfast.ring(); -- the rest is for other workers
+    perform holdfast.notify_workers(); -- the rest is for other workers
   end if;
   return query select c.* from holdfast.claimed_snapshot c where c.snapshot_id = any (v_ids);
 end $$;

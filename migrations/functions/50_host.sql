@@ -276,7 +276,7 @@ begin
   update holdfast.crawl_lane l
     set next_at = clock_timestamp(), wants_room = false
     where l.host = p_host and l.crawl_id = any (v_lanes);
-  perform holdfast.ring();
+  perform holdfast.notify_workers();
 end $$;
 
 create or replace function holdfast.host_held(p_host text)

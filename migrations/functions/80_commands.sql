@@ -11,7 +11,7 @@ create or replace function holdfast.control_done(p_action text, p_kind text,
   insert into holdfast.control (action, kind, target, crawl_id, by_whom, detail, held)
     values (p_action, p_kind, p_target, p_crawl, coalesce(p_who, ''), nullif(p_detail, ''), p_held);
   select pg_notify('holdfast', 'control');
-  select holdfast.ring() where p_action = 'resume';
+  select holdfast.notify_workers() where p_action = 'resume';
   select 1::bigint;
 $$;
 

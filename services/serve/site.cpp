@@ -249,7 +249,7 @@ Response Site::admit(const Request& request) {
     if (const auto wait = changes_.take(caller.is_guest() ? request.peer : caller.by()); wait.count() > 0)
       return too_many(request.path, wait);
   if (request.path.starts_with(kApi))
-    return answer_api(request, caller, options_.api, [this](Role role, const auto& work) { return as(role, work); });
+    return answer_api(request, caller, options_.api, [this](Role role, const auto& work) { return run_as(role, work); });
   if (caller.may_read()) return route(request, caller);
   auto refusal = sign_in_page(401, request.path, "");
   refusal.headers = {{"WWW-Authenticate", "Bearer"}};
@@ -300,7 +300,7 @@ Response Site::sign_in(const Request& request) {
   return response;
 }
 
-Response Site::as(Role role, const std::function<Response(pg::Connection&)>& work) {
+Response Site::run_as(Role role, const std::function<Response(pg::Connection&)>& work) {
   if (role != Role::operator_) return connections_.with(work);
   if (options_.dsn_to_change.empty())
     return problem(403, "forbidden", "the database login of this server may only read",
@@ -316,7 +316,7 @@ Response Site::form(const Request& request, const Caller& caller) {
   for (const auto& [name, value] : fields)
     if (name == "back") back = value;
   const auto answer = answer_form(request.path.substr(kForm.size()), fields, request, caller, options_.api,
-                                  [this](Role role, const auto& work) { return as(role, work); });
+                                  [this](Role role, const auto& work) { return run_as(role, work); });
   if (answer.status < 400) return see_other(page_after(answer, back));
   const auto told = nlohmann::json::parse(answer.body, nullptr, false);
   return problem_page(answer.status, "That did not work", told.value("detail", ""), told.value("hint", ""),

@@ -50,7 +50,7 @@ private:
   Response admit(const Request& request);
   Response sign_in(const Request& request);
   Response sign_in_by_link(const Request& request, const std::string& secret);
-  Response as(Role role, const std::function<Response(pg::Connection&)>& work);
+  Response run_as(Role role, const std::function<Response(pg::Connection&)>& work);
   Response form(const Request& request, const Caller& caller);
   Response route(const Request& request, const Caller& caller);
   Response page(const Request& request, const Caller& caller);

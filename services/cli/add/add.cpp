@@ -35,7 +35,7 @@ Followed follow(pg::Connection& connection, const std::function<bool(pg::Connect
   do {
     if (over(connection)) return Followed::to_the_end;
     if (store::status(connection).one().integer("workers") == 0) return Followed::deserted;
-  } while (!told_to_end_within(std::chrono::milliseconds(200)));
+  } while (!interrupted_within(std::chrono::milliseconds(200)));
   return Followed::stopped;
 }
 

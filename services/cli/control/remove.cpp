@@ -34,7 +34,7 @@ struct Targets {
   bool empty() const { return crawls.empty() && snapshots.empty(); }
 };
 
-Targets targets_of(pg::Connection& connection, const RemoveOptions& options) {
+Targets resolve_ids(pg::Connection& connection, const RemoveOptions& options) {
   Targets targets;
   for (const auto& given : read_ids(options.ids)) {
     const auto found = store::find(connection, given);
@@ -87,7 +87,7 @@ void remove_files(Context& context, const std::string& collection) {
 // Rows first, then files: a directory without a row is found by holdfast verify, a row without files would be a lie.
 int remove(Context& context, const RemoveOptions& options) {
   auto& connection = context.connection();
-  const auto targets = targets_of(connection, options);
+  const auto targets = resolve_ids(connection, options);
   if (!options.yes && !targets.empty()) ask_for_consent(connection, targets);
   const auto collection = store::collection_id(connection);
   for (const auto& id : targets.crawls)

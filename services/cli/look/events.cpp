@@ -84,7 +84,7 @@ int follow(Context& context, const std::string& crawl, Seen seen) {
   bool lost = false;
   for (const auto event : store::events_after(*session, seen.newest - kOverlap, kOverlap * 2, crawl))
     if (event.integer("id") <= seen.newest) seen.ids.insert(event.integer("id"));
-  while (!told_to_end()) {
+  while (!interrupted()) {
     try {
       if (session->broken()) {
         own = std::make_unique<pg::Connection>(context.dsn());
@@ -100,7 +100,7 @@ int follow(Context& context, const std::string& crawl, Seen seen) {
       if (!lost) std::cerr << "holdfast: " << error.what() << "; trying again\n";
       lost = true;
     }
-    told_to_end_within(kEventPoll);
+    interrupted_within(kEventPoll);
   }
   return base::kExitInterrupted;
 }

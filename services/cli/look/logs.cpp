@@ -252,11 +252,11 @@ int logs(Context& context, const LogOptions& options) {
   query.limit = 100000;
   Snapshots snapshots(context, printer);
   for (;;) {
-    const bool ending = told_to_end();
+    const bool ending = interrupted();
     const bool open = snapshots.look(store::list(connection, query));
     if (ending) return base::kExitInterrupted;
     if (!options.follow || !open || !std::cout) break;
-    told_to_end_within(kLogPoll);
+    interrupted_within(kLogPoll);
   }
   if (const auto& elsewhere = snapshots.elsewhere(); !elsewhere.empty() && !context.json())
     std::cerr << "it runs on another machine (" << printable(elsewhere)

@@ -110,10 +110,10 @@ std::string picture(pg::Connection& connection, const Context& context) {
 int follow(Context& context, double delay) {
   auto* session = &context.diagnosis();
   std::unique_ptr<pg::Connection> own; // after the first one was lost
-  told_to_end();
+  interrupted();
   std::optional<Screen> screen;
   if (!context.json() && ::isatty(STDOUT_FILENO) != 0) screen.emplace();
-  while (!told_to_end()) {
+  while (!interrupted()) {
     std::string text;
     try {
       if (session->broken()) {
@@ -129,7 +129,7 @@ int follow(Context& context, double delay) {
       Screen::draw(text);
     else if (!(std::cout << text << std::flush))
       break; // our reader has closed the pipe
-    told_to_end_within(std::chrono::milliseconds(static_cast<std::int64_t>(delay * 1000)));
+    interrupted_within(std::chrono::milliseconds(static_cast<std::int64_t>(delay * 1000)));
   }
   return base::kExitInterrupted;
 }

@@ -44,7 +44,7 @@ int drain(Context& context, const DrainOptions& options) {
   // As long as it lives it beats; one that does not lapses.
   while (options.wait && !store::workers_running(connection, workers).empty()) {
     store::call(connection, "lapse_workers");
-    if (told_to_end_within(std::chrono::milliseconds(500))) return base::kExitInterrupted;
+    if (interrupted_within(std::chrono::milliseconds(500))) return base::kExitInterrupted;
   }
   return base::kExitSuccess;
 }

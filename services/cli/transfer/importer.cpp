@@ -68,7 +68,7 @@ Importer::Importer(Context& context, bool dry_run) : context_(context), dry_run_
   presence_.emplace(context, "command", "import");
 }
 
-bool Importer::stopped() const { return told_to_end(); }
+bool Importer::stopped() const { return interrupted(); }
 
 void Importer::tell_problem(const std::string& path, const std::string& problem) {
   ++counts_.problems;
