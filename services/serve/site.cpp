@@ -14,8 +14,8 @@
 #include "services/serve/cdx.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/metrics.hpp"
-#include "services/serve/pages.hpp"
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -249,7 +249,8 @@ Response Site::admit(const Request& request) {
     if (const auto wait = changes_.take(caller.is_guest() ? request.peer : caller.by()); wait.count() > 0)
       return too_many(request.path, wait);
   if (request.path.starts_with(kApi))
-    return answer_api(request, caller, options_.api, [this](Role role, const auto& work) { return run_as(role, work); });
+    return answer_api(request, caller, options_.api,
+                      [this](Role role, const auto& work) { return run_as(role, work); });
   if (caller.may_read()) return route(request, caller);
   auto refusal = sign_in_page(401, request.path, "");
   refusal.headers = {{"WWW-Authenticate", "Bearer"}};

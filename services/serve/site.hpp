@@ -1,10 +1,10 @@
 #pragma once
 // The pages over a collection, their live sections and the numbers for Prometheus: who may ask, and which path leads to
-// which page (pages.hpp). Any thread; each request takes a database connection of its own out of a few. The destructor
-// closes them.
+// which page (pages/pages.hpp). Any thread; each request takes a database connection of its own out of a few. The
+// destructor closes them.
 
 #include "services/serve/access.hpp"
-#include "services/serve/api.hpp"
+#include "services/serve/api/api.hpp"
 #include "services/serve/connections.hpp"
 #include "services/serve/feed.hpp"
 #include "services/serve/files.hpp"

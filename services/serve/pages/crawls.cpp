@@ -2,8 +2,8 @@
 #include "lib/html/parts.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "services/serve/embedded.hpp"
-#include "services/serve/pages.hpp"
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
 
 #include <array>
 #include <span>

@@ -1,8 +1,8 @@
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "services/serve/embedded.hpp"
-#include "services/serve/pages.hpp"
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
 
 namespace holdfast::serve {
 

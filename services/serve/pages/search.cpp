@@ -4,8 +4,8 @@
 #include "lib/store/live.hpp"
 #include "lib/store/text.hpp"
 #include "services/serve/embedded.hpp"
-#include "services/serve/pages.hpp"
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
 
 #include <array>
 

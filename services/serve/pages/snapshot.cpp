@@ -7,8 +7,8 @@
 #include "lib/store/live.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/serve/embedded.hpp"
-#include "services/serve/pages.hpp"
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/parts.hpp"
 
 #include "lib/base/duration.hpp"
 #include "lib/base/percent.hpp"

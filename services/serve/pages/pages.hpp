@@ -6,7 +6,7 @@
 #include "lib/html/template.hpp"
 #include "lib/pg/connection.hpp"
 #include "services/serve/files.hpp"
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/parts.hpp"
 
 #include <initializer_list>
 #include <map>

@@ -8,7 +8,7 @@
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/text.hpp"
-#include "services/serve/api_table.hpp"
+#include "services/serve/api/table.hpp"
 #include "services/serve/feed.hpp"
 
 #include <charconv>

@@ -38,7 +38,7 @@ Html tag_links(const std::vector<std::string>& tags);
 Html progress(std::int64_t done, std::int64_t all);
 Html state_badge(const std::string& status, const std::string& outcome);
 
-// A button for an operation of the API (api_table.hpp) on a thing, maybe with more fields of its body.
+// A button for an operation of the API (api/table.hpp) on a thing, maybe with more fields of its body.
 struct Act {
   std::string_view operation, label;
   std::string id;
