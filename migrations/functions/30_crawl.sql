@@ -27,8 +27,8 @@ end $$;
 
 create or replace function holdfast.crawl_option_names(p_retry boolean default false)
   returns text[] language sql immutable parallel safe as $$
-  -- The columns of holdfast.crawl that are given when it is added, and keep, how long it is kept. p_retry: only
-  -- those that a retry takes over.
+  -- The columns of holdfast.crawl that are given when it is added, and keep, how long it is kept. p_retry:
+  -- only those that a retry takes over.
   select '{label, tags, persona, plugins, options, max_depth, max_urls, priority, created_by, max_bytes,
       max_time, max_parallel, scope, host_delay, host_parallel, retry_of, max_snapshot_bytes, robots,
       keep}'::text[]
@@ -509,8 +509,8 @@ create or replace function holdfast.crawl_open_small(p_worker uuid, p_seeds inte
   returns uuid language plpgsql as $$
 -- For a claim, which has asked worker_may_claim and holds no other lock: turns a due crawl that is new and
 -- has at most p_seeds seeds into snapshots in the claim's own transaction. No other transaction sees it half
--- done, so it needs no owner and no fence. All other crawls are left to crawl_claim. Does not notify: the claim
--- does if rows remain.
+-- done, so it needs no owner and no fence. All other crawls are left to crawl_claim. Does not notify: the
+-- claim does if rows remain.
 declare
   v_crawl holdfast.crawl;
 begin
