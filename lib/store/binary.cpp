@@ -19,10 +19,6 @@ std::map<std::string, std::string> options_of(const std::string& text) {
 
 } // namespace
 
-int binary_want(pg::Connection& connection, const std::string& worker, const std::string& wanted_json) {
-  return connection.call("select holdfast.binary_want($1::uuid, $2::jsonb)", worker, wanted_json).value();
-}
-
 std::vector<BinaryClaim> binary_claim(pg::Connection& connection, const std::string& worker, int limit) {
   return connection.call("select * from holdfast.binary_claim($1::uuid, $2::integer)", worker, limit)
       .map([](const pg::Row& row) {
@@ -60,18 +56,8 @@ std::vector<KnownBinary> binary_known(pg::Connection& connection, const std::str
   });
 }
 
-std::int64_t binary_recheck(pg::Connection& connection, const std::string& name, const std::string& host) {
-  return connection.call("select holdfast.binary_recheck(nullif($1, ''), nullif($2, ''))", name, host).value();
-}
-
 std::map<std::string, std::string> machine_options(pg::Connection& connection, const std::string& worker) {
   return options_of(connection.call("select holdfast.machine_options($1::uuid)::text", worker).value().value_or("{}"));
-}
-
-void machine_set_options(pg::Connection& connection, const std::string& worker,
-                         const std::map<std::string, std::string>& options) {
-  connection.call("select holdfast.machine_set_options($1::uuid, $2::jsonb)", worker,
-                  json_text(nlohmann::json(options)));
 }
 
 CrawlOptions crawl_options(pg::Connection& connection, const std::string& crawl) {

@@ -24,8 +24,6 @@ struct BinaryFound {
   std::string error;
 };
 
-// `wanted_json`: [{name, providers, overrides, plugins}]. May be repeated. Returns how many names are new.
-int binary_want(pg::Connection& connection, const std::string& worker, const std::string& wanted_json);
 // A claim: what its lost answer held is due again after ten minutes.
 std::vector<BinaryClaim> binary_claim(pg::Connection& connection, const std::string& worker, int limit);
 // May be repeated. Errors: lease_lost if the fence is stale.
@@ -35,12 +33,8 @@ struct KnownBinary {
   std::string name, path, error; // path empty: not found
 };
 std::vector<KnownBinary> binary_known(pg::Connection& connection, const std::string& worker);
-// Of all machines if `host` is empty, all binaries if `name` is. Returns how many will be looked at.
-std::int64_t binary_recheck(pg::Connection& connection, const std::string& name, const std::string& host);
 
 std::map<std::string, std::string> machine_options(pg::Connection& connection, const std::string& worker);
-void machine_set_options(pg::Connection& connection, const std::string& worker,
-                         const std::map<std::string, std::string>& options);
 
 struct CrawlOptions {
   std::vector<std::string> plugins;

@@ -70,21 +70,6 @@ std::vector<KeptCapture> captures_to_move(pg::Connection& connection, const std:
       });
 }
 
-void captures_moved(pg::Connection& connection, const KeptCapture& capture) {
-  connection.call("select holdfast.captures_moved($1::uuid, $2::integer)", capture.snapshot_id, capture.position);
-}
-
-std::optional<double> replay_judged(pg::Connection& connection, const std::string& snapshot,
-                                    const std::string& quality) {
-  return connection.call("select holdfast.replay_judged($1::uuid, $2::jsonb) as score", snapshot, quality)
-      .value()
-      .optional<double>();
-}
-
-std::optional<double> replay_score(pg::Connection& connection, const std::string& snapshot) {
-  return connection.call("select holdfast.replay_score($1::uuid) as score", snapshot).value().optional<double>();
-}
-
 std::vector<ExportedSnapshot> export_snapshots(pg::Connection& connection, const ExportQuery& query,
                                                const std::optional<std::string>& after, std::int64_t limit) {
   return connection

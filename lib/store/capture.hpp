@@ -49,13 +49,6 @@ struct KeptCapture {
 };
 // Those in directories that are to be deleted and have no file of their own yet.
 std::vector<KeptCapture> captures_to_move(pg::Connection& connection, const std::vector<std::string>& directories);
-void captures_moved(pg::Connection& connection, const KeptCapture& capture);
-
-// Keeps how a sealed snapshot replays (`quality`: JSON as replay_judged() takes it) and returns its score, from 0 to 1.
-std::optional<double> replay_judged(pg::Connection& connection, const std::string& snapshot,
-                                    const std::string& quality);
-// nullopt: it was not tried.
-std::optional<double> replay_score(pg::Connection& connection, const std::string& snapshot);
 
 // What `holdfast export` reads (migrations/functions/43_export.sql):
 

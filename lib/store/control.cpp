@@ -13,17 +13,6 @@ std::vector<std::string> workers_running(pg::Connection& connection, const std::
       .column("id");
 }
 
-std::vector<std::string> crawls_expired(pg::Connection& connection, std::int64_t limit) {
-  return connection.call("select id from holdfast.crawls_expired($1::bigint) as id", limit).column("id");
-}
-
-void purge_fill(pg::Connection& connection) { connection.call("select holdfast.purge_fill()"); }
-
-std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age) {
-  return connection.call("select directory from holdfast.purge_list($1::bigint, $2::interval) as directory", limit, age)
-      .column("directory");
-}
-
 std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age,
                                          const std::optional<std::string>& crawl) {
   return connection
@@ -33,14 +22,6 @@ std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_
       });
 }
 
-void crawl_page_made(pg::Connection& connection, const StalePage& page) {
-  connection.call("select holdfast.crawl_page_made($1::uuid, $2::timestamptz)", page.crawl_id, page.since);
-}
-
-void purge_done(pg::Connection& connection, const std::vector<std::string>& directories) {
-  connection.call("select holdfast.purge_done($1::text[])", directories);
-}
-
 bool may_act_as(pg::Connection& connection, const std::string& role) {
   return connection
       .call("select case when to_regrole($1::text) is not null then pg_has_role($1::name, case "
@@ -48,10 +29,6 @@ bool may_act_as(pg::Connection& connection, const std::string& role) {
             "else false end",
             role)
       .value();
-}
-
-std::int64_t clock_check(pg::Connection& connection) {
-  return connection.call("select holdfast.clock_check()").value();
 }
 
 } // namespace holdfast::store

@@ -17,11 +17,6 @@ std::vector<std::string> crawls_to_stop(pg::Connection& connection, int limit);
 // Those of these workers and runners that still run.
 std::vector<std::string> workers_running(pg::Connection& connection, const std::vector<std::string>& ids);
 
-std::vector<std::string> crawls_expired(pg::Connection& connection, std::int64_t limit);
-// Lists directories of removed months for purge_list(), a batch at a time; nothing while many are listed.
-void purge_fill(pg::Connection& connection);
-// Those that have waited for `age`.
-std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age = {});
 // A crawl's page in the archive that no longer says what is so.
 struct StalePage {
   std::string crawl_id, since;
@@ -30,15 +25,8 @@ struct StalePage {
 // Those that have waited for `age`; with `crawl` only its own.
 std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age,
                                          const std::optional<std::string>& crawl);
-// It was written, or deleted, after `since` was read.
-void crawl_page_made(pg::Connection& connection, const StalePage& page);
-void purge_done(pg::Connection& connection, const std::vector<std::string>& directories);
 
 // Whether this login may take a role.
 bool may_act_as(pg::Connection& connection, const std::string& role);
-
-// If no runner does its duty "clock": makes due what an earlier clock of the server has dated too far ahead. Returns
-// how many rows; at most once a minute any, however many workers call.
-std::int64_t clock_check(pg::Connection& connection);
 
 } // namespace holdfast::store

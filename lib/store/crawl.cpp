@@ -77,10 +77,6 @@ std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::str
   return CrawlLease{rows[0]["crawl_id"], rows[0]["fence"], rows[0]["seeds_left"]};
 }
 
-std::int64_t crawl_release(pg::Connection& connection, const std::string& worker) {
-  return connection.call("select holdfast.crawl_release($1::uuid)", worker).value();
-}
-
 Expansion crawl_expand(pg::Connection& connection, const std::string& worker, const CrawlLease& lease, int batch) {
   const auto result =
       connection.call("select * from holdfast.crawl_expand($1::uuid, $2::uuid, $3::bigint, $4::integer)", worker,

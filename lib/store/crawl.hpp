@@ -62,8 +62,6 @@ std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCr
 // One due crawl, of `only` unless that is empty, or nothing.
 std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& worker,
                                       std::chrono::milliseconds lease, const std::vector<std::string>& only = {});
-// Releases whatever crawl the worker owns, for one whose answer to a claim was lost. Returns how many.
-std::int64_t crawl_release(pg::Connection& connection, const std::string& worker);
 // Turns up to `batch` seeds into snapshots. Errors: lease_lost if the fence is stale.
 Expansion crawl_expand(pg::Connection& connection, const std::string& worker, const CrawlLease& lease, int batch);
 

@@ -45,16 +45,4 @@ std::vector<ImportPlace> import_pages(pg::Connection& connection, const nlohmann
 
 // Rows that were lost, made again from files:
 
-// Those of these directories of snapshots, <yyyy>/<mm>/<host>/<id>, that no row names.
-std::vector<std::string> directories_unknown(pg::Connection& connection, const std::vector<std::string>& directories);
-
-// Gives an empty collection this id. Throws Error(refused) if it holds crawls and has another one.
-void collection_adopt(pg::Connection& connection, const std::string& id);
-
-// One snapshot with its results; "adopted", "known" or "removed". `page`: see holdfast.adopt().
-std::string adopt(pg::Connection& connection, const nlohmann::json& page);
-
-// A kept record of a removed snapshot, in kept/<crawl>/<snapshot>/<position>; false: nothing needs it, or it is known.
-bool adopt_kept(pg::Connection& connection, const std::string& directory, const nlohmann::json& record);
-
 } // namespace holdfast::store

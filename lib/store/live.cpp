@@ -30,20 +30,6 @@ Crawl crawl_of(const pg::Row& row) {
           .max_depth = row["max_depth"]};
 }
 
-RunningHook running_hook_of(const pg::Row& row) {
-  return {row["snapshot_id"], row["url"], row["plugin"], row["hook_name"], row["worker"], row["seconds"]};
-}
-
-std::vector<RunningHook> hooks(pg::Connection& connection, const std::string& rest, const pg::Params& params) {
-  return connection.call("select *, extract(epoch from running_for) as seconds from holdfast.v_running " + rest, params)
-      .map(&running_hook_of);
-}
-
-Event event_of(const pg::Row& row) {
-  return {row["id"],    row["at"],       row["lifecycle"],           row["object_id"],
-          row["event"], row["to_state"], row["detail"].value_or(""), ""};
-}
-
 base::Sample sample_of(const pg::Row& row) {
   base::Sample sample{row["name"], row["name"], row["type"], row["help"], {}, row["value"]};
   const auto labels = nlohmann::json::parse(row.text("labels")); // named: a loop would not keep it
@@ -54,27 +40,8 @@ base::Sample sample_of(const pg::Row& row) {
 
 } // namespace
 
-Status status(pg::Connection& connection) {
-  const auto result = connection.call("select * from holdfast.v_status");
-  const auto row = result.one();
-  return {.workers = row["workers"],
-          .slots = row["slots"],
-          .crawls_open = row["crawls_open"],
-          .snapshots_open = row["snapshots_open"],
-          .snapshots_held = row["snapshots_held"],
-          .hooks_running = row["hooks_running"],
-          .crawls_paused = row["crawls_paused"],
-          .crawls_to_do = row["crawls_to_do"],
-          .runners = row["runners"],
-          .workers_lapsed = row["workers_lapsed"],
-          .last_sealed_at = row["last_sealed_at"].optional<std::string>(),
-          .paused = row["paused"].optional<std::string>()};
-}
-
-Totals totals(pg::Connection& connection) {
-  const auto result = connection.call("select * from holdfast.v_total");
-  const auto row = result.one();
-  return {row["crawls"], row["snapshots"], row["archived"], row["failed"], row["bytes"]};
+pg::Result status(pg::Connection& connection) {
+  return connection.call("select * from holdfast.v_total cross join holdfast.v_status");
 }
 
 nlohmann::ordered_json status_json(pg::Connection& connection) {
@@ -96,64 +63,13 @@ Crawl crawl(pg::Connection& connection, const std::string& id) {
   return std::move(*found);
 }
 
-std::vector<Crawl> latest_crawls(pg::Connection& connection, int limit) {
+pg::Result latest_crawls(pg::Connection& connection, int limit) {
   // Open ones first: those are few, and an index finds them.
-  return connection
-      .call("(select * from holdfast.v_crawl where status <> 'sealed' order by created_at desc limit $1::integer) "
-            "union all "
-            "(select * from holdfast.v_crawl where status = 'sealed' order by created_at desc limit $1::integer)",
-            limit)
-      .map(&crawl_of);
-}
-
-std::optional<Snapshot> find_snapshot(pg::Connection& connection, const std::string& id) {
-  const auto rows = connection.call("select * from holdfast.v_snapshot where id = $1::uuid", id);
-  if (rows.empty()) return std::nullopt;
-  const auto row = rows[0];
-  return Snapshot{.id = row["id"],
-                  .crawl_id = row["crawl_id"],
-                  .url = row["url"],
-                  .title = row["title"].value_or(""),
-                  .status = row["status"],
-                  .outcome = row["outcome"].value_or(""),
-                  .directory = row["directory"].value_or(""),
-                  .mime = row["mime"].value_or(""),
-                  .owner = row["owner"].value_or(""),
-                  .created_at = row["created_at"],
-                  .sealed_at = row["sealed_at"].value_or(""),
-                  .manifest_sha256 = row["manifest_sha256"].value_or(""),
-                  .tags = row["tags"],
-                  .thumbnail = "",
-                  .depth = row["depth"],
-                  .http_status = row["http_status"].value_or(0),
-                  .bytes = row["bytes"].value_or<std::int64_t>(0),
-                  .files = row["files"].value_or<std::int64_t>(0),
-                  .attempts = row["attempts"].value_or<std::int64_t>(0),
-                  .lapses = row["lapses"].value_or<std::int64_t>(0),
-                  .resources = row["resources"].optional<int>(),
-                  .resources_missing = row["resources_missing"].value_or(0)};
-}
-
-namespace {
-
-Snapshot listed_snapshot(const pg::Row& row) {
-  Snapshot snapshot;
-  snapshot.id = row.text("id");
-  snapshot.url = row.text("url");
-  snapshot.title = row["title"].value_or("");
-  snapshot.status = row.text("status");
-  snapshot.outcome = row["outcome"].value_or("");
-  snapshot.directory = row["directory"].value_or("");
-  snapshot.thumbnail = row["thumbnail"].value_or("");
-  return snapshot;
-}
-
-} // namespace
-
-std::vector<Snapshot> crawl_snapshots(pg::Connection& connection, const std::string& crawl,
-                                      const std::optional<std::string>& before, int limit) {
-  return connection.call("select * from holdfast.crawl_snapshots($1::uuid, $2::uuid, $3::bigint)", crawl, before, limit)
-      .map(&listed_snapshot);
+  return connection.call(
+      "(select * from holdfast.v_crawl where status <> 'sealed' order by created_at desc limit $1::integer) "
+      "union all "
+      "(select * from holdfast.v_crawl where status = 'sealed' order by created_at desc limit $1::integer)",
+      limit);
 }
 
 std::map<std::string, std::string> thumbnails(pg::Connection& connection, const std::vector<std::string>& ids) {
@@ -181,57 +97,44 @@ std::optional<std::string> window_end(pg::Connection& connection, const std::opt
 SearchPage search_names(pg::Connection& connection, const std::string& text, const std::optional<std::string>& before,
                         int window, int limit) {
   SearchPage page;
-  page.found = connection
-                   .call("select s.*, holdfast.thumbnail(s.id, s.crawl_id, s.fence) as thumbnail "
-                         "from holdfast.search_names($1, $2::uuid, $3::bigint, $4::bigint) s",
-                         text, before, window, limit)
-                   .map(&listed_snapshot);
+  page.found = connection.call("select s.*, holdfast.thumbnail(s.id, s.crawl_id, s.fence) as thumbnail "
+                               "from holdfast.search_names($1, $2::uuid, $3::bigint, $4::bigint) s",
+                               text, before, window, limit);
   if (page.found.size() == static_cast<std::size_t>(limit))
-    page.next = page.found.back().id;
+    page.next = page.found[page.found.size() - 1].text("id");
   else if (const auto oldest = window_end(connection, before, window); oldest && window_end(connection, oldest, 1))
     page.next = *oldest;
   return page;
 }
 
-std::vector<ShownResult> results(pg::Connection& connection, const std::string& snapshot) {
-  return connection
-      .call("select *, output_files::text as files_json from holdfast.v_result where snapshot_id = $1::uuid "
-            "and counts order by started_at",
-            snapshot)
-      .map([](const pg::Row& row) {
-        ShownResult result{
-            row["plugin"], row["hook_name"], row["status"], row["output"], row["error"], row["files_json"], {}, 0, 0};
-        if (!row.is_null("wall_ms")) result.wall = std::chrono::milliseconds(row.integer("wall_ms"));
-        result.peak_memory_bytes = row["peak_memory_bytes"].value_or<std::int64_t>(0);
-        result.output_bytes = row["output_bytes"].value_or<std::int64_t>(0);
-        return result;
-      });
+pg::Result results(pg::Connection& connection, const std::string& snapshot) {
+  return connection.call("select *, output_files::text as files_json from holdfast.v_result "
+                         "where snapshot_id = $1::uuid and counts order by started_at",
+                         snapshot);
 }
 
-std::vector<RunningHook> running_in_front(pg::Connection& connection, int limit) {
-  return hooks(connection, "where not background order by running_for desc limit $1::integer", pg::Params::of(limit));
+pg::Result running_in_front(pg::Connection& connection, int limit) {
+  return connection.call(
+      "select * from holdfast.v_running where not background order by running_for desc limit $1::integer", limit);
 }
 
-std::vector<RunningHook> running_of(pg::Connection& connection, const std::string& crawl, int limit) {
-  return hooks(connection, "where crawl_id = $1::uuid order by running_for desc limit $2::integer",
-               pg::Params::of(crawl, limit));
+pg::Result session_logs(pg::Connection& connection, const std::string& crawl) {
+  return connection.call("select * from holdfast.v_session_log where crawl_id = $1::uuid order by ended_at, hook_name",
+                         crawl);
 }
 
 pg::Result stuck(pg::Connection& connection, int limit) {
-  return connection.call("select *, extract(epoch from stuck_for) as seconds from holdfast.v_stuck limit $1::integer",
-                         limit);
+  return connection.call("select * from holdfast.v_stuck limit $1::integer", limit);
 }
 
 pg::Result running_processes(pg::Connection& connection, int limit) {
-  return connection.call(
-      "select n.*, extract(epoch from n.lease_left) as lease_seconds, w.reason as why from holdfast.v_worker n "
-      "cross join lateral holdfast.why(n.id) w where n.status = 'running' order by n.started_at limit $1::integer",
-      limit);
+  return connection.call("select n.*, w.reason as why from holdfast.v_worker n cross join lateral holdfast.why(n.id) w "
+                         "where n.status = 'running' order by n.started_at limit $1::integer",
+                         limit);
 }
 
 pg::Result process_tree(pg::Connection& connection, int limit) {
-  return connection.call("select *, extract(epoch from age) as seconds from holdfast.v_process limit $1::integer",
-                         limit);
+  return connection.call("select * from holdfast.v_process limit $1::integer", limit);
 }
 
 pg::Result limited_hosts(pg::Connection& connection, int limit) {
@@ -242,17 +145,11 @@ pg::Result limited_hosts(pg::Connection& connection, int limit) {
       limit);
 }
 
-std::vector<Event> events_after(pg::Connection& connection, std::int64_t id, std::int64_t limit,
-                                const std::string& crawl_id) {
-  return connection
-      .call("select v.*, to_jsonb(v)::text as json from holdfast.list_events_after($1::bigint, $2::bigint, "
-            "nullif($3, '')::uuid) v",
-            id, limit, crawl_id)
-      .map([](const pg::Row& row) {
-        auto event = event_of(row);
-        event.json = row.text("json");
-        return event;
-      });
+pg::Result events_after(pg::Connection& connection, std::int64_t id, std::int64_t limit, const std::string& crawl_id) {
+  return connection.call(
+      "select v.*, to_jsonb(v)::text as json from holdfast.list_events_after($1::bigint, $2::bigint, "
+      "nullif($3, '')::uuid) v",
+      id, limit, crawl_id);
 }
 
 std::int64_t last_event(pg::Connection& connection) {

@@ -46,10 +46,6 @@ RunnerBeat runner_beat(pg::Connection& connection, const std::string& runner, st
   return {row["leads"], row["request"].value_or(""), row["rival"].value_or(""), row["log_level"].value_or("")};
 }
 
-void runner_leave(pg::Connection& connection, const std::string& runner, int exit_code, const std::string& reason) {
-  connection.call("select holdfast.runner_leave($1::uuid, $2::integer, $3)", runner, exit_code, reason);
-}
-
 std::optional<DutyRun> runner_duty(pg::Connection& connection, const std::string& runner, std::int64_t epoch) {
   const auto rows =
       connection.call("select duty, count, error, (extract(epoch from duration) * 1000000)::bigint as duration from "
@@ -68,11 +64,6 @@ std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::
             "from holdfast.local_processes($1, $2, $3)",
             machine_id, boot_id, pid_namespace)
       .map(&in_way_of);
-}
-
-bool work_left(pg::Connection& connection, const std::vector<std::string>& crawls,
-               const std::vector<std::string>& snapshots) {
-  return connection.call("select holdfast.work_left($1::uuid[], $2::uuid[])", crawls, snapshots).value();
 }
 
 Backlog backlog(pg::Connection& connection) {

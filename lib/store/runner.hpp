@@ -64,7 +64,6 @@ Entry runner_enter(pg::Connection& connection, const std::string& runner, std::c
                    std::chrono::milliseconds grace);
 RunnerBeat runner_beat(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
                        const std::string& stats_json);
-void runner_leave(pg::Connection& connection, const std::string& runner, int exit_code, const std::string& reason);
 // The duty that is most overdue, done; nothing if none is due.
 std::optional<DutyRun> runner_duty(pg::Connection& connection, const std::string& runner, std::int64_t epoch);
 // Processes that should be running in this pid namespace of this machine since this boot.
@@ -73,9 +72,6 @@ std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::
 Backlog backlog(pg::Connection& connection);
 // None as long as the runner has not joined.
 Neighbours neighbours(pg::Connection& connection, const std::string& runner);
-// Whether any of these is open, and neither paused nor of a paused host.
-bool work_left(pg::Connection& connection, const std::vector<std::string>& crawls,
-               const std::vector<std::string>& snapshots);
 // The page that will be due next and what it waits for, as a sentence for people; empty: nothing waits.
 std::string next_work(pg::Connection& connection);
 

@@ -40,9 +40,4 @@ std::string sign_in_check(pg::Connection& connection, const std::string& worker,
   return answer.value().value_or("");
 }
 
-void sign_in_end(pg::Connection& connection, const std::string& worker, const std::string& id,
-                 const std::string& problem) {
-  connection.call("select holdfast.sign_in_end($1::uuid, $2::uuid, $3)", worker, id, problem);
-}
-
 } // namespace holdfast::store

@@ -38,8 +38,5 @@ bool sign_in_ready(pg::Connection& connection, const std::string& worker, const 
                    const SignInPlace& place);
 // The sign-in that this key lets in; empty: none.
 std::string sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& key);
-// `problem`: why its browser never was ready, for who waits for it.
-void sign_in_end(pg::Connection& connection, const std::string& worker, const std::string& id,
-                 const std::string& problem);
 
 } // namespace holdfast::store

@@ -141,26 +141,8 @@ std::optional<std::vector<std::string>> only_of(const ClaimRequest& request) {
 // Columns snapshot_id, crawl_id and fence, and the others as an object in "claim".
 Claim claim_of(const pg::Row& row) {
   const auto json = nlohmann::json::parse(row.text("claim"));
-  const auto take = [&](const char* name, auto& value) {
-    if (const auto found = json.find(name); found != json.end() && !found->is_null()) found->get_to(value);
-  };
-  Claim claim;
+  auto claim = json.get<Claim>();
   claim.lease = {row["snapshot_id"], row["crawl_id"], row["fence"]};
-  take("url", claim.url);
-  take("host", claim.host);
-  take("title", claim.title);
-  take("created_at", claim.created_at);
-  take("bookmarked_at", claim.bookmarked_at);
-  take("depth", claim.depth);
-  take("max_depth", claim.max_depth);
-  take("attempts", claim.attempts);
-  take("lapses", claim.lapses);
-  take("persona", claim.persona);
-  take("robots", claim.robots);
-  take("max_snapshot_bytes", claim.max_snapshot_bytes);
-  take("tags", claim.tags);
-  take("plugins", claim.plugins);
-  take("archived", claim.archived);
   for (const auto& [key, value] : json.at("options").items())
     claim.options[key] = value.is_string() ? value.get<std::string>() : value.dump();
   return claim;

@@ -22,18 +22,22 @@
 
 namespace holdfast::store {
 
-// A snapshot as its new owner sees it.
+// A snapshot as its new owner sees it: holdfast.claimed_snapshot.
 struct Claim {
   Lease lease;
+  std::map<std::string, std::string> options;
   std::string url, host, title, created_at, bookmarked_at; // bookmarked_at may be empty
   int depth{0}, max_depth{0}, attempts{0}, lapses{0};
   std::vector<std::string> tags, plugins;
-  std::map<std::string, std::string> options;
   std::string persona;
   bool robots{false};                  // honour the host's robots.txt
   std::uint64_t max_snapshot_bytes{0}; // left by all hooks together; 0: no cap
   std::vector<std::string> archived;   // plugins that need not run: the collection has their results
 };
+// Those that are columns of the same name.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Claim, url, host, title, created_at, bookmarked_at, depth, max_depth,
+                                                attempts, lapses, tags, plugins, persona, robots, max_snapshot_bytes,
+                                                archived)
 
 struct HookCost {
   std::chrono::milliseconds wall{0}, user{0}, system{0};

@@ -30,8 +30,6 @@ TextsLost texts_lost(pg::Connection& connection, const std::optional<std::string
   return lost;
 }
 
-void texts_drop(pg::Connection& connection) { connection.call("select holdfast.texts_drop()"); }
-
 std::vector<SearchHit> search(pg::Connection& connection, const SearchQuery& query) {
   const std::vector<std::string> marks{query.begin_mark, query.end_mark};
   return connection

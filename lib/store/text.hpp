@@ -28,8 +28,6 @@ struct TextsLost {
 };
 TextsLost texts_lost(pg::Connection& connection, const std::optional<std::string>& after, int rows,
                      std::chrono::milliseconds age);
-// Forgets all of them.
-void texts_drop(pg::Connection& connection);
 
 struct SearchQuery {
   std::string words;

@@ -15,10 +15,6 @@ std::string token_add(pg::Connection& connection, const std::string& name, const
   return token;
 }
 
-bool token_revoke(pg::Connection& connection, const std::string& name, const std::string& by) {
-  return connection.call("select holdfast.token_revoke($1, $2)", name, by).value().as<std::int64_t>() > 0;
-}
-
 std::optional<TokenOwner> token_check(pg::Connection& connection, const std::string& token) {
   const auto found = connection.call("select * from holdfast.token_check($1)", base::sha256_hex(token));
   if (found.empty()) return std::nullopt;
@@ -38,10 +34,6 @@ std::set<std::string> tokens_valid(pg::Connection& connection, const std::vector
   for (std::size_t i = 0; i < rows.size(); ++i)
     valid.insert(rows[i]["name"]);
   return valid;
-}
-
-bool files_key_valid(pg::Connection& connection, const std::string& key) {
-  return connection.call("select holdfast.files_key_valid($1)", key).value();
 }
 
 std::string role_of_requests(pg::Connection& connection, const std::string& role) {

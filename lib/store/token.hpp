@@ -16,8 +16,6 @@ namespace holdfast::store {
 // allowed.
 std::string token_add(pg::Connection& connection, const std::string& name, const std::string& role,
                       std::optional<std::chrono::milliseconds> keep, const std::string& by);
-// False: it was revoked before. Throws Error(refused) for an unknown name.
-bool token_revoke(pg::Connection& connection, const std::string& name, const std::string& by);
 
 struct TokenOwner {
   std::string name, role;
@@ -33,8 +31,6 @@ std::string api_request_once(pg::Connection& connection, const std::string& call
 
 // Those of these tokens, by name, that are valid now.
 std::set<std::string> tokens_valid(pg::Connection& connection, const std::vector<std::string>& names);
-// Whether a files_key is that of a valid token.
-bool files_key_valid(pg::Connection& connection, const std::string& key);
 
 // What a session for requests of this role ("reader", "operator") should act as: the name of the database's role, or
 // empty for the login itself, if this database has no roles. Throws Error(refused) if the login may not take the role.

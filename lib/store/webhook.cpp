@@ -25,10 +25,6 @@ bool webhook_report(pg::Connection& connection, const Delivery& delivery, int st
       .value();
 }
 
-void webhook_release(pg::Connection& connection, const Delivery& delivery) {
-  connection.call("select holdfast.webhook_release($1::bigint, $2::bigint)", delivery.id, delivery.fence);
-}
-
 std::optional<std::chrono::milliseconds> webhook_wait(pg::Connection& connection,
                                                       const std::optional<std::vector<std::string>>& names) {
   const auto wait = connection.call("select extract(epoch from holdfast.webhook_wait($1::text[])) * 1000", names)

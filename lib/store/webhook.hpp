@@ -29,7 +29,6 @@ std::vector<Delivery> webhook_claim(pg::Connection& connection, const std::strin
 // `error` empty: delivered. `status` 0: there was no answer. False: the claim was over, nothing is changed.
 bool webhook_report(pg::Connection& connection, const Delivery& delivery, int status, const std::string& error,
                     bool gone);
-void webhook_release(pg::Connection& connection, const Delivery& delivery);
 // Until something may be due; nothing: nothing waits.
 std::optional<std::chrono::milliseconds> webhook_wait(pg::Connection& connection,
                                                       const std::optional<std::vector<std::string>>& names);

@@ -42,12 +42,6 @@ std::string worker_join(pg::Connection& connection, const ProcessInfo& process, 
       .value();
 }
 
-void worker_able(pg::Connection& connection, const std::string& worker, const std::string& capabilities_json) {
-  connection.call("select holdfast.worker_able($1::uuid, $2::jsonb)", worker, capabilities_json);
-}
-
-bool archive_begun(pg::Connection& connection) { return connection.call("select holdfast.archive_begun()").value(); }
-
 BeatAnswer worker_beat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,
                        const std::vector<Lease>& held, const std::string& stats_json) {
   std::vector<std::string> snapshots;
@@ -74,17 +68,9 @@ BeatAnswer worker_beat(pg::Connection& connection, const std::string& worker, st
   return answer;
 }
 
-void worker_leave(pg::Connection& connection, const std::string& worker, int exit_code, const std::string& reason) {
-  connection.call("select holdfast.worker_leave($1::uuid, $2::integer, $3)", worker, exit_code, reason);
-}
-
 void process_present(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease) {
   connection.call("select holdfast.process_present($1::uuid, $2::jsonb, $3::interval)", process.id,
                   process_json(process), lease);
-}
-
-void process_left(pg::Connection& connection, const std::string& process, const std::string& reason) {
-  connection.call("select holdfast.process_left($1::uuid, $2)", process, reason);
 }
 
 bool worker_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason) {
@@ -93,8 +79,6 @@ bool worker_gone(pg::Connection& connection, const LocalProcess& process, const 
             process.machine_id, process.boot_id, process.pid_namespace, process.pid, process.start_ticks, reason)
       .value();
 }
-
-int lapse_workers(pg::Connection& connection) { return connection.call("select holdfast.lapse_workers()").value(); }
 
 std::vector<std::string> processes_on(pg::Connection& connection, const std::string& hostname) {
   return connection

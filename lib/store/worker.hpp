@@ -52,23 +52,15 @@ struct BeatAnswer {
   std::string log_level;    // "": the configured one
 };
 
-// What it can do from now on (services/worker/machine/capabilities.hpp). Throws Error(lease_lost).
-void worker_able(pg::Connection& connection, const std::string& worker, const std::string& capabilities_json);
 // Of a worker, or of a runner as a candidate. Returns the collection's id.
 std::string worker_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease);
-// Whether the collection holds sealed files: then its archive exists, and an empty directory is not taken for it.
-bool archive_begun(pg::Connection& connection);
 BeatAnswer worker_beat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,
                        const std::vector<Lease>& held, const std::string& stats_json);
-void worker_leave(pg::Connection& connection, const std::string& worker, int exit_code, const std::string& reason);
 // A process that claims nothing says that it runs, again and again, and that it has ended.
 void process_present(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease);
-void process_left(pg::Connection& connection, const std::string& process, const std::string& reason);
 // Ends the lease of a worker or runner that was seen dead on the caller's own machine, so that others take its work at
 // once. False if the lease was over already, or if that process is not the one known by this id.
 bool worker_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason);
-// Releases the work of one worker whose lease ran out; returns how many snapshots.
-int lapse_workers(pg::Connection& connection);
 // Ids of the workers and runners that run on a machine.
 std::vector<std::string> processes_on(pg::Connection& connection, const std::string& hostname);
 

@@ -5,6 +5,7 @@
 #include "lib/archive/verify.hpp"
 #include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/text.hpp"
@@ -28,16 +29,16 @@ void ArchiveUpkeep::refuse(const std::string& what, const std::string& why) {
 
 awaitable<bool> ArchiveUpkeep::due() {
   co_return co_await pool_.run([this](pg::Connection& connection) {
-    store::purge_fill(connection);
-    return !store::purge_list(connection, 1, ages_.files).empty() ||
+    store::call(connection, "purge_fill");
+    return !store::call_list(connection, "purge_list", 1, ages_.files).empty() ||
            !store::crawl_pages_stale(connection, 1, ages_.pages, {}).empty();
   });
 }
 
 awaitable<int> ArchiveUpkeep::step(const archive::Root& root) {
   const auto listed = co_await pool_.run([this](pg::Connection& connection) {
-    store::purge_fill(connection);
-    return store::purge_list(connection, kBatch, ages_.files);
+    store::call(connection, "purge_fill");
+    return store::call_list(connection, "purge_list", kBatch, ages_.files);
   });
   std::vector<std::string> gone;
   std::vector<std::pair<std::string, std::string>> left;
@@ -63,7 +64,7 @@ awaitable<int> ArchiveUpkeep::step(const archive::Root& root) {
   for (const auto& [directory, why] : left)
     refuse(directory, "not deleted: " + why);
   if (!gone.empty()) {
-    co_await pool_.run([&](pg::Connection& connection) { store::purge_done(connection, gone); });
+    co_await pool_.run([&](pg::Connection& connection) { store::call(connection, "purge_done", gone); });
     spdlog::info("deleted the files of {} removed snapshots", gone.size());
   }
   int written = 0;
@@ -108,7 +109,7 @@ awaitable<void> ArchiveUpkeep::add_texts(const archive::Root& root) {
 void keep_captures(pg::Connection& connection, const archive::Root& root, const std::vector<std::string>& directories) {
   for (const auto& kept : store::captures_to_move(connection, directories)) {
     if (archive::keep_record(root, kept.source_file, kept.source_offset, kept.length, kept.file))
-      store::captures_moved(connection, kept);
+      store::call(connection, "captures_moved", kept.snapshot_id, kept.position);
     else
       spdlog::warn("a record that other snapshots need is gone: {} at {}", kept.source_file, kept.source_offset);
   }

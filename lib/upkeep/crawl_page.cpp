@@ -2,7 +2,9 @@
 
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/recover.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/timestamp.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/live.hpp"
@@ -26,7 +28,7 @@ void write_crawl_page(pg::Connection& connection, const archive::Root& root, con
     made.created_at = base::iso_time(crawl.created_at);
     made.sealed_at = base::iso_time(crawl.sealed_at);
     made.tags = crawl.tags;
-    made.seeds = store::crawl_seeds(connection, crawl_id, 100);
+    made.seeds = store::call_list(connection, "crawl_seeds", crawl_id, 100);
     made.max_depth = crawl.max_depth;
     made.bytes = static_cast<std::uint64_t>(crawl.bytes);
     for (const auto& entry : store::crawl_entries(connection, crawl_id, kEntries)) {
@@ -67,7 +69,7 @@ int refresh_crawl_pages(pg::Connection& connection, const archive::Root& root, s
     else
       for (const char* file : {archive::kCrawlFacts, "index.html"})
         root.remove_file(crawl_page_path(page.crawl_id).replace_filename(file));
-    store::crawl_page_made(connection, page);
+    store::call(connection, "crawl_page_made", page.crawl_id, page.since);
   }
   return static_cast<int>(stale.size());
 }

@@ -1,7 +1,7 @@
 -- Small helpers that every other file uses. new_uuid, retry_at_max, host_of and is_attempt_directory are in
 -- 0001_basics.sql.
 
-create or replace function holdfast.ring()
+create or replace function holdfast.notify_workers()
   returns void language sql as $$
   -- A doorbell, not a queue: workers also poll. A commit that notifies takes one lock of the whole server, so
   -- the doorbell rings only when work becomes due where none was.

@@ -339,7 +339,7 @@ begin
   update holdfast.crawl
     set owner_id = null, retry_at = clock_timestamp(), reason = p_reason
     where owner_id = p_worker and status <> 'sealed';
-  if found then perform holdfast.ring(); end if;
+  if found then perform holdfast.notify_workers(); end if;
   perform holdfast.session_lapse(p_worker, p_reason);
   delete from holdfast.persona_sign_in where process_id = p_worker;
   delete from holdfast.running_hook where process_id = p_worker;
@@ -415,13 +415,13 @@ begin
       and pid = p_pid
       and start_ticks = p_start_ticks;
   if not found then return false; end if;
-  perform holdfast.ring();
+  perform holdfast.notify_workers();
   return true;
 end $$;
 comment on function holdfast.worker_gone is
   'A process of the caller''s own machine is dead: its lease ends now.';
 
-create or replace function holdfast.restored(p_by text)
+create or replace function holdfast.restored(p_who text)
   returns bigint language plpgsql as $$
 -- To be called once on a restored database, before any worker starts. The database knows nothing of what
 -- happened after its backup: workers of that time may still run, and files with the next fences may be in the
@@ -443,7 +443,7 @@ begin
   update holdfast.crawl set fence = fence + 1000000 where status <> 'sealed';
   update holdfast.snapshot_queue set fence = fence + 1000000;
   perform holdfast.grant_roles(); -- roles are no part of a dump of one database
-  perform holdfast.control_done('restored', 'all', 'collection', null, p_by, null, v_count);
+  perform holdfast.control_done('restored', 'all', 'collection', null, p_who, null, v_count);
   return v_count;
 end $$;
 comment on function holdfast.restored is

@@ -139,7 +139,7 @@ begin
         retry_at = case status when 'paused' then retry_at else clock_timestamp() end
     where id = p_crawl;
   perform holdfast.control_done('scope', 'crawl', p_crawl::text, p_crawl, p_by, 'now ' || v_scope::text, 0);
-  perform holdfast.ring();
+  perform holdfast.notify_workers();
   return 1;
 end $$;
 comment on function holdfast.crawl_scope is

@@ -25,12 +25,15 @@ begin
   end if;
 end $$;
 
-create or replace function holdfast.crawl_option_names()
+create or replace function holdfast.crawl_option_names(p_retry boolean default false)
   returns text[] language sql immutable parallel safe as $$
-  -- The columns of holdfast.crawl that are given when it is added; and keep, how long it is kept.
-  select '{label, notes, tags, persona, plugins, options, max_depth, max_urls, priority, created_by,
-    max_bytes, max_time, max_parallel, scope, host_delay, host_parallel, only_new, max_age, retry_of,
-    max_snapshot_bytes, robots, only_complete, wanted, overwrite, keep}'::text[]
+  -- The columns of holdfast.crawl that are given when it is added, and keep, how long it is kept. p_retry:
+  -- only those that a retry takes over.
+  select '{label, tags, persona, plugins, options, max_depth, max_urls, priority, created_by, max_bytes,
+      max_time, max_parallel, scope, host_delay, host_parallel, retry_of, max_snapshot_bytes, robots,
+      keep}'::text[]
+    || case when not p_retry
+              then '{notes, only_new, max_age, only_complete, wanted, overwrite}'::text[] end
 $$;
 
 create or replace function holdfast.crawl_add(p_id uuid, p_crawl jsonb)
@@ -67,7 +70,7 @@ begin
   end;
   insert into holdfast.event (lifecycle, object_id, crawl_id, event, to_state, detail)
     values ('crawl', p_id, p_id, 'add', 'queued', coalesce(v_crawl ->> 'created_by', ''));
-  perform holdfast.ring();
+  perform holdfast.notify_workers();
   return true;
 end $$;
 comment on function holdfast.crawl_add is 'Adds a crawl, queued and due at once.';
@@ -223,7 +226,7 @@ end $$;
 
 create or replace function holdfast.snapshots_add(
     p_crawl uuid, p_parent uuid, p_depth integer, p_urls text[], p_titles text[], p_tags jsonb,
-    p_bookmarked timestamptz[], p_ring boolean default true)
+    p_bookmarked timestamptz[], p_notify boolean default true)
   returns bigint language plpgsql as $$
 -- New snapshots of a crawl, in the order given: each URL once, in scope, up to max_urls. The caller holds the
 -- crawl's row lock, so "not there yet" and "room left" are exact, and has given the hosts their limits
@@ -308,7 +311,7 @@ begin
         stop_reason = case when v_done.added < v_done.wanted then 'max_urls' else stop_reason end
     where id = p_crawl and (v_done.wanted > 0 or v_done.refused > 0);
   if v_done.added > 0 then
-    perform holdfast.crawl_wake(p_crawl, v_now - v_done.added * interval '1 microsecond', p_ring);
+    perform holdfast.crawl_wake(p_crawl, v_now - v_done.added * interval '1 microsecond', p_notify);
     perform holdfast.lane_open(p_crawl, v_done.hosts, v_done.due);
   end if;
   return v_done.added;
@@ -400,7 +403,7 @@ begin
 end $$;
 
 create or replace function holdfast.crawl_expand_seeds(
-    p_worker uuid, p_crawl holdfast.crawl, p_batch integer, p_ring boolean default true)
+    p_worker uuid, p_crawl holdfast.crawl, p_batch integer, p_notify boolean default true)
   returns bigint language plpgsql as $$
 -- The caller holds the crawl's row lock and has seen that it may go on. Starts the crawl if it is queued,
 -- applies a changed scope to what is open, turns the next seeds (of one depth) into snapshots, and releases
@@ -427,7 +430,7 @@ begin
           owner_id = p_worker, reason = null,
           deadline_at = coalesce(deadline_at, case when max_time > '0' then clock_timestamp() + max_time end)
       where id = p_crawl.id;
-    if p_ring then perform holdfast.ring(); end if;
+    if p_notify then perform holdfast.notify_workers(); end if;
   end if;
   if p_crawl.judged_to is not null and not holdfast.crawl_judge_step(p_crawl.id, p_batch) then
     return 0;
@@ -437,7 +440,7 @@ begin
     v_taken := coalesce(cardinality(v_seeds.urls), 0);
     if v_taken > 0 then
       v_inserted := holdfast.snapshots_add(p_crawl.id, null, v_seeds.depth, v_seeds.urls, v_seeds.titles,
-                                           v_seeds.tags, v_seeds.bookmarked, p_ring);
+                                           v_seeds.tags, v_seeds.bookmarked, p_notify);
     end if;
   end if;
   -- Once the cap has cut something, it would cut the rest as well.
@@ -506,8 +509,8 @@ create or replace function holdfast.crawl_open_small(p_worker uuid, p_seeds inte
   returns uuid language plpgsql as $$
 -- For a claim, which has asked worker_may_claim and holds no other lock: turns a due crawl that is new and
 -- has at most p_seeds seeds into snapshots in the claim's own transaction. No other transaction sees it half
--- done, so it needs no owner and no fence. All other crawls are left to crawl_claim. Does not ring: the claim
--- does if rows remain.
+-- done, so it needs no owner and no fence. All other crawls are left to crawl_claim. Does not notify: the
+-- claim does if rows remain.
 declare
   v_crawl holdfast.crawl;
 begin
@@ -575,7 +578,7 @@ create or replace trigger crawl_enqueue
     (new.status, new.stopping_at, new.judged_to, new.priority, new.max_parallel, new.deadline_at))
   execute function holdfast.crawl_enqueue();
 
-create or replace function holdfast.crawl_wake(p_crawl uuid, p_at timestamptz, p_ring boolean default true)
+create or replace function holdfast.crawl_wake(p_crawl uuid, p_at timestamptz, p_notify boolean default true)
   returns void language plpgsql as $$
 -- Work of this crawl is due at p_at. Always counts in "wakes", so that a claim which has just looked in vain
 -- does not park the crawl; rings only when the crawl was not ready before.
@@ -587,8 +590,8 @@ begin
   update holdfast.crawl_queue
     set ready_at = least(coalesce(ready_at, p_at), p_at), wakes = wakes + 1
     where crawl_id = p_crawl;
-  if p_ring and p_at <= clock_timestamp() and (v_was is null or v_was > clock_timestamp()) then
-    perform holdfast.ring();
+  if p_notify and p_at <= clock_timestamp() and (v_was is null or v_was > clock_timestamp()) then
+    perform holdfast.notify_workers();
   end if;
 end $$;
 

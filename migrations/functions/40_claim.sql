@@ -17,16 +17,11 @@ create or replace view holdfast.claimed_snapshot as
               else '{}' end as archived
     from holdfast.snapshot_queue q
     -- Row by row: a merge or hash join, planned while the tables were small, would read all of them.
-    cross join lateral (select o.url, o.url_hash, o.host, o.depth, o.title, o.tags, o.created_at,
-                               o.bookmarked_at
+    cross join lateral (select o.*
                           from holdfast.snapshot o
                           where o.id = q.snapshot_id and o.crawl_id = q.crawl_id
                           limit 1) s
-    cross join lateral (select o.id, o.plugins, o.options, o.persona, o.max_depth, o.robots,
-                               o.max_snapshot_bytes, o.only_complete, o.max_age
-                          from holdfast.crawl o
-                          where o.id = q.crawl_id
-                          limit 1) c;
+    cross join lateral (select o.* from holdfast.crawl o where o.id = q.crawl_id limit 1) c;
 comment on view holdfast.claimed_snapshot is
   'What a worker needs to know of a snapshot: what claim answers with.';
 
@@ -74,7 +69,7 @@ begin
   if v_opened is not null
      and exists (select from holdfast.snapshot_queue q
                    where q.crawl_id = v_opened and q.owner_id is null) then
-    perform holdfast.ring(); -- the rest is for other workers
+    perform holdfast.notify_workers(); -- the rest is for other workers
   end if;
   return query select c.* from holdfast.claimed_snapshot c where c.snapshot_id = any (v_ids);
 end $$;

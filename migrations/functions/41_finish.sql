@@ -637,7 +637,8 @@ begin
   end if;
   if p_room <= 0 then return; end if;
   return query
-    select 'claimed', c.snapshot_id, c.crawl_id, c.fence, null::bigint, null::boolean, null::text, to_jsonb(c)
+    select 'claimed', c.snapshot_id, c.crawl_id, c.fence, null::bigint, null::boolean, null::text,
+           jsonb_strip_nulls(to_jsonb(c))
       from holdfast.claim(p_worker, p_room, p_open, p_open_only, p_newest, p_top_n, p_seeds, v_finished,
                           p_only) c;
   get diagnostics v_claimed = row_count;

@@ -276,7 +276,7 @@ begin
   update holdfast.crawl_lane l
     set next_at = clock_timestamp(), wants_room = false
     where l.host = p_host and l.crawl_id = any (v_lanes);
-  perform holdfast.ring();
+  perform holdfast.notify_workers();
 end $$;
 
 create or replace function holdfast.host_held(p_host text)
@@ -288,12 +288,12 @@ create or replace function holdfast.host_held(p_host text)
                  where p.status = 'running' and q.host = p_host)
 $$;
 
-create or replace function holdfast.host_enter(p_host text, p_by text)
+create or replace function holdfast.host_enter(p_host text, p_who text)
   returns void language plpgsql as $$
 -- Gives a host its row, and locks it.
 begin
   loop -- again if another transaction has just deleted the row
-    insert into holdfast.host (name, updated_by) values (p_host, p_by) on conflict do nothing;
+    insert into holdfast.host (name, updated_by) values (p_host, p_who) on conflict do nothing;
     perform from holdfast.host where name = p_host for no key update;
     exit when found;
   end loop;
@@ -333,7 +333,7 @@ end $$;
 comment on function holdfast.host_set is
   'Sets the least time between two pages of a host, and how many at once (0: no cap). NULL: as it is.';
 
-create or replace function holdfast.host_crawl_delay(p_host text, p_delay interval, p_by text)
+create or replace function holdfast.host_crawl_delay(p_host text, p_delay interval, p_who text)
   returns void language plpgsql as $$
 -- The Crawl-delay that its robots.txt states now; 0: none. If sites on several ports of a host state one, the
 -- last that was read counts.
@@ -342,13 +342,13 @@ begin
     return;
   end if;
   perform holdfast.host_check(p_host);
-  perform holdfast.host_enter(p_host, p_by);
+  perform holdfast.host_enter(p_host, p_who);
   update holdfast.host
-    set robots_delay = p_delay, updated_by = p_by, updated_at = clock_timestamp(),
+    set robots_delay = p_delay, updated_by = p_who, updated_at = clock_timestamp(),
         last_at = coalesce(last_at, clock_timestamp()) -- reading robots.txt was a request, too
     where name = p_host;
   perform holdfast.host_wake(p_host);
-  perform holdfast.control_done('set', 'host', p_host, null, p_by,
+  perform holdfast.control_done('set', 'host', p_host, null, p_who,
     'delay ' || p_delay || ' in crawls that follow robots.txt', 0);
 end $$;
 
@@ -374,7 +374,7 @@ comment on function holdfast.host_forget is
   'Takes all limits off a host, unless it is paused or left in peace. Returns 0 if it had none.';
 
 create or replace function holdfast.host_rate_limited(
-    p_host text, p_status integer, p_retry_after interval, p_by text)
+    p_host text, p_status integer, p_retry_after interval, p_who text)
   returns timestamptz language plpgsql as $$
 -- A host asked for fewer requests (429, 503, Retry-After). It gets none until the time it named (a day at
 -- most), or for 30 s, doubled with each complaint after the last wait was over (an hour at most). Complaints
@@ -386,7 +386,7 @@ declare
   v_until timestamptz;
 begin
   perform holdfast.host_check(p_host);
-  perform holdfast.host_enter(p_host, p_by);
+  perform holdfast.host_enter(p_host, p_who);
   update holdfast.host h
     set backoff_level = case when h.backoff_until > v_now then h.backoff_level else h.backoff_level + 1 end,
         backoff_until = case
@@ -398,10 +398,10 @@ begin
           when h.paused then h.reason
           else 'it asked us to slow down' || coalesce(' (status ' || nullif(p_status, 0) || ')', '')
         end,
-        updated_by = p_by, updated_at = v_now
+        updated_by = p_who, updated_at = v_now
     where h.name = p_host
     returning h.backoff_until into v_until;
-  perform holdfast.control_done('back off', 'host', p_host, null, p_by,
+  perform holdfast.control_done('back off', 'host', p_host, null, p_who,
     format('until %s', to_char(v_until at time zone 'UTC', 'HH24:MI:SS "UTC"')), 0);
   return v_until;
 end $$;

@@ -88,13 +88,13 @@ comment on function holdfast.binary_known is 'What is known of the binaries of a
 
 create or replace function holdfast.binary_recheck(p_name text, p_host text)
   returns bigint language sql as $$
-  -- For people who have installed something. NULL: all names, all machines.
+  -- For people who have installed something. Empty: all names, all machines.
   with changed as (
     update holdfast.binary b
       set retry_at = clock_timestamp()
       from holdfast.machine m
       where m.id = b.machine_id and b.owner_id is null
-        and (p_name is null or b.name = p_name) and (p_host is null or m.hostname = p_host)
+        and p_name in ('', b.name) and p_host in ('', m.hostname)
       returning 1
   )
   select count(*) from changed

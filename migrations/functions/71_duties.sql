@@ -41,7 +41,7 @@ begin
                    order by c.id limit p_duty.batch for update skip locked);
   if found then
     v_count := v_count + 1;
-    perform holdfast.ring();
+    perform holdfast.notify_workers();
   end if;
   insert into holdfast.crawl_queue (crawl_id, plugins, persona)
     select c.id, holdfast.plugin_names(c.plugins), c.persona

@@ -119,7 +119,7 @@ begin
     get diagnostics v_more = row_count;
     v_count := v_count + v_more;
   end loop;
-  if v_count > 0 then perform holdfast.ring(); end if;
+  if v_count > 0 then perform holdfast.notify_workers(); end if;
   return v_count;
 end $$;
 

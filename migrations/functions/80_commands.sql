@@ -4,20 +4,20 @@
 -- second time it changes nothing and returns 0.
 
 create or replace function holdfast.control_done(p_action text, p_kind text,
-    p_target text, p_crawl uuid, p_by text, p_detail text, p_held bigint)
+    p_target text, p_crawl uuid, p_who text, p_detail text, p_held bigint)
   returns bigint language sql as $$
   -- Writes a command down and makes every worker beat at once; after a resume, also those that wait. Returns
   -- 1: what a command that has changed something returns.
   insert into holdfast.control (action, kind, target, crawl_id, by_whom, detail, held)
-    values (p_action, p_kind, p_target, p_crawl, coalesce(p_by, ''), nullif(p_detail, ''), p_held);
+    values (p_action, p_kind, p_target, p_crawl, coalesce(p_who, ''), nullif(p_detail, ''), p_held);
   select pg_notify('holdfast', 'control');
-  select holdfast.ring() where p_action = 'resume';
+  select holdfast.notify_workers() where p_action = 'resume';
   select 1::bigint;
 $$;
 
-create or replace function holdfast.control_reason(p_action text, p_by text, p_why text)
+create or replace function holdfast.control_reason(p_action text, p_who text, p_why text)
   returns text language sql immutable as $$
-  select p_action || coalesce(' by ' || nullif(p_by, ''), '') || coalesce(': ' || nullif(p_why, ''), '')
+  select p_action || coalesce(' by ' || nullif(p_who, ''), '') || coalesce(': ' || nullif(p_why, ''), '')
 $$;
 
 create or replace function holdfast.crawl_lock(p_crawl uuid)
@@ -128,10 +128,10 @@ end $$;
 comment on function holdfast.crawl_pause is
   'Parks a crawl; what is in work is released. Returns 0 if it was paused or ended already.';
 
-create or replace function holdfast.resume_reason(p_at timestamptz, p_by text, p_why text)
+create or replace function holdfast.resume_reason(p_at timestamptz, p_who text, p_why text)
   returns text language sql stable as $$
   -- Why what was resumed for a later time waits; NULL: it does not.
-  select holdfast.control_reason('resumed', p_by, p_why) where p_at > clock_timestamp()
+  select holdfast.control_reason('resumed', p_who, p_why) where p_at > clock_timestamp()
 $$;
 
 create or replace function holdfast.crawl_resume(
@@ -183,7 +183,7 @@ comment on function holdfast.crawl_priority is
   'Above 0: before other crawls; below 0: after them. Returns 0 if that changes nothing.';
 
 create or replace function holdfast.crawl_stop(p_crawl uuid, p_stop_reason text,
-    p_by text, p_why text, p_batch integer, p_take_held boolean default true)
+    p_who text, p_why text, p_batch integer, p_take_held boolean default true)
   returns bigint language plpgsql as $$
 -- From its commit on, nothing of the crawl begins. Seals as cancelled what was in work, and the first batch
 -- of what waited. Returns what is left for crawl_stop_step. Without p_take_held, workers lose what is in work
@@ -191,7 +191,7 @@ create or replace function holdfast.crawl_stop(p_crawl uuid, p_stop_reason text,
 declare
   v_crawl constant holdfast.crawl := holdfast.crawl_lock(p_crawl);
   v_reason constant text := holdfast.control_reason(
-    case p_stop_reason when 'cancelled' then 'cancelled' else 'its crawl was stopped' end, p_by, p_why);
+    case p_stop_reason when 'cancelled' then 'cancelled' else 'its crawl was stopped' end, p_who, p_why);
   v_held uuid[];
   v_left bigint;
 begin
@@ -199,12 +199,12 @@ begin
   if v_crawl.stopping_at is null then
     v_held := case when p_take_held then holdfast.lock_held(holdfast.crawl_held(p_crawl)) else '{}' end;
     update holdfast.crawl
-      set stopping_at = clock_timestamp(), stop_reason = p_stop_reason, reason = v_reason, changed_by = p_by,
+      set stopping_at = clock_timestamp(), stop_reason = p_stop_reason, reason = v_reason, changed_by = p_who,
           owner_id = null, retry_at = case status when 'paused' then retry_at else clock_timestamp() end,
           judged_to = null
       where id = p_crawl;
     perform holdfast.seal_pages(holdfast.pages_of(v_held, null, 'cancelled', v_reason));
-    perform holdfast.control_done('cancel', 'crawl', p_crawl::text, p_crawl, p_by,
+    perform holdfast.control_done('cancel', 'crawl', p_crawl::text, p_crawl, p_who,
       case p_stop_reason when 'cancelled' then p_why else p_stop_reason || ': ' || p_why end,
       cardinality(v_held));
   end if;

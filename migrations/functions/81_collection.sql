@@ -55,8 +55,7 @@ begin
   perform holdfast.crawl_add(p_new,
     (select jsonb_object_agg(key, value)
        from jsonb_each(to_jsonb(v_source))
-       where key = any (holdfast.crawl_option_names())
-         and key not in ('notes', 'only_new', 'max_age', 'only_complete', 'wanted', 'overwrite'))
+       where key = any (holdfast.crawl_option_names(p_retry => true)))
     || case when v_plugins <> '{}' then jsonb_build_object('plugins', v_plugins) else '{}' end
     || jsonb_build_object('label',
                           coalesce(regexp_replace(nullif(v_source.label, ''), '( \(again\))+$', '')

@@ -99,7 +99,7 @@ begin
   if p_change ? 'check_every' then
     perform holdfast.persona_check_every(p_name, p_change ->> 'check_every');
   end if;
-  perform holdfast.ring(); -- a worker may take now what none could
+  perform holdfast.notify_workers(); -- a worker may take now what none could
 exception
   when check_violation then
     raise exception '"%" cannot be the name of a persona', left(p_name, 200)
@@ -129,7 +129,7 @@ begin
         signed_out_reason = case when not p_signed_in then signed_out_reason end
     where name = p_name and version = p_version
     returning version into v_version;
-  if found then perform holdfast.ring(); end if;
+  if found then perform holdfast.notify_workers(); end if;
   return v_version;
 end $$;
 comment on function holdfast.persona_save is

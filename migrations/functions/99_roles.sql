@@ -40,23 +40,19 @@ create or replace function holdfast.entry_points()
         webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep, texts_lost,
         sign_in_take, sign_in_ready, sign_in_check, sign_in_end}'),
       ('holdfast_operator', true, '{
-        crawl_add, crawl_add_seeds, seeds_archived, crawl_options, crawl_pause, crawl_resume,
-        crawl_cancel,
-        crawl_stop_step, crawl_scope, crawl_retry, crawl_describe, crawl_priority, crawl_keep,
-        crawl_remove, partition_remove, snapshot_remove, snapshot_describe, snapshot_command,
-        worker_pause, worker_resume,
-        worker_cancel,
-        worker_drain, collection_pause, collection_resume, host_set, host_forget, host_pause, host_resume,
-        host_cancel, schedule_add, schedule_enable, schedule_remove, schedule_run, webhook_set,
-        webhook_enable, webhook_remove, webhook_retry, webhook_test, log_level_set, binary_recheck,
-        process_present, process_left,
-        text_keep, texts_drop, replay_judged, archive_begun, import_check, import_pages,
-        token_add, token_revoke, api_request_once, persona_set, persona_save, persona_remove,
-        crawl_judge_step, sign_in_ask, sign_in_open, sign_in_cancel}')) e(roles, as_owner, names)
+        crawl_add, crawl_add_seeds, seeds_archived, crawl_options, crawl_stop_step, crawl_keep,
+        schedule_add, schedule_enable, schedule_remove, schedule_run, webhook_remove, log_level_set,
+        binary_recheck, process_present, process_left, text_keep, texts_drop, replay_judged, archive_begun,
+        import_check, import_pages, api_request_once, persona_remove, crawl_judge_step,
+        sign_in_cancel}')) e(roles, as_owner, names)
   union all
   select p.proname, 'holdfast_reader, holdfast_operator, holdfast_worker', false
     from pg_catalog.pg_proc p
     where p.pronamespace = 'holdfast'::regnamespace and p.proname like 'list\_%'
+  union all -- A command is told who gives it.
+  select p.proname, 'holdfast_operator', true
+    from pg_catalog.pg_proc p
+    where p.pronamespace = 'holdfast'::regnamespace and 'p_by' = any (p.proargnames)
 $$;
 
 create or replace function holdfast.make_roles()

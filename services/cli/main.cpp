@@ -8,7 +8,7 @@
 #include "lib/base/text/utf8.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/server/embedded_server.hpp"
-#include "services/cli/command/mistakes.hpp"
+#include "services/cli/command/suggestions.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/terminal/output.hpp"
 

@@ -4,6 +4,7 @@
 #include "lib/base/log.hpp"
 #include "lib/member/membership.hpp"
 #include "lib/process/launcher.hpp"
+#include "lib/store/call.hpp"
 
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
@@ -182,7 +183,7 @@ awaitable<int> Gate::lapse_dead() {
 
 awaitable<void> Gate::leave(std::string reason) {
   const member::Membership::Leave leave = [&](pg::Connection& connection) {
-    store::runner_leave(connection, id(), 0, reason);
+    store::call(connection, "runner_leave", id(), 0, reason);
   };
   co_await membership_.leave(*pool_, leave, kFarewell, reason);
   epoch_ = 0;

@@ -169,8 +169,8 @@ void Feed::catch_up(pg::Connection& connection, Listener& listener) {
   const auto watch = listener.watch.lock();
   if (!watch) return;
   std::string all; // as one message: a client may not take many at once
-  for (const auto& event : store::events_after(connection, *listener.after, kMostEvents, listener.crawl))
-    if (event.id <= last_) all += event_message("change", event.json, std::to_string(event.id));
+  for (const auto event : store::events_after(connection, *listener.after, kMostEvents, listener.crawl))
+    if (event.integer("id") <= last_) all += event_message("change", event.text("json"), event.text("id"));
   if (!all.empty()) watch->push(std::make_shared<const std::string>(std::move(all)));
 }
 
@@ -194,15 +194,14 @@ void Feed::send_events(pg::Connection& connection, std::int64_t newest) {
   const auto seen = last_;
   std::map<std::string, std::string> of_crawl; // by crawl; "": all
   std::set<std::int64_t> now;
-  for (const auto& event :
-       store::events_after(connection, std::max<std::int64_t>(seen - kBehind, 0), kMostEvents, "")) {
-    now.insert(event.id);
-    last_ = std::max(last_, event.id);
-    if (recent_.contains(event.id) || (recent_.empty() && event.id <= seen)) continue;
-    const auto message = event_message("change", event.json, std::to_string(event.id));
+  for (const auto event : store::events_after(connection, std::max<std::int64_t>(seen - kBehind, 0), kMostEvents, "")) {
+    const auto id = event.integer("id");
+    now.insert(id);
+    last_ = std::max(last_, id);
+    if (recent_.contains(id) || (recent_.empty() && id <= seen)) continue;
+    const auto message = event_message("change", event.text("json"), event.text("id"));
     of_crawl[""] += message;
-    const auto crawl = nlohmann::json::parse(event.json).value("crawl_id", nlohmann::json());
-    if (crawl.is_string()) of_crawl[crawl.get<std::string>()] += message;
+    if (!event.is_null("crawl_id")) of_crawl[event.text("crawl_id")] += message;
   }
   recent_ = std::move(now);
   std::map<std::string, Watch::Message> shared;

@@ -6,6 +6,7 @@
 #include "lib/base/text/percent.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/s3/location.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/token.hpp"
 #include "services/serve/connections.hpp"
 #include "services/serve/quiet_markup.hpp"
@@ -121,8 +122,8 @@ public:
       if (const auto found = known_.find(key); found != known_.end() && now - found->second.second < kTrusted)
         return found->second.first;
     }
-    const bool valid =
-        connections_.with([&](pg::Connection& connection) { return store::files_key_valid(connection, key); });
+    const bool valid = connections_.with(
+        [&](pg::Connection& connection) { return store::call_for<bool>(connection, "files_key_valid", key); });
     const std::lock_guard lock(mutex_);
     if (known_.size() >= kMost) known_.clear();
     known_[key] = {valid, now};

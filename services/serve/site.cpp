@@ -7,17 +7,18 @@
 #include "lib/base/text/timestamp.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/html/parts.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/sign_in.hpp"
 #include "lib/store/token.hpp"
 #include "services/serve/cdx.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/metrics.hpp"
-#include "services/serve/pages.hpp"
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
 
 #include <algorithm>
-#include <array>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -38,25 +39,41 @@ struct Found {
 
 namespace {
 
-constexpr std::array kRoutes = {
+// Those of all lists without a page of their own follow (routes()).
+constexpr Route kRoutes[] = {
     Route{"/", "Overview", "page", true, &overview_page},
     Route{"/crawls", "Crawls", "page", true, &crawls_page},
     Route{"/search", "Snapshots", "page", false, &search_page},
     Route{"/add", "Add", "page", false, &add_page},
-    Route{"/schedules", "Schedules", "page", true, &schedules_page},
+    Route{"/schedules", "Schedules", "page", true, &list_page},
     Route{"/personas", "Personas", "page", true, &personas_page},
     Route{"/workers", "Workers", "page", true, &workers_page},
     Route{"/hosts", "Hosts", "page", true, &hosts_page},
-    Route{"/failures", "Failures", "page", true, &failures_page},
-    Route{"/events", "Events", "page", true, &events_page},
+    Route{"/failures", "Failures", "page", true, &list_page},
+    Route{"/events", "Events", "page", true, &list_page},
+    Route{"/lists", "Lists", "page", false, &lists_page},
     Route{"/crawl/", "", "crawl", true, &crawl_page},
     Route{"/snapshot/", "", "snapshot", true, &snapshot_page},
     Route{"/persona/", "", "sign-in; it may have ended", false, &persona_view_page},
 };
 
+const std::vector<Route>& routes() {
+  static std::deque<std::string> paths; // that do not move
+  static const auto all = [] {
+    std::vector<Route> made(std::begin(kRoutes), std::end(kRoutes));
+    for (const auto& list : store::lists()) {
+      const auto& path = paths.emplace_back("/" + std::string(list.name));
+      const bool has_page = std::any_of(made.begin(), made.end(), [&](const auto& one) { return one.path == path; });
+      if (list.for_guests && !has_page) made.push_back({path, "", "page", true, &list_page});
+    }
+    return made;
+  }();
+  return all;
+}
+
 Found find_route(const std::string& path) {
-  for (const Route& route : kRoutes) {
-    if (!route.has_id() && path == route.path) return {&route, ""};
+  for (const Route& route : routes()) {
+    if (!route.has_id() && path == route.path) return {&route, path.substr(1)};
     if (route.has_id() && path.starts_with(route.path) && base::is_uuid(path.substr(route.path.size())))
       return {&route, path.substr(route.path.size())};
   }
@@ -72,7 +89,8 @@ std::string layout(const Route& route, const Page& page, const std::string& quer
   for (const Route& one : kRoutes)
     if (!one.tab.empty() && (one.path != "/add" || caller.may_change())) {
       const bool current = one.path == route.path ||
-                           (route.has_id() && one.path == (route.path == "/persona/" ? "/personas" : "/crawls"));
+                           (route.has_id() && one.path == (route.path == "/persona/" ? "/personas" : "/crawls")) ||
+                           (!route.has_id() && route.tab.empty() && one.path == "/lists");
       tabs.push_back({{"path", one.path}, {"name", one.tab}, {"current", current}});
     }
   for (const auto& section : page.sections)
@@ -231,7 +249,8 @@ Response Site::admit(const Request& request) {
     if (const auto wait = changes_.take(caller.is_guest() ? request.peer : caller.by()); wait.count() > 0)
       return too_many(request.path, wait);
   if (request.path.starts_with(kApi))
-    return answer_api(request, caller, options_.api, [this](Role role, const auto& work) { return as(role, work); });
+    return answer_api(request, caller, options_.api,
+                      [this](Role role, const auto& work) { return run_as(role, work); });
   if (caller.may_read()) return route(request, caller);
   auto refusal = sign_in_page(401, request.path, "");
   refusal.headers = {{"WWW-Authenticate", "Bearer"}};
@@ -282,7 +301,7 @@ Response Site::sign_in(const Request& request) {
   return response;
 }
 
-Response Site::as(Role role, const std::function<Response(pg::Connection&)>& work) {
+Response Site::run_as(Role role, const std::function<Response(pg::Connection&)>& work) {
   if (role != Role::operator_) return connections_.with(work);
   if (options_.dsn_to_change.empty())
     return problem(403, "forbidden", "the database login of this server may only read",
@@ -298,7 +317,7 @@ Response Site::form(const Request& request, const Caller& caller) {
   for (const auto& [name, value] : fields)
     if (name == "back") back = value;
   const auto answer = answer_form(request.path.substr(kForm.size()), fields, request, caller, options_.api,
-                                  [this](Role role, const auto& work) { return as(role, work); });
+                                  [this](Role role, const auto& work) { return run_as(role, work); });
   if (answer.status < 400) return see_other(page_after(answer, back));
   const auto told = nlohmann::json::parse(answer.body, nullptr, false);
   return problem_page(answer.status, "That did not work", told.value("detail", ""), told.value("hint", ""),

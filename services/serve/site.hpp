@@ -1,10 +1,10 @@
 #pragma once
 // The pages over a collection, their live sections and the numbers for Prometheus: who may ask, and which path leads to
-// which page (pages.hpp). Any thread; each request takes a database connection of its own out of a few. The destructor
-// closes them.
+// which page (pages/pages.hpp). Any thread; each request takes a database connection of its own out of a few. The
+// destructor closes them.
 
 #include "services/serve/access.hpp"
-#include "services/serve/api.hpp"
+#include "services/serve/api/api.hpp"
 #include "services/serve/connections.hpp"
 #include "services/serve/feed.hpp"
 #include "services/serve/files.hpp"
@@ -50,7 +50,7 @@ private:
   Response admit(const Request& request);
   Response sign_in(const Request& request);
   Response sign_in_by_link(const Request& request, const std::string& secret);
-  Response as(Role role, const std::function<Response(pg::Connection&)>& work);
+  Response run_as(Role role, const std::function<Response(pg::Connection&)>& work);
   Response form(const Request& request, const Caller& caller);
   Response route(const Request& request, const Caller& caller);
   Response page(const Request& request, const Caller& caller);

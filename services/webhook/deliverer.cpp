@@ -6,6 +6,7 @@
 #include "lib/base/test_point.hpp"
 #include "lib/http/batch.hpp"
 #include "lib/pg/connection.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/webhook.hpp"
 #include "services/webhook/signature.hpp"
 
@@ -184,7 +185,7 @@ struct Deliverer::Impl {
       for (const auto& outcome : outcomes)
         report(outcome);
       for (const auto& delivery : under_way)
-        store::webhook_release(*connection, delivery);
+        store::call(*connection, "webhook_release", delivery.id, delivery.fence);
     } catch (const std::exception& error) {
       spdlog::debug("webhooks: {}", error.what()); // their claims end by themselves
     }

@@ -5,6 +5,7 @@
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/base/text/duration.hpp"
+#include "lib/store/call.hpp"
 #include "services/worker/machine/browser_watch.hpp"
 #include "services/worker/machine/capabilities.hpp"
 #include "services/worker/options.hpp"
@@ -77,7 +78,7 @@ void Worker::make_parts(pg::Connection& connection) {
                                      std::min(options_.lease - options_.margin, std::chrono::milliseconds(10000)));
   retry_ = std::make_unique<RetryPolicy>(*pool_, membership_.trust());
   archive_ = std::make_unique<ArchiveWatch>(executor, *archive_root_, options_.archive_root.string());
-  intake_ = std::make_unique<Intake>(options_, scratch_, *archive_);
+  claim_gate_ = std::make_unique<ClaimGate>(options_, scratch_, *archive_);
   turns_ = std::make_unique<Turns>(
       *retry_, id(), &call_turn,
       [this] {
@@ -88,7 +89,7 @@ void Worker::make_parts(pg::Connection& connection) {
   running_hooks_ = std::make_unique<RunningHooks>(executor, *retry_, id(), [this] { return jobs_->hooks(); });
   expander_ = std::make_unique<CrawlExpander>(
       executor, *retry_, id(), options_,
-      CrawlExpander::Callbacks{[this] { return !leaving() && intake_->shortage().text.empty(); },
+      CrawlExpander::Callbacks{[this] { return !leaving() && claim_gate_->shortage().text.empty(); },
                                [this] { sleeper_.wake(); },
                                [this](std::string crawl) { return housekeeping_->make_crawl_page(std::move(crawl)); }});
   housekeeping_ = std::make_unique<Housekeeping>(executor, *pool_, files_, *archive_root_, options_);
@@ -97,12 +98,12 @@ void Worker::make_parts(pg::Connection& connection) {
                                                         *launcher_, binaries_, files_, resolver_, *archive_root_,
                                                         executor, sandbox_.sandbox, sandbox_.users, *networks_, id(),
                                                         nullptr, nullptr, running_hooks_.get(), turns_.get()});
-  context_->intake = intake_.get();
+  context_->claim_gate = claim_gate_.get();
   sessions_ = std::make_unique<CrawlSessions>(*context_, [this] { wake(); });
   context_->sessions = sessions_.get();
   jobs_ = std::make_unique<Jobs>(*context_, *turns_,
                                  Jobs::Callbacks{[this] {
-                                                   publish_held();
+                                                   publish_beat_state();
                                                    sleeper_.wake();
                                                  },
                                                  [this](std::string crawl) { return crawl_sealed(std::move(crawl)); },
@@ -121,10 +122,10 @@ void Worker::make_parts(pg::Connection& connection) {
 // The archive of a collection that has files is there already: what looks empty then is a volume that is not mounted.
 void Worker::open_archive(pg::Connection& connection) {
   try {
-    archive_root_ = std::make_unique<archive::Root>(
-        archive::Root::open(options_.archive_root, membership_.collection_id(), !store::archive_begun(connection)));
+    archive_root_ = std::make_unique<archive::Root>(archive::Root::open(
+        options_.archive_root, membership_.collection_id(), !store::call_for<bool>(connection, "archive_begun")));
   } catch (const base::Error& error) {
-    store::worker_leave(connection, id(), error.exit_code(), error.what());
+    store::call(connection, "worker_leave", id(), error.exit_code(), error.what());
     throw;
   }
 }
@@ -182,7 +183,7 @@ awaitable<void> Worker::leave() {
                              : stop_.reason().empty() ? "done"
                                                       : stop_.reason();
   const member::Membership::Leave leave = [&](pg::Connection& connection) {
-    store::worker_leave(connection, id(), exit_code, reason);
+    store::call(connection, "worker_leave", id(), exit_code, reason);
   };
   co_await membership_.leave(*pool_, leave, std::chrono::milliseconds(0), reason);
 }
@@ -204,7 +205,7 @@ void Worker::spawn(awaitable<void> work, asio::cancellation_slot slot) {
 
 void Worker::start_heartbeat() {
   member::Membership::Callbacks callbacks;
-  callbacks.beat = [this, held = held_](pg::Connection& connection) -> std::function<void()> {
+  callbacks.beat = [this, held = beat_state_](pg::Connection& connection) -> std::function<void()> {
     const auto now = held->read();
     auto answer = store::worker_beat(connection, id(), options_.lease, now.leases, now.stats_json());
     return [this, answer = std::move(answer)] { take_beat(answer); };
@@ -222,7 +223,7 @@ void Worker::start_heartbeat() {
 void Worker::take_beat(const store::BeatAnswer& answer) {
   watch_trust();
   jobs_->take_beat(answer.lost, answer.extra);
-  publish_held(); // for the next beat
+  publish_beat_state(); // for the next beat
   base::request_log_level(answer.log_level);
   if (answer.request == "drain")
     stop_.raise(base::Strength::drain, "asked to drain");
@@ -243,8 +244,8 @@ void Worker::heed(const std::vector<std::string>& notifications) {
   wake();
 }
 
-void Worker::publish_held() {
-  held_->publish({jobs_->leases(), jobs_->sealed(), scratch_.free_bytes(), intake_->not_claiming()});
+void Worker::publish_beat_state() {
+  beat_state_->publish({jobs_->leases(), jobs_->sealed(), scratch_.free_bytes(), claim_gate_->not_claiming()});
 }
 
 // Past the trust window others may have our work: nothing of ours may run on.
@@ -290,8 +291,8 @@ awaitable<void> Worker::watch_stop() {
   browser_->stop();
   expander_->stop();
   housekeeping_->stop();
-  intake_->look(drain_reason()); // for why()
-  publish_held();
+  claim_gate_->look(drain_reason()); // for why()
+  publish_beat_state();
   spdlog::info("draining ({}): {} snapshots in work", stop_.reason(), jobs_->size());
   wake();
   asio::steady_timer deadline(io_, options_.drain_timeout);
@@ -350,8 +351,8 @@ awaitable<void> Worker::turn_loop() {
 
 store::ClaimRequest Worker::claim_request() {
   store::ClaimRequest claim;
-  if (intake_->look(drain_reason())) publish_held();
-  if (leaving() || !intake_->not_claiming().empty() || options_.kind == "crawl") return claim;
+  if (claim_gate_->look(drain_reason())) publish_beat_state();
+  if (leaving() || !claim_gate_->not_claiming().empty() || options_.kind == "crawl") return claim;
   claim.room = std::max(0, options_.slots - static_cast<int>(running()));
   claim.order = options_.claim_order;
   claim.seeds = options_.kind == "snapshot" ? 0 : kOpenSeeds;
@@ -376,7 +377,7 @@ store::ClaimRequest Worker::claim_request() {
 std::chrono::milliseconds Worker::pause_after(const store::TurnAnswer& answer) const {
   auto pause = options_.poll;
   if (done_) pause = std::min(pause, kDoneCheck);
-  if (!intake_->not_claiming().empty()) pause = kRoomCheck;
+  if (!claim_gate_->not_claiming().empty()) pause = kRoomCheck;
   pause = base::jittered(pause);
   if (!answer.wait) return pause;
   // What is due already although nothing was found is not for us: paused, or of a crawl that has no room here.

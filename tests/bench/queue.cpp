@@ -13,6 +13,7 @@
 // One thread and one session for each claimer or worker. All times are this process' own.
 
 #include "lib/base/uuid.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/crawl.hpp"
 #include "lib/store/schema.hpp"
 #include "tests/bench/measure.hpp"
@@ -56,7 +57,7 @@ nlohmann::json fill(const std::string& dsn, const Settings& settings) {
     }
   answer["expand_seconds"] = seconds_since(from);
   begin_phase("rest");
-  store::worker_leave(connection, worker, 0, "filled");
+  store::call(connection, "worker_leave", worker, 0, "filled");
   connection.call("analyze");
   return answer;
 }
@@ -197,7 +198,7 @@ nlohmann::json claims(const std::string& dsn, const Settings& settings) {
       {"rows_per_claim", static_cast<double>(taken) / std::max<double>(1, static_cast<double>(times.all.size()))}};
   times.report(answer, "claim");
   cpu.report(answer, "claim_cpu");
-  store::worker_leave(connection, worker, 0, "done");
+  store::call(connection, "worker_leave", worker, 0, "done");
   return answer;
 }
 

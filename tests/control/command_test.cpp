@@ -1,5 +1,6 @@
 // Pause, resume, cancel, scope, retry, remove: what matrix_test.cpp does not see of them.
 #include "lib/base/uuid.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/host.hpp"
 #include "lib/store/live.hpp"
@@ -163,9 +164,9 @@ TEST_CASE("a crawl is removed once it is sealed, and its directories are listed 
   CHECK(stage.command("removeCrawl", crawl));
   CHECK_FALSE(stage.command("removeCrawl", crawl));
   const std::vector<std::string> directories = {"2026/01/site.test/" + claim.lease.snapshot_id};
-  CHECK(store::purge_list(stage.connection, 10) == directories);
-  store::purge_done(stage.connection, directories);
-  CHECK(store::purge_list(stage.connection, 10).empty());
+  CHECK(store::call_list(stage.connection, "purge_list", 10) == directories);
+  store::call(stage.connection, "purge_done", directories);
+  CHECK(store::call_list(stage.connection, "purge_list", 10).empty());
 }
 
 TEST_CASE("a worker that loses its lease and comes back is still paused, and still asked to end") {

@@ -1,6 +1,7 @@
 // The roles: each can do its work, and nothing else.
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "tests/store/stage.hpp"
 
@@ -118,7 +119,7 @@ TEST_CASE("a worker does the whole work of a worker, and does not steer") {
   CHECK(turn.pages.at(0).what == store::PageAnswer::What::sealed);
   CHECK(stage.status(claim.lease) == "sealed");
   stage.release(worker, turn.claims.at(0));
-  store::lapse_workers(stage.connection);
+  store::call(stage.connection, "lapse_workers");
   const auto runner = base::new_uuid();
   stage.run(
       R"(select holdfast.worker_join($1::uuid, '{"machine": {"id": "m", "hostname": "h"}, "boot_id": "b", "pid": 1,
@@ -129,7 +130,7 @@ TEST_CASE("a worker does the whole work of a worker, and does not steer") {
         "lead");
   CHECK(stage.value("select coalesce(error, 'none') from holdfast.runner_duty($1::uuid, 1, 'mend')",
                     pg::Params::of(runner)) == "none");
-  store::worker_leave(stage.connection, worker, 0, "done");
+  store::call(stage.connection, "worker_leave", worker, 0, "done");
 
   CHECK(stage.outcome("update holdfast.snapshot_queue set owner_id = null") == kDenied);
   CHECK(stage.outcome("select holdfast.crawl_cancel(gen_random_uuid(), 'me', 'why')") == kDenied);
@@ -149,16 +150,18 @@ TEST_CASE("an owner may touch the tables") {
 TEST_CASE("every function that the program calls may be called by the role that is to") {
   Guarded stage;
   std::set<std::string> called;
-  const std::regex call(R"(holdfast\.([a-z_]+)\()");
-  for (const auto& entry : std::filesystem::directory_iterator(HOLDFAST_SOURCE_DIR "/lib/store")) {
-    if (entry.path().extension() != ".cpp") continue;
-    std::ifstream file(entry.path());
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    for (std::sregex_iterator found(text.begin(), text.end(), call), end; found != end; ++found)
-      called.insert((*found)[1].str());
-  }
+  const std::regex call(R"re(holdfast\.([a-z_]+)\(|store::call\w*(?:<[\w:]+>)?\([^,]+,\s*"([a-z_]+)")re");
+  for (const char* top : {"/lib", "/services"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(HOLDFAST_SOURCE_DIR + std::string(top))) {
+      if (entry.path().extension() != ".cpp") continue;
+      std::ifstream file(entry.path());
+      const std::string text{std::istreambuf_iterator<char>(file), {}};
+      for (std::sregex_iterator found(text.begin(), text.end(), call), end; found != end; ++found)
+        called.insert((*found)[(*found)[1].matched ? 1 : 2].str());
+    }
   CHECK(called.contains("worker_turn"));
-  for (const char* owners : {"older_programs", "complete", "adopt", "adopt_kept",
+  CHECK(called.contains("purge_done"));
+  for (const char* owners : {"older_programs", "shut_out_older_programs", "complete", "adopt", "adopt_kept",
                              "collection_adopt"}) // migrations, rows made again from files
     called.erase(owners);
   for (const auto& name : called) {

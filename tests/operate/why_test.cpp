@@ -1,5 +1,6 @@
 // Every reason that holdfast.why() can give, each from a collection that is really in that state.
 #include "lib/base/uuid.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/host.hpp"
 #include "migrations/migrations.hpp"
@@ -124,7 +125,7 @@ TEST_CASE("a crawl whose persona is signed out") {
   REQUIRE(held.size() == 1);
   CHECK(stage.value("select holdfast.persona_signed_out($1::uuid, $2::uuid, $3::bigint, 0, 'a login was shown')",
                     pg::Params::of(before, held[0].lease.snapshot_id, held[0].lease.fence)) == "t");
-  store::worker_leave(stage.connection, before, 0, "done");
+  store::call(stage.connection, "worker_leave", before, 0, "done");
   const auto worker = stage.worker();
   stage.ask(stage.only_snapshot(), "snapshot",
             {"persona \"press\" is signed out since ",
@@ -309,7 +310,7 @@ TEST_CASE("a snapshot that a worker has") {
   stage.ask(id, "snapshot", {"worker one sent its last beat at", "its lease has expired: another worker"});
   stage.ask(worker, "process", {"sent its last beat at", "other workers will take over its 1 snapshot"});
   stage.worker("two");
-  CHECK(store::lapse_workers(stage.connection) == 1);
+  CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 1);
   stage.ask(worker, "process", {"It ended at", "lease lapsed"});
 }
 
@@ -433,7 +434,7 @@ TEST_CASE("how snapshots and crawls ended") {
   refused.directory.clear(); // no hook has run
   stage.finish(worker, refused);
   stage.ask(bad.lease.snapshot_id, "snapshot", {"outcome refused", "it is a private address"});
-  store::worker_leave(stage.connection, worker, 0, "done");
+  store::call(stage.connection, "worker_leave", worker, 0, "done");
   stage.ask(worker, "process", {"It ended at", "done (exit code 0)"});
 
   std::string poison;
@@ -441,7 +442,7 @@ TEST_CASE("how snapshots and crawls ended") {
     const auto doomed = stage.worker("doomed");
     poison = stage.claim(doomed).lease.snapshot_id;
     stage.expire(doomed);
-    store::lapse_workers(stage.connection);
+    store::call(stage.connection, "lapse_workers");
   }
   const auto story = stage.ask(poison, "snapshot", {"outcome quarantined: its worker died, 3 times over"});
   CHECK(story["lapses"] == 3);
@@ -471,7 +472,7 @@ TEST_CASE("a crawl whose seeds a lapsed worker was expanding") {
   store::crawl_claim(stage.connection, worker, 1min);
   stage.expire(worker);
   stage.ask(crawl, "crawl", {"gone sent its last beat at", "lease has expired"});
-  store::lapse_workers(stage.connection);
+  store::call(stage.connection, "lapse_workers");
 }
 
 TEST_CASE("processes") {
@@ -574,7 +575,7 @@ TEST_CASE("what is stuck is found, and what waits on purpose is not") {
   stage.run("update holdfast.process set lease_until = now() - interval '1 minute' where id = $1::uuid",
             pg::Params::of(worker));
   CHECK(stuck() == "process: its lease has expired");
-  store::lapse_workers(stage.connection);
+  store::call(stage.connection, "lapse_workers");
   CHECK(stage.value("select string_agg(name || ' ' || value, ', ' order by name) from holdfast.tally") ==
         "takeovers 1, workers_lapsed 1");
   const auto late = stage.add({Stage::seed("2")});

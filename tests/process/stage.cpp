@@ -1,6 +1,6 @@
 #include "tests/process/stage.hpp"
 
-#include "lib/base/fd.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <boost/asio/co_spawn.hpp>

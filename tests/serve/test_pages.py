@@ -183,6 +183,8 @@ class Pages(Case):
             "/hosts",
             "/failures",
             "/events",
+            "/lists",
+            "/results",
             "/search?q=good",
             "/search",
             *crawl,
@@ -253,7 +255,9 @@ class Pages(Case):
             (f"/crawl/{crawl}?outcome=failed", {"crawl", "shown", "snapshots"}),
             (f"/crawl/{crawl}?before={snapshot}", {"crawl", "shown"}),
             (f"/snapshot/{snapshot}", {"head", "shot", "results"}),
+            ("/webhooks", {"webhooks"}),
             ("/search", set()),
+            ("/tokens", set()),
             ("/rubbish", set()),
         ):
             with self.subTest(page):

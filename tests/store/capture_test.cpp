@@ -1,4 +1,5 @@
 // The index of WARC files: written with the seal, read by key and time, gone with the snapshot.
+#include "lib/store/call.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/schema.hpp"
@@ -102,7 +103,7 @@ TEST_CASE("what others refer to is kept when its snapshot is removed") {
   REQUIRE(moves.size() == 1);
   CHECK(moves[0].source_file.starts_with(directories[0]));
   CHECK(store::originals_of(stage.connection, snapshots[1]).at(0).file == moves[0].source_file);
-  store::captures_moved(stage.connection, moves[0]);
+  store::call(stage.connection, "captures_moved", moves[0].snapshot_id, moves[0].position);
   CHECK(store::captures_to_move(stage.connection, directories).empty());
   CHECK(store::originals_of(stage.connection, snapshots[1]).at(0).file == moves[0].file);
   remove(snapshots[1]);
@@ -201,8 +202,8 @@ TEST_CASE("what others refer to is found at any time, while its month is removed
   CHECK(stored(stage) == 0); // nothing new refers to it
   CHECK(refusal([&] { stage.finish(worker, late); }) == pg::kRefused);
   CHECK(original() == first.lease.snapshot_id);
-  store::purge_fill(stage.connection);
-  const auto directories = store::purge_list(stage.connection, 10);
+  store::call(stage.connection, "purge_fill");
+  const auto directories = store::call_list(stage.connection, "purge_list", 10);
   CHECK(store::captures_to_move(stage.connection, directories).size() == 1);
   CHECK(original() == first.lease.snapshot_id);
   CHECK(store::revisits_broken(stage.connection, second.lease.snapshot_id).empty());

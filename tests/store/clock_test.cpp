@@ -1,4 +1,5 @@
 // The clock of the server goes back: due times that an earlier clock has set lie too far ahead (74_clock.sql).
+#include "lib/store/call.hpp"
 #include "lib/store/control.hpp"
 #include "tests/store/stage.hpp"
 
@@ -54,7 +55,7 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
   CHECK(stage.value("select count(*) from holdfast.snapshot_queue q cross join lateral "
                     "holdfast.why(q.snapshot_id::text) w where w.reason like '%the clock has gone back%'") == "2");
 
-  CHECK(store::clock_check(stage.connection) > 0);
+  CHECK(store::call_for<std::int64_t>(stage.connection, "clock_check") > 0);
   const auto later = [&](const std::string& table, const std::string& condition) {
     return stage.value("select count(*) from holdfast." + table + " where " + condition);
   };
@@ -80,9 +81,9 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
   CHECK(stage.claim_many(worker, 10).size() == 2);
 
   // Once in a minute, by whichever worker comes first, and nothing that is right is touched.
-  CHECK(store::clock_check(stage.connection) == 0);
+  CHECK(store::call_for<std::int64_t>(stage.connection, "clock_check") == 0);
   stage.run("update holdfast.duty set next_at = clock_timestamp() - interval '3 minutes'");
-  CHECK(store::clock_check(stage.connection) == 0);
+  CHECK(store::call_for<std::int64_t>(stage.connection, "clock_check") == 0);
 }
 
 TEST_CASE("a due time within its maximum stays as it is when the clock is looked after") {
@@ -124,14 +125,14 @@ TEST_CASE("a time that a person has said stays, also of a page whose host has li
   stage.run("select holdfast.crawl_wake(crawl_id, clock_timestamp()) from holdfast.crawl_queue");
   CHECK(stage.claim_many(worker, 10).empty());
   CHECK(stage.value("select holdfast.clock_went_back()") == "0");
-  CHECK(store::clock_check(stage.connection) == 0);
+  CHECK(store::call_for<std::int64_t>(stage.connection, "clock_check") == 0);
   CHECK(untouched() == "t");
   CHECK(stage.value("select count(*) from holdfast.v_stuck") == "0");
   // The host's clock has gone back: that is mended, and the pages still wait.
   stage.run("update holdfast.host set last_at = clock_timestamp() + interval '40 hours'");
   stage.run("update holdfast.crawl_lane set next_at = clock_timestamp() + interval '50 hours'");
   stage.run("update holdfast.duty set next_at = clock_timestamp() + interval '2 hours'");
-  CHECK(store::clock_check(stage.connection) > 0);
+  CHECK(store::call_for<std::int64_t>(stage.connection, "clock_check") > 0);
   CHECK(untouched() == "t");
   CHECK(stage.claim_many(worker, 10).empty());
   CHECK(stage.value("select bool_and(next_at < $1::timestamptz + interval '1 second') from holdfast.crawl_lane",

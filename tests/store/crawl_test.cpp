@@ -1,6 +1,7 @@
 // Adding crawls, claiming them, turning seeds into snapshots.
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/persona.hpp"
 #include "tests/store/stage.hpp"
@@ -208,7 +209,7 @@ TEST_CASE("a crawl is not claimed by a worker that drains, that is late, or that
   CHECK_FALSE(store::crawl_claim(stage.connection, draining, 1min));
   stage.expire(late);
   CHECK(refusal([&] { store::crawl_claim(stage.connection, late, 1min); }) == pg::kLeaseLapsed);
-  store::lapse_workers(stage.connection);
+  store::call(stage.connection, "lapse_workers");
   CHECK(refusal([&] { store::crawl_claim(stage.connection, late, 1min); }) == pg::kLeaseLapsed);
   CHECK(stage.value("select count(owner_id) from holdfast.crawl") == "0");
 }

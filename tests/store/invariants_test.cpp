@@ -1,4 +1,5 @@
 // check_invariants() itself: each rule is broken by force, and exactly that is reported.
+#include "lib/store/call.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -144,12 +145,12 @@ TEST_CASE("each invariant that is broken is reported, by its name, and no other"
     Stage stage;
     stage.broken_on_purpose = true;
     furnish(stage);
-    CHECK(store::check_invariants(stage.connection).empty());
+    CHECK(store::call(stage.connection, "check_invariants").empty());
     // The constraints would refuse some of it first; what they guard can still break, by a restore or a bug in them.
     stage.run("alter table holdfast.crawl drop constraint crawl_open_adds_up, drop constraint crawl_counts");
     stage.run("alter table holdfast.snapshot_sealed drop constraint snapshot_sealed_has_files");
     stage.force(breakage.sql);
-    const auto reported = store::check_invariants(stage.connection);
+    const auto reported = store::call(stage.connection, "check_invariants");
     REQUIRE(reported.size() >= 1);
     for (std::size_t i = 0; i < reported.size(); ++i) {
       const auto told = reported[i].text("invariant") + ": " + reported[i]["detail"].value_or("");

@@ -1,5 +1,6 @@
 #include "tests/store/migrated.hpp"
 
+#include "lib/store/call.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/schema.hpp"
 #include "tests/support/test_database.hpp"
@@ -15,7 +16,7 @@ void migrate_template(const std::string& dsn) {
 
 void expect_invariants(pg::Connection& connection) {
   try {
-    const auto broken = store::check_invariants(connection);
+    const auto broken = store::call(connection, "check_invariants");
     for (std::size_t i = 0; i < broken.size(); ++i)
       MESSAGE(broken[i].text("invariant") << ": " << broken[i]["detail"].value_or(""));
     CHECK(broken.empty());

@@ -2,6 +2,7 @@
 // The order is decided by one number, which is printed; HOLDFAST_MODEL_SEED plays another one. The model is one class,
 // which makes this file long.
 #include "lib/base/uuid.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
 
@@ -154,7 +155,7 @@ public:
   }
 
   void check_invariants() {
-    const auto broken = store::check_invariants(stage_.connection);
+    const auto broken = store::call(stage_.connection, "check_invariants");
     for (std::size_t i = 0; i < broken.size(); ++i)
       FAIL_CHECK(broken[i].text("invariant") << ": " << broken[i]["detail"].value_or(""));
   }
@@ -462,7 +463,7 @@ private:
       const auto& worker = workers_[static_cast<std::size_t>(index)];
       claimed(worker, request, stage_.claim_as(worker, request));
     } else {
-      store::lapse_workers(stage_.connection);
+      store::call(stage_.connection, "lapse_workers");
     }
     CHECK(refusal([&] { stage_.claim_many(dead, 1); }) == pg::kLeaseLapsed);
     ++done["lapse"];
@@ -471,7 +472,7 @@ private:
   void leave(int index) {
     const auto worker = workers_[static_cast<std::size_t>(index)];
     workers_[static_cast<std::size_t>(index)] = stage_.worker();
-    store::worker_leave(stage_.connection, worker, 0, "done");
+    store::call(stage_.connection, "worker_leave", worker, 0, "done");
     gone(worker, false);
     ++done["leave"];
   }

@@ -1,4 +1,5 @@
 // Partitioned tables: what comes finds its month, and a month goes at once.
+#include "lib/store/call.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/schema.hpp"
 #include "tests/store/stage.hpp"
@@ -101,9 +102,9 @@ TEST_CASE("the crawls of a month are removed at once, if none of them is open or
   CHECK(remove() == "1");
   CHECK(stage.value("select string_agg(id::text, ' ') from holdfast.v_crawl") == other);
   CHECK(stage.value("select count(*) from holdfast.v_snapshot") == "1");
-  CHECK(store::purge_list(stage.connection, 10).empty()); // it only reads
-  store::purge_fill(stage.connection);
-  CHECK(store::purge_list(stage.connection, 10) == std::vector{directory});
+  CHECK(store::call_list(stage.connection, "purge_list", 10).empty()); // it only reads
+  store::call(stage.connection, "purge_fill");
+  CHECK(store::call_list(stage.connection, "purge_list", 10) == std::vector{directory});
   CHECK(stage.value("select count(*) from holdfast.v_control where action = 'remove'") == "1");
   CHECK(refusal([&] { remove(); }) == pg::kRefused); // there is no such partition any more
 }
@@ -161,14 +162,14 @@ TEST_CASE("the directories of a removed month are listed in batches, while worke
   CHECK(stage.value("select string_agg(directory, ' ' order by directory) from holdfast.purge") ==
         removed.directories[0] + " " + removed.directories[1]);
   CHECK(stage.value("select holdfast.purge_fill(2)") == "0"); // so many are listed
-  store::purge_done(stage.connection, store::purge_list(stage.connection, 2));
+  store::call(stage.connection, "purge_done", store::call_list(stage.connection, "purge_list", 2));
   CHECK(left(stage) == "2");
-  store::purge_fill(stage.connection);
-  CHECK(store::purge_list(stage.connection, 10) == std::vector{removed.directories[2]});
+  store::call(stage.connection, "purge_fill");
+  CHECK(store::call_list(stage.connection, "purge_list", 10) == std::vector{removed.directories[2]});
   CHECK(left(stage) == "2");
-  store::purge_done(stage.connection, {removed.directories[2]});
-  store::purge_fill(stage.connection);
-  CHECK(store::purge_list(stage.connection, 10).empty());
+  store::call(stage.connection, "purge_done", std::vector{removed.directories[2]});
+  store::call(stage.connection, "purge_fill");
+  CHECK(store::call_list(stage.connection, "purge_list", 10).empty());
   CHECK(left(stage) == "0");
 }
 
@@ -186,9 +187,9 @@ TEST_CASE("a page of a removed month is not adopted while its files wait to be d
   };
   CHECK(unknown() == "0");
   CHECK(place() == "removed");
-  store::purge_fill(stage.connection);
+  store::call(stage.connection, "purge_fill");
   CHECK(unknown() == "0");
-  store::purge_done(stage.connection, removed.directories);
+  store::call(stage.connection, "purge_done", removed.directories);
   CHECK(unknown() == "3");
   CHECK(place() == "new");
 }

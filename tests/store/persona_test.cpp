@@ -1,4 +1,5 @@
 #include "lib/base/uuid.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/persona.hpp"
@@ -145,8 +146,8 @@ TEST_CASE("only a worker with the key and the label takes pages of a persona") {
   crawl["persona"] = "work";
   const auto id = stage.start(Stage::seeds(1, 1), crawl);
   const auto able = [&](const std::string& key, const std::string& label) {
-    store::worker_able(connection, worker,
-                       R"({"persona": {"keys": [")" + key + R"("], "labels": [")" + label + R"("]}})");
+    store::call(connection, "worker_able", worker,
+                R"({"persona": {"keys": [")" + key + R"("], "labels": [")" + label + R"("]}})");
     stage.pass("1 minute");
     return stage.value("select reason from holdfast.why($1::uuid)", pg::Params::of(id));
   };
@@ -172,9 +173,9 @@ TEST_CASE("a persona that is signed out is signed in to again, by a worker that 
   stage.run("update holdfast.persona set signed_out_at = now(), signed_out_reason = 'a test'");
   stage.command("signIn", "work", {{"url", "https://site.test/"}});
   const auto taken = [&](const std::string& label) {
-    store::worker_able(connection, worker,
-                       R"({"plugins": ["browser"], "persona": {"keys": [")" + vault.key_ids().front() +
-                           R"("], "labels": [")" + label + R"("]}})");
+    store::call(connection, "worker_able", worker,
+                R"({"plugins": ["browser"], "persona": {"keys": [")" + vault.key_ids().front() + R"("], "labels": [")" +
+                    label + R"("]}})");
     return store::sign_in_take(connection, worker).has_value();
   };
   const char* backlog = "select concat_ws('|', snapshots_due, held, unfinished) from holdfast.v_backlog"; // for `run`

@@ -1,4 +1,5 @@
 // Hooks: those that run now, and what they did. Results are written with the page that they belong to, once.
+#include "lib/store/call.hpp"
 #include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
 
@@ -42,14 +43,15 @@ TEST_CASE("a hook that runs is seen running, and its result holds what it did") 
   hook.started = std::chrono::steady_clock::now() - 20s;
   hook.still_since = std::chrono::steady_clock::now() - 5s;
   store::worker_hooks(stage.connection, worker, {hook});
-  const auto running = store::running_of(stage.connection, crawl, 10);
+  const auto of_crawl = store::ListQuery{"running", 2}.by("crawl", crawl);
+  const auto running = store::list(stage.connection, of_crawl);
   REQUIRE(running.size() == 1);
-  CHECK(running[0].plugin == "wget");
-  CHECK(running[0].hook_name == kHook);
-  CHECK(running[0].worker == "the worker");
-  CHECK(running[0].url == stage.seed("1").url);
-  CHECK(running[0].seconds >= 20);
-  CHECK(running[0].seconds < 30);
+  CHECK(running[0].text("plugin") == "wget");
+  CHECK(running[0].text("hook_name") == kHook);
+  CHECK(running[0].text("worker") == "the worker");
+  CHECK(running[0].text("url") == stage.seed("1").url);
+  CHECK(running[0].text("running_for") >= "00:00:20");
+  CHECK(running[0].text("running_for") < "00:00:30");
   const auto now = stage.row("select timeout, pid, background, no_progress_since - started_at between '14.9 seconds' "
                              "and '15.1 seconds' as still from holdfast.v_running");
   CHECK(now.text("timeout") == "00:01:30");
@@ -62,7 +64,7 @@ TEST_CASE("a hook that runs is seen running, and its result holds what it did") 
   auto page = stage.sealed(claim);
   page.results = {full_result()};
   stage.finish(worker, page);
-  CHECK(store::running_of(stage.connection, crawl, 10).empty()); // although the worker has not said so yet
+  CHECK(store::list(stage.connection, of_crawl).empty()); // although the worker has not said so yet
   const auto row = stage.row(
       "select r.*, v.files, v.cpu_ms, v.counts, r.ended_at - r.started_at as took, clock_timestamp() - r.ended_at "
       "between '9 seconds' and '19 seconds' as lately from holdfast.archive_result r join holdfast.v_result v using "
@@ -96,14 +98,14 @@ TEST_CASE("a worker says which hooks it runs, and no others are shown, of it or 
   CHECK(hooks(other, {stage.running(foreign, "wget", "c")}) == "wget/a wget/b wget/c");
   CHECK(hooks(worker, {stage.running(two, "wget", "b"), stage.running(two, "dom", "d")}) == "wget/b wget/c dom/d");
   CHECK(stage.value("select count(*) from holdfast.v_result where status = 'started'") == "3");
-  CHECK(store::running_of(stage.connection, crawl, 2).size() == 2);
+  CHECK(store::list(stage.connection, store::ListQuery{"running", 2}.by("crawl", crawl)).size() == 2);
   // Pages of another worker, and of an attempt that is over.
   stage.release(worker, one);
   CHECK(hooks(worker, {stage.running(foreign, "wget", "e"), stage.running(one, "wget", "a")}) == "wget/c");
   CHECK(hooks(worker, {}) == "wget/c");
   CHECK(stage.value("select count(*) from holdfast.running_hook where process_id = $1::uuid", pg::Params::of(worker)) ==
         "0");
-  store::worker_leave(stage.connection, other, 0, "done");
+  store::call(stage.connection, "worker_leave", other, 0, "done");
   CHECK(hooks(other, {stage.running(foreign, "wget", "c")}) == "");
   CHECK(stage.value("select count(*) from holdfast.running_hook") == "0"); // a worker that has left is not heard
 }
@@ -163,7 +165,7 @@ TEST_CASE("the attempt of a lapsed worker names the hooks that ran, so that peop
   first.started -= 2s;
   store::worker_hooks(stage.connection, dead, {second, first});
   stage.expire(dead);
-  CHECK(store::lapse_workers(stage.connection) == 2);
+  CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 2);
   const auto hooks = [&](const store::Claim& claim) {
     return stage.value("select ending || ' ' || hooks::text from holdfast.v_attempt where snapshot_id = $1::uuid",
                        pg::Params::of(claim.lease.snapshot_id));

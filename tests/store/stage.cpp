@@ -2,6 +2,7 @@
 
 #include "lib/base/uuid.hpp"
 #include "lib/pg/sqlstate.hpp"
+#include "lib/store/call.hpp"
 #include "tests/store/migrated.hpp"
 #include "tests/support/pass.hpp"
 
@@ -87,7 +88,7 @@ std::string Stage::start(const std::vector<store::Seed>& seeds, store::NewCrawl 
   REQUIRE(lease);
   REQUIRE(lease->crawl_id == id);
   store::crawl_expand(connection, expander, *lease, 100000);
-  store::worker_leave(connection, expander, 0, "expanded");
+  store::call(connection, "worker_leave", expander, 0, "expanded");
   return id;
 }
 

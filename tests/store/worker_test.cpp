@@ -1,5 +1,6 @@
 // Joining, beating, leaving and lapsing.
 #include "lib/base/uuid.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
 
@@ -54,7 +55,7 @@ TEST_CASE("joining again with the same id is a repeat while the process runs, an
             "select string_agg(event || ' ' || detail, ', ') from holdfast.v_event where lifecycle = 'process'") ==
         "join worker on host.test");
   stage.expire(process.id);
-  CHECK(store::lapse_workers(stage.connection) == 0);
+  CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 0);
   CHECK(refusal([&] { store::worker_join(stage.connection, process, 30s); }) == pg::kLeaseLapsed);
 }
 
@@ -80,7 +81,7 @@ TEST_CASE("a second running holder of the runner's gate is refused by the databa
   const std::string first = process.id;
   process.id = base::new_uuid();
   CHECK(refusal([&] { store::worker_join(stage.connection, process, 30s); }) == "23505");
-  store::worker_leave(stage.connection, first, 0, "done");
+  store::call(stage.connection, "worker_leave", first, 0, "done");
   CHECK(refusal([&] { store::worker_join(stage.connection, process, 30s); }) == "");
 }
 
@@ -108,7 +109,7 @@ TEST_CASE(
   CHECK(stage.value("select count(*) from holdfast.check_invariants()") == "0");
   // Its lease ends: due again, and before what has waited behind it.
   stage.expire(worker);
-  CHECK(store::lapse_workers(stage.connection) == 1);
+  CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 1);
   CHECK(stage.value(next).substr(0, 2) == "12");
   CHECK(stage.value("select count(*) from holdfast.snapshot_queue where retry_at <= now() and due_at is null") == "2");
   CHECK(stage.value("select count(*) from holdfast.check_invariants()") == "0");
@@ -169,7 +170,7 @@ TEST_CASE("a beat after the worker lapsed is refused, however late the lease") {
   // Late, but not lapsed yet: it counts.
   CHECK(refusal([&] { store::worker_beat(stage.connection, worker, 1h, {}, "{}"); }) == "");
   stage.expire(worker);
-  store::lapse_workers(stage.connection);
+  store::call(stage.connection, "lapse_workers");
   CHECK(refusal([&] { store::worker_beat(stage.connection, worker, 1h, {}, "{}"); }) == pg::kLeaseLapsed);
 }
 
@@ -183,8 +184,8 @@ TEST_CASE("a worker that leaves releases its work and nothing is counted against
   store::worker_hooks(stage.connection, worker, {stage.running(claim, "wget", "on_Snapshot__1_wget")});
   REQUIRE(store::crawl_claim(stage.connection, worker, 1min));
 
-  store::worker_leave(stage.connection, worker, 3, "stopped");
-  store::worker_leave(stage.connection, worker, 4, "again");
+  store::call(stage.connection, "worker_leave", worker, 3, "stopped");
+  store::call(stage.connection, "worker_leave", worker, 4, "again");
   const auto row = stage.row("select * from holdfast.v_worker where label = 'leaver'");
   CHECK(row.text("status") == "exited");
   CHECK(row.integer("exit_code") == 3);
@@ -210,13 +211,14 @@ TEST_CASE("a dead worker's work goes to others, counts its death, and one call l
   const auto first = stage.worker("first"), second = stage.worker("second"), alive = stage.worker("alive");
   const auto a = stage.claim(first), b = stage.claim(first), c = stage.claim(second);
   stage.claim(alive);
-  CHECK(store::lapse_workers(stage.connection) == 0);
+  CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 0);
   stage.expire(first);
   stage.expire(second);
-  const int one = store::lapse_workers(stage.connection), two = store::lapse_workers(stage.connection);
+  const int one = store::call_for<int>(stage.connection, "lapse_workers"),
+            two = store::call_for<int>(stage.connection, "lapse_workers");
   CHECK(one + two == 3);
   CHECK(one * two == 2);
-  CHECK(store::lapse_workers(stage.connection) == 0);
+  CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 0);
   for (const auto& claim : {a, b, c}) {
     const auto row =
         stage.row("select * from holdfast.v_snapshot where id = $1::uuid", pg::Params::of(claim.lease.snapshot_id));
@@ -244,7 +246,7 @@ TEST_CASE("a snapshot whose owners die three times is quarantined, and ends its 
     CHECK(claim.lease.fence == death);
     store::worker_hooks(stage.connection, worker, {stage.running(claim, "wget", "on_Snapshot__1_wget")});
     stage.expire(worker);
-    CHECK(store::lapse_workers(stage.connection) == 1);
+    CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 1);
   }
   const auto row = stage.row("select * from holdfast.v_snapshot");
   CHECK(row.text("status") == "sealed");

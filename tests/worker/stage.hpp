@@ -81,7 +81,7 @@ public:
   // "status/reason"-like joins are easier to read in one line: all rows, cells by "|", rows by "\n".
   std::string table(const std::string& sql, const pg::Params& params = {});
   void run(const std::string& sql, const pg::Params& params = {}) { connection.call(sql, params); }
-  void ring() { run("select holdfast.ring()"); }
+  void ring() { run("select holdfast.notify_workers()"); }
   void pass(const std::string& time); // for what waits: "10 minutes"
 
   std::filesystem::path archive() const { return dir / "data/archive"; }

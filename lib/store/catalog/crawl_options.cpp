@@ -53,10 +53,12 @@ constexpr CrawlOption kOptions[] = {
     {{"patience", R"({"type":"string","enum":["quick","normal","patient"]})",
       "How pages are read: quick, normal (default) or patient, which may take minutes for each"},
      limit,
-     false},
+     false,
+     "BROWSER_PATIENCE"},
     {{"identify", kText, "Say whose crawl it is in the user agent: a URL or address of mail; with robots: Holdfast"},
      limit,
-     false},
+     false,
+     "IDENTIFY"},
     {{"keep", kDuration, "Remove the crawl after this time: 90d"}, limit},
 };
 

@@ -13,7 +13,8 @@ namespace holdfast::store {
 enum class CrawlOptionKind { identity, limit, reading };
 struct CrawlOption : Field {
   CrawlOptionKind kind{CrawlOptionKind::identity};
-  bool column{true}; // stored under its name; the others are turned into columns by services/cli/add/plan.cpp
+  bool column{true};       // stored under its name; services/cli/add/plan.cpp turns the others into columns
+  std::string_view hook{}; // the option of hooks that it sets
 };
 std::span<const CrawlOption> crawl_options();
 

@@ -45,6 +45,10 @@ struct Operation {
   std::string_view name, summary;
   Work work;
   std::span<const Field> body{};
+  // The page's button for it, shown while what it is about is "paused", "sealed" or "open", which is neither; or not in
+  // the state behind a "!"; empty: always. final: it cannot be undone.
+  std::string_view button{}, when{};
+  bool final{false};
 
   // What it is about: crawl, snapshot, process, host, schedule, webhook or persona; empty: no single thing.
   std::string_view kind() const noexcept;

@@ -1,11 +1,16 @@
 #include "lib/store/catalog/view.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/text/characters.hpp"
+#include "lib/base/text/duration.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/store/catalog/lifecycle.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
 #include <string_view>
 #include <utility>
 
@@ -183,7 +188,8 @@ const std::vector<List>& lists() {
        "v_token",
        "created_at",
        {},
-       {"name", "role", "state", "created_at", "created_by", "expires_at?", "revoked_at?", "revoked_by?"}},
+       {"name", "role", "state", "created_at", "created_by", "expires_at?", "revoked_at?", "revoked_by?"},
+       false},
       {"runners",
        "runner",
        "Runner",
@@ -329,9 +335,33 @@ std::vector<std::string> list_json(pg::Connection& connection, const ListQuery& 
   return connection.call("select to_jsonb(v)::text as json from " + call, params).column("json");
 }
 
-std::vector<std::string> crawl_seeds(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
-  return connection.call("select url from holdfast.crawl_seeds($1::uuid, $2::bigint) url", crawl_id, limit)
-      .column("url");
+std::string written_interval(std::string_view interval) {
+  // [-]N day[s] [-]HH:MM:SS[.ffffff], the days and the time each optional; months do not come from differences of
+  // times.
+  if (interval.empty()) return {};
+  double seconds = 0;
+  auto rest = interval;
+  if (const auto day = rest.find(" day"); day != std::string_view::npos) {
+    int days = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + day, days);
+    if (error != std::errc{} || end != rest.data() + day) return std::string(interval);
+    seconds = days * 86400.0;
+    const auto blank = rest.find(' ', day + 1);
+    rest = blank == std::string_view::npos ? std::string_view() : rest.substr(blank + 1);
+  }
+  if (!rest.empty()) {
+    const bool negative = rest.front() == '-';
+    if (negative) rest.remove_prefix(1);
+    int hours = 0, minutes = 0, read = 0;
+    double second = 0;
+    if (rest.empty() || !base::is_digit(rest.front()) ||
+        std::sscanf(std::string(rest).c_str(), "%d:%2d:%lf%n", &hours, &minutes, &second, &read) != 3 ||
+        static_cast<std::size_t>(read) != rest.size())
+      return std::string(interval);
+    const double time = hours * 3600.0 + minutes * 60.0 + second;
+    seconds += negative ? -time : time;
+  }
+  return base::format_duration(std::chrono::milliseconds(std::llround(seconds * 1000)));
 }
 
 std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
@@ -382,11 +412,5 @@ CrawlLacks crawl_lacks(pg::Connection& connection, const std::string& crawl) {
   const auto row = rows.one();
   return {row["lacks"].value_or(""), row["may_pass"].value_or(false)};
 }
-
-pg::Result check_invariants(pg::Connection& connection) {
-  return connection.call("select * from holdfast.check_invariants()");
-}
-
-pg::Result reference(pg::Connection& connection) { return connection.call("select * from holdfast.reference()"); }
 
 } // namespace holdfast::store

@@ -21,7 +21,6 @@ struct CrawlEntry {
   std::int64_t bytes{0};
 };
 
-std::vector<std::string> crawl_seeds(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit);
 std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit);
 
 // What a list may be filtered by: an option of `holdfast list` (--crawl), a parameter of the API (?crawl=).
@@ -45,6 +44,7 @@ struct List {
   std::vector<ListFilter> filters; // "before": only what has a lesser id
   // Columns that people see first; JSON has all of them. A name that ends in "?": left out if nothing is there.
   std::vector<std::string> columns;
+  bool for_guests{true}; // the API and the page show it
 
   bool knows(std::string_view filter) const noexcept;
 };
@@ -74,6 +74,8 @@ struct ListQuery {
 inline constexpr const char* kNewest = "ffffffff-ffff-ffff-ffff-ffffffffffff"; // every id is less
 // Rows as they are, for tables.
 pg::Result list(pg::Connection& connection, const ListQuery& query);
+// An interval as people read it: "1 day 00:02:05.753" -> "1 d". Anything else stays as it is.
+std::string written_interval(std::string_view interval);
 // The id of the `number`th newest snapshot of a list, from 1, with the filters status, url_contains and tag; nullopt:
 // it is shorter.
 std::optional<std::string> snapshot_number(pg::Connection& connection, std::int64_t number, const ListQuery& query);
@@ -106,11 +108,5 @@ struct CrawlLacks {
   bool may_pass{false}; // a full disk, not a plugin
 };
 CrawlLacks crawl_lacks(pg::Connection& connection, const std::string& crawl);
-
-// Rows of holdfast.check_invariants(): empty when all is well.
-pg::Result check_invariants(pg::Connection& connection);
-
-// Views and functions for people: rows of holdfast.reference().
-pg::Result reference(pg::Connection& connection);
 
 } // namespace holdfast::store

@@ -34,8 +34,8 @@ enum class Followed { to_the_end, deserted, stopped };
 Followed follow(pg::Connection& connection, const std::function<bool(pg::Connection&)>& over) {
   do {
     if (over(connection)) return Followed::to_the_end;
-    if (store::status(connection).workers == 0) return Followed::deserted;
-  } while (!told_to_end_within(std::chrono::milliseconds(200)));
+    if (store::status(connection).one().integer("workers") == 0) return Followed::deserted;
+  } while (!interrupted_within(std::chrono::milliseconds(200)));
   return Followed::stopped;
 }
 

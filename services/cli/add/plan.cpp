@@ -144,12 +144,11 @@ store::PlannedCrawl plan_crawl(Context& context, const nlohmann::json& given, Re
   crawl["only_new"] = only_new;
   if (!given.contains("max_urls")) crawl["max_urls"] = settings.integer("crawl.max_urls");
   if (!given.contains("robots")) crawl["robots"] = settings.boolean("politeness.robots");
-  if (const auto patience = given.value("patience", ""); !patience.empty()) {
-    options["BROWSER_PATIENCE"] = patience;
-    if (patience == "patient") options.emplace("BROWSER_TIMEOUT", "600"); // seconds of a page
-  }
-  if (const auto who = given.value("identify", crawl["robots"].get<bool>() ? "true" : ""); !who.empty())
-    options.emplace("IDENTIFY", who);
+  for (const auto& option : store::crawl_options())
+    if (const auto value = given.find(option.name); !option.hook.empty() && value != given.end() && *value != "")
+      options.emplace(option.hook, value->get<std::string>());
+  if (given.value("patience", "") == "patient") options.emplace("BROWSER_TIMEOUT", "600"); // seconds of a page
+  if (crawl["robots"] == true && !given.contains("identify")) options.emplace("IDENTIFY", "true");
   if (!options.empty()) crawl["options"] = options;
   if (!given.contains("host_delay")) crawl["host_delay"] = store::interval(settings.duration("politeness.delay"));
   if (const auto parallel = settings.integer("politeness.parallel"); parallel > 0) crawl["host_parallel"] = parallel;

@@ -1,5 +1,7 @@
 #include "services/cli/command/verbs.hpp"
 
+#include "services/cli/control/operate.hpp"
+
 namespace holdfast::cli {
 
 namespace {
@@ -29,17 +31,17 @@ constexpr Verb kVerbs[] = {
      "holdfast pause 7f3a --why 'too fast'\n"
      "holdfast pause --host example.org\n"
      "holdfast pause --all",
-     &pause_verb},
+     &steer_verb},
     {"resume", "Resume what was paused",
      "holdfast resume 7f3a\n"
      "holdfast resume 7f3a --at 2h\n"
      "holdfast resume --host example.org\n"
      "holdfast resume --all",
-     &resume_verb},
+     &steer_verb},
     {"cancel", "Cancel a crawl or snapshot for good; make a worker release its work and exit",
      "holdfast cancel 7f3a --yes\n"
      "holdfast cancel --worker 02c4",
-     &cancel_verb},
+     &steer_verb},
     {"drain", "Let workers or runners finish their pages and exit, for example before an upgrade",
      "holdfast drain 02c4 --wait\n"
      "holdfast drain --machine archive-3 --wait",
@@ -70,11 +72,11 @@ constexpr Verb kVerbs[] = {
     {"priority", "Change the priority of a crawl",
      "holdfast priority 10 7f3a\n"
      "holdfast list crawls --tag later | holdfast priority -5 -",
-     &priority_verb},
+     [](CLI::App& command) { return operation_verb(command, "changeCrawl", "priority"); }},
     {"keep", "Set how long a crawl is kept",
      "holdfast keep 90d 7f3a\n"
      "holdfast keep forever 7f3a",
-     &keep_verb},
+     [](CLI::App& command) { return operation_verb(command, "changeCrawl", "keep"); }},
     {"remove", "Delete crawls or snapshots with their files",
      "holdfast remove 7f3a\n"
      "holdfast remove --expired --yes",

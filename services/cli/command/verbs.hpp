@@ -1,6 +1,7 @@
 #pragma once
 // The verbs, each in a file of its own; related ones share one (pause, resume and cancel: steer.cpp; exclude:
-// scope.cpp; runner: run.cpp; worker: work.cpp; manual: completion.cpp). verbs.cpp has the table.
+// scope.cpp; runner: run.cpp; worker: work.cpp; manual: completion.cpp). verbs.cpp has the table, also of those that
+// are one operation.
 
 #include "services/cli/command/verb.hpp"
 
@@ -12,17 +13,13 @@ Action add_verb(CLI::App& command);
 Action worker_verb(CLI::App& command);
 Action run_verb(CLI::App& command);
 Action runner_verb(CLI::App& command);
-Action pause_verb(CLI::App& command);
-Action resume_verb(CLI::App& command);
-Action cancel_verb(CLI::App& command);
+Action steer_verb(CLI::App& command); // pause, resume, cancel: by its name
 Action drain_verb(CLI::App& command);
 Action retry_verb(CLI::App& command);
 Action exclude_verb(CLI::App& command);
 Action scope_verb(CLI::App& command);
 Action host_verb(CLI::App& command);
 Action edit_verb(CLI::App& command);
-Action priority_verb(CLI::App& command);
-Action keep_verb(CLI::App& command);
 Action remove_verb(CLI::App& command);
 Action schedule_verb(CLI::App& command);
 Action status_verb(CLI::App& command);

@@ -4,6 +4,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/member/membership.hpp"
 #include "lib/pg/connection.hpp"
+#include "lib/store/call.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -48,7 +49,7 @@ void Presence::keep() {
     try {
       if (!connection) connection = std::make_unique<pg::Connection>(dsn_, options);
       if (ended)
-        store::process_left(*connection, process_.id, failed_ ? "failed" : "done");
+        store::call(*connection, "process_left", process_.id, failed_ ? "failed" : "done");
       else
         store::process_present(*connection, process_, lease_);
     } catch (const base::Error& error) {

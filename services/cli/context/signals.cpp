@@ -34,14 +34,14 @@ void note_signals() {
   sigaction(SIGUSR1, &nothing, nullptr);
 }
 
-bool told_to_end() {
+bool interrupted() {
   static const bool noting = (note(0), true);
   return noting && noted != 0;
 }
 
-bool told_to_end_within(std::chrono::milliseconds time) {
-  if (!told_to_end()) ::poll(nullptr, 0, static_cast<int>(time.count()));
-  return told_to_end();
+bool interrupted_within(std::chrono::milliseconds time) {
+  if (!interrupted()) ::poll(nullptr, 0, static_cast<int>(time.count()));
+  return interrupted();
 }
 
 Signals::Signals(asio::io_context& io, base::StopSignal& stop) : set_(io, SIGINT, SIGTERM, SIGHUP), stop_(stop) {

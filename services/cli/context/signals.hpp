@@ -1,5 +1,5 @@
 #pragma once
-// The signals of verbs that take their time. All are noted by one handler; told_to_end() asks for them, and Signals
+// The signals of verbs that take their time. All are noted by one handler; interrupted() asks for them, and Signals
 // translates them for a stop signal, which only gets stronger. Owned by the verb; main thread. The destructor stops
 // listening.
 
@@ -18,9 +18,9 @@ void note_signals();
 
 // True once SIGINT, SIGTERM or SIGHUP has come; calling it the first time begins to note them. System calls that wait
 // are then interrupted.
-bool told_to_end();
-// For verbs that look again and again: waits so long, or until such a signal comes. Returns told_to_end().
-bool told_to_end_within(std::chrono::milliseconds time);
+bool interrupted();
+// For verbs that look again and again: waits so long, or until such a signal comes. Returns interrupted().
+bool interrupted_within(std::chrono::milliseconds time);
 
 // SIGTERM and SIGHUP drain, SIGINT stops; each further one is one step stronger. SIGUSR1 switches debugging on and off.
 class Signals {

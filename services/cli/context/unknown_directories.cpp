@@ -1,6 +1,7 @@
 #include "services/cli/context/unknown_directories.hpp"
 
 #include "lib/archive/recover.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/import.hpp"
 
 namespace holdfast::cli {
@@ -17,7 +18,7 @@ std::size_t each_unknown_directory(pg::Connection& connection, const archive::Fi
   std::size_t known = 0;
   std::vector<std::string> batch;
   const auto look = [&] {
-    const auto unknown = store::directories_unknown(connection, batch);
+    const auto unknown = store::call_list(connection, "directories_unknown", batch);
     known += batch.size() - unknown.size();
     for (const auto& directory : unknown)
       found(directory);

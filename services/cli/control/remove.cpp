@@ -1,6 +1,7 @@
 #include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text/duration.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/live.hpp"
@@ -33,7 +34,7 @@ struct Targets {
   bool empty() const { return crawls.empty() && snapshots.empty(); }
 };
 
-Targets targets_of(pg::Connection& connection, const RemoveOptions& options) {
+Targets resolve_ids(pg::Connection& connection, const RemoveOptions& options) {
   Targets targets;
   for (const auto& given : read_ids(options.ids)) {
     const auto found = store::find(connection, given);
@@ -41,7 +42,7 @@ Targets targets_of(pg::Connection& connection, const RemoveOptions& options) {
     (found.kind == "crawl" ? targets.crawls : targets.snapshots).push_back(found.id);
   }
   if (options.expired) {
-    const auto expired = store::crawls_expired(connection, 1000);
+    const auto expired = store::call_list(connection, "crawls_expired", 1000);
     targets.crawls.insert(targets.crawls.end(), expired.begin(), expired.end());
   }
   if (options.ids.empty() && !options.expired)
@@ -67,16 +68,17 @@ Targets targets_of(pg::Connection& connection, const RemoveOptions& options) {
 void remove_files(Context& context, const std::string& collection) {
   auto& connection = context.connection();
   const auto now = std::chrono::milliseconds(0);
-  store::purge_fill(connection);
-  if (store::purge_list(connection, 1).empty() && store::crawl_pages_stale(connection, 1, now, {}).empty()) return;
+  store::call(connection, "purge_fill");
+  if (store::call_list(connection, "purge_list", 1).empty() && store::crawl_pages_stale(connection, 1, now, {}).empty())
+    return;
   const auto root = archive::Root::open(context.archive_root(), collection, false);
-  for (auto directories = store::purge_list(connection, kDirectoriesAtOnce); !directories.empty();
-       directories = store::purge_list(connection, kDirectoriesAtOnce)) {
+  for (auto directories = store::call_list(connection, "purge_list", kDirectoriesAtOnce); !directories.empty();
+       directories = store::call_list(connection, "purge_list", kDirectoriesAtOnce)) {
     upkeep::keep_captures(connection, root, directories);
     for (const auto& directory : directories)
       archive::remove_snapshot(root, directory);
-    store::purge_done(connection, directories);
-    store::purge_fill(connection);
+    store::call(connection, "purge_done", directories);
+    store::call(connection, "purge_fill");
   }
   while (upkeep::refresh_crawl_pages(connection, root, now) > 0) {
   }
@@ -85,7 +87,7 @@ void remove_files(Context& context, const std::string& collection) {
 // Rows first, then files: a directory without a row is found by holdfast verify, a row without files would be a lie.
 int remove(Context& context, const RemoveOptions& options) {
   auto& connection = context.connection();
-  const auto targets = targets_of(connection, options);
+  const auto targets = resolve_ids(connection, options);
   if (!options.yes && !targets.empty()) ask_for_consent(connection, targets);
   const auto collection = store::collection_id(connection);
   for (const auto& id : targets.crawls)

@@ -72,7 +72,10 @@ int steer(Context& context, const SteerOptions& options, const std::string& acti
   return base::kExitSuccess;
 }
 
-Action steering(CLI::App& command, const std::string& action) {
+} // namespace
+
+Action steer_verb(CLI::App& command) {
+  const auto action = command.get_name();
   const auto options = std::make_shared<SteerOptions>();
   command.add_option("ids", options->ids, kIdsHelp);
   command.add_option("--host", options->host, "A host");
@@ -84,15 +87,6 @@ Action steering(CLI::App& command, const std::string& action) {
   command.add_flag("--yes", options->yes, "Confirm; without this, the command only shows what it would do, or refuses");
   return [options, action](Context& context) { return steer(context, *options, action); };
 }
-
-} // namespace
-
-Action pause_verb(CLI::App& command) { return steering(command, "pause"); }
-Action resume_verb(CLI::App& command) { return steering(command, "resume"); }
-Action cancel_verb(CLI::App& command) { return steering(command, "cancel"); }
-
-Action priority_verb(CLI::App& command) { return operation_verb(command, "changeCrawl", "priority"); }
-Action keep_verb(CLI::App& command) { return operation_verb(command, "changeCrawl", "keep"); }
 
 Action log_level_verb(CLI::App& command) {
   command.footer(

@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/text/duration.hpp"
+#include "lib/store/call.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
 #include "services/cli/look/list.hpp"
@@ -54,7 +55,7 @@ Action token_verb(CLI::App& command) {
     revoke.add_option("name", options->name, "Its name")->required();
     return [options](Context& context) {
       print_change(context, "revoke", "token", options->name,
-                   store::token_revoke(context.connection(), options->name, user_name()));
+                   store::call_for<int>(context.connection(), "token_revoke", options->name, user_name()) > 0);
       return base::kExitSuccess;
     };
   });

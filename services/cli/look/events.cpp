@@ -30,14 +30,13 @@ struct EventOptions {
 constexpr std::chrono::milliseconds kEventPoll{300};
 constexpr std::int64_t kOverlap = 1000; // an event may become visible after a later one
 
-void print(const Context& context, const store::Event& event) {
-  if (context.json()) {
-    return print_record("Event", nlohmann::ordered_json::parse(event.json));
-  }
-  const auto& id = event.object_id;
-  std::cout << local_time(event.at) << "  " << fitted(event.lifecycle + "             ", 13) << " "
-            << id.substr(id.size() - 8) << "  " << event.event << " → " << event.to_state;
-  if (const auto detail = printable(with_local_times(event.detail)); !detail.empty()) std::cout << ": " << detail;
+void print(const Context& context, const pg::Row& event) {
+  if (context.json()) return print_record("Event", nlohmann::ordered_json::parse(event.text("json")));
+  const auto& id = event.text("object_id");
+  std::cout << local_time(event.text("at")) << "  " << fitted(event.text("lifecycle") + "             ", 13) << " "
+            << id.substr(id.size() - 8) << "  " << event.text("event") << " → " << event.text("to_state");
+  if (const auto detail = printable(with_local_times(event["detail"].value_or(""))); !detail.empty())
+    std::cout << ": " << detail;
   std::cout << '\n';
 }
 
@@ -60,19 +59,20 @@ Seen print_recent(Context& context, const EventOptions& options, const std::stri
   const auto wanted = static_cast<std::size_t>(options.limit);
   for (std::size_t i = rows.size() > wanted ? rows.size() - wanted : 0; i < rows.size(); ++i) {
     print(context, rows[i]);
-    seen.ids.insert(rows[i].id);
-    seen.newest = std::max(seen.newest, rows[i].id);
+    seen.ids.insert(rows[i].integer("id"));
+    seen.newest = std::max(seen.newest, rows[i].integer("id"));
   }
   return seen;
 }
 
 void print_new(Context& context, pg::Connection& connection, const std::string& crawl, Seen& seen) {
   std::int64_t told = -1;
-  for (const auto& event : store::events_after(connection, seen.newest - kOverlap, kOverlap * 2, crawl)) {
-    if (event.id != told && !seen.ids.insert(event.id).second) continue;
-    told = event.id; // what one call did to many comes in one answer, under one id
+  for (const auto event : store::events_after(connection, seen.newest - kOverlap, kOverlap * 2, crawl)) {
+    const auto id = event.integer("id");
+    if (id != told && !seen.ids.insert(id).second) continue;
+    told = id; // what one call did to many comes in one answer, under one id
     print(context, event);
-    seen.newest = std::max(seen.newest, event.id);
+    seen.newest = std::max(seen.newest, id);
   }
   std::cout << std::flush;
   seen.ids.erase(seen.ids.begin(), seen.ids.lower_bound(seen.newest - 2 * kOverlap));
@@ -82,9 +82,9 @@ int follow(Context& context, const std::string& crawl, Seen seen) {
   auto* session = &context.connection();
   std::unique_ptr<pg::Connection> own; // after the first one was lost
   bool lost = false;
-  for (const auto& event : store::events_after(*session, seen.newest - kOverlap, kOverlap * 2, crawl))
-    if (event.id <= seen.newest) seen.ids.insert(event.id);
-  while (!told_to_end()) {
+  for (const auto event : store::events_after(*session, seen.newest - kOverlap, kOverlap * 2, crawl))
+    if (event.integer("id") <= seen.newest) seen.ids.insert(event.integer("id"));
+  while (!interrupted()) {
     try {
       if (session->broken()) {
         own = std::make_unique<pg::Connection>(context.dsn());
@@ -100,7 +100,7 @@ int follow(Context& context, const std::string& crawl, Seen seen) {
       if (!lost) std::cerr << "holdfast: " << error.what() << "; trying again\n";
       lost = true;
     }
-    told_to_end_within(kEventPoll);
+    interrupted_within(kEventPoll);
   }
   return base::kExitInterrupted;
 }

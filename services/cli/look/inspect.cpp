@@ -1,4 +1,5 @@
 #include "lib/base/error.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/catalog/lifecycle.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "services/cli/command/verbs.hpp"
@@ -85,7 +86,7 @@ void print_settings() {
 void print_views(pg::Connection& connection) {
   std::cout
       << "# Views and functions\n\nTheir comments in the database, which `\\d+ holdfast.v_queue` shows as well.\n";
-  const auto rows = store::reference(connection);
+  const auto rows = store::call(connection, "reference");
   std::string last;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto row = rows[i];

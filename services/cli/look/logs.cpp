@@ -5,7 +5,7 @@
 #include "lib/base/file.hpp"
 #include "lib/base/text/duration.hpp"
 #include "lib/store/catalog/view.hpp"
-#include "lib/store/session.hpp"
+#include "lib/store/live.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/signals.hpp"
@@ -241,9 +241,10 @@ int logs(Context& context, const LogOptions& options) {
   Printer printer(context, options.plugin);
   if (options.follow) printer.follow();
   if (found.kind == "crawl") {
-    for (const auto& one : store::session_logs(connection, found.id))
-      if (options.plugin.empty() || one.plugin == options.plugin)
-        printer.print("crawl " + found.id + " on " + one.worker, one.plugin, one.hook_name, "log", one.log);
+    for (const auto one : store::session_logs(connection, found.id))
+      if (options.plugin.empty() || one.text("plugin") == options.plugin)
+        printer.print("crawl " + found.id + " on " + one.text("worker"), one["plugin"], one["hook_name"], "log",
+                      one["log"]);
   }
   store::ListQuery query;
   query.by("crawl", found.kind == "crawl" ? found.id : found.crawl_id);
@@ -251,11 +252,11 @@ int logs(Context& context, const LogOptions& options) {
   query.limit = 100000;
   Snapshots snapshots(context, printer);
   for (;;) {
-    const bool ending = told_to_end();
+    const bool ending = interrupted();
     const bool open = snapshots.look(store::list(connection, query));
     if (ending) return base::kExitInterrupted;
     if (!options.follow || !open || !std::cout) break;
-    told_to_end_within(kLogPoll);
+    interrupted_within(kLogPoll);
   }
   if (const auto& elsewhere = snapshots.elsewhere(); !elsewhere.empty() && !context.json())
     std::cerr << "it runs on another machine (" << printable(elsewhere)

@@ -1,6 +1,7 @@
 #include "lib/archive/page_text.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/text.hpp"
 #include "lib/store/verify.hpp"
@@ -54,7 +55,7 @@ int rebuild(Context& context, bool all) {
   const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
   const Presence presence(context, "command", "search --rebuild");
   const auto limit = context.settings().size("search.text_limit");
-  if (all) store::texts_drop(connection);
+  if (all) store::call(connection, "texts_drop");
   std::size_t count = 0;
   std::optional<std::string> after;
   for (;;) {

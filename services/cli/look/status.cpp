@@ -37,25 +37,26 @@ void print_list(pg::Connection& connection, const store::ListQuery& query, const
 }
 
 void print_now(pg::Connection& connection, const Context& context, std::ostream& out) {
-  const auto now = store::status(connection);
-  const auto total = store::totals(connection);
+  const auto rows = store::status(connection);
+  const auto now = rows.one();
+  const auto lapsed = now.integer("workers_lapsed");
   print_fields(
       {{"data", context.embedded() ? context.data_dir().string() + " (own PostgreSQL)" : "database.url"},
        {"archive", context.archive_root().string()},
-       {"archived", fmt::format("{} page{}, {}, in {} crawl{}", total.archived, total.archived == 1 ? "" : "s",
-                                base::format_size(static_cast<std::uint64_t>(total.bytes)), total.crawls,
-                                total.crawls == 1 ? "" : "s")},
-       {"workers",
-        fmt::format("{} running, {} slots{}", now.workers, now.slots,
-                    now.workers_lapsed == 0 ? "" : fmt::format(", {} lapsed in the last hour", now.workers_lapsed))},
-       {"runner", now.runners > 0 ? "leads" : "none: schedules and housekeeping wait for one"},
-       {"crawls", fmt::format("{} open, {} paused", now.crawls_open, now.crawls_paused)},
-       {"snapshots", fmt::format("{} open, {} in work", now.snapshots_open, now.snapshots_held)},
-       {"hooks", fmt::format("{} running", now.hooks_running)},
-       {"last sealed", now.last_sealed_at ? local_time(*now.last_sealed_at) : "none in the last 30 days"}},
+       {"archived",
+        fmt::format("{} page{}, {}, in {} crawl{}", now.text("archived"), now.integer("archived") == 1 ? "" : "s",
+                    base::format_size(now["bytes"]), now.text("crawls"), now.integer("crawls") == 1 ? "" : "s")},
+       {"workers", fmt::format("{} running, {} slots{}", now.text("workers"), now.text("slots"),
+                               lapsed == 0 ? "" : fmt::format(", {} lapsed in the last hour", lapsed))},
+       {"runner", now.integer("runners") > 0 ? "leads" : "none: schedules and housekeeping wait for one"},
+       {"crawls", fmt::format("{} open, {} paused", now.text("crawls_open"), now.text("crawls_paused"))},
+       {"snapshots", fmt::format("{} open, {} in work", now.text("snapshots_open"), now.text("snapshots_held"))},
+       {"hooks", fmt::format("{} running", now.text("hooks_running"))},
+       {"last sealed",
+        now.is_null("last_sealed_at") ? "none in the last 30 days" : local_time(now.text("last_sealed_at"))}},
       out);
-  if (now.paused) out << '\n' << printable(*now.paused) << ": holdfast resume --all\n";
-  if (now.crawls_to_do > 0 && now.workers == 0)
+  if (!now.is_null("paused")) out << '\n' << printable(now.text("paused")) << ": holdfast resume --all\n";
+  if (now.integer("crawls_to_do") > 0 && now.integer("workers") == 0)
     out << "\nThere is work, but no worker runs: holdfast run, or holdfast worker.\n";
   for (const auto one : store::stuck(connection, 3))
     out << "\nstuck: " << printable(one["name"].value_or("")) << ": "
@@ -109,10 +110,10 @@ std::string picture(pg::Connection& connection, const Context& context) {
 int follow(Context& context, double delay) {
   auto* session = &context.diagnosis();
   std::unique_ptr<pg::Connection> own; // after the first one was lost
-  told_to_end();
+  interrupted();
   std::optional<Screen> screen;
   if (!context.json() && ::isatty(STDOUT_FILENO) != 0) screen.emplace();
-  while (!told_to_end()) {
+  while (!interrupted()) {
     std::string text;
     try {
       if (session->broken()) {
@@ -128,7 +129,7 @@ int follow(Context& context, double delay) {
       Screen::draw(text);
     else if (!(std::cout << text << std::flush))
       break; // our reader has closed the pipe
-    told_to_end_within(std::chrono::milliseconds(static_cast<std::int64_t>(delay * 1000)));
+    interrupted_within(std::chrono::milliseconds(static_cast<std::int64_t>(delay * 1000)));
   }
   return base::kExitInterrupted;
 }

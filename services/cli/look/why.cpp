@@ -43,7 +43,7 @@ int why(Context& context, const std::vector<std::string>& names) {
     std::cout << printable(with_local_times(answer.reason)) << '\n';
     std::vector<std::pair<std::string, std::string>> fields;
     const auto shown = [](const nlohmann::ordered_json& value) {
-      return value.is_string() ? with_local_times(written_interval(local_time(value.get<std::string>())))
+      return value.is_string() ? with_local_times(store::written_interval(local_time(value.get<std::string>())))
                                : value.dump();
     };
     for (const auto& [key, value] : facts.items()) {

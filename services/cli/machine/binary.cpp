@@ -1,6 +1,7 @@
 #include "lib/store/binary.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/store/call.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/look/list.hpp"
 #include "services/cli/terminal/output.hpp"
@@ -16,7 +17,7 @@ namespace holdfast::cli {
 namespace {
 
 int recheck_binaries(Context& context, const std::string& name, const std::string& host) {
-  const auto count = store::binary_recheck(context.connection(), name, host);
+  const auto count = store::call_for<std::int64_t>(context.connection(), "binary_recheck", name, host);
   if (count == 0 && !name.empty())
     throw base::Error(base::ErrorClass::refused,
                       "no hook has asked for the binary " + name + (host.empty() ? "" : " on " + host),

@@ -14,7 +14,7 @@
 #include "services/worker/hook/binary_resolver.hpp"
 #include "services/worker/hook/hook_network.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
-#include "services/worker/machine/machine_room.hpp"
+#include "services/worker/machine/free_resources.hpp"
 #include "services/worker/machine/try_browser.hpp"
 
 #include <CLI/CLI.hpp>

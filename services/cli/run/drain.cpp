@@ -1,4 +1,5 @@
 #include "lib/base/error.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/worker.hpp"
 #include "services/cli/add/input.hpp"
@@ -42,8 +43,8 @@ int drain(Context& context, const DrainOptions& options) {
   std::cout.flush();
   // As long as it lives it beats; one that does not lapses.
   while (options.wait && !store::workers_running(connection, workers).empty()) {
-    store::lapse_workers(connection);
-    if (told_to_end_within(std::chrono::milliseconds(500))) return base::kExitInterrupted;
+    store::call(connection, "lapse_workers");
+    if (interrupted_within(std::chrono::milliseconds(500))) return base::kExitInterrupted;
   }
   return base::kExitSuccess;
 }

@@ -3,6 +3,7 @@
 #include "services/cli/run/run_some.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/runner.hpp"
@@ -35,15 +36,16 @@ bool is_archived(const std::string& outcome) { return outcome == "succeeded" || 
 
 // Says what became of a snapshot; returns whether it is archived.
 bool print_snapshot_outcome(Context& context, const std::string& id) {
-  const auto snapshot = store::find_snapshot(context.connection(), id);
-  if (!snapshot) throw base::Error(base::ErrorClass::refused, "snapshot " + id + " was removed meanwhile");
+  const auto rows = store::list(context.connection(), store::ListQuery{"snapshots", 1}.by("snapshot", id));
+  if (rows.empty()) throw base::Error(base::ErrorClass::refused, "snapshot " + id + " was removed meanwhile");
+  const auto snapshot = rows.one();
+  const std::string url = snapshot["url"], status = snapshot["status"], outcome = snapshot["outcome"].value_or("");
   if (context.json())
-    print_record("Snapshot",
-                 {{"id", id}, {"url", snapshot->url}, {"status", snapshot->status}, {"outcome", snapshot->outcome}});
+    print_record("Snapshot", {{"id", id}, {"url", url}, {"status", status}, {"outcome", outcome}});
   else
-    std::cout << "snapshot " << id << ": " << (snapshot->outcome.empty() ? snapshot->status : snapshot->outcome) << ", "
-              << printable(snapshot->url) << "\n  more: holdfast show " << id << std::endl;
-  return is_archived(snapshot->outcome);
+    std::cout << "snapshot " << id << ": " << (outcome.empty() ? status : outcome) << ", " << printable(url)
+              << "\n  more: holdfast show " << id << std::endl;
+  return is_archived(outcome);
 }
 
 } // namespace
@@ -67,7 +69,7 @@ int run_some(Context& context, const SomeWork& work) {
   bool interrupted = false;
   UnableWatch unable;
   const auto over = [&](pg::Connection& own) {
-    if (!store::work_left(own, crawls, snapshots)) return true;
+    if (!store::call_for<bool>(own, "work_left", crawls, snapshots)) return true;
     bool stuck = false;
     for (const auto& crawl : touched) {
       if (store::crawl(own, crawl).status == "sealed") continue;
@@ -76,7 +78,8 @@ int run_some(Context& context, const SomeWork& work) {
     }
     return stuck;
   };
-  if (store::work_left(connection, crawls, snapshots)) interrupted = run_worker(context, over, options);
+  if (store::call_for<bool>(connection, "work_left", crawls, snapshots))
+    interrupted = run_worker(context, over, options);
   bool all = true;
   for (const auto& id : crawls) {
     print_crawl_outcome(context, id);
@@ -85,7 +88,7 @@ int run_some(Context& context, const SomeWork& work) {
   for (const auto& id : snapshots)
     all = print_snapshot_outcome(context, id) && all;
   unable.check();
-  if (interrupted && store::work_left(connection, crawls, snapshots)) return base::kExitInterrupted;
+  if (interrupted && store::call_for<bool>(connection, "work_left", crawls, snapshots)) return base::kExitInterrupted;
   return all ? base::kExitSuccess : base::kExitFailedWork;
 }
 

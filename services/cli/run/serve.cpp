@@ -88,7 +88,7 @@ bool listen(std::optional<serve::HttpServer>& server, Presence& presence, bool s
       if (!waits) spdlog::info("stands by: {}", error.what());
     }
     presence.set_standby(true);
-    if (told_to_end_within(kLookAgain)) return false;
+    if (interrupted_within(kLookAgain)) return false;
   }
 }
 
@@ -136,7 +136,7 @@ int serve(Context& context, bool standby) {
   const auto beside = files_endpoint(settings, endpoint);
   const auto guest = guest_role(settings.text("serve.guest"), endpoint.loopback && beside.loopback);
   context.connection(); // there is a collection, and its schema is ours
-  told_to_end();
+  interrupted();
 
   const auto hosts = own_hosts(guest, settings);
   auto options = site_options(context);
@@ -170,7 +170,7 @@ int serve(Context& context, bool standby) {
   std::cout << std::flush;
   spdlog::info("pages on {}, archived files on {}", serve::url_of(endpoint, server->port()),
                serve::url_of(beside, file_server->port()));
-  while (!told_to_end_within(std::chrono::milliseconds(100)))
+  while (!interrupted_within(std::chrono::milliseconds(100)))
     ;
   return base::kExitSuccess;
 }

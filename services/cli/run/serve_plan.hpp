@@ -3,7 +3,7 @@
 // machine. Any thread, one at a time.
 
 #include "services/cli/context/context.hpp"
-#include "services/serve/api.hpp"
+#include "services/serve/api/api.hpp"
 
 namespace holdfast::cli {
 

@@ -4,6 +4,7 @@
 #include "lib/base/log.hpp"
 #include "lib/base/text/duration.hpp"
 #include "lib/pg/connection.hpp"
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "services/cli/terminal/output.hpp"
 
@@ -23,8 +24,7 @@ namespace {
 constexpr std::chrono::milliseconds kRedraw{250};
 constexpr int kHooks = 6;
 
-std::vector<std::string> draw(const store::Crawl& crawl, const std::vector<store::RunningHook>& hooks,
-                              std::size_t width) {
+std::vector<std::string> draw(const store::Crawl& crawl, const pg::Result& hooks, std::size_t width) {
   const auto done = crawl.total - crawl.open;
   const std::int64_t all = std::max<std::int64_t>(crawl.total + crawl.seeds_left, 1);
   constexpr std::size_t bar = 24;
@@ -36,11 +36,10 @@ std::vector<std::string> draw(const store::Crawl& crawl, const std::vector<store
   if (crawl.cancelled > 0) line += ", " + std::to_string(crawl.cancelled) + " cancelled";
   line += ", " + base::format_size(static_cast<std::uint64_t>(crawl.bytes));
   std::vector<std::string> lines = {fitted(line, width)};
-  for (const auto& hook : hooks) {
-    const auto elapsed =
-        base::format_duration(std::chrono::milliseconds(static_cast<std::int64_t>(hook.seconds * 1000)));
-    lines.push_back(fitted("  " + printable(hook.plugin) + " " + elapsed + "  " + printable(hook.url), width));
-  }
+  for (const auto hook : hooks)
+    lines.push_back(fitted("  " + printable(hook.text("plugin")) + " " +
+                               store::written_interval(hook.text("running_for")) + "  " + printable(hook.text("url")),
+                           width));
   return lines;
 }
 
@@ -83,7 +82,7 @@ void Progress::loop() {
     try {
       if (!connection || connection->broken()) connection = std::make_unique<pg::Connection>(dsn_);
       const auto crawl = store::crawl(*connection, crawl_id_);
-      const auto hooks = store::running_of(*connection, crawl_id_, kHooks);
+      const auto hooks = store::list(*connection, store::ListQuery{"running", kHooks}.by("crawl", crawl_id_));
       const auto lines = draw(crawl, hooks, terminal_width() - 1);
       const std::lock_guard lock(screen_);
       std::string frame;

@@ -5,13 +5,12 @@
 #include "lib/base/text/duration.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/timestamp.hpp"
+#include "lib/store/catalog/view.hpp"
 
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <ctime>
 #include <optional>
 
@@ -86,35 +85,6 @@ std::string with_local_times(std::string_view sentence) {
   return text;
 }
 
-std::string written_interval(std::string_view interval) {
-  // [-]N day[s] [-]HH:MM:SS[.ffffff], the days and the time each optional; months do not come from differences of
-  // times.
-  if (interval.empty()) return {};
-  double seconds = 0;
-  auto rest = interval;
-  if (const auto day = rest.find(" day"); day != std::string_view::npos) {
-    int days = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + day, days);
-    if (error != std::errc{} || end != rest.data() + day) return std::string(interval);
-    seconds = days * 86400.0;
-    const auto blank = rest.find(' ', day + 1);
-    rest = blank == std::string_view::npos ? std::string_view() : rest.substr(blank + 1);
-  }
-  if (!rest.empty()) {
-    const bool negative = rest.front() == '-';
-    if (negative) rest.remove_prefix(1);
-    int hours = 0, minutes = 0, read = 0;
-    double second = 0;
-    if (rest.empty() || !base::is_digit(rest.front()) ||
-        std::sscanf(std::string(rest).c_str(), "%d:%2d:%lf%n", &hours, &minutes, &second, &read) != 3 ||
-        static_cast<std::size_t>(read) != rest.size())
-      return std::string(interval);
-    const double time = hours * 3600.0 + minutes * 60.0 + second;
-    seconds += negative ? -time : time;
-  }
-  return base::format_duration(std::chrono::milliseconds(std::llround(seconds * 1000)));
-}
-
 std::string time_before(const std::string& given) { return point_in_time(given, -1); }
 std::string time_after(const std::string& given) { return point_in_time(given, 1); }
 
@@ -125,7 +95,7 @@ std::string shown_cell(const pg::Result& result, std::size_t row, std::size_t co
   case pg::Kind::time:
     return local_time(text);
   case pg::Kind::interval:
-    return written_interval(text);
+    return store::written_interval(text);
   case pg::Kind::list:
     return base::join(result[row][result.columns()[column]].as<std::vector<std::string>>(), ", ");
   case pg::Kind::other:

@@ -14,8 +14,6 @@ namespace holdfast::cli {
 std::string local_time(std::string_view utc);
 // The same for each "2026-11-22 02:48:46 UTC" in a sentence.
 std::string with_local_times(std::string_view sentence);
-// "1 day 00:02:05.753" -> "1 d". Anything else stays as it is.
-std::string written_interval(std::string_view interval);
 
 // What people write for a time in the past, in the user's zone: "2h" or "7d" (ago), "2026-11-22", "2026-11-22 14:00";
 // as PostgreSQL reads it. Throws Error(usage).

@@ -3,6 +3,7 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text/json.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/import.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/command/verbs.hpp"
@@ -49,7 +50,7 @@ int adopt(Context& context, const std::string& given) {
                       archive::shown(root, "") + " is not an archive: it has no file .holdfast-archive",
                       "archive.root names the directory that holds the years");
   auto& connection = context.connection(true);
-  store::collection_adopt(connection, *collection);
+  store::call(connection, "collection_adopt", *collection);
   const Presence presence(context, "command", "adopt");
   const auto opened = archive::Root::open(root, store::collection_id(connection), false);
 
@@ -60,7 +61,7 @@ int adopt(Context& context, const std::string& given) {
       if (auto page = files.read_snapshot(directory, problem)) {
         const auto captures = archive::read_captures(opened, (*page)["directory"].get<std::string>());
         (*page)["captures"] = nlohmann::json::parse(archive::captures_json(captures));
-        const auto answer = store::adopt(connection, *page);
+        const auto answer = store::call_for<std::string>(connection, "adopt", store::json_text(*page));
         if (answer == "adopted") {
           ++adopted.snapshots;
           adopted.crawls.insert((*page)["crawl_id"].get<std::string>());
@@ -80,7 +81,7 @@ int adopt(Context& context, const std::string& given) {
   files.each_kept([&](const std::string& directory) { // what removed snapshots have left to others
     const auto records = nlohmann::json::parse(archive::captures_json(archive::read_captures(opened, directory)));
     for (const auto& record : records)
-      if (store::adopt_kept(connection, directory, record)) ++adopted.records;
+      if (store::call_for<bool>(connection, "adopt_kept", directory, store::json_text(record))) ++adopted.records;
   });
   if (context.json())
     std::cout << nlohmann::ordered_json{{"type", "Adoption"},         {"snapshots", adopted.snapshots},

@@ -1,4 +1,5 @@
 #include "lib/base/error.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/presence.hpp"
@@ -16,7 +17,7 @@ namespace {
 int check(Context& context) {
   auto& connection = context.diagnosis();
   const Presence presence(context, "command", "check");
-  const auto rows = store::check_invariants(connection);
+  const auto rows = store::call(connection, "check_invariants");
   if (context.json()) {
     for (std::size_t i = 0; i < rows.size(); ++i)
       std::cout << nlohmann::json{{"type", "Violation"},

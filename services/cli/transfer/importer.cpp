@@ -9,6 +9,7 @@
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/text.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/context/signals.hpp"
@@ -61,13 +62,13 @@ bool is_of_everything(const base::Error& error) {
 Importer::Importer(Context& context, bool dry_run) : context_(context), dry_run_(dry_run) {
   if (dry_run) return;
   auto& connection = context_.connection(true);
-  root_ =
-      archive::Root::open(context.archive_root(), store::collection_id(connection), !store::archive_begun(connection));
+  root_ = archive::Root::open(context.archive_root(), store::collection_id(connection),
+                              !store::call_for<bool>(connection, "archive_begun"));
   text_limit_ = context.settings().size("search.text_limit");
   presence_.emplace(context, "command", "import");
 }
 
-bool Importer::stopped() const { return told_to_end(); }
+bool Importer::stopped() const { return interrupted(); }
 
 void Importer::tell_problem(const std::string& path, const std::string& problem) {
   ++counts_.problems;

@@ -175,14 +175,14 @@ int follow_replays(Context& context, const VerifyOptions& options, const archive
   Replayed told;
   // What was sealed before the last answer without any, less the time that a seal takes to be seen, is not read again.
   auto begin = std::chrono::steady_clock::now() - kFollowed;
-  while (!told_to_end()) {
+  while (!interrupted()) {
     const auto now = std::chrono::steady_clock::now();
     // One at a time: the next newest may have been sealed meanwhile, or replayed by another process.
     const auto within = std::chrono::duration_cast<std::chrono::seconds>(now - begin);
     const auto due = store::replays_due(context.connection(), options.every, within, 1);
     if (due.empty()) {
       begin = now - kLongestSeal;
-      told_to_end_within(kReplayPoll);
+      interrupted_within(kReplayPoll);
     } else {
       replay_one(context, check, due.front(), told);
     }

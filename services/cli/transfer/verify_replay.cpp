@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/capture/replay/replay_source.hpp"
@@ -74,7 +75,10 @@ std::optional<ReplayCheck::Quality> ReplayCheck::check(const store::SealedFiles&
       if (!captured.empty() && fs::exists(from))
         fs::copy_file(from, pictures_ / (sealed.snapshot_id + "-" + what + from.extension().string()), overwrite);
   }
-  quality.score = store::replay_judged(context_.connection(), sealed.snapshot_id, base::json_text(quality.detail));
+  quality.score =
+      store::call(context_.connection(), "replay_judged", sealed.snapshot_id, base::json_text(quality.detail))
+          .value()
+          .optional<double>();
   return quality;
 }
 

@@ -1,9 +1,10 @@
 #include "lib/html/parts.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "services/serve/embedded.hpp"
-#include "services/serve/pages.hpp"
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
 
 namespace holdfast::serve {
 
@@ -34,36 +35,36 @@ Html facts(pg::Connection& connection, const store::Crawl& crawl) {
 }
 
 Html gallery(const PageRequest& request) {
-  const auto snapshots = store::crawl_snapshots(request.connection, request.id, request.before, kSnapshotsOfPage);
+  const auto snapshots =
+      store::call(request.connection, "crawl_snapshots", request.id, request.before, kSnapshotsOfPage);
   html::List tiles;
-  for (const auto& snapshot : snapshots) {
-    const auto where = html::without_scheme(snapshot.url);
-    const auto name = snapshot.title.empty() ? std::string(where) : snapshot.title;
-    tiles.push_back({{"id", snapshot.id},
-                     {"picture", request.links.picture(snapshot.directory, snapshot.thumbnail)},
+  for (const auto snapshot : snapshots) {
+    const auto where = html::without_scheme(snapshot.text("url"));
+    const auto title = snapshot["title"].value_or("");
+    const auto name = title.empty() ? std::string(where) : title;
+    tiles.push_back({{"id", snapshot.text("id")},
+                     {"picture", request.links.picture(snapshot)},
                      {"short_name", name.substr(0, 60)},
                      {"name", name},
                      {"where", where},
-                     {"state", state_badge(snapshot.status, snapshot.outcome)}});
+                     {"state", state_badge(snapshot["status"], snapshot["outcome"].value_or(""))}});
   }
   const bool full = snapshots.size() == kSnapshotsOfPage;
-  return html::fill(embedded::gallery_html,
-                    {{"tiles", std::move(tiles)},
-                     {"earlier", full ? "/crawl/" + request.id + "?before=" + snapshots.back().id : ""}});
+  return html::fill(
+      embedded::gallery_html,
+      {{"tiles", std::move(tiles)},
+       {"earlier", full ? "/crawl/" + request.id + "?before=" + snapshots[snapshots.size() - 1].text("id") : ""}});
 }
 
-Html acts_on(const store::Crawl& crawl, const PageRequest& request) {
+Html acts(const store::Crawl& crawl, const PageRequest& request) {
+  const bool sealed = crawl.status == "sealed";
   std::vector<Act> acts;
-  if (crawl.status == "sealed") {
-    if (crawl.failed + crawl.partial > 0) acts.push_back({"retry", "Retry failed", crawl.id, {{"failed", "true"}}});
-    acts.push_back({"retry", "Archive again", crawl.id});
-    acts.push_back({"removeCrawl", "Remove", crawl.id, {}, true});
-  } else {
-    const bool paused = crawl.status == "paused";
-    acts.push_back({paused ? "resumeCrawl" : "pauseCrawl", paused ? "Resume" : "Pause", crawl.id});
-    acts.push_back({"cancelCrawl", "Cancel", crawl.id, {}, true});
-  }
-  return buttons(acts, crawl.status == "sealed" ? "/crawls" : request.here);
+  if (sealed && crawl.failed + crawl.partial > 0)
+    acts.push_back({"retry", "Retry failed", crawl.id, {{"failed", "true"}}});
+  if (sealed) acts.push_back({"retry", "Archive again", crawl.id});
+  for (auto& act : acts_on("crawl", crawl.id, crawl.status))
+    acts.push_back(std::move(act));
+  return buttons(acts, sealed ? "/crawls" : request.here);
 }
 
 // Which snapshots are shown: all with their pictures, or those with an outcome or a status, as a table.
@@ -136,7 +137,7 @@ std::optional<Page> crawl_page(const PageRequest& request) {
   const bool chosen = !request.parameter("outcome").empty() || !request.parameter("status").empty();
   std::vector<Section> sections{{"crawl", facts(request.connection, *crawl), "", false}};
   if (request.may_change) {
-    sections.push_back({"acts", acts_on(*crawl, request), "", false});
+    sections.push_back({"acts", acts(*crawl, request), "", false});
     sections.push_back(
         {"edit",
          html::fill(embedded::crawl_edit_html, {{"id", crawl->id}, {"back", request.here}, {"label", crawl->label}}),

@@ -2,8 +2,8 @@
 #include "lib/html/parts.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "services/serve/embedded.hpp"
-#include "services/serve/pages.hpp"
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
 
 #include <array>
 #include <span>
@@ -54,14 +54,23 @@ pg::Result crawl_rows(const PageRequest& request) {
   return store::list(request.connection, query);
 }
 
-Html crawl_table(const PageRequest& request) {
+Html found_crawls(const PageRequest& request) {
+  const auto rows = crawl_rows(request);
+  auto all = crawl_table(rows, request.may_change).html("No crawl matches these filters.");
+  if (static_cast<int>(rows.size()) == kCrawlsOfPage)
+    all += html::fill(embedded::more_html, {{"href", "/crawls?before=" + rows[rows.size() - 1].text("id") +
+                                                         request.kept({"status", "outcome", "tag", "url", "sort"})}});
+  return all;
+}
+
+} // namespace
+
+Table crawl_table(const pg::Result& rows, bool select) {
   std::vector<Table::Column> columns{{"Crawl", "long"}, {"State", "nw"}, {"Progress", "nw"}, {"Failed", "n"},
                                      {"Partial", "n"},  {"Size", "n"},   {"Added", "nw"}};
-  if (request.may_change) columns.push_back({"Select", "nw"});
+  if (select) columns.push_back({"Select", "nw"});
   Table table(columns, "Crawls");
-  const auto rows = crawl_rows(request);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto row = rows[i];
+  for (const auto row : rows) {
     const std::string id = row["id"], label = row["label"], url = row["first_url"];
     const auto& name = label.empty() ? url : label;
     const std::int64_t total = row["total"], open = row["open"], seeds = row["seeds_left"];
@@ -74,22 +83,16 @@ Html crawl_table(const PageRequest& request) {
                                    number_unless_zero(row["partial"]),
                                    size_of(row["bytes"]),
                                    ago(row.text("created_at"))};
-    if (request.may_change) cells.emplace_back(select_box(id, name));
+    if (select) cells.emplace_back(select_box(id, name));
     table.row(std::move(cells));
   }
-  auto all = table.html("No crawl matches these filters.");
-  if (static_cast<int>(rows.size()) == kCrawlsOfPage)
-    all += html::fill(embedded::more_html, {{"href", "/crawls?before=" + rows[rows.size() - 1].text("id") +
-                                                         request.kept({"status", "outcome", "tag", "url", "sort"})}});
-  return all;
+  return table;
 }
-
-} // namespace
 
 std::optional<Page> crawls_page(const PageRequest& request) {
   Page page{"Crawls", "Crawls", {{"filter", crawl_filter(request), "", false, false}}};
   if (request.may_change) page.sections.push_back({"selected", bulk_bar("crawls", request.here), "", false, false});
-  page.sections.push_back({"crawls", crawl_table(request), "", false});
+  page.sections.push_back({"crawls", found_crawls(request), "", false});
   return page;
 }
 

@@ -1,7 +1,8 @@
+#include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "services/serve/embedded.hpp"
-#include "services/serve/pages.hpp"
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
 
 namespace holdfast::serve {
 
@@ -11,19 +12,20 @@ constexpr int kCrawls = 30; // open ones, and as many sealed ones
 constexpr int kRows = 20;
 
 Html numbers(pg::Connection& connection) {
-  const auto now = store::status(connection);
+  const auto rows = store::status(connection);
+  const auto now = rows.one();
   html::List list;
   const auto add = [&](const char* name, const std::string& value) {
     list.push_back({{"name", name}, {"value", value}});
   };
-  add("Workers", number(now.workers));
-  add("In work", number(now.snapshots_held) + " of " + number(now.slots));
-  add("Hooks running", number(now.hooks_running));
-  add("Open snapshots", number(now.snapshots_open));
-  add("Open crawls",
-      number(now.crawls_open) + (now.crawls_paused > 0 ? ", " + number(now.crawls_paused) + " paused" : ""));
-  return html::fill(embedded::numbers_html,
-                    {{"numbers", std::move(list)}, {"idle", now.crawls_to_do > 0 && now.workers == 0}});
+  add("Workers", number(now["workers"]));
+  add("In work", number(now["snapshots_held"]) + " of " + number(now["slots"]));
+  add("Hooks running", number(now["hooks_running"]));
+  add("Open snapshots", number(now["snapshots_open"]));
+  const auto paused = now.integer("crawls_paused");
+  add("Open crawls", number(now["crawls_open"]) + (paused > 0 ? ", " + number(paused) + " paused" : ""));
+  const bool idle = now.integer("crawls_to_do") > 0 && now.integer("workers") == 0;
+  return html::fill(embedded::numbers_html, {{"numbers", std::move(list)}, {"idle", idle}});
 }
 
 Html stuck(pg::Connection& connection) {
@@ -35,32 +37,18 @@ Html stuck(pg::Connection& connection) {
     table.row({kind == "crawl"      ? crawl_link(id, name)
                : kind == "snapshot" ? snapshot_link(id, name)
                                     : html::escaped(name),
-               one.text("what"), duration(one["seconds"].optional<double>()), sentence(one["reason"].value_or(""))});
+               one.text("what"), store::written_interval(one["stuck_for"].value_or("")),
+               sentence(one["reason"].value_or(""))});
   }
   return html::fill(embedded::stuck_html, {{"table", table.html("")}});
 }
 
 Html running(pg::Connection& connection) {
   Table table({{"Hook", "nw"}, {"For", "nw"}, {"Snapshot", "long"}, {"Worker", ""}}, "Hooks that run");
-  for (const auto& hook : store::running_in_front(connection, kRows))
-    table.row({hook.plugin, duration(hook.seconds), snapshot_link(hook.snapshot_id, hook.url), hook.worker});
+  for (const auto hook : store::running_in_front(connection, kRows))
+    table.row({hook.text("plugin"), store::written_interval(hook.text("running_for")),
+               snapshot_link(hook["snapshot_id"], hook.text("url")), hook.text("worker")});
   return table.html("Nothing runs.");
-}
-
-Html crawls(pg::Connection& connection) {
-  Table table({{"Crawl", "long"},
-               {"State", "nw"},
-               {"Progress", "nw"},
-               {"Failed", "n"},
-               {"Partial", "n"},
-               {"Size", "n"},
-               {"Added", "nw"}},
-              "Crawls");
-  for (const auto& crawl : store::latest_crawls(connection, kCrawls))
-    table.row({crawl_link(crawl.id, crawl.name()), state_badge(crawl.status, crawl.outcome),
-               progress(crawl.total - crawl.open, crawl.total + crawl.seeds_left), number_unless_zero(crawl.failed),
-               number_unless_zero(crawl.partial), size_of(crawl.bytes), ago(crawl.created_at)});
-  return table.html(Html(html::Literal(embedded::no_crawls_html)));
 }
 
 } // namespace
@@ -72,7 +60,10 @@ std::optional<Page> overview_page(const PageRequest& request) {
   page.sections.push_back({"numbers", numbers(connection), "", false});
   page.sections.push_back({"stuck", stuck(connection), ""});
   page.sections.push_back({"running", running(connection), "Running now"});
-  page.sections.push_back({"crawls", crawls(connection), "Crawls"});
+  page.sections.push_back({"crawls",
+                           crawl_table(store::latest_crawls(connection, kCrawls), false)
+                               .html(Html(html::Literal(embedded::no_crawls_html))),
+                           "Crawls"});
   return page;
 }
 

@@ -2,8 +2,8 @@
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/sign_in.hpp"
 #include "services/serve/embedded.hpp"
-#include "services/serve/pages.hpp"
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
 
 namespace holdfast::serve {
 
@@ -33,7 +33,7 @@ Html all_personas(const PageRequest& request) {
                                    base::join(row["hosts"].as<std::vector<std::string>>(), ", "),
                                    ago(row.text("changed_at"))};
     if (request.may_change) {
-      std::vector<Act> acts{{"removePersona", "Remove", name, {}, true}};
+      auto acts = acts_on("persona", name, "");
       if (!row.is_null("sign_in")) acts.push_back({"cancelSignIn", "Cancel the sign-in", row.text("sign_in")});
       cells.emplace_back(
           html::fill(embedded::persona_form_html, {{"name", name}, {"acts", buttons(acts, request.here)}}));

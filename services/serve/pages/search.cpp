@@ -4,8 +4,8 @@
 #include "lib/store/live.hpp"
 #include "lib/store/text.hpp"
 #include "services/serve/embedded.hpp"
-#include "services/serve/pages.hpp"
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
 
 #include <array>
 
@@ -55,6 +55,13 @@ html::Fields found(const std::string& id, const std::string& name, const std::st
           {"when", std::move(at)}};
 }
 
+// A row of v_snapshot.
+html::Fields found(const pg::Row& row, Html at, const std::string& picture) {
+  const std::string url = row["url"], title = row["title"].value_or("");
+  return found(row["id"], title.empty() ? url : title, url, state_badge(row["status"], row["outcome"].value_or("")), {},
+               std::move(at), picture);
+}
+
 // The address of this search, for another cursor.
 std::string href(const PageRequest& request, const std::string& name, const std::string& value) {
   return "/search?q=" + base::percent_encode(request.query) + request.kept(kFilters) + "&" + name + "=" +
@@ -85,9 +92,8 @@ Html in_names(const PageRequest& request) {
                                : "Nothing " + std::string(request.before ? "more " : "") + "among the " +
                                      number(kWindow) + " newest snapshots" + (request.before ? " before that." : ".");
   html::List list;
-  for (const auto& snapshot : page.found)
-    list.push_back(found(snapshot.id, snapshot.name(), snapshot.url, state_badge(snapshot.status, snapshot.outcome), {},
-                         {}, request.links.picture(snapshot.directory, snapshot.thumbnail)));
+  for (const auto row : page.found)
+    list.push_back(found(row, {}, request.links.picture(row)));
   return html::fill(embedded::search_html, {{"found", std::move(list)},
                                             {"none", none},
                                             {"more_name", "Search older ones"},
@@ -103,13 +109,9 @@ Html newest(const PageRequest& request) {
   const auto rows = store::list(request.connection, query);
   auto pictures = store::thumbnails(request.connection, rows.column("id"));
   html::List list;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto row = rows[i];
-    const std::string url = row["url"], title = row["title"];
-    list.push_back(found(row["id"], title.empty() ? url : title, url,
-                         state_badge(row["status"], row["outcome"].value_or("")), {}, ago(row.text("created_at")),
+  for (const auto row : rows)
+    list.push_back(found(row, ago(row.text("created_at")),
                          request.links.picture(row["directory"].value_or(""), pictures[row.text("id")])));
-  }
   const bool full = static_cast<int>(rows.size()) == kSnapshotsOfPage;
   return html::fill(embedded::search_html,
                     {{"found", std::move(list)},

@@ -1,13 +1,14 @@
 #include "lib/base/text/characters.hpp"
 #include "lib/base/text/duration.hpp"
 #include "lib/html/parts.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/serve/embedded.hpp"
-#include "services/serve/pages.hpp"
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -31,41 +32,49 @@ std::string timestamp(const std::string& time) {
   return digits;
 }
 
-Html head(const PageRequest& request, const store::Snapshot& snapshot) {
+std::string name_of(const pg::Row& snapshot) {
+  const auto title = snapshot["title"].value_or("");
+  return title.empty() ? snapshot.text("url") : title;
+}
+
+Html head(const PageRequest& request, const pg::Row& snapshot) {
   html::Facts facts;
-  if (snapshot.http_status > 0)
-    facts.add("Response", "HTTP " + std::to_string(snapshot.http_status) + " " + snapshot.mime);
-  facts.add("Depth", snapshot.depth);
-  if (snapshot.bytes > 0)
-    facts.add("Kept", html::with_sub(size_of(snapshot.bytes),
-                                     "in " + html::counted(static_cast<std::uint64_t>(snapshot.files), "file")));
-  if (snapshot.resources)
-    facts.add("Resources", html::with_sub(std::to_string(*snapshot.resources),
-                                          snapshot.resources_missing == 0
-                                              ? std::string("all recorded")
-                                              : std::to_string(snapshot.resources_missing) + " missing"));
-  facts.add("Attempts", snapshot.attempts);
-  facts.add("Owners lost", number_unless_zero(snapshot.lapses));
-  facts.add("Worker", snapshot.owner);
-  facts.add("Added", when(snapshot.created_at));
-  facts.add("Sealed", when(snapshot.sealed_at));
-  facts.add("Tags", tag_links(snapshot.tags));
-  facts.add("Manifest", snapshot.manifest_sha256.substr(0, kDigestShown));
-  if (const auto score = store::replay_score(request.connection, snapshot.id))
+  const std::string id = snapshot["id"], url = snapshot["url"], directory = snapshot["directory"].value_or("");
+  const auto number_of = [&](const char* name) { return snapshot[name].value_or<std::int64_t>(0); };
+  if (!snapshot.is_null("http_status"))
+    facts.add("Response", "HTTP " + snapshot.text("http_status") + " " + snapshot["mime"].value_or(""));
+  facts.add("Depth", snapshot.integer("depth"));
+  if (number_of("bytes") > 0)
+    facts.add("Kept", html::with_sub(size_of(number_of("bytes")),
+                                     "in " + html::counted(static_cast<std::uint64_t>(number_of("files")), "file")));
+  if (!snapshot.is_null("resources")) {
+    const auto missing = number_of("resources_missing");
+    facts.add("Resources", html::with_sub(snapshot.text("resources"),
+                                          missing == 0 ? "all recorded" : std::to_string(missing) + " missing"));
+  }
+  facts.add("Attempts", number_of("attempts"));
+  facts.add("Owners lost", number_unless_zero(number_of("lapses")));
+  facts.add("Worker", snapshot["owner"].value_or(""));
+  facts.add("Added", when(snapshot.text("created_at")));
+  facts.add("Sealed", when(snapshot["sealed_at"].value_or("")));
+  facts.add("Tags", tag_links(snapshot["tags"]));
+  facts.add("Manifest", snapshot["manifest_sha256"].value_or("").substr(0, kDigestShown));
+  if (const auto score = store::call(request.connection, "replay_score", id).value().optional<double>())
     facts.add("Replay", html::with_sub(std::to_string(static_cast<int>(*score * 100)) + " %", "like the capture"));
-  const auto& replay = snapshot.directory.empty() ? std::string() : request.links.replay;
-  const bool files = request.links.shown() && !snapshot.directory.empty();
-  return html::fill(embedded::snapshot_html,
-                    {{"state", state_badge(snapshot.status, snapshot.outcome)},
-                     {"id", snapshot.id},
-                     {"name", snapshot.name()},
-                     {"url", html::outside_link(snapshot.url, snapshot.url)},
-                     {"files", files ? request.links.file(snapshot.directory + "/index.html") : ""},
-                     {"replay", replay.empty() ? "" : replay + timestamp(snapshot.sealed_at) + "/" + snapshot.url},
-                     {"captures", replay.empty() ? "" : replay + "*/" + snapshot.url},
-                     {"crawl", snapshot.crawl_id},
-                     {"why", sentence(store::why(request.connection, snapshot.id).reason)},
-                     {"facts", facts.html()}});
+  const auto& replay = directory.empty() ? std::string() : request.links.replay;
+  const bool files = request.links.shown() && !directory.empty();
+  return html::fill(
+      embedded::snapshot_html,
+      {{"state", state_badge(snapshot["status"], snapshot["outcome"].value_or(""))},
+       {"id", id},
+       {"name", name_of(snapshot)},
+       {"url", html::outside_link(url, url)},
+       {"files", files ? request.links.file(directory + "/index.html") : ""},
+       {"replay", replay.empty() ? "" : replay + timestamp(snapshot["sealed_at"].value_or("")) + "/" + url},
+       {"captures", replay.empty() ? "" : replay + "*/" + url},
+       {"crawl", snapshot.text("crawl_id")},
+       {"why", sentence(store::why(request.connection, id).reason)},
+       {"facts", facts.html()}});
 }
 
 struct File {
@@ -73,52 +82,49 @@ struct File {
 };
 
 // The files of a result that the browser can open.
-std::vector<File> files_of(const store::ShownResult& result, const std::string& directory, const Links& links) {
+std::vector<File> files_of(const pg::Row& result, const std::string& directory, const Links& links) {
   std::vector<File> files;
-  const auto list = nlohmann::json::parse(result.files_json, nullptr, false);
+  const auto list = nlohmann::json::parse(result.text("files_json"), nullptr, false);
   if (directory.empty() || !links.shown() || !list.is_array()) return files;
   for (const auto& file : list) {
     if (!file.is_object() || !file.contains("path") || !file["path"].is_string()) continue;
     const auto name = file["path"].get<std::string>();
     files.push_back(
-        {links.file(directory + "/" + result.plugin + "/" + name), name, file.value("type", std::string())});
+        {links.file(directory + "/" + result.text("plugin") + "/" + name), name, file.value("type", std::string())});
   }
   return files;
 }
 
 // Where the error output of a failed hook is shown; empty: nowhere.
-std::string errors_of(const store::ShownResult& result, const std::string& directory, const Links& links) {
-  if (result.status != "failed" || directory.empty() || !links.shown()) return "";
-  return links.file(directory + "/index.html") + "#" + result.plugin + "/" + result.hook;
+std::string errors_of(const pg::Row& result, const std::string& directory, const Links& links) {
+  if (result.text("status") != "failed" || directory.empty() || !links.shown()) return "";
+  return links.file(directory + "/index.html") + "#" + result.text("plugin") + "/" + result.text("hook_name");
 }
 
-Html output_of(const store::ShownResult& result, const std::vector<File>& files, const std::string& errors) {
+Html output_of(const pg::Row& result, const std::vector<File>& files, const std::string& errors) {
   html::List shown;
   for (std::size_t i = 0; i < std::min(files.size(), kFilesShown); ++i)
     shown.push_back({{"href", files[i].href}, {"name", files[i].name}});
   return html::fill(
       embedded::output_html,
-      {{"output", result.output},
-       {"error", cut(result.error, kLongestHookError)},
+      {{"output", result.text("output")},
+       {"error", cut(result.text("error"), kLongestHookError)},
        {"errors", errors},
        {"files", std::move(shown)},
        {"more", files.size() > kFilesShown ? html::counted(files.size() - kFilesShown, "more file") : ""}});
 }
 
-Html acts_on_snapshot(const store::Snapshot& snapshot, const PageRequest& request) {
-  if (snapshot.status == "sealed")
-    return buttons({{"retry", "Archive again", snapshot.id}, {"removeSnapshot", "Remove", snapshot.id, {}, true}},
-                   "/crawl/" + snapshot.crawl_id);
-  const bool paused = snapshot.status == "paused";
-  return buttons({{paused ? "resumeSnapshot" : "pauseSnapshot", paused ? "Resume" : "Pause", snapshot.id},
-                  {"cancelSnapshot", "Cancel", snapshot.id, {}, true}},
-                 request.here);
+Html acts(const pg::Row& snapshot, const PageRequest& request) {
+  const bool sealed = snapshot.text("status") == "sealed";
+  auto acts = acts_on("snapshot", request.id, snapshot.text("status"));
+  if (sealed) acts.insert(acts.begin(), {"retry", "Archive again", request.id});
+  return buttons(acts, sealed ? "/crawl/" + snapshot.text("crawl_id") : request.here);
 }
 
 // All captures of the snapshot's URL, the latest first; of each snapshot the first record.
-Html captures_of(const PageRequest& request, const store::Snapshot& snapshot) {
+Html captures_of(const PageRequest& request, const std::string& url) {
   store::CaptureQuery query;
-  std::tie(query.first, query.end) = warc::key_range(snapshot.url, warc::Match::exact);
+  std::tie(query.first, query.end) = warc::key_range(url, warc::Match::exact);
   query.newest = true;
   query.limit = kCapturesShown;
   Table table({{"Captured", "nw"}, {"Snapshot", "nw"}, {"Status", "n"}, {"Type", "nw"}, {"Replay", "nw"}},
@@ -128,8 +134,8 @@ Html captures_of(const PageRequest& request, const store::Snapshot& snapshot) {
     if (!shown.insert(capture.snapshot_id).second) continue;
     const auto href = request.links.replay + warc::timestamp_of(capture.date) + "/" + capture.url;
     table.row({when(capture.date),
-               capture.snapshot_id == snapshot.id ? Html(html::Literal("this one"))
-                                                  : snapshot_link(capture.snapshot_id, short_id(capture.snapshot_id)),
+               capture.snapshot_id == request.id ? Html(html::Literal("this one"))
+                                                 : snapshot_link(capture.snapshot_id, short_id(capture.snapshot_id)),
                number_unless_zero(capture.status), capture.mime,
                request.links.replay.empty() ? Html() : html::outside_link(href, "Open as it was")});
   }
@@ -139,26 +145,30 @@ Html captures_of(const PageRequest& request, const store::Snapshot& snapshot) {
 } // namespace
 
 std::optional<Page> snapshot_page(const PageRequest& request) {
-  const auto snapshot = store::find_snapshot(request.connection, request.id);
-  if (!snapshot) return std::nullopt;
+  const auto rows = store::list(request.connection, store::ListQuery{"snapshots", 1}.by("snapshot", request.id));
+  if (rows.empty()) return std::nullopt;
+  const auto snapshot = rows.one();
+  const auto directory = snapshot["directory"].value_or("");
   Table table({{"Plugin", "nw"}, {"Status", "nw"}, {"Output", "long"}, {"Time", "n"}, {"Memory", "n"}, {"Size", "n"}},
               "Results of the hooks");
   Html shot;
-  for (const auto& result : store::results(request.connection, request.id)) {
-    const auto files = files_of(result, snapshot->directory, request.links);
+  for (const auto result : store::results(request.connection, request.id)) {
+    const auto files = files_of(result, directory, request.links);
     for (const auto& file : files)
-      if (shot.empty() && result.plugin == "screenshot" && file.type.starts_with("image/"))
+      if (shot.empty() && result.text("plugin") == "screenshot" && file.type.starts_with("image/"))
         shot = html::fill(embedded::shot_html, {{"href", file.href}});
-    table.row({result.plugin, html::status_badge(result.status),
-               output_of(result, files, errors_of(result, snapshot->directory, request.links)),
-               result.wall ? base::format_duration(*result.wall) : "", size_of(result.peak_memory_bytes),
-               size_of(result.output_bytes)});
+    const auto wall = result["wall_ms"].optional<std::int64_t>();
+    table.row({result.text("plugin"), html::status_badge(result.text("status")),
+               output_of(result, files, errors_of(result, directory, request.links)),
+               wall ? base::format_duration(std::chrono::milliseconds(*wall)) : "",
+               size_of(result["peak_memory_bytes"].value_or<std::int64_t>(0)),
+               size_of(result["output_bytes"].value_or<std::int64_t>(0))});
   }
-  Page page{snapshot->name(), "", {{"head", head(request, *snapshot), "", false}}};
-  if (request.may_change) page.sections.push_back({"acts", acts_on_snapshot(*snapshot, request), "", false});
+  Page page{name_of(snapshot), "", {{"head", head(request, snapshot), "", false}}};
+  if (request.may_change) page.sections.push_back({"acts", acts(snapshot, request), "", false});
   page.sections.push_back({"shot", shot, ""});
   page.sections.push_back({"results", table.html("No hook has run yet."), "Results"});
-  if (auto captures = captures_of(request, *snapshot); !captures.empty())
+  if (auto captures = captures_of(request, snapshot.text("url")); !captures.empty())
     page.sections.push_back({"captures", std::move(captures), "Captures of this URL"});
   return page;
 }

@@ -1,8 +1,8 @@
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "services/serve/embedded.hpp"
-#include "services/serve/pages.hpp"
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
 
 namespace holdfast::serve {
 
@@ -30,7 +30,7 @@ Html running_workers(pg::Connection& connection, bool may_change) {
     const bool worker = process.text("process_type") == "worker";
     std::vector<html::Value> cells{process.text("label"), process.text("hostname"),
                                    worker ? process.text("held") + "/" + process.text("slots") : "",
-                                   duration(process["lease_seconds"].optional<double>()),
+                                   store::written_interval(process["lease_left"].value_or("")),
                                    sentence(process.text("why"))};
     if (may_change) cells.emplace_back(acts_on_process(process));
     table.row(std::move(cells));
@@ -43,7 +43,7 @@ Html tree(pg::Connection& connection) {
               "Processes and their hooks", Table::Phone::scroll);
   for (const auto line : store::process_tree(connection, kTreeLines))
     table.row({html::fill(embedded::tree_name_html, {{"text", line.text("tree")}}), line.text("state"),
-               line.text("hostname"), line["pid"].value_or(""), duration(line.number("seconds"))});
+               line.text("hostname"), line["pid"].value_or(""), store::written_interval(line["age"].value_or(""))});
   return table.html("Nothing runs.");
 }
 

@@ -6,6 +6,7 @@
 #include "lib/base/log.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/binary.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/json.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
 
@@ -148,7 +149,7 @@ awaitable<void> BinaryResolver::run() {
         const std::string text = wanted();
         if (text != "[]")
           co_await context_.retry.repeat(
-              [&](pg::Connection& connection) { store::binary_want(connection, context_.worker_id, text); });
+              [&](pg::Connection& connection) { store::call(connection, "binary_want", context_.worker_id, text); });
       }
       while (!sleeper_.stopped()) {
         const auto claims = co_await context_.retry.once(
@@ -259,8 +260,9 @@ awaitable<std::string> BinaryResolver::install(const store::BinaryClaim& claim, 
 
 awaitable<void> BinaryResolver::keep(hooks::Options options) {
   context_.binaries.add_machine_options(options);
+  const std::string text = store::json_text(nlohmann::json(options));
   co_await context_.retry.repeat(
-      [&](pg::Connection& connection) { store::machine_set_options(connection, context_.worker_id, options); });
+      [&](pg::Connection& connection) { store::call(connection, "machine_set_options", context_.worker_id, text); });
 }
 
 awaitable<void> BinaryResolver::provide(std::vector<hooks::BinaryRecord> records, std::string plugin) {
@@ -274,8 +276,9 @@ awaitable<void> BinaryResolver::provide(std::vector<hooks::BinaryRecord> records
     before[record.name] = looks_[record.name];
   }
   const std::string text = store::json_text(list);
-  const int added = co_await context_.retry.repeat(
-      [&](pg::Connection& connection) { return store::binary_want(connection, context_.worker_id, text); });
+  const int added = co_await context_.retry.repeat([&](pg::Connection& connection) {
+    return store::call_for<int>(connection, "binary_want", context_.worker_id, text);
+  });
   if (added == 0 || sleeper_.stopped()) co_return;
   sleeper_.wake();
   const auto deadline = std::chrono::steady_clock::now() + kClaimLength;

@@ -21,7 +21,7 @@ class CrawlSessions;
 class HookNetworks;
 class BinaryResolver;
 class BrowserWatch;
-class Intake;
+class ClaimGate;
 class RunningHooks;
 class Turns;
 
@@ -45,7 +45,7 @@ struct JobContext {
   RunningHooks* running_hooks{nullptr};
   Turns* turns{nullptr};
   BrowserWatch* browser{nullptr};
-  Intake* intake{nullptr};
+  ClaimGate* claim_gate{nullptr};
 };
 
 // What is logged while it lives is about this attempt, and a hook of it.

@@ -3,6 +3,7 @@
 #include "lib/base/coroutine.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/hooks/environment.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/worker.hpp"
 #include "services/worker/machine/capabilities.hpp"
 
@@ -54,7 +55,7 @@ awaitable<void> BrowserWatch::tell() {
   const auto capabilities = capabilities_json(context_.options, state_);
   try {
     co_await context_.retry.repeat(
-        [&](pg::Connection& connection) { store::worker_able(connection, context_.worker_id, capabilities); });
+        [&](pg::Connection& connection) { store::call(connection, "worker_able", context_.worker_id, capabilities); });
   } catch (const base::Error& error) {
     spdlog::debug("the database does not know of the browser: {}", error.what());
   }

@@ -3,6 +3,7 @@
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/worker.hpp"
 #include "lib/upkeep/crawl_page.hpp"
@@ -38,7 +39,8 @@ awaitable<void> Housekeeping::run() {
 }
 
 awaitable<void> Housekeeping::check_clock() {
-  const auto mended = co_await pool_.run([](pg::Connection& connection) { return store::clock_check(connection); });
+  const auto mended = co_await pool_.run(
+      [](pg::Connection& connection) { return store::call_for<std::int64_t>(connection, "clock_check"); });
   if (mended > 0) spdlog::warn("the clock of the database has gone back: {} due times were too far ahead", mended);
 }
 
@@ -49,7 +51,7 @@ awaitable<void> Housekeeping::lapse_workers() {
   lapsed_ = std::chrono::steady_clock::now();
   lapsing_ = true;
   try {
-    co_await pool_.run([](pg::Connection& connection) { return store::lapse_workers(connection); });
+    co_await pool_.run([](pg::Connection& connection) { return store::call_for<int>(connection, "lapse_workers"); });
   } catch (const base::Error& error) {
     spdlog::debug("no lapsed worker looked for: {}", error.what()); // another round
   }

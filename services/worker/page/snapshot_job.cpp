@@ -18,7 +18,7 @@
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
 #include "services/worker/page/hook_choice.hpp"
-#include "services/worker/turn/intake.hpp"
+#include "services/worker/turn/claim_gate.hpp"
 #include "services/worker/turn/running_hooks.hpp"
 #include "services/worker/turn/turns.hpp"
 
@@ -356,7 +356,7 @@ awaitable<void> SnapshotJob::publish() {
       throw base::Error(base::ErrorClass::cannot_create,
                         "hooks failed with " + base::format_size(space.available) + " free in work_dir");
     if (const auto trouble = route_ ? route_->traffic().trouble : std::string(); !trouble.empty()) {
-      context_.intake->rest(trouble);
+      context_.claim_gate->rest(trouble);
       throw base::Error(base::ErrorClass::unavailable, trouble);
     }
   }

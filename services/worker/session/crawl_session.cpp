@@ -8,9 +8,9 @@
 #include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/process/signal_scope.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/json.hpp"
-#include "lib/store/session.hpp"
 #include "services/worker/hook/binary_resolver.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
 #include "services/worker/machine/browser_watch.hpp"
@@ -184,7 +184,7 @@ awaitable<void> CrawlSession::run_first_hooks() {
   spawn(directory_.keep_heartbeat());
   co_await describe_crawl();
   co_await context_.retry.repeat([&](pg::Connection& connection) {
-    store::session_open(connection, context_.worker_id, id_, crawl_id_, directory_.path().string());
+    store::call(connection, "session_open", context_.worker_id, id_, crawl_id_, directory_.path().string());
   });
   {
     const auto about = log_about();
@@ -200,7 +200,7 @@ awaitable<void> CrawlSession::run_first_hooks() {
 
 awaitable<void> CrawlSession::describe_crawl() {
   const auto seeds = co_await context_.retry.repeat(
-      [this](pg::Connection& connection) { return store::crawl_seeds(connection, crawl_id_, kSeeds); });
+      [this](pg::Connection& connection) { return store::call_list(connection, "crawl_seeds", crawl_id_, kSeeds); });
   hook_context_.crawl_id = crawl_id_;
   hook_context_.url = seeds.empty() ? "" : seeds.front();
   hook_context_.source_url = base::join(seeds, "\n");
@@ -335,10 +335,11 @@ awaitable<void> CrawlSession::report(SessionState state) {
   std::vector<std::string> hooks;
   for (const auto& [name, columns] : notes_)
     hooks.push_back(columns);
-  const std::string status(to_string(state)), reason = reason_, text = "[" + base::join(hooks, ",") + "]";
+  const std::string status(to_string(state)), text = "[" + base::join(hooks, ",") + "]";
+  const auto reason = reason_.empty() ? std::nullopt : std::optional(reason_);
   try {
     co_await context_.retry.repeat(
-        [&](pg::Connection& connection) { store::session_set(connection, id_, status, reason, text); });
+        [&](pg::Connection& connection) { store::call(connection, "session_set", id_, status, reason, text); });
   } catch (const base::Error& error) {
     const auto about = log_about();
     spdlog::debug("session {} is not recorded as {}: {}", id_, status, error.what());

@@ -8,6 +8,7 @@
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/process/launcher.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/persona.hpp"
 #include "services/worker/hook/hook_network.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
@@ -156,8 +157,9 @@ awaitable<void> SignIns::SignIn::run() {
   // Who has no view yet is told by the page why there will be none.
   const auto problem = ready_ ? "" : why_;
   try {
-    co_await context_.retry.repeat(
-        [&](pg::Connection& connection) { store::sign_in_end(connection, context_.worker_id, asked_.id, problem); });
+    co_await context_.retry.repeat([&](pg::Connection& connection) {
+      store::call(connection, "sign_in_end", context_.worker_id, asked_.id, problem);
+    });
   } catch (const base::Error& error) { // it ends in the database with its deadline
     spdlog::debug("sign-in {} is not recorded as ended: {}", asked_.id, error.what());
   }

@@ -3,6 +3,7 @@
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/test_point.hpp"
+#include "lib/store/call.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -73,7 +74,7 @@ awaitable<bool> CrawlExpander::expand_one() {
 }
 
 awaitable<void> CrawlExpander::release() {
-  co_await retry_.repeat([this](pg::Connection& connection) { store::crawl_release(connection, worker_); });
+  co_await retry_.repeat([this](pg::Connection& connection) { store::call(connection, "crawl_release", worker_); });
 }
 
 } // namespace holdfast::worker

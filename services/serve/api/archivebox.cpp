@@ -5,7 +5,7 @@
 #include "lib/store/catalog/operation.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/crawl.hpp"
-#include "services/serve/api_table.hpp"
+#include "services/serve/api/table.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 #pragma once
-// The HTTP API under /api/: what the verbs do, as JSON. Each operation is a row of a table (api_table.hpp), from which
+// The HTTP API under /api/: what the verbs do, as JSON. Each operation is a row of a table (api/table.hpp), from which
 // the OpenAPI document is made. The forms of the page call the same operations. Any thread; the database sessions come
 // from the caller.
 

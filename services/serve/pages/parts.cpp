@@ -1,9 +1,10 @@
-#include "services/serve/parts.hpp"
+#include "services/serve/pages/parts.hpp"
 
 #include "lib/base/text/duration.hpp"
 #include "lib/base/text/percent.hpp"
 #include "lib/base/text/timestamp.hpp"
 #include "lib/html/parts.hpp"
+#include "lib/store/catalog/operation.hpp"
 #include "services/serve/embedded.hpp"
 
 #include <algorithm>
@@ -90,6 +91,18 @@ Html state_badge(const std::string& status, const std::string& outcome) {
   return html::status_badge(outcome.empty() ? "sealed" : outcome);
 }
 
+std::vector<Act> acts_on(std::string_view kind, const std::string& id, std::string_view state) {
+  const auto now = state == "paused" || state == "sealed" ? state : "open";
+  const auto fits = [now](std::string_view when) {
+    return when.starts_with('!') ? when.substr(1) != now : when.empty() || when == now;
+  };
+  std::vector<Act> acts;
+  for (const auto& one : store::operations())
+    if (one.kind() == kind && !one.button.empty() && fits(one.when))
+      acts.push_back({one.name, one.button, id, {}, one.final});
+  return acts;
+}
+
 Html buttons(const std::vector<Act>& acts, const std::string& back) {
   html::List list;
   for (const auto& act : acts) {
@@ -124,9 +137,9 @@ void Table::row(std::vector<html::Value> cells) {
   html::List row;
   for (std::size_t at = 0; at < cells.size(); ++at) {
     const auto& column = columns_[at];
-    const auto label = at == 0 || cells[at].empty() ? std::string_view() : column.title;
+    const auto label = at == 0 || cells[at].empty() ? std::string() : column.title;
     row.push_back({{"style", column.style},
-                   {"label", phone_ == Phone::fold ? label : std::string_view()},
+                   {"label", phone_ == Phone::fold ? label : std::string()},
                    {"cell", std::move(cells[at])}});
   }
   rows_.push_back({{"cells", std::move(row)}});

@@ -8,7 +8,7 @@
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/text.hpp"
-#include "services/serve/api_table.hpp"
+#include "services/serve/api/table.hpp"
 #include "services/serve/feed.hpp"
 
 #include <charconv>
@@ -140,9 +140,9 @@ Response events(const ApiCall& call) {
   const auto found = store::events_after(call.connection, after, call.number("limit", kUsualLimit),
                                          call.parameter("crawl").value_or(""));
   auto items = Json::array();
-  for (const auto& event : found)
-    items.push_back(Json::parse(event.json));
-  return json_response(page(std::move(items), found.empty() ? after : found.back().id));
+  for (const auto event : found)
+    items.push_back(Json::parse(event.text("json")));
+  return json_response(page(std::move(items), found.empty() ? after : found[found.size() - 1].integer("id")));
 }
 
 std::string progress_of(pg::Connection& connection, const std::string& id) {
@@ -178,22 +178,25 @@ Response watch_events(const ApiCall& call) {
 // Paths are relative to the snapshot's directory.
 Response files(const ApiCall& call) {
   if (!base::is_uuid(call.id)) return not_found("snapshot");
-  const auto snapshot = store::find_snapshot(call.connection, call.id);
-  if (!snapshot) return not_found("snapshot");
+  const auto rows = store::list(call.connection, store::ListQuery{"snapshots", 1}.by("snapshot", call.id));
+  if (rows.empty()) return not_found("snapshot");
+  const auto directory = rows.one()["directory"].value_or("");
   auto items = Json::array();
   const auto add = [&](const std::string& path, Json file) {
     file["path"] = path;
-    file["url"] = call.options.file_url
-                      ? Json(call.options.file_url(call.request, call.caller, snapshot->directory + "/" + path))
-                      : Json(nullptr);
+    file["url"] = call.options.file_url ? Json(call.options.file_url(call.request, call.caller, directory + "/" + path))
+                                        : Json(nullptr);
     items.push_back(std::move(file));
   };
-  if (!snapshot->directory.empty()) {
+  if (!directory.empty()) {
     for (const char* name : {"index.html", "index.jsonl", "manifest-sha256.txt"})
       add(name, Json::object());
-    for (const auto& result : store::results(call.connection, call.id))
-      for (const auto& file : Json::parse(result.files_json, nullptr, false))
-        if (file.is_object() && file.contains("path")) add(result.plugin + "/" + file["path"].get<std::string>(), file);
+    for (const auto result : store::results(call.connection, call.id)) {
+      const auto listed = Json::parse(result.text("files_json"), nullptr, false);
+      for (const auto& file : listed)
+        if (file.is_object() && file.contains("path"))
+          add(result.text("plugin") + "/" + file["path"].get<std::string>(), file);
+    }
   }
   return json_response({{"items", std::move(items)}});
 }
@@ -229,7 +232,7 @@ std::span<const ApiOperation> api_reads() {
     std::vector<ApiOperation> made(std::begin(kReadOperations), std::end(kReadOperations));
     for (const auto& list : store::lists()) {
       if (list.name == "events") continue; // a program reads those in their order
-      if (list.name == "tokens") continue; // who may sign in is not for guests to read
+      if (!list.for_guests) continue;
       auto& fields = parameters.emplace_back();
       for (const auto& [name, column] : list.filters)
         fields.push_back(name == "before" ? kCursor : store::filter_of(name).field);

@@ -15,7 +15,7 @@
 
 namespace holdfast::worker {
 
-class Held {
+class BeatState {
 public:
   struct State {
     std::vector<store::Lease> leases;

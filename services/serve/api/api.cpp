@@ -1,4 +1,4 @@
-#include "services/serve/api.hpp"
+#include "services/serve/api/api.hpp"
 
 #include "lib/base/error.hpp"
 #include "lib/base/text/base64.hpp"
@@ -9,7 +9,7 @@
 #include "lib/store/catalog/operation.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/warc/headers.hpp"
-#include "services/serve/api_table.hpp"
+#include "services/serve/api/table.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -4,7 +4,7 @@
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/schedule.hpp"
 #include "lib/store/token.hpp"
-#include "services/serve/api_table.hpp"
+#include "services/serve/api/table.hpp"
 
 namespace holdfast::serve {
 

@@ -6,6 +6,7 @@
 #include "lib/html/template.hpp"
 #include "lib/pg/connection.hpp"
 #include "services/serve/files.hpp"
+#include "services/serve/pages/parts.hpp"
 
 #include <initializer_list>
 #include <map>
@@ -30,12 +31,15 @@ struct Links {
   std::string picture(const std::string& directory, const std::string& thumbnail) const {
     return shown() && !directory.empty() && !thumbnail.empty() ? file(directory + "/" + thumbnail) : "";
   }
+  std::string picture(const pg::Row& snapshot) const { // with both as columns
+    return picture(snapshot["directory"].value_or(""), snapshot["thumbnail"].value_or(""));
+  }
 };
 
 struct PageRequest {
   pg::Connection& connection;
   const Links& links;
-  std::string id;                                            // of the path
+  std::string id;                                            // of the path; of a list, its name
   std::string query;                                         // what to search for
   std::optional<std::string> before;                         // where a list goes on
   bool may_change;                                           // show what changes something
@@ -74,17 +78,19 @@ struct Page {
   std::string kicker{}; // above the heading
 };
 
+// Rows of v_crawl; with a box that selects each.
+Table crawl_table(const pg::Result& rows, bool select);
+
 // Nothing if what the path names is not there.
 std::optional<Page> overview_page(const PageRequest& request);
 std::optional<Page> crawls_page(const PageRequest& request);
 std::optional<Page> add_page(const PageRequest& request);
-std::optional<Page> schedules_page(const PageRequest& request);
 std::optional<Page> personas_page(const PageRequest& request);
 std::optional<Page> persona_view_page(const PageRequest& request);
 std::optional<Page> workers_page(const PageRequest& request);
 std::optional<Page> hosts_page(const PageRequest& request);
-std::optional<Page> failures_page(const PageRequest& request);
-std::optional<Page> events_page(const PageRequest& request);
+std::optional<Page> list_page(const PageRequest& request);
+std::optional<Page> lists_page(const PageRequest& request);
 std::optional<Page> search_page(const PageRequest& request);
 std::optional<Page> crawl_page(const PageRequest& request);
 std::optional<Page> snapshot_page(const PageRequest& request);

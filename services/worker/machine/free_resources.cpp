@@ -1,4 +1,4 @@
-#include "services/worker/machine/machine_room.hpp"
+#include "services/worker/machine/free_resources.hpp"
 
 #include "lib/base/text/timestamp.hpp"
 

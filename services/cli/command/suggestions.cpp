@@ -1,4 +1,4 @@
-#include "services/cli/command/mistakes.hpp"
+#include "services/cli/command/suggestions.hpp"
 
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
@@ -77,22 +77,22 @@ std::vector<std::string> long_options_of(const CLI::App& app) {
   return names;
 }
 
-Mistake unknown_command(const CLI::App& command, const std::string& name, const std::string& word) {
+Suggestion unknown_command(const CLI::App& command, const std::string& name, const std::string& word) {
   const bool top = command.get_parent() == nullptr;
   if (top && base::is_web_url(word)) return {in_quotes(word) + " is a URL, not a command", "holdfast add " + word};
-  Mistake mistake{"unknown command " + in_quotes((top ? "" : name.substr(name.find(' ') + 1) + " ") + word), ""};
+  Suggestion suggestion{"unknown command " + in_quotes((top ? "" : name.substr(name.find(' ') + 1) + " ") + word), ""};
   if (const auto line = elsewhere(word); top && !line.empty())
-    mistake.hint = line;
+    suggestion.hint = line;
   else if (const auto near = base::nearest(word, commands_of(command)); !near.empty())
-    mistake.hint = "did you mean " + name + " " + near + "?";
+    suggestion.hint = "did you mean " + name + " " + near + "?";
   else
-    mistake.hint = top ? "holdfast --help lists the commands" : name + " " + base::join(commands_of(command), "|");
-  return mistake;
+    suggestion.hint = top ? "holdfast --help lists the commands" : name + " " + base::join(commands_of(command), "|");
+  return suggestion;
 }
 
 } // namespace
 
-Mistake explain(const CLI::App& app, const CLI::ParseError& error) {
+Suggestion explain(const CLI::App& app, const CLI::ParseError& error) {
   std::string name;
   const auto* command = innermost(app, name);
   const auto strange = app.remaining(true);

@@ -11,11 +11,11 @@ class ParseError;
 
 namespace holdfast::cli {
 
-struct Mistake {
+struct Suggestion {
   std::string problem, hint;
 };
 
 // `app` has just thrown `error`.
-Mistake explain(const CLI::App& app, const CLI::ParseError& error);
+Suggestion explain(const CLI::App& app, const CLI::ParseError& error);
 
 } // namespace holdfast::cli

@@ -3,7 +3,7 @@
 // any thread.
 
 #include "lib/store/catalog/field.hpp"
-#include "services/serve/api.hpp"
+#include "services/serve/api/api.hpp"
 
 #include <nlohmann/json.hpp>
 

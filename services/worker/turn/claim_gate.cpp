@@ -1,7 +1,7 @@
-#include "services/worker/turn/intake.hpp"
+#include "services/worker/turn/claim_gate.hpp"
 
 #include "lib/base/text/duration.hpp"
-#include "services/worker/machine/machine_room.hpp"
+#include "services/worker/machine/free_resources.hpp"
 
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/spdlog.h>
@@ -17,7 +17,7 @@ constexpr std::chrono::minutes kRest{1};
 } // namespace
 
 // It is in several files of /proc and of the control groups, and is asked for at each turn.
-std::optional<std::uint64_t> Intake::memory() {
+std::optional<std::uint64_t> ClaimGate::memory() {
   const auto now = std::chrono::steady_clock::now();
   if (now - memory_read_ >= std::chrono::seconds(1)) {
     memory_ = available_memory();
@@ -26,7 +26,7 @@ std::optional<std::uint64_t> Intake::memory() {
   return memory_;
 }
 
-Intake::Shortage Intake::shortage() {
+ClaimGate::Shortage ClaimGate::shortage() {
   if (const auto why = clock_trouble(); !why.empty()) return {"clock", why};
   // A page that could not be published in the end is not begun.
   if (!archive_.trouble().empty()) return {"archive", archive_.trouble()};
@@ -55,12 +55,12 @@ Intake::Shortage Intake::shortage() {
   return {};
 }
 
-void Intake::rest(std::string why) {
+void ClaimGate::rest(std::string why) {
   network_ = std::move(why);
   rests_until_ = std::chrono::steady_clock::now() + kRest;
 }
 
-bool Intake::look(const std::string& draining) {
+bool ClaimGate::look(const std::string& draining) {
   const auto found = draining.empty() ? shortage() : Shortage{"draining", draining};
   const bool changed = found.text != not_claiming_;
   if (found.kind != kind_ && draining.empty()) {

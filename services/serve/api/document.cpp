@@ -1,7 +1,7 @@
 // The OpenAPI document, made of the table of operations.
 #include "lib/base/text/characters.hpp"
 #include "lib/base/text/json.hpp"
-#include "services/serve/api_table.hpp"
+#include "services/serve/api/table.hpp"
 
 #include <algorithm>
 #include <string>

@@ -38,13 +38,15 @@ Html tag_links(const std::vector<std::string>& tags);
 Html progress(std::int64_t done, std::int64_t all);
 Html state_badge(const std::string& status, const std::string& outcome);
 
-// A button for an operation of the API (api_table.hpp) on a thing, maybe with more fields of its body.
+// A button for an operation of the API (api/table.hpp) on a thing, maybe with more fields of its body.
 struct Act {
   std::string_view operation, label;
   std::string id;
   std::vector<std::pair<std::string_view, std::string>> fields{};
   bool final{false}; // it cannot be undone: the button is behind another
 };
+// The buttons that the table of operations has for a crawl, snapshot, schedule, host or webhook in this state.
+std::vector<Act> acts_on(std::string_view kind, const std::string& id, std::string_view state);
 // `back`: where the browser goes then.
 Html buttons(const std::vector<Act>& acts, const std::string& back);
 // Commands for what is selected on a page of "crawls" or "snapshots", and the box that selects one.
@@ -55,7 +57,7 @@ Html select_box(const std::string& id, std::string_view name);
 class Table {
 public:
   struct Column {
-    std::string_view title, style; // style: long (text), n (number), nw (in one line), or empty
+    std::string title, style; // style: long (text), n (number), nw (in one line), or empty
   };
   enum class Phone { fold, scroll };
   Table(std::vector<Column> columns, std::string_view caption, Phone phone = Phone::fold)
@@ -67,7 +69,7 @@ public:
 
 private:
   std::vector<Column> columns_;
-  std::string_view caption_;
+  std::string caption_;
   Phone phone_;
   html::List rows_;
 };

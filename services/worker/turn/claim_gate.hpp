@@ -13,9 +13,9 @@
 
 namespace holdfast::worker {
 
-class Intake {
+class ClaimGate {
 public:
-  Intake(const Options& options, const Scratch& scratch, const ArchiveWatch& archive)
+  ClaimGate(const Options& options, const Scratch& scratch, const ArchiveWatch& archive)
       : options_(options), scratch_(scratch), archive_(archive) {}
 
   // What this machine is short of. `kind` stays while its figures move.

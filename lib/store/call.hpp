@@ -1,0 +1,35 @@
+#pragma once
+// A function of the database by its name: call(connection, "purge_done", directories). PostgreSQL knows the types of
+// its arguments; what it does and answers is said where it is defined (migrations/functions). Blocking; call on the
+// thread that owns the connection. What takes or answers with more than plain values has a function of its own in the
+// other headers of this module.
+
+#include "lib/pg/connection.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::store {
+
+pg::Result call_with(pg::Connection& connection, std::string_view function, const pg::Params& arguments);
+
+template <class... Arguments>
+pg::Result call(pg::Connection& connection, std::string_view function, const Arguments&... arguments) {
+  return call_with(connection, function, pg::Params::of(arguments...));
+}
+
+// The one value that it answers with.
+template <class Value, class... Arguments>
+Value call_for(pg::Connection& connection, std::string_view function, const Arguments&... arguments) {
+  return call(connection, function, arguments...).value().template as<Value>();
+}
+
+// The texts that it answers with, one a row.
+template <class... Arguments>
+std::vector<std::string> call_list(pg::Connection& connection, std::string_view function,
+                                   const Arguments&... arguments) {
+  return call(connection, function, arguments...).map([](const pg::Row& row) { return row.value().as<std::string>(); });
+}
+
+} // namespace holdfast::store

@@ -1,0 +1,109 @@
+// The page of any list of `holdfast list`: its rows, and buttons for what can be done to each; and the page of all
+// lists.
+#include "lib/base/text/text.hpp"
+#include "lib/html/parts.hpp"
+#include "lib/store/catalog/view.hpp"
+#include "services/serve/embedded.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace holdfast::serve {
+
+namespace {
+
+constexpr int kRowsOfList = 200;
+constexpr std::size_t kLongest = 400; // of an error
+
+// "first_url" -> "First URL", "ended_at" -> "Ended".
+std::string heading_of(std::string name) {
+  if (name.ends_with("_at")) name.resize(name.size() - 3);
+  if (name.ends_with("url")) name.replace(name.size() - 3, 3, "URL");
+  std::replace(name.begin(), name.end(), '_', ' ');
+  name.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(name.front())));
+  return name;
+}
+
+struct Rows {
+  const store::List& list;
+  pg::Result all;
+
+  // Empty: the list has no such column, or nothing there.
+  std::string at(const pg::Row& row, const std::string& column) const {
+    const auto& columns = all.columns();
+    return std::find(columns.begin(), columns.end(), column) == columns.end() ? "" : row[column].value_or("");
+  }
+  std::string_view state(const pg::Row& row) const {
+    return at(row, "state") == "paused" || at(row, "enabled") == "f" ? "paused" : "";
+  }
+};
+
+html::Value cell(const Rows& rows, const pg::Row& row, const std::string& name) {
+  const auto text = rows.at(row, name);
+  const auto column = std::find(rows.all.columns().begin(), rows.all.columns().end(), name);
+  switch (rows.all.kind(static_cast<std::size_t>(column - rows.all.columns().begin()))) {
+  case pg::Kind::time:
+    return name.ends_with("ed_at") ? ago(text) : when(text);
+  case pg::Kind::interval:
+    return store::written_interval(text);
+  case pg::Kind::list:
+    return base::join(row[name].as<std::vector<std::string>>(), ", ");
+  case pg::Kind::other:
+    break;
+  }
+  const auto snapshot = rows.list.record == "Snapshot" ? rows.at(row, "id") : rows.at(row, "snapshot_id");
+  const auto lifecycle = rows.at(row, "lifecycle");
+  if (name == "url" && !snapshot.empty()) return snapshot_link(snapshot, text);
+  if (name == "crawl_id" || (name == "object_id" && lifecycle == "crawl")) return crawl_link(text, short_id(text));
+  if (name == "object_id" && lifecycle == "snapshot") return snapshot_link(text, short_id(text));
+  if (name == "id" || name == "object_id") return short_id(text);
+  if (name == "status" || name.ends_with("outcome")) return text.empty() ? Html() : html::status_badge(text);
+  return sentence(cut(text, kLongest));
+}
+
+// The columns that are shown: of those that may be left out, the ones where something is.
+std::vector<std::string> columns_of(const Rows& rows) {
+  std::vector<std::string> columns;
+  for (auto name : rows.list.columns) {
+    const bool optional = name.ends_with('?');
+    if (optional) name.pop_back();
+    bool any = !optional;
+    for (const auto row : rows.all)
+      any |= !rows.at(row, name).empty();
+    if (any) columns.push_back(std::move(name));
+  }
+  return columns;
+}
+
+} // namespace
+
+std::optional<Page> list_page(const PageRequest& request) {
+  const auto& list = store::list_of(request.id);
+  const Rows rows{list, store::list(request.connection, {request.id, kRowsOfList})};
+  const auto names = columns_of(rows);
+  const bool acts = request.may_change && !acts_on(list.one, "", "").empty();
+  std::vector<Table::Column> columns;
+  for (const auto& name : names)
+    columns.push_back({heading_of(name), ""});
+  if (acts) columns.push_back({"Change", ""});
+  Table table(columns, list.summary);
+  for (const auto row : rows.all) {
+    std::vector<html::Value> cells;
+    for (const auto& name : names)
+      cells.push_back(cell(rows, row, name));
+    if (acts) cells.emplace_back(buttons(acts_on(list.one, row.text(names[0]), rows.state(row)), request.here));
+    table.row(std::move(cells));
+  }
+  return Page{heading_of(request.id), std::string(list.summary), {{request.id, table.html("None."), "", false}}};
+}
+
+std::optional<Page> lists_page(const PageRequest&) {
+  Table table({{"List", "nw"}, {"What it has", "long"}}, "Lists");
+  for (const auto& list : store::lists())
+    if (list.for_guests) table.row({html::link("/" + std::string(list.name), list.name), list.summary});
+  return Page{"Lists", "Lists", {{"lists", table.html(""), "", false}}};
+}
+
+} // namespace holdfast::serve
