@@ -43,15 +43,15 @@ void Presence::keep() {
   options.application_name = process_.label;
   std::unique_ptr<pg::Connection> connection;
   std::unique_lock lock(mutex_);
+  bool shown = false; // what ends at once is shown too
   for (bool told = true; told;) {
     const bool standby = process_.standby = standby_, ended = ended_;
     lock.unlock();
     try {
       if (!connection) connection = std::make_unique<pg::Connection>(dsn_, options);
-      if (ended)
-        store::call(*connection, "process_left", process_.id, failed_ ? "failed" : "done");
-      else
-        store::process_present(*connection, process_, lease_);
+      if (!ended || !shown) store::process_present(*connection, process_, lease_);
+      shown = true;
+      if (ended) store::call(*connection, "process_left", process_.id, failed_ ? "failed" : "done");
     } catch (const base::Error& error) {
       spdlog::debug("{} is not shown: {}", process_.label, error.what());
       // After a lapse it comes again, as another incarnation. What is not allowed, or wrong, is not tried again.
