@@ -65,7 +65,7 @@ class Sweep(Case):
         keys = re.findall(r"^\| `([\w.]+)` \|", self.home.run("inspect", "reference", "settings").out, re.M)
         self.assertGreater(len(keys), 50)
         for key in keys:
-            for name in some_of(VALUES, 4):
+            for name in some_of(VALUES, 8):
                 given = VALUES[name]
                 with self.subTest(key, value=name):
                     done = self.ask("--set", key.encode() + b"=" + given, "config", key)
@@ -92,7 +92,7 @@ class Sweep(Case):
         for words, options, _ in self.verbs():
             for option in options:
                 tried += 1
-                for name in some_of(VALUES if words == ("add",) else SOME, 4):
+                for name in some_of(VALUES if words == ("add",) else SOME, 8):
                     with self.subTest(" ".join(words), option=option, value=name):
                         self.ask(*words, *FIXED.get(" ".join(words), []), option.encode() + b"=" + VALUES[name])
         self.assertGreater(tried, 200)
@@ -103,7 +103,7 @@ class Sweep(Case):
             given = FIXED.get(" ".join(words)) or ["site.test"] * count
             for at in [place for place, word in enumerate(given) if not word.startswith("-")][:count]:
                 tried += 1
-                for name in some_of(SOME, 4):
+                for name in some_of(SOME, 8):
                     with self.subTest(" ".join(words), argument=at, value=name):
                         self.ask(*words, *given[:at], VALUES[name], *given[at + 1 :])
         self.assertGreater(tried, 100)

@@ -299,7 +299,7 @@ BREAKS = {
 
 def scenarios(step, first):
     """Of points that are alike each `step`th, beginning with that one."""
-    some = lambda points: points[first % step :: step]
+    some = lambda points: points[first % min(step, len(points)) :: step]
     for point in some(KILL_POINTS):
         yield f"killed {point}", lambda shared, p=point: killed_at(shared, p)
     for point in some(ANSWER_POINTS):

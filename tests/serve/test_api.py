@@ -666,7 +666,7 @@ class Strange(Shared):
             fixed = {**{k: "daily" for k in content.get("schema", {}).get("required", [])}, **self.FIXED.get(name, {})}
             which = crawl if "/crawls/" in path else "work"
             for field in [*fields, "id", "back"]:
-                for title, value in some_of(self.VALUES.items(), 5):
+                for title, value in some_of(self.VALUES.items(), 10):
                     with self.subTest(name, field=field, value=title):
                         form = {"id": which, **fixed, field: value}
                         given = [(k, v if isinstance(v, bytes) else v.encode()) for k, v in form.items()]
@@ -691,13 +691,13 @@ class Strange(Shared):
                 asked.append((path.replace("{id}", NEVER), names))
         for path, names in asked:
             for name in names:
-                for title, value in some_of(self.VALUES.items(), 4):
+                for title, value in some_of(self.VALUES.items(), 8):
                     escaped = urllib.parse.quote(value[:20_000])
                     with self.subTest(path, parameter=name, value=title):
                         self.strange(f"{path}?{name}={escaped}")
         for path, method, one in self.operations():
             if "{id}" in path:
-                for title, value in some_of(self.VALUES.items(), 4):
+                for title, value in some_of(self.VALUES.items(), 8):
                     with self.subTest(path, method=method, value=title):
                         self.strange(path.replace("{id}", urllib.parse.quote(value[:20_000], safe="")), method=method)
 
