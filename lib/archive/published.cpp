@@ -4,6 +4,7 @@
 #include "lib/archive/tidy.hpp"
 #include "lib/s3/client.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>

@@ -3,12 +3,10 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include <utility>
-
 namespace holdfast::base {
 
-StopSignal::StopSignal(asio::any_io_executor executor)
-    : changed_(std::move(executor), asio::steady_timer::time_point::max()) {}
+StopSignal::StopSignal(const asio::any_io_executor& executor)
+    : changed_(executor, asio::steady_timer::time_point::max()) {}
 
 void StopSignal::raise(Strength strength, const std::string& reason) {
   if (strength <= strength_) return;

@@ -14,7 +14,7 @@ enum class Strength { none, drain, stop, kill };
 
 class StopSignal {
 public:
-  explicit StopSignal(asio::any_io_executor executor);
+  explicit StopSignal(const asio::any_io_executor& executor);
 
   // Raises to `strength` unless it is there already; remembers the first reason given for each strength.
   void raise(Strength strength, const std::string& reason);

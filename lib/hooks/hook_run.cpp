@@ -238,7 +238,7 @@ awaitable<void> HookRun::Impl::supervise(std::shared_ptr<Impl> self) {
     // A hook that was quick may have passed a limit between two looks.
     self->check_log_sizes();
     co_await read_urls_file(self);
-    self->conclude(std::move(exit));
+    self->conclude(exit);
   } catch (...) {
     self->exited = true;
     self->tick.cancel();
@@ -316,7 +316,7 @@ void HookRun::Impl::conclude(process::Exit exit) {
   }
   records.finish();
   records.count(reader);
-  outcome.exit = std::move(exit);
+  outcome.exit = exit;
   settle_logs();
 }
 

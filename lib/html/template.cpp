@@ -63,6 +63,12 @@ void take_line(std::string_view text, Tag& tag) {
 
 } // namespace
 
+Value::Value(Html html) : value_(std::move(html)) {}
+Value::Value(std::string text) : value_(std::move(text)) {}
+Value::Value(std::string_view text) : value_(std::string(text)) {}
+Value::Value(const char* text) : value_(std::string(text)) {}
+Value::Value(List list) : value_(std::move(list)) {}
+
 Html escaped(std::string_view text) { return Html(escaped_text(text)); }
 
 bool Value::empty() const noexcept {

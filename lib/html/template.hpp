@@ -63,15 +63,15 @@ using List = std::vector<Fields>;
 
 class Value {
 public:
-  Value(Html html) : value_(std::move(html)) {}
-  Value(std::string text) : value_(std::move(text)) {}
-  Value(std::string_view text) : value_(std::string(text)) {}
-  Value(const char* text) : value_(std::string(text)) {}
-  Value(List list) : value_(std::move(list)) {}
+  Value(Html html);
+  Value(std::string text);
+  Value(std::string_view text);
+  Value(const char* text);
+  Value(List list);
   template <std::same_as<bool> Bool>
   Value(Bool shown) : value_(shown) {}
   template <std::integral Number>
-  requires(!std::same_as<Number, bool>) Value(Number number) : value_(std::to_string(number)) {}
+  requires(!std::same_as<Number, bool>) Value(Number number) : Value(std::to_string(number)) {}
 
   bool empty() const noexcept;
 

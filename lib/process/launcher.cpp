@@ -149,7 +149,7 @@ struct Supervision {
   }
 
   void finish(Exit outcome) {
-    exit = std::move(outcome);
+    exit = outcome;
     backstop.cancel();
     boost::system::error_code ignored;
     control.close(ignored);
@@ -256,7 +256,7 @@ awaitable<void> supervise(std::shared_ptr<Supervision> state) {
   const base::LogAbout about(state->subject);
   spdlog::warn("hook process {}: {}; {} of its descendants had to be killed", state->hook_pid, exit.describe(),
                exit.leftovers);
-  state->finish(std::move(exit));
+  state->finish(exit);
 }
 
 // Takes the state by value: it must live until the last waiter is served.
@@ -369,7 +369,7 @@ Exit run_to_end(const std::filesystem::path& shim_path, const Command& command, 
   std::exception_ptr failure;
   asio::co_spawn(io, child->wait(), [&](std::exception_ptr thrown, Exit exit) {
     failure = thrown;
-    result = std::move(exit);
+    result = exit;
     timer.cancel();
   });
   io.run();

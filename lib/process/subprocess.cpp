@@ -33,7 +33,7 @@ struct Subprocess::State {
   }
 
   void finish(Exit outcome) {
-    exit = std::move(outcome);
+    exit = outcome;
     ended.cancel();
   }
 

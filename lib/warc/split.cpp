@@ -78,7 +78,7 @@ void Splitter::take(Reader& reader, const Record& record) {
   if (joins) {
     next = open_;
   } else {
-    next.emplace();
+    next = Open{};
     next->group.file = files_;
     next->group.offset = record.offset;
     const auto date = header_of(record.headers, "warc-date");

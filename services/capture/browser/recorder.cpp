@@ -379,7 +379,7 @@ void Recorder::write(Entry& entry) {
 // Keeps a document from the browser: what it cannot show would become a download.
 void Recorder::take_body(const Json& parameters, const std::string& session) {
   const auto found = entries_.find(text_at(parameters, "networkId"));
-  taking_.emplace();
+  taking_ = Taking{};
   taking_->session = session;
   taking_->paused = text_at(parameters, "requestId");
   taking_->entry = found == entries_.end() ? std::make_shared<Entry>() : found->second;

@@ -4,6 +4,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text/duration.hpp"
 #include "lib/store/catalog/view.hpp"
+#include "lib/store/live.hpp"
 #include "lib/upkeep/crawl_page.hpp"
 #include "services/cli/terminal/output.hpp"
 
