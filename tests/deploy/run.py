@@ -233,6 +233,32 @@ class Upgrade(Case):
         )
 
 
+class Takeover(Case):
+    def test_a_dead_worker_is_given_up_also_when_nobody_claims_and_there_is_no_runner(self):
+        for name, leave_it in {
+            "the other one has no room": lambda c: {"HOLDFAST_DISK_MINIMUM_FREE": "1000000g"},
+            "all is paused": lambda c: c.holdfast("pause", "--all", "--yes") and {},
+        }.items():
+            with self.subTest(name):
+                c = self.collection()
+                c.holdfast("migrate")
+                dying = c.start("worker")
+                c.add(4, tenths=300)
+                c.until(
+                    "it holds something",
+                    lambda: c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == "2",
+                )
+                worker = c.worker_of(dying)
+                c.start("worker", **leave_it(c))
+                c.until("another has joined", lambda: c.workers() == 2)
+                os.killpg(dying.pid, signal.SIGKILL)
+                c.until(
+                    "it has lapsed",
+                    lambda: c.sql(f"select exit_reason from holdfast.process where id = '{worker}'") == "lease lapsed",
+                )
+                self.assertEqual(c.sql("select count(*) from holdfast.snapshot_queue where owner_id is null"), "4")
+
+
 class ArchivingServer(Server):
     """Keeps its WAL, as deploy/README.md says."""
 
