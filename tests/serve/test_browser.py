@@ -85,8 +85,8 @@ class Browser(Case):
         for path, words in (
             ("/workers", "Workers"),
             ("/hosts", "Per-host limits"),
-            ("/failures", "Failed hooks, newest first"),
-            ("/events", "Changes of state, newest first"),
+            ("/failures", "Failures"),
+            ("/events", "Events"),
         ):
             browser.click(f".bar nav a[href='{path}']")
             self.assertEqual(self.heading(), words)

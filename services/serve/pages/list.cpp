@@ -96,7 +96,7 @@ std::optional<Page> list_page(const PageRequest& request) {
     if (acts) cells.emplace_back(buttons(acts_on(list.one, row.text(names[0]), rows.state(row)), request.here));
     table.row(std::move(cells));
   }
-  return Page{heading_of(request.id), std::string(list.summary), {{request.id, table.html("None."), "", false}}};
+  return Page{heading_of(request.id), heading_of(request.id), {{request.id, table.html("None."), "", false}}};
 }
 
 std::optional<Page> lists_page(const PageRequest&) {
