@@ -475,7 +475,9 @@ class Stage(Collection):
             yield word, snapshot, int(attempt[1:])
 
     def check_trace(self):
-        """No hook runs on once a later attempt's has begun. A worker that is stopped cannot stop its hooks, so those do not count."""
+        """No hook runs on once a later attempt's has begun, and only the last attempt is sealed.
+
+        A worker that is stopped cannot stop its hooks, so those do not count."""
         owners = {
             (row[0], int(row[1])): row[2]
             for row in self.postgres.rows("select snapshot_id, fence, process_id from holdfast.v_attempt")
@@ -489,6 +491,10 @@ class Stage(Collection):
         return [
             f"two hooks at once: snapshot {snapshot}, attempt a{fence} ran on after a{newest[snapshot]} had begun"
             for snapshot, fence in sorted(overlaps)
+        ] + [
+            f"attempt a{fence} of snapshot {snapshot} was sealed after a{newest[snapshot]} had begun"
+            for snapshot, fence in self.postgres.rows("select snapshot_id, fence from holdfast.snapshot_sealed")
+            if newest.get(snapshot, 0) > int(fence)
         ]
 
     def check_lives(self):

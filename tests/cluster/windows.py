@@ -247,9 +247,9 @@ def break_crawl_lock(place):
     change_function(
         place,
         "lock_for",
-        ("order by id\n            for no key update) c;", "order by id) c;"),
+        ("order by id\n    for no key update;", "order by id;"),
         # Taken for the sake of the order of locks; by itself it would do here.
-        ("order by c.crawl_id\n      for no key update;", "order by c.crawl_id;"),
+        ("order by c.crawl_id\n    for no key update;", "order by c.crawl_id;"),
     )
 
 
@@ -267,14 +267,14 @@ def break_fence(shared):
             ("raise exception 'worker % has lapsed', p_worker using errcode = 'HF002';", "return false;"),
         )
         worker, other = place.workers
-        worker.start()
-        first = until("the worker stops before its seal", lambda: stopped(worker), 30)
-        other.extra = {"HOLDFAST_TEST_POINT": "stop:before_seal:1"}
-        other.start()
-        second = until("the other worker stops before its seal", lambda: stopped(other), 30)
-        place.stopped |= {worker.identity(first), other.identity(second)}
-        os.kill(first, signal.SIGCONT)
         try:
+            worker.start()
+            first = until("the worker stops before its seal", lambda: stopped(worker), 30)
+            other.extra = {"HOLDFAST_TEST_POINT": "stop:before_seal:1"}
+            other.start()
+            second = until("the other worker stops before its seal", lambda: stopped(other), 30)
+            place.stopped |= {worker.identity(first), other.identity(second)}
+            os.kill(first, signal.SIGCONT)
             until(
                 "its seal, which is too late",
                 lambda: place.postgres.value(
