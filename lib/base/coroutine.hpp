@@ -21,7 +21,7 @@ class Sleeper {
 public:
   static constexpr std::chrono::milliseconds kUntilWoken = std::chrono::hours(24 * 3650);
 
-  explicit Sleeper(asio::any_io_executor executor) : timer_(std::move(executor)) {}
+  explicit Sleeper(const asio::any_io_executor& executor) : timer_(executor) {}
 
   // Until wake(), at once if that was called since the last sleep, or until the time is over. True: woken.
   awaitable<bool> sleep(std::chrono::milliseconds at_most) {
