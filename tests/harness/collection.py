@@ -291,8 +291,8 @@ class Embedded(Collection):
         return Result(process.returncode, out, err)
 
     def hooks(self):
-        """Living processes that a worker of this collection has started. Their environment names it; in a container, root
-        does not see that of another user's processes, and takes what is below our shims."""
+        """Living processes that a worker of this collection has started. Their environment names it; in a container,
+        root does not see that of another user's processes, and takes what is below our shims."""
         marked, own = set(), str(self.path).encode()
         for pid in processes():
             environment, arguments = read(f"/proc/{pid}/environ"), read(f"/proc/{pid}/cmdline")
