@@ -19,7 +19,7 @@ from harness.postgres import PgBouncer, Server, give
 from harness.proxy import Proxy
 from harness.wait import Failure, free_port, until
 from harness.worker import cookies, process_table, processes_below, tail
-from model.trace import accepts
+from model.trace import refused
 
 HERE = pathlib.Path(__file__).resolve().parent
 HOSTILE_ROLE = HERE.parent / "support/hostile_role.txt"
@@ -507,9 +507,8 @@ class Stage(Collection):
         ]
         count = sum(pages for _, pages in lives)
         self.notes.append(f"{count} pages had {len(lives)} different lives, compared with the model")
-        return [
-            f"{pages} pages lived as the model cannot: {life}" for life, pages in lives if not accepts(life, MAX_LAPSES)
-        ]
+        wrong = refused([life for life, _ in lives], MAX_LAPSES)
+        return [f"{pages} pages lived as the model cannot: {life}" for life, pages in lives if life in wrong]
 
     def figures(self):
         begun = [(snapshot, fence) for word, snapshot, fence in self.runs() if word == "begin"]

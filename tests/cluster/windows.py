@@ -241,7 +241,7 @@ def break_crawl_lock(place):
         place,
         "snapshots_add",
         ("FUNCTION holdfast.snapshots_add(", "FUNCTION public.test_add("),
-        ("from holdfast.crawl where id = p_crawl;", "from holdfast.crawl where id = p_crawl; perform pg_sleep(0.1);"),
+        ("from holdfast.crawl where id = p_crawl;", "from holdfast.crawl where id = p_crawl; perform pg_sleep(0.5);"),
     )
     change_function(place, "follow_links", ("holdfast.snapshots_add(", "public.test_add("))
     change_function(
@@ -254,8 +254,11 @@ def break_crawl_lock(place):
 
 
 def break_fence(shared):
-    """Both workers hold the same snapshot in the end, stopped before their seals; the one whose lease is over goes first."""
-    with shared.two_workers("stop:before_seal:1", count=1, children=0) as place:
+    """A seal is long under way: it arrives when its worker is no more and another has the page."""
+    with shared.two_workers() as place:
+        worker, other = place.workers
+        worker.start()
+        place.wait_until_sealed(60)  # its sessions know the statement of a turn by now: one message is all of a seal
         change_function(
             place, "judge_pages", ("where q.fence = p.fence and q.owner_id = p_owner", "where q.owner_id is not null")
         )
@@ -266,17 +269,17 @@ def break_fence(shared):
             "worker_may_claim",
             ("raise exception 'worker % has lapsed', p_worker using errcode = 'HF002';", "return false;"),
         )
-        worker, other = place.workers
+        place.begin()
+        place.add(some_urls(1, 10, 0)[0])
         try:
-            worker.start()
-            first = until("the worker stops before its seal", lambda: stopped(worker), 30)
+            until("its hook runs", lambda: any(place.runs(True)), 30)
+            worker.proxy.set("hold")
             other.extra = {"HOLDFAST_TEST_POINT": "stop:before_seal:1"}
             other.start()
-            second = until("the other worker stops before its seal", lambda: stopped(other), 30)
-            place.stopped |= {worker.identity(first), other.identity(second)}
-            os.kill(first, signal.SIGCONT)
+            pid = until("the other worker stops before its seal", lambda: stopped(other), 30)
+            worker.proxy.set("pass")
             until(
-                "its seal, which is too late",
+                "the seal has arrived",
                 lambda: place.postgres.value(
                     f"select count(*) from holdfast.snapshot_sealed where sealed_at > {place.since}"
                 )
@@ -285,8 +288,9 @@ def break_fence(shared):
             )
         except Failure as failure:
             raise RuntimeError("the stage could not be set") from failure  # not to be taken for a notice
-        os.kill(second, signal.SIGCONT)
-        worker.extra = other.extra = {}
+        place.stopped.add(other.identity(pid))
+        os.kill(pid, signal.SIGCONT)
+        other.extra = {}
         settle(place, "no fence check")
 
 

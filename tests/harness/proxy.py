@@ -54,7 +54,7 @@ class Proxy:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            if self.mode == "refuse":
+            if self.mode in ("refuse", "hold"):
                 client.close()
                 continue
             try:
@@ -93,7 +93,8 @@ class Proxy:
 
     def set(self, mode):
         """pass; refuse: no connection gets through, sessions are cut; swallow: everything looks open, nothing arrives, for
-        these sessions not even later; deaf: what the client says arrives, no answer does; hold: nothing passes for now.
+        these sessions not even later; deaf: what the client says arrives, no answer does; hold: nothing passes for now,
+        and no connection gets through (nor does the request to cancel what is on its way).
         """
         with self.changed:
             self.mode = mode

@@ -5,6 +5,7 @@ A trace is the list of states that the row of a page went through, [status, fenc
 fences counted from the page's first. It becomes a claim over the model, which ends where the last state is reached.
 """
 
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -15,20 +16,22 @@ DEADLINE = 120  # seconds
 KILLER = 1  # the page of the model that kills its workers; the other one is sealed
 
 
-def accepts(trace, max_lapses):
-    """Whether some run of the model goes through these states of one page, and through no others between them."""
-    page = KILLER if trace[-1][0] == "quarantined" else 1 - KILLER
-    states = [f"(status[{page}] == {status} && fence[{page}] == {fence} && lapses[{page}] == {lapses})"
-              for status, fence, lapses in trace]
-    claim = ["never {"]
-    for number, (now, then) in enumerate(zip(states, states[1:], strict=False)):
-        claim.append(f"T{number}: if :: {now} -> goto T{number} :: {then} -> goto T{number + 1} fi;")
-    claim += [f"T{len(states) - 1}: skip", "}"]
+def refused(traces, max_lapses):
+    """Those of the traces that no run of the model goes through: these states of one page, and no others between them."""
+    wrong = []
     # Each claim but the last has ended by a fault, or by a worker that gave the page back because of one.
-    claims = sum(state[0] == "started" for state in trace)
-    bounds = [f"-DFAULTS={2 * claims + 2}", f"-DMAX_LAPSES={max_lapses}", f"-DMOST_CLAIMS={claims + 2}", "-DTRACE"]
+    claims = lambda trace: sum(state[0] == "started" for state in trace)
+    for count, alike in itertools.groupby(sorted(traces, key=claims), claims):
+        bounds = [f"-DFAULTS={2 * count + 2}", f"-DMAX_LAPSES={max_lapses}", f"-DMOST_CLAIMS={count + 2}", "-DTRACE"]
+        wrong += search(list(alike), bounds)
+    return wrong
+
+
+def search(traces, bounds):
+    """The refused of these, each of which is a claim of one model."""
+    claims = [claim for number, trace in enumerate(traces) for claim in claim_of(f"trace{number}", trace)]
     with tempfile.TemporaryDirectory() as place:
-        Path(place, "trace.pml").write_text("\n".join([f'#include "{MODEL}"', *claim, ""]))
+        Path(place, "trace.pml").write_text("\n".join([f'#include "{MODEL}"', *claims, ""]))
 
         def run(*command):
             return subprocess.run(command, cwd=place, check=True, timeout=DEADLINE, text=True,
@@ -36,12 +39,25 @@ def accepts(trace, max_lapses):
 
         run("spin", *bounds, "-a", "trace.pml")
         run("gcc", "-w", "-O0", "-DCOLLAPSE", "-o", "pan", "pan.c")
-        report = run("./pan", "-m1000000", "-A", "-E")
-    if "end state in claim reached" in report:
-        return True
-    if "errors: 0" not in report or "max search depth too small" in report:
-        sys.exit(f"Spin has not finished:\n{report}")
-    return False
+        wrong = []
+        for number, trace in enumerate(traces):
+            report = run("./pan", "-m1000000", "-A", "-E", "-N", f"trace{number}")
+            if "end state in claim reached" in report:
+                continue
+            if "errors: 0" not in report or "max search depth too small" in report:
+                sys.exit(f"Spin has not finished:\n{report}")
+            wrong.append(trace)
+        return wrong
+
+
+def claim_of(name, trace):
+    page = KILLER if trace[-1][0] == "quarantined" else 1 - KILLER
+    states = [f"(status[{page}] == {status} && fence[{page}] == {fence} && lapses[{page}] == {lapses})"
+              for status, fence, lapses in trace]
+    yield f"never {name} {{"
+    for number, (now, then) in enumerate(itertools.pairwise(states)):
+        yield f"T{number}: if :: {now} -> goto T{number} :: {then} -> goto T{number + 1} fi;"
+    yield f"T{len(states) - 1}: skip }}"
 
 
 # What must not happen, and does if a guard of page.pml is missing.
@@ -63,12 +79,10 @@ RIGHT = [
 
 
 def main():
-    failed = 0
-    for trace in RIGHT:
-        failed += not accepts(trace, 3) and not print(f"refused: {trace}")
-    for what, trace in WRONG.items():
-        failed += accepts(trace, 3) and not print(f"accepted: {what}")
-    return 1 if failed else 0
+    right, wrong = refused(RIGHT, 3), refused(WRONG.values(), 3)
+    accepted = [what for what, trace in WRONG.items() if trace not in wrong]
+    print(f"refused: {right}, accepted: {accepted}")
+    return 1 if right or accepted else 0
 
 
 if __name__ == "__main__":
