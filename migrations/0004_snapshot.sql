@@ -108,7 +108,8 @@ create index snapshot_queue_due on holdfast.snapshot_queue (crawl_id, host, retr
 comment on index holdfast.snapshot_queue_due is 'What a claim takes from a lane of a crawl.';
 create index snapshot_queue_owned on holdfast.snapshot_queue (owner_id) where owner_id is not null;
 comment on index holdfast.snapshot_queue_owned is 'What a worker holds.';
-create index snapshot_queue_host_held on holdfast.snapshot_queue (host) where owner_id is not null;
+-- Not by owner_id: that would serve queries for a worker's pages as well, and read those of all.
+create index snapshot_queue_host_held on holdfast.snapshot_queue (host) where claimed_at is not null;
 comment on index holdfast.snapshot_queue_host_held is 'How many pages of a host are worked on.';
 -- The condition is always true. It keeps the planner from using the index for a claim, whose queries do not
 -- have it.

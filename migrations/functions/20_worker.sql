@@ -235,26 +235,27 @@ begin
   end if;
   perform holdfast.control_apply(p_worker);
   -- Last, and of those that no other call is just changing: a heartbeat waits for none.
-  update holdfast.snapshot_queue q
+  update holdfast.snapshot_queue
     set retry_at = v_lease
-    from (select o.snapshot_id, o.crawl_id
-            from holdfast.snapshot_queue o
-            where o.owner_id = p_worker for no key update skip locked) o
-    where q.snapshot_id = o.snapshot_id and q.crawl_id = o.crawl_id;
-  update holdfast.crawl c
+    where snapshot_id = any (array(select q.snapshot_id
+                                     from holdfast.snapshot_queue q
+                                     where q.owner_id = p_worker for no key update skip locked));
+  update holdfast.crawl
     set retry_at = v_lease
-    where c.id in (select o.id
-                     from holdfast.crawl o
-                     where o.owner_id = p_worker and o.status <> 'sealed' for no key update skip locked);
+    where id = any (array(select c.id
+                            from holdfast.crawl c
+                            where c.owner_id = p_worker and c.status <> 'sealed'
+                            for no key update skip locked));
   return query
-    select 'lost', h.id, null::uuid, h.held_fence, null::text
-      from unnest(p_snapshots, p_fences) h(id, held_fence)
-      where not exists (select from holdfast.snapshot_queue q
-                          where q.snapshot_id = h.id and q.owner_id = p_worker and q.fence = h.held_fence)
+    with held as materialized (
+      select q.snapshot_id, q.crawl_id, q.fence from holdfast.snapshot_queue q where q.owner_id = p_worker)
+    select 'lost', b.id, null::uuid, b.fence, null::text
+      from unnest(p_snapshots, p_fences) b(id, fence)
+      where not exists (select from held h where h.snapshot_id = b.id and h.fence = b.fence)
     union all
-    select 'extra', q.snapshot_id, q.crawl_id, q.fence, null
-      from holdfast.snapshot_queue q
-      where q.owner_id = p_worker and not (q.snapshot_id = any (p_snapshots))
+    select 'extra', h.snapshot_id, h.crawl_id, h.fence, null
+      from held h
+      where not (h.snapshot_id = any (p_snapshots))
     union all
     select 'request', null, null, null, coalesce(v_request, 'drain')
       where v_request is not null or v_draining
@@ -292,8 +293,11 @@ begin
         snapshot uuid, crawl uuid, fence bigint, plugin text, hook text,
         background boolean, pid integer, running_ms bigint, timeout_ms bigint, still_ms bigint,
         started_with jsonb, ended jsonb)
-      where exists (select from holdfast.snapshot_queue q
-                      where q.snapshot_id = h.snapshot and q.crawl_id = h.crawl and q.owner_id = p_worker)
+      cross join lateral (select o.owner_id
+                            from holdfast.snapshot_queue o
+                            where o.snapshot_id = h.snapshot and o.crawl_id = h.crawl
+                            limit 1) q
+      where q.owner_id = p_worker
     -- Overwrites a row that another worker left of an earlier attempt.
     on conflict (snapshot_id, plugin, hook_name) do update
       set process_id = excluded.process_id, fence = excluded.fence, background = excluded.background,

@@ -1,9 +1,17 @@
 -- The index of WARC files: rows of holdfast.capture, written with the seal, and how replay tools look them
 -- up.
 --
--- A payload is looked up by the hash of its URL key and digest, then compared as one text: as two columns, it
--- could be looked for among all captures of the URL. A revisit record may refer to a record of another URL
--- (refers_to): Browsertrix writes such ones.
+-- A revisit record may refer to a record of another URL (refers_to): Browsertrix writes such ones.
+
+create or replace function holdfast.same_payload(
+    p_key text, p_digest text, p_other_key text, p_other_digest text)
+  returns boolean language sql immutable parallel safe as $$
+  -- Looked up by a hash, then compared as one text: as two columns, it could be looked for among all captures
+  -- of the URL.
+  select hashtextextended(p_key || ' ' || p_digest, 0)
+           = hashtextextended(p_other_key || ' ' || p_other_digest, 0)
+     and p_key || ' ' || p_digest = p_other_key || ' ' || p_other_digest
+$$;
 
 create or replace function holdfast.captures_add(p_snapshot uuid, p_crawl uuid, p_captures jsonb)
   returns void language plpgsql as $$
@@ -112,9 +120,7 @@ begin
       cross join lateral (
         select o.*
           from holdfast.capture o
-          where hashtextextended(o.url_key || ' ' || o.digest, 0)
-                  = hashtextextended(p.url_key || ' ' || p.digest, 0)
-            and o.url_key || ' ' || o.digest = p.url_key || ' ' || p.digest
+          where holdfast.same_payload(o.url_key, o.digest, p.url_key, p.digest)
             and o.mime <> 'warc/revisit' and o.status = 200 and o.record_length >= p_least
             and (p_crawl is null or o.crawl_id = p_crawl)
           limit 1) c
@@ -160,17 +166,13 @@ create or replace function holdfast.is_referred_to(
   -- snapshot p_snapshot (NULL: of all snapshots) of the crawls from p_first to p_last.
   select exists (select
                    from holdfast.capture r
-                   where hashtextextended(coalesce(r.refers_to, r.url_key) || ' ' || r.digest, 0)
-                           = hashtextextended(p_key || ' ' || p_digest, 0)
-                     and coalesce(r.refers_to, r.url_key) || ' ' || r.digest = p_key || ' ' || p_digest
+                   where holdfast.same_payload(coalesce(r.refers_to, r.url_key), r.digest, p_key, p_digest)
                      and r.mime = 'warc/revisit'
                      and not (r.crawl_id between p_first and p_last
                               and (p_snapshot is null or r.snapshot_id = p_snapshot)))
      and not exists (select
                        from holdfast.capture o
-                       where hashtextextended(o.url_key || ' ' || o.digest, 0)
-                               = hashtextextended(p_key || ' ' || p_digest, 0)
-                         and o.url_key || ' ' || o.digest = p_key || ' ' || p_digest
+                       where holdfast.same_payload(o.url_key, o.digest, p_key, p_digest)
                          and o.mime <> 'warc/revisit'
                          and not (o.crawl_id between p_first and p_last
                                   and (p_snapshot is null or o.snapshot_id = p_snapshot)))
@@ -213,18 +215,14 @@ begin
                 and holdfast.is_referred_to(c.url_key, c.digest, p_first, p_last, p_snapshot)
                 and not exists (select
                                   from holdfast.kept_capture o
-                                  where hashtextextended(o.url_key || ' ' || o.digest, 0)
-                                          = hashtextextended(c.url_key || ' ' || c.digest, 0)
-                                    and o.url_key || ' ' || o.digest = c.url_key || ' ' || c.digest)
+                                  where holdfast.same_payload(o.url_key, o.digest, c.url_key, c.digest))
               order by c.url_key, c.digest, c.at) k;
   with dropped as (
     delete from holdfast.kept_capture k
       using (select distinct coalesce(c.refers_to, c.url_key) as url_key, c.digest
                from holdfast.captures_leaving(p_first, p_last, p_snapshot, p_removed) c
                where c.mime = 'warc/revisit') r
-      where hashtextextended(k.url_key || ' ' || k.digest, 0)
-              = hashtextextended(r.url_key || ' ' || r.digest, 0)
-        and k.url_key || ' ' || k.digest = r.url_key || ' ' || r.digest
+      where holdfast.same_payload(k.url_key, k.digest, r.url_key, r.digest)
         and not holdfast.is_referred_to(k.url_key, k.digest, p_first, p_last, p_snapshot)
       returning k.snapshot_id, k.crawl_id, k.position)
   insert into holdfast.purge (directory)
@@ -264,9 +262,7 @@ create or replace function holdfast.originals_of(p_snapshots uuid[])
                                   and o.digest = r.digest and o.mime <> 'warc/revisit')) r
     cross join lateral (select o.*
                           from holdfast.v_capture o
-                          where hashtextextended(o.url_key || ' ' || o.digest, 0)
-                                  = hashtextextended(r.url_key || ' ' || r.digest, 0)
-                            and o.url_key || ' ' || o.digest = r.url_key || ' ' || r.digest
+                          where holdfast.same_payload(o.url_key, o.digest, r.url_key, r.digest)
                             and o.mime <> 'warc/revisit'
                           limit 1) v
 $$;
@@ -281,10 +277,8 @@ create or replace function holdfast.revisits_broken(p_snapshot uuid)
     where r.snapshot_id = p_snapshot and r.mime = 'warc/revisit'
       and not exists (select
                         from holdfast.v_capture o
-                        where hashtextextended(o.url_key || ' ' || o.digest, 0)
-                                = hashtextextended(coalesce(r.refers_to, r.url_key) || ' ' || r.digest, 0)
-                          and o.url_key || ' ' || o.digest
-                                = coalesce(r.refers_to, r.url_key) || ' ' || r.digest
+                        where holdfast.same_payload(o.url_key, o.digest,
+                                                    coalesce(r.refers_to, r.url_key), r.digest)
                           and o.mime <> 'warc/revisit')
       and not exists (select
                         from holdfast.capture o

@@ -110,7 +110,7 @@ begin
     select v_limits.cap - count(*)
       into v_free
       from (select from holdfast.snapshot_queue q
-              where q.host = p_host.name and q.owner_id is not null
+              where q.host = p_host.name and q.claimed_at is not null
               limit v_limits.cap) held;
   end if;
   if v_free > 0 or v_limits.cap is null then
@@ -144,7 +144,7 @@ begin
           when v_next is null
                and exists (select from holdfast.snapshot_queue q
                              where q.host = p_host.name
-                               and q.owner_id is not null
+                               and q.claimed_at is not null
                                and q.crawl_id = p_crawl.id)
             then v_now + interval '1 minute'
           when v_next is null or v_next = holdfast.retry_at_max() then 'infinity'

@@ -150,7 +150,7 @@ begin
   select count(*) into v_held
     from (select
             from holdfast.snapshot_queue q
-            where q.host = p_host and q.owner_id is not null
+            where q.host = p_host and q.claimed_at is not null
             limit v_limits.cap) x;
   reason := 'its host ' || p_host || case
     when v_host.paused then

@@ -246,7 +246,7 @@ create or replace view holdfast.v_host as
          h.paused, h.reason, h.updated_by, h.updated_at,
          (select count(*)
             from holdfast.snapshot_queue q
-            where q.host = h.name and q.owner_id is not null) as held
+            where q.host = h.name and q.claimed_at is not null) as held
     from holdfast.host h;
 comment on view holdfast.v_host is 'Hosts that crawls with limits have met, or people have set; limits that are NULL are the crawl''s.';
 comment on column holdfast.v_host.held is 'Snapshots of it that workers have.';

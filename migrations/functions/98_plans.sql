@@ -6,8 +6,8 @@
 --                 so no table may be read whole, and rows are taken from an index one by one, in its order:
 --                 often the first will do, and a sort would be repeated for each batch of seeds.
 --                 A disabled scan that is unavoidable looks expensive enough to trigger JIT, hence jit = off.
--- by_arguments    Lists and searches. Most filters are NULL, others fit few rows or all: each call is planned
---                 for its arguments. To compile such a plan takes longer than to run it. While tables are not
+-- by_arguments    A part of a URL, or a word, is in few rows or in all: each call is planned for its
+--                 arguments. To compile such a plan takes longer than to run it. While tables are not
 --                 analysed, the planner would look for newer captures of a hit in the texts of all pages.
 do $$
 declare
@@ -17,13 +17,11 @@ begin
   for v_kind in
     select k.names::text[] as names, k.settings
       from (values
-        ('{worker_turn, worker_beat, worker_hooks, crawl_expand, crawl_stop_step, text_keep, purge_fill,
-          captures_stored, captures_kept, originals_of, revisits_broken, snapshots_go, crawls_go}',
+        ('{worker_turn, worker_beat, worker_hooks, crawl_expand, crawl_stop_step, captures_stored, text_keep,
+          snapshot_remove, crawl_remove, purge_fill}',
          'set enable_seqscan = off set enable_bitmapscan = off set jit = off '
          'set plan_cache_mode = force_generic_plan'),
-        ('{list_snapshots, list_results, list_failures, snapshots_found, snapshot_number, search, texts_lost,
-          webhook_claim}',
-         'set jit = off set plan_cache_mode = force_custom_plan'),
+        ('{list_results, search}', 'set jit = off set plan_cache_mode = force_custom_plan'),
         ('{search}', 'set enable_seqscan = off')) k(names, settings)
   loop
     foreach v_name in array v_kind.names loop

@@ -62,8 +62,9 @@ GUARDS = [
     ("worker_may_claim", "and p.lease_until > clock_timestamp()", "", "claim_lapse beat_lapse"),
     ("worker_beat", "where id = p_worker and status = 'running'", "where id = p_worker", "beat_lapse"),
     ("worker_beat", "perform holdfast.control_apply(p_worker);", "", "commands_claim pause_claim"),
-    ("worker_beat", "q.owner_id = p_worker and not (q.snapshot_id = any (p_snapshots))", "false", "beat_extra"),
-    ("worker_beat", "and q.owner_id = p_worker and q.fence = h.held_fence", "", "pause_claim"),
+    ("worker_beat", "not (h.snapshot_id = any (p_snapshots))", "false", "beat_extra"),
+    ("worker_beat", "q where q.owner_id = p_worker)", "q)", "pause_claim"),
+    ("worker_beat", "and h.fence = b.fence", "", "beat_extra"),
     # Quarantine, seals, limits.
     ("judge_released", "v_now.lapses >= v_now.max_lapses", "false", "lapse_lapse quarantine_finish"),
     ("release_pages", "q.lapses + p.lapsed::integer", "q.lapses", "lapse_lapse finish_lapse"),

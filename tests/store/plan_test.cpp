@@ -36,11 +36,12 @@ struct Reads {
 };
 Reads reads_of(pg::Transaction& transaction,
                const std::string& tables = "archive_result snapshot snapshot_queue snapshot_sealed attempt") {
-  const auto row = transaction.call("select coalesce(sum(seq_scan), 0) as whole, coalesce(sum(idx_scan), 0) as ranges, "
-                                    "coalesce(sum(seq_tup_read + idx_tup_fetch), 0) as tuples from "
-                                    "pg_stat_xact_user_tables where schemaname = 'holdfast' and relname = any "
-                                    "(string_to_array($1, ' '))",
-                                    pg::Params::of(tables));
+  const auto row = transaction.call(
+      "select coalesce(sum(seq_scan), 0) as whole, coalesce(sum(idx_scan), 0) as ranges, "
+      "coalesce(sum(seq_tup_read + idx_tup_fetch), 0) as tuples from pg_stat_xact_user_tables t join pg_class c on "
+      "c.oid = coalesce(pg_partition_root(t.relid), t.relid) where t.schemaname = 'holdfast' and c.relname = any "
+      "(string_to_array($1, ' '))",
+      pg::Params::of(tables));
   return {row.one().integer("whole"), row.one().integer("ranges"), row.one().integer("tuples")};
 }
 
@@ -265,26 +266,108 @@ TEST_CASE("opening and expanding read each seed a few times and nothing else, wi
   }
 }
 
-TEST_CASE("a payload is found among many captures of its URL, and among many records that refer to it") {
-  Stage stage;
-  stage.run("analyze");
-  stage.force(
-      R"(insert into holdfast.capture (snapshot_id, crawl_id, file, record_offset, record_length, url_key, at, url,
-                                               status, mime, digest)
-      select gen_random_uuid(), gen_random_uuid(), 'p/a.warc.gz', 0, 2000, 'test,site)/', now(), 'https://site.test/', 200,
+namespace {
+
+// Two crawls that have ended, of 12,000 pages and of 240, and one of a month that was removed; with results, texts and
+// captures. All captures are of one URL, and each second refers to one payload.
+const std::string kEnded = R"(;
+    create table public.ended as
+      select 'd0000000-0000-7000-8000-000000000001'::uuid as id, 12000 as pages
+      union all select 'd0000000-0000-7000-8000-000000000002', 240
+      union all select holdfast.first_id(holdfast.month_of(clock_timestamp(), 1)), 12000;
+    set session_replication_role = replica;
+    insert into holdfast.crawl (id, status, retry_at, sealed_at, outcome, snapshots_total, snapshots_succeeded)
+      select id, 'sealed', null, clock_timestamp(), 'succeeded', pages, pages from public.ended;
+    insert into holdfast.snapshot (id, crawl_id, url, url_hash)
+      select holdfast.new_uuid(), id, u, sha256(convert_to(u, 'UTF8'))
+        from public.ended, generate_series(1, pages) n, lateral (select 'https://ended.test/' || id || n as u) s;
+    insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, fence, directory, manifest_sha256, sealed_at)
+      select id, crawl_id, 'succeeded', 1, '2026/01/ended.test/' || id || '/a1', 'm', clock_timestamp()
+        from holdfast.snapshot where crawl_id in (select id from public.ended);
+    insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending)
+      select snapshot_id, crawl_id, 0, gen_random_uuid(), clock_timestamp(), 'lapsed' from holdfast.snapshot_sealed;
+    insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id,
+        started_at, ended_at)
+      select snapshot_id, crawl_id, 1, 'p', 'h', 'succeeded', gen_random_uuid(), clock_timestamp(), clock_timestamp()
+        from holdfast.snapshot_sealed;
+    insert into holdfast.page_text (snapshot_id, crawl_id, language, text, words)
+      select snapshot_id, crawl_id, 'simple', '', '' from holdfast.snapshot_sealed;
+    insert into holdfast.capture (snapshot_id, crawl_id, file, record_offset, record_length, url_key, at, url, status,
+        mime, digest)
+      select snapshot_id, crawl_id, 'p/a.warc.gz', 0, 2000, 'test,site)/', clock_timestamp(), 'https://site.test/', 200,
              case when n % 2 = 0 then 'warc/revisit' else 'text/html' end,
              case when n % 2 = 0 then 'sha1:1' else 'sha1:' || n end
-        from generate_series(1, 20000) n)");
-  for (const char* then : {"select", "analyze"}) {
-    CAPTURE(then);
-    stage.run(then);
+        from (select snapshot_id, crawl_id, row_number() over (order by crawl_id desc) as n
+                from holdfast.snapshot_sealed) s;
+    set session_replication_role = origin;
+    select holdfast.partition_remove((holdfast.month_of(clock_timestamp(), 1) at time zone 'UTC')::date, 'ann');)";
+
+} // namespace
+
+TEST_CASE("a session that has planned its statements while all was empty reads little of large tables") {
+  Stage stage;
+  stage.broken_on_purpose = true; // rows that no function made
+  const auto worker = stage.worker();
+  stage.run("analyze");
+  struct Use {
+    std::string name, arguments; // p: the worker, a page that was sealed, and the pages that the worker holds
+    int reads;                   // at most so many rows
+  };
+  const std::vector<Use> uses = {
+      {"worker_turn", "p.worker, '[]', 3, '{}', false, false, 0, 0", 250},
+      {"worker_beat", "p.worker, '1 hour', p.held, array_fill(1, array[cardinality(p.held)]), '{}'", 250},
+      {"worker_hooks",
+       "p.worker, (select jsonb_agg(jsonb_build_object('snapshot', s, 'crawl', c, 'fence', 1, 'plugin', 'p', 'hook', "
+       "'h')) from unnest(p.held, p.crawls) u(s, c))",
+       50},
+      {"captures_stored",
+       "'{\"test,site)/\", \"test,site)/\", \"test,site)/\"}', '{sha1:1, sha1:501, sha1:none}', null, 1", 4},
+      {"text_keep", "p.page, 'd0000000-0000-7000-8000-000000000002', 1, 'words'", 10},
+      {"snapshot_remove", "p.page, 'ann'", 1000}, // its crawl has 240
+      {"crawl_remove", "'d0000000-0000-7000-8000-000000000002', 'ann'", 240 * 20},
+      {"purge_fill", "500", 500 * 20},
+      {"crawl_stop_step", "'c0000000-0000-7000-8000-000000000001', 500", 500 * 20},
+      {"crawl_expand", "p.worker, 'c0000000-0000-7000-8000-000000000002', 1, 500", 50},
+  };
+  std::vector<std::string> held, crawls;
+  std::string page = "00000000-0000-0000-0000-000000000000";
+  const auto call = [&](const Use& use) {
+    INFO(use.name);
     stage.connection.transaction([&](pg::Transaction& transaction) {
-      const auto before = reads_of(transaction, "capture");
-      transaction.call("select * from holdfast.captures_stored(array['test,site)/', 'test,site)/', 'test,site)/'], "
-                       "array['sha1:1', 'sha1:501', 'sha1:none'], null, 1000)");
-      const auto after = reads_of(transaction, "capture");
-      CHECK(after.whole == before.whole);
-      CHECK(after.tuples - before.tuples <= 2);
+      const std::string tables = "archive_result snapshot snapshot_queue snapshot_sealed attempt capture page_text "
+                                 "removed_page removed_capture crawl_seed running_hook crawl_lane";
+      const auto before = reads_of(transaction, tables);
+      transaction.call(
+          "select f.* from (select $1::uuid as worker, $2::uuid as page, $3::uuid[] as held, $4::uuid[] as "
+          "crawls) p, lateral holdfast." +
+              use.name + '(' + use.arguments + ") f",
+          pg::Params::of(worker, page, held, crawls));
+      CHECK(reads_of(transaction, tables).tuples - before.tuples <= use.reads);
     });
+  };
+  // PostgreSQL keeps a plan from the sixth call on.
+  for (const auto& use : uses)
+    for (int i = 0; i < 6 && use.name != "crawl_expand"; ++i)
+      call(use);
+  fill(stage, kEnded);
+  page = stage.value("select snapshot_id from holdfast.snapshot_sealed where crawl_id::text like 'd0%2' limit 1");
+  for (const auto& claim : stage.claim_many(worker, 3)) {
+    held.push_back(claim.lease.snapshot_id);
+    crawls.push_back(claim.lease.crawl_id);
   }
+  stage.run("update holdfast.crawl set stopping_at = now() where id::text like 'c0%1'");
+  stage.run(
+      "update holdfast.crawl set owner_id = $1::uuid, fence = 1, retry_at = now(), seeds_total = 1, seeds_left = 1 "
+      "where id = 'c0000000-0000-7000-8000-000000000002'",
+      pg::Params::of(worker));
+  stage.run("insert into holdfast.crawl_seed (crawl_id, position, url) values "
+            "('c0000000-0000-7000-8000-000000000002', 1, 'https://site.test/new')");
+  std::string names;
+  for (const auto& use : uses) {
+    names += (names.empty() ? "" : " ") + use.name;
+    call(use);
+  }
+  CHECK(stage.value("select string_agg(proname, ' ' order by array_position(string_to_array($1, ' '), proname::text)) "
+                    "from pg_proc where proconfig @> '{enable_bitmapscan=off}'",
+                    pg::Params::of(names)) == names);
 }
