@@ -107,7 +107,6 @@ void Exchange::set_guard() {
 }
 
 Handle Exchange::release() {
-  set(CURLOPT_COOKIEFILE, static_cast<const char*>(nullptr)); // or its name stays until the process ends
   libcurl().easy_reset(handle_.get());
   return std::move(handle_);
 }
