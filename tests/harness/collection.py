@@ -54,6 +54,12 @@ def program():
     return os.environ.get("HOLDFAST_TEST_PROGRAM", "")
 
 
+@functools.cache
+def looks_for_leaks():
+    """Whether this build does: such a process lets itself be traced, and takes more memory."""
+    return b"__lsan_" in Path(program()).read_bytes()
+
+
 def closed_to_others():
     """The first directory on the way to this build that other users than root cannot enter, such as /root; or None."""
     closed = [path for path in Path(program()).resolve().parents if not path.stat().st_mode & 0o001]
