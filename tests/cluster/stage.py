@@ -59,7 +59,6 @@ class Worker:
         self.proxy = Proxy(stage.database_port)
         self.log_path = stage.path / f"worker-{number}.log"
         self.process, self.wanted, self.expected_end, self.ends, self.starts = None, False, False, [], 0
-        self.stopped_until = None
         self.extra = {}
 
     def environment(self):

@@ -159,13 +159,6 @@ def section_c(request):
     request.send(document("Section C", PARAGRAPH + link("/leaf/1", "a leaf")))
 
 
-@page("/twin/one")
-@page("/twin/two")
-def twin(request):
-    """The same bytes under two URLs."""
-    request.send(document("Twin", PARAGRAPH))
-
-
 @page(r"/leaf/(\d+)")
 def leaf(request, number):
     request.send(f"<!doctype html><title>Leaf {number}</title><p>Leaf number {number}.")
