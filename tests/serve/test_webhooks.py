@@ -102,6 +102,10 @@ class Webhooks(Case):
         rows = self.run_verb("list", "deliveries", "--json", "--limit", "1000").records
         return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
 
+    def tried(self, count):
+        """Whether so many were tried, once or, where that takes long, again."""
+        return len([row for row in self.deliveries(owner=None) if row["attempts"] > 0]) == count
+
     def worker(self, *words, env=None):
         with open(self.site.path / "worker.log", "a") as log:
             process = self.site.start(
@@ -173,14 +177,14 @@ class Webhooks(Case):
         self.run_verb("webhook", "add", "slow", receiver.url + "/")
         worker = self.worker()
         self.run_verb("add", "--bg", "http://127.0.0.1:9/good")
-        until("it has failed", lambda: self.deliveries(attempts=1, last_status=503))
+        until("it has failed", lambda: self.deliveries(last_status=503))
         reason = self.run_verb("why", "slow", "--json").records[0]["reason"]
         self.assertRegex(
             reason,
-            r"1 delivery waits: its receiver failed 1 time in a row \(it answered HTTP 503\), it is tried again at",
+            r"1 delivery waits: its receiver failed \d times? in a row \(it answered HTTP 503\), it is tried again at",
         )
         self.run_verb("webhook", "retry", "slow")
-        until("it has failed again", lambda: self.deliveries(attempts=2, status="waiting"))
+        until("it has failed again", lambda: self.deliveries()[0]["attempts"] >= 2)
         self.run_verb("webhook", "retry", "slow")
         until("it has arrived", lambda: self.deliveries(status="delivered"))
         bodies = {body for _, _, body in receiver.requests}
@@ -275,7 +279,7 @@ class Webhooks(Case):
         self.run_verb("webhook", "add", "inside", receiver.url + "/")
         self.run_verb("webhook", "test", "inside")
         worker = self.worker(env=private)
-        until("it has been tried", lambda: self.deliveries(attempts=1, owner=None))
+        until("it has been tried", lambda: self.tried(1))
         self.assertRegex(self.deliveries()[0]["last_error"], r"its address 127\.0\.0\.1 is not public")
         self.end(worker)
         self.assertEqual(receiver.got(), [])
@@ -286,7 +290,7 @@ class Webhooks(Case):
             self.run_verb("webhook", "add", f"s{status}", f"{receiver.url}/{status}")
             self.run_verb("webhook", "test", f"s{status}")
         worker = self.worker()
-        until("both have answered", lambda: len(self.deliveries(owner=None, attempts=1)) == 2)
+        until("both have answered", lambda: self.tried(2))
         self.end(worker)
         self.assertNotIn("/elsewhere", [path for path, _, _ in receiver.got()], "no redirect is followed")
         self.assertEqual(self.deliveries(webhook="s302")[0]["status"], "waiting")
