@@ -81,9 +81,4 @@ std::optional<HookName> parse_hook_name(std::string_view file_name) {
   return result;
 }
 
-std::string_view to_string(Event event) noexcept {
-  constexpr std::string_view kNames[] = {"CrawlSetup", "Snapshot", "Binary", "CrawlEnd"}; // as Event lists them
-  return kNames[static_cast<std::size_t>(event)];
-}
-
 } // namespace holdfast::hooks

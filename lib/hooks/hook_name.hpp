@@ -23,6 +23,4 @@ struct HookName {
 // trailing "Event" in the event's name is accepted.
 std::optional<HookName> parse_hook_name(std::string_view file_name);
 
-std::string_view to_string(Event event) noexcept;
-
 } // namespace holdfast::hooks

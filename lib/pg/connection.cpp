@@ -41,7 +41,6 @@ struct Connection::Impl {
     if (answer_timeout.count() == 0 && options.statement_timeout.count() > 0)
       answer_timeout = options.statement_timeout + kAnswerSlack;
     backend_pid = session->backendpid();
-    server_version = session->server_version();
   }
 
   // Runs `action` on the session; every exception of the library leaves as an Error, and a lost session is remembered.
@@ -150,7 +149,6 @@ struct Connection::Impl {
   bool broken{false};
   std::chrono::milliseconds answer_timeout{0};
   int backend_pid{0};
-  int server_version{0};
 };
 
 struct Transaction::Impl {
@@ -227,8 +225,6 @@ std::vector<std::string> Connection::notifications() {
 bool Connection::broken() const noexcept {
   return impl_->broken || impl_->timeline.superseded() || !impl_->session->is_open();
 }
-
-int Connection::server_version() const noexcept { return impl_->server_version; }
 
 int Connection::backend_pid() const noexcept { return impl_->backend_pid; }
 

@@ -70,7 +70,6 @@ public:
   std::vector<std::string> notifications();
 
   bool broken() const noexcept;
-  int server_version() const noexcept; // 150018
   int backend_pid() const noexcept;
 
 private:

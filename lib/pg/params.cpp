@@ -2,10 +2,6 @@
 
 #include "lib/base/text/utf8.hpp"
 
-#include <array>
-#include <charconv>
-#include <cmath>
-
 namespace holdfast::pg {
 namespace {
 
@@ -44,19 +40,6 @@ Params& Params::add(bool value) {
 
 Params& Params::add(std::chrono::milliseconds value) {
   values_.emplace_back(std::to_string(value.count()) + " milliseconds");
-  return *this;
-}
-
-Params& Params::add(double value) {
-  if (std::isnan(value)) {
-    values_.emplace_back("NaN");
-  } else if (std::isinf(value)) {
-    values_.emplace_back(value > 0 ? "Infinity" : "-Infinity");
-  } else {
-    std::array<char, 64> buffer{}; // the shortest text that reads back as the same number
-    const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
-    values_.emplace_back(std::string(buffer.data(), end));
-  }
   return *this;
 }
 

@@ -27,7 +27,7 @@ public:
   Params& add(const char* value) { return add(std::string_view(value)); }
   Params& add(const std::string& value) { return add(std::string_view(value)); }
   Params& add(bool value);
-  Params& add(double value);
+  Params& add(double) = delete; // or it would be taken for a bool
   template <std::integral T>
   requires(!std::same_as<T, bool>) Params& add(T value) {
     values_.emplace_back(std::to_string(value));

@@ -509,7 +509,7 @@ TEST_CASE(
   const unsigned seed = asked != nullptr ? static_cast<unsigned>(std::strtoul(asked, nullptr, 10)) : 20260101;
   MESSAGE("HOLDFAST_MODEL_SEED=" << seed);
   Stage stage;
-  stage.run("select setseed($1::float8)", pg::Params::of((seed % 1000) / 1000.0)); // claims walk from a random place
+  stage.run("select setseed($1 / 1000.0)", pg::Params::of(seed % 1000)); // claims walk from a random place
   Model model(stage, seed);
   for (int i = 0; i < 5000; ++i) {
     model.step();

@@ -57,7 +57,6 @@ TEST_CASE("a session has our settings, and the owner's word wins where both spea
   CHECK(setting(ours, "timezone") == "UTC");
   CHECK(setting(ours, "client_min_messages") == "warning");
   CHECK(setting(ours, "client_encoding") == "UTF8");
-  CHECK(ours.server_version() >= 130000);
 
   Connection theirs(database.dsn() + " application_name=theirs options='-c statement_timeout=9s'", options);
   CHECK(setting(theirs, "application_name") == "theirs");

@@ -50,9 +50,6 @@ TEST_CASE("scalars become the text that PostgreSQL reads") {
   CHECK(only(Params::of(false)) == "f");
   CHECK(only(Params::of(std::numeric_limits<std::int64_t>::min())) == "-9223372036854775808");
   CHECK(only(Params::of(std::numeric_limits<std::uint64_t>::max())) == "18446744073709551615");
-  CHECK(only(Params::of(0.1)) == "0.1");
-  CHECK(only(Params::of(-std::numeric_limits<double>::infinity())) == "-Infinity");
-  CHECK(only(Params::of(std::numeric_limits<double>::quiet_NaN())) == "NaN");
   CHECK(only(Params::of("it's")) == "it's");
 }
 
