@@ -17,7 +17,7 @@ KILLER = 1  # the page of the model that kills its workers; the other one is sea
 
 
 def refused(traces, max_lapses):
-    """Those of the traces that no run of the model goes through: these states of one page, and no others between them."""
+    """Those of the traces that no run of the model goes through: all states of one page, and no others between."""
     wrong = []
     # Each claim but the last has ended by a fault, or by a worker that gave the page back because of one.
     claims = lambda trace: sum(state[0] == "started" for state in trace)

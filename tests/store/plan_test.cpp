@@ -378,4 +378,7 @@ TEST_CASE("a session that has planned its statements while all was empty reads l
   CHECK(stage.value("select string_agg(proname, ' ' order by array_position(string_to_array($1, ' '), proname::text)) "
                     "from pg_proc where proconfig @> '{enable_bitmapscan=off}'",
                     pg::Params::of(names)) == names);
+  stage.run("analyze"); // a payload is found by its hash whatever is known of the captures
+  for (const auto& use : uses)
+    if (use.name == "captures_stored") call(use);
 }
