@@ -181,8 +181,9 @@ class Webhooks(Case):
 
         def explained():
             tries = self.deliveries()[0]["attempts"]
-            words = f"1 delivery waits: its receiver failed {tries} time{'s' * (tries > 1)} in a row (it answered HTTP 503)"
-            return f"{words}, it is tried again at" in self.run_verb("why", "slow", "--json").records[0]["reason"]
+            failed = f"1 delivery waits: its receiver failed {tries} time{'s' * (tries > 1)} in a row"
+            reason = self.run_verb("why", "slow", "--json").records[0]["reason"]
+            return f"{failed} (it answered HTTP 503), it is tried again at" in reason
 
         until("why says how often it has failed", explained)
         self.run_verb("webhook", "retry", "slow")
