@@ -30,7 +30,7 @@ create table holdfast.process (
   capabilities jsonb not null default '{}',
   status text not null default 'running',
   started_at timestamptz not null default clock_timestamp(),
-  beat_at timestamptz, lease_until timestamptz,
+  heartbeat_at timestamptz, lease_until timestamptz,
   draining boolean not null default false, request text,
   paused_at timestamptz, paused_by text, log_level text,
   standby boolean not null default false, epoch bigint,
@@ -41,7 +41,7 @@ create table holdfast.process (
   constraint process_type_known check (process_type in ('runner', 'worker', 'serve', 'command')),
   constraint process_exited_has_end check ((status = 'exited') = (ended_at is not null)),
   constraint process_request_known check (request in ('drain', 'stop', 'leave')),
-  constraint process_lease_has_beat check (lease_until is null or beat_at is not null),
+  constraint process_lease_has_heartbeat check (lease_until is null or heartbeat_at is not null),
   constraint process_slots check (slots >= 0),
   constraint process_log_level check (log_level in ('trace', 'debug', 'info', 'warn', 'error', 'off'))
 ) with (fillfactor = 50);
@@ -74,7 +74,7 @@ comment on column holdfast.process.capabilities is
   'browser (what is known of it), lacks (why not all enabled plugins work). Runner: spawns (starts local workers).';
 comment on column holdfast.process.status is 'running or exited.';
 comment on column holdfast.process.started_at is 'When it joined.';
-comment on column holdfast.process.beat_at is 'Last heartbeat.';
+comment on column holdfast.process.heartbeat_at is 'Last heartbeat.';
 comment on column holdfast.process.lease_until is 'End of its lease. Past it, its work is given to others.';
 comment on column holdfast.process.draining is 'It finishes what it has and claims nothing more.';
 comment on column holdfast.process.request is

@@ -231,7 +231,7 @@ create table holdfast.superseded (
   constraint superseded_pkey primary key (snapshot_id, crawl_id)
 );
 comment on table holdfast.superseded is
-  'Replaced snapshots, which the duty "retention" removes. No foreign keys: a removal must not fail a seal.';
+  'Replaced snapshots, which the task "retention" removes. No foreign keys: a removal must not fail a seal.';
 comment on column holdfast.superseded.snapshot_id is 'The older one.';
 comment on column holdfast.superseded.crawl_id is 'Its crawl.';
 comment on column holdfast.superseded.by_id is 'The newer one.';

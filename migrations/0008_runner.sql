@@ -1,4 +1,4 @@
--- The runner: its terms, its duties and their runs.
+-- The runner: its terms, its maintenance tasks and their runs.
 
 create table holdfast.runner_term (
   epoch bigint primary key,
@@ -19,7 +19,7 @@ comment on column holdfast.runner_term.valid_until is
 comment on column holdfast.runner_term.ended_at is 'When its end was recorded.';
 comment on column holdfast.runner_term.ending is 'Why: exit_reason of its process, and whether it was found dead.';
 
-create table holdfast.duty (
+create table holdfast.maintenance_task (
   name text primary key,
   every interval not null,
   function text not null, batch bigint not null, keep interval,
@@ -29,72 +29,72 @@ create table holdfast.duty (
   last_run_at timestamptz, last_duration interval, last_count bigint,
   total_count bigint not null default 0, runs bigint not null default 0,
   error text,
-  constraint duty_every check (every > '0'),
-  constraint duty_batch check (batch > 0),
-  constraint duty_keep check (keep > '0'),
-  constraint duty_function_name check (function ~ '^duty_[a-z_]+$')
+  constraint maintenance_every check (every > '0'),
+  constraint maintenance_batch check (batch > 0),
+  constraint maintenance_keep check (keep > '0'),
+  constraint maintenance_function_name check (function ~ '^maintenance_[a-z_]+$')
 );
-comment on table holdfast.duty is
+comment on table holdfast.maintenance_task is
   'What the runner does, and how often. You may change every, keep and enabled.';
-comment on column holdfast.duty.name is 'The duty.';
-comment on column holdfast.duty.every is 'How often it runs.';
-comment on column holdfast.duty.function is 'Its function: takes this row, returns the number of changes.';
-comment on column holdfast.duty.batch is
+comment on column holdfast.maintenance_task.name is 'The task.';
+comment on column holdfast.maintenance_task.every is 'How often it runs.';
+comment on column holdfast.maintenance_task.function is 'Its function: takes this row, returns the number of changes.';
+comment on column holdfast.maintenance_task.batch is
   'Most changes in one transaction; after a full batch it runs again at once.';
-comment on column holdfast.duty.keep is 'Duties that trim: how long records are kept.';
-comment on column holdfast.duty.enabled is 'False: it does not run.';
-comment on column holdfast.duty.about is 'A sentence for people.';
-comment on column holdfast.duty.next_at is 'When it is due.';
-comment on column holdfast.duty.last_run_at is 'When it last ran.';
-comment on column holdfast.duty.last_duration is 'How long that took.';
-comment on column holdfast.duty.last_count is 'How many things it changed then.';
-comment on column holdfast.duty.total_count is 'How many things it has changed.';
-comment on column holdfast.duty.runs is 'How often it has run.';
-comment on column holdfast.duty.error is
+comment on column holdfast.maintenance_task.keep is 'Maintenance that trim: how long records are kept.';
+comment on column holdfast.maintenance_task.enabled is 'False: it does not run.';
+comment on column holdfast.maintenance_task.about is 'A sentence for people.';
+comment on column holdfast.maintenance_task.next_at is 'When it is due.';
+comment on column holdfast.maintenance_task.last_run_at is 'When it last ran.';
+comment on column holdfast.maintenance_task.last_duration is 'How long that took.';
+comment on column holdfast.maintenance_task.last_count is 'How many things it changed then.';
+comment on column holdfast.maintenance_task.total_count is 'How many things it has changed.';
+comment on column holdfast.maintenance_task.runs is 'How often it has run.';
+comment on column holdfast.maintenance_task.error is
   'Why the last run failed and was rolled back; NULL: it did not fail.';
 
-insert into holdfast.duty (name, every, function, batch, keep, about)
+insert into holdfast.maintenance_task (name, every, function, batch, keep, about)
   values
-  ('schedules', '2 seconds', 'duty_schedules', 10, null,
+  ('schedules', '2 seconds', 'maintenance_schedules', 10, null,
    'adds the crawls of schedules that are due'),
-  ('lapsed', '2 seconds', 'duty_lapsed', 1, null,
+  ('lapsed', '2 seconds', 'maintenance_lapsed', 1, null,
    'releases the work of lapsed workers and closes their rows'),
-  ('mend', '30 seconds', 'duty_mend', 100, null,
+  ('mend', '30 seconds', 'maintenance_mend', 100, null,
    'wakes or seals crawls that were changed by hand'),
-  ('retention', '30 seconds', 'duty_retention', 1, null,
+  ('retention', '30 seconds', 'maintenance_retention', 1, null,
    'removes crawls past keep_until, and their files'),
-  ('clock', '1 minute', 'duty_clock', 10000, null,
+  ('clock', '1 minute', 'maintenance_clock', 10000, null,
    'after the clock has gone back, makes due what lies too far ahead'),
-  ('hosts', '1 minute', 'duty_hosts', 500, null,
+  ('hosts', '1 minute', 'maintenance_hosts', 500, null,
    'reduces the back-off of hosts that have not asked again'),
-  ('partitions', '1 day', 'duty_partitions', 3, null,
+  ('partitions', '1 day', 'maintenance_partitions', 3, null,
    'makes the partitions of the next month'),
-  ('trim_events', '10 minutes', 'duty_trim_events', 5000, '90 days',
+  ('trim_events', '10 minutes', 'maintenance_trim_events', 5000, '90 days',
    'removes old events'),
-  ('trim_attempts', '10 minutes', 'duty_trim_attempts', 5000, '1 year',
+  ('trim_attempts', '10 minutes', 'maintenance_trim_attempts', 5000, '1 year',
    'removes old attempts at sealed snapshots'),
-  ('trim_processes', '10 minutes', 'duty_trim_processes', 500, '1 year',
+  ('trim_processes', '10 minutes', 'maintenance_trim_processes', 500, '1 year',
    'removes processes that ended long ago'),
-  ('trim_runs', '10 minutes', 'duty_trim_runs', 5000, '1 day',
-   'removes old runs of duties, and old terms'),
-  ('trim_deliveries', '10 minutes', 'duty_trim_deliveries', 5000, '30 days',
+  ('trim_runs', '10 minutes', 'maintenance_trim_runs', 5000, '1 day',
+   'removes old runs of maintenance tasks, and old terms'),
+  ('trim_deliveries', '10 minutes', 'maintenance_trim_deliveries', 5000, '30 days',
    'removes old webhook deliveries');
 
-create table holdfast.duty_run (
+create table holdfast.maintenance_run (
   id bigint generated always as identity primary key,
-  duty text not null, epoch bigint not null, process_id uuid not null,
+  task text not null, epoch bigint not null, process_id uuid not null,
   began_at timestamptz not null, ended_at timestamptz not null,
   count bigint not null, error text
 );
-comment on table holdfast.duty_run is
-  'Every run of a duty. Runs do not overlap, and their epochs never fall.';
-comment on column holdfast.duty_run.id is 'Order of recording.';
-comment on column holdfast.duty_run.duty is 'The duty.';
-comment on column holdfast.duty_run.epoch is 'The term in which it ran.';
-comment on column holdfast.duty_run.process_id is 'The runner. No foreign key: processes are trimmed.';
-comment on column holdfast.duty_run.began_at is 'When it began, holding the gate.';
-comment on column holdfast.duty_run.ended_at is 'When its work was done, just before the commit.';
-comment on column holdfast.duty_run.count is 'How many things it changed.';
-comment on column holdfast.duty_run.error is 'Why it failed, if it did.';
-create index duty_run_by_time on holdfast.duty_run (began_at);
-comment on index holdfast.duty_run_by_time is 'The latest runs, and for trimming.';
+comment on table holdfast.maintenance_run is
+  'Every run of a task. Runs do not overlap, and their epochs never fall.';
+comment on column holdfast.maintenance_run.id is 'Order of recording.';
+comment on column holdfast.maintenance_run.task is 'The task.';
+comment on column holdfast.maintenance_run.epoch is 'The term in which it ran.';
+comment on column holdfast.maintenance_run.process_id is 'The runner. No foreign key: processes are trimmed.';
+comment on column holdfast.maintenance_run.began_at is 'When it began, holding the gate.';
+comment on column holdfast.maintenance_run.ended_at is 'When its work was done, just before the commit.';
+comment on column holdfast.maintenance_run.count is 'How many things it changed.';
+comment on column holdfast.maintenance_run.error is 'Why it failed, if it did.';
+create index maintenance_run_by_time on holdfast.maintenance_run (began_at);
+comment on index holdfast.maintenance_run_by_time is 'The latest runs, and for trimming.';

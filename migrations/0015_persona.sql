@@ -26,7 +26,7 @@ comment on column holdfast.persona.name is 'Its name.';
 comment on column holdfast.persona.version is
   'Counts the states it has had. A write names the version that it replaces, so that none undoes another.';
 comment on column holdfast.persona.state is
-  'The state, encrypted and authenticated with its name and version (lib/persona/vault.hpp). NULL: none yet.';
+  'The state, encrypted and authenticated with its name and version (lib/persona/key_ring.hpp). NULL: none yet.';
 comment on column holdfast.persona.key_id is 'Which key sealed it: the first 8 digits of the key''s SHA-256.';
 comment on column holdfast.persona.options is 'Options for hooks ("USER_AGENT": "..."), none of them secret.';
 comment on column holdfast.persona.hosts is

@@ -1,7 +1,7 @@
 #pragma once
 // Pure arithmetic of self-fencing. A worker may act until `sent + lease - margin`, counted from the
-// moment it *sent* its last successful beat on its own clock; past that it must assume that others have taken its work.
-// Owned by Worker; its main thread extends it, any thread may read it.
+// moment it *sent* its last successful heartbeat on its own clock; past that it must assume that others have taken its
+// work. Owned by Worker; its main thread extends it, any thread may read it.
 
 #include <time.h>
 
@@ -28,7 +28,7 @@ public:
 
   TrustWindow(std::chrono::milliseconds lease, std::chrono::milliseconds margin) : window_(lease - margin) {}
 
-  // Records a beat that succeeded, by the time it was sent. An older beat than the last one changes nothing.
+  // Records a heartbeat that succeeded, by the time it was sent. An older heartbeat than the last one changes nothing.
   void extend(Clock::time_point sent) {
     if (sent + window_ > trusted_until()) until_ = (sent + window_).time_since_epoch().count();
   }

@@ -33,12 +33,12 @@ std::string describe(const Settings& settings, std::initializer_list<std::string
 
 void check_lease_rule(const Settings& settings) {
   const auto lease = settings.duration("lease");
-  const auto beat = settings.duration("beat");
+  const auto heartbeat = settings.duration("heartbeat");
   const auto margin = settings.duration("margin");
-  if (2 * beat > lease - margin) {
+  if (2 * heartbeat > lease - margin) {
     throw Error(ErrorClass::configuration,
-                "two beats must fit into lease - margin: " + describe(settings, {"beat", "lease", "margin"}),
-                "One lost beat must not cost a worker its work: lengthen lease, or shorten beat or margin.");
+                "two heartbeats must fit into lease - margin: " + describe(settings, {"heartbeat", "lease", "margin"}),
+                "One lost heartbeat must not cost a worker its work: lengthen lease, or shorten heartbeat or margin.");
   }
   if (const auto overhead = stop_overhead(lease); settings.duration("kill_grace") + overhead >= margin) {
     throw Error(ErrorClass::configuration,
@@ -47,10 +47,11 @@ void check_lease_rule(const Settings& settings) {
                 "A cut-off worker must have ended its hooks before others take its work: lengthen margin, or shorten "
                 "kill_grace.");
   }
-  if (2 * settings.duration("runner.beat") > settings.duration("runner.lease")) {
-    throw Error(ErrorClass::configuration,
-                "two beats must fit into runner.lease: " + describe(settings, {"runner.beat", "runner.lease"}),
-                "One lost beat must not cost the runner its lead: lengthen runner.lease or shorten runner.beat.");
+  if (2 * settings.duration("runner.heartbeat") > settings.duration("runner.lease")) {
+    throw Error(
+        ErrorClass::configuration,
+        "two heartbeats must fit into runner.lease: " + describe(settings, {"runner.heartbeat", "runner.lease"}),
+        "One lost heartbeat must not cost the runner its lead: lengthen runner.lease or shorten runner.heartbeat.");
   }
 }
 

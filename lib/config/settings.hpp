@@ -73,9 +73,9 @@ private:
   std::filesystem::path file_;
 };
 
-// The rules between settings: 2 * beat <= lease - margin, so that one lost beat costs nothing; kill_grace + 5s (or a
-// twelfth of lease, if that is less) < margin, so that a cut-off worker is quiet before its work is taken;
-// 2 * runner.beat <= runner.lease. Throws Error(configuration) naming the settings, their values and where each comes
+// The rules between settings: 2 * heartbeat <= lease - margin, so that one lost heartbeat costs nothing; kill_grace +
+// 5s (or a twelfth of lease, if that is less) < margin, so that a cut-off worker is quiet before its work is taken; 2 *
+// runner.heartbeat <= runner.lease. Throws Error(configuration) naming the settings, their values and where each comes
 // from.
 void check_lease_rule(const Settings& settings);
 

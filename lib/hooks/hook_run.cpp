@@ -194,8 +194,7 @@ void HookRun::Impl::check_limits() {
 
 void HookRun::Impl::check_progress(const DirectoryState& state) {
   progress.look(meter.round_began(), state, files.printed(), child->cpu_time());
-  if (progress.stillness() < limits.stall || timed_out || interrupting || stopped || exited || !limit_error.empty())
-    return;
+  if (progress.stall() < limits.stall || timed_out || interrupting || stopped || exited || !limit_error.empty()) return;
   limit_error = "made no progress for " + in_seconds(limits.stall);
   child->terminate(limits.kill_grace);
 }
@@ -386,7 +385,7 @@ std::shared_ptr<const std::string> HookRun::started_with(const Catalog& catalog)
   return text;
 }
 
-Stillness HookRun::stillness() const noexcept {
+Stall HookRun::stall() const noexcept {
   if (!impl_->stalls() || impl_->exited || Clock::now() - impl_->progress.since() < impl_->limits.stall / kStillShare)
     return {};
   return {impl_->progress.since(), impl_->limits.stall};

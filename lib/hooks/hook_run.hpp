@@ -30,7 +30,7 @@ struct HookLimits {
   process::Limits process;
 };
 
-struct Stillness {
+struct Stall {
   std::chrono::steady_clock::time_point since{};
   std::chrono::milliseconds limit{0};
 };
@@ -87,7 +87,7 @@ public:
   // What it was started with, for people: hooks::started_with(), made when it is first asked for.
   std::shared_ptr<const std::string> started_with(const Catalog& catalog) const;
   // Since when it has made no progress and how long it may, once a tenth of that is over; limit 0: nothing to tell.
-  Stillness stillness() const noexcept;
+  Stall stall() const noexcept;
 
 private:
   struct Impl;

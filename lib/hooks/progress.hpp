@@ -28,7 +28,7 @@ public:
 
   Clock::time_point since() const noexcept { return since_; }
   // From the last sign of progress to the beginning of the last look.
-  Clock::duration stillness() const noexcept { return looked_ - since_; }
+  Clock::duration stall() const noexcept { return looked_ - since_; }
 
 private:
   static constexpr int kBusyShare = 50; // one part in so many of a processor's time

@@ -38,16 +38,16 @@ void Membership::join(pg::Connection& connection) {
   trust_.extend(sent);
 }
 
-// Trust is extended on the main thread: while that one hangs, trust runs out however well the beats go.
+// Trust is extended on the main thread: while that one hangs, trust runs out however well the heartbeats go.
 std::function<void(pg::Connection&, std::chrono::steady_clock::time_point)>
-Membership::beating(std::function<std::function<void()>(pg::Connection&)> beat) {
+Membership::heartbeating(std::function<std::function<void()>(pg::Connection&)> heartbeat) {
   return [this, alive = std::weak_ptr<bool>(alive_), executor = executor_,
-          beat = std::move(beat)](pg::Connection& connection, std::chrono::steady_clock::time_point) {
+          heartbeat = std::move(heartbeat)](pg::Connection& connection, std::chrono::steady_clock::time_point) {
     const auto sent = base::TrustWindow::Clock::now();
-    auto take_answer = beat(connection);
+    auto take_answer = heartbeat(connection);
     asio::post(executor, [this, alive, sent, take_answer = std::move(take_answer)] {
       if (alive.expired()) return;
-      base::test_point("take_beat");
+      base::test_point("take_heartbeat");
       trust_.extend(sent);
       trouble_.clear();
       take_answer();
@@ -59,7 +59,7 @@ void Membership::start(const std::string& dsn, pg::ConnectionOptions options, st
                        Callbacks callbacks) {
   alive_ = std::make_shared<bool>(true);
   pg::Heartbeat::Callbacks heard;
-  heard.beat = beating(std::move(callbacks.beat));
+  heard.heartbeat = heartbeating(std::move(callbacks.heartbeat));
   heard.on_notify = [notified = std::move(callbacks.notified)](std::vector<std::string> payloads) {
     notified(payloads);
   };
@@ -82,8 +82,8 @@ void Membership::start(const std::string& dsn, pg::ConnectionOptions options, st
       std::make_unique<pg::Heartbeat>(dsn, std::move(options), "holdfast", interval, executor_, std::move(heard));
 }
 
-void Membership::beat_now() {
-  if (heartbeat_) heartbeat_->beat_now();
+void Membership::heartbeat_now() {
+  if (heartbeat_) heartbeat_->heartbeat_now();
 }
 
 void Membership::stop() {
@@ -91,10 +91,10 @@ void Membership::stop() {
   heartbeat_.reset();
 }
 
-awaitable<void> Membership::leave(pg::Pool& pool, const Leave& leave, std::chrono::milliseconds patience,
+awaitable<void> Membership::leave(pg::Pool& pool, const Leave& leave, std::chrono::milliseconds timeout,
                                   const std::string& reason) {
   stop();
-  const auto until = std::chrono::steady_clock::now() + patience;
+  const auto until = std::chrono::steady_clock::now() + timeout;
   std::string problem;
   for (;;) {
     problem.clear();

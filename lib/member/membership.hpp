@@ -1,8 +1,8 @@
 #pragma once
 // One process's membership in the collection: it joins, sends heartbeats, is trusted as long as they succeed, hears
 // notifications, and leaves. Workers and runners share it; they differ in the calls that they make. Owned by Worker or
-// Gate; used on the main thread. It owns the beat thread, which has a connection of its own. stop() and the destructor
-// join that thread; no callback runs afterwards.
+// Gate; used on the main thread. It owns the heartbeat thread, which has a connection of its own. stop() and the
+// destructor join that thread; no callback runs afterwards.
 
 #include "lib/base/async.hpp"
 #include "lib/base/trust_window.hpp"
@@ -27,12 +27,12 @@ store::ProcessInfo describe_process(const std::string& process_type, const std::
 class Membership {
 public:
   struct Callbacks {
-    // On the beat thread: makes the call. Returns what the main thread is to do with the answer.
-    std::function<std::function<void()>(pg::Connection&)> beat;
+    // On the heartbeat thread: makes the call. Returns what the main thread is to do with the answer.
+    std::function<std::function<void()>(pg::Connection&)> heartbeat;
     // The others on the main thread.
     std::function<void(const std::vector<std::string>& notifications)> notified;
     std::function<void()> restored;                       // the database is back
-    std::function<void(const std::string& reason)> ended; // no further beat is made: the lease has lapsed, say
+    std::function<void(const std::string& reason)> ended; // no further heartbeat is made: the lease has lapsed, say
   };
   using Leave = std::function<void(pg::Connection&)>;
 
@@ -46,10 +46,10 @@ public:
   void join(pg::Connection& connection);
   void start(const std::string& dsn, pg::ConnectionOptions options, std::chrono::milliseconds interval,
              Callbacks callbacks);
-  void beat_now();
+  void heartbeat_now();
   void stop();
-  // Says good-bye, again and again for `patience`. What the database does not hear, the end of the lease tells it.
-  awaitable<void> leave(pg::Pool& pool, const Leave& leave, std::chrono::milliseconds patience,
+  // Says good-bye, again and again for `timeout`. What the database does not hear, the end of the lease tells it.
+  awaitable<void> leave(pg::Pool& pool, const Leave& leave, std::chrono::milliseconds timeout,
                         const std::string& reason);
 
   const store::ProcessInfo& process() const noexcept { return process_; }
@@ -63,7 +63,7 @@ public:
 
 private:
   std::function<void(pg::Connection&, std::chrono::steady_clock::time_point)>
-  beating(std::function<std::function<void()>(pg::Connection&)> beat);
+  heartbeating(std::function<std::function<void()>(pg::Connection&)> heartbeat);
 
   asio::any_io_executor executor_;
   const store::ProcessInfo process_;
@@ -71,7 +71,7 @@ private:
   std::string collection_id_;
   std::string trouble_;
   base::TrustWindow trust_;
-  std::shared_ptr<bool> alive_; // what the beat thread has posted may come after stop()
+  std::shared_ptr<bool> alive_; // what the heartbeat thread has posted may come after stop()
   std::unique_ptr<pg::Heartbeat> heartbeat_;
 };
 

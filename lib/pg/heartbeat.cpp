@@ -37,14 +37,14 @@ struct Recipient {
 
 } // namespace
 
-// Everything below `run` belongs to the beat thread. Handlers of the io_context only raise flags; the loops look at the
-// flags after each handler, so no blocking call ever happens inside a handler.
+// Everything below `run` belongs to the heartbeat thread. Handlers of the io_context only raise flags; the loops look
+// at the flags after each handler, so no blocking call ever happens inside a handler.
 struct Heartbeat::Impl {
   Impl(std::string dsn_in, ConnectionOptions options_in, std::string channel_in, milliseconds interval_in,
        asio::any_io_executor executor_in, Callbacks callbacks)
       : dsn(std::move(dsn_in)), options(std::move(options_in)), channel(std::move(channel_in)), interval(interval_in),
         executor(std::move(executor_in)), recipient(std::make_shared<Recipient>()) {
-    if (!callbacks.beat) throw Error(ErrorClass::bug, "a heartbeat needs a beat");
+    if (!callbacks.heartbeat) throw Error(ErrorClass::bug, "a heartbeat needs a heartbeat");
     if (!callbacks.on_notify) callbacks.on_notify = [](const std::vector<std::string>&) {};
     if (!callbacks.on_lost) callbacks.on_lost = [](const std::string&) {};
     if (!callbacks.on_restored) callbacks.on_restored = [] {};
@@ -52,9 +52,9 @@ struct Heartbeat::Impl {
     recipient->callbacks = std::move(callbacks);
     try {
       thread = std::thread([this] { run(); });
-      watch_hosts.emplace(dsn, options.application_name, [this] { beat_soon(); });
+      watch_hosts.emplace(dsn, options.application_name, [this] { heartbeat_soon(); });
     } catch (const std::system_error& error) {
-      throw Error(ErrorClass::system, "cannot start the beat thread: " + std::string(error.what()));
+      throw Error(ErrorClass::system, "cannot start the heartbeat thread: " + std::string(error.what()));
     }
   }
 
@@ -65,19 +65,19 @@ struct Heartbeat::Impl {
     thread.join();
   }
 
-  void beat_soon() {
+  void heartbeat_soon() {
     asio::post(context, [this] { requested = true; });
   }
 
   void run() {
-    pthread_setname_np(pthread_self(), "hf-beat");
+    pthread_setname_np(pthread_self(), "hf-heartbeat");
     std::exception_ptr fatal;
     while (!stopping && !fatal)
       fatal = one_session();
     if (fatal) tell([fatal = std::move(fatal)](const Callbacks& owner) { owner.on_fatal(fatal); });
   }
 
-  // Connects, beats until the session is lost or the owner leaves, and pauses. Returns what must not be retried.
+  // Connects, heartbeats until the session is lost or the owner leaves, and pauses. Returns what must not be retried.
   std::exception_ptr one_session() {
     bool connected = false;
     try {
@@ -90,7 +90,7 @@ struct Heartbeat::Impl {
       if (!std::exchange(lost, true)) {
         tell([text = std::string(error.what())](const Callbacks& owner) { owner.on_lost(text); });
       } else {
-        spdlog::debug("beat: {}", error.what());
+        spdlog::debug("heartbeat: {}", error.what());
       }
     } catch (...) {
       return std::current_exception();
@@ -112,11 +112,11 @@ struct Heartbeat::Impl {
       connection.listen(channel);
     } catch (const Error& error) {
       if (connection.broken()) throw;
-      spdlog::warn("no doorbell, polling only: {}", error.what()); // a pooler, or a standby
+      spdlog::warn("no notification, polling only: {}", error.what()); // a pooler, or a standby
     }
   }
 
-  // Beats and listens on one session until it is lost (an exception) or the owner leaves.
+  // Heartbeats and listens on one session until it is lost (an exception) or the owner leaves.
   void serve(Connection& connection) {
     asio::posix::stream_descriptor socket(context, duplicate(connection.descriptor()));
     asio::steady_timer timer(context);
@@ -128,11 +128,12 @@ struct Heartbeat::Impl {
       if (due || requested) {
         due = requested = false;
         const auto sent = steady_clock::now();
-        recipient->callbacks.beat(connection, sent);
-        if (connection.broken()) throw Error(ErrorClass::temporary, "lost the database session during a beat");
+        recipient->callbacks.heartbeat(connection, sent);
+        if (connection.broken()) throw Error(ErrorClass::temporary, "lost the database session during a heartbeat");
         arm(timer, sent + interval);
         if (std::exchange(first, false)) begin(connection);
-        readable = true; // the beat may have read notifications off the socket, which then does not become readable
+        readable =
+            true; // the heartbeat may have read notifications off the socket, which then does not become readable
       }
       if (std::exchange(readable, false)) {
         auto payloads = connection.notifications();
@@ -143,7 +144,7 @@ struct Heartbeat::Impl {
     }
   }
 
-  // After the first beat the session has proved good. Notifications sent before it listened are lost, so one empty
+  // After the first heartbeat the session has proved good. Notifications sent before it listened are lost, so one empty
   // batch makes the owner look once.
   void begin(Connection& connection) {
     backoff.reset();
@@ -180,8 +181,8 @@ struct Heartbeat::Impl {
 
   static int duplicate(int descriptor) {
     const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-    if (copy < 0 && errno == EBADF) // the library has closed it: the session did not live to its first beat
-      throw Error(ErrorClass::temporary, "lost the database session before its first beat");
+    if (copy < 0 && errno == EBADF) // the library has closed it: the session did not live to its first heartbeat
+      throw Error(ErrorClass::temporary, "lost the database session before its first heartbeat");
     if (copy < 0) throw Error(ErrorClass::system, "cannot watch the database socket: " + base::errno_text(errno));
     return copy;
   }
@@ -204,7 +205,7 @@ struct Heartbeat::Impl {
   base::Backoff backoff{milliseconds(50), milliseconds(5000)};
   // Flags, not locals of serve(): a handler may still be queued when serve() has been left by an exception.
   bool stopping{false};
-  bool requested{false}; // beat_now()
+  bool requested{false}; // heartbeat_now()
   bool due{false};       // the timer has fired
   bool readable{false};  // the socket has something
   bool lost{false};      // the owner has been told that the session is gone
@@ -219,6 +220,6 @@ Heartbeat::Heartbeat(std::string dsn, ConnectionOptions options, std::string cha
 
 Heartbeat::~Heartbeat() = default;
 
-void Heartbeat::beat_now() { impl_->beat_soon(); }
+void Heartbeat::heartbeat_now() { impl_->heartbeat_soon(); }
 
 } // namespace holdfast::pg

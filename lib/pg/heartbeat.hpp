@@ -1,8 +1,8 @@
 #pragma once
-// A named thread with its own connection that beats on time and listens for doorbells. It never touches domain state:
-// what it learns is posted to the executor given. Owned by the service; constructed and destroyed on the main thread.
-// The destructor stops the thread and joins it (at most one connect or statement timeout); no callback runs afterwards,
-// even if it was posted before. After on_fatal the thread beats no more.
+// A named thread with its own connection that heartbeats on time and listens for notifications. It never touches domain
+// state: what it learns is posted to the executor given. Owned by the service; constructed and destroyed on the main
+// thread. The destructor stops the thread and joins it (at most one connect or statement timeout); no callback runs
+// afterwards, even if it was posted before. After on_fatal the thread heartbeats no more.
 //
 // On a lost connection it reconnects with back-off (50 ms doubling to 5 s, with jitter) and goes on; the owner's
 // TrustWindow decides when that has taken too long.
@@ -21,10 +21,10 @@ namespace holdfast::pg {
 class Heartbeat {
 public:
   struct Callbacks {
-    // Called on the beat thread, once at start, every `interval`, and whenever beat_now() was called. Does the beat on
-    // the connection and may post to the main thread itself. An exception of class `temporary` leads to a reconnect;
-    // any other is posted to on_fatal.
-    std::function<void(Connection&, std::chrono::steady_clock::time_point sent)> beat;
+    // Called on the heartbeat thread, once at start, every `interval`, and whenever heartbeat_now() was called. Does
+    // the heartbeat on the connection and may post to the main thread itself. An exception of class `temporary` leads
+    // to a reconnect; any other is posted to on_fatal.
+    std::function<void(Connection&, std::chrono::steady_clock::time_point sent)> heartbeat;
     // Posted to the executor: one call per batch of notifications, with the payloads.
     std::function<void(std::vector<std::string>)> on_notify;
     // Posted to the executor when the connection was lost / is back. The text is for the log.
@@ -39,8 +39,8 @@ public:
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  // Asks for a beat as soon as possible. Any thread.
-  void beat_now();
+  // Asks for a heartbeat as soon as possible. Any thread.
+  void heartbeat_now();
 
 private:
   struct Impl;

@@ -42,7 +42,7 @@ std::vector<std::string> parts(const std::string& text) {
 }
 
 constexpr std::chrono::milliseconds kBetweenLooks{3000};
-constexpr std::chrono::milliseconds kPatience{2000};
+constexpr std::chrono::milliseconds kTimeout{2000};
 
 } // namespace
 
@@ -96,8 +96,8 @@ struct HostWatch::Impl {
   Impl(std::string dsn_in, const std::string& label, std::function<void()> superseded_in)
       : dsn(std::move(dsn_in)), superseded(std::move(superseded_in)) {
     options.application_name = label + " watch";
-    options.connect_timeout = options.statement_timeout = options.answer_timeout = kPatience;
-    options.lock_timeout = kPatience;
+    options.connect_timeout = options.statement_timeout = options.answer_timeout = kTimeout;
+    options.lock_timeout = kTimeout;
     thread = std::thread([this] { run(); });
   }
 

@@ -127,12 +127,12 @@ struct Pool::Impl {
 
   // Callers repeat what waited in vain, so only this tells that something is wrong.
   void tell_who_blocks(Connection& connection) {
-    constexpr int kPatience = 3;
+    constexpr int kTimeout = 3;
     {
       const std::lock_guard lock(mutex);
       const auto before = std::exchange(last_lock_timeout, steady_clock::now());
       if (last_lock_timeout > before + std::chrono::minutes(2)) lock_timeouts = 0;
-      if (++lock_timeouts != kPatience) return;
+      if (++lock_timeouts != kTimeout) return;
     }
     const auto who = who_blocks(connection);
     spdlog::warn("the database keeps us waiting for locks: {}", who.empty() ? "it cannot be told why" : who);

@@ -40,7 +40,7 @@ using std::chrono::milliseconds;
 
 // A shim answers within its own limit for unkillable processes (10 s); one that does not is itself in trouble, for
 // instance stopped by its hook, and is killed.
-constexpr milliseconds kShimPatience{15000};
+constexpr milliseconds kShimTimeout{15000};
 // How long the remains of a killed shim's tree are hunted.
 constexpr milliseconds kHunt{5000};
 
@@ -286,18 +286,18 @@ std::chrono::microseconds Child::cpu_time() const { return state_->cpu_time; }
 awaitable<Exit> Child::wait() { return wait_for(state_); }
 
 void Child::terminate(milliseconds grace) {
-  enter_ladder(true, std::clamp(grace, milliseconds(0), milliseconds(std::chrono::hours(24 * 7))));
+  begin_termination(true, std::clamp(grace, milliseconds(0), milliseconds(std::chrono::hours(24 * 7))));
 }
 
-void Child::kill() { enter_ladder(false, milliseconds(0)); }
+void Child::kill() { begin_termination(false, milliseconds(0)); }
 
-void Child::enter_ladder(bool politely, milliseconds grace) {
+void Child::begin_termination(bool politely, milliseconds grace) {
   if (state_->exit) return;
   const auto deadline = Clock::now() + grace;
   if (state_->kill_at && *state_->kill_at <= deadline) return;
   state_->kill_at = deadline;
   state_->send(politely ? shim::CommandKind::terminate : shim::CommandKind::kill, grace);
-  state_->backstop.expires_at(deadline + kShimPatience);
+  state_->backstop.expires_at(deadline + kShimTimeout);
   state_->backstop.async_wait([weak = std::weak_ptr(state_)](boost::system::error_code error) {
     const auto state = weak.lock();
     if (!error && state && !state->exit && state->shim) ::kill(state->shim_pid, SIGKILL);

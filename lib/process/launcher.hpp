@@ -49,7 +49,7 @@ public:
   void kill();
 
 private:
-  void enter_ladder(bool politely, std::chrono::milliseconds grace);
+  void begin_termination(bool politely, std::chrono::milliseconds grace);
 
   std::shared_ptr<Supervision> state_;
 };

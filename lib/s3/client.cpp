@@ -41,8 +41,8 @@ bool passes(int status) { return status >= 500 || status == 408 || status == 429
 
 } // namespace
 
-Client::Client(Location location, Credentials credentials, std::chrono::milliseconds patience)
-    : location_(std::move(location)), credentials_(std::move(credentials)), patience_(patience) {}
+Client::Client(Location location, Credentials credentials, std::chrono::milliseconds timeout)
+    : location_(std::move(location)), credentials_(std::move(credentials)), timeout_(timeout) {}
 
 Client::~Client() = default;
 
@@ -77,7 +77,7 @@ http::Response Client::attempt(const Call& call, std::chrono::seconds silence) {
   // How much a sink will get is not known.
   if (!call.sink)
     request.timeout =
-        std::max<std::chrono::milliseconds>(patience_, silence) + std::chrono::seconds(call.body.size() / kSlowest);
+        std::max<std::chrono::milliseconds>(timeout_, silence) + std::chrono::seconds(call.body.size() / kSlowest);
   // Nothing that takes a header away ("Expect:"): libcurl before 8 would sign it.
   request.headers.push_back("x-amz-content-sha256: " + base::sha256_hex(call.body));
   if (!credentials_.session_token.empty())
@@ -118,7 +118,7 @@ http::Response Client::request(const Call& below, std::initializer_list<int> goo
   base::Backoff backoff(kFirstWait, kLongestWait);
   for (;;) {
     const bool away = !trouble().empty();
-    const auto left = std::chrono::duration_cast<std::chrono::seconds>(patience_ - (Clock::now() - began));
+    const auto left = std::chrono::duration_cast<std::chrono::seconds>(timeout_ - (Clock::now() - began));
     auto answer = attempt(call, away ? kSilentAway : std::max(left, kSilentAway));
     const bool passing = answer.status == 0 || passes(answer.status);
     if (away && !passing) set_trouble("");
@@ -126,7 +126,7 @@ http::Response Client::request(const Call& below, std::initializer_list<int> goo
     auto problem = answer.status == 0 ? answer.error : explanation(answer.body);
     if (problem.empty()) problem = "status " + std::to_string(answer.status);
     const auto wait = backoff.next();
-    const bool given_up = passing && (away || Clock::now() + wait - began >= patience_);
+    const bool given_up = passing && (away || Clock::now() + wait - began >= timeout_);
     if (given_up && answer.status != 507) set_trouble(problem);
     if (!passing || handed > 0 || given_up) fail(call, answer.status, problem);
     spdlog::debug("the object store: {}: {}; again", named(call), problem);

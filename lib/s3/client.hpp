@@ -42,9 +42,9 @@ struct Listing {
 class Client {
 public:
   // Makes no request. Throws Error(configuration) if there are no keys.
-  // `patience`: for how long a request that fails for a passing reason is repeated.
+  // `timeout`: for how long a request that fails for a passing reason is repeated.
   explicit Client(Location location, Credentials credentials = find_credentials(),
-                  std::chrono::milliseconds patience = std::chrono::seconds(15));
+                  std::chrono::milliseconds timeout = std::chrono::seconds(15));
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -91,7 +91,7 @@ private:
 
   Location location_;
   Credentials credentials_;
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds timeout_;
   http::Client http_;
   mutable std::mutex mutex_;
   std::string trouble_; // guarded by mutex_

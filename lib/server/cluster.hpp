@@ -19,8 +19,8 @@ struct Cluster {
   std::filesystem::path log;
 };
 
-// The owner of an existing cluster; for a new one ourselves, or whom root makes way for. Throws Error(configuration) if
-// the cluster belongs to a user that we cannot become.
+// The owner of an existing cluster; for a new one ourselves, or whom root steps down for. Throws Error(configuration)
+// if the cluster belongs to a user that we cannot become.
 User server_user(const Cluster& cluster);
 
 // Lets the server's user pass through a data directory that is closed to them because root made it.

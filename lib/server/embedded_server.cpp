@@ -30,7 +30,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr auto kReadyLimit = 60s;
-constexpr auto kStopPatience = 30s;
+constexpr auto kStopTimeout = 30s;
 // The holder of the start lock is starting (initdb 120 s, ready 60 s) or stopping (30 s + 10 s).
 constexpr auto kStartLockLimit = 200s;
 constexpr std::uintmax_t kLogRotateSize = 16U << 20U;
@@ -215,7 +215,7 @@ struct EmbeddedServer::Impl {
   void stop_if_unused() {
     if (!users.try_exclusive()) return;
     auto running = Postmaster::find(cluster.directory);
-    if (running && !running->stop(kStopPatience))
+    if (running && !running->stop(kStopTimeout))
       spdlog::error("PostgreSQL in {} does not stop, not even by an immediate shutdown", cluster.directory.string());
   }
 

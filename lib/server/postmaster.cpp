@@ -64,9 +64,9 @@ std::optional<Postmaster> Postmaster::find(const fs::path& cluster) {
   return found;
 }
 
-bool Postmaster::stop(std::chrono::milliseconds patience) {
+bool Postmaster::stop(std::chrono::milliseconds timeout) {
   base::send_signal(process_, SIGINT);
-  if (base::wait_for_exit(process_, patience)) return true;
+  if (base::wait_for_exit(process_, timeout)) return true;
   base::send_signal(process_, SIGQUIT);
   return base::wait_for_exit(process_, std::chrono::seconds(10));
 }

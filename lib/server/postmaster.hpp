@@ -21,8 +21,8 @@ public:
   // Where it listens; empty as long as it has not said so.
   const std::string& socket_directory() const noexcept { return socket_directory_; }
 
-  // Fast shutdown; an immediate one after `patience`. False if it still runs 10 s after that.
-  bool stop(std::chrono::milliseconds patience);
+  // Fast shutdown; an immediate one after `timeout`. False if it still runs 10 s after that.
+  bool stop(std::chrono::milliseconds timeout);
 
 private:
   Postmaster() = default;

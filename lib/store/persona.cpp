@@ -13,7 +13,8 @@
 
 namespace holdfast::store {
 
-std::optional<Persona> persona_load(pg::Connection& connection, const persona::Vault& vault, const std::string& name) {
+std::optional<Persona> persona_load(pg::Connection& connection, const persona::KeyRing& key_ring,
+                                    const std::string& name) {
   const auto found =
       connection.call("select version, encode(state, 'base64') as state, key_id, options::text as options, "
                       "checks::text as checks from holdfast.persona_load($1)",
@@ -26,19 +27,19 @@ std::optional<Persona> persona_load(pg::Connection& connection, const persona::V
     persona.options[key] = value.is_string() ? value.get<std::string>() : value.dump();
   std::vector<std::string> left_out; // nothing: it was written by text()
   if (persona.version > 0)
-    persona.state =
-        persona::State::parse(vault.open(name, persona.version, persona.key_id, base::base64_decode(row.text("state"))),
-                              "persona \"" + name + "\"", left_out);
+    persona.state = persona::State::parse(
+        key_ring.open(name, persona.version, persona.key_id, base::base64_decode(row.text("state"))),
+        "persona \"" + name + "\"", left_out);
   return persona;
 }
 
-std::optional<std::int64_t> persona_save(pg::Connection& connection, const persona::Vault& vault,
+std::optional<std::int64_t> persona_save(pg::Connection& connection, const persona::KeyRing& key_ring,
                                          const std::string& name, std::int64_t version, const persona::State& state,
                                          const std::string& by, bool signed_in) {
-  const auto sealed = base::base64_encode(vault.seal(name, version + 1, state.text()));
+  const auto sealed = base::base64_encode(key_ring.seal(name, version + 1, state.text()));
   return connection
       .call("select holdfast.persona_save($1, $2::bigint, decode($3, 'base64'), $4, $5, $6)", name, version, sealed,
-            vault.key_ids().front(), by, signed_in)
+            key_ring.key_ids().front(), by, signed_in)
       .value()
       .optional<std::int64_t>();
 }
@@ -83,19 +84,20 @@ nlohmann::json parse_check(const std::string& text) {
   return {{"kind", kind->kind}, {"value", value}, {"signed_out", kind->signed_out}, {"url", url}};
 }
 
-std::optional<Persona> persona_keep(pg::Connection& connection, const persona::Vault& vault, const PersonaHeld& held,
-                                    const std::string& name, const std::function<bool(persona::State&)>& change) {
+std::optional<Persona> persona_keep(pg::Connection& connection, const persona::KeyRing& key_ring,
+                                    const PersonaHeld& held, const std::string& name,
+                                    const std::function<bool(persona::State&)>& change) {
   constexpr int kTries = 8; // against other writers
   for (int left = kTries; left > 0; --left) {
-    auto persona = persona_load(connection, vault, name);
+    auto persona = persona_load(connection, key_ring, name);
     if (!persona) throw base::Error(base::ErrorClass::refused, "the persona \"" + name + "\" was removed meanwhile");
     if (!change(persona->state)) return std::nullopt;
     const auto saved =
         connection
             .call("select holdfast.persona_keep($1::uuid, $2::uuid, $3::bigint, $4::bigint, decode($5, 'base64'), $6)",
                   held.worker, held.id, held.fence, persona->version,
-                  base::base64_encode(vault.seal(name, persona->version + 1, persona->state.text())),
-                  vault.key_ids().front())
+                  base::base64_encode(key_ring.seal(name, persona->version + 1, persona->state.text())),
+                  key_ring.key_ids().front())
             .value()
             .optional<std::int64_t>();
     if (!saved) continue;

@@ -2,8 +2,8 @@
 // Personas in the database (migrations/functions/84_persona.sql), sealed there. Blocking; call on the thread that owns
 // the connection.
 
+#include "lib/persona/key_ring.hpp"
 #include "lib/persona/state.hpp"
-#include "lib/persona/vault.hpp"
 #include "lib/pg/connection.hpp"
 
 #include <nlohmann/json.hpp>
@@ -24,12 +24,13 @@ struct Persona {
   nlohmann::json checks;
   persona::State state;
 };
-// nullopt: there is none. For workers and the owner alone. Throws Error(configuration) if the vault cannot open it.
-std::optional<Persona> persona_load(pg::Connection& connection, const persona::Vault& vault, const std::string& name);
+// nullopt: there is none. For workers and the owner alone. Throws Error(configuration) if the key_ring cannot open it.
+std::optional<Persona> persona_load(pg::Connection& connection, const persona::KeyRing& key_ring,
+                                    const std::string& name);
 // The new version; nullopt: the state was made from `version`, and that is not the last one any more. Version 0: there
 // was no state, and the persona is made if need be. `signed_in`: it is the state of a new session, and what waits for
 // one goes on. Throws Error(configuration) without a key.
-std::optional<std::int64_t> persona_save(pg::Connection& connection, const persona::Vault& vault,
+std::optional<std::int64_t> persona_save(pg::Connection& connection, const persona::KeyRing& key_ring,
                                          const std::string& name, std::int64_t version, const persona::State& state,
                                          const std::string& by, bool signed_in = true);
 
@@ -49,8 +50,9 @@ struct PersonaHeld {
 // Changes the state: by what a page has changed, or to that of a new session. If another worker is faster, `change` is
 // asked again, with the state of that. The persona as it is then; nullopt: `change` has answered false, for nothing to
 // do. Throws Error(refused) if the persona is gone, or others were faster each time.
-std::optional<Persona> persona_keep(pg::Connection& connection, const persona::Vault& vault, const PersonaHeld& held,
-                                    const std::string& name, const std::function<bool(persona::State&)>& change);
+std::optional<Persona> persona_keep(pg::Connection& connection, const persona::KeyRing& key_ring,
+                                    const PersonaHeld& held, const std::string& name,
+                                    const std::function<bool(persona::State&)>& change);
 // A page that was given `version` was captured signed out: its crawls wait until a new session is stored. True: that
 // was not known.
 bool persona_signed_out(pg::Connection& connection, const PersonaHeld& page, std::int64_t version,

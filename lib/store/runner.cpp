@@ -38,23 +38,24 @@ Entry runner_enter(pg::Connection& connection, const std::string& runner, std::c
   return entry;
 }
 
-RunnerBeat runner_beat(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
-                       const std::string& stats_json) {
-  const auto result = connection.call("select * from holdfast.runner_beat($1::uuid, $2::interval, $3::jsonb)", runner,
-                                      lease, stats_json);
+RunnerHeartbeat runner_heartbeat(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
+                                 const std::string& stats_json) {
+  const auto result = connection.call("select * from holdfast.runner_heartbeat($1::uuid, $2::interval, $3::jsonb)",
+                                      runner, lease, stats_json);
   const auto row = result.one();
   return {row["leads"], row["request"].value_or(""), row["rival"].value_or(""), row["log_level"].value_or("")};
 }
 
-std::optional<DutyRun> runner_duty(pg::Connection& connection, const std::string& runner, std::int64_t epoch) {
+std::optional<MaintenanceRun> runner_maintenance(pg::Connection& connection, const std::string& runner,
+                                                 std::int64_t epoch) {
   const auto rows =
-      connection.call("select duty, count, error, (extract(epoch from duration) * 1000000)::bigint as duration from "
-                      "holdfast.runner_duty($1::uuid, $2::bigint)",
+      connection.call("select task, count, error, (extract(epoch from duration) * 1000000)::bigint as duration from "
+                      "holdfast.runner_maintenance($1::uuid, $2::bigint)",
                       runner, epoch);
   if (rows.empty()) return std::nullopt;
   const auto row = rows[0];
-  return DutyRun{row["duty"], row["error"].value_or(""), row["count"],
-                 std::chrono::microseconds(row.integer("duration"))};
+  return MaintenanceRun{row["task"], row["error"].value_or(""), row["count"],
+                        std::chrono::microseconds(row.integer("duration"))};
 }
 
 std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::string& machine_id,

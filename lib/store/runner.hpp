@@ -1,7 +1,7 @@
 #pragma once
-// The runner: its gate and its duties. One free function per SQL function (migrations/functions/70_runner.sql), same
-// name. Blocking; call on the thread that owns the connection. Errors: lease_lost when the runner has lapsed, or
-// does not lead any more. All may be repeated.
+// The runner: its gate and its maintenance tasks. One free function per SQL function
+// (migrations/functions/70_runner.sql), same name. Blocking; call on the thread that owns the connection. Errors:
+// lease_lost when the runner has lapsed, or does not lead any more. All may be repeated.
 
 #include "lib/pg/connection.hpp"
 #include "lib/store/worker.hpp"
@@ -27,15 +27,15 @@ struct Entry {
   std::vector<RunnerInWay> others; // of yield and wait
 };
 
-struct RunnerBeat {
+struct RunnerHeartbeat {
   bool leads{false};
   std::string request;   // "", "leave", "drain", "stop"
   std::string rival;     // who wants the gate, for people; may be empty
   std::string log_level; // "": the configured one
 };
 
-struct DutyRun {
-  std::string duty, error; // error: it failed, and changed nothing
+struct MaintenanceRun {
+  std::string task, error; // error: it failed, and changed nothing
   std::int64_t count{0};
   std::chrono::microseconds duration{0};
 };
@@ -62,10 +62,11 @@ struct Neighbours {
 // `grace`: how long a leading runner may still lead once it is asked to leave.
 Entry runner_enter(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
                    std::chrono::milliseconds grace);
-RunnerBeat runner_beat(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
-                       const std::string& stats_json);
-// The duty that is most overdue, done; nothing if none is due.
-std::optional<DutyRun> runner_duty(pg::Connection& connection, const std::string& runner, std::int64_t epoch);
+RunnerHeartbeat runner_heartbeat(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
+                                 const std::string& stats_json);
+// The task that is most overdue, done; nothing if none is due.
+std::optional<MaintenanceRun> runner_maintenance(pg::Connection& connection, const std::string& runner,
+                                                 std::int64_t epoch);
 // Processes that should be running in this pid namespace of this machine since this boot.
 std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::string& machine_id,
                                          const std::string& boot_id, const std::string& pid_namespace);

@@ -9,7 +9,7 @@ pg::Result sign_in_row(pg::Connection& connection, const std::string& id) {
   return connection.call("select * from holdfast.v_persona where sign_in = $1::uuid", id);
 }
 
-SignInPlace sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by) {
+SignInAddress sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by) {
   const auto key = base::random_hex32() + base::random_hex32();
   const auto found =
       connection.call("select * from holdfast.sign_in_open($1::uuid, $2, $3)", id, by, base::sha256_hex(key));
@@ -28,7 +28,7 @@ std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string
 }
 
 bool sign_in_ready(pg::Connection& connection, const std::string& worker, const std::string& id,
-                   const SignInPlace& place) {
+                   const SignInAddress& place) {
   return connection
       .call("select holdfast.sign_in_ready($1::uuid, $2::uuid, $3::inet, $4::integer, $5)", worker, id, place.address,
             place.port, place.certificate_hash)

@@ -21,7 +21,7 @@ struct SignIn {
 pg::Result sign_in_row(pg::Connection& connection, const std::string& id);
 
 // Where its browser is. Port 0: not ready yet.
-struct SignInPlace {
+struct SignInAddress {
   static constexpr std::size_t kKeySize = 64;
   std::string address, certificate_hash; // SHA-256 of what its worker presents
   int port{0};
@@ -30,12 +30,12 @@ struct SignInPlace {
   std::string problem{}; // why there will be none
 };
 // For a new connection. Throws Error(refused) if another person has the view.
-SignInPlace sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by);
+SignInAddress sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by);
 
 // Of a worker. Errors: lease_lost if it has lapsed.
 std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string& worker);
 bool sign_in_ready(pg::Connection& connection, const std::string& worker, const std::string& id,
-                   const SignInPlace& place);
+                   const SignInAddress& place);
 // The sign-in that this key lets in; empty: none.
 std::string sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& key);
 

@@ -4,7 +4,7 @@
 // connection.
 //
 // worker_hooks() and worker_turn() may be repeated, but not with room: what a lost answer has granted comes up in the
-// next heartbeats (BeatAnswer::extra). Times are sent as ages: only the database's clock counts.
+// next heartbeats (HeartbeatAnswer::extra). Times are sent as ages: only the database's clock counts.
 
 #include "lib/store/crawl.hpp"
 #include "lib/store/worker.hpp"

@@ -42,18 +42,18 @@ std::string worker_join(pg::Connection& connection, const ProcessInfo& process, 
       .value();
 }
 
-BeatAnswer worker_beat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,
-                       const std::vector<Lease>& held, const std::string& stats_json) {
+HeartbeatAnswer worker_heartbeat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,
+                                 const std::vector<Lease>& held, const std::string& stats_json) {
   std::vector<std::string> snapshots;
   std::vector<std::int64_t> fences;
   for (const Lease& one : held) {
     snapshots.push_back(one.snapshot_id);
     fences.push_back(one.fence);
   }
-  const auto rows =
-      connection.call("select * from holdfast.worker_beat($1::uuid, $2::interval, $3::uuid[], $4::bigint[], $5::jsonb)",
-                      worker, lease, snapshots, fences, stats_json);
-  BeatAnswer answer;
+  const auto rows = connection.call(
+      "select * from holdfast.worker_heartbeat($1::uuid, $2::interval, $3::uuid[], $4::bigint[], $5::jsonb)", worker,
+      lease, snapshots, fences, stats_json);
+  HeartbeatAnswer answer;
   for (const auto row : rows) {
     const std::string& kind = row.text("kind");
     if (kind == "lost")

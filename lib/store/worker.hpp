@@ -1,7 +1,7 @@
 #pragma once
-// Workers: joining, beating, leaving. One free function per SQL function (migrations/functions/20_worker.sql), same
-// name. Each blocks on the connection given; call on the thread that owns it. Errors: lease_lost when the process has
-// lapsed; see lib/pg/connection.hpp for the rest. All may be repeated.
+// Workers: joining, heartbeating, leaving. One free function per SQL function (migrations/functions/20_worker.sql),
+// same name. Each blocks on the connection given; call on the thread that owns it. Errors: lease_lost when the process
+// has lapsed; see lib/pg/connection.hpp for the rest. All may be repeated.
 
 #include "lib/pg/connection.hpp"
 
@@ -45,7 +45,7 @@ struct LocalProcess {
   std::uint64_t start_ticks{0};
 };
 
-struct BeatAnswer {
+struct HeartbeatAnswer {
   std::vector<Lease> lost;  // what the worker believes to hold, but does not; without the crawl
   std::vector<Lease> extra; // held without knowing: the answer to the claim was lost
   std::string request;      // "", "drain", "stop" or "leave"
@@ -54,8 +54,8 @@ struct BeatAnswer {
 
 // Of a worker, or of a runner as a candidate. Returns the collection's id.
 std::string worker_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease);
-BeatAnswer worker_beat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,
-                       const std::vector<Lease>& held, const std::string& stats_json);
+HeartbeatAnswer worker_heartbeat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,
+                                 const std::vector<Lease>& held, const std::string& stats_json);
 // A process that claims nothing says that it runs, again and again, and that it has ended.
 void process_present(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease);
 // Ends the lease of a worker or runner that was seen dead on the caller's own machine, so that others take its work at

@@ -1,4 +1,4 @@
--- Workers (and runners, which join and leave in the same way): joining, beating, leaving, and lapsing when
+-- Workers (and runners, which join and leave in the same way): joining, heartbeating, leaving, and lapsing when
 -- they do neither.
 
 create or replace function holdfast.machine_of(p_id text)
@@ -50,7 +50,7 @@ begin
           cpu_count = excluded.cpu_count, memory_bytes = excluded.memory_bytes;
   insert into holdfast.process (
       id, machine_id, boot_id, pid, start_ticks, pid_namespace, parent_id,
-      process_type, worker_type, label, version, revision, capabilities, slots, standby, beat_at, lease_until,
+      process_type, worker_type, label, version, revision, capabilities, slots, standby, heartbeat_at, lease_until,
       paused_at, paused_by, request, draining)
     select p_id, v_machine.id, v_new.boot_id, v_new.pid, v_new.start_ticks, v_new.pid_namespace,
            (select id from holdfast.process where id = v_new.parent_id),
@@ -123,7 +123,7 @@ begin
   end if;
   perform holdfast.lease_check(p_lease);
   update holdfast.process
-    set beat_at = clock_timestamp(), lease_until = clock_timestamp() + p_lease, standby = v_standby
+    set heartbeat_at = clock_timestamp(), lease_until = clock_timestamp() + p_lease, standby = v_standby
     where id = p_id and status = 'running' and process_type = v_type;
   if not found then perform holdfast.worker_join(p_id, p_process, p_lease); end if;
 end $$;
@@ -208,7 +208,7 @@ begin
 end $$;
 comment on function holdfast.log_level_set is 'Changes how much workers and runners log, at run time.';
 
-create or replace function holdfast.worker_beat(
+create or replace function holdfast.worker_heartbeat(
     p_worker uuid, p_lease interval, p_snapshots uuid[], p_fences bigint[], p_stats jsonb)
   returns table (kind text, snapshot_id uuid, crawl_id uuid, fence bigint, detail text)
   language plpgsql as $$
@@ -227,7 +227,7 @@ begin
   perform holdfast.mine(p_worker);
   perform holdfast.lease_check(p_lease);
   update holdfast.process
-    set beat_at = clock_timestamp(), lease_until = clock_timestamp() + p_lease, stats = p_stats
+    set heartbeat_at = clock_timestamp(), lease_until = clock_timestamp() + p_lease, stats = p_stats
     where id = p_worker and status = 'running'
     returning request, draining, lease_until into v_request, v_draining, v_lease;
   if not found then
@@ -264,7 +264,7 @@ begin
       from (select holdfast.log_level_of(p_worker) as level) l
       where l.level is not null;
 end $$;
-comment on function holdfast.worker_beat is
+comment on function holdfast.worker_heartbeat is
   'Renews a worker''s lease; returns what it lost, what it holds without knowing it, and its commands.';
 
 create or replace function holdfast.worker_hooks(p_worker uuid, p_hooks jsonb)
@@ -404,7 +404,7 @@ create or replace function holdfast.worker_gone(
     p_reason text)
   returns boolean language plpgsql as $$
 -- A program on the same machine has seen that the process is dead. Its lease ends now instead of when it runs
--- out; the next claim, duty or candidate takes over. Fences and row locks still protect what it left half
+-- out; the next claim, task or candidate takes over. Fences and row locks still protect what it left half
 -- done.
 begin
   update holdfast.process

@@ -485,7 +485,7 @@ begin
     perform holdfast.crawl_stop(p_crawl, 'max_time', '', 'its time is over', p_batch);
   elsif v_crawl.stopping_at is not null then
     v_left := holdfast.crawl_stop_step(p_crawl, p_batch);
-    -- A worker may still have what is left and give it up with its next beat: look again in a second.
+    -- A worker may still have what is left and give it up with its next heartbeat: look again in a second.
     if v_left > 0
        and not exists (select from holdfast.crawl_seed where crawl_id = p_crawl)
        and v_left <= cardinality(holdfast.crawl_held(p_crawl)) then

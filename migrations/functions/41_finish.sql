@@ -51,7 +51,7 @@ create or replace function holdfast.lock_held(p_snapshots uuid[])
   returns uuid[] language plpgsql as $$
 -- Calls lock_for for those of these snapshots that a worker has, and returns them. A snapshot that was
 -- claimed while this waited for a lock is not among them, because its crawl may not be locked; its worker
--- loses it with the next beat (control_apply).
+-- loses it with the next heartbeat (control_apply).
 declare
   v_crawls constant uuid[] := array(select distinct q.crawl_id
                                       from holdfast.snapshot_queue q

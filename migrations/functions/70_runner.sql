@@ -1,10 +1,10 @@
--- The runner: one elected process that runs the duties. The unique index process_single_runner allows one
+-- The runner: one elected process that runs the maintenance tasks. The unique index process_single_runner allows one
 -- running process with worker_type worker_runner; candidates join (worker_join) as runner_waiting. The newest
 -- candidate wins: it asks older ones to leave, waits until the leading runner has left or its lease has
 -- lapsed, and then leads with the next epoch.
 --
--- A duty is one transaction that first locks the runner's row for key share. Ending a lead (leave, lapse,
--- takeover) locks that row for update: it waits for the duty, or the duty fails. A beat takes a weaker lock
+-- A task is one transaction that first locks the runner's row for key share. Ending a lead (leave, lapse,
+-- takeover) locks that row for update: it waits for the task, or the task fails. A heartbeat takes a weaker lock
 -- and disturbs neither.
 
 create or replace function holdfast.runner_lead(p_id uuid, p_lease interval)
@@ -15,7 +15,7 @@ declare
 begin
   begin
     update holdfast.process
-      set worker_type = 'worker_runner', request = null, beat_at = clock_timestamp(),
+      set worker_type = 'worker_runner', request = null, heartbeat_at = clock_timestamp(),
           lease_until = clock_timestamp() + p_lease
       where id = p_id;
   exception when unique_violation then
@@ -40,7 +40,7 @@ end $$;
 
 create or replace function holdfast.runner_clear(p_id uuid, p_standby boolean, p_grace interval)
   returns uuid[] language plpgsql as $$
--- Asks older runners to leave and lapses a leading runner whose lease ran out, unless one of its duties is
+-- Asks older runners to leave and lapses a leading runner whose lease ran out, unless one of its maintenance tasks is
 -- still running. A leading runner that is asked has p_grace left of its lease. Returns the leading runner
 -- that is in the way.
 begin
@@ -79,7 +79,7 @@ create or replace function holdfast.runner_enter(p_id uuid, p_lease interval, p_
 --   yield   a newer runner wants to lead: leave (the row names it)
 --   wait    a runner is in the way (the row names it)
 -- p_grace: how long a leading runner may still lead once it is asked to leave.
--- Never blocks on a duty, and on another candidate only for the length of one such call.
+-- Never blocks on a task, and on another candidate only for the length of one such call.
 #variable_conflict use_column
 declare
   v_me holdfast.process;
@@ -115,7 +115,7 @@ begin
 end $$;
 comment on function holdfast.runner_enter is 'One attempt to become the leading runner.';
 
-create or replace function holdfast.runner_beat(p_id uuid, p_lease interval, p_stats jsonb)
+create or replace function holdfast.runner_heartbeat(p_id uuid, p_lease interval, p_stats jsonb)
   returns table (leads boolean, epoch bigint, request text, rival text, log_level text) language plpgsql as $$
 -- A lead whose lease has lapsed is over, even if no other runner has taken it yet. A leading runner that is
 -- asked to leave does not renew its lease. rival: the label of the runner that wants to lead. log_level: see
@@ -128,7 +128,7 @@ begin
   perform holdfast.mine(p_id);
   perform holdfast.lease_check(p_lease);
   update holdfast.process
-    set beat_at = v_now, stats = p_stats,
+    set heartbeat_at = v_now, stats = p_stats,
         lease_until = case when worker_type = 'worker_runner' and request = 'leave'
                         then lease_until else v_now + p_lease end
     where id = p_id and status = 'running' and (worker_type <> 'worker_runner' or lease_until > v_now)
@@ -146,7 +146,7 @@ begin
                 order by p.started_at desc, p.id desc limit 1) end,
            holdfast.log_level_of(p_id);
 end $$;
-comment on function holdfast.runner_beat is 'Renews a runner''s lease.';
+comment on function holdfast.runner_heartbeat is 'Renews a runner''s lease.';
 
 create or replace function holdfast.runner_leave(p_id uuid, p_exit_code integer, p_reason text)
   returns void language plpgsql as $$
@@ -166,12 +166,12 @@ begin
 end $$;
 comment on function holdfast.runner_leave is 'A runner ends in good order.';
 
-create or replace function holdfast.runner_duty(p_id uuid, p_epoch bigint, p_duty text default null)
-  returns table (duty text, count bigint, duration interval, error text) language plpgsql as $$
--- Runs the most overdue duty (or the one named, due or not) in this transaction. No row: nothing is due.
+create or replace function holdfast.runner_maintenance(p_id uuid, p_epoch bigint, p_task text default null)
+  returns table (task text, count bigint, duration interval, error text) language plpgsql as $$
+-- Runs the most overdue task (or the one named, due or not) in this transaction. No row: nothing is due.
 #variable_conflict use_column
 declare
-  v_duty holdfast.duty;
+  v_maintenance holdfast.maintenance_task;
   v_began timestamptz;
   v_ended timestamptz;
   v_count bigint := 0;
@@ -185,38 +185,38 @@ begin
     raise exception 'runner % no longer leads with epoch %', p_id, p_epoch using errcode = 'HF002';
   end if;
   v_began := clock_timestamp();
-  select * into v_duty
-    from holdfast.duty d
+  select * into v_maintenance
+    from holdfast.maintenance_task d
     -- Further ahead than "every": an earlier clock has set it (see 74_clock.sql).
     where case
-            when p_duty is null then d.enabled and (d.next_at <= v_began or d.next_at > v_began + d.every)
-            else d.name = p_duty
+            when p_task is null then d.enabled and (d.next_at <= v_began or d.next_at > v_began + d.every)
+            else d.name = p_task
           end
     order by d.next_at, d.name limit 1 for update;
-  if not found and p_duty is not null then
-    raise exception 'there is no duty "%"', p_duty
-      using errcode = 'HF004', hint = 'select name from holdfast.v_duty';
+  if not found and p_task is not null then
+    raise exception 'there is no task "%"', p_task
+      using errcode = 'HF004', hint = 'select name from holdfast.v_maintenance';
   elsif not found then
     return;
   end if;
   begin
-    execute format('select holdfast.%I($1)', v_duty.function) into v_count using v_duty;
+    execute format('select holdfast.%I($1)', v_maintenance.function) into v_count using v_maintenance;
   exception when others then
-    -- A failing duty must not block the others. Its own changes are rolled back.
+    -- A failing task must not block the others. Its own changes are rolled back.
     get stacked diagnostics v_error = message_text;
     v_count := 0;
   end;
   v_ended := clock_timestamp();
-  update holdfast.duty d
+  update holdfast.maintenance_task d
     set last_run_at = v_began, last_duration = v_ended - v_began, last_count = v_count,
         runs = d.runs + 1, total_count = d.total_count + v_count, error = v_error,
         next_at = case when v_count >= d.batch then v_ended else v_ended + d.every end
-    where d.name = v_duty.name;
-  insert into holdfast.duty_run (duty, epoch, process_id, began_at, ended_at, count, error)
-    values (v_duty.name, p_epoch, p_id, v_began, v_ended, v_count, v_error);
-  return query select v_duty.name, v_count, v_ended - v_began, v_error;
+    where d.name = v_maintenance.name;
+  insert into holdfast.maintenance_run (task, epoch, process_id, began_at, ended_at, count, error)
+    values (v_maintenance.name, p_epoch, p_id, v_began, v_ended, v_count, v_error);
+  return query select v_maintenance.name, v_count, v_ended - v_began, v_error;
 end $$;
-comment on function holdfast.runner_duty is 'Runs one duty while the caller leads.';
+comment on function holdfast.runner_maintenance is 'Runs one task while the caller leads.';
 
 create or replace function holdfast.local_processes(p_machine_id text, p_boot_id text, p_pid_namespace text)
   returns table (process_id uuid, label text, machine_id text, boot_id text, pid_namespace text,
@@ -261,17 +261,17 @@ comment on view holdfast.v_term is 'Terms of the runner''s gate, newest first: w
 comment on column holdfast.v_term.epoch is 'Number of the term.';
 comment on column holdfast.v_term.label is 'The runner.';
 comment on column holdfast.v_term.ending is
-  'Why: "made way for ...", the reason for which it was stopped, "lease lapsed", ...';
+  'Why: "stepped down for ...", the reason for which it was stopped, "lease lapsed", ...';
 comment on column holdfast.v_term.process_id is 'The process; it may be trimmed.';
 
-create or replace view holdfast.v_duty as
+create or replace view holdfast.v_maintenance as
   select d.name, d.about, d.every, d.keep, d.enabled, d.next_at, d.next_at - statement_timestamp() as due_in,
          d.last_run_at, d.last_duration, d.last_count, d.total_count, d.runs, d.error, d.batch
-    from holdfast.duty d
+    from holdfast.maintenance_task d
     order by d.name;
-comment on view holdfast.v_duty is
-  'The runner''s duties: when each last ran, how long it took and what it changed.';
-comment on column holdfast.v_duty.due_in is 'How long until it is due; below zero: overdue.';
+comment on view holdfast.v_maintenance is
+  'The runner''s maintenance tasks: when each last ran, how long it took and what it changed.';
+comment on column holdfast.v_maintenance.due_in is 'How long until it is due; below zero: overdue.';
 
 create or replace function holdfast.crawl_unfinished(p_crawl holdfast.crawl)
   returns boolean language sql stable as $$

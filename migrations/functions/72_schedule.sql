@@ -245,7 +245,7 @@ end $$;
 comment on function holdfast.schedule_run is
   'Adds a schedule''s crawl, unless the last one is still open or all its URLs are archived.';
 
-create or replace function holdfast.duty_schedules(p_duty holdfast.duty)
+create or replace function holdfast.maintenance_schedules(p_task holdfast.maintenance_task)
   returns bigint language plpgsql as $$
 -- Missed times are caught up with one run.
 declare
@@ -257,7 +257,7 @@ begin
     select *
       from holdfast.schedule s
       where s.enabled and s.next_run_at <= clock_timestamp()
-      order by s.next_run_at limit p_duty.batch for update skip locked
+      order by s.next_run_at limit p_task.batch for update skip locked
   loop
     begin
       perform holdfast.schedule_run(v_schedule.id, holdfast.new_uuid());

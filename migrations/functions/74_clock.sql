@@ -4,7 +4,7 @@
 -- beyond its maximum was written by an earlier clock and counts as due. What is parked (retry_at_max,
 -- infinity) stays parked.
 --
--- The runner's duty "clock" looks for such rows once a minute. Workers do so if no runner does. A step of
+-- The runner's task "clock" looks for such rows once a minute. Workers do so if no runner does. A step of
 -- less than a minute is not looked for: it costs no more than that.
 
 create or replace function holdfast.page_due_latest(p_snapshot uuid, p_crawl uuid, p_host text)
@@ -39,8 +39,8 @@ create or replace function holdfast.clock_rules()
   -- In the order of locks. late: a row lies beyond its maximum; $1: now.
   values
     -- A lease is not ended but begins again, so that no worker that lives loses it.
-    ('process', 'id', $r$status = 'running' and beat_at > $1 + interval '1 minute'$r$,
-     'lease_until = $1 + (lease_until - beat_at), beat_at = $1'),
+    ('process', 'id', $r$status = 'running' and heartbeat_at > $1 + interval '1 minute'$r$,
+     'lease_until = $1 + (lease_until - heartbeat_at), heartbeat_at = $1'),
     ('robots', 'origin',
      $r$fetched_at > $1 + interval '1 minute' or fetch_until > $1 + interval '2 minutes'$r$,
      $r$fetch_until = case when fetch_until > $1 + interval '2 minutes' then $1 else fetch_until end,
@@ -109,7 +109,7 @@ begin
             where o.valid_until > c_now + interval '1 minute' and o.ended_at is not null
             group by o.epoch) n
     where t.epoch = n.epoch;
-  delete from holdfast.duty_run where began_at > c_now + interval '1 minute';
+  delete from holdfast.maintenance_run where began_at > c_now + interval '1 minute';
   for v_rule in select * from holdfast.clock_rules() loop
     execute format('update holdfast.%1$I set %4$s where (%2$s) in ('
                    'select %2$s from holdfast.%1$I where %3$s order by %2$s limit 5000 '
@@ -123,7 +123,7 @@ begin
   return v_count;
 end $$;
 
-create or replace function holdfast.duty_clock(p_duty holdfast.duty)
+create or replace function holdfast.maintenance_clock(p_task holdfast.maintenance_task)
   returns bigint language plpgsql as $$
 begin
   return holdfast.clock_went_back();
@@ -131,15 +131,15 @@ end $$;
 
 create or replace function holdfast.clock_check()
   returns bigint language plpgsql as $$
--- For workers: does the duty "clock" if it is overdue by more than its interval, or its own due time lies too
+-- For workers: does the task "clock" if it is overdue by more than its interval, or its own due time lies too
 -- far ahead. So it runs once in that time, however many workers there are.
 declare
   v_now constant timestamptz := clock_timestamp();
 begin
-  update holdfast.duty
+  update holdfast.maintenance_task
     set last_run_at = v_now, next_at = v_now + every, runs = runs + 1
     where name in (select d.name
-                     from holdfast.duty d
+                     from holdfast.maintenance_task d
                      where d.name = 'clock'
                        and d.enabled
                        and (d.next_at < v_now - d.every or d.next_at > v_now + d.every)
@@ -148,4 +148,4 @@ begin
   return holdfast.clock_went_back();
 end $$;
 comment on function holdfast.clock_check is
-  'Does the duty "clock" if no runner has: mends due times after the clock has gone back.';
+  'Does the task "clock" if no runner has: mends due times after the clock has gone back.';

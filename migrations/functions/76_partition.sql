@@ -6,7 +6,7 @@
 -- be checked against all months whenever one is removed.
 --
 -- <table>_2027_01 holds the crawls of a month, <table>_first those of the time before the collection was made
--- (imports bring them), and <table>_other ids that no month has. The duty "partitions" makes the months ahead
+-- (imports bring them), and <table>_other ids that no month has. The task "partitions" makes the months ahead
 -- of time.
 
 create or replace function holdfast.growing_tables()
@@ -78,10 +78,10 @@ begin
          + holdfast.partition_month(v_month) + holdfast.partition_month(holdfast.month_of(v_month, 1));
 end $$;
 
-create or replace function holdfast.duty_partitions(p_duty holdfast.duty)
+create or replace function holdfast.maintenance_partitions(p_task holdfast.maintenance_task)
   returns bigint language plpgsql as $$
 -- A new partition needs its table for itself for a moment. Who waits for that holds up all others, so it does
--- not wait for long; the duty comes again.
+-- not wait for long; the task comes again.
 begin
   set local lock_timeout = '2s';
   return holdfast.partitions_ahead();

@@ -1,12 +1,12 @@
 -- Commands: pause, resume, cancel, priority. A command is one transaction. When it has committed, no worker
 -- begins what it forbids. Running pages are taken from their workers. A worker learns of that from the
--- notification "control" or from its next beat, and kills the hooks. Every command may be repeated: the
+-- notification "control" or from its next heartbeat, and kills the hooks. Every command may be repeated: the
 -- second time it changes nothing and returns 0.
 
 create or replace function holdfast.control_done(p_action text, p_kind text,
     p_target text, p_crawl uuid, p_who text, p_detail text, p_held bigint)
   returns bigint language sql as $$
-  -- Writes a command down and makes every worker beat at once; after a resume, also those that wait. Returns
+  -- Writes a command down and makes every worker heartbeat at once; after a resume, also those that wait. Returns
   -- 1: what a command that has changed something returns.
   insert into holdfast.control (action, kind, target, crawl_id, by_whom, detail, held)
     values (p_action, p_kind, p_target, p_crawl, coalesce(p_who, ''), nullif(p_detail, ''), p_held);
@@ -51,7 +51,7 @@ end $$;
 create or replace function holdfast.control_apply(p_worker uuid)
   returns bigint language plpgsql as $$
 -- Takes from a worker what it holds against a command: its claim was under way when the command came, or a
--- row was changed by hand. Waits for no lock. It leaves locked rows to the next beat, and asks for that beat.
+-- row was changed by hand. Waits for no lock. It leaves locked rows to the next heartbeat, and asks for that heartbeat.
 declare
   v_ids uuid[] := array(select q.snapshot_id from holdfast.snapshot_queue q where q.owner_id = p_worker);
   v_row record;
@@ -187,7 +187,7 @@ create or replace function holdfast.crawl_stop(p_crawl uuid, p_stop_reason text,
   returns bigint language plpgsql as $$
 -- From its commit on, nothing of the crawl begins. Seals as cancelled what was in work, and the first batch
 -- of what waited. Returns what is left for crawl_stop_step. Without p_take_held, workers lose what is in work
--- with their next beat: for a caller that holds locks which come after those of snapshots.
+-- with their next heartbeat: for a caller that holds locks which come after those of snapshots.
 declare
   v_crawl constant holdfast.crawl := holdfast.crawl_lock(p_crawl);
   v_reason constant text := holdfast.control_reason(

@@ -62,7 +62,7 @@ create or replace function holdfast.webhook_worker_lapsed()
 begin
   perform holdfast.webhook_tell('worker.lapsed', new.id, jsonb_build_object(
     'id', new.id, 'label', new.label, 'type', new.process_type, 'machine', new.machine_id,
-    'last_beat', new.beat_at, 'started_at', new.started_at));
+    'last_heartbeat', new.heartbeat_at, 'started_at', new.started_at));
   return null;
 end $$;
 

@@ -256,8 +256,8 @@ end $$;
 
 create or replace function holdfast.why_lapsed(p_worker holdfast.process)
   returns text language sql stable as $$
-  select 'Its worker ' || p_worker.label || ' sent its last beat at '
-    || holdfast.people_time(p_worker.beat_at) || ' and its lease has expired: another worker will take over.'
+  select 'Its worker ' || p_worker.label || ' sent its last heartbeat at '
+    || holdfast.people_time(p_worker.heartbeat_at) || ' and its lease has expired: another worker will take over.'
 $$;
 
 create or replace function holdfast.why_held(p_queue holdfast.snapshot_queue,
@@ -310,7 +310,7 @@ begin
   end if;
   facts := jsonb_strip_nulls(jsonb_build_object(
     'worker', v_worker.label, 'worker_id', v_worker.id, 'hooks', v_hooks, 'claimed_at', p_queue.claimed_at,
-    'fence', p_queue.fence, 'lease_until', v_worker.lease_until, 'beat_at', v_worker.beat_at,
+    'fence', p_queue.fence, 'lease_until', v_worker.lease_until, 'heartbeat_at', v_worker.heartbeat_at,
     'session', v_session.status, 'no_progress_since', v_hook.no_progress_since));
 end $$;
 
@@ -560,7 +560,7 @@ begin
       || coalesce(v_row.exit_reason, 'it gave no reason')
       || coalesce(' (exit code ' || v_row.exit_code || ')', '')
     when v_left <= '0' then
-      'It sent its last beat at ' || holdfast.people_time(v_row.beat_at) || ' and its lease has expired; '
+      'It sent its last heartbeat at ' || holdfast.people_time(v_row.heartbeat_at) || ' and its lease has expired; '
       || case v_held when 0 then 'it holds nothing' else 'other workers will take over its ' || v_them end
     when v_row.process_type = 'runner' then
       holdfast.why_runner(v_row)
@@ -584,7 +584,7 @@ begin
       || holdfast.people_duration(v_left) || ' left' end || '.';
   facts := jsonb_strip_nulls(jsonb_build_object(
     'label', v_row.label, 'type', v_row.process_type, 'held', v_held, 'status', v_row.status,
-    'slots', v_row.slots, 'beat_at', v_row.beat_at, 'lease_until', v_row.lease_until,
+    'slots', v_row.slots, 'heartbeat_at', v_row.heartbeat_at, 'lease_until', v_row.lease_until,
     'lease_left', v_left, 'request', v_row.request, 'stats', v_row.stats, 'exit_code', v_row.exit_code,
     'exit_reason', v_row.exit_reason, 'ended_at', v_row.ended_at));
 end $$;

@@ -216,7 +216,7 @@ comment on column holdfast.v_attempt.reason is 'A sentence; of an attempt that w
 
 create or replace view holdfast.v_worker as
   select p.id, p.label, p.process_type, p.worker_type, m.hostname, p.pid, p.status, p.draining, p.slots,
-         (select count(*) from holdfast.snapshot_queue q where q.owner_id = p.id) as held, p.beat_at,
+         (select count(*) from holdfast.snapshot_queue q where q.owner_id = p.id) as held, p.heartbeat_at,
          p.lease_until, p.lease_until - statement_timestamp() as lease_left, p.request, p.version, p.stats,
          p.started_at, p.ended_at, p.exit_code, p.exit_reason, p.revision, p.capabilities,
          p.capabilities ->> 'browser' as browser, p.login
@@ -228,7 +228,7 @@ comment on column holdfast.v_worker.held is 'Snapshots it owns.';
 comment on column holdfast.v_worker.browser is
   'Whose sandbox its browser has, or why it does not start; NULL: not tried, or there is none.';
 comment on column holdfast.v_worker.login is 'The database login that it joined with.';
-comment on column holdfast.v_worker.lease_left is 'How long it keeps its work without another beat.';
+comment on column holdfast.v_worker.lease_left is 'How long it keeps its work without another heartbeat.';
 
 create or replace view holdfast.v_event as
   select e.at, e.lifecycle, o.object_id, e.crawl_id, e.from_state, e.event, e.to_state, p.label as process,

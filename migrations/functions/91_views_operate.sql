@@ -54,7 +54,7 @@ create or replace view holdfast.v_stuck as
        where s.status = 'opening' and s.opened_at < statement_timestamp() - interval '5 minutes'
        limit 100)
     union all
-    -- After the clock has gone back, until the duty "clock" has made them due.
+    -- After the clock has gone back, until the task "clock" has made them due.
     (select 'snapshot', q.snapshot_id, q.crawl_id, statement_timestamp(),
             'its due time lies further ahead than a delay can be: the clock has gone back'
        from holdfast.snapshot_queue q
@@ -77,7 +77,7 @@ create or replace view holdfast.v_stuck as
          and not exists (select
                            from holdfast.process r
                            where r.worker_type = 'worker_runner' and r.status = 'running')
-         and (select coalesce(max(d.last_run_at), '-infinity') from holdfast.duty d)
+         and (select coalesce(max(d.last_run_at), '-infinity') from holdfast.maintenance_task d)
              < statement_timestamp() - interval '15 minutes'
        having min(p.started_at) < statement_timestamp() - interval '15 minutes')
     union all
@@ -163,7 +163,7 @@ comment on column holdfast.v_process.state is
   'to ..., lapsed; of hooks: hook, background or crawl hook.';
 comment on column holdfast.v_process.pid is 'Its number on that machine.';
 comment on column holdfast.v_process.age is 'How long it has run.';
-comment on column holdfast.v_process.lease_left is 'How long its lease lasts without another beat.';
+comment on column holdfast.v_process.lease_left is 'How long its lease lasts without another heartbeat.';
 comment on column holdfast.v_process.snapshot_id is 'Of a hook: the snapshot.';
 comment on column holdfast.v_process.process_id is
   'The worker or runner; of a hook, the worker that runs it.';

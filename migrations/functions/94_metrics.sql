@@ -73,11 +73,11 @@ create or replace function holdfast.work_samples()
   select 'bytes_saved_total', 'Bytes of WARC records that revisit records did not repeat.', '{}', v.bytes_saved
     from holdfast.v_status v
   union all
-  select v.name, v.help, jsonb_build_object('duty', d.name), v.value
-    from holdfast.duty d
+  select v.name, v.help, jsonb_build_object('task', d.name), v.value
+    from holdfast.maintenance_task d
     cross join lateral (values
-      ('duty_runs_total', 'Runs of a duty.', d.runs),
-      ('duty_failing', 'Whether the last run of a duty failed.', (d.error is not null)::integer))
+      ('maintenance_runs_total', 'Runs of a task.', d.runs),
+      ('maintenance_failing', 'Whether the last run of a task failed.', (d.error is not null)::integer))
       v(name, help, value)
   union all
   select 'recent_snapshots', 'Snapshots sealed in the last minute, by outcome.',
@@ -128,10 +128,10 @@ create or replace function holdfast.worker_metrics(p_hostname text, p_pid intege
     from me
     cross join lateral (
       values
-        ('holdfast_worker_lease_left_seconds', 'How long its lease lasts without another beat.', '{}'::jsonb,
+        ('holdfast_worker_lease_left_seconds', 'How long its lease lasts without another heartbeat.', '{}'::jsonb,
          extract(epoch from me.lease_until - statement_timestamp())),
-        ('holdfast_worker_beat_age_seconds', 'How long ago it last renewed its lease.', '{}',
-         extract(epoch from statement_timestamp() - me.beat_at)),
+        ('holdfast_worker_heartbeat_age_seconds', 'How long ago it last renewed its lease.', '{}',
+         extract(epoch from statement_timestamp() - me.heartbeat_at)),
         ('holdfast_worker_slots', 'Snapshots it can work on at once.', '{}', me.slots),
         ('holdfast_worker_snapshots_held', 'Snapshots it has.', '{}', me.held),
         ('holdfast_worker_snapshots_sealed_total', 'Snapshots it has sealed since it joined.', '{}',

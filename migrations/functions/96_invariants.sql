@@ -151,7 +151,7 @@ create or replace function holdfast.check_processes()
       where s.ended_at is null
   ), run as (
     select r.*, max(r.ended_at) over earlier as others_until, max(r.epoch) over earlier as before
-      from holdfast.duty_run r
+      from holdfast.maintenance_run r
       window earlier as (order by r.id rows between unbounded preceding and 1 preceding)
   ), term as (
     select t.*, max(t.valid_until) over earlier as others_until
@@ -183,13 +183,13 @@ create or replace function holdfast.check_processes()
     where p.worker_type = 'worker_runner' and p.status = 'running'
       and p.epoch is distinct from (select max(t.epoch) from holdfast.runner_term t)
   union all
-  select 'no two duties overlap', r.process_id,
-         format('%s began at %s, before an earlier one had ended at %s', r.duty, r.began_at, r.others_until)
+  select 'no two maintenance tasks overlap', r.process_id,
+         format('%s began at %s, before an earlier one had ended at %s', r.task, r.began_at, r.others_until)
     from run r
     where r.others_until > r.began_at
   union all
-  select 'a duty is done by the runner of its time', r.process_id,
-         format('%s by epoch %s, after epoch %s', r.duty, r.epoch, r.before)
+  select 'a task is done by the runner of its time', r.process_id,
+         format('%s by epoch %s, after epoch %s', r.task, r.epoch, r.before)
     from run r
     where r.before > r.epoch
 $$;

@@ -27,11 +27,11 @@ create or replace function holdfast.entry_points()
         replay_score, replays_due, originals_of, revisits_broken,
         list_snapshots, list_results, list_failures, list_events, list_events_after, page_due_latest}'),
       ('holdfast_worker', true, '{
-        worker_join, worker_able, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone,
+        worker_join, worker_able, worker_heartbeat, worker_hooks, worker_turn, worker_leave, worker_gone,
         lapse_workers, archive_begun, crawl_claim, crawl_expand,
         crawl_release, crawl_stop_step, crawl_judge_step, session_open, session_set, binary_want,
         binary_claim, binary_set, binary_known, machine_set_options, machine_options,
-        runner_enter, runner_beat, runner_leave, runner_duty, local_processes, workers_beside, newer_run,
+        runner_enter, runner_heartbeat, runner_leave, runner_maintenance, local_processes, workers_beside, newer_run,
         host_rate_limited, robots_get,
         robots_put, purge_fill, purge_list, purge_done, captures_to_move, captures_moved,
         captures_stored,

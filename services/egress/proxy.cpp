@@ -40,16 +40,16 @@ using base::ErrorClass;
 constexpr auto kResult = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kLargestHead = 64u << 10;
 constexpr std::size_t kPiece = 64u << 10;
-constexpr std::size_t kMostConnections = 256; // of one door at once
+constexpr std::size_t kMostConnections = 256; // of one endpoint at once
 constexpr std::size_t kMostHosts = 1000;
-constexpr std::chrono::seconds kHeadPatience{60}, kConnectPatience{20};
+constexpr std::chrono::seconds kHeadTimeout{60}, kConnectTimeout{20};
 
 } // namespace
 
 // The thread and what it owns.
 struct Proxy::Service {
   explicit Service(Rules given) : rules(std::move(given)), work(io.get_executor()), thread([this] { io.run(); }) {}
-  ~Service() { // no door is left: what runs has been told to end
+  ~Service() { // no endpoint is left: what runs has been told to end
     work.reset();
     thread.join();
     resolver.join();
@@ -63,8 +63,8 @@ struct Proxy::Service {
 
 struct Connection;
 
-// Shared by the door and its connections. The sockets are the egress thread's; `traffic` is under the mutex.
-struct Door::State {
+// Shared by the endpoint and its connections. The sockets are the egress thread's; `traffic` is under the mutex.
+struct Endpoint::State {
   State(asio::io_context& io, const Rules& given) : rules(given), acceptor(io) {}
   const Rules& rules;
   Asker page;
@@ -92,7 +92,7 @@ struct Door::State {
     const std::lock_guard lock(mutex);
     traffic.trouble = what;
   }
-  // False once the door has had its bytes.
+  // False once the endpoint has had its bytes.
   bool count_bytes(std::size_t bytes) {
     const std::lock_guard lock(mutex);
     traffic.bytes += bytes;
@@ -103,11 +103,12 @@ struct Door::State {
 
 // One client and the server that it asked for last.
 struct Connection : std::enable_shared_from_this<Connection> {
-  Connection(std::shared_ptr<Door::State> of, tcp::socket socket)
-      : door(std::move(of)), client(std::move(socket)), server(client.get_executor()), timer(client.get_executor()) {
-    door->connections.insert(this);
+  Connection(std::shared_ptr<Endpoint::State> of, tcp::socket socket)
+      : endpoint(std::move(of)), client(std::move(socket)), server(client.get_executor()),
+        timer(client.get_executor()) {
+    endpoint->connections.insert(this);
   }
-  ~Connection() { door->connections.erase(this); }
+  ~Connection() { endpoint->connections.erase(this); }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -138,7 +139,7 @@ struct Connection : std::enable_shared_from_this<Connection> {
   awaitable<void> pass(tcp::socket& from, tcp::socket& to, bool counted);
   awaitable<bool> send(tcp::socket& to, std::string bytes);
 
-  std::shared_ptr<Door::State> door;
+  std::shared_ptr<Endpoint::State> endpoint;
   tcp::socket client, server;
   std::pair<std::string, std::uint16_t> reached; // host and port of the server
   bool ended{false};                             // it has sent all that it will
@@ -152,7 +153,7 @@ awaitable<bool> Connection::send(tcp::socket& to, std::string bytes) {
 
 // Reads until the empty line; what came after it stays in the buffer behind `length`.
 awaitable<bool> Connection::read_head(tcp::socket& socket, std::string& buffer, std::size_t& length) {
-  allow(socket, kHeadPatience);
+  allow(socket, kHeadTimeout);
   const auto [error, count] =
       co_await asio::async_read_until(socket, asio::dynamic_buffer(buffer, kLargestHead), "\r\n\r\n", kResult);
   timer.cancel();
@@ -165,7 +166,7 @@ awaitable<void> Connection::answer(int status, std::string reason) {
       reason.begin(), reason.end(), [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
   reason.resize(std::min<std::size_t>(reason.size(), 300));
   co_await send(client, "HTTP/1.1 " + std::to_string(status) + " " + reason + "\r\n" + kReasonHeader + ": " +
-                            door->key + " " + reason + "\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                            endpoint->key + " " + reason + "\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
 }
 
 // Why no address answers; empty: one does.
@@ -178,7 +179,7 @@ awaitable<std::string> Connection::connect(const std::vector<std::string>& addre
     if (error) continue;
     server = tcp::socket(client.get_executor());
     ended = false;
-    allow(server, kConnectPatience);
+    allow(server, kConnectTimeout);
     const tcp::endpoint there(address, port);
     const auto [failure] = co_await server.async_connect(there, kResult);
     const bool timed_out = failure && !server.is_open();
@@ -201,7 +202,7 @@ awaitable<void> Connection::pass(tcp::socket& from, tcp::socket& to, bool counte
       to.shutdown(tcp::socket::shutdown_send, ignored);
       co_return;
     }
-    if (error || (counted && !door->count_bytes(count))) break;
+    if (error || (counted && !endpoint->count_bytes(count))) break;
     const auto [failure, written] = co_await asio::async_write(to, asio::buffer(piece.data(), count), kResult);
     if (failure) break;
   }
@@ -210,7 +211,7 @@ awaitable<void> Connection::pass(tcp::socket& from, tcp::socket& to, bool counte
 
 // Reads until the empty line of a response, or as much as there is; length 0: it has none. Lines may end without CR.
 awaitable<void> Connection::read_response_head(std::string& buffer, std::size_t& length) {
-  allow(server, kHeadPatience);
+  allow(server, kHeadTimeout);
   std::string piece(kPiece, '\0');
   for (length = head_length(buffer); length == 0 && buffer.size() < kLargestHead; length = head_length(buffer)) {
     const auto [error, count] = co_await server.async_read_some(asio::buffer(piece), kResult);
@@ -232,7 +233,7 @@ awaitable<std::size_t> Connection::await_response(std::string& buffer) {
     if (length == 0) co_return 0;
     const std::string head = buffer.substr(0, length);
     if (!is_interim(head)) co_return length;
-    if (!door->count_bytes(length) || !co_await send(client, head)) {
+    if (!endpoint->count_bytes(length) || !co_await send(client, head)) {
       close();
       co_return 0;
     }
@@ -245,7 +246,7 @@ awaitable<std::size_t> Connection::await_response(std::string& buffer) {
 awaitable<bool> Connection::pass_response(const RequestHead& request, std::string buffer, std::size_t length) {
   ResponseEnd end(request.method);
   end.take(buffer);
-  if (!door->count_bytes(buffer.size())) {
+  if (!endpoint->count_bytes(buffer.size())) {
     close();
     co_return false;
   }
@@ -262,7 +263,7 @@ awaitable<bool> Connection::pass_response(const RequestHead& request, std::strin
     const int at_once = 1;
     ::setsockopt(server.native_handle(), IPPROTO_TCP, TCP_QUICKACK, &at_once, sizeof at_once);
     const auto [error, count] = co_await server.async_read_some(asio::buffer(piece), kResult);
-    if (error || !door->count_bytes(count)) break;
+    if (error || !endpoint->count_bytes(count)) break;
     end.take(std::string_view(piece).substr(0, count));
     const auto [failure, written] = co_await asio::async_write(client, asio::buffer(piece.data(), count), kResult);
     passed = !failure;
@@ -275,15 +276,15 @@ awaitable<bool> Connection::pass_response(const RequestHead& request, std::strin
 // Connects to the server, if it may be asked; else the client is told why not.
 awaitable<bool> Connection::reach(const RequestHead& request) {
   const auto judging = [this, &request]() -> awaitable<Destination> {
-    co_return judge(request.host, request.port, door->page, door->rules);
+    co_return judge(request.host, request.port, endpoint->page, endpoint->rules);
   };
-  const Destination found = co_await asio::co_spawn(*door->resolver, judging(), asio::use_awaitable);
+  const Destination found = co_await asio::co_spawn(*endpoint->resolver, judging(), asio::use_awaitable);
   if (!found.refused.empty()) {
-    door->count_refusal(found.refused);
+    endpoint->count_refusal(found.refused);
     co_await answer(403, "refused: " + found.refused);
     co_return false;
   }
-  if (found.machine) door->note_trouble(found.unreachable);
+  if (found.machine) endpoint->note_trouble(found.unreachable);
   std::string trouble = found.unreachable;
   if (trouble.empty()) trouble = co_await connect(found.addresses, request.port);
   if (!trouble.empty()) co_await answer(502, request.host + ": " + trouble);
@@ -293,7 +294,7 @@ awaitable<bool> Connection::reach(const RequestHead& request) {
 
 // True: the client may send another request.
 awaitable<bool> Connection::serve(const RequestHead& request, std::string rest) {
-  if (!door->count_request(request.host)) {
+  if (!endpoint->count_request(request.host)) {
     co_await answer(403, "the page has received as many bytes as it may");
     co_return false;
   }
@@ -344,18 +345,18 @@ awaitable<void> Connection::run() {
 
 namespace {
 
-awaitable<void> accept_all(std::shared_ptr<Door::State> door) {
-  while (door->acceptor.is_open()) {
-    auto [error, socket] = co_await door->acceptor.async_accept(kResult);
-    if (error == asio::error::operation_aborted || !door->acceptor.is_open()) co_return;
+awaitable<void> accept_all(std::shared_ptr<Endpoint::State> endpoint) {
+  while (endpoint->acceptor.is_open()) {
+    auto [error, socket] = co_await endpoint->acceptor.async_accept(kResult);
+    if (error == asio::error::operation_aborted || !endpoint->acceptor.is_open()) co_return;
     if (error) { // no more descriptors, or the client has gone
-      asio::steady_timer pause(door->acceptor.get_executor(), std::chrono::milliseconds(20));
+      asio::steady_timer pause(endpoint->acceptor.get_executor(), std::chrono::milliseconds(20));
       co_await pause.async_wait(kResult);
       continue;
     }
-    if (door->connections.size() >= kMostConnections) continue;
-    const auto connection = std::make_shared<Connection>(door, std::move(socket));
-    asio::co_spawn(door->acceptor.get_executor(), connection->run(), [connection](std::exception_ptr failure) {
+    if (endpoint->connections.size() >= kMostConnections) continue;
+    const auto connection = std::make_shared<Connection>(endpoint, std::move(socket));
+    asio::co_spawn(endpoint->acceptor.get_executor(), connection->run(), [connection](std::exception_ptr failure) {
       if (failure) connection->close();
     });
   }
@@ -363,23 +364,23 @@ awaitable<void> accept_all(std::shared_ptr<Door::State> door) {
 
 } // namespace
 
-void Door::State::close() {
+void Endpoint::State::close() {
   boost::system::error_code ignored;
   acceptor.close(ignored);
   for (Connection* const connection : connections)
     connection->close();
 }
 
-Door::Door(std::shared_ptr<State> state) : state_(std::move(state)) {}
+Endpoint::Endpoint(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-Door::~Door() {
+Endpoint::~Endpoint() {
   asio::post(state_->acceptor.get_executor(), [state = state_] { state->close(); });
 }
 
-std::string Door::url() const { return state_->url; }
-std::string Door::key() const { return state_->key; }
+std::string Endpoint::url() const { return state_->url; }
+std::string Endpoint::key() const { return state_->key; }
 
-Traffic Door::traffic() const {
+Traffic Endpoint::traffic() const {
   const std::lock_guard lock(state_->mutex);
   return state_->traffic;
 }
@@ -387,8 +388,8 @@ Traffic Door::traffic() const {
 Proxy::Proxy(Rules rules) : service_(std::make_unique<Service>(std::move(rules))) {}
 Proxy::~Proxy() = default;
 
-std::unique_ptr<Door> Proxy::open(DoorRules rules) {
-  auto state = std::make_shared<Door::State>(service_->io, service_->rules);
+std::unique_ptr<Endpoint> Proxy::open(EndpointRules rules) {
+  auto state = std::make_shared<Endpoint::State>(service_->io, service_->rules);
   state->page = std::move(rules.page);
   state->most_bytes = rules.most_bytes;
   state->resolver = &service_->resolver;
@@ -406,7 +407,7 @@ std::unique_ptr<Door> Proxy::open(DoorRules rules) {
     throw Error(ErrorClass::system, "no socket for the egress proxy: " + error.code().message());
   }
   asio::co_spawn(service_->io, accept_all(state), asio::detached);
-  return std::make_unique<Door>(std::move(state));
+  return std::make_unique<Endpoint>(std::move(state));
 }
 
 } // namespace holdfast::egress

@@ -7,7 +7,8 @@
 // proxy adds nothing else to them.
 // What it does not fetch it answers itself, with 403 or 502 and the reason in kReasonHeader.
 //
-// One thread of its own ("egress") serves all connections, four more resolve names. A Door may be used from any thread.
+// One thread of its own ("egress") serves all connections, four more resolve names. A Endpoint may be used from any
+// thread.
 
 #include "lib/base/file.hpp"
 #include "services/egress/destination.hpp"
@@ -20,11 +21,11 @@
 
 namespace holdfast::egress {
 
-// Header of answers that are the proxy's own: the door's key and the reason. A site that sends it does not know the
+// Header of answers that are the proxy's own: the endpoint's key and the reason. A site that sends it does not know the
 // key. The built-in hooks look for it (services/capture/fetch/egress.hpp).
 inline constexpr const char* kReasonHeader = "X-Holdfast-Egress";
 
-// What was asked for through a door.
+// What was asked for through a endpoint.
 struct Traffic {
   std::uint64_t bytes{0};    // received from servers
   std::uint64_t requests{0}; // connections for CONNECT
@@ -35,7 +36,7 @@ struct Traffic {
   bool over_limit{false};
 };
 
-struct DoorRules {
+struct EndpointRules {
   Asker page;                  // that uses it
   std::uint64_t most_bytes{0}; // 0: any number; then connections are cut and nothing more is fetched
   base::Fd listener;           // a socket that listens already; by default one on 127.0.0.1 is made
@@ -45,13 +46,13 @@ class Proxy;
 
 // One way through the proxy, for one page or one session. Its destruction closes all connections made through it.
 // Destroy it before the proxy.
-class Door {
+class Endpoint {
 public:
   struct State;
-  explicit Door(std::shared_ptr<State> state);
-  ~Door();
-  Door(const Door&) = delete;
-  Door& operator=(const Door&) = delete;
+  explicit Endpoint(std::shared_ptr<State> state);
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
   std::string url() const; // "http://127.0.0.1:41234"
   std::string key() const;
   Traffic traffic() const;
@@ -67,7 +68,7 @@ public:
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
   // Throws Error(system) if there can be no socket.
-  std::unique_ptr<Door> open(DoorRules rules);
+  std::unique_ptr<Endpoint> open(EndpointRules rules);
 
 private:
   struct Service;

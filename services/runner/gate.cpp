@@ -20,7 +20,8 @@ namespace holdfast::runner {
 
 namespace {
 
-// While a newcomer and a leaving runner pass each other in the gate, waiting for the doorbell alone would cost a poll.
+// While a newcomer and a leaving runner pass each other in the gate, waiting for the notification alone would cost a
+// poll.
 constexpr std::chrono::milliseconds kLookAgain{100};
 constexpr std::chrono::milliseconds kFarewell{3000};
 
@@ -65,29 +66,29 @@ Gate::~Gate() { membership_.stop(); }
 
 void Gate::start_heartbeat() {
   member::Membership::Callbacks callbacks;
-  callbacks.beat = [this](pg::Connection& connection) -> std::function<void()> {
-    auto beat = store::runner_beat(connection, id(), options_.lease, "{}");
-    return [this, beat = std::move(beat)] { take_beat(beat); };
+  callbacks.heartbeat = [this](pg::Connection& connection) -> std::function<void()> {
+    auto heartbeat = store::runner_heartbeat(connection, id(), options_.lease, "{}");
+    return [this, heartbeat = std::move(heartbeat)] { take_heartbeat(heartbeat); };
   };
   callbacks.notified = [this](const std::vector<std::string>& notifications) {
     // A runner came to the gate or left it, or a command was given: look at once whether we are asked to leave.
     if (std::any_of(notifications.begin(), notifications.end(),
                     [](const auto& one) { return one == "runner" || one == "control"; }))
-      membership_.beat_now();
+      membership_.heartbeat_now();
     wake();
   };
   callbacks.restored = [this] { wake(); };
   callbacks.ended = [this](const std::string& reason) { lose(reason); };
-  membership_.start(options_.dsn, connection_options(label() + " beat"), options_.beat, std::move(callbacks));
+  membership_.start(options_.dsn, connection_options(label() + " heartbeat"), options_.heartbeat, std::move(callbacks));
 }
 
-void Gate::take_beat(const store::RunnerBeat& beat) {
-  base::request_log_level(beat.log_level);
-  if (beat.leads && beat.request == "leave" && rival_.empty()) {
-    rival_ = beat.rival.empty() ? "another runner" : beat.rival;
+void Gate::take_heartbeat(const store::RunnerHeartbeat& heartbeat) {
+  base::request_log_level(heartbeat.log_level);
+  if (heartbeat.leads && heartbeat.request == "leave" && rival_.empty()) {
+    rival_ = heartbeat.rival.empty() ? "another runner" : heartbeat.rival;
     wake();
-  } else if (beat.request == "drain" || beat.request == "stop") {
-    stop_.raise(base::Strength::drain, "asked to " + beat.request);
+  } else if (heartbeat.request == "drain" || heartbeat.request == "stop") {
+    stop_.raise(base::Strength::drain, "asked to " + heartbeat.request);
     wake();
   }
 }
@@ -103,7 +104,7 @@ void Gate::lose(const std::string& why) {
 bool Gate::leads() const { return epoch_ > 0 && rival_.empty() && lost_.empty() && membership_.trusted(); }
 
 std::string Gate::ending() const {
-  if (!rival_.empty()) return "made way for " + rival_;
+  if (!rival_.empty()) return "stepped down for " + rival_;
   if (!lost_.empty()) return lost_;
   const auto& trouble = membership_.trouble();
   return trouble.empty() ? "lost its lease: no heartbeat was answered in time" : "lost the database: " + trouble;
@@ -134,11 +135,11 @@ awaitable<Gate::Entered> Gate::enter() {
       entry = co_await pool_->run([this](pg::Connection& connection) {
         return store::runner_enter(connection, id(), options_.lease, options_.graceful_timeout);
       });
-      // By its own clock it can only be surer than it should be of a beat, which its next one mends.
+      // By its own clock it can only be surer than it should be of a heartbeat, which its next one mends.
       if (entry.answer == store::Entry::Answer::lead) {
         epoch_ = entry.epoch;
         spdlog::info("{} leads, epoch {}", label(), epoch_);
-        membership_.beat_now();
+        membership_.heartbeat_now();
         co_return Entered::leads;
       }
       if (entry.answer == store::Entry::Answer::yield) {
@@ -159,9 +160,9 @@ awaitable<Gate::Entered> Gate::enter() {
       waiting_for = entry.others.front().id;
       spdlog::info("{} {} {}", label(), options_.standby ? "stands by:" : "waits for", entry.others.front().label);
     }
-    // A leading runner that was asked goes within graceful_timeout; after that only a duty under way keeps its lead.
+    // A leading runner that was asked goes within graceful_timeout; after that only a task under way keeps its lead.
     const bool soon = !options_.standby && std::chrono::steady_clock::now() - since < options_.graceful_timeout;
-    co_await sleep(soon ? kLookAgain : std::min(options_.poll, options_.beat));
+    co_await sleep(soon ? kLookAgain : std::min(options_.poll, options_.heartbeat));
   }
 }
 

@@ -1,12 +1,12 @@
 #pragma once
-// One runner at the single-runner gate: joins as a waiting one, gets through or gives way, keeps its lead by beating,
-// leaves. Owned by `Duties`; constructed, used and destroyed on the main thread. Side threads: beat (own
-// connection), database pool. Destroy it only after leave() has completed; the destructor stops the beat and joins both
-// threads.
+// One runner at the single-runner gate: joins as a waiting one, gets through or gives way, keeps its lead by
+// heartbeating, leaves. Owned by `Maintenance`; constructed, used and destroyed on the main thread. Side threads:
+// heartbeat (own connection), database pool. Destroy it only after leave() has completed; the destructor stops the
+// heartbeat and joins both threads.
 //
 // The newest wins. The leading runner is asked to leave, through the database and nowhere else: a signal would also end
 // its other work. Asked, it cannot renew its lease past graceful_timeout. The database lets no runner through while a
-// duty of the old one is being done.
+// task of the old one is being done.
 
 #include "lib/base/async.hpp"
 #include "lib/base/coroutine.hpp"
@@ -41,11 +41,11 @@ public:
   // Closes the lead (or the waiting) in the database, if that can be reached within a moment; else the lease runs out.
   awaitable<void> leave(std::string reason);
 
-  // It leads, as far as it knows: its last beat is young enough, and it was not asked to leave. What it does is checked
-  // again by the database.
+  // It leads, as far as it knows: its last heartbeat is young enough, and it was not asked to leave. What it does is
+  // checked again by the database.
   bool leads() const;
-  bool made_way() const noexcept { return !rival_.empty(); } // a newer runner wants to lead
-  // Why it does not lead, for people: "made way for ...", "lost its lease ...", "lost the database: ...".
+  bool stepped_down() const noexcept { return !rival_.empty(); } // a newer runner wants to lead
+  // Why it does not lead, for people: "stepped down for ...", "lost its lease ...", "lost the database: ...".
   std::string ending() const;
   void lose(const std::string& why); // the database says that it does not lead any more
 
@@ -55,7 +55,7 @@ public:
   std::int64_t epoch() const noexcept { return epoch_; }
   pg::Pool& pool() { return *pool_; }
 
-  // Sleeps until something happened (doorbell, beat with news, stop), or that time has passed.
+  // Sleeps until something happened (notification, heartbeat with news, stop), or that time has passed.
   awaitable<bool> sleep(std::chrono::milliseconds at_most) { return sleeper_.sleep(at_most); }
   void wake() { sleeper_.wake(); }
 
@@ -64,7 +64,7 @@ public:
 
 private:
   void start_heartbeat();
-  void take_beat(const store::RunnerBeat& beat);
+  void take_heartbeat(const store::RunnerHeartbeat& heartbeat);
   awaitable<void> end_if_dead(store::RunnerInWay other);
   bool is_local(const store::RunnerInWay& other) const;
 

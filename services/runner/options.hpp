@@ -16,9 +16,9 @@ struct GateOptions {
   std::filesystem::path data_dir; // keeps the machine's id where the system has none
   std::filesystem::path archive_root;
   std::function<void(const std::string&)> joined; // told the id of each incarnation; may be empty
-  bool spawns{false};                             // it has local workers: it makes way without ending, and goes on
+  bool spawns{false};                             // it has local workers: it steps down without ending, and goes on
   bool standby{false}; // wait for the leading runner to be gone instead of asking it to leave
-  std::chrono::milliseconds lease{15000}, beat{3000}, poll{1000};
+  std::chrono::milliseconds lease{15000}, heartbeat{3000}, poll{1000};
   // How long a leading runner that was asked to leave may take. Then its lease ends, as if it were dead.
   std::chrono::milliseconds graceful_timeout{5000};
 };

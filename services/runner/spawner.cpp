@@ -94,11 +94,11 @@ awaitable<void> Spawner::tick() {
   });
   show(backlog);
   waiting_ = backlog.crawls_due + backlog.snapshots_due > 0 && backlog.held == 0 ? waiting_ + 1 : 0;
-  const int patience = std::max(1, options_.idle_timeout);
+  const int timeout = std::max(1, options_.idle_timeout);
   auto all = running();
   for (const auto& [kind, count] : neighbours.workers) {
     all[kind].running += count.running;
-    if (waiting_ <= patience) all[kind].able += count.able; // later it is clear that they do not take what is due
+    if (waiting_ <= timeout) all[kind].able += count.able; // later it is clear that they do not take what is due
   }
   auto kinds = kinds_to_spawn(backlog, all, options_);
   if (!neighbours.newer_run.empty()) kinds.clear();
@@ -108,7 +108,7 @@ awaitable<void> Spawner::tick() {
   const std::string why = kinds.empty() ? why_none(backlog, neighbours, all, options_) : "";
   if (why != why_none_ && !why.empty()) spdlog::info("starts no worker: {}", why);
   why_none_ = why;
-  if (waiting_ == 2 * patience) co_await say_next("nothing is taken up");
+  if (waiting_ == 2 * timeout) co_await say_next("nothing is taken up");
   if (is_busy(backlog, options_)) {
     idle_ = 0;
     co_return;

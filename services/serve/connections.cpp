@@ -22,9 +22,9 @@ std::unique_ptr<pg::Connection> Connections::take(bool fresh) {
   pg::ConnectionOptions options;
   options.application_name = "holdfast serve";
   options.read_only = read_only_;
-  options.statement_timeout = patience_;
-  options.connect_timeout = std::min(options.connect_timeout, patience_);
-  options.answer_timeout = patience_ + std::chrono::seconds(1);
+  options.statement_timeout = timeout_;
+  options.connect_timeout = std::min(options.connect_timeout, timeout_);
+  options.answer_timeout = timeout_ + std::chrono::seconds(1);
   return std::make_unique<pg::Connection>(dsn_, options);
 }
 

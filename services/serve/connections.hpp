@@ -14,10 +14,10 @@ namespace holdfast::serve {
 
 class Connections {
 public:
-  // `patience`: how long a call may take.
-  explicit Connections(std::string dsn, std::chrono::milliseconds patience = std::chrono::seconds(10),
+  // `timeout`: how long a call may take.
+  explicit Connections(std::string dsn, std::chrono::milliseconds timeout = std::chrono::seconds(10),
                        bool read_only = true)
-      : dsn_(std::move(dsn)), patience_(patience), read_only_(read_only) {}
+      : dsn_(std::move(dsn)), timeout_(timeout), read_only_(read_only) {}
 
   // Runs `work(pg::Connection&)`; once more with a new session if the one at hand turns out to be broken. So what it
   // does must be repeatable, as all functions of the database are.
@@ -44,7 +44,7 @@ private:
   void give_back(std::unique_ptr<pg::Connection> connection);
 
   const std::string dsn_;
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds timeout_;
   const bool read_only_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<pg::Connection>> idle_;

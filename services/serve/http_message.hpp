@@ -14,12 +14,12 @@
 #include <vector>
 
 namespace holdfast::store {
-struct SignInPlace;
+struct SignInAddress;
 }
 
 namespace holdfast::serve {
 
-using FindFarEnd = std::function<store::SignInPlace()>; // where a WebSocket leads (view_relay.hpp); blocking
+using FindFarEnd = std::function<store::SignInAddress()>; // where a WebSocket leads (view_relay.hpp); blocking
 
 struct Request {
   std::string method{"GET"};                     // HEAD is not told apart

@@ -79,9 +79,9 @@ void fill_head(Reply& reply, const Message& message, const Response& response) {
 
 } // namespace
 
-Lane lane_of(const Request& request) {
-  if (request.path == "/healthz") return Lane::immediate;
-  return request.path == "/metrics" ? Lane::numbers : Lane::pages;
+RequestClass class_of(const Request& request) {
+  if (request.path == "/healthz") return RequestClass::health;
+  return request.path == "/metrics" ? RequestClass::metrics : RequestClass::pages;
 }
 
 struct HttpServer::Impl {
@@ -128,7 +128,8 @@ struct HttpServer::Impl {
       if (!peers.enter(peer, options.proxies.contains(address) ? Peers::Bound::of_all : Peers::Bound::of_peer))
         continue; // the socket closes
       const auto executor = socket.get_executor();
-      asio::co_spawn(executor, converse(std::move(socket), address, std::make_unique<Place>(peers, std::move(peer))),
+      asio::co_spawn(executor,
+                     converse(std::move(socket), address, std::make_unique<ConnectionSlot>(peers, std::move(peer))),
                      asio::detached);
     }
   }
@@ -198,13 +199,13 @@ struct HttpServer::Impl {
     Request request;
     request.peer = peer_of(options.proxies.client(address, forwarded_for(message)));
     if (auto wrong = read_request(message, request)) co_return std::move(*wrong);
-    const auto lane = lane_of(request);
-    if (lane == Lane::immediate) co_return answer(request);
-    auto& pool = lane == Lane::numbers ? numbers : pages;
+    const auto request_class = class_of(request);
+    if (request_class == RequestClass::health) co_return answer(request);
+    auto& pool = request_class == RequestClass::metrics ? numbers : pages;
     co_return co_await asio::co_spawn(pool, answer_in_lane(request), asio::use_awaitable);
   }
 
-  asio::awaitable<void> converse(tcp::socket socket, asio::ip::address address, std::unique_ptr<Place> place) {
+  asio::awaitable<void> converse(tcp::socket socket, asio::ip::address address, std::unique_ptr<ConnectionSlot> place) {
     boost::system::error_code ignored;
     beast::tcp_stream stream(std::move(socket));
     beast::flat_buffer buffer(kMostBuffered);
@@ -213,7 +214,7 @@ struct HttpServer::Impl {
       parser.header_limit(kHeaderLimit);
       parser.body_limit(std::max(options.largest_body, options.largest_upload));
       Upload upload(uploads);
-      stream.expires_after(options.patience);
+      stream.expires_after(options.timeout);
       place->set_asking(false);
       auto [read_error, read] =
           co_await http::async_read_header(stream, buffer, parser, asio::as_tuple(asio::use_awaitable));
@@ -231,7 +232,7 @@ struct HttpServer::Impl {
         auto refused = refusal_of(read_error, parser.get());
         if (!refused) co_return;
         parser.get().keep_alive(false);
-        stream.expires_after(options.patience);
+        stream.expires_after(options.timeout);
         co_await send_body(stream, parser.get(), *refused);
         stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
         co_await discard(stream, buffer, refused->status == 413 ? kMostDiscarded : kMostBuffered);
@@ -243,7 +244,7 @@ struct HttpServer::Impl {
       if (response.far_end && beast::websocket::is_upgrade(message))
         co_return co_await relay_view(std::move(stream), std::move(message), response, pages);
       if (response.far_end) response.watch.reset();
-      stream.expires_after(options.patience);
+      stream.expires_after(options.timeout);
       bool sent = false; // not by ?: because g++ 12 destroys an awaited conditional twice
       if (response.file)
         sent = co_await send_file(stream, message, response);
@@ -274,7 +275,7 @@ struct HttpServer::Impl {
 
   // A client that still sends would not see the answer if the connection were closed at once.
   asio::awaitable<void> discard(beast::tcp_stream& stream, beast::flat_buffer& buffer, std::size_t most) {
-    stream.expires_after(options.patience);
+    stream.expires_after(options.timeout);
     for (std::size_t all = 0; all < most;) {
       buffer.clear();
       const auto [error, got] =
@@ -302,7 +303,7 @@ struct HttpServer::Impl {
     for (bool closed = false; !closed;) {
       const auto messages = response.watch->take(closed);
       for (const auto& one : messages) {
-        stream.expires_after(options.patience);
+        stream.expires_after(options.timeout);
         const auto [error, sent] =
             co_await asio::async_write(stream, asio::buffer(*one), asio::as_tuple(asio::use_awaitable));
         if (error) co_return false;
@@ -311,7 +312,7 @@ struct HttpServer::Impl {
       timer->expires_after(kSilence);
       const auto [interrupted] = co_await timer->async_wait(asio::as_tuple(asio::use_awaitable));
       if (interrupted) continue;
-      stream.expires_after(options.patience);
+      stream.expires_after(options.timeout);
       const auto [error, sent] =
           co_await asio::async_write(stream, asio::buffer(kStillHere), asio::as_tuple(asio::use_awaitable));
       if (error) co_return false;
@@ -347,7 +348,7 @@ struct HttpServer::Impl {
       const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), range.end - at));
       const auto got = base::read_at(response.file.get(), piece.data(), most, at);
       if (got <= 0) co_return false;
-      stream.expires_after(options.patience);
+      stream.expires_after(options.timeout);
       const auto [body_error, more] = co_await asio::async_write(
           stream, asio::buffer(piece.data(), static_cast<std::size_t>(got)), asio::as_tuple(asio::use_awaitable));
       if (body_error) co_return false;

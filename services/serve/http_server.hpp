@@ -1,8 +1,8 @@
 #pragma once
 // A small HTTP/1.1 server for pages, numbers, archived files and the API: bounded requests, a deadline on every read
 // and write, and a bound on the connections of one peer. Owned by the verb or worker that offers it. One thread reads
-// and writes; the handler is called on others, by lane, so that a handler that waits for the database keeps no health
-// check waiting. The destructor closes what is open and joins all threads. Beast is used in http_server.cpp and
+// and writes; the handler is called on others, by request_class, so that a handler that waits for the database keeps no
+// health check waiting. The destructor closes what is open and joins all threads. Beast is used in http_server.cpp and
 // view_relay.cpp alone.
 
 #include "services/serve/endpoint.hpp"
@@ -20,15 +20,15 @@ using Handler = std::function<Response(const Request&)>;
 
 // Where a request is answered: on the thread that reads and writes (it must not block), on one thread for numbers, or
 // on one of those for everything else.
-enum class Lane { immediate, numbers, pages };
-Lane lane_of(const Request& request); // /healthz, /metrics, the rest
+enum class RequestClass { health, metrics, pages };
+RequestClass class_of(const Request& request); // /healthz, /metrics, the rest
 
 struct HttpOptions {
-  int threads{1};                             // of the lane `pages`
-  std::size_t largest_body{0};                // of requests that change something; 0: GET and HEAD only
-  std::size_t largest_upload{0};              // the same of those that add pages, of which few are read at a time
-  std::chrono::milliseconds patience{30'000}; // for a whole request, and for each piece of an answer
-  TrustedProxies proxies{};                   // whose X-Forwarded-For names the client
+  int threads{1};                            // of the request_class `pages`
+  std::size_t largest_body{0};               // of requests that change something; 0: GET and HEAD only
+  std::size_t largest_upload{0};             // the same of those that add pages, of which few are read at a time
+  std::chrono::milliseconds timeout{30'000}; // for a whole request, and for each piece of an answer
+  TrustedProxies proxies{};                  // whose X-Forwarded-For names the client
 };
 
 class HttpServer {

@@ -1,6 +1,6 @@
 #pragma once
-// Bounds on the connections of one peer, and of all. Owned by the server; any thread. A Place belongs to a connection
-// and gives back its place when it is destroyed.
+// Bounds on the connections of one peer, and of all. Owned by the server; any thread. A ConnectionSlot belongs to a
+// connection and gives back its place when it is destroyed.
 
 #include <map>
 #include <mutex>
@@ -53,12 +53,12 @@ private:
 };
 
 // One connection among the peer's.
-class Place {
+class ConnectionSlot {
 public:
-  Place(Peers& peers, std::string peer) : peers_(peers), peer_(std::move(peer)) {}
-  ~Place() { peers_.leave(peer_, asking_); }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
+  ConnectionSlot(Peers& peers, std::string peer) : peers_(peers), peer_(std::move(peer)) {}
+  ~ConnectionSlot() { peers_.leave(peer_, asking_); }
+  ConnectionSlot(const ConnectionSlot&) = delete;
+  ConnectionSlot& operator=(const ConnectionSlot&) = delete;
   void set_asking(bool asking) {
     if (asking != asking_) peers_.asked(peer_, asking ? -1 : 1);
     asking_ = asking;

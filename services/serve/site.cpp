@@ -359,7 +359,7 @@ Response Site::view(const Request& request, const Caller& caller) {
   auto response = plain(426, "this is a WebSocket\n");
   response.watch = std::move(watch);
   response.far_end = [this, id, by = caller.by()] {
-    store::SignInPlace place;
+    store::SignInAddress place;
     try {
       place = changing_.with([&](pg::Connection& connection) { return store::sign_in_open(connection, id, by); });
     } catch (const base::Error& error) {

@@ -55,7 +55,7 @@ awaitable<bool> say(Ends& ends, const nlohmann::json& message) {
 }
 
 // Until the browser is ready. Port 0: it will not be.
-awaitable<store::SignInPlace> wait_for_browser(Ends& ends, const FindFarEnd& find, asio::thread_pool& blocking) {
+awaitable<store::SignInAddress> wait_for_browser(Ends& ends, const FindFarEnd& find, asio::thread_pool& blocking) {
   asio::steady_timer timer(ends.page.get_executor());
   for (;;) {
     const auto ask = [&find] { return find(); };
@@ -63,7 +63,7 @@ awaitable<store::SignInPlace> wait_for_browser(Ends& ends, const FindFarEnd& fin
     if (found.port != 0) co_return found;
     auto message = nlohmann::json{{"type", "waiting"}, {"text", found.waits}};
     if (!found.problem.empty()) message = {{"type", "over"}, {"kept", false}, {"text", found.problem}};
-    if (!co_await say(ends, message) || !found.problem.empty()) co_return store::SignInPlace{};
+    if (!co_await say(ends, message) || !found.problem.empty()) co_return store::SignInAddress{};
     timer.expires_after(kAskAgain);
     co_await timer.async_wait(asio::use_awaitable);
   }
@@ -78,7 +78,7 @@ bool is_worker(Ends& ends, const std::string& hash) {
          base::hex({reinterpret_cast<const char*>(found.data()), size}) == hash;
 }
 
-awaitable<bool> connect(Ends& ends, const store::SignInPlace& to) {
+awaitable<bool> connect(Ends& ends, const store::SignInAddress& to) {
   auto& connection = get_lowest_layer(ends.browser);
   connection.expires_after(kConnect);
   boost::system::error_code error;

@@ -17,7 +17,7 @@ struct DelivererOptions {
   bool allow_private{false};
   std::chrono::milliseconds timeout{10000}; // of one attempt
   std::chrono::milliseconds lease{30000};   // of a claim; more than timeout
-  std::chrono::milliseconds poll{5000};     // if the doorbell is not heard
+  std::chrono::milliseconds poll{5000};     // if the notification is not heard
 };
 
 class Deliverer {

@@ -17,11 +17,11 @@ pg::ConnectionOptions connection_options(const std::string& label, const Options
   return options;
 }
 
-pg::ConnectionOptions beat_options(const std::string& label, const Options& worker) {
+pg::ConnectionOptions heartbeat_options(const std::string& label, const Options& worker) {
   using std::chrono::milliseconds;
-  auto options = connection_options(label + " beat", worker);
-  options.connect_timeout = std::clamp(worker.beat, milliseconds(2000), milliseconds(5000));
-  options.statement_timeout = std::clamp(worker.beat, milliseconds(1000), milliseconds(30000));
+  auto options = connection_options(label + " heartbeat", worker);
+  options.connect_timeout = std::clamp(worker.heartbeat, milliseconds(2000), milliseconds(5000));
+  options.statement_timeout = std::clamp(worker.heartbeat, milliseconds(1000), milliseconds(30000));
   options.lock_timeout = std::min(options.lock_timeout, options.statement_timeout);
   options.answer_timeout = options.statement_timeout;
   return options;

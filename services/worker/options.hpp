@@ -4,7 +4,7 @@
 #include "lib/hooks/catalog.hpp"
 #include "lib/hooks/environment.hpp"
 #include "lib/hooks/hook_run.hpp"
-#include "lib/persona/vault.hpp"
+#include "lib/persona/key_ring.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/store/snapshot.hpp"
 #include "services/egress/destination.hpp"
@@ -41,8 +41,8 @@ struct Options {
   bool egress{false};                               // hooks reach the web through a proxy of ours
   egress::Ports ports;                              // that it connects to
   std::vector<std::filesystem::path> secret_paths;  // files and directories that no hook may see
-  persona::Vault vault;                             // opens personas
-  std::string vault_problem;                        // why it has no keys
+  persona::KeyRing key_ring;                        // opens personas
+  std::string key_ring_problem;                     // why it has no keys
   std::string address{"0.0.0.0"};                   // where servers reach it for sign-ins: as the database sees it
   std::uint16_t port{0};                            // 0: any that is free
   std::vector<std::string> labels, persona_plugins; // of the worker; plugins that get what is secret of a persona
@@ -60,7 +60,7 @@ struct Options {
   std::chrono::milliseconds robots_delay_max{30000}; // a longer Crawl-delay is cut
   std::string deduplicate{"collection"};             // towards which WARC records: collection, crawl, off
   std::uint64_t text_bytes{256 << 10};               // of a page, for search; 0: none is stored
-  std::chrono::milliseconds poll{5000}, lease{60000}, beat{15000}, margin{20000}, kill_grace{5000},
+  std::chrono::milliseconds poll{5000}, lease{60000}, heartbeat{15000}, margin{20000}, kill_grace{5000},
       drain_timeout{120000}, stop_timeout{20000};
   std::size_t session_max{4};                      // crawls with hooks open at once
   std::chrono::milliseconds session_linger{30000}; // kept open after the last snapshot
@@ -73,7 +73,7 @@ struct Options {
 // How long a worker waits for the database, as a function of its lease. An answer that comes after the end of trust is
 // of no use, so no call waits longer than trust could last.
 pg::ConnectionOptions connection_options(const std::string& label, const Options& worker);
-// A beat that hangs is worth less than the next one: the session is given up, and a new one made, in time for it.
-pg::ConnectionOptions beat_options(const std::string& label, const Options& worker);
+// A heartbeat that hangs is worth less than the next one: the session is given up, and a new one made, in time for it.
+pg::ConnectionOptions heartbeat_options(const std::string& label, const Options& worker);
 
 } // namespace holdfast::worker

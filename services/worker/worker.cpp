@@ -78,7 +78,7 @@ void Worker::make_parts(pg::Connection& connection) {
                                      std::min(options_.lease - options_.margin, std::chrono::milliseconds(10000)));
   retry_ = std::make_unique<RetryPolicy>(*pool_, membership_.trust());
   archive_ = std::make_unique<ArchiveWatch>(executor, *archive_root_, options_.archive_root.string());
-  claim_gate_ = std::make_unique<ClaimGate>(options_, scratch_, *archive_);
+  claim_conditions_ = std::make_unique<ClaimConditions>(options_, scratch_, *archive_);
   turns_ = std::make_unique<Turns>(
       *retry_, id(), &call_turn,
       [this] {
@@ -89,7 +89,7 @@ void Worker::make_parts(pg::Connection& connection) {
   running_hooks_ = std::make_unique<RunningHooks>(executor, *retry_, id(), [this] { return jobs_->hooks(); });
   expander_ = std::make_unique<CrawlExpander>(
       executor, *retry_, id(), options_,
-      CrawlExpander::Callbacks{[this] { return !leaving() && claim_gate_->shortage().text.empty(); },
+      CrawlExpander::Callbacks{[this] { return !leaving() && claim_conditions_->shortage().text.empty(); },
                                [this] { sleeper_.wake(); },
                                [this](std::string crawl) { return housekeeping_->make_crawl_page(std::move(crawl)); }});
   housekeeping_ = std::make_unique<Housekeeping>(executor, *pool_, files_, *archive_root_, options_);
@@ -98,12 +98,12 @@ void Worker::make_parts(pg::Connection& connection) {
                                                         *launcher_, binaries_, files_, resolver_, *archive_root_,
                                                         executor, sandbox_.sandbox, sandbox_.users, *networks_, id(),
                                                         nullptr, nullptr, running_hooks_.get(), turns_.get()});
-  context_->claim_gate = claim_gate_.get();
+  context_->claim_conditions = claim_conditions_.get();
   sessions_ = std::make_unique<CrawlSessions>(*context_, [this] { wake(); });
   context_->sessions = sessions_.get();
   jobs_ = std::make_unique<Jobs>(*context_, *turns_,
                                  Jobs::Callbacks{[this] {
-                                                   publish_beat_state();
+                                                   publish_heartbeat_state();
                                                    sleeper_.wake();
                                                  },
                                                  [this](std::string crawl) { return crawl_sealed(std::move(crawl)); },
@@ -205,10 +205,10 @@ void Worker::spawn(awaitable<void> work, asio::cancellation_slot slot) {
 
 void Worker::start_heartbeat() {
   member::Membership::Callbacks callbacks;
-  callbacks.beat = [this, held = beat_state_](pg::Connection& connection) -> std::function<void()> {
+  callbacks.heartbeat = [this, held = heartbeat_state_](pg::Connection& connection) -> std::function<void()> {
     const auto now = held->read();
-    auto answer = store::worker_beat(connection, id(), options_.lease, now.leases, now.stats_json());
-    return [this, answer = std::move(answer)] { take_beat(answer); };
+    auto answer = store::worker_heartbeat(connection, id(), options_.lease, now.leases, now.stats_json());
+    return [this, answer = std::move(answer)] { take_heartbeat(answer); };
   };
   callbacks.notified = [this](const std::vector<std::string>& notifications) { heed(notifications); };
   callbacks.restored = [this] {
@@ -217,13 +217,13 @@ void Worker::start_heartbeat() {
     wake();
   };
   callbacks.ended = [this](const std::string& reason) { fence(reason); };
-  membership_.start(options_.dsn, beat_options(label(), options_), options_.beat, std::move(callbacks));
+  membership_.start(options_.dsn, heartbeat_options(label(), options_), options_.heartbeat, std::move(callbacks));
 }
 
-void Worker::take_beat(const store::BeatAnswer& answer) {
+void Worker::take_heartbeat(const store::HeartbeatAnswer& answer) {
   watch_trust();
-  jobs_->take_beat(answer.lost, answer.extra);
-  publish_beat_state(); // for the next beat
+  jobs_->take_heartbeat(answer.lost, answer.extra);
+  publish_heartbeat_state(); // for the next heartbeat
   base::request_log_level(answer.log_level);
   if (answer.request == "drain")
     stop_.raise(base::Strength::drain, "asked to drain");
@@ -231,11 +231,11 @@ void Worker::take_beat(const store::BeatAnswer& answer) {
     stop_.raise(base::Strength::stop, "asked to " + answer.request);
 }
 
-// "crawl_sealed <id>", "crawl_paused <id>": nothing more of it is to be done here. Anything else is the doorbell.
+// "crawl_sealed <id>", "crawl_paused <id>": nothing more of it is to be done here. Anything else is the notification.
 void Worker::heed(const std::vector<std::string>& notifications) {
   for (const auto& notification : notifications) {
-    // Something was paused or cancelled: the beat says what of ours.
-    if (notification == "control") membership_.beat_now();
+    // Something was paused or cancelled: the heartbeat says what of ours.
+    if (notification == "control") membership_.heartbeat_now();
     sign_ins_->heed(notification);
     const auto space = notification.find(' ');
     if (space == std::string::npos || !notification.starts_with("crawl_")) continue;
@@ -244,8 +244,9 @@ void Worker::heed(const std::vector<std::string>& notifications) {
   wake();
 }
 
-void Worker::publish_beat_state() {
-  beat_state_->publish({jobs_->leases(), jobs_->sealed(), scratch_.free_bytes(), claim_gate_->not_claiming()});
+void Worker::publish_heartbeat_state() {
+  heartbeat_state_->publish(
+      {jobs_->leases(), jobs_->sealed(), scratch_.free_bytes(), claim_conditions_->not_claiming()});
 }
 
 // Past the trust window others may have our work: nothing of ours may run on.
@@ -255,7 +256,7 @@ void Worker::fence(const std::string& reason) {
   base::count("holdfast_worker_fencings_total");
   spdlog::error("no longer trusted, killing {} snapshots' hooks: {}", jobs_->size(), reason);
   jobs_->lose_all("this worker is no longer trusted: " + reason);
-  sessions_->hasten(Haste::kill, "this worker is no longer trusted: " + reason);
+  sessions_->shut_down(ShutdownMode::immediate, "this worker is no longer trusted: " + reason);
   sign_ins_->stop("its worker is no longer trusted");
   binary_resolver_->stop();
   browser_->stop();
@@ -279,7 +280,7 @@ void Worker::watch_trust() {
     if (membership_.trusted())
       watch_trust();
     else
-      fence("no beat has succeeded for " + base::format_duration(options_.lease - options_.margin));
+      fence("no heartbeat has succeeded for " + base::format_duration(options_.lease - options_.margin));
   });
 }
 
@@ -291,8 +292,8 @@ awaitable<void> Worker::watch_stop() {
   browser_->stop();
   expander_->stop();
   housekeeping_->stop();
-  claim_gate_->look(drain_reason()); // for why()
-  publish_beat_state();
+  claim_conditions_->look(drain_reason()); // for why()
+  publish_heartbeat_state();
   spdlog::info("draining ({}): {} snapshots in work", stop_.reason(), jobs_->size());
   wake();
   asio::steady_timer deadline(io_, options_.drain_timeout);
@@ -302,7 +303,7 @@ awaitable<void> Worker::watch_stop() {
   co_await stop_.reached(base::Strength::stop);
   deadline.cancel();
   jobs_->interrupt_all("its worker was stopped: " + stop_.reason());
-  sessions_->hasten(Haste::hurry, "its worker was stopped: " + stop_.reason());
+  sessions_->shut_down(ShutdownMode::fast, "its worker was stopped: " + stop_.reason());
   wake();
   deadline.expires_after(options_.stop_timeout);
   deadline.async_wait([this](const boost::system::error_code& error) {
@@ -312,7 +313,7 @@ awaitable<void> Worker::watch_stop() {
   deadline.cancel();
   if (watchdog_) watchdog_->leave_within(kLeaveKilled);
   jobs_->lose_all("its worker was killed: " + stop_.reason());
-  sessions_->hasten(Haste::kill, "its worker was killed: " + stop_.reason());
+  sessions_->shut_down(ShutdownMode::immediate, "its worker was killed: " + stop_.reason());
   wake();
 }
 
@@ -351,8 +352,8 @@ awaitable<void> Worker::turn_loop() {
 
 store::ClaimRequest Worker::claim_request() {
   store::ClaimRequest claim;
-  if (claim_gate_->look(drain_reason())) publish_beat_state();
-  if (leaving() || !claim_gate_->not_claiming().empty() || options_.kind == "crawl") return claim;
+  if (claim_conditions_->look(drain_reason())) publish_heartbeat_state();
+  if (leaving() || !claim_conditions_->not_claiming().empty() || options_.kind == "crawl") return claim;
   claim.room = std::max(0, options_.slots - static_cast<int>(running()));
   claim.order = options_.claim_order;
   claim.seeds = options_.kind == "snapshot" ? 0 : kOpenSeeds;
@@ -377,7 +378,7 @@ store::ClaimRequest Worker::claim_request() {
 std::chrono::milliseconds Worker::pause_after(const store::TurnAnswer& answer) const {
   auto pause = options_.poll;
   if (done_) pause = std::min(pause, kDoneCheck);
-  if (!claim_gate_->not_claiming().empty()) pause = kRoomCheck;
+  if (!claim_conditions_->not_claiming().empty()) pause = kRoomCheck;
   pause = base::jittered(pause);
   if (!answer.wait) return pause;
   // What is due already although nothing was found is not for us: paused, or of a crawl that has no room here.

@@ -1,8 +1,8 @@
 #pragma once
 // One incarnation of a worker: joins, takes turns (finish pages, claim new ones), runs snapshots, drains, leaves.
 // Owned by the verb that runs it; constructed, run and destroyed on the main thread, which owns all domain state. Side
-// threads: beat (own connection), database pool, files, resolver, archive watch, watchdog. Destroy it only after run()
-// has completed.
+// threads: heartbeat (own connection), database pool, files, resolver, archive watch, watchdog. Destroy it only after
+// run() has completed.
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
@@ -21,9 +21,9 @@
 #include "services/worker/page/scratch.hpp"
 #include "services/worker/session/crawl_sessions.hpp"
 #include "services/worker/session/sign_ins.hpp"
-#include "services/worker/turn/beat_state.hpp"
-#include "services/worker/turn/claim_gate.hpp"
+#include "services/worker/turn/claim_conditions.hpp"
 #include "services/worker/turn/crawl_expander.hpp"
+#include "services/worker/turn/heartbeat_state.hpp"
 #include "services/worker/turn/jobs.hpp"
 #include "services/worker/turn/running_hooks.hpp"
 #include "services/worker/turn/turns.hpp"
@@ -68,10 +68,10 @@ private:
   void open_archive(pg::Connection& connection);
   void start_heartbeat();
   void spawn(awaitable<void> work, asio::cancellation_slot slot = {});
-  void take_beat(const store::BeatAnswer& answer);
+  void take_heartbeat(const store::HeartbeatAnswer& answer);
   const std::string& label() const noexcept { return membership_.label(); }
   void heed(const std::vector<std::string>& notifications);
-  void publish_beat_state();
+  void publish_heartbeat_state();
   void fence(const std::string& reason);
   void fail(std::exception_ptr failure);
   void watch_trust();
@@ -108,14 +108,14 @@ private:
   std::unique_ptr<BinaryResolver> binary_resolver_;
   std::unique_ptr<BrowserWatch> browser_;
   std::unique_ptr<ArchiveWatch> archive_;
-  std::unique_ptr<ClaimGate> claim_gate_;
+  std::unique_ptr<ClaimConditions> claim_conditions_;
   std::unique_ptr<Turns> turns_;
   std::unique_ptr<Jobs> jobs_;
   std::unique_ptr<RunningHooks> running_hooks_;
   std::unique_ptr<CrawlExpander> expander_;
   std::unique_ptr<Housekeeping> housekeeping_;
   std::unique_ptr<SignIns> sign_ins_;
-  std::shared_ptr<BeatState> beat_state_{std::make_shared<BeatState>()};
+  std::shared_ptr<HeartbeatState> heartbeat_state_{std::make_shared<HeartbeatState>()};
   base::Sleeper sleeper_;
   asio::steady_timer trust_timer_;
   std::size_t spawned_{0}; // coroutines beside run() that have not ended

@@ -1,8 +1,8 @@
 """A month of steady work: what dead rows do to the tables and indexes that are written all the time.
 
 Each day adds crawls, claims, completes and seals their pages, lets a few workers die with pages in their hands, and
-then runs the runner's duties, which remove the crawls, events, attempts and workers of a week ago. The clock of the
-server cannot be moved, so keep_until and duty.keep are set to the beginning of that day. A day takes seconds, so
+then runs the runner's tasks, which remove the crawls, events, attempts and workers of a week ago. The clock of the
+server cannot be moved, so keep_until and task.keep are set to the beginning of that day. A day takes seconds, so
 autovacuum looks every second instead of every minute; its other settings are PostgreSQL's own, and those of the
 tables.
 """
@@ -12,7 +12,7 @@ import sys
 import uuid
 
 HOT = (
-    "snapshot_queue crawl_queue crawl_lane crawl_seed crawl host process event duty_run running_hook attempt purge "
+    "snapshot_queue crawl_queue crawl_lane crawl_seed crawl host process event maintenance_run running_hook attempt purge "
     "snapshot snapshot_sealed archive_result"
 ).split()
 WEEK = 7
@@ -33,20 +33,20 @@ SIZES = """select c.relname, pg_relation_size(c.oid), pg_indexes_size(c.oid), s.
 
 
 class Runner:
-    """Runs duties until each has nothing more to do."""
+    """Runs tasks until each has nothing more to do."""
 
     def __init__(self, session):
         self.session, self.id = session, uuid.uuid4()
         self.epoch = session.ask(RUNNER.format(id=self.id)).splitlines()[-1]
 
-    def beat(self):
-        self.session.ask(f"select holdfast.runner_beat('{self.id}', '1 hour', '{{}}')")
+    def heartbeat(self):
+        self.session.ask(f"select holdfast.runner_heartbeat('{self.id}', '1 hour', '{{}}')")
 
-    def duty(self, name):
-        batch = int(self.session.ask(f"select batch from holdfast.duty where name = '{name}'"))
+    def task(self, name):
+        batch = int(self.session.ask(f"select batch from holdfast.maintenance_task where name = '{name}'"))
         while True:
             answer = self.session.ask(
-                f"select count, coalesce(error, '') from holdfast.runner_duty('{self.id}', {self.epoch}, '{name}')"
+                f"select count, coalesce(error, '') from holdfast.runner_maintenance('{self.id}', {self.epoch}, '{name}')"
             )
             count, error = answer.split("|", 1)
             if error:
@@ -71,22 +71,22 @@ def rows(answer):
 def day(bench, session, runner, database, pages, begins):
     """Returns the median CPU time of a claim of eight pages, in a queue with the pages of the day."""
     begins.append(session.ask("select clock_timestamp()"))
-    runner.beat()
+    runner.heartbeat()
     bench.queue("fill", database, items=pages, crawls=20)
     claim = bench.queue("claims", database, samples=200, batch=8)
     # The workers of the simulation end with what they hold. Their lease is over on the next day, at the latest.
-    bench.queue("simulate", database, workers=4, slots=8, page_ms=100, beat_ms=100, hooks=3, warm_ms=0, seconds=2)
+    bench.queue("simulate", database, workers=4, slots=8, page_ms=100, heartbeat_ms=100, hooks=3, warm_ms=0, seconds=2)
     session.ask("update holdfast.process set lease_until = clock_timestamp() where status = 'running' and slots > 0")
-    runner.duty("lapsed")
+    runner.task("lapsed")
     bench.queue("drain", database, claimers=4, batch=50, hooks=3, seconds=600)
     if len(begins) > WEEK:
         until = begins[-WEEK]
         session.ask(
             f"update holdfast.crawl set keep_until = sealed_at where status = 'sealed' and created_at < '{until}';"
-            f"update holdfast.duty set keep = clock_timestamp() - '{until}' where name like 'trim%'"
+            f"update holdfast.maintenance_task set keep = clock_timestamp() - '{until}' where name like 'trim%'"
         )
     for name in ("lapsed", "mend", "retention", "clock", "hosts", *(TRIMS if len(begins) > WEEK else ())):
-        runner.duty(name)
+        runner.task(name)
     runner.purge()
     return claim["claim_cpu_p50_ms"]
 

@@ -24,7 +24,7 @@ struct Totals {
 struct Plan {
   std::string dsn;
   int slots, hooks;
-  std::chrono::milliseconds page, beat;
+  std::chrono::milliseconds page, heartbeat;
   std::atomic<int> ready{0};
   std::atomic<bool> measuring{false}, over{false};
   Totals totals{};
@@ -38,7 +38,7 @@ public:
   void run() {
     while (!plan_.over) {
       const auto now = Clock::now();
-      if (now >= next_beat_) beat();
+      if (now >= next_heartbeat_) heartbeat();
       if (now >= next_hooks_) tell_hooks();
       if (running_.size() < static_cast<std::size_t>(plan_.slots) ||
           std::any_of(running_.begin(), running_.end(), ended))
@@ -59,7 +59,7 @@ private:
   static bool ended(const Running& page) { return Clock::now() >= page.to; }
 
   Clock::time_point next_event() const {
-    auto next = std::min(next_beat_, next_hooks_);
+    auto next = std::min(next_heartbeat_, next_hooks_);
     for (const auto& page : running_)
       next = std::min(next, page.to);
     return next;
@@ -107,12 +107,12 @@ private:
     next_hooks_ = Clock::now() + kHooksLeast;
   }
 
-  void beat() {
+  void heartbeat() {
     std::vector<store::Lease> held;
     for (const auto& page : running_)
       held.push_back(page.claim.lease);
-    store::worker_beat(connection_, id_, kLease, held, "{}");
-    next_beat_ = Clock::now() + plan_.beat;
+    store::worker_heartbeat(connection_, id_, kLease, held, "{}");
+    next_heartbeat_ = Clock::now() + plan_.heartbeat;
     if (std::exchange(joined_, true)) return;
     ++plan_.ready;
   }
@@ -122,7 +122,7 @@ private:
   const std::string id_;
   std::mt19937 random_;
   std::vector<Running> running_;
-  Clock::time_point next_beat_{}, next_hooks_{};
+  Clock::time_point next_heartbeat_{}, next_hooks_{};
   bool joined_{false};
   int pages_{0}, turns_{0};
   Times times_;
@@ -136,7 +136,7 @@ nlohmann::json simulate(const std::string& dsn, const Settings& settings) {
             .slots = number(settings, "slots", 16),
             .hooks = number(settings, "hooks", 10),
             .page = std::chrono::milliseconds(number(settings, "page_ms", 500)),
-            .beat = std::chrono::milliseconds(number(settings, "beat_ms", 5000))};
+            .heartbeat = std::chrono::milliseconds(number(settings, "heartbeat_ms", 5000))};
   std::vector<std::thread> threads;
   for (int i = 0; i < workers; ++i)
     threads.emplace_back([&plan, i] {

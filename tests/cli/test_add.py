@@ -499,7 +499,7 @@ class Adding(Case):
         self.assertEqual(records["lease"]["value"], "90s")
         self.assertEqual(records["urls.allow_private"]["origin"], "environment HOLDFAST_URLS_ALLOW_PRIVATE")
         self.assertEqual(records["database.url"]["value"], "(unset)")
-        self.assertEqual(len(self.records("config", "beat")), 1)
+        self.assertEqual(len(self.records("config", "heartbeat")), 1)
 
     def test_invariants_hold(self):
         self.assertEqual(self.records("check"), [])

@@ -424,8 +424,8 @@ def page_and_runner(holdfast, keep, say):
             raise Failure("the runner or the page has ended")
         say(f"  page: answers {answered:.1f} s after the kill; runner: leads after {led:.1f} s; epoch {epoch}")
         keep_if_wrong(place, lambda: place.wait_until_sealed(180))
-        ran = "select coalesce(max(ended_at), '-infinity') > (select max(began_at) from holdfast.runner_term) from holdfast.duty_run"
-        until("the runner does its duties", lambda: place.value(ran) == "t", 30)
+        ran = "select coalesce(max(ended_at), '-infinity') > (select max(began_at) from holdfast.runner_term) from holdfast.maintenance_run"
+        until("the runner does its tasks", lambda: place.value(ran) == "t", 30)
         for program in (runner, page):
             program.close()
         keep_if_wrong(place, place.prove)

@@ -25,7 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 HOSTILE_ROLE = HERE.parent / "support/hostile_role.txt"
 MAX_LAPSES = 3  # the default of collection.max_lapses
 # A third of the defaults' proportions: the rule between them is checked by the workers at start.
-LEASE, BEAT, MARGIN, GRACE = 3.0, 0.5, 1.5, 0.5
+LEASE, HEARTBEAT, MARGIN, GRACE = 3.0, 0.5, 1.5, 0.5
 
 
 class Postgres(Server):
@@ -181,7 +181,7 @@ class Stage(Collection):
     server = Postgres
     settings = {
         "LEASE": f"{LEASE:g}s",
-        "BEAT": f"{BEAT * 1000:g}ms",
+        "HEARTBEAT": f"{HEARTBEAT * 1000:g}ms",
         "MARGIN": f"{MARGIN * 1000:g}ms",
         "KILL_GRACE": f"{GRACE * 1000:g}ms",
         "WORKER_POLL": "1s",

@@ -134,8 +134,8 @@ def stopped_at(shared, point, action="stop", cut_off=False):
 
 
 def main_thread_hangs(shared):
-    """The beats go on, the main thread does not: the watchdog must end the process, and with it its hooks."""
-    with shared.two_workers("hang:take_beat:6", tenths=40, count=2) as place:
+    """The heartbeats go on, the main thread does not: the watchdog must end the process, and with it its hooks."""
+    with shared.two_workers("hang:take_heartbeat:6", tenths=40, count=2) as place:
         worker, other = place.workers
         worker.start()
         until("the worker ends itself", lambda: ended(worker), 30)
@@ -166,7 +166,7 @@ def leaves_cut_off(shared):
         until(
             "both are known",
             lambda: place.postgres.value(
-                "select count(*) from holdfast.process where status = 'running' and beat_at > started_at"
+                "select count(*) from holdfast.process where status = 'running' and heartbeat_at > started_at"
             )
             == "2",
             30,

@@ -16,7 +16,7 @@ namespace {
 const nlohmann::json kWhy{{"why", "for a test"}};
 
 std::size_t lost(Stage& stage, const std::string& worker, const store::Lease& lease) {
-  return store::worker_beat(stage.connection, worker, 1h, {lease}, "{}").lost.size();
+  return store::worker_heartbeat(stage.connection, worker, 1h, {lease}, "{}").lost.size();
 }
 
 } // namespace
@@ -46,13 +46,13 @@ TEST_CASE("a worker is told to end, and a host's pages are cancelled in every cr
   const auto worker = stage.worker();
   CHECK(stage.command("cancelWorker", worker, kWhy));
   CHECK_FALSE(stage.command("cancelWorker", worker, kWhy));
-  CHECK(store::worker_beat(stage.connection, worker, 1h, {}, "{}").request == "stop");
+  CHECK(store::worker_heartbeat(stage.connection, worker, 1h, {}, "{}").request == "stop");
   CHECK(stage.command("cancelHost", "site.test", kWhy));
   CHECK_FALSE(stage.command("cancelHost", "site.test", kWhy));
   CHECK(stage.value("select count(*) from holdfast.v_snapshot where outcome = 'cancelled'") == "4");
 }
 
-TEST_CASE("what was claimed while the command was given is taken with the worker's next beat") {
+TEST_CASE("what was claimed while the command was given is taken with the worker's next heartbeat") {
   Stage stage;
   const auto crawl = stage.start(stage.seeds(1, 2));
   const auto worker = stage.worker();

@@ -27,9 +27,9 @@ store::Claim hold(Stage& stage, const std::string& worker, const std::string& cr
   return claims[0];
 }
 
-// Its worker cannot seal it any more, and hears so, also with its next beat.
+// Its worker cannot seal it any more, and hears so, also with its next heartbeat.
 bool taken(Stage& stage, const std::string& worker, const store::Claim& held) {
-  if (store::worker_beat(stage.connection, worker, 1h, {held.lease}, "{}").lost.empty()) return false;
+  if (store::worker_heartbeat(stage.connection, worker, 1h, {held.lease}, "{}").lost.empty()) return false;
   const auto answer = stage.seal(worker, held).what;
   return answer == store::PageAnswer::What::lost || answer == store::PageAnswer::What::cancelled;
 }

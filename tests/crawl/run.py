@@ -42,7 +42,7 @@ runner = load("holdfast_runner_suite", HERE.parent / "runner" / "run.py")  # col
 
 
 class Collection(runner.Collection):
-    settings = runner.Collection.settings | {"LEASE": "5s", "BEAT": "1s", "MARGIN": "1s", "KILL_GRACE": "200ms"}
+    settings = runner.Collection.settings | {"LEASE": "5s", "HEARTBEAT": "1s", "MARGIN": "1s", "KILL_GRACE": "200ms"}
 
     def __init__(self):
         super().__init__()

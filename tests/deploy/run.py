@@ -74,7 +74,7 @@ class Collection(OnServer):
 
     settings = {
         "LEASE": "4s",
-        "BEAT": "500ms",
+        "HEARTBEAT": "500ms",
         "MARGIN": "2s",
         "KILL_GRACE": "500ms",
         "WORKER_SNAPSHOTS": 2,
@@ -166,7 +166,7 @@ class Upgrade(Case):
     def test_functions_are_replaced_beside_a_working_worker(self):
         c = self.collection()
         c.holdfast("migrate")
-        usual = {"HOLDFAST_LEASE": "60s", "HOLDFAST_MARGIN": "20s"}  # a beat waits while functions are replaced
+        usual = {"HOLDFAST_LEASE": "60s", "HOLDFAST_MARGIN": "20s"}  # a heartbeat waits while functions are replaced
         old = c.start("worker", **usual)
         c.add(40)
         c.until("the worker works", lambda: c.sealed() >= 2)
@@ -450,10 +450,10 @@ class FileServer(Case):
             )
             == "2",
         )
-        beats = c.sql("select clock_timestamp() + interval '8 s'")  # two leases
+        heartbeats = c.sql("select clock_timestamp() + interval '8 s'")  # two leases
         c.until(
             "two leases have passed",
-            lambda: c.sql(f"select bool_and(beat_at > '{beats}') from holdfast.process where status = 'running'")
+            lambda: c.sql(f"select bool_and(heartbeat_at > '{heartbeats}') from holdfast.process where status = 'running'")
             == "t",
         )
         server.send_signal(signal.SIGCONT)
@@ -472,10 +472,10 @@ class FileServer(Case):
         c.until("its hook runs", lambda: c.sql("select count(*) from holdfast.v_running") == "1")
         server.send_signal(signal.SIGSTOP)
         c.until("its hook has ended", lambda: c.sql("select count(*) from holdfast.v_running") == "0")
-        beats = c.sql("select clock_timestamp() + interval '4 s'")  # a lease
+        heartbeats = c.sql("select clock_timestamp() + interval '4 s'")  # a lease
         c.until(
             "a lease has passed",
-            lambda: c.sql(f"select beat_at > '{beats}' from holdfast.process where status = 'running'") == "t",
+            lambda: c.sql(f"select heartbeat_at > '{heartbeats}' from holdfast.process where status = 'running'") == "t",
         )
         self.assertEqual(
             c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null and fence = 1"), "1"
@@ -558,7 +558,7 @@ class Clock(Case):
         self.assertEqual(c.server.rows("select * from holdfast.v_stuck"), [])
         self.assertEqual(
             c.sql(
-                "select count(*) from holdfast.duty where next_at > clock_timestamp() + greatest(every, interval '1 hour')"
+                "select count(*) from holdfast.maintenance_task where next_at > clock_timestamp() + greatest(every, interval '1 hour')"
             ),
             "0",
         )

@@ -29,7 +29,7 @@ DEADLINE = 120  # seconds; nothing here takes that long
 SHORT_LEASE = {
     "HOLDFAST_LEASE": "9s",
     "HOLDFAST_MARGIN": "6s",
-    "HOLDFAST_BEAT": "1s",
+    "HOLDFAST_HEARTBEAT": "1s",
     "HOLDFAST_KILL_GRACE": "500ms",
     "HOLDFAST_WORKER_POLL": "200ms",
 }

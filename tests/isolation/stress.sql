@@ -176,9 +176,9 @@ begin
                  'fence', q.fence, 'plugin', 'plugin', 'hook', 'hook',
                  'started_at', clock_timestamp())), '[]')
           from holdfast.snapshot_queue q where q.owner_id = p_worker));
-    when 'beat' then
+    when 'heartbeat' then
       return (
-        select max(b.kind) from holdfast.worker_beat(p_worker, '5 seconds',
+        select max(b.kind) from holdfast.worker_heartbeat(p_worker, '5 seconds',
           array(select q.snapshot_id from holdfast.snapshot_queue q where q.owner_id = p_worker),
           array(select q.fence from holdfast.snapshot_queue q where q.owner_id = p_worker),
           '{}') b);
@@ -208,7 +208,7 @@ create function stress.step(p_client integer) returns void language plpgsql as $
 declare
   v_worker uuid := (select worker from stress.client where client = p_client);
   v_action text := stress.any_of('{turn, turn, turn, turn, turn, turn, turn, turn, turn, claim,
-    claim, finish, finish, hooks, hooks, lapse, beat, beat, add, expand, expand, expand, command,
+    claim, finish, finish, hooks, hooks, lapse, heartbeat, heartbeat, add, expand, expand, expand, command,
     command, robots, session, die, leave}');
   v_answer text;
 begin
@@ -266,7 +266,7 @@ begin
   perform holdfast.worker_resume(v_worker, 'stress', ''); -- it inherits the pause of the one before
   commit;
   loop
-    perform holdfast.worker_beat(v_worker, '1 hour', '{}', '{}', '{}');
+    perform holdfast.worker_heartbeat(v_worker, '1 hour', '{}', '{}', '{}');
     perform stress.act('expand', v_worker);
     commit;
     perform holdfast.worker_turn(v_worker, (

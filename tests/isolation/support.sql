@@ -235,12 +235,12 @@ begin
 end $$;
 
 -- pages: what the worker believes that it holds, with fence 1.
-create procedure race.beat(worker integer, pages text) language plpgsql as $$
+create procedure race.heartbeat(worker integer, pages text) language plpgsql as $$
 begin
   perform race.tell(worker, (
     select 'hears ' || string_agg(concat_ws(' ', b.kind, race.page_of(b.snapshot_id), b.detail),
                                   ', ' order by b.kind, race.page_of(b.snapshot_id))
-      from holdfast.worker_beat(race.worker(worker), '1 hour',
+      from holdfast.worker_heartbeat(race.worker(worker), '1 hour',
         (select coalesce(array_agg(race.page_id(n)), '{}') from unnest(race.list(pages)) n),
         (select array_agg(1) from unnest(race.list(pages))), '{}') b));
 end $$;
@@ -475,7 +475,7 @@ create function race.outcome(p_records boolean default false)
   (select 'BROKEN', b, null from race.broken() b)
 $$;
 
--- Until nothing changes: workers 1 and 2 beat, and worker 3 expands and closes what is due.
+-- Until nothing changes: workers 1 and 2 heartbeat, and worker 3 expands and closes what is due.
 create procedure race.settle() language plpgsql as $$
 declare
   v_worker integer;
@@ -483,7 +483,7 @@ begin
   for i in 1..5 loop
     foreach v_worker in array array[1, 2] loop
       begin
-        perform holdfast.worker_beat(race.worker(v_worker), '1 hour', array_agg(q.snapshot_id),
+        perform holdfast.worker_heartbeat(race.worker(v_worker), '1 hour', array_agg(q.snapshot_id),
             array_agg(q.fence), '{}')
           from holdfast.snapshot_queue q where q.owner_id = race.worker(v_worker);
       exception when sqlstate 'HF002' then null; -- it has lapsed
@@ -497,8 +497,8 @@ end $$;
 
 create procedure race.runners(standby boolean[]) language plpgsql as $$
 begin
-  truncate holdfast.runner_term, holdfast.duty_run;
-  update holdfast.duty set next_at = clock_timestamp() + interval '1 hour', runs = 0;
+  truncate holdfast.runner_term, holdfast.maintenance_run;
+  update holdfast.maintenance_task set next_at = clock_timestamp() + interval '1 hour', runs = 0;
   perform holdfast.worker_join(race.worker(100 + n::integer),
       '{"machine": {"id": "machine", "hostname": "race"}, "boot_id": "boot", "pid_namespace": "namespace",
         "process_type": "runner", "worker_type": "runner_waiting", "version": "1"}'
@@ -513,19 +513,19 @@ begin
       from holdfast.runner_enter(race.worker(100 + runner), '1 hour', '1 hour') e);
 end $$;
 
-create procedure race.duty(runner integer, epoch bigint) language plpgsql as $$
+create procedure race.task(runner integer, epoch bigint) language plpgsql as $$
 begin
   raise notice 'runner %: %', runner, (
-    select concat_ws(' ', d.duty, d.error)
-      from holdfast.runner_duty(race.worker(100 + runner), epoch, 'mend') d);
+    select concat_ws(' ', d.task, d.error)
+      from holdfast.runner_maintenance(race.worker(100 + runner), epoch, 'mend') d);
 end $$;
 
-create procedure race.runner_beat(runner integer) language plpgsql as $$
+create procedure race.runner_heartbeat(runner integer) language plpgsql as $$
 begin
   raise notice 'runner %: %', runner, (
     select concat_ws(', ', case when b.leads then 'leads with epoch ' || b.epoch else 'waits' end,
                      'is asked to ' || b.request, 'rival ' || b.rival)
-      from holdfast.runner_beat(race.worker(100 + runner), '1 hour', '{}') b);
+      from holdfast.runner_heartbeat(race.worker(100 + runner), '1 hour', '{}') b);
 end $$;
 
 create procedure race.runner_leave(runner integer) language plpgsql as $$
@@ -541,8 +541,8 @@ create function race.gate_outcome() returns table (what text, state text) langua
   (select 'epoch ' || t.epoch, t.label || coalesce(', ' || t.ending, '')
      from holdfast.runner_term t order by t.epoch)
   union all
-  (select 'duty of epoch ' || r.epoch, r.duty || coalesce(', ' || r.error, '')
-     from holdfast.duty_run r order by r.id)
+  (select 'task of epoch ' || r.epoch, r.task || coalesce(', ' || r.error, '')
+     from holdfast.maintenance_run r order by r.id)
   union all
   (select 'BROKEN', b from race.broken() b)
 $$;

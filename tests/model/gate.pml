@@ -1,12 +1,12 @@
-/* The gate as a model for Spin: candidates, the leading runner, takeover, duties.
+/* The gate as a model for Spin: candidates, the leading runner, takeover, tasks.
  *
  * An atomic block of a runner is one SQL function (its name stands in the comment), with one exception:
  * runner_enter looks for a leading runner and then writes its own row. Two of them may interleave there;
- * the unique index process_single_runner decides. A duty is a transaction that lasts. PostgreSQL runs it to
+ * the unique index process_single_runner decides. A task is a transaction that lasts. PostgreSQL runs it to
  * its end whatever becomes of the runner. Time is as in page.pml.
  *
  * Checked in every state: one runner leads; none acts as the leader while another leads, except one that does
- * not answer when it is asked to make way; no duty commits after a later epoch has begun. Checked under fairness: in the end the newest runner leads and stays.
+ * not answer when it is asked to step down; no task commits after a later epoch has begun. Checked under fairness: in the end the newest runner leads and stays.
  */
 
 #define RUNNERS 2
@@ -14,8 +14,8 @@
 #define NOBODY 255
 
 #define GATE_INDEX 1
-#define DUTY_CHECKS_LEAD 2
-#define DUTY_HOLDS_LEAD 3
+#define MAINTENANCE_CHECKS_LEAD 2
+#define MAINTENANCE_HOLDS_LEAD 3
 #define LAPSE_WAITS_FOR_LEASE 4
 #define SELF_FENCING 5
 #define LEAVE_ASKED 6
@@ -36,8 +36,8 @@ byte began[RUNNERS];  /* when a candidate came; the newest wins */
 bool asked[RUNNERS];  /* request = leave */
 byte epoch[RUNNERS];
 byte last_epoch, last_began;
-bool calls[RUNNERS];  /* a call of runner_duty is on its way to the server */
-bool duty[RUNNERS];   /* a duty of this runner is under way and holds its row */
+bool calls[RUNNERS];  /* a call of runner_maintenance is on its way to the server */
+bool task[RUNNERS];   /* a task of this runner is under way and holds its row */
 
 /* Memory of the runners. */
 bool up[RUNNERS];
@@ -48,7 +48,7 @@ byte faults = FAULTS;
 
 #define reaches(r) (up[r] && !cut_off[r])
 #define present(r) (row[r] == waiting || row[r] == leads)
-#define may_end(r) (!duty[r] || !guard(DUTY_HOLDS_LEAD)) /* for update waits for key share */
+#define may_end(r) (!task[r] || !guard(MAINTENANCE_HOLDS_LEAD)) /* for update waits for key share */
 
 inline die(r) { up[r] = false; cut_off[r] = false; acts[r] = false; saw_free[r] = false }
 
@@ -78,25 +78,25 @@ proctype Runner(byte r; byte other) {
        fi }
 
   :: atomic { reaches(r) && present(r) && lease[r] == MARGIN && !(row[r] == leads && asked[r]) ->
-       lease[r] = TRUSTED; acts[r] = (row[r] == leads) } /* runner_beat */
+       lease[r] = TRUSTED; acts[r] = (row[r] == leads) } /* runner_heartbeat */
   :: atomic { reaches(r) && (!present(r) || lease[r] == OVER) -> /* it has lapsed */
        if :: row[r] == waiting -> row[r] = exited :: else fi;
        die(r) }
   :: atomic { reaches(r) && row[r] == leads && asked[r] && may_end(r) -> /* runner_leave */
        row[r] = exited; die(r) }
 
-  :: atomic { reaches(r) && acts[r] && !calls[r] && !duty[r] && !asked[r] -> calls[r] = true }
+  :: atomic { reaches(r) && acts[r] && !calls[r] && !task[r] && !asked[r] -> calls[r] = true }
   od
 }
 
-proctype Server(byte r) { /* runs duties; ends the rows of candidates whose lease is over */
+proctype Server(byte r) { /* runs tasks; ends the rows of candidates whose lease is over */
   do
-  :: atomic { calls[r] -> calls[r] = false; /* runner_duty */
+  :: atomic { calls[r] -> calls[r] = false; /* runner_maintenance */
        if
-       :: (row[r] == leads && lease[r] != OVER) || !guard(DUTY_CHECKS_LEAD) -> duty[r] = true
+       :: (row[r] == leads && lease[r] != OVER) || !guard(MAINTENANCE_CHECKS_LEAD) -> task[r] = true
        :: else
        fi }
-  :: atomic { duty[r] -> duty[r] = false; assert(epoch[r] == last_epoch) }
+  :: atomic { task[r] -> task[r] = false; assert(epoch[r] == last_epoch) }
   :: atomic { row[r] == waiting && lease[r] == OVER -> row[r] = exited } /* lapse_workers */
   od
 }

@@ -1,4 +1,4 @@
-/* The life of a page as a model for Spin: claim, beat, lapse, fence, release, seal, quarantine.
+/* The life of a page as a model for Spin: claim, heartbeat, lapse, fence, release, seal, quarantine.
  *
  * An atomic block of a worker or of the runner is one SQL function, so one transaction; the comment
  * names it. Time is three levels per lease, because only their order matters: TRUSTED (the worker may
@@ -22,7 +22,7 @@
 #define LAPSE_WAITS_FOR_LEASE 1
 #define LAPSE_RELEASES 2
 #define QUARANTINE 3
-#define BEAT_FINDS_EXTRA 4
+#define HEARTBEAT_FINDS_EXTRA 4
 #define CLAIM_SKIPS_OWNED 5
 #define FENCE 6
 #define GUARD_ENDS_HOOKS 7
@@ -101,11 +101,11 @@ proctype Worker(byte w; byte other) {
   :: atomic { !up[w] && row[w] != running -> /* worker_join */
        up[w] = true; row[w] = running; lease[w] = TRUSTED }
 
-  :: atomic { reaches(w) && row[w] == running && lease[w] != TRUSTED -> lease[w] = TRUSTED } /* worker_beat */
+  :: atomic { reaches(w) && row[w] == running && lease[w] != TRUSTED -> lease[w] = TRUSTED } /* worker_heartbeat */
   :: atomic { reaches(w) && row[w] != running -> die(w) }                                   /* it has lapsed */
 
-  :: atomic { reaches(w) && guard(BEAT_FINDS_EXTRA) && owner[0] == w && memory[w].held[0] == 0 -> let_go(0) }
-  :: atomic { reaches(w) && guard(BEAT_FINDS_EXTRA) && owner[1] == w && memory[w].held[1] == 0 -> let_go(1) }
+  :: atomic { reaches(w) && guard(HEARTBEAT_FINDS_EXTRA) && owner[0] == w && memory[w].held[0] == 0 -> let_go(0) }
+  :: atomic { reaches(w) && guard(HEARTBEAT_FINDS_EXTRA) && owner[1] == w && memory[w].held[1] == 0 -> let_go(1) }
 
   :: atomic { reaches(w) && row[w] == running && lease[w] == TRUSTED &&
        (status[0] == queued || (!guard(CLAIM_SKIPS_OWNED) && status[0] == started && owner[0] == other)) &&
@@ -144,7 +144,7 @@ proctype Worker(byte w; byte other) {
   od
 }
 
-proctype Runner() { /* the duty that lapses workers */
+proctype Runner() { /* the task that lapses workers */
   do
   :: lapse(true, 0)
   :: lapse(true, 1)
@@ -160,7 +160,7 @@ proctype Guard(byte w) {
   od
 }
 
-/* Time passes over the lease of a worker that cannot beat. The margin is longer than a kill takes. */
+/* Time passes over the lease of a worker that cannot heartbeat. The margin is longer than a kill takes. */
 proctype Clock(byte w) {
   do
   :: atomic { row[w] == running && lease[w] == TRUSTED && !reaches(w) -> lease[w] = MARGIN }

@@ -181,7 +181,7 @@ class Passwords(Case):
     def test_a_password_that_is_rotated_under_workers_and_runners(self):
         c = self.start()
         c.holdfast("migrate", DATABASE_PASSWORD_FILE=c.file)
-        short = {**SHORT_LEASE, "RUNNER_LEASE": "9s", "RUNNER_BEAT": "1s", "DATABASE_PASSWORD_FILE": c.file}
+        short = {**SHORT_LEASE, "RUNNER_LEASE": "9s", "RUNNER_HEARTBEAT": "1s", "DATABASE_PASSWORD_FILE": c.file}
         services = [c.start(verb, **short) for verb in ("worker", "runner")]
         running = "select count(*) from holdfast.process where status = 'running' and lease_until > clock_timestamp()"
         c.until("both have joined", lambda: c.admin(running, c.database) == "2")

@@ -51,10 +51,10 @@ create temporary table later as
 select format(case when is_constraint then 'alter table holdfast.%1$I drop constraint %2$I' else 'drop index holdfast.%2$I' end,
               on_table, name) from later \\gexec
 insert into holdfast.machine (id, hostname) select 'm' || i, 'host' || i from generate_series(1, 20) i;
-insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, worker_type, label, slots, beat_at, lease_until, started_at)
+insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, worker_type, label, slots, heartbeat_at, lease_until, started_at)
   select holdfast.new_uuid(), 'm' || (i % 20 + 1), 'boot', i, i, 'worker', 'snapshot', 'worker ' || i, 8, clock_timestamp(),
          clock_timestamp() + interval '1 day', clock_timestamp() - i * interval '1 minute' from generate_series(1, 20) i;
-insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, worker_type, label, slots, beat_at, status, ended_at, exit_reason, started_at)
+insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, worker_type, label, slots, heartbeat_at, status, ended_at, exit_reason, started_at)
   select holdfast.new_uuid(), 'm' || (i % 20 + 1), 'boot', i, i, 'worker', 'snapshot', 'old worker ' || i, 8, clock_timestamp(), 'exited',
          clock_timestamp() - i * interval '1 hour', 'done', clock_timestamp() - i * interval '2 hours' from generate_series(1, 5000) i;
 select holdfast.partition_month(holdfast.month_of(clock_timestamp(), i)) from generate_series(1, :months - 1) i;
@@ -116,7 +116,7 @@ insert into holdfast.session (id, crawl_id, process_id, status, directory, ready
 insert into holdfast.control (action, kind, target, crawl_id, by_whom) select 'pause', 'crawl', id::text, id, 'ann' from holdfast.crawl;
 insert into holdfast.schedule (id, label, every, urls, next_run_at) select holdfast.new_uuid(), 'schedule ' || i, 'daily', '{https://site.example/}', clock_timestamp()
   from generate_series(1, 200) i;
-insert into holdfast.duty_run (duty, epoch, process_id, began_at, ended_at, count)
+insert into holdfast.maintenance_run (task, epoch, process_id, began_at, ended_at, count)
   select 'lapsed', 1, holdfast.new_uuid(), clock_timestamp() - i * interval '2 seconds', clock_timestamp() - i * interval '2 seconds', 0 from generate_series(1, least(40000, :n / 4)) i;
 insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending)
   select s.id, s.crawl_id, 0, (select id from holdfast.process where status = 'running' limit 1), clock_timestamp(), 'lapsed' from s where not open and no % 10 = 0;
@@ -170,7 +170,7 @@ ASKS = [
     ("v_session", "select * from holdfast.v_session where ended_at is null"),
     ("v_runner", "select * from holdfast.v_runner"),
     ("v_term", "select * from holdfast.v_term limit 50"),
-    ("v_duty", "select * from holdfast.v_duty"),
+    ("v_maintenance", "select * from holdfast.v_maintenance"),
     ("v_schedule", "select * from holdfast.v_schedule"),
     ("v_backlog", "select * from holdfast.v_backlog"),
     ("v_stuck", "select * from holdfast.v_stuck"),

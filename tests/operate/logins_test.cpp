@@ -133,11 +133,11 @@ struct TwoLogins : Stage {
             {"p_options", R"('{"WGET_BINARY": "/tmp/wget"}')"},
             {"p_grace", "'5 s'"},
             {"p_epoch", "1"},
-            {"p_duty", "'mend'"},
+            {"p_task", "'mend'"},
             {"runner_enter.p_id", quoted(runner)},
-            {"runner_beat.p_id", quoted(runner)},
+            {"runner_heartbeat.p_id", quoted(runner)},
             {"runner_leave.p_id", quoted(runner)},
-            {"runner_duty.p_id", quoted(runner)},
+            {"runner_maintenance.p_id", quoted(runner)},
             {"p_origin", "'https://site.test'"},
             {"p_host", "'site.test'"},
             {"robots_put.p_status", "200"},
@@ -227,7 +227,7 @@ TEST_CASE("no login speaks for a process, session, machine or page of another") 
   // What these do when they may.
   for (const char* function :
        {"worker_hooks", "worker_turn", "worker_leave", "session_set", "machine_set_options", "binary_set", "text_keep",
-        "worker_beat", "worker_gone", "persona_keep", "persona_signed_out"})
+        "worker_heartbeat", "worker_gone", "persona_keep", "persona_signed_out"})
     CHECK_MESSAGE(stage.attempt(stage.mine, calls[function] + ")", before).second, function);
 }
 

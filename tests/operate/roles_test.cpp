@@ -108,7 +108,7 @@ TEST_CASE("a worker does the whole work of a worker, and does not steer") {
   REQUIRE(lease);
   store::crawl_expand(stage.connection, worker, *lease, 100);
   const auto claim = stage.claim(worker);
-  store::worker_beat(stage.connection, worker, 1min, {claim.lease}, "{}");
+  store::worker_heartbeat(stage.connection, worker, 1min, {claim.lease}, "{}");
   store::worker_hooks(stage.connection, worker, {Stage::running(claim, "wget", "hook")});
   auto page = Stage::sealed(claim);
   page.results = {Stage::result("wget", "hook")};
@@ -128,7 +128,7 @@ TEST_CASE("a worker does the whole work of a worker, and does not steer") {
       pg::Params::of(runner));
   CHECK(stage.value("select answer from holdfast.runner_enter($1::uuid, '1 hour', '5 s')", pg::Params::of(runner)) ==
         "lead");
-  CHECK(stage.value("select coalesce(error, 'none') from holdfast.runner_duty($1::uuid, 1, 'mend')",
+  CHECK(stage.value("select coalesce(error, 'none') from holdfast.runner_maintenance($1::uuid, 1, 'mend')",
                     pg::Params::of(runner)) == "none");
   store::call(stage.connection, "worker_leave", worker, 0, "done");
 

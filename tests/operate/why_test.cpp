@@ -307,8 +307,8 @@ TEST_CASE("a snapshot that a worker has") {
   stage.ask(worker, "process", {"works on 1 snapshot (8 slots)"});
 
   stage.expire(worker);
-  stage.ask(id, "snapshot", {"worker one sent its last beat at", "its lease has expired: another worker"});
-  stage.ask(worker, "process", {"sent its last beat at", "other workers will take over its 1 snapshot"});
+  stage.ask(id, "snapshot", {"worker one sent its last heartbeat at", "its lease has expired: another worker"});
+  stage.ask(worker, "process", {"sent its last heartbeat at", "other workers will take over its 1 snapshot"});
   stage.worker("two");
   CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 1);
   stage.ask(worker, "process", {"It ended at", "lease lapsed"});
@@ -471,7 +471,7 @@ TEST_CASE("a crawl whose seeds a lapsed worker was expanding") {
   const auto worker = stage.worker("gone");
   store::crawl_claim(stage.connection, worker, 1min);
   stage.expire(worker);
-  stage.ask(crawl, "crawl", {"gone sent its last beat at", "lease has expired"});
+  stage.ask(crawl, "crawl", {"gone sent its last heartbeat at", "lease has expired"});
   store::call(stage.connection, "lapse_workers");
 }
 
@@ -481,7 +481,7 @@ TEST_CASE("processes") {
   stage.ask(worker, "process", {"It is idle (8 slots); its lease has", "left"});
   const auto silent = stage.worker("silent");
   stage.expire(silent);
-  stage.ask(silent, "process", {"sent its last beat at", "it holds nothing"});
+  stage.ask(silent, "process", {"sent its last heartbeat at", "it holds nothing"});
   stage.run("update holdfast.process set status = 'exited', ended_at = now(), exit_reason = null where id = $1::uuid",
             pg::Params::of(silent));
   stage.ask(silent, "process", {"It ended at", "it gave no reason"});

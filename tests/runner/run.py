@@ -6,7 +6,7 @@
 
 Machines needs root and network namespaces, and is left out otherwise.
 
-What is asserted is read from the database's own record (runner_term, duty_run, check_invariants), not from clocks of
+What is asserted is read from the database's own record (runner_term, maintenance_run, check_invariants), not from clocks of
 this program, except that a new leading runner must be there within one lease.
 """
 
@@ -44,7 +44,7 @@ class Collection(OnServer):
     numbers = itertools.count(1)
 
     def __init__(self, lease=LEASE):
-        super().__init__(RUNNER_LEASE=f"{lease}s", RUNNER_BEAT=f"{lease / 5}s")
+        super().__init__(RUNNER_LEASE=f"{lease}s", RUNNER_HEARTBEAT=f"{lease / 5}s")
         self.environment["TZ"] = "UTC"
         self.database = f"runner{next(self.numbers)}"
         self.server.sql(f"create database {self.database}")
@@ -112,14 +112,14 @@ class Gate(Case):
             next((s["pid"], s["epoch"]) for s in seen if s["type"] == "Runner" and s["state"] == "leads"),
             (second.pid, 2),
         )
-        self.assertIn("schedules", [s["name"] for s in seen if s["type"] == "Duty"])
+        self.assertIn("schedules", [s["name"] for s in seen if s["type"] == "MaintenanceTask"])
         self.assertEqual(first.wait(timeout=20), 0)
         self.assertIn("a newer runner has taken over", c.log_of(first))
         second.send_signal(signal.SIGTERM)
         self.assertEqual(second.wait(timeout=20), 0)
-        made_way = f"made way for {c.label(second)}"
-        self.assertIn(f"left: {made_way}", c.log_of(first))
-        self.assertEqual(c.endings(), [made_way, "asked to terminate"])
+        stepped_down = f"stepped down for {c.label(second)}"
+        self.assertIn(f"left: {stepped_down}", c.log_of(first))
+        self.assertEqual(c.endings(), [stepped_down, "asked to terminate"])
         self.assertEqual(c.sql("select count(*) from holdfast.v_runner"), "0")
         self.assertEqual(c.holdfast("runner", "--status", expect=1).code, 1)
         self.assertEqual(c.broken(), "")
@@ -164,7 +164,7 @@ class Gate(Case):
             lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by",
         )
         self.assertEqual(
-            c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and ended_at > '{began}'"), "0"
+            c.sql(f"select count(*) from holdfast.maintenance_run where epoch = {epoch} and ended_at > '{began}'"), "0"
         )
         self.assertEqual(c.leading(), new.pid)
         self.assertEqual(c.endings(), ["lease lapsed"])
@@ -206,7 +206,7 @@ class Partition(Case):
         self.addCleanup(proxy.close)
         old = c.start("runner", "--standby", address=proxy.directory)
         c.wait_until_leads(old)
-        c.until("it does its duties", lambda: int(c.sql("select count(*) from holdfast.duty_run")) > 3)
+        c.until("it does its tasks", lambda: int(c.sql("select count(*) from holdfast.maintenance_run")) > 3)
         old_id, epoch = c.sql("select id || ' ' || epoch from holdfast.v_runner where state = 'leads'").split()
         proxy.set("hold")
         new = c.start("runner", "--standby")
@@ -214,9 +214,9 @@ class Partition(Case):
         began = c.sql(f"select began_at from holdfast.runner_term where epoch = {int(epoch) + 1}")
         # Late calls in the name of the old one are refused.
         with self.assertRaisesRegex(Failure, "no longer leads with epoch"):
-            c.sql(f"select * from holdfast.runner_duty('{old_id}', {epoch})")
+            c.sql(f"select * from holdfast.runner_maintenance('{old_id}', {epoch})")
         with self.assertRaisesRegex(Failure, "has lapsed"):
-            c.sql(f"select * from holdfast.runner_beat('{old_id}', '1 hour', '{{}}')")
+            c.sql(f"select * from holdfast.runner_heartbeat('{old_id}', '1 hour', '{{}}')")
         proxy.set("pass")
         time.sleep(0.3)  # what was under way arrives, late
         proxy.cut()
@@ -229,7 +229,7 @@ class Partition(Case):
         self.assertRegex(c.log_of(old), "left: lost (its lease|the database)")
         self.assertEqual(c.endings(), ["lease lapsed"])
         self.assertEqual(
-            c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and began_at > '{began}'"), "0"
+            c.sql(f"select count(*) from holdfast.maintenance_run where epoch = {epoch} and began_at > '{began}'"), "0"
         )
         self.assertEqual(c.broken(), "")
 
@@ -278,19 +278,19 @@ class Machines(Case):
         )
         self.assertEqual(c.leading(), new.pid)
         self.assertEqual(
-            c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and ended_at > '{began}'"), "0"
+            c.sql(f"select count(*) from holdfast.maintenance_run where epoch = {epoch} and ended_at > '{began}'"), "0"
         )
         # And handed over on request, from machine to machine.
         newest = c.start("runner", machine=first)
         c.wait_until_leads(newest)
-        self.assertEqual(c.endings(), ["lease lapsed", f"made way for {c.label(newest)}"])
+        self.assertEqual(c.endings(), ["lease lapsed", f"stepped down for {c.label(newest)}"])
         self.assertEqual(c.broken(), "")
 
 
 class Contenders(Case):
     def test_thirty_two_contenders_are_killed_at_random_and_there_is_one_leader_at_a_time(self):
         c = self.collection()
-        c.sql("update holdfast.duty set every = '20 milliseconds'")
+        c.sql("update holdfast.maintenance_task set every = '20 milliseconds'")
         dice = random.Random(20261121)
         contenders, told = [], []
         for n in range(32):
@@ -332,32 +332,32 @@ class Contenders(Case):
             if told
             else "0"
         )
-        duties, errors = c.sql("select count(*), count(error) from holdfast.duty_run").split("|")
+        tasks, errors = c.sql("select count(*), count(error) from holdfast.maintenance_run").split("|")
         overlaps = c.sql(
             "select count(*) from holdfast.runner_term a join holdfast.runner_term b on a.epoch < b.epoch and "
             "tstzrange(a.began_at, a.valid_until) && tstzrange(b.began_at, b.valid_until)"
         )
         print(
-            f"\n  {killed} signals, {terms} leads, {duties} duties, no valid epoch for at most {gap} s, from a signal to the leading runner until the next lead at most {outage} s (lease {LEASE} s)",
+            f"\n  {killed} signals, {terms} leads, {tasks} tasks, no valid epoch for at most {gap} s, from a signal to the leading runner until the next lead at most {outage} s (lease {LEASE} s)",
             flush=True,
         )
         self.assertEqual(overlaps, "0")
         self.assertEqual(
             c.sql(
-                "select count(*) from holdfast.duty_run a join holdfast.duty_run b on a.id < b.id and b.id < a.id + 200 "
+                "select count(*) from holdfast.maintenance_run a join holdfast.maintenance_run b on a.id < b.id and b.id < a.id + 200 "
                 "and tstzrange(a.began_at, a.ended_at) && tstzrange(b.began_at, b.ended_at)"
             ),
             "0",
         )
         self.assertEqual(
             c.sql(
-                "select count(*) from holdfast.duty_run d join holdfast.runner_term t using (epoch) where d.process_id <> t.process_id or d.began_at < t.began_at"
+                "select count(*) from holdfast.maintenance_run d join holdfast.runner_term t using (epoch) where d.process_id <> t.process_id or d.began_at < t.began_at"
             ),
             "0",
         )
         self.assertEqual(errors, "0")
         self.assertGreater(int(terms), 2)
-        self.assertGreater(int(duties), 10)
+        self.assertGreater(int(tasks), 10)
         self.assertLessEqual(float(gap), LEASE)
         self.assertLessEqual(float(outage), LEASE)
         self.assertEqual(c.broken(), "")
@@ -424,7 +424,7 @@ class Work(Case):
         c = self.collection()
         proxy = Proxy(c.server.directory)
         self.addCleanup(proxy.close)
-        short = {"LEASE": "3s", "MARGIN": "1s", "BEAT": "500ms", "KILL_GRACE": "300ms"}
+        short = {"LEASE": "3s", "MARGIN": "1s", "HEARTBEAT": "500ms", "KILL_GRACE": "300ms"}
         settings = {f"HOLDFAST_{name}": value for name, value in short.items()}
         run = c.start("run", "--daemon", address=proxy.directory, **settings)
         c.add(1)
@@ -480,7 +480,7 @@ class Work(Case):
         self.assertEqual(c.sql(machines), "1")
         self.assertEqual(c.broken(), "")
 
-    def test_a_run_makes_way_for_a_newer_runner_of_its_machine_goes_on_working_and_takes_the_gate_again(self):
+    def test_a_run_steps_down_for_a_newer_runner_of_its_machine_goes_on_working_and_takes_the_gate_again(self):
         for verb in ("run", "runner"):
             with self.subTest(verb):
                 c = self.collection()
@@ -488,7 +488,7 @@ class Work(Case):
                 c.wait_until_leads(old)
                 new = c.start(verb, "--daemon") if verb == "run" else c.start(verb)
                 c.wait_until_leads(new)
-                self.assertEqual(c.endings(), [f"made way for {c.label(new)}"])
+                self.assertEqual(c.endings(), [f"stepped down for {c.label(new)}"])
                 crawl = c.add(2, "beside")
                 c.until("all is sealed", lambda: self.sealed(c, crawl, 2))
                 new.send_signal(signal.SIGTERM)
@@ -715,7 +715,7 @@ class Schedules(Case):
         self.assertEqual(c.lines("schedule", "run-now", "fresh")[0]["note"][:15], "nothing new at ")
         runner = c.start("runner")
         c.sql("update holdfast.schedule set next_run_at = clock_timestamp()")
-        c.until("the duty has run it", lambda: c.sql("select runs from holdfast.schedule") == "3")
+        c.until("the task has run it", lambda: c.sql("select runs from holdfast.schedule") == "3")
         self.assertEqual(
             c.sql("select count(*) || ' ' || (select skipped from holdfast.schedule) from holdfast.crawl"), "1 0"
         )
@@ -767,27 +767,27 @@ class Schedules(Case):
         self.assertEqual(c.sql("select holdfast.schedule_next('0 0 31 2 *', 'UTC', now()) is null"), "t")
 
 
-class Duties(Case):
-    def test_a_duty_that_fails_keeps_no_other_one_from_being_done_and_says_why(self):
+class Maintenance(Case):
+    def test_a_maintenance_that_fails_keeps_no_other_one_from_being_done_and_says_why(self):
         c = self.collection()
         c.sql(
-            "create or replace function holdfast.duty_mend(p_duty holdfast.duty) returns bigint language plpgsql as $$ begin raise exception 'broken on purpose'; end $$"
+            "create or replace function holdfast.maintenance_mend(p_task holdfast.maintenance_task) returns bigint language plpgsql as $$ begin raise exception 'broken on purpose'; end $$"
         )
         runner = c.start("runner")
-        c.until("all have run", lambda: c.sql("select count(*) filter (where runs = 0) from holdfast.duty") == "0")
+        c.until("all have run", lambda: c.sql("select count(*) filter (where runs = 0) from holdfast.maintenance_task") == "0")
         self.assertEqual(
-            c.sql("select string_agg(name || ': ' || error, ',') from holdfast.v_duty where error is not null"),
+            c.sql("select string_agg(name || ': ' || error, ',') from holdfast.v_maintenance where error is not null"),
             "mend: broken on purpose",
         )
         runner.send_signal(signal.SIGTERM)
         runner.wait(timeout=20)
-        self.assertIn("duty mend failed: broken on purpose", c.log_of(runner))
+        self.assertIn("task mend failed: broken on purpose", c.log_of(runner))
 
-    def test_each_duty_does_its_work_once(self):
+    def test_each_maintenance_does_its_work_once(self):
         c = self.collection()
         c.sql("insert into holdfast.machine (id, hostname) values ('elsewhere', 'elsewhere')")
         c.sql(
-            "insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, label, beat_at, lease_until) "
+            "insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, label, heartbeat_at, lease_until) "
             "values (gen_random_uuid(), 'elsewhere', 'b', 1, 1, 'worker', 'lost worker', now(), now() - interval '1 minute')"
         )
         c.sql(
@@ -804,7 +804,7 @@ class Duties(Case):
             "insert into holdfast.crawl (id, label, status, retry_at) values (gen_random_uuid(), 'stuck', 'started', null)"
         )
         runner = c.start("runner")
-        c.until("all have run", lambda: c.sql("select count(*) filter (where runs = 0) from holdfast.duty") == "0")
+        c.until("all have run", lambda: c.sql("select count(*) filter (where runs = 0) from holdfast.maintenance_task") == "0")
         self.assertEqual(
             c.sql("select status || ' ' || exit_reason from holdfast.process where label = 'lost worker'"),
             "exited lease lapsed",
@@ -815,11 +815,11 @@ class Duties(Case):
         self.assertEqual(
             c.sql("select status || ' ' || outcome from holdfast.crawl where label = 'stuck'"), "sealed empty"
         )
-        before = c.sql("select sum(total_count) from holdfast.duty")
-        runs = int(c.sql("select sum(runs) from holdfast.duty"))
-        c.sql("update holdfast.duty set next_at = clock_timestamp()")
-        c.until("all have run again", lambda: int(c.sql("select sum(runs) from holdfast.duty")) >= runs + 8)
-        self.assertEqual(c.sql("select sum(total_count) from holdfast.duty"), before)
+        before = c.sql("select sum(total_count) from holdfast.maintenance_task")
+        runs = int(c.sql("select sum(runs) from holdfast.maintenance_task"))
+        c.sql("update holdfast.maintenance_task set next_at = clock_timestamp()")
+        c.until("all have run again", lambda: int(c.sql("select sum(runs) from holdfast.maintenance_task")) >= runs + 8)
+        self.assertEqual(c.sql("select sum(total_count) from holdfast.maintenance_task"), before)
         runner.send_signal(signal.SIGTERM)
         self.assertEqual(runner.wait(timeout=20), 0)
         self.assertEqual(c.broken(), "")

@@ -789,7 +789,7 @@ class Removed(Case):
         self.assertEqual(site.get(f"/snapshot/{good}").status, 200)
 
 
-class Doors(Case):
+class Endpoints(Case):
     def test_the_role_of_guests_fits_the_address(self):
         place = self.place()
         for setting in ("serve.listen=0.0.0.0:0", "serve.files=0.0.0.0:0", "serve.listen=[::]:0"):

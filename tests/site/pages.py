@@ -460,7 +460,7 @@ def smooth(request):
 
 @page("/endless")
 def endless(request):
-    """A byte each 100 ms, for ever; HTML or ?type=. No link in it: what a crawl finds must not depend on its patience."""
+    """A byte each 100 ms, for ever; HTML or ?type=. No link in it: what a crawl finds must not depend on its timeout."""
     request.close_connection = True
     content_type = request.query.get("type", "text/html; charset=utf-8")
     request.start(200, [("Content-Type", content_type), ("Connection", "close")])

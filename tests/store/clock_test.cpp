@@ -30,7 +30,7 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
             " where name = 'slow.test'");
   stage.run("update holdfast.crawl set deadline_at = deadline_at + interval '2 hours', retry_at = retry_at + interval "
             "'2 hours'");
-  stage.run("update holdfast.process set beat_at = a.at, lease_until = a.at + interval '1 minute' from (select " +
+  stage.run("update holdfast.process set heartbeat_at = a.at, lease_until = a.at + interval '1 minute' from (select " +
             ahead + " as at) a where status = 'running'");
   stage.run("insert into holdfast.robots (origin, state, fetched_at, expires_at) values ('https://site.test', "
             "'unreachable', " +
@@ -45,7 +45,7 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
             ahead + ")");
   stage.run("insert into holdfast.delivery (webhook, event, payload, retry_at) values ('hook', 'test', '{}', " + ahead +
             ")");
-  stage.run("update holdfast.duty set next_at = " + ahead);
+  stage.run("update holdfast.maintenance_task set next_at = " + ahead);
   CHECK(stage.claim_many(worker, 10).empty());
 
   // Meanwhile people can see why nothing moves.
@@ -82,7 +82,7 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
 
   // Once in a minute, by whichever worker comes first, and nothing that is right is touched.
   CHECK(store::call_for<std::int64_t>(stage.connection, "clock_check") == 0);
-  stage.run("update holdfast.duty set next_at = clock_timestamp() - interval '3 minutes'");
+  stage.run("update holdfast.maintenance_task set next_at = clock_timestamp() - interval '3 minutes'");
   CHECK(store::call_for<std::int64_t>(stage.connection, "clock_check") == 0);
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("a time that a person has said stays, also of a page whose host has li
   // The host's clock has gone back: that is mended, and the pages still wait.
   stage.run("update holdfast.host set last_at = clock_timestamp() + interval '40 hours'");
   stage.run("update holdfast.crawl_lane set next_at = clock_timestamp() + interval '50 hours'");
-  stage.run("update holdfast.duty set next_at = clock_timestamp() + interval '2 hours'");
+  stage.run("update holdfast.maintenance_task set next_at = clock_timestamp() + interval '2 hours'");
   CHECK(store::call_for<std::int64_t>(stage.connection, "clock_check") > 0);
   CHECK(untouched() == "t");
   CHECK(stage.claim_many(worker, 10).empty());

@@ -92,11 +92,11 @@ const std::vector<Breakage> kBreakages = {
      "'r', now() - interval '1 minute', now() from generate_series(1, 2) n"},
     {"the leading runner has the last epoch",
      "update holdfast.process set worker_type = 'worker_runner', epoch = 7 where label = 'busy'"},
-    {"no two duties overlap",
-     "insert into holdfast.duty_run (duty, epoch, process_id, began_at, ended_at, count) select 'mend', 1, "
+    {"no two maintenance tasks overlap",
+     "insert into holdfast.maintenance_run (task, epoch, process_id, began_at, ended_at, count) select 'mend', 1, "
      "gen_random_uuid(), now() - interval '1 minute', now(), 0 from generate_series(1, 2)"},
-    {"a duty is done by the runner of its time",
-     "insert into holdfast.duty_run (duty, epoch, process_id, began_at, ended_at, count) select 'mend', 3 - n, "
+    {"a task is done by the runner of its time",
+     "insert into holdfast.maintenance_run (task, epoch, process_id, began_at, ended_at, count) select 'mend', 3 - n, "
      "gen_random_uuid(), now() + n * interval '1 minute', now() + n * interval '1 minute', 0 from generate_series(1, "
      "2) n"},
     {"search knows the text of a sealed snapshot",

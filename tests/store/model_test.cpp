@@ -105,7 +105,7 @@ public:
     } else if (dice < 82) {
       turn(any_worker(), pick(4), pick(6));
     } else if (dice < 92) {
-      beat(any_worker());
+      heartbeat(any_worker());
     } else if (dice < 97) {
       lose(pick(static_cast<int>(workers_.size())), pick(2) == 0);
     } else {
@@ -441,14 +441,14 @@ private:
     }
   }
 
-  void beat(const std::string& worker) {
+  void heartbeat(const std::string& worker) {
     std::vector<store::Lease> leases;
     for (const auto& one : held(worker))
       leases.push_back(one.claim().lease);
-    const auto answer = store::worker_beat(stage_.connection, worker, 1h, leases, "{}");
+    const auto answer = store::worker_heartbeat(stage_.connection, worker, 1h, leases, "{}");
     CHECK(answer.lost.empty());
     CHECK(answer.extra.empty());
-    ++done["beat"];
+    ++done["heartbeat"];
   }
 
   // Its work goes back, by a call of lapse_workers or by the claim of another worker.
@@ -517,7 +517,7 @@ TEST_CASE(
     if (i % 250 == 0) model.compare();
   }
   for (const std::string what : {"add", "expand", "open", "claim", "hooks", "turn", "release", "give up", "seal",
-                                 "stale", "beat", "lapse", "leave"}) {
+                                 "stale", "heartbeat", "lapse", "leave"}) {
     CAPTURE(what);
     CHECK(model.done[what] > 15);
   }

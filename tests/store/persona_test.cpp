@@ -14,9 +14,9 @@ using namespace holdfast::test;
 
 namespace {
 
-persona::Vault vault_of(const std::string& digit) {
+persona::KeyRing key_ring_of(const std::string& digit) {
   const TempDir dir;
-  return persona::Vault::open(dir.write("key", std::string(64, digit.front())));
+  return persona::KeyRing::open(dir.write("key", std::string(64, digit.front())));
 }
 
 persona::State signed_in(const std::string& value) {
@@ -26,8 +26,8 @@ persona::State signed_in(const std::string& value) {
 }
 
 // "work", for workers with the label "office".
-void make_office_persona(pg::Connection& connection, const persona::Vault& vault) {
-  store::persona_save(connection, vault, "work", 0, signed_in("x"), "ann");
+void make_office_persona(pg::Connection& connection, const persona::KeyRing& key_ring) {
+  store::persona_save(connection, key_ring, "work", 0, signed_in("x"), "ann");
   store::persona_set(connection, "work", {{"worker_label", "office"}}, "ann");
 }
 
@@ -35,26 +35,26 @@ void make_office_persona(pg::Connection& connection, const persona::Vault& vault
 
 TEST_CASE("a persona is stored sealed, by version, and opens with its key alone") {
   Stage stage;
-  const auto vault = vault_of("1");
+  const auto key_ring = key_ring_of("1");
   auto& connection = stage.connection;
-  CHECK_FALSE(store::persona_load(connection, vault, "work"));
-  CHECK(store::persona_save(connection, vault, "work", 0, signed_in("seeded-secret"), "ann") == 1);
-  CHECK_FALSE(store::persona_save(connection, vault, "work", 0, signed_in("other"), "ann"));
-  const auto loaded = store::persona_load(connection, vault, "work");
+  CHECK_FALSE(store::persona_load(connection, key_ring, "work"));
+  CHECK(store::persona_save(connection, key_ring, "work", 0, signed_in("seeded-secret"), "ann") == 1);
+  CHECK_FALSE(store::persona_save(connection, key_ring, "work", 0, signed_in("other"), "ann"));
+  const auto loaded = store::persona_load(connection, key_ring, "work");
   REQUIRE(loaded);
   CHECK(loaded->version == 1);
   CHECK(loaded->state == signed_in("seeded-secret"));
-  CHECK(store::persona_save(connection, vault, "work", 1, signed_in("second"), "ann") == 2);
-  CHECK(store::persona_load(connection, vault, "work")->state == signed_in("second"));
-  CHECK(refusal([&] { store::persona_load(connection, vault_of("2"), "work"); }) == "configuration");
+  CHECK(store::persona_save(connection, key_ring, "work", 1, signed_in("second"), "ann") == 2);
+  CHECK(store::persona_load(connection, key_ring, "work")->state == signed_in("second"));
+  CHECK(refusal([&] { store::persona_load(connection, key_ring_of("2"), "work"); }) == "configuration");
   CHECK(refusal([&] { store::persona_save(connection, {}, "work", 2, {}, "ann"); }) == "configuration");
   // A state that is put under another name or version does not open.
   stage.run("update holdfast.persona set version = 3");
-  CHECK(refusal([&] { store::persona_load(connection, vault, "work"); }) == "configuration");
+  CHECK(refusal([&] { store::persona_load(connection, key_ring, "work"); }) == "configuration");
   CHECK(stage.value("select count(*) from holdfast.persona p where p::text like '%second%'") == "0");
   stage.command("removePersona", "work");
-  CHECK_FALSE(store::persona_save(connection, vault, "work", 3, signed_in("late"), "ann"));
-  CHECK_FALSE(store::persona_load(connection, vault, "work"));
+  CHECK_FALSE(store::persona_save(connection, key_ring, "work", 3, signed_in("late"), "ann"));
+  CHECK_FALSE(store::persona_load(connection, key_ring, "work"));
 }
 
 TEST_CASE("settings of a persona change one by one") {
@@ -139,8 +139,8 @@ TEST_CASE("a page that failed before its host had a persona is retried with it")
 TEST_CASE("only a worker with the key and the label takes pages of a persona") {
   Stage stage;
   auto& connection = stage.connection;
-  const auto vault = vault_of("1");
-  make_office_persona(connection, vault);
+  const auto key_ring = key_ring_of("1");
+  make_office_persona(connection, key_ring);
   const auto worker = stage.worker();
   store::NewCrawl crawl;
   crawl["persona"] = "work";
@@ -151,14 +151,14 @@ TEST_CASE("only a worker with the key and the label takes pages of a persona") {
     stage.pass("1 minute");
     return stage.value("select reason from holdfast.why($1::uuid)", pg::Params::of(id));
   };
-  CHECK(able("00000000", "office").find("worker: no key " + vault.key_ids().front() + " of persona \"work\"") !=
+  CHECK(able("00000000", "office").find("worker: no key " + key_ring.key_ids().front() + " of persona \"work\"") !=
         std::string::npos);
   CHECK(stage.claim_many(worker, 1).empty());
   CHECK(stage.value("select what from holdfast.v_stuck") == "no running worker can take it");
-  CHECK(able(vault.key_ids().front(), "home").find("is tied to workers with the label \"office\"") !=
+  CHECK(able(key_ring.key_ids().front(), "home").find("is tied to workers with the label \"office\"") !=
         std::string::npos);
   CHECK(stage.claim_many(worker, 1).empty());
-  able(vault.key_ids().front(), "office");
+  able(key_ring.key_ids().front(), "office");
   const auto claims = stage.claim_many(worker, 1);
   REQUIRE(claims.size() == 1);
   CHECK(claims.front().persona == "work");
@@ -167,15 +167,15 @@ TEST_CASE("only a worker with the key and the label takes pages of a persona") {
 TEST_CASE("a persona that is signed out is signed in to again, by a worker that could take its pages") {
   Stage stage;
   auto& connection = stage.connection;
-  const auto vault = vault_of("1");
-  make_office_persona(connection, vault);
+  const auto key_ring = key_ring_of("1");
+  make_office_persona(connection, key_ring);
   const auto worker = stage.worker();
   stage.run("update holdfast.persona set signed_out_at = now(), signed_out_reason = 'a test'");
   stage.command("signIn", "work", {{"url", "https://site.test/"}});
   const auto taken = [&](const std::string& label) {
     store::call(connection, "worker_able", worker,
-                R"({"plugins": ["browser"], "persona": {"keys": [")" + vault.key_ids().front() + R"("], "labels": [")" +
-                    label + R"("]}})");
+                R"({"plugins": ["browser"], "persona": {"keys": [")" + key_ring.key_ids().front() +
+                    R"("], "labels": [")" + label + R"("]}})");
     return store::sign_in_take(connection, worker).has_value();
   };
   const char* backlog = "select concat_ws('|', snapshots_due, held, unfinished) from holdfast.v_backlog"; // for `run`

@@ -127,7 +127,7 @@ TEST_CASE("a claim planned while the queue was empty does not read all of a larg
   }
 }
 
-TEST_CASE("a beat, a finished page and a lapse on a large queue touch only what the worker holds") {
+TEST_CASE("a heartbeat, a finished page and a lapse on a large queue touch only what the worker holds") {
   Stage stage;
   fill(stage);
   const auto worker = stage.worker(), dead = stage.worker();
@@ -139,7 +139,7 @@ TEST_CASE("a beat, a finished page and a lapse on a large queue touch only what 
   stage.connection.transaction([&](pg::Transaction& transaction) {
     const auto whole = [&] { return reads_of(transaction, "snapshot snapshot_queue").whole; };
     const auto before = whole();
-    transaction.call("select * from holdfast.worker_beat($1::uuid, '1 hour', array[$2::uuid], array[1], '{}')",
+    transaction.call("select * from holdfast.worker_heartbeat($1::uuid, '1 hour', array[$2::uuid], array[1], '{}')",
                      pg::Params::of(worker, held[0].text("snapshot_id")));
     CHECK(whole() == before);
     CHECK(transaction.call(kSeal, of_claims(worker, held)).size() >= 2);
@@ -316,7 +316,7 @@ TEST_CASE("a session that has planned its statements while all was empty reads l
   };
   const std::vector<Use> uses = {
       {"worker_turn", "p.worker, '[]', 3, '{}', false, false, 0, 0", 1000},
-      {"worker_beat", "p.worker, '1 hour', p.held, array_fill(1, array[cardinality(p.held)]), '{}'", 1000},
+      {"worker_heartbeat", "p.worker, '1 hour', p.held, array_fill(1, array[cardinality(p.held)]), '{}'", 1000},
       {"worker_hooks",
        "p.worker, (select jsonb_agg(jsonb_build_object('snapshot', s, 'crawl', c, 'fence', 1, 'plugin', 'p', 'hook', "
        "'h')) from unnest(p.held, p.crawls) u(s, c))",

@@ -46,7 +46,7 @@ TEST_CASE("plpgsql_check finds no mistake in a PL/pgSQL function") {
     return;
   }
   stage.run("create extension plpgsql_check schema public");
-  // All duties have the same parameters; never_changes() looks into the row for the table snapshot alone.
+  // All maintenance tasks have the same parameters; never_changes() looks into the row for the table snapshot alone.
   CHECK(names(stage.connection.call(
             "select distinct format('%s line %s: %s %s', p.oid::regprocedure, c.lineno, c.message, c.detail) "
             "from pg_proc p join pg_language l on l.oid = p.prolang and l.lanname = 'plpgsql' "
@@ -54,7 +54,7 @@ TEST_CASE("plpgsql_check finds no mistake in a PL/pgSQL function") {
             "cross join lateral public.plpgsql_check_function_tb(p.oid, relid => coalesce(t.tgrelid, 0), "
             "oldtable => t.tgoldtable, newtable => t.tgnewtable, extra_warnings => true, other_warnings => false, "
             "performance_warnings => false) c "
-            "where p.pronamespace = 'holdfast'::regnamespace and c.message <> 'unused parameter \"p_duty\"' and "
+            "where p.pronamespace = 'holdfast'::regnamespace and c.message <> 'unused parameter \"p_task\"' and "
             "(p.proname <> 'never_changes' or t.tgrelid = 'holdfast.snapshot'::regclass)")) == "");
 }
 

@@ -43,7 +43,7 @@ public:
 // A worker, a runner, a started crawl with one claimed and two waiting snapshots, one seed.
 constexpr const char* kRows = R"sql(
 insert into holdfast.machine (id, hostname) values ('machine', 'host');
-insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, beat_at, lease_until)
+insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, heartbeat_at, lease_until)
   select ('00000000-0000-7000-8000-00000000000' || n)::uuid, 'machine', 'boot', n, n, type, now(),
          now() + interval '1 hour'
     from (values (1, 'worker'), (2, 'runner')) v(n, type);
@@ -145,7 +145,7 @@ std::vector<BadRow> bad_rows() {
       {"process_exited_has_end", process("ended_at = now()")},
       {"process_exited_has_end", process("status = 'exited'")},
       {"process_request_known", process("request = 'jump'")},
-      {"process_lease_has_beat", process("beat_at = null")},
+      {"process_lease_has_heartbeat", process("heartbeat_at = null")},
       {"process_slots", process("slots = -1")},
       {"process_log_level", process("log_level = 'loud'")},
       {"process_machine_id_fkey", process("machine_id = 'nowhere'")},
@@ -299,10 +299,10 @@ std::vector<BadRow> bad_rows() {
       {"runner_term_ended_has_ending",
        "insert into holdfast.runner_term (epoch, process_id, label, valid_until, ended_at) values (1, "
        "gen_random_uuid(), 'r', now() + interval '1 hour', now())"},
-      {"duty_every", "update holdfast.duty set every = '0'"},
-      {"duty_batch", "update holdfast.duty set batch = 0"},
-      {"duty_keep", "update holdfast.duty set keep = '-1 day'"},
-      {"duty_function_name", "update holdfast.duty set function = 'worker_leave'"},
+      {"maintenance_every", "update holdfast.maintenance_task set every = '0'"},
+      {"maintenance_batch", "update holdfast.maintenance_task set batch = 0"},
+      {"maintenance_keep", "update holdfast.maintenance_task set keep = '-1 day'"},
+      {"maintenance_function_name", "update holdfast.maintenance_task set function = 'worker_leave'"},
       // Sessions.
       {"session_status", session("status", "'lost'")},
       {"session_ended", session("status", "'closed'")},

@@ -1,4 +1,4 @@
-// Joining, beating, leaving and lapsing.
+// Joining, heartbeating, leaving and lapsing.
 #include "lib/base/uuid.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/live.hpp"
@@ -32,9 +32,10 @@ TEST_CASE("a worker that joins is there with its lease, and is told which collec
   Stage stage;
   const auto process = process_info(base::new_uuid());
   CHECK(store::worker_join(stage.connection, process, 30s) == stage.value("select id from holdfast.collection"));
-  const auto row = stage.row("select *, lease_until - beat_at = '30 seconds' as whole_lease from holdfast.v_worker "
-                             "where id = $1::uuid",
-                             pg::Params::of(process.id));
+  const auto row =
+      stage.row("select *, lease_until - heartbeat_at = '30 seconds' as whole_lease from holdfast.v_worker "
+                "where id = $1::uuid",
+                pg::Params::of(process.id));
   CHECK(row.text("status") == "running");
   CHECK(row.text("label") == "worker on host.test");
   CHECK(row.text("hostname") == "host.test");
@@ -99,7 +100,7 @@ TEST_CASE(
   CHECK(stage.value(of_worker) == "1");
   const auto other = stage.add(stage.seeds(3, 4));
   REQUIRE(store::crawl_claim(stage.connection, worker, 10s, {}));
-  store::worker_beat(stage.connection, worker, 1h, {held}, "{}");
+  store::worker_heartbeat(stage.connection, worker, 1h, {held}, "{}");
   CHECK(stage.value("select lease_until > now() + interval '59 minutes' from holdfast.process where id = $1::uuid",
                     pg::Params::of(worker)) == "t");
   CHECK(stage.value(of_worker) == "1");
@@ -115,7 +116,7 @@ TEST_CASE(
   CHECK(stage.value("select count(*) from holdfast.check_invariants()") == "0");
 }
 
-TEST_CASE("a beat says what the worker lost and what it holds without knowing") {
+TEST_CASE("a heartbeat says what the worker lost and what it holds without knowing") {
   Stage stage;
   stage.start(stage.seeds(1, 3));
   const auto worker = stage.worker();
@@ -126,11 +127,11 @@ TEST_CASE("a beat says what the worker lost and what it holds without knowing") 
   stale.fence = 99;
   store::Lease never{base::new_uuid(), base::new_uuid(), 1};
 
-  const auto quiet = store::worker_beat(stage.connection, worker, 1h, {held, unknown}, "{}");
+  const auto quiet = store::worker_heartbeat(stage.connection, worker, 1h, {held, unknown}, "{}");
   CHECK(quiet.lost.empty());
   CHECK(quiet.extra.empty());
 
-  const auto answer = store::worker_beat(stage.connection, worker, 1h, {held, never}, "{}");
+  const auto answer = store::worker_heartbeat(stage.connection, worker, 1h, {held, never}, "{}");
   REQUIRE(answer.lost.size() == 1);
   CHECK(answer.lost[0].snapshot_id == never.snapshot_id);
   CHECK(answer.lost[0].fence == never.fence);
@@ -139,7 +140,7 @@ TEST_CASE("a beat says what the worker lost and what it holds without knowing") 
   CHECK(answer.extra[0].crawl_id == unknown.crawl_id);
   CHECK(answer.extra[0].fence == 1);
 
-  const auto old = store::worker_beat(stage.connection, worker, 1h, {stale, unknown}, "{}");
+  const auto old = store::worker_heartbeat(stage.connection, worker, 1h, {stale, unknown}, "{}");
   REQUIRE(old.lost.size() == 1);
   CHECK(old.lost[0].snapshot_id == held.snapshot_id);
   CHECK(old.lost[0].fence == stale.fence);
@@ -149,29 +150,29 @@ TEST_CASE("a beat says what the worker lost and what it holds without knowing") 
   page.ending = "declined";
   page.spend = false;
   CHECK(stage.finish(worker, page).what == store::PageAnswer::What::released);
-  const auto after = store::worker_beat(stage.connection, worker, 1h, {held}, "{}");
+  const auto after = store::worker_heartbeat(stage.connection, worker, 1h, {held}, "{}");
   CHECK(after.lost.empty());
   CHECK(after.extra.empty());
 }
 
-TEST_CASE("a beat carries what is asked of the worker") {
+TEST_CASE("a heartbeat carries what is asked of the worker") {
   Stage stage;
   const auto worker = stage.worker();
   stage.run("update holdfast.process set draining = true");
-  CHECK(store::worker_beat(stage.connection, worker, 1h, {}, "{}").request == "drain");
+  CHECK(store::worker_heartbeat(stage.connection, worker, 1h, {}, "{}").request == "drain");
   stage.run("update holdfast.process set request = 'stop'");
-  CHECK(store::worker_beat(stage.connection, worker, 1h, {}, "{}").request == "stop");
+  CHECK(store::worker_heartbeat(stage.connection, worker, 1h, {}, "{}").request == "stop");
 }
 
-TEST_CASE("a beat after the worker lapsed is refused, however late the lease") {
+TEST_CASE("a heartbeat after the worker lapsed is refused, however late the lease") {
   Stage stage;
   const auto worker = stage.worker();
   stage.expire(worker);
   // Late, but not lapsed yet: it counts.
-  CHECK(refusal([&] { store::worker_beat(stage.connection, worker, 1h, {}, "{}"); }) == "");
+  CHECK(refusal([&] { store::worker_heartbeat(stage.connection, worker, 1h, {}, "{}"); }) == "");
   stage.expire(worker);
   store::call(stage.connection, "lapse_workers");
-  CHECK(refusal([&] { store::worker_beat(stage.connection, worker, 1h, {}, "{}"); }) == pg::kLeaseLapsed);
+  CHECK(refusal([&] { store::worker_heartbeat(stage.connection, worker, 1h, {}, "{}"); }) == pg::kLeaseLapsed);
 }
 
 TEST_CASE("a worker that leaves releases its work and nothing is counted against it") {
@@ -273,12 +274,13 @@ TEST_CASE("a lease is 100 ms to an hour long, and any other is refused") {
     CAPTURE(lease.count());
     CHECK(refusal([&] { store::worker_join(stage.connection, process_info(base::new_uuid()), lease); }) ==
           pg::kRefused);
-    CHECK(refusal([&] { store::worker_beat(stage.connection, worker, lease, {}, "{}"); }) == pg::kRefused);
+    CHECK(refusal([&] { store::worker_heartbeat(stage.connection, worker, lease, {}, "{}"); }) == pg::kRefused);
   }
   CHECK(refusal([&] {
-          stage.run("select * from holdfast.worker_beat($1::uuid, null, '{}', '{}', '{}')", pg::Params::of(worker));
+          stage.run("select * from holdfast.worker_heartbeat($1::uuid, null, '{}', '{}', '{}')",
+                    pg::Params::of(worker));
         }) == pg::kRefused);
   CHECK(stage.value("select lease_until from holdfast.process") == before);
   store::worker_join(stage.connection, process_info(base::new_uuid()), 100ms);
-  store::worker_beat(stage.connection, worker, 1h, {}, "{}");
+  store::worker_heartbeat(stage.connection, worker, 1h, {}, "{}");
 }

@@ -149,7 +149,7 @@ class Hostile(WorkerCase):
             HOOK_OUTPUT_LIMIT="8m",
             LEASE="30s",
             MARGIN="10s",
-            BEAT="1s",
+            HEARTBEAT="1s",
         )
         home.outside = home.path / "outside"
         home.outside.mkdir()

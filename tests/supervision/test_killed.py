@@ -54,7 +54,7 @@ class Killed(WorkerCase):
     def kill(self, plain, whom, name):
         server = Server()
         self.addCleanup(server.close)
-        home = self.worker_place(plain, PLUGINS_PATH=PLUGINS, LEASE="30s", MARGIN="10s", BEAT="1s")
+        home = self.worker_place(plain, PLUGINS_PATH=PLUGINS, LEASE="30s", MARGIN="10s", HEARTBEAT="1s")
         home.work()
         home.queue(server.url, plugins="screenshot", TIMEOUT=300)
         until("Chromium has its processes", lambda: len(browsers(home)) >= 5)
@@ -111,7 +111,7 @@ class Killed(WorkerCase):
         server = Server()
         self.addCleanup(server.close)
         source = random.Random(SEED)
-        home = self.worker_place(PLUGINS_PATH=PLUGINS, LEASE="30s", MARGIN="10s", BEAT="1s", DRAIN_TIMEOUT="1s")
+        home = self.worker_place(PLUGINS_PATH=PLUGINS, LEASE="30s", MARGIN="10s", HEARTBEAT="1s", DRAIN_TIMEOUT="1s")
         found = []
         for number in range(TRIALS):
             whom, moment = ("worker", "guard", "browser")[number % 3], source.uniform(0, 4)

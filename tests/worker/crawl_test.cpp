@@ -121,7 +121,7 @@ TEST_CASE("two workers share a crawl, and nothing is done twice") {
 
 TEST_CASE("a worker that is not notified takes what is added later") {
   WorkerStage stage;
-  stage.options.poll = 1h; // so it must hear the doorbell
+  stage.options.poll = 1h; // so it must hear the notification
   stage.hook("page", "on_Snapshot__10_page.sh", kPage);
   auto& worker = stage.start();
   for (int i = 0; i < 3; ++i) {

@@ -18,8 +18,8 @@ constexpr const char* kGated = "echo half >half.txt; gate \"${url##*/}\"; echo d
 constexpr const char* kQueue = "select status, attempts, lapses, fence, owner_id is null from holdfast.v_snapshot";
 
 void give_up(WorkerStage& stage, const std::string& worker) {
-  // One transaction, so that no beat comes in between. Again, if a claim of that worker was just under way: who gives
-  // up does not wait, and the worker must not hear of it before.
+  // One transaction, so that no heartbeat comes in between. Again, if a claim of that worker was just under way: who
+  // gives up does not wait, and the worker must not hear of it before.
   stage.until("it lapses", [&] {
     try {
       stage.connection.script("update holdfast.process set lease_until = clock_timestamp() - interval '1 second' where "
@@ -199,7 +199,7 @@ TEST_CASE("a worker that lapsed kills its hooks and writes nothing; another one 
   stage.check_disk_and_rows();
 }
 
-TEST_CASE("a worker that cannot beat fences itself before its lease ends") {
+TEST_CASE("a worker that cannot heartbeat fences itself before its lease ends") {
   WorkerStage stage;
   stage.options.lease = 4s;
   stage.options.margin = 2500ms;
@@ -208,7 +208,7 @@ TEST_CASE("a worker that cannot beat fences itself before its lease ends") {
   auto& worker = stage.start();
   stage.until_arrived("1");
   {
-    // A transaction holds the worker's row: no beat gets through.
+    // A transaction holds the worker's row: no heartbeat gets through.
     pg::Connection blocker(stage.options.dsn);
     blocker.transaction([&](pg::Transaction& transaction) {
       transaction.call("select 1 from holdfast.process where id = $1::uuid for update", pg::Params::of(worker.id));
@@ -226,7 +226,7 @@ TEST_CASE("a worker that cannot beat fences itself before its lease ends") {
 
 TEST_CASE("a snapshot that is taken away and comes back is run again, and the first run does not disturb it") {
   WorkerStage stage;
-  stage.options.beat = 1h; // only the doorbell tells the worker, so its old run lives on for a while
+  stage.options.heartbeat = 1h; // only the notification tells the worker, so its old run lives on for a while
   stage.options.lease = 1h;
   stage.options.margin = 1min;
   stage.hook("page", "on_Snapshot__10_page.sh",

@@ -32,7 +32,7 @@ WorkerStage::WorkerStage() : connection(database_.dsn()) {
   options.slots = 4;
   options.poll = 100ms;
   options.lease = 60s;
-  options.beat = 100ms;
+  options.heartbeat = 100ms;
   options.margin = 10s;
   options.kill_grace = 1s;
   options.minimum_free_bytes = 0;

@@ -48,7 +48,7 @@ public:
 
   TempDir dir;
   pg::Connection connection;
-  worker::Options options; // of the workers to be started; quick beats, no politeness to the disk
+  worker::Options options; // of the workers to be started; quick heartbeats, no politeness to the disk
 
   // A hook of a plugin: "on_Snapshot__50_page.sh" and what it does. $url, $gates and gate() are there for it: `gate
   // NAME` says that it has come, and waits until the test opens the gate.

@@ -205,9 +205,10 @@ TEST_CASE("while the archive is not there, work is released with the reason; it 
   stage.pass("1 day"); // though it is due, a worker that has no archive leaves it alone
   stage.add({WorkerStage::url("2")});
   stage.open("2");
-  stage.until("a few beats have passed", [&, from = stage.value("select now()")] {
-    return stage.number("select count(*) from holdfast.process where beat_at > $1::timestamptz + interval '500 ms'",
-                        pg::Params::of(from)) == 1;
+  stage.until("a few heartbeats have passed", [&, from = stage.value("select now()")] {
+    return stage.number(
+               "select count(*) from holdfast.process where heartbeat_at > $1::timestamptz + interval '500 ms'",
+               pg::Params::of(from)) == 1;
   });
   CHECK(stage.number("select max(fence) from holdfast.snapshot_queue") == 1);
   CHECK(!worker.ended());

@@ -185,7 +185,7 @@ inline void find_descendants(PidList& list) {
   }
 }
 
-// Stops every descendant, then kills all of them; returns how many there were. Stopping first is what beats a fork
+// Stops every descendant, then kills all of them; returns how many there were. Stopping first is what heartbeats a fork
 // bomb: a process with SIGSTOP pending cannot complete another fork, and stopped processes keep their places under the
 // process limit, so that each round finds fewer new ones.
 inline size_t freeze_and_kill(PidList& list) {

@@ -67,7 +67,7 @@ shim::Consumption consumption(const rusage& usage) {
 }
 
 void send_report(const shim::Report& report) {
-  // A launcher that is gone or does not read is told nothing; the shim's duty to the tree does not depend on it.
+  // A launcher that is gone or does not read is told nothing; the shim's task to the tree does not depend on it.
   (void)send(kControlDescriptor, &report, sizeof report, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -95,7 +95,7 @@ public:
                {"isPartOf", job.url()}},
               warc::OmittedHeaders(Job::setting("WARC_OMIT_HEADERS"))),
         recorder_(browser_, warc_, rules()),
-        reading_(browser_, recorder_, patience_of(job), give_up_, [this](auto until, const auto& done) {
+        reading_(browser_, recorder_, effort_of(job), give_up_, [this](auto until, const auto& done) {
           return wait(until, [&] { return !crashed_.empty() || done(); });
         }) {
     page_.url = job.url();

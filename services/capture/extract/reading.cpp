@@ -82,33 +82,33 @@ std::string reader_source(const std::string& name) {
 
 } // namespace
 
-Patience patience_of(const Job& job) {
-  Patience patience;
-  const auto name = Job::setting("BROWSER_PATIENCE", "normal");
+Effort effort_of(const Job& job) {
+  Effort effort;
+  const auto name = Job::setting("BROWSER_EFFORT", "normal");
   if (name == "quick") {
-    patience = {false, false, Seconds(0.25), Seconds(8), Seconds(8), Seconds(0), Seconds(8), 1, 16'000, 0};
-  } else if (name == "patient") {
+    effort = {false, false, Seconds(0.25), Seconds(8), Seconds(8), Seconds(0), Seconds(8), 1, 16'000, 0};
+  } else if (name == "thorough") {
     const Seconds most(std::max(job.timeout() / 5, 20.0));
-    patience = {true, true, Seconds(1), most, most, most, most, 0.6, 0, 2000};
+    effort = {true, true, Seconds(1), most, most, most, most, 0.6, 0, 2000};
   } else if (name != "normal") {
-    throw failed("BROWSER_PATIENCE='" + name + "' is not quick, normal or patient");
+    throw failed("BROWSER_EFFORT='" + name + "' is not quick, normal or thorough");
   }
   const double height = Job::number("BROWSER_SCROLL_HEIGHT", 40'000);
-  patience.height = name == "quick" ? std::min(height, patience.height) : name == "patient" ? 5 * height : height;
-  patience.own = behavior_for(host_in(job.url()));
-  patience.media = Job::size("BROWSER_MEDIA_SIZE", "100m");
-  patience.quality = static_cast<int>(Job::number("BROWSER_MEDIA_HEIGHT", patience.quality));
-  return patience;
+  effort.height = name == "quick" ? std::min(height, effort.height) : name == "thorough" ? 5 * height : height;
+  effort.own = behavior_for(host_in(job.url()));
+  effort.media = Job::size("BROWSER_MEDIA_SIZE", "100m");
+  effort.quality = static_cast<int>(Job::number("BROWSER_MEDIA_HEIGHT", effort.quality));
+  return effort;
 }
 
-Reading::Reading(DevTools& browser, Recorder& recorder, Patience patience, Clock::time_point give_up, Wait wait)
-    : browser_(browser), recorder_(recorder), patience_(patience), give_up_(give_up), wait_(std::move(wait)),
+Reading::Reading(DevTools& browser, Recorder& recorder, Effort effort, Clock::time_point give_up, Wait wait)
+    : browser_(browser), recorder_(recorder), effort_(effort), give_up_(give_up), wait_(std::move(wait)),
       name_(random_name()) {}
 
 void Reading::attach(const std::string& session, const std::string& frame) {
   session_ = session;
   frame_ = frame;
-  if (patience_.acts)
+  if (effort_.acts)
     browser_.send("Page.addScriptToEvaluateOnNewDocument",
                   {{"source", std::string(embedded::before_js) + "('" + name_ + "')"}}, session_);
 }
@@ -176,7 +176,7 @@ std::optional<Json> Reading::ask(Frame& frame, const std::string& expression, st
                                 {"contextId", frame.context},
                                 {"returnByValue", true},
                                 {"awaitPromise", true},
-                                {"userGesture", patience_.acts}},
+                                {"userGesture", effort_.acts}},
                                frame, longest);
   error_.clear();
   if (!answer.is_object()) return std::nullopt;
@@ -290,13 +290,13 @@ void Reading::settle() {
   frames_changed_ = true;
   cut_.clear();
   steps_.clear();
-  step("wait", patience_.wait, [this](Clock::time_point until) -> std::string {
-    if (!patience_.acts) return rest(patience_.quiet, until, 0, true) ? "quiet" : "time";
-    for (bool quiet = true; (quiet = rest(patience_.quiet, until, kLongTimer, true)) || Clock::now() < until;) {
+  step("wait", effort_.wait, [this](Clock::time_point until) -> std::string {
+    if (!effort_.acts) return rest(effort_.quiet, until, 0, true) ? "quiet" : "time";
+    for (bool quiet = true; (quiet = rest(effort_.quiet, until, kLongTimer, true)) || Clock::now() < until;) {
       if (!quiet || frames_.empty()) break;
       if (!looks_unfinished()) return "quiet";
       if (Clock::now() >= until) break;
-      wait_(std::min(until, in(patience_.quiet)), [] { return false; });
+      wait_(std::min(until, in(effort_.quiet)), [] { return false; });
     }
     return "time";
   });
@@ -321,9 +321,9 @@ std::string Reading::accept(Clock::time_point until) {
 }
 
 std::string Reading::scroll(Clock::time_point until) {
-  const auto expression =
-      "reader.scroll(" + json_text({{"share", patience_.share}, {"height", patience_.height}, {"longest", kBoxSteps}}) +
-      ")";
+  const auto expression = "reader.scroll(" +
+                          json_text({{"share", effort_.share}, {"height", effort_.height}, {"longest", kBoxSteps}}) +
+                          ")";
   auto bottom = Clock::time_point::max(); // since when it has been at its end and nothing has come
   bool moved = false;
   int idle = 0; // steps whose timers have brought nothing
@@ -340,11 +340,11 @@ std::string Reading::scroll(Clock::time_point until) {
     if (how == "height") return "height";
     if (how == "bottom") {
       if (!moved) return "end"; // it has one window's height
-      if (!patience_.acts) return "end";
+      if (!effort_.acts) return "end";
     }
     moved = moved || how == "moved";
-    wait_(std::min(until, in(how == "bottom" ? std::max(kBlink, patience_.quiet / 4) : kBlink)), [] { return false; });
-    if (!patience_.acts) continue;
+    wait_(std::min(until, in(how == "bottom" ? std::max(kBlink, effort_.quiet / 4) : kBlink)), [] { return false; });
+    if (!effort_.acts) continue;
     // What the step has started: not its pictures.
     const auto longest = std::min(until, in(kLongestAfterStep));
     bool came = false, timed = false;
@@ -360,7 +360,7 @@ std::string Reading::scroll(Clock::time_point until) {
       bottom = Clock::time_point::max();
     } else {
       bottom = std::min(bottom, Clock::now());
-      if (Clock::now() >= after(bottom, patience_.quiet - kBlink)) return "end";
+      if (Clock::now() >= after(bottom, effort_.quiet - kBlink)) return "end";
     }
   }
   return "time";
@@ -376,9 +376,9 @@ std::string Reading::click(Clock::time_point until) {
       if (left_ > kMostWindows) return "leads away too often, after " + std::to_string(count) + " clicks";
       const auto left = left_, asked = recorder_.urls_asked();
       const auto pressed = ask(frame, std::string("reader.click(") + (brought ? "true" : "false") + ", " +
-                                          std::to_string(patience_.clicks - count) + ")");
+                                          std::to_string(effort_.clicks - count) + ")");
       if (!pressed || !pressed->is_string()) break;
-      if (++count >= patience_.clicks) return std::to_string(count) + " clicks, which are enough";
+      if (++count >= effort_.clicks) return std::to_string(count) + " clicks, which are enough";
       wait_(std::min(until, in(kBlink)), [] { return false; });
       rest(Seconds(0), std::min(until, in(kLongestAfterClick)), kShortTimer, false);
       brought = recorder_.urls_asked() > asked + (left_ - left);
@@ -404,7 +404,7 @@ std::string Reading::own(const std::string& source, Clock::time_point until) {
     if (const auto wait = next->find("wait"); wait != next->end() && wait->is_number())
       wait_(std::min(until, in(Seconds(wait->get<double>()))), [] { return false; });
     if (const auto urls = next->find("fetch"); urls != next->end())
-      fetch(main, {{"files", *urls}, {"films", Json::array()}, {"lists", Json::array()}, {"most", patience_.media}},
+      fetch(main, {{"files", *urls}, {"films", Json::array()}, {"lists", Json::array()}, {"most", effort_.media}},
             until);
     wait_(std::min(until, in(kBlink)), [] { return false; });
     rest(Seconds(0), std::min(until, in(kLongestAfterClick)), kShortTimer, false);
@@ -430,14 +430,14 @@ bool Reading::fetch(Frame& frame, const Json& what, Clock::time_point until) {
 std::string Reading::fetch(Clock::time_point until) {
   find_frames();
   int films = 0;
-  if (patience_.acts)
+  if (effort_.acts)
     for (auto& frame : frames_)
       if (const auto count = ask(frame, "reader.play()"); count && count->is_number_integer())
         films += count->get<int>();
   if (films > 0) wait_(std::min(until, in(kPlayed)), [] { return false; });
   std::size_t left = kMostFiles, fetched = 0;
   for (auto& frame : frames_) {
-    auto named = ask(frame, std::string("reader.named(") + (patience_.every ? "true" : "false") + ")");
+    auto named = ask(frame, std::string("reader.named(") + (effort_.every ? "true" : "false") + ")");
     if (!named || !named->is_object()) continue;
     Json files = Json::array(), whole = Json::array();
     for (const auto& url : (*named)["files"])
@@ -448,13 +448,13 @@ std::string Reading::fetch(Clock::time_point until) {
       for (const auto& url : recorder_.dropped())
         files.push_back(url);
     for (const auto& url : (*named)["films"])
-      if (patience_.acts && !recorder_.has_whole(url.get<std::string>())) whole.push_back(url);
-    const auto lists = patience_.acts ? (*named)["lists"] : Json::array();
+      if (effort_.acts && !recorder_.has_whole(url.get<std::string>())) whole.push_back(url);
+    const auto lists = effort_.acts ? (*named)["lists"] : Json::array();
     if (files.empty() && whole.empty() && lists.empty()) continue;
     left -= std::min(left, files.size());
     fetched += files.size() + whole.size() + lists.size();
     const Json what = {
-        {"files", files}, {"films", whole}, {"lists", lists}, {"most", patience_.media}, {"height", patience_.quality}};
+        {"files", files}, {"films", whole}, {"lists", lists}, {"most", effort_.media}, {"height", effort_.quality}};
     if (!fetch(frame, what, until)) return "time";
   }
   if (films > 0)
@@ -466,12 +466,11 @@ std::string Reading::fetch(Clock::time_point until) {
 void Reading::read() {
   holding_ = true;
   try {
-    if (patience_.acts) step("consent", Seconds(5), [this](auto until) { return accept(until); });
-    if (Job::flag("BROWSER_SCROLL", true))
-      step("scroll", patience_.scroll, [this](auto until) { return scroll(until); });
-    if (patience_.acts) step("click", patience_.click, [this](auto until) { return click(until); });
-    if (!patience_.own.empty()) step("own", patience_.click, [this](auto until) { return own(patience_.own, until); });
-    step("files", patience_.files, [this](auto until) { return fetch(until); });
+    if (effort_.acts) step("consent", Seconds(5), [this](auto until) { return accept(until); });
+    if (Job::flag("BROWSER_SCROLL", true)) step("scroll", effort_.scroll, [this](auto until) { return scroll(until); });
+    if (effort_.acts) step("click", effort_.click, [this](auto until) { return click(until); });
+    if (!effort_.own.empty()) step("own", effort_.click, [this](auto until) { return own(effort_.own, until); });
+    step("files", effort_.files, [this](auto until) { return fetch(until); });
   } catch (...) {
     holding_ = false;
     throw;

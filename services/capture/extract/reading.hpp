@@ -16,7 +16,7 @@
 
 namespace holdfast::capture {
 
-struct Patience {
+struct Effort {
   bool acts{true};                                   // clicks and lets films run; waits for timers
   bool every{false};                                 // each size of each picture too
   Seconds quiet{0.5};                                // without requests or changes: the page rests
@@ -27,15 +27,15 @@ struct Patience {
   std::string own{};               // a behavior of the operator for this host
   int quality{720};                // lines of a film that comes in several
 };
-// BROWSER_PATIENCE and the options beside it. Throws Ending if they make no sense.
-Patience patience_of(const Job& job);
+// BROWSER_EFFORT and the options beside it. Throws Ending if they make no sense.
+Effort effort_of(const Job& job);
 
 class Reading {
 public:
   // Waits until done() or the time is up; also ends if there is nothing to read any more.
   using Wait = std::function<bool(Clock::time_point until, const std::function<bool()>& done)>;
 
-  Reading(DevTools& browser, Recorder& recorder, Patience patience, Clock::time_point give_up, Wait wait);
+  Reading(DevTools& browser, Recorder& recorder, Effort effort, Clock::time_point give_up, Wait wait);
 
   // Before the page is loaded.
   void attach(const std::string& session, const std::string& frame);
@@ -88,7 +88,7 @@ private:
 
   DevTools& browser_;
   Recorder& recorder_;
-  const Patience patience_;
+  const Effort effort_;
   const Clock::time_point give_up_;
   const Wait wait_;
   const std::string name_; // of the event that asks for timers

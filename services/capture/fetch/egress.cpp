@@ -26,8 +26,8 @@ std::string ask(const std::string& request) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(proxy.c_str() + proxy.rfind(':') + 1)));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const timeval patience{30, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  const timeval timeout{30, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
   if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
       ::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size()))
     return {};
@@ -71,13 +71,14 @@ Json proxy_login() {
 }
 
 std::string egress_proxy() {
-  const auto door = Job::setting("HOLDFAST_EGRESS");
-  return door.substr(0, door.find('#'));
+  const auto endpoint = Job::setting("HOLDFAST_EGRESS");
+  return endpoint.substr(0, endpoint.find('#'));
 }
 
 std::string egress_reason(const Headers& headers) {
-  const auto door = Job::setting("HOLDFAST_EGRESS");
-  const auto value = header_of(headers, kEgressHeader), key = door.substr(std::min(door.find('#'), door.size()));
+  const auto endpoint = Job::setting("HOLDFAST_EGRESS");
+  const auto value = header_of(headers, kEgressHeader),
+             key = endpoint.substr(std::min(endpoint.find('#'), endpoint.size()));
   return key.size() > 1 && value.starts_with(key.substr(1) + " ") ? value.substr(key.size()) : "";
 }
 

@@ -3,9 +3,9 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text/duration.hpp"
+#include "lib/maintenance/crawl_page.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
-#include "lib/upkeep/crawl_page.hpp"
 #include "services/cli/terminal/output.hpp"
 
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ namespace holdfast::cli {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kTimeout{20};
 
 } // namespace
 
@@ -30,7 +30,7 @@ void print_crawl_outcome(Context& context, const std::string& crawl_id) {
     query.view = "crawls";
     for (const auto& line : store::list_json(connection, query)) {
       auto json = nlohmann::ordered_json::parse(line);
-      json["page"] = archive::shown(context.archive_root(), upkeep::crawl_page_path(crawl_id));
+      json["page"] = archive::shown(context.archive_root(), maintenance::crawl_page_path(crawl_id));
       print_record("Crawl", json);
     }
     std::cout.flush();
@@ -46,7 +46,7 @@ void print_crawl_outcome(Context& context, const std::string& crawl_id) {
   if (!crawl.stop_reason.empty()) std::cout << " (stopped by " << crawl.stop_reason << ")";
   std::cout << '\n';
   if (crawl.status == "sealed")
-    std::cout << "  page: " << archive::shown(context.archive_root(), upkeep::crawl_page_path(crawl_id)) << '\n';
+    std::cout << "  page: " << archive::shown(context.archive_root(), maintenance::crawl_page_path(crawl_id)) << '\n';
   std::cout << "  more: holdfast show " << crawl_id << std::endl;
 }
 
@@ -56,7 +56,7 @@ bool UnableWatch::look(pg::Connection& connection, const std::string& crawl_id) 
   if (found.what.empty() || lacking_.empty()) since_ = now;
   crawl_ = crawl_id;
   lacking_ = std::move(found.what);
-  unable_ = !lacking_.empty() && (!found.may_pass || now - since_ >= kPatience);
+  unable_ = !lacking_.empty() && (!found.may_pass || now - since_ >= kTimeout);
   return unable_;
 }
 

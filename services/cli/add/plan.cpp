@@ -147,7 +147,7 @@ store::PlannedCrawl plan_crawl(Context& context, const nlohmann::json& given, Re
   for (const auto& option : store::crawl_options())
     if (const auto value = given.find(option.name); !option.hook.empty() && value != given.end() && *value != "")
       options.emplace(option.hook, value->get<std::string>());
-  if (given.value("patience", "") == "patient") options.emplace("BROWSER_TIMEOUT", "600"); // seconds of a page
+  if (given.value("effort", "") == "thorough") options.emplace("BROWSER_TIMEOUT", "600"); // seconds of a page
   if (crawl["robots"] == true && !given.contains("identify")) options.emplace("IDENTIFY", "true");
   if (!options.empty()) crawl["options"] = options;
   if (!given.contains("host_delay")) crawl["host_delay"] = store::interval(settings.duration("politeness.delay"));

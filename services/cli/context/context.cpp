@@ -195,9 +195,9 @@ worker::Options Context::worker_options(bool with_database) {
   options.persona_plugins = base::split(settings_.text("persona.plugins"), ",");
   options.redact = settings_.text("archive.redact") == "on";
   try {
-    options.vault = vault();
+    options.key_ring = key_ring();
   } catch (const base::Error& error) { // it does all else
-    options.vault_problem = error.what();
+    options.key_ring_problem = error.what();
   }
   options.snapshot_timeout = settings_.duration("worker.snapshot_timeout");
   options.kind = settings_.text("worker.kind");
@@ -209,7 +209,7 @@ worker::Options Context::worker_options(bool with_database) {
   options.text_bytes = settings_.size("search.text_limit");
   options.poll = settings_.duration("worker.poll");
   options.lease = settings_.duration("lease");
-  options.beat = settings_.duration("beat");
+  options.heartbeat = settings_.duration("heartbeat");
   options.margin = settings_.duration("margin");
   options.kill_grace = settings_.duration("kill_grace");
   options.drain_timeout = settings_.duration("drain_timeout");
@@ -222,11 +222,11 @@ worker::Options Context::worker_options(bool with_database) {
   return options;
 }
 
-persona::Vault Context::vault() const {
+persona::KeyRing Context::key_ring() const {
   auto file = settings_.path("persona.key_file");
   if (file.empty() && (!embedded() || !has_embedded_data())) return {};
-  if (file.empty()) persona::Vault::make(file = made_key(settings_));
-  return persona::Vault::open(file);
+  if (file.empty()) persona::KeyRing::make(file = made_key(settings_));
+  return persona::KeyRing::open(file);
 }
 
 std::unique_ptr<webhook::Deliverer> Context::deliverer(const std::string& role) {

@@ -4,7 +4,7 @@
 
 #include "lib/config/settings.hpp"
 #include "lib/hooks/catalog.hpp"
-#include "lib/persona/vault.hpp"
+#include "lib/persona/key_ring.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/server/embedded_server.hpp"
 #include "services/webhook/deliverer.hpp"
@@ -67,7 +67,7 @@ public:
   void guard();
   // The keys of personas; without any if no file is set. Once there is an embedded database, a key is made. Throws
   // Error(configuration).
-  persona::Vault vault() const;
+  persona::KeyRing key_ring() const;
   // Sends what waits for webhooks while it lives; nothing if webhooks.secret_file is not set.
   std::unique_ptr<webhook::Deliverer> deliverer(const std::string& role);
 

@@ -14,7 +14,8 @@
 namespace holdfast::cli {
 
 Presence::Presence(Context& context, const std::string& type, const std::string& what)
-    : dsn_(context.dsn()), lease_(context.settings().duration("lease")), beat_(context.settings().duration("beat")),
+    : dsn_(context.dsn()), lease_(context.settings().duration("lease")),
+      heartbeat_(context.settings().duration("heartbeat")),
       process_(member::describe_process(type, what, HOLDFAST_VERSION, 0, context.data_dir())) {
   process_.label =
       (type == "command" ? what : type) + " on " + process_.machine.hostname + " pid " + std::to_string(process_.pid);
@@ -62,7 +63,7 @@ void Presence::keep() {
     }
     lock.lock();
     if (ended) break;
-    changed_.wait_for(lock, beat_, [&] { return ended_ || standby_ != standby; });
+    changed_.wait_for(lock, heartbeat_, [&] { return ended_ || standby_ != standby; });
   }
 }
 

@@ -29,7 +29,7 @@ private:
   void keep();
 
   const std::string dsn_;
-  const std::chrono::milliseconds lease_, beat_;
+  const std::chrono::milliseconds lease_, heartbeat_;
   store::ProcessInfo process_;
   std::mutex mutex_; // of the next line
   bool standby_{false}, ended_{false}, failed_{false};

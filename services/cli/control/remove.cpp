@@ -1,13 +1,13 @@
 #include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text/duration.hpp"
+#include "lib/maintenance/archive_maintenance.hpp"
+#include "lib/maintenance/crawl_page.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/verify.hpp"
-#include "lib/upkeep/archive_upkeep.hpp"
-#include "lib/upkeep/crawl_page.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
@@ -74,13 +74,13 @@ void remove_files(Context& context, const std::string& collection) {
   const auto root = archive::Root::open(context.archive_root(), collection, false);
   for (auto directories = store::call_list(connection, "purge_list", kDirectoriesAtOnce); !directories.empty();
        directories = store::call_list(connection, "purge_list", kDirectoriesAtOnce)) {
-    upkeep::keep_captures(connection, root, directories);
+    maintenance::keep_captures(connection, root, directories);
     for (const auto& directory : directories)
       archive::remove_snapshot(root, directory);
     store::call(connection, "purge_done", directories);
     store::call(connection, "purge_fill");
   }
-  while (upkeep::refresh_crawl_pages(connection, root, now) > 0) {
+  while (maintenance::refresh_crawl_pages(connection, root, now) > 0) {
   }
 }
 

@@ -1,7 +1,7 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
+#include "lib/maintenance/crawl_page.hpp"
 #include "lib/store/catalog/view.hpp"
-#include "lib/upkeep/crawl_page.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/look/list.hpp"
 #include "services/cli/terminal/output.hpp"
@@ -44,7 +44,7 @@ int show(Context& context, const std::string& id) {
     for (std::size_t column = 0; column < rows.columns().size(); ++column)
       fields.emplace_back(rows.columns()[column], shown_cell(rows, i, column));
     if (found.kind == "crawl")
-      fields.emplace_back("page", archive::shown(context.archive_root(), upkeep::crawl_page_path(found.id)));
+      fields.emplace_back("page", archive::shown(context.archive_root(), maintenance::crawl_page_path(found.id)));
     else if (found.kind == "snapshot" && !rows[i].is_null("directory"))
       fields.emplace_back("page", archive::shown(context.archive_root(), rows[i].text("directory") + "/index.html"));
     print_fields(fields);

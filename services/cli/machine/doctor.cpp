@@ -280,7 +280,7 @@ HookSurroundings describe_surroundings(const worker::Options& options, const std
 std::vector<std::string> machine_troubles(const worker::Options& options) {
   std::vector<std::string> troubles;
   if (const auto clock = worker::clock_trouble(); !clock.empty()) troubles.push_back(clock);
-  if (!options.vault_problem.empty()) troubles.push_back(options.vault_problem);
+  if (!options.key_ring_problem.empty()) troubles.push_back(options.key_ring_problem);
   const char* const own = std::getenv("SSL_CERT_FILE");
   const std::filesystem::path certificates = own != nullptr ? own : "/etc/ssl/certs/ca-certificates.crt";
   std::error_code error;

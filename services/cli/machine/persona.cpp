@@ -45,7 +45,7 @@ int show_persona(Context& context, const std::string& name) {
 }
 
 store::Persona opened(Context& context, const std::string& name) {
-  auto persona = store::persona_load(context.connection(), context.vault(), name);
+  auto persona = store::persona_load(context.connection(), context.key_ring(), name);
   if (!persona) throw no_persona(name);
   return std::move(*persona);
 }
@@ -55,12 +55,12 @@ int import_persona(Context& context, const PersonaOptions& given) {
   auto imported = persona::import_from(given.path, scratch.path());
   persona::keep_hosts(imported.state, given.hosts);
   auto& connection = context.connection(true);
-  const auto vault = context.vault();
+  const auto key_ring = context.key_ring();
   if (!given.hosts.empty()) store::persona_set(connection, given.name, {{"hosts", given.hosts}}, user_name());
   std::optional<std::int64_t> version;
   while (!version) { // what a capture stores at the same time is replaced as well
     const auto known = row_of(context, given.name);
-    version = store::persona_save(connection, vault, given.name, known.empty() ? 0 : known.one().integer("version"),
+    version = store::persona_save(connection, key_ring, given.name, known.empty() ? 0 : known.one().integer("version"),
                                   imported.state, user_name());
   }
   if (context.json()) {
@@ -87,15 +87,16 @@ int export_persona(Context& context, const PersonaOptions& given) {
 
 int rotate_personas(Context& context) {
   auto& connection = context.connection();
-  const auto vault = context.vault();
+  const auto key_ring = context.key_ring();
   const auto rows = store::list(connection, {"personas", kAll});
   for (const auto& row : rows) {
     const auto name = row.text("name");
     bool changed = false;
     for (auto persona = opened(context, name);
-         persona.version > 0 && persona.key_id != vault.key_ids().front() && !changed; persona = opened(context, name))
-      changed =
-          store::persona_save(connection, vault, name, persona.version, persona.state, user_name(), false).has_value();
+         persona.version > 0 && persona.key_id != key_ring.key_ids().front() && !changed;
+         persona = opened(context, name))
+      changed = store::persona_save(connection, key_ring, name, persona.version, persona.state, user_name(), false)
+                    .has_value();
     print_change(context, "rotate", "persona", name, changed);
   }
   std::cout << std::flush;

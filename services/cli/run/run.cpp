@@ -1,4 +1,4 @@
-// The verbs `runner` (duties only) and `run` (all in one).
+// The verbs `runner` (maintenance tasks only) and `run` (all in one).
 #include "lib/base/error.hpp"
 #include "lib/base/stop_signal.hpp"
 #include "lib/process/launcher.hpp"
@@ -8,7 +8,7 @@
 #include "services/cli/look/list.hpp"
 #include "services/cli/run/run_some.hpp"
 #include "services/cli/terminal/output.hpp"
-#include "services/runner/duties.hpp"
+#include "services/runner/maintenance.hpp"
 #include "services/runner/spawner.hpp"
 
 #include <CLI/CLI.hpp>
@@ -38,7 +38,7 @@ runner::GateOptions gate_options(Context& context, bool standby) {
   options.archive_root = context.archive_root();
   options.standby = standby;
   options.lease = settings.duration("runner.lease");
-  options.beat = settings.duration("runner.beat");
+  options.heartbeat = settings.duration("runner.heartbeat");
   options.poll = settings.duration("runner.poll_interval");
   options.graceful_timeout = settings.duration("runner.graceful_timeout");
   return options;
@@ -80,7 +80,7 @@ awaitable<void> lead(asio::io_context& io, runner::GateOptions options, base::St
   ending = co_await runner::run(io, std::move(options), stop);
 }
 
-// Workers and duties side by side. The work goes on without the gate: another runner may keep the house.
+// Workers and maintenance tasks side by side. The work goes on without the gate: another runner may keep the house.
 awaitable<void> all_in_one(asio::io_context& io, runner::GateOptions gate, runner::Spawner& spawner,
                            base::StopSignal& stop) {
   base::StopSignal stop_gate(io.get_executor());
@@ -93,8 +93,8 @@ awaitable<void> all_in_one(asio::io_context& io, runner::GateOptions gate, runne
     gate_failure = error;
     changed.cancel();
   });
-  // What stops the work stops the duties, but the gate is left only when the workers are gone or drain: it does not
-  // matter which.
+  // What stops the work stops the maintenance tasks, but the gate is left only when the workers are gone or drain: it
+  // does not matter which.
   std::exception_ptr failure;
   try {
     co_await spawner.run();
@@ -108,8 +108,8 @@ awaitable<void> all_in_one(asio::io_context& io, runner::GateOptions gate, runne
   if (gate_failure) std::rethrow_exception(gate_failure);
 }
 
-// Duties only. `standby`: wait for the leading runner to be gone.
-int run_duties(Context& context, bool standby) {
+// Maintenance only. `standby`: wait for the leading runner to be gone.
+int run_maintenance(Context& context, bool standby) {
   note_signals();
   process::forbid_inspection();
   context.connection(true);
@@ -125,10 +125,10 @@ int run_duties(Context& context, bool standby) {
   return base::kExitSuccess;
 }
 
-// Who leads, who waits, and what the duties have done. 1 if no healthy runner leads.
+// Who leads, who waits, and what the maintenance tasks have done. 1 if no healthy runner leads.
 int runner_status(Context& context) {
   auto& connection = context.connection();
-  const store::ListQuery all{"runners", 100}, done{"duties", 100};
+  const store::ListQuery all{"runners", 100}, done{"maintenance", 100};
   const auto runners = store::list(connection, all);
   const bool healthy = !runners.empty() && runners[0].text("state") == "leads" && runners[0].boolean("healthy");
   if (context.json()) {
@@ -140,13 +140,13 @@ int runner_status(Context& context) {
     else
       print_table(runners, store::list_of("runners").columns);
     std::cout << '\n';
-    print_table(store::list(connection, done), store::list_of("duties").columns);
+    print_table(store::list(connection, done), store::list_of("maintenance").columns);
   }
   std::cout.flush();
   return healthy ? base::kExitSuccess : base::kExitFailedWork;
 }
 
-// All in one: duties and local workers, until nothing is left to do, or for ever.
+// All in one: maintenance tasks and local workers, until nothing is left to do, or for ever.
 int run(Context& context, bool daemon) {
   context.guard();
   process::forbid_inspection();
@@ -188,10 +188,11 @@ Action run_verb(CLI::App& command) {
 
 Action runner_verb(CLI::App& command) {
   const auto standby = std::make_shared<bool>(false), status = std::make_shared<bool>(false);
-  command.add_flag("--standby", *standby, "Stand by until no other runner leads; make way for a newer one");
-  command.add_flag("--status", *status, "Only show the leader and the duties; exit code 1 without a leader");
-  return
-      [standby, status](Context& context) { return *status ? runner_status(context) : run_duties(context, *standby); };
+  command.add_flag("--standby", *standby, "Stand by until no other runner leads; step down for a newer one");
+  command.add_flag("--status", *status, "Only show the leader and the maintenance tasks; exit code 1 without a leader");
+  return [standby, status](Context& context) {
+    return *status ? runner_status(context) : run_maintenance(context, *standby);
+  };
 }
 
 } // namespace holdfast::cli

@@ -143,10 +143,10 @@ int serve(Context& context, bool standby) {
   const serve::Files files(context.archive_root(), options.collection_id, guest == serve::Role::none ? options.dsn : "",
                            hosts);
   const serve::TrustedProxies proxies(settings.text("serve.trusted_proxies"), "serve.trusted_proxies");
-  const auto patience = settings.duration("serve.client_timeout");
+  const auto timeout = settings.duration("serve.client_timeout");
   Presence presence(context, "serve", settings.text("serve.listen"));
   std::optional<serve::HttpServer> file_server, server;
-  const serve::HttpOptions of_files{2, 0, 0, patience, proxies};
+  const serve::HttpOptions of_files{2, 0, 0, timeout, proxies};
   if (!listen(file_server, presence, standby, beside, of_files,
               [&files](const serve::Request& request) { return files.answer(request); }))
     return base::kExitSuccess;
@@ -156,7 +156,7 @@ int serve(Context& context, bool standby) {
   options.hosts = hosts;
   options.replay = replay_url(settings.text("serve.replay"), endpoint, beside);
   serve::Site site(std::move(options));
-  const serve::HttpOptions of_pages{3, kLargestBody, kLargestUpload, patience, proxies};
+  const serve::HttpOptions of_pages{3, kLargestBody, kLargestUpload, timeout, proxies};
   if (!listen(server, presence, standby, endpoint, of_pages,
               [&site](const serve::Request& request) { return site.answer(request); }))
     return base::kExitSuccess;

@@ -32,7 +32,7 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
   auto was_there = std::chrono::steady_clock::now();
   for (;;) {
     auto options = context.worker_options();
-    const auto patience = kLeasesAway * options.lease;
+    const auto timeout = kLeasesAway * options.lease;
     if (!given.kind.empty()) options.kind = given.kind;
     options.parent_id = given.parent;
     options.only_crawls = given.only_crawls;
@@ -65,7 +65,7 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
     }
     if (!again || stop.strength() != base::Strength::none) co_return;
     if (!problem.empty()) spdlog::warn("cannot join again yet: {}", problem);
-    if (!given.parent.empty() && std::chrono::steady_clock::now() - was_there > patience) {
+    if (!given.parent.empty() && std::chrono::steady_clock::now() - was_there > timeout) {
       spdlog::warn("the database was away for too long; a runner starts another worker when it is back");
       co_return;
     }

@@ -25,9 +25,9 @@ const char* proxy_in_environment() {
 
 } // namespace
 
-Route::Route(std::shared_ptr<HookNetwork> network, std::size_t listener, std::unique_ptr<egress::Door> door,
+Route::Route(std::shared_ptr<HookNetwork> network, std::size_t listener, std::unique_ptr<egress::Endpoint> endpoint,
              std::string direct)
-    : network_(std::move(network)), listener_(listener), door_(std::move(door)), direct_(std::move(direct)) {}
+    : network_(std::move(network)), listener_(listener), endpoint_(std::move(endpoint)), direct_(std::move(direct)) {}
 
 Route::~Route() {
   if (network_) network_->taken[listener_] = false;
@@ -35,12 +35,12 @@ Route::~Route() {
 
 void Route::apply(process::Command& command) const {
   if (network_) command.sandbox.network = network_->network;
-  const auto url = door_->url();
+  const auto url = endpoint_->url();
   for (const char* name : {"http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
     process::set_variable(command.environment, name, url);
   for (const char* name : {"no_proxy", "NO_PROXY"})
     process::set_variable(command.environment, name, direct_);
-  process::set_variable(command.environment, "HOLDFAST_EGRESS", url + "#" + door_->key()); // for the built-in hooks
+  process::set_variable(command.environment, "HOLDFAST_EGRESS", url + "#" + endpoint_->key()); // for the built-in hooks
 }
 
 HookNetworks::HookNetworks(const Options& options, const SandboxState& state)
@@ -113,7 +113,7 @@ std::shared_ptr<HookNetwork> HookNetworks::enter() {
 std::unique_ptr<Route> HookNetworks::route(std::shared_ptr<HookNetwork> network, const egress::Asker& page,
                                            std::uint64_t most_bytes) {
   if (!proxy_) return nullptr;
-  egress::DoorRules rules;
+  egress::EndpointRules rules;
   rules.page = page;
   rules.most_bytes = most_bytes;
   std::size_t number = 0;
@@ -124,10 +124,10 @@ std::unique_ptr<Route> HookNetworks::route(std::shared_ptr<HookNetwork> network,
     number = static_cast<std::size_t>(found - network->taken.begin());
     rules.listener = network->network->listener(number);
   }
-  auto door = proxy_->open(std::move(rules));
+  auto endpoint = proxy_->open(std::move(rules));
   if (network) network->taken[number] = true;
   auto direct = network ? direct_ : std::string();
-  return std::make_unique<Route>(std::move(network), number, std::move(door), std::move(direct));
+  return std::make_unique<Route>(std::move(network), number, std::move(endpoint), std::move(direct));
 }
 
 } // namespace holdfast::worker

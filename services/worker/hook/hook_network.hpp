@@ -24,19 +24,19 @@ struct HookNetwork {
 
 class Route {
 public:
-  Route(std::shared_ptr<HookNetwork> network, std::size_t listener, std::unique_ptr<egress::Door> door,
+  Route(std::shared_ptr<HookNetwork> network, std::size_t listener, std::unique_ptr<egress::Endpoint> endpoint,
         std::string direct);
   ~Route();
   Route(const Route&) = delete;
   Route& operator=(const Route&) = delete;
   // Sets the network and the proxy variables of a hook.
   void apply(process::Command& command) const;
-  egress::Traffic traffic() const { return door_->traffic(); }
+  egress::Traffic traffic() const { return endpoint_->traffic(); }
 
 private:
   std::shared_ptr<HookNetwork> network_; // none: the machine's
   std::size_t listener_;
-  std::unique_ptr<egress::Door> door_;
+  std::unique_ptr<egress::Endpoint> endpoint_;
   std::string direct_; // NO_PROXY
 };
 

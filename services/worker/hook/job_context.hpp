@@ -21,7 +21,7 @@ class CrawlSessions;
 class HookNetworks;
 class BinaryResolver;
 class BrowserWatch;
-class ClaimGate;
+class ClaimConditions;
 class RunningHooks;
 class Turns;
 
@@ -45,7 +45,7 @@ struct JobContext {
   RunningHooks* running_hooks{nullptr};
   Turns* turns{nullptr};
   BrowserWatch* browser{nullptr};
-  ClaimGate* claim_gate{nullptr};
+  ClaimConditions* claim_conditions{nullptr};
 };
 
 // What is logged while it lives is about this attempt, and a hook of it.

@@ -15,7 +15,7 @@ namespace holdfast::worker {
 
 namespace {
 
-constexpr std::chrono::milliseconds kLookPatience{5000};
+constexpr std::chrono::milliseconds kLookTimeout{5000};
 constexpr std::chrono::milliseconds kRecent{1000};
 
 } // namespace
@@ -40,7 +40,7 @@ void ArchiveWatch::look() {
 
 awaitable<void> ArchiveWatch::answered() {
   if (!looking_ || root_.bucket() != nullptr) co_return;
-  const auto too_long = looked_ + kLookPatience;
+  const auto too_long = looked_ + kLookTimeout;
   answer_.expires_at(too_long);
   co_await answer_.async_wait(asio::as_tuple(asio::use_awaitable));
   if (looking_ && std::chrono::steady_clock::now() >= too_long) trouble_ = "the archive " + name_ + " does not answer";

@@ -26,9 +26,10 @@ std::string capabilities_json(const Options& options, const BrowserState& browse
     if (!works(name)) can["lacks"] = "its browser does not start (" + browser.description + ")";
   auto labels = options.labels;
   labels.push_back(base::own_host_name());
-  can["persona"] = {{"keys", options.vault.key_ids()}, {"labels", labels}};
-  if (options.vault.empty())
-    can["persona"]["lacks"] = options.vault_problem.empty() ? "persona.key_file is not set" : options.vault_problem;
+  can["persona"] = {{"keys", options.key_ring.key_ids()}, {"labels", labels}};
+  if (options.key_ring.empty())
+    can["persona"]["lacks"] =
+        options.key_ring_problem.empty() ? "persona.key_file is not set" : options.key_ring_problem;
   if (!browser.description.empty()) can["browser"] = (browser.starts ? "" : "does not start: ") + browser.description;
   return store::json_text(can);
 }

@@ -3,10 +3,10 @@
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
+#include "lib/maintenance/crawl_page.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/worker.hpp"
-#include "lib/upkeep/crawl_page.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -23,14 +23,14 @@ constexpr std::chrono::milliseconds kAge{60000}; // until then it is left to a r
 
 Housekeeping::Housekeeping(asio::any_io_executor executor, pg::Pool& pool, asio::thread_pool& files,
                            const archive::Root& archive, const Options& options)
-    : pool_(pool), archive_(archive), upkeep_(pool, files, {kAge, kAge}, spdlog::level::debug, options.text_bytes),
+    : pool_(pool), archive_(archive), maintenance_(pool, files, {kAge, kAge}, spdlog::level::debug, options.text_bytes),
       poll_(options.poll), sleeper_(std::move(executor)) {}
 
 awaitable<void> Housekeeping::run() {
   while (!sleeper_.stopped()) {
     try {
       co_await check_clock();
-      co_await upkeep_.step(archive_);
+      co_await maintenance_.step(archive_);
     } catch (const base::Error& error) {
       spdlog::debug("no housekeeping: {}", error.what());
     }
@@ -61,7 +61,7 @@ awaitable<void> Housekeeping::lapse_workers() {
 awaitable<void> Housekeeping::make_crawl_page(std::string crawl_id) {
   try {
     co_await pool_.run([&](pg::Connection& connection) {
-      upkeep::refresh_crawl_pages(connection, archive_, std::chrono::milliseconds(0), crawl_id);
+      maintenance::refresh_crawl_pages(connection, archive_, std::chrono::milliseconds(0), crawl_id);
     });
   } catch (const base::Error& error) {
     const base::LogAbout about({crawl_id, "", 0, "", ""});

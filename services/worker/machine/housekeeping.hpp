@@ -8,8 +8,8 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
 #include "lib/base/coroutine.hpp"
+#include "lib/maintenance/archive_maintenance.hpp"
 #include "lib/pg/pool.hpp"
-#include "lib/upkeep/archive_upkeep.hpp"
 #include "services/worker/options.hpp"
 
 #include <boost/asio/thread_pool.hpp>
@@ -40,7 +40,7 @@ private:
 
   pg::Pool& pool_;
   const archive::Root& archive_;
-  upkeep::ArchiveUpkeep upkeep_;
+  maintenance::ArchiveMaintenance maintenance_;
   const std::chrono::milliseconds poll_;
   base::Sleeper sleeper_;
   std::chrono::steady_clock::time_point lapsed_{};

@@ -18,7 +18,7 @@
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
 #include "services/worker/page/hook_choice.hpp"
-#include "services/worker/turn/claim_gate.hpp"
+#include "services/worker/turn/claim_conditions.hpp"
 #include "services/worker/turn/running_hooks.hpp"
 #include "services/worker/turn/turns.hpp"
 
@@ -35,7 +35,7 @@ namespace holdfast::worker {
 namespace {
 
 // How far its end went: what was asked of it, and what it left.
-std::string ladder_of(const process::Exit& exit) {
+std::string ending_of(const process::Exit& exit) {
   std::string text = exit.killed ? ", killed after SIGTERM" : exit.terminated ? ", ended by SIGTERM" : "";
   if (exit.leftovers > 0) text += fmt::format(", {} processes that it left were killed", exit.leftovers);
   return text;
@@ -141,7 +141,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   co_return ending;
 }
 
-// After the seal, which does not wait for it. ArchiveUpkeep adds what is lost here.
+// After the seal, which does not wait for it. ArchiveMaintenance adds what is lost here.
 awaitable<void> SnapshotJob::keep_text() {
   if (context_.options.text_bytes == 0) co_return;
   try {
@@ -312,7 +312,7 @@ awaitable<void> SnapshotJob::collect(HookSet::Running hook) {
   {
     const auto about = log_about(lease(), result.plugin, result.hook);
     spdlog::debug("{} {}/{}: {} in {}{}", claim_.url, result.plugin, result.hook, result.status,
-                  base::format_duration(result.wall_time), ladder_of(outcome.exit));
+                  base::format_duration(result.wall_time), ending_of(outcome.exit));
   }
   heed_machine(outcome);
   if (outcome.resources)
@@ -329,7 +329,7 @@ void SnapshotJob::list_hooks(std::vector<store::ActiveHook>& hooks) const {
     store::ActiveHook hook{lease(),        row.plugin, row.hook,
                            row.background, run->pid(), row.started,
                            run->timeout(), {},         run->started_with(*context_.options.catalog)};
-    if (const auto stillness = run->stillness(); stillness.limit.count() > 0) hook.still_since = stillness.since;
+    if (const auto stall = run->stall(); stall.limit.count() > 0) hook.still_since = stall.since;
     hooks.push_back(std::move(hook));
   }
   for (const auto& result : results_.ended()) {
@@ -356,7 +356,7 @@ awaitable<void> SnapshotJob::publish() {
       throw base::Error(base::ErrorClass::cannot_create,
                         "hooks failed with " + base::format_size(space.available) + " free in work_dir");
     if (const auto trouble = route_ ? route_->traffic().trouble : std::string(); !trouble.empty()) {
-      context_.claim_gate->rest(trouble);
+      context_.claim_conditions->rest(trouble);
       throw base::Error(base::ErrorClass::unavailable, trouble);
     }
   }

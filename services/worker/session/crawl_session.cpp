@@ -101,11 +101,11 @@ void CrawlSession::drain(const std::string& reason) {
   running_.end_background(context_.options.kill_grace);
 }
 
-void CrawlSession::hasten(Haste haste, const std::string& reason) {
-  haste_ = std::max(haste_, haste);
+void CrawlSession::shut_down(ShutdownMode mode, const std::string& reason) {
+  shutdown_ = std::max(shutdown_, mode);
   if (ending()) running_.end_background(context_.options.kill_grace);
-  if (state_ == SessionState::opening || haste == Haste::kill) drain(reason);
-  if (haste == Haste::kill) running_.kill();
+  if (state_ == SessionState::opening || mode == ShutdownMode::immediate) drain(reason);
+  if (mode == ShutdownMode::immediate) running_.kill();
 }
 
 // False if it is past that.
@@ -288,11 +288,11 @@ awaitable<void> CrawlSession::wind_up(bool was_ready) {
   linger_.cancel();
   if (state_ == SessionState::draining) {
     co_await report(state_);
-    if (was_ready && haste_ == Haste::none) co_await run_last_hooks();
+    if (was_ready && shutdown_ == ShutdownMode::smart) co_await run_last_hooks();
   }
-  const bool hurried = haste_ != Haste::none || state_ == SessionState::failed;
+  const bool hurried = shutdown_ != ShutdownMode::smart || state_ == SessionState::failed;
   running_.end_background(hurried ? context_.options.kill_grace : std::chrono::milliseconds::max());
-  if (haste_ == Haste::kill) running_.kill();
+  if (shutdown_ == ShutdownMode::immediate) running_.kill();
   const auto running = running_.running();
   for (const auto& one : running) {
     try {
@@ -331,7 +331,7 @@ awaitable<void> CrawlSession::run_last_hooks() {
 
 // Tells the database. What it cannot hear is closed there when this worker lapses.
 awaitable<void> CrawlSession::report(SessionState state) {
-  if (!has_hooks() || haste_ == Haste::kill) co_return;
+  if (!has_hooks() || shutdown_ == ShutdownMode::immediate) co_return;
   std::vector<std::string> hooks;
   for (const auto& [name, columns] : notes_)
     hooks.push_back(columns);

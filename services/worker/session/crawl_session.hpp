@@ -52,7 +52,7 @@ constexpr bool may_become(SessionState from, SessionState to) {
 }
 
 // How its hooks end: in their own time, within kill_grace, at once and without another word to the database.
-enum class Haste { none, hurry, kill };
+enum class ShutdownMode { smart, fast, immediate };
 
 class CrawlSession : public std::enable_shared_from_this<CrawlSession> {
 public:
@@ -90,7 +90,7 @@ public:
   void finish_soon(const std::string& reason);
   void drain(const std::string& reason);
   // From now on its hooks end so; `kill` also ends it.
-  void hasten(Haste haste, const std::string& reason);
+  void shut_down(ShutdownMode mode, const std::string& reason);
 
 private:
   bool become(SessionState state, const std::string& reason);
@@ -125,7 +125,7 @@ private:
   SessionState state_{SessionState::opening};
   std::string reason_;   // of its state
   std::string unneeded_; // why nothing needs it after its users; empty: others may come
-  Haste haste_{Haste::none};
+  ShutdownMode shutdown_{ShutdownMode::smart};
   bool gone_{false}; // its directory, too
   HookSet running_;  // the one in the foreground, and the background hooks until the end of the session
   std::map<std::string, std::string> notes_; // by plugin/hook; rows of session_hook as JSON

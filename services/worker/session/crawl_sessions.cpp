@@ -11,10 +11,10 @@ CrawlSessions::~CrawlSessions() = default;
 awaitable<CrawlSessions::Share> CrawlSessions::join(const store::Claim& claim,
                                                     std::function<void(const std::string&)> broken) {
   for (;;) {
-    if (haste_ != Haste::none) throw SessionFailed(haste_reason_);
+    if (shutdown_ != ShutdownMode::smart) throw SessionFailed(shutdown_reason_);
     if (!sessions_.contains(claim.lease.crawl_id)) {
       auto persona = co_await SessionPersona::open(context_, claim.persona);
-      if (haste_ != Haste::none || sessions_.contains(claim.lease.crawl_id)) continue; // meanwhile
+      if (shutdown_ != ShutdownMode::smart || sessions_.contains(claim.lease.crawl_id)) continue; // meanwhile
       const auto opening = std::make_shared<CrawlSession>(
           context_, claim, std::move(persona), CrawlSession::Callbacks{changed_, [this](const CrawlSession& session) {
                                                                          sessions_.erase(session.crawl_id());
@@ -67,12 +67,12 @@ void CrawlSessions::crawl_over(const std::string& crawl_id, const std::string& r
   session->finish_soon(reason);
 }
 
-void CrawlSessions::hasten(Haste haste, const std::string& reason) {
-  if (haste > haste_) haste_reason_ = reason;
-  haste_ = std::max(haste_, haste);
+void CrawlSessions::shut_down(ShutdownMode mode, const std::string& reason) {
+  if (mode > shutdown_) shutdown_reason_ = reason;
+  shutdown_ = std::max(shutdown_, mode);
   const auto sessions = sessions_;
   for (const auto& [crawl, session] : sessions)
-    session->hasten(haste, reason);
+    session->shut_down(mode, reason);
 }
 
 awaitable<void> CrawlSessions::close(const std::string& reason) {

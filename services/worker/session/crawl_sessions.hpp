@@ -42,7 +42,7 @@ public:
   // The crawl needs no session any more: it ends with its last share here.
   void crawl_over(const std::string& crawl_id, const std::string& reason);
   // We are leaving (hurry: what is opening is given up), or may not act any more (kill). Nothing opens afterwards.
-  void hasten(Haste haste, const std::string& reason);
+  void shut_down(ShutdownMode mode, const std::string& reason);
   // Ends every session; completes when nothing of them runs.
   awaitable<void> close(const std::string& reason);
 
@@ -53,8 +53,8 @@ private:
   JobContext& context_;
   std::function<void()> changed_;
   std::map<std::string, std::shared_ptr<CrawlSession>> sessions_; // by crawl id
-  Haste haste_{Haste::none};
-  std::string haste_reason_;
+  ShutdownMode shutdown_{ShutdownMode::smart};
+  std::string shutdown_reason_;
 };
 
 } // namespace holdfast::worker

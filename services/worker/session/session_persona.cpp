@@ -25,7 +25,7 @@ awaitable<store::Persona> load(JobContext& context, const std::string& name) {
   std::string problem;
   try {
     const auto call = [&](pg::Connection& connection) {
-      return store::persona_load(connection, context.options.vault, name);
+      return store::persona_load(connection, context.options.key_ring, name);
     };
     if (auto found = co_await context.retry.repeat(call)) co_return std::move(*found);
     problem = "there is no persona \"" + name + "\"";
@@ -127,7 +127,7 @@ awaitable<void> SessionPersona::keep(store::Lease lease) {
     try {
       // If its answer is lost, another seems to have been faster, and the next try finds the change made.
       auto kept = co_await context_.retry.repeat([&](pg::Connection& connection) {
-        return store::persona_keep(connection, context_.options.vault, page, persona_.name, apply);
+        return store::persona_keep(connection, context_.options.key_ring, page, persona_.name, apply);
       });
       if (kept) co_await take(std::move(*kept));
     } catch (const base::Error& error) {

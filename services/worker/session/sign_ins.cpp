@@ -287,7 +287,7 @@ awaitable<void> SignIns::SignIn::keep() {
   for (const auto& one : left_out)
     spdlog::warn("sign-in to persona {}: left out: {}", asked_.persona, one);
   co_await context_.retry.repeat([&](pg::Connection& connection) {
-    return store::persona_keep(connection, context_.options.vault, {context_.worker_id, asked_.id}, asked_.persona,
+    return store::persona_keep(connection, context_.options.key_ring, {context_.worker_id, asked_.id}, asked_.persona,
                                [&](persona::State& state) {
                                  renew(state, fresh);
                                  return true;
@@ -358,7 +358,7 @@ awaitable<void> SignIns::run(std::shared_ptr<SignIn> one) {
 }
 
 // Where servers find this worker. The database sees another address than they if a pooler stands between.
-store::SignInPlace SignIns::listen(const std::string& seen_at) {
+store::SignInAddress SignIns::listen(const std::string& seen_at) {
   const auto set = asio::ip::make_address(context_.options.address);
   const tcp::endpoint place(set.is_unspecified() ? asio::ip::make_address(seen_at) : set, context_.options.port);
   if (!views_.is_open()) {
@@ -394,7 +394,7 @@ awaitable<void> SignIns::greet(tcp::socket socket) {
   auto& connection = boost::beast::get_lowest_layer(*view);
   connection.expires_after(kGreeting);
   auto [error] = co_await view->async_handshake(View::server, kAsTuple);
-  std::string key(store::SignInPlace::kKeySize, '\0');
+  std::string key(store::SignInAddress::kKeySize, '\0');
   std::size_t length = 0;
   if (!error) std::tie(error, length) = co_await asio::async_read(*view, asio::buffer(key), kAsTuple);
   --strangers_;

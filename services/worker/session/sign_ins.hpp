@@ -37,7 +37,7 @@ private:
 
   awaitable<void> take();
   awaitable<void> run(std::shared_ptr<SignIn> one);
-  store::SignInPlace listen(const std::string& seen_at);
+  store::SignInAddress listen(const std::string& seen_at);
   awaitable<void> take_views();
   awaitable<void> greet(asio::ip::tcp::socket socket);
 

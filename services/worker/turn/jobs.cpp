@@ -79,7 +79,7 @@ std::set<std::string> Jobs::crawls() const {
   return crawls;
 }
 
-void Jobs::take_beat(const std::vector<store::Lease>& lost, const std::vector<store::Lease>& extra) {
+void Jobs::take_heartbeat(const std::vector<store::Lease>& lost, const std::vector<store::Lease>& extra) {
   for (const auto& lease : lost)
     if (const auto job = jobs_.find({lease.snapshot_id, lease.fence}); job != jobs_.end())
       job->second->lose("the database says that it is no longer ours");

@@ -45,9 +45,9 @@ public:
   std::vector<store::ActiveHook> hooks() const;
   std::set<std::string> crawls() const;
 
-  // What a beat was told: leases that are not ours, and leases that are ours without our knowing. The latter are
+  // What a heartbeat was told: leases that are not ours, and leases that are ours without our knowing. The latter are
   // released, unless a turn that was in flight when they were first heard of may still answer for them.
-  void take_beat(const std::vector<store::Lease>& lost, const std::vector<store::Lease>& extra);
+  void take_heartbeat(const std::vector<store::Lease>& lost, const std::vector<store::Lease>& extra);
 
 private:
   using Key = std::pair<std::string, std::int64_t>; // snapshot and fence
@@ -60,7 +60,7 @@ private:
   const Callbacks callbacks_;
   // What was taken from us may be claimed again while its first run still ends.
   std::map<Key, std::shared_ptr<SnapshotJob>> jobs_;
-  std::map<Key, std::uint64_t> unaware_; // of the last beat: the last turn that may still answer for it
+  std::map<Key, std::uint64_t> unaware_; // of the last heartbeat: the last turn that may still answer for it
   std::set<Key> releasing_;
   std::string interrupted_, lost_; // reasons; empty: not
   std::uint64_t sealed_{0};

@@ -1,4 +1,4 @@
-// The beat thread against a real server: beats, bells, lost sessions, a restart.
+// The heartbeat thread against a real server: heartbeats, bells, lost sessions, a restart.
 #include "lib/pg/heartbeat.hpp"
 #include "lib/server/embedded_server.hpp"
 #include "tests/store/pg/outcome.hpp"
@@ -25,17 +25,17 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kRarely = 1h; // so that only beat_now() or a new session causes a beat
+constexpr auto kRarely = 1h; // so that only heartbeat_now() or a new session causes a heartbeat
 
 // The main thread of a service, and what it has been told.
 class Owner {
 public:
   Heartbeat::Callbacks callbacks() {
     Heartbeat::Callbacks given;
-    given.beat = [this](Connection& connection, std::chrono::steady_clock::time_point) {
+    given.heartbeat = [this](Connection& connection, std::chrono::steady_clock::time_point) {
       connection.call("select 1");
       backend = connection.backend_pid();
-      ++beats;
+      ++heartbeats;
     };
     given.on_notify = [this](std::vector<std::string> payloads) {
       if (payloads.empty()) ++empty_batches;
@@ -66,8 +66,8 @@ public:
   asio::any_io_executor executor() { return context.get_executor(); }
 
   asio::io_context context;
-  std::atomic<int> beats{0};   // on the beat thread
-  std::atomic<int> backend{0}; // on the beat thread
+  std::atomic<int> heartbeats{0}; // on the heartbeat thread
+  std::atomic<int> backend{0};    // on the heartbeat thread
   std::vector<std::string> bells;
   std::string lost_text;
   std::exception_ptr fatal;
@@ -81,23 +81,23 @@ private:
 
 } // namespace
 
-TEST_CASE("it beats at once, then every interval") {
+TEST_CASE("it heartbeats at once, then every interval") {
   const TestDatabase database(false);
   Owner owner;
   const Heartbeat heartbeat(database.dsn(), {}, "bell", 20ms, owner.executor(), owner.callbacks());
-  CHECK(owner.until([&] { return owner.beats >= 5; }));
+  CHECK(owner.until([&] { return owner.heartbeats >= 5; }));
   CHECK(owner.lost == 0);
 }
 
-TEST_CASE("it beats at once when asked, from any thread") {
+TEST_CASE("it heartbeats at once when asked, from any thread") {
   const TestDatabase database(false);
   Owner owner;
   Heartbeat heartbeat(database.dsn(), {}, "bell", kRarely, owner.executor(), owner.callbacks());
-  REQUIRE(owner.until([&] { return owner.beats == 1; }));
-  heartbeat.beat_now();
-  CHECK(owner.until([&] { return owner.beats == 2; }));
-  std::thread([&] { heartbeat.beat_now(); }).join();
-  CHECK(owner.until([&] { return owner.beats == 3; }));
+  REQUIRE(owner.until([&] { return owner.heartbeats == 1; }));
+  heartbeat.heartbeat_now();
+  CHECK(owner.until([&] { return owner.heartbeats == 2; }));
+  std::thread([&] { heartbeat.heartbeat_now(); }).join();
+  CHECK(owner.until([&] { return owner.heartbeats == 3; }));
 }
 
 TEST_CASE("bells reach the owner, after one empty batch that makes it look once") {
@@ -115,18 +115,18 @@ TEST_CASE("bells reach the owner, after one empty batch that makes it look once"
   CHECK(owner.empty_batches == 1);
 }
 
-TEST_CASE("a bell that rings during a beat is not lost") {
+TEST_CASE("a bell that rings during a heartbeat is not lost") {
   const TestDatabase database(false);
   Owner owner;
   auto callbacks = owner.callbacks();
-  callbacks.beat = [&](Connection& connection, std::chrono::steady_clock::time_point) {
-    connection.call("select pg_notify('bell', $1)", Params::of("beat " + std::to_string(++owner.beats)));
+  callbacks.heartbeat = [&](Connection& connection, std::chrono::steady_clock::time_point) {
+    connection.call("select pg_notify('bell', $1)", Params::of("heartbeat " + std::to_string(++owner.heartbeats)));
   };
   Heartbeat heartbeat(database.dsn(), {}, "bell", kRarely, owner.executor(), std::move(callbacks));
   REQUIRE(owner.until([&] { return owner.empty_batches == 1; }));
-  heartbeat.beat_now();
+  heartbeat.heartbeat_now();
   REQUIRE(owner.until([&] { return !owner.bells.empty(); }));
-  CHECK(owner.bells.back() == "beat 2");
+  CHECK(owner.bells.back() == "heartbeat 2");
 }
 
 TEST_CASE("it survives the loss of its session: the owner is told, and bells ring again") {
@@ -152,13 +152,13 @@ TEST_CASE("it survives a restart of the server") {
   auto server = EmbeddedServer::start(directory.path(), options);
   Owner owner;
   const Heartbeat heartbeat(server->dsn(), {}, "bell", 50ms, owner.executor(), owner.callbacks());
-  REQUIRE(owner.until([&] { return owner.beats >= 2; }));
+  REQUIRE(owner.until([&] { return owner.heartbeats >= 2; }));
   server.reset();
   REQUIRE(owner.until([&] { return owner.lost == 1; }));
-  const int before = owner.beats;
+  const int before = owner.heartbeats;
   server = EmbeddedServer::start(directory.path(), options);
   REQUIRE(owner.until([&] { return owner.restored == 1; }));
-  CHECK(owner.until([&] { return owner.beats >= before + 3; }));
+  CHECK(owner.until([&] { return owner.heartbeats >= before + 3; }));
   CHECK(owner.lost == 1);
   CHECK(owner.fatal == nullptr);
 }
@@ -168,46 +168,46 @@ TEST_CASE("a server that is away at first is waited for") {
   const Heartbeat heartbeat("host=/nonexistent dbname=x", {}, "bell", kRarely, owner.executor(), owner.callbacks());
   CHECK(owner.until([&] { return owner.lost == 1; }));
   CHECK(owner.lost_text.find("/nonexistent") != std::string::npos);
-  CHECK(owner.beats == 0);
+  CHECK(owner.heartbeats == 0);
 }
 
-TEST_CASE("a temporary error of the beat leads to a new session") {
+TEST_CASE("a temporary error of the heartbeat leads to a new session") {
   const TestDatabase database(false);
   Owner owner;
   auto callbacks = owner.callbacks();
-  callbacks.beat = [&](Connection& connection, std::chrono::steady_clock::time_point) {
+  callbacks.heartbeat = [&](Connection& connection, std::chrono::steady_clock::time_point) {
     owner.backend = connection.backend_pid();
-    if (++owner.beats == 1) throw Error(ErrorClass::temporary, "not now");
+    if (++owner.heartbeats == 1) throw Error(ErrorClass::temporary, "not now");
   };
   const Heartbeat heartbeat(database.dsn(), {}, "bell", kRarely, owner.executor(), std::move(callbacks));
   CHECK(owner.until([&] { return owner.restored == 1; }));
-  CHECK(owner.beats == 2);
+  CHECK(owner.heartbeats == 2);
   CHECK(owner.lost_text == "not now");
 }
 
-TEST_CASE("any other error of the beat is fatal: the owner gets it, and the beating ends") {
+TEST_CASE("any other error of the heartbeat is fatal: the owner gets it, and the heartbeating ends") {
   const TestDatabase database(false);
   Owner owner;
   auto callbacks = owner.callbacks();
-  callbacks.beat = [&](Connection&, std::chrono::steady_clock::time_point) {
-    ++owner.beats;
+  callbacks.heartbeat = [&](Connection&, std::chrono::steady_clock::time_point) {
+    ++owner.heartbeats;
     throw Error(ErrorClass::lease_lost, "replaced by another incarnation");
   };
   Heartbeat heartbeat(database.dsn(), {}, "bell", 1ms, owner.executor(), std::move(callbacks));
   REQUIRE(owner.until([&] { return owner.fatal != nullptr; }));
-  heartbeat.beat_now();
+  heartbeat.heartbeat_now();
   const auto outcome = holdfast::test::outcome_of([&] { std::rethrow_exception(owner.fatal); });
   CHECK(outcome.error_class == ErrorClass::lease_lost);
   CHECK(outcome.message == "replaced by another incarnation");
-  CHECK(owner.beats == 1);
+  CHECK(owner.heartbeats == 1);
 }
 
-TEST_CASE("where LISTEN is impossible it beats all the same") {
+TEST_CASE("where LISTEN is impossible it heartbeats all the same") {
   const TestDatabase database(false);
   Owner owner;
   // What a standby or a pooler does is refuse the statement; so does any server for a name that is no text.
   const Heartbeat heartbeat(database.dsn(), {}, "bell\xFF", 20ms, owner.executor(), owner.callbacks());
-  CHECK(owner.until([&] { return owner.beats >= 3 && owner.empty_batches == 1; }));
+  CHECK(owner.until([&] { return owner.heartbeats >= 3 && owner.empty_batches == 1; }));
   CHECK(owner.lost == 0);
   CHECK(owner.fatal == nullptr);
 }
@@ -217,12 +217,12 @@ TEST_CASE("no callback runs once it is gone, even if it was posted before") {
   Owner owner;
   {
     const Heartbeat heartbeat(database.dsn(), {}, "bell", 1ms, owner.executor(), owner.callbacks());
-    // The empty batch is posted right after the first beat; it has not run yet.
+    // The empty batch is posted right after the first heartbeat; it has not run yet.
     const auto deadline = std::chrono::steady_clock::now() + 30s;
-    while (owner.beats < 3 && std::chrono::steady_clock::now() < deadline)
+    while (owner.heartbeats < 3 && std::chrono::steady_clock::now() < deadline)
       std::this_thread::yield();
   }
-  REQUIRE(owner.beats >= 3);
+  REQUIRE(owner.heartbeats >= 3);
   owner.context.restart();
   CHECK(owner.context.poll() >= 1); // it was posted
   CHECK(owner.empty_batches == 0);  // and came to nothing

@@ -56,10 +56,11 @@ const Migrator& newer() {
 // A worker whose program knows this revision, as worker_join writes it.
 void join(Connection& connection, const char* label, int revision) {
   connection.call("insert into holdfast.machine (id, hostname) values ('m', 'm') on conflict do nothing");
-  connection.call("insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, label, "
-                  "version, revision, beat_at, lease_until) values (gen_random_uuid(), 'm', 'b', 1, 1, 'worker', $1, "
-                  "'1.2.3', $2::integer, now(), now() + interval '1 hour')",
-                  holdfast::pg::Params::of(label, revision));
+  connection.call(
+      "insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, label, "
+      "version, revision, heartbeat_at, lease_until) values (gen_random_uuid(), 'm', 'b', 1, 1, 'worker', $1, "
+      "'1.2.3', $2::integer, now(), now() + interval '1 hour')",
+      holdfast::pg::Params::of(label, revision));
 }
 
 } // namespace

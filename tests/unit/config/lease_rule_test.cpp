@@ -17,16 +17,16 @@ TEST_SUITE("lease rule") {
     CHECK_NOTHROW(config::check_lease_rule(with(directory, {})));
   }
 
-  TEST_CASE("two beats must fit between lease and margin") {
+  TEST_CASE("two heartbeats must fit between lease and margin") {
     const test::TempDir directory;
-    CHECK_NOTHROW(config::check_lease_rule(with(directory, {{"beat", "20s"}})));
+    CHECK_NOTHROW(config::check_lease_rule(with(directory, {{"heartbeat", "20s"}})));
     try {
-      config::check_lease_rule(with(directory, {{"beat", "20001ms"}}));
+      config::check_lease_rule(with(directory, {{"heartbeat", "20001ms"}}));
       FAIL("accepted");
     } catch (const base::Error& error) {
       CHECK(error.error_class() == base::ErrorClass::configuration);
       CHECK(std::string(error.what()) ==
-            "two beats must fit into lease - margin: beat is 20001ms (--beat), lease is 60s "
+            "two heartbeats must fit into lease - margin: heartbeat is 20001ms (--heartbeat), lease is 60s "
             "(default), margin is 20s (" +
                 (directory / "a.yaml").string() + ":1)");
       CHECK_FALSE(error.hint().empty());
@@ -43,7 +43,7 @@ TEST_SUITE("lease rule") {
 
   TEST_CASE("a short lease needs less time to notice") {
     const test::TempDir directory;
-    const test::Overrides quick{{"lease", "3s"}, {"beat", "500ms"}, {"margin", "1500ms"}};
+    const test::Overrides quick{{"lease", "3s"}, {"heartbeat", "500ms"}, {"margin", "1500ms"}};
     auto fits = quick, late = quick;
     fits.emplace_back("kill_grace", "1249ms");
     late.emplace_back("kill_grace", "1250ms");
@@ -52,11 +52,11 @@ TEST_SUITE("lease rule") {
                          doctest::Contains("kill_grace + 250 ms must be less than margin"), base::Error);
   }
 
-  TEST_CASE("two beats of the runner must fit into its lease") {
+  TEST_CASE("two heartbeats of the runner must fit into its lease") {
     const test::TempDir directory;
-    CHECK_NOTHROW(config::check_lease_rule(with(directory, {{"runner.beat", "7500ms"}})));
-    CHECK_THROWS_WITH_AS(config::check_lease_rule(with(directory, {{"runner.beat", "8s"}})),
-                         doctest::Contains("runner.beat is 8s (--runner-beat), runner.lease is 15s (default)"),
-                         base::Error);
+    CHECK_NOTHROW(config::check_lease_rule(with(directory, {{"runner.heartbeat", "7500ms"}})));
+    CHECK_THROWS_WITH_AS(
+        config::check_lease_rule(with(directory, {{"runner.heartbeat", "8s"}})),
+        doctest::Contains("runner.heartbeat is 8s (--runner-heartbeat), runner.lease is 15s (default)"), base::Error);
   }
 }

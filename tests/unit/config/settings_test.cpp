@@ -49,12 +49,13 @@ TEST_SUITE("settings") {
   TEST_CASE("a later layer wins and its origin is remembered") {
     const test::TempDir directory;
     const auto file = directory.write("a.yaml", "lease: 61s\nbeat: 11s\n\nmargin: 21s\n");
-    const auto settings = Settings::load(file, {{"HOLDFAST_BEAT", "12s"}, {"HOLDFAST_MARGIN", "22s"}, {"HOME", "/h"}},
-                                         {{"margin", "23s"}, {"data_dir", "/d"}, {"hook.open_files", "100"}});
+    const auto settings =
+        Settings::load(file, {{"HOLDFAST_HEARTBEAT", "12s"}, {"HOLDFAST_MARGIN", "22s"}, {"HOME", "/h"}},
+                       {{"margin", "23s"}, {"data_dir", "/d"}, {"hook.open_files", "100"}});
     CHECK(settings.duration("lease") == 61s);
     CHECK(settings.value("lease").origin == file.string() + ":1");
-    CHECK(settings.duration("beat") == 12s);
-    CHECK(settings.value("beat").origin == "environment HOLDFAST_BEAT");
+    CHECK(settings.duration("heartbeat") == 12s);
+    CHECK(settings.value("heartbeat").origin == "environment HOLDFAST_HEARTBEAT");
     CHECK(settings.duration("margin") == 23s);
     CHECK(settings.value("margin").origin == "--margin");
     CHECK(settings.value("data_dir").origin == "--data-dir");

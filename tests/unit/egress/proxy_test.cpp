@@ -78,18 +78,18 @@ private:
   std::thread thread_;
 };
 
-tcp::socket connected(asio::io_context& io, const egress::Door& door) {
+tcp::socket connected(asio::io_context& io, const egress::Endpoint& endpoint) {
   tcp::socket socket(io);
-  const auto url = door.url();
+  const auto url = endpoint.url();
   socket.connect(
       {asio::ip::address_v4::loopback(), static_cast<unsigned short>(std::stoi(url.substr(url.rfind(':') + 1)))});
   return socket;
 }
 
-// Sends `request` through the door and returns all that comes back.
-std::string ask(const egress::Door& door, const std::string& request) {
+// Sends `request` through the endpoint and returns all that comes back.
+std::string ask(const egress::Endpoint& endpoint, const std::string& request) {
   asio::io_context io;
-  auto socket = connected(io, door);
+  auto socket = connected(io, endpoint);
   asio::write(socket, asio::buffer(request));
   std::string answer;
   boost::system::error_code end;
@@ -97,8 +97,8 @@ std::string ask(const egress::Door& door, const std::string& request) {
   return answer;
 }
 
-std::string get(const egress::Door& door, const std::string& url) {
-  return ask(door, "GET " + url + " HTTP/1.1\r\nHost: whatever\r\nConnection: close\r\n\r\n");
+std::string get(const egress::Endpoint& endpoint, const std::string& url) {
+  return ask(endpoint, "GET " + url + " HTTP/1.1\r\nHost: whatever\r\nConnection: close\r\n\r\n");
 }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -139,20 +139,20 @@ TEST_SUITE("proxy") {
                            if (host == "metadata.example") return {"169.254.169.254"};
                            return {"127.0.0.1"};
                          }});
-    const auto door = proxy.open({});
+    const auto endpoint = proxy.open({});
     for (const std::string host :
          {"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0x7f.1", "2130706433", "0", "169.254.169.254",
           "inside.local", "public.example", "mixed.example", "mapped.example", "metadata.example"}) {
       CAPTURE(host);
-      const auto answer = get(*door, "http://" + host + ":" + site.port() + "/");
+      const auto answer = get(*endpoint, "http://" + host + ":" + site.port() + "/");
       CHECK(has(answer, "HTTP/1.1 403 "));
-      CHECK(has(answer, "\r\nX-Holdfast-Egress: " + door->key() + " refused: "));
-      CHECK(has(ask(*door, "CONNECT " + host + ":" + site.port() + " HTTP/1.1\r\n\r\n"), "HTTP/1.1 403 "));
+      CHECK(has(answer, "\r\nX-Holdfast-Egress: " + endpoint->key() + " refused: "));
+      CHECK(has(ask(*endpoint, "CONNECT " + host + ":" + site.port() + " HTTP/1.1\r\n\r\n"), "HTTP/1.1 403 "));
     }
     CHECK(site.requests().empty());
-    CHECK(door->traffic().refused == 26);
-    CHECK(door->traffic().bytes == 0);
-    CHECK(has(door->traffic().first_refusal, "127.0.0.1"));
+    CHECK(endpoint->traffic().refused == 26);
+    CHECK(endpoint->traffic().bytes == 0);
+    CHECK(has(endpoint->traffic().first_refusal, "127.0.0.1"));
   }
 
   TEST_CASE("a name is resolved for each connection, and once") {
@@ -162,10 +162,10 @@ TEST_SUITE("proxy") {
                            // The first answer is of a network without a machine; a second look would find the site.
                            return {asked++ == 0 ? "192.0.2.1" : "127.0.0.1"};
                          }});
-    const auto door = proxy.open({});
-    CHECK(has(get(*door, "http://rebind.example:" + site.port() + "/"), "HTTP/1.1 403 "));
+    const auto endpoint = proxy.open({});
+    CHECK(has(get(*endpoint, "http://rebind.example:" + site.port() + "/"), "HTTP/1.1 403 "));
     CHECK(asked == 1);
-    CHECK(has(get(*door, "http://rebind.example:" + site.port() + "/"), "resolves to 127.0.0.1"));
+    CHECK(has(get(*endpoint, "http://rebind.example:" + site.port() + "/"), "resolves to 127.0.0.1"));
     CHECK(asked == 2);
     CHECK(site.requests().empty());
   }
@@ -177,7 +177,7 @@ TEST_SUITE("proxy") {
                          }});
     const auto url = "http://inside.example:" + site.port() + "/a";
     CHECK(has(get(*proxy.open({}), url), "private things"));
-    egress::DoorRules of_private, of_public;
+    egress::EndpointRules of_private, of_public;
     of_private.page.host = "other.example";
     of_public.page.host = "public.example";
     CHECK(has(get(*proxy.open(std::move(of_private)), url), "private things"));
@@ -189,16 +189,16 @@ TEST_SUITE("proxy") {
   TEST_CASE("only ports of the web, and the page's own on its host, are connected to") {
     Site site;
     egress::Proxy proxy({true, here, egress::parse_ports("80, 8000-8001", "hook.ports")});
-    egress::DoorRules of_page;
+    egress::EndpointRules of_page;
     of_page.page = {"page.example", static_cast<std::uint16_t>(std::stoi(site.port()))};
-    const auto door = proxy.open(std::move(of_page));
-    CHECK(has(get(*door, "http://page.example:" + site.port() + "/"), "private things"));
+    const auto endpoint = proxy.open(std::move(of_page));
+    CHECK(has(get(*endpoint, "http://page.example:" + site.port() + "/"), "private things"));
     const auto refused = "port " + site.port() + " is not in hook.ports";
-    CHECK(has(get(*door, "http://other.example:" + site.port() + "/"), refused));
-    CHECK(has(ask(*door, "CONNECT other.example:" + site.port() + " HTTP/1.1\r\n\r\n"), refused));
-    CHECK(has(ask(*door, "CONNECT page.example:25 HTTP/1.1\r\n\r\n"), "port 25"));
+    CHECK(has(get(*endpoint, "http://other.example:" + site.port() + "/"), refused));
+    CHECK(has(ask(*endpoint, "CONNECT other.example:" + site.port() + " HTTP/1.1\r\n\r\n"), refused));
+    CHECK(has(ask(*endpoint, "CONNECT page.example:25 HTTP/1.1\r\n\r\n"), "port 25"));
     CHECK(site.connections() == 1);
-    CHECK(door->traffic().refused == 3);
+    CHECK(endpoint->traffic().refused == 3);
 
     const auto open = [](int port) {
       return egress::judge("a.example", static_cast<std::uint16_t>(port), {},
@@ -225,12 +225,12 @@ TEST_SUITE("proxy") {
       Site site;
       closed = site.port();
     }
-    const auto door = proxy.open({});
-    CHECK(
-        has(get(*door, "http://nowhere.example/"), "HTTP/1.1 502 nowhere.example: the host name does not resolve\r\n"));
-    CHECK(has(ask(*door, "CONNECT a.example:" + closed + " HTTP/1.1\r\n\r\n"),
-              "X-Holdfast-Egress: " + door->key() + " a.example: Connection refused\r\n"));
-    CHECK(has(get(*door, "/"), "HTTP/1.1 400 "));
+    const auto endpoint = proxy.open({});
+    CHECK(has(get(*endpoint, "http://nowhere.example/"),
+              "HTTP/1.1 502 nowhere.example: the host name does not resolve\r\n"));
+    CHECK(has(ask(*endpoint, "CONNECT a.example:" + closed + " HTTP/1.1\r\n\r\n"),
+              "X-Holdfast-Egress: " + endpoint->key() + " a.example: Connection refused\r\n"));
+    CHECK(has(get(*endpoint, "/"), "HTTP/1.1 400 "));
   }
 
   TEST_CASE("a response reaches the client however its lines end") {
@@ -240,9 +240,9 @@ TEST_SUITE("proxy") {
           "HTTP/1.0 200 OK\r\n\r\nOld", "HTTP/1.1 999 \n\r\nOdd", "HTTP/1.1 302\nLocation: /\n\n",
           "ICY 200 OK\n\nnot HTTP", "no head at all"}) {
       const Once server(answer);
-      const auto door = proxy.open({});
+      const auto endpoint = proxy.open({});
       const auto got =
-          ask(*door, "GET http://old.example:" + server.port() + "/ HTTP/1.1\r\nHost: old.example\r\n\r\n");
+          ask(*endpoint, "GET http://old.example:" + server.port() + "/ HTTP/1.1\r\nHost: old.example\r\n\r\n");
       CHECK(got.substr(got.find_last_of("\n") + 1) == answer.substr(answer.find_last_of("\n") + 1));
       CHECK(has(got, answer.substr(0, answer.find_first_of("\r\n"))));
     }
@@ -251,9 +251,9 @@ TEST_SUITE("proxy") {
   TEST_CASE("requests of one connection go to their servers, each on one connection") {
     Site first("one", 9), second("two", 9);
     egress::Proxy proxy({true, here});
-    const auto door = proxy.open({});
+    const auto endpoint = proxy.open({});
     asio::io_context io;
-    auto socket = connected(io, *door);
+    auto socket = connected(io, *endpoint);
     const auto next = [&socket](const std::string& port, const std::string& ending) {
       asio::write(socket, asio::buffer("GET http://a.example:" + port + "/ HTTP/1.1\r\nHost: a.example\r\n\r\n"));
       asio::streambuf answer;
@@ -269,15 +269,15 @@ TEST_SUITE("proxy") {
     CHECK(has(next(first.port(), "one"), "one"));
     CHECK(first.connections() == 2);
     CHECK(second.connections() == 1);
-    CHECK(door->traffic().requests == 5);
+    CHECK(endpoint->traffic().requests == 5);
   }
 
   TEST_CASE("a server that ends an idle connection is asked on another one") {
     Site site("again");
     egress::Proxy proxy({true, here});
-    const auto door = proxy.open({});
+    const auto endpoint = proxy.open({});
     asio::io_context io;
-    auto socket = connected(io, *door);
+    auto socket = connected(io, *endpoint);
     for (int i = 0; i < 3; ++i) {
       asio::write(socket, asio::buffer("GET http://a.example:" + site.port() + "/ HTTP/1.1\r\n\r\n"));
       asio::streambuf answer;
@@ -293,9 +293,9 @@ TEST_SUITE("proxy") {
                            if (host == "other.example") throw base::Error(base::ErrorClass::refused, "no such name");
                            return {"127.0.0.1"};
                          }});
-    const auto door = proxy.open({});
+    const auto endpoint = proxy.open({});
     asio::io_context io;
-    auto socket = connected(io, *door);
+    auto socket = connected(io, *endpoint);
     asio::write(socket, asio::buffer("GET http://a.example:" + site.port() + "/ HTTP/1.1\r\n\r\n"));
     asio::streambuf answer;
     asio::read_until(socket, answer, "first");
@@ -310,23 +310,23 @@ TEST_SUITE("proxy") {
   TEST_CASE("a tunnel passes bytes both ways, also those sent ahead") {
     Site site("through the tunnel");
     egress::Proxy proxy({true, here});
-    const auto door = proxy.open({});
-    const auto answer = ask(*door, "CONNECT a.example:" + site.port() + " HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n");
+    const auto endpoint = proxy.open({});
+    const auto answer = ask(*endpoint, "CONNECT a.example:" + site.port() + " HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n");
     CHECK(has(answer, "HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.1 200 OK"));
     CHECK(has(answer, "through the tunnel"));
-    CHECK(door->traffic().hosts.at("a.example") == 1);
-    CHECK(door->traffic().bytes > 18);
+    CHECK(endpoint->traffic().hosts.at("a.example") == 1);
+    CHECK(endpoint->traffic().bytes > 18);
   }
 
   TEST_CASE("a page that has had its bytes gets no more") {
     Site site(std::string(1u << 20, 'x'));
     egress::Proxy proxy({true, here});
-    egress::DoorRules rules;
+    egress::EndpointRules rules;
     rules.most_bytes = 100'000;
-    const auto door = proxy.open(std::move(rules));
-    CHECK(get(*door, "http://a.example:" + site.port() + "/").size() < 400'000);
-    CHECK(door->traffic().over_limit);
-    CHECK(has(get(*door, "http://a.example:" + site.port() + "/"), "as many bytes as it may"));
+    const auto endpoint = proxy.open(std::move(rules));
+    CHECK(get(*endpoint, "http://a.example:" + site.port() + "/").size() < 400'000);
+    CHECK(endpoint->traffic().over_limit);
+    CHECK(has(get(*endpoint, "http://a.example:" + site.port() + "/"), "as many bytes as it may"));
     CHECK(site.requests().size() == 1);
   }
 }

@@ -12,11 +12,11 @@
 
 namespace holdfast::persona {
 
-class Vault {
+class KeyRing {
 public:
-  Vault() = default; // without keys
+  KeyRing() = default; // without keys
   // Throws Error(configuration), which never quotes the file.
-  static Vault open(const std::filesystem::path& key_file);
+  static KeyRing open(const std::filesystem::path& key_file);
   // Makes the file with a new key, mode 0600, unless it is there. Throws Error(cannot_create).
   static void make(const std::filesystem::path& key_file);
 

@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-namespace holdfast::upkeep {
+namespace holdfast::maintenance {
 
-class ArchiveUpkeep {
+class ArchiveMaintenance {
 public:
   // How long something has waited before it is done here; until then it is left to others.
   struct Ages {
@@ -29,8 +29,8 @@ public:
 
   // `level`: at which it says, once each, what cannot be done. `text_bytes`: most text of a page that search() knows;
   // 0: texts are left to others.
-  ArchiveUpkeep(pg::Pool& pool, boost::asio::thread_pool& files, Ages ages, spdlog::level::level_enum level,
-                std::uint64_t text_bytes)
+  ArchiveMaintenance(pg::Pool& pool, boost::asio::thread_pool& files, Ages ages, spdlog::level::level_enum level,
+                     std::uint64_t text_bytes)
       : pool_(pool), files_(files), ages_(ages), level_(level), text_bytes_(text_bytes) {}
 
   awaitable<bool> due();
@@ -55,4 +55,4 @@ private:
 // `directories`: as store::purge_list() lists them. Blocking; on the thread that owns the connection. May be repeated.
 void keep_captures(pg::Connection& connection, const archive::Root& root, const std::vector<std::string>& directories);
 
-} // namespace holdfast::upkeep
+} // namespace holdfast::maintenance

@@ -1,6 +1,6 @@
 #pragma once
-// A runner's life: through the gate, duties for as long as it leads, out again, and what comes after that. Stateless
-// functions; main thread.
+// A runner's life: through the gate, maintenance tasks for as long as it leads, out again, and what comes after that.
+// Stateless functions; main thread.
 
 #include "lib/base/async.hpp"
 #include "lib/base/stop_signal.hpp"
@@ -14,7 +14,7 @@ enum class Ending {
 };
 
 // Stands at the gate until told to stop. A runner that is asked to leave ends, unless it stands by or has workers: then
-// it goes to the back and waits for its turn. One that lost its lead because it could not beat goes to the
+// it goes to the back and waits for its turn. One that lost its lead because it could not heartbeat goes to the
 // back in any case: it must not replace its successor. Throws what the first joining throws.
 awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSignal& stop);
 

@@ -208,7 +208,7 @@ class Pages(Handler):
         self.end_headers()
         try:
             for number in range(1000):
-                self.wfile.write(b"data: %d\n\n" % number if number < 5 else b": beat\n\n")
+                self.wfile.write(b"data: %d\n\n" % number if number < 5 else b": heartbeat\n\n")
                 self.wfile.flush()
                 time.sleep(0.5)
         except OSError:
@@ -234,7 +234,7 @@ class Pages(Handler):
 
 
 @needs_chromium
-class Patience(BrowserTest):
+class Effort(BrowserTest):
     def setUp(self):
         super().setUp()
         site = LocalSite(Pages)
@@ -332,9 +332,9 @@ class Patience(BrowserTest):
         self.assert_asked("/named", "named-lazy", "named-icon", "named-hidden", "named-poster")
 
     def test_it_fetches_the_segments_of_one_quality(self):
-        for patience, height, hls, dash in (("normal", "720", "low", "small"), ("patient", "1080", "high", "large")):
-            with self.subTest(patience):
-                outcome = self.read("/streams", BROWSER_PATIENCE=patience, BROWSER_MEDIA_HEIGHT=height)
+        for effort, height, hls, dash in (("normal", "720", "low", "small"), ("thorough", "1080", "high", "large")):
+            with self.subTest(effort):
+                outcome = self.read("/streams", BROWSER_EFFORT=effort, BROWSER_MEDIA_HEIGHT=height)
                 self.assert_status(outcome, "succeeded")
                 video = [f"{dash}-{part}.m4s" for part in ("init", "500", "2500", "4500", "6500")]
                 sound = [f"sound-{part}.m4s" for part in ("init", "005", "006")]
@@ -360,11 +360,11 @@ class Patience(BrowserTest):
             self.assertIn(row, text)
 
     def test_quick_does_as_little_as_before(self):
-        outcome = self.read("/clicks", BROWSER_PATIENCE="quick")
+        outcome = self.read("/clicks", BROWSER_EFFORT="quick")
         self.assert_status(outcome, "succeeded")
         self.assert_not_asked("/j/")
         self.assertNotIn("click", outcome.steps)
-        self.assert_failed(self.read("/plain", BROWSER_PATIENCE="endless"), "is not quick, normal or patient")
+        self.assert_failed(self.read("/plain", BROWSER_EFFORT="endless"), "is not quick, normal or thorough")
 
     def test_a_page_that_is_not_what_was_asked_for_is_no_success(self):
         outcome = self.read("/never", "screenshot")

@@ -1,4 +1,4 @@
-#include "services/worker/turn/claim_gate.hpp"
+#include "services/worker/turn/claim_conditions.hpp"
 
 #include "lib/base/text/duration.hpp"
 #include "services/worker/machine/free_resources.hpp"
@@ -17,7 +17,7 @@ constexpr std::chrono::minutes kRest{1};
 } // namespace
 
 // It is in several files of /proc and of the control groups, and is asked for at each turn.
-std::optional<std::uint64_t> ClaimGate::memory() {
+std::optional<std::uint64_t> ClaimConditions::memory() {
   const auto now = std::chrono::steady_clock::now();
   if (now - memory_read_ >= std::chrono::seconds(1)) {
     memory_ = available_memory();
@@ -26,7 +26,7 @@ std::optional<std::uint64_t> ClaimGate::memory() {
   return memory_;
 }
 
-ClaimGate::Shortage ClaimGate::shortage() {
+ClaimConditions::Shortage ClaimConditions::shortage() {
   if (const auto why = clock_trouble(); !why.empty()) return {"clock", why};
   // A page that could not be published in the end is not begun.
   if (!archive_.trouble().empty()) return {"archive", archive_.trouble()};
@@ -55,12 +55,12 @@ ClaimGate::Shortage ClaimGate::shortage() {
   return {};
 }
 
-void ClaimGate::rest(std::string why) {
+void ClaimConditions::rest(std::string why) {
   network_ = std::move(why);
   rests_until_ = std::chrono::steady_clock::now() + kRest;
 }
 
-bool ClaimGate::look(const std::string& draining) {
+bool ClaimConditions::look(const std::string& draining) {
   const auto found = draining.empty() ? shortage() : Shortage{"draining", draining};
   const bool changed = found.text != not_claiming_;
   if (found.kind != kind_ && draining.empty()) {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-namespace holdfast::upkeep {
+namespace holdfast::maintenance {
 
 // Where the page of a crawl is, relative to the archive root.
 std::filesystem::path crawl_page_path(const std::string& crawl_id);
@@ -21,4 +21,4 @@ std::filesystem::path crawl_page_path(const std::string& crawl_id);
 int refresh_crawl_pages(pg::Connection& connection, const archive::Root& root, std::chrono::milliseconds age,
                         const std::optional<std::string>& crawl_id = {});
 
-} // namespace holdfast::upkeep
+} // namespace holdfast::maintenance

@@ -13,9 +13,9 @@
 
 namespace holdfast::worker {
 
-class ClaimGate {
+class ClaimConditions {
 public:
-  ClaimGate(const Options& options, const Scratch& scratch, const ArchiveWatch& archive)
+  ClaimConditions(const Options& options, const Scratch& scratch, const ArchiveWatch& archive)
       : options_(options), scratch_(scratch), archive_(archive) {}
 
   // What this machine is short of. `kind` stays while its figures move.

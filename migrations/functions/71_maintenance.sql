@@ -1,9 +1,9 @@
--- The duties, one function each: takes the duty's row, changes at most one batch of things and returns how
--- many. A duty may be repeated at any time and runs in the transaction of runner_duty().
+-- The maintenance tasks, one function each: takes the task's row, changes at most one batch of things and returns how
+-- many. A task may be repeated at any time and runs in the transaction of runner_maintenance().
 
-create or replace function holdfast.duty_lapsed(p_duty holdfast.duty)
+create or replace function holdfast.maintenance_lapsed(p_task holdfast.maintenance_task)
   returns bigint language plpgsql as $$
--- One process per transaction, as in lapse_workers. Claims do the same; this duty covers runners, and times
+-- One process per transaction, as in lapse_workers. Claims do the same; this task covers runners, and times
 -- without claims.
 begin
   perform from holdfast.process
@@ -14,7 +14,7 @@ begin
   return 1;
 end $$;
 
-create or replace function holdfast.duty_mend(p_duty holdfast.duty)
+create or replace function holdfast.maintenance_mend(p_task holdfast.maintenance_task)
   returns bigint language plpgsql as $$
 -- Repairs rows that were changed by hand in psql so that no claim would look at a crawl again.
 declare
@@ -27,7 +27,7 @@ begin
       from holdfast.crawl c
       where c.status in ('queued', 'started') and c.owner_id is null
         and c.seeds_left = 0 and c.snapshots_open = 0 and not (c.status = 'queued' and c.retry_at is not null)
-      order by c.id limit p_duty.batch for update skip locked
+      order by c.id limit p_task.batch for update skip locked
   loop
     v_count := v_count + holdfast.crawl_settle(v_crawl.id)::integer;
   end loop;
@@ -38,7 +38,7 @@ begin
                    from holdfast.crawl c
                    where c.status in ('queued', 'started') and c.owner_id is null and c.retry_at is null
                      and c.seeds_left > 0
-                   order by c.id limit p_duty.batch for update skip locked);
+                   order by c.id limit p_task.batch for update skip locked);
   if found then
     v_count := v_count + 1;
     perform holdfast.notify_workers();
@@ -48,7 +48,7 @@ begin
       from holdfast.crawl c
       where c.status = 'started' and c.stopping_at is null and c.judged_to is null
         and not exists (select from holdfast.crawl_queue q where q.crawl_id = c.id)
-      limit p_duty.batch
+      limit p_task.batch
     on conflict do nothing;
   -- Snapshots are due, but no claim looks at them.
   for v_crawl in
@@ -59,7 +59,7 @@ begin
                             from holdfast.crawl_lane l
                             where l.crawl_id = q.crawl_id) d
       where d.due <= clock_timestamp() and (q.ready_at is null or q.ready_at > clock_timestamp())
-      order by q.crawl_id limit p_duty.batch
+      order by q.crawl_id limit p_task.batch
   loop
     perform holdfast.crawl_wake(v_crawl.crawl_id, v_crawl.due);
     v_count := v_count + 1;
@@ -67,7 +67,7 @@ begin
   return v_count;
 end $$;
 
-create or replace function holdfast.duty_hosts(p_duty holdfast.duty)
+create or replace function holdfast.maintenance_hosts(p_task holdfast.maintenance_task)
   returns bigint language sql as $$
   -- Lowers the back-off of a host by one level for every ten minutes without a new complaint. updated_at says
   -- when it last changed, so repeating changes nothing.
@@ -81,37 +81,37 @@ create or replace function holdfast.duty_hosts(p_duty holdfast.duty)
                          where o.backoff_level > 0
                            and greatest(o.updated_at, o.backoff_until)
                              < clock_timestamp() - interval '10 minutes'
-                         order by o.name limit (p_duty).batch for update skip locked)
+                         order by o.name limit (p_task).batch for update skip locked)
       returning 1
   )
   select count(*) from changed
 $$;
 
-create or replace function holdfast.duty_retention(p_duty holdfast.duty)
+create or replace function holdfast.maintenance_retention(p_task holdfast.maintenance_task)
   returns bigint language plpgsql as $$
 -- Removes crawls past keep_until; if there are none, snapshots that newer ones have replaced.
 declare
   v_count bigint;
 begin
-  perform holdfast.crawl_remove(c, 'retention') from holdfast.crawls_expired(p_duty.batch) c;
+  perform holdfast.crawl_remove(c, 'retention') from holdfast.crawls_expired(p_task.batch) c;
   get diagnostics v_count = row_count;
-  if v_count = 0 then v_count := least(holdfast.superseded_remove(50), p_duty.batch); end if;
+  if v_count = 0 then v_count := least(holdfast.superseded_remove(50), p_task.batch); end if;
   return v_count;
 end $$;
 
-create or replace function holdfast.duty_trim_events(p_duty holdfast.duty)
+create or replace function holdfast.maintenance_trim_events(p_task holdfast.maintenance_task)
   returns bigint language sql as $$
   -- Events are in the order of time: if the first ones are not old, none is.
   with gone as (
     delete from holdfast.event
-      where id in (select e.id from holdfast.event e order by e.id limit (p_duty).batch)
-        and at < clock_timestamp() - (p_duty).keep
+      where id in (select e.id from holdfast.event e order by e.id limit (p_task).batch)
+        and at < clock_timestamp() - (p_task).keep
       returning 1
   )
   select count(*) from gone
 $$;
 
-create or replace function holdfast.duty_trim_attempts(p_duty holdfast.duty)
+create or replace function holdfast.maintenance_trim_attempts(p_task holdfast.maintenance_task)
   returns bigint language plpgsql as $$
 -- Keeps attempts of open snapshots: they are needed to answer a worker that repeats a call.
 declare
@@ -121,59 +121,59 @@ begin
   delete from holdfast.attempt a
     using (select o.snapshot_id, o.crawl_id, o.fence
              from holdfast.attempt o
-             where o.ended_at < clock_timestamp() - p_duty.keep
+             where o.ended_at < clock_timestamp() - p_task.keep
                and not exists (select
                                  from holdfast.snapshot_queue q
                                  where q.snapshot_id = o.snapshot_id and q.crawl_id = o.crawl_id)
-             limit p_duty.batch) o
+             limit p_task.batch) o
     where a.snapshot_id = o.snapshot_id and a.crawl_id = o.crawl_id and a.fence = o.fence;
   get diagnostics v_count = row_count;
   perform holdfast.set_change_sealed(v_before);
   return v_count;
 end $$;
 
-create or replace function holdfast.duty_trim_processes(p_duty holdfast.duty)
+create or replace function holdfast.maintenance_trim_processes(p_task holdfast.maintenance_task)
   returns bigint language sql as $$
   with gone as (
     delete from holdfast.process
       where id in (select p.id
                      from holdfast.process p
-                     where p.status = 'exited' and p.ended_at < clock_timestamp() - (p_duty).keep
+                     where p.status = 'exited' and p.ended_at < clock_timestamp() - (p_task).keep
                        -- A running worker knows by it who started it.
                        and not exists (select
                                          from holdfast.process c
                                          where c.parent_id = p.id and c.status = 'running')
-                     order by p.ended_at limit (p_duty).batch for update skip locked)
+                     order by p.ended_at limit (p_task).batch for update skip locked)
       returning 1
   )
   select count(*) from gone
 $$;
 
-create or replace function holdfast.duty_trim_deliveries(p_duty holdfast.duty)
+create or replace function holdfast.maintenance_trim_deliveries(p_task holdfast.maintenance_task)
   returns bigint language sql as $$
   with gone as (
     delete from holdfast.delivery
       where id in (select d.id
                      from holdfast.delivery d
-                     where d.status <> 'waiting' and d.ended_at < clock_timestamp() - (p_duty).keep
-                     order by d.ended_at limit (p_duty).batch)
+                     where d.status <> 'waiting' and d.ended_at < clock_timestamp() - (p_task).keep
+                     order by d.ended_at limit (p_task).batch)
       returning 1
   )
   select count(*) from gone
 $$;
 
-create or replace function holdfast.duty_trim_runs(p_duty holdfast.duty)
+create or replace function holdfast.maintenance_trim_runs(p_task holdfast.maintenance_task)
   returns bigint language sql as $$
   -- Keeps the last terms, so that the next epoch is known.
   delete from holdfast.runner_term t
-    where t.ended_at < clock_timestamp() - (p_duty).keep
+    where t.ended_at < clock_timestamp() - (p_task).keep
       and t.epoch < (select max(epoch) - 100 from holdfast.runner_term);
   with gone as (
-    delete from holdfast.duty_run
+    delete from holdfast.maintenance_run
       where id in (select r.id
-                     from holdfast.duty_run r
-                     where r.began_at < clock_timestamp() - (p_duty).keep
-                     order by r.began_at limit (p_duty).batch)
+                     from holdfast.maintenance_run r
+                     where r.began_at < clock_timestamp() - (p_task).keep
+                     order by r.began_at limit (p_task).batch)
       returning 1
   )
   select count(*) from gone

@@ -1,21 +1,21 @@
-#include "lib/upkeep/archive_upkeep.hpp"
+#include "lib/maintenance/archive_maintenance.hpp"
 
 #include "lib/archive/captures.hpp"
 #include "lib/archive/page_text.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
+#include "lib/maintenance/crawl_page.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/text.hpp"
-#include "lib/upkeep/crawl_page.hpp"
 
 #include <spdlog/spdlog.h>
 
 #include <utility>
 
-namespace holdfast::upkeep {
+namespace holdfast::maintenance {
 
 namespace {
 
@@ -23,11 +23,11 @@ constexpr int kBatch = 20;
 
 } // namespace
 
-void ArchiveUpkeep::refuse(const std::string& what, const std::string& why) {
+void ArchiveMaintenance::refuse(const std::string& what, const std::string& why) {
   if (refused_.insert(what).second) spdlog::log(level_, "{}", why);
 }
 
-awaitable<bool> ArchiveUpkeep::due() {
+awaitable<bool> ArchiveMaintenance::due() {
   co_return co_await pool_.run([this](pg::Connection& connection) {
     store::call(connection, "purge_fill");
     return !store::call_list(connection, "purge_list", 1, ages_.files).empty() ||
@@ -35,7 +35,7 @@ awaitable<bool> ArchiveUpkeep::due() {
   });
 }
 
-awaitable<int> ArchiveUpkeep::step(const archive::Root& root) {
+awaitable<int> ArchiveMaintenance::step(const archive::Root& root) {
   const auto listed = co_await pool_.run([this](pg::Connection& connection) {
     store::call(connection, "purge_fill");
     return store::call_list(connection, "purge_list", kBatch, ages_.files);
@@ -79,7 +79,7 @@ awaitable<int> ArchiveUpkeep::step(const archive::Root& root) {
   co_return static_cast<int>(gone.size()) + written;
 }
 
-awaitable<void> ArchiveUpkeep::add_texts(const archive::Root& root) {
+awaitable<void> ArchiveMaintenance::add_texts(const archive::Root& root) {
   constexpr int kRows = 2000; // of a collection of 10^7 pages, all are looked at in two days
   const auto lost = co_await pool_.run([this](pg::Connection& connection) {
     return store::texts_lost(connection, looked_at_, kRows, std::chrono::minutes(1));
@@ -115,4 +115,4 @@ void keep_captures(pg::Connection& connection, const archive::Root& root, const 
   }
 }
 
-} // namespace holdfast::upkeep
+} // namespace holdfast::maintenance

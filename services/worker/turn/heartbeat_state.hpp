@@ -15,7 +15,7 @@
 
 namespace holdfast::worker {
 
-class BeatState {
+class HeartbeatState {
 public:
   struct State {
     std::vector<store::Lease> leases;

@@ -1,4 +1,4 @@
-#include "lib/persona/vault.hpp"
+#include "lib/persona/key_ring.hpp"
 
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
@@ -58,10 +58,10 @@ void start(gcm_aes256_ctx& context, const std::string& key, std::string_view non
 
 } // namespace
 
-Vault Vault::open(const std::filesystem::path& key_file) {
+KeyRing KeyRing::open(const std::filesystem::path& key_file) {
   std::ifstream stream(key_file);
   if (!stream) wrong_file(key_file, ": cannot be read: " + base::errno_text(errno));
-  Vault vault;
+  KeyRing key_ring;
   int number = 0;
   for (std::string line; std::getline(stream, line);) {
     ++number;
@@ -72,13 +72,13 @@ Vault Vault::open(const std::filesystem::path& key_file) {
     auto bytes = key_bytes(line);
     if (bytes.empty()) wrong_file(key_file, ":" + std::to_string(number) + ": not a key");
     auto id = base::sha256_hex(bytes).substr(0, kKeyId);
-    vault.keys_.push_back({std::move(id), std::move(bytes)});
+    key_ring.keys_.push_back({std::move(id), std::move(bytes)});
   }
-  if (vault.empty()) wrong_file(key_file, ": there is no key in it");
-  return vault;
+  if (key_ring.empty()) wrong_file(key_file, ": there is no key in it");
+  return key_ring;
 }
 
-void Vault::make(const std::filesystem::path& key_file) {
+void KeyRing::make(const std::filesystem::path& key_file) {
   std::error_code error;
   if (std::filesystem::exists(key_file, error)) return;
   const auto partial = key_file.string() + "." + std::to_string(::getpid());
@@ -95,14 +95,14 @@ void Vault::make(const std::filesystem::path& key_file) {
                 "check the owner of data_dir");
 }
 
-std::vector<std::string> Vault::key_ids() const {
+std::vector<std::string> KeyRing::key_ids() const {
   std::vector<std::string> ids;
   for (const auto& key : keys_)
     ids.push_back(key.id);
   return ids;
 }
 
-std::string Vault::seal(const std::string& name, std::int64_t version, std::string_view plain) const {
+std::string KeyRing::seal(const std::string& name, std::int64_t version, std::string_view plain) const {
   if (empty())
     throw Error(ErrorClass::configuration, "there is no key to seal persona \"" + name + "\" with",
                 "set persona.key_file here and for the workers");
@@ -117,8 +117,8 @@ std::string Vault::seal(const std::string& name, std::int64_t version, std::stri
   return sealed;
 }
 
-std::string Vault::open(const std::string& name, std::int64_t version, const std::string& key_id,
-                        std::string_view sealed) const {
+std::string KeyRing::open(const std::string& name, std::int64_t version, const std::string& key_id,
+                          std::string_view sealed) const {
   const auto key = std::find_if(keys_.begin(), keys_.end(), [&](const Key& one) { return one.id == key_id; });
   if (key == keys_.end())
     throw Error(ErrorClass::configuration,

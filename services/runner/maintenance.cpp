@@ -1,9 +1,9 @@
-#include "services/runner/duties.hpp"
+#include "services/runner/maintenance.hpp"
 
 #include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text/duration.hpp"
-#include "lib/upkeep/archive_upkeep.hpp"
+#include "lib/maintenance/archive_maintenance.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -21,7 +21,7 @@ namespace {
 constexpr std::chrono::milliseconds kLapseEvery{2000};
 constexpr std::chrono::milliseconds kRejoin{500};
 // Until then the worker that sealed the crawl writes its page.
-constexpr upkeep::ArchiveUpkeep::Ages kAges{std::chrono::seconds(0), std::chrono::seconds(5)};
+constexpr maintenance::ArchiveMaintenance::Ages kAges{std::chrono::seconds(0), std::chrono::seconds(5)};
 
 // Brings the archive after the collection, where it is mounted: deletes the files of what was removed, and writes the
 // pages of crawls that have changed. The destructor waits for what it is deleting.
@@ -41,17 +41,18 @@ private:
   std::filesystem::path archive_root_;
   std::string collection_id_;
   boost::asio::thread_pool files_{1};
-  upkeep::ArchiveUpkeep upkeep_;
+  maintenance::ArchiveMaintenance maintenance_;
   bool told_{false};
 };
 
 Purge::Purge(pg::Pool& pool, const std::filesystem::path& archive_root, const std::string& collection_id)
-    : archive_root_(archive_root), collection_id_(collection_id), upkeep_(pool, files_, kAges, spdlog::level::err, 0) {}
+    : archive_root_(archive_root), collection_id_(collection_id),
+      maintenance_(pool, files_, kAges, spdlog::level::err, 0) {}
 
 Purge::~Purge() { files_.join(); }
 
 awaitable<int> Purge::step() {
-  if (archive_root_.empty() || !co_await upkeep_.due()) co_return 0;
+  if (archive_root_.empty() || !co_await maintenance_.due()) co_return 0;
   std::optional<archive::Root> root;
   std::string problem;
   co_await base::on_thread(files_, [&] {
@@ -64,26 +65,27 @@ awaitable<int> Purge::step() {
   if (!root && !std::exchange(told_, true))
     spdlog::info("files of removed crawls are left to a worker that has the archive: {}", problem);
   if (!root) co_return 0;
-  co_return co_await upkeep_.step(*root);
+  co_return co_await maintenance_.step(*root);
 }
 
-// Does the duties that are due until the gate is lost, another runner asks for it, or we are told to stop. Returns at
-// most one duty after that.
-awaitable<void> do_duties(Gate& gate, Purge& purge, std::chrono::milliseconds poll, base::StopSignal& stop) {
+// Does the maintenance tasks that are due until the gate is lost, another runner asks for it, or we are told to stop.
+// Returns at most one task after that.
+awaitable<void> do_maintenance(Gate& gate, Purge& purge, std::chrono::milliseconds poll, base::StopSignal& stop) {
   std::map<std::string, std::string> failing; // told once, not each time
   auto lapsed = std::chrono::steady_clock::time_point{};
   while (gate.leads() && stop.strength() == base::Strength::none) {
     bool done = false;
     try {
-      const auto run = co_await gate.pool().run(
-          [&gate](pg::Connection& connection) { return store::runner_duty(connection, gate.id(), gate.epoch()); });
+      const auto run = co_await gate.pool().run([&gate](pg::Connection& connection) {
+        return store::runner_maintenance(connection, gate.id(), gate.epoch());
+      });
       done = run.has_value();
       if (run) {
-        if (!run->error.empty() && failing[run->duty] != run->error)
-          spdlog::error("duty {} failed: {}", run->duty, run->error);
-        failing[run->duty] = run->error;
+        if (!run->error.empty() && failing[run->task] != run->error)
+          spdlog::error("task {} failed: {}", run->task, run->error);
+        failing[run->task] = run->error;
         if (run->count > 0)
-          spdlog::debug("duty {}: {} in {}", run->duty, run->count,
+          spdlog::debug("task {}: {} in {}", run->task, run->count,
                         base::format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(run->duration)));
       } else if (std::chrono::steady_clock::now() - lapsed > kLapseEvery) {
         co_await gate.lapse_dead();
@@ -96,7 +98,7 @@ awaitable<void> do_duties(Gate& gate, Purge& purge, std::chrono::milliseconds po
       else if (error.error_class() != base::ErrorClass::temporary &&
                error.error_class() != base::ErrorClass::unavailable)
         throw;
-      spdlog::debug("no duty: {}", error.what());
+      spdlog::debug("no task: {}", error.what());
     }
     if (!done) co_await gate.sleep(poll);
   }
@@ -123,13 +125,13 @@ awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSigna
     if (gate) {
       if (co_await gate->enter() == Gate::Entered::leads) {
         Purge purge(gate->pool(), options.archive_root, gate->collection_id());
-        co_await do_duties(*gate, purge, options.poll, stop);
+        co_await do_maintenance(*gate, purge, options.poll, stop);
       }
       const bool stopped = stop.strength() != base::Strength::none;
       const std::string reason = stopped ? stop.reason() : gate->ending();
       co_await gate->leave(reason);
       if (stopped) co_return Ending::stopped;
-      if (gate->made_way() && !options.standby && !options.spawns) co_return Ending::superseded;
+      if (gate->stepped_down() && !options.standby && !options.spawns) co_return Ending::superseded;
       options.standby = true;
     } else {
       spdlog::debug("cannot join again yet: {}", problem);

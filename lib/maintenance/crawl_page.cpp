@@ -1,4 +1,4 @@
-#include "lib/upkeep/crawl_page.hpp"
+#include "lib/maintenance/crawl_page.hpp"
 
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/recover.hpp"
@@ -9,7 +9,7 @@
 #include "lib/store/control.hpp"
 #include "lib/store/live.hpp"
 
-namespace holdfast::upkeep {
+namespace holdfast::maintenance {
 
 namespace {
 
@@ -74,4 +74,4 @@ int refresh_crawl_pages(pg::Connection& connection, const archive::Root& root, s
   return static_cast<int>(stale.size());
 }
 
-} // namespace holdfast::upkeep
+} // namespace holdfast::maintenance
