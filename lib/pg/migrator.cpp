@@ -17,7 +17,7 @@ using base::Error;
 using base::ErrorClass;
 
 constexpr std::int64_t kAdvisoryLock = 0x686F6C6466617374; // "holdfast" in ASCII; the same in every release
-constexpr const char* kLockTimeout = "60s";
+constexpr const char* kLockWait = "60s";
 constexpr int kDeadlocks = 10;
 
 struct Recorded {
@@ -108,14 +108,14 @@ void require_preconditions(Connection& connection) {
 }
 
 void lock_out_rivals(Transaction& transaction) {
-  transaction.script(std::string("set local lock_timeout = '") + kLockTimeout + "'");
+  transaction.script(std::string("set local lock_timeout = '") + kLockWait + "'");
   transaction.script("set local statement_timeout = 0"); // building an index on a large table takes long
   try {
     transaction.call("select pg_advisory_xact_lock($1::bigint)", Params::of(kAdvisoryLock));
   } catch (const DatabaseError& error) {
     if (error.sqlstate() != kLockTimeout) throw;
     throw Error(ErrorClass::temporary,
-                std::string("another process has been migrating this database for more than ") + kLockTimeout);
+                std::string("another process has been migrating this database for more than ") + kLockWait);
   }
 }
 
