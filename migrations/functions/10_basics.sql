@@ -3,8 +3,8 @@
 
 create or replace function holdfast.notify_workers()
   returns void language sql as $$
-  -- A notification, not a queue: workers also poll. A commit that notifies takes one lock of the whole server, so
-  -- the notification rings only when work becomes due where none was.
+  -- Workers also poll. A commit that notifies takes one lock of the whole server, so callers notify
+  -- only when work becomes due where none was.
   select pg_notify('holdfast', 'work')
 $$;
 

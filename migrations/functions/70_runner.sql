@@ -1,11 +1,11 @@
--- The runner: one elected process that runs the maintenance tasks. The unique index process_single_runner allows one
--- running process with worker_type worker_runner; candidates join (worker_join) as runner_waiting. The newest
--- candidate wins: it asks older ones to leave, waits until the leading runner has left or its lease has
--- lapsed, and then leads with the next epoch.
+-- The runner: one elected process that runs the maintenance tasks. The unique index
+-- process_single_runner allows one running process with worker_type worker_runner; candidates join
+-- (worker_join) as runner_waiting. The newest candidate wins: it asks older ones to leave, waits
+-- until the leading runner has left or its lease has lapsed, and then leads with the next epoch.
 --
--- A task is one transaction that first locks the runner's row for key share. Ending a lead (leave, lapse,
--- takeover) locks that row for update: it waits for the task, or the task fails. A heartbeat takes a weaker lock
--- and disturbs neither.
+-- A task is one transaction that first locks the runner's row for key share. Ending a lead (leave,
+-- lapse, takeover) locks that row for update: it waits for the task, or the task fails. A heartbeat
+-- takes a weaker lock and disturbs neither.
 
 create or replace function holdfast.runner_lead(p_id uuid, p_lease interval)
   returns bigint language plpgsql as $$
@@ -40,9 +40,9 @@ end $$;
 
 create or replace function holdfast.runner_clear(p_id uuid, p_standby boolean, p_grace interval)
   returns uuid[] language plpgsql as $$
--- Asks older runners to leave and lapses a leading runner whose lease ran out, unless one of its maintenance tasks is
--- still running. A leading runner that is asked has p_grace left of its lease. Returns the leading runner
--- that is in the way.
+-- Asks older runners to leave and lapses a leading runner whose lease ran out, unless one of its
+-- maintenance tasks is still running. A leading runner that is asked has p_grace left of its lease.
+-- Returns the leading runner that is in the way.
 begin
   if not p_standby then
     update holdfast.process

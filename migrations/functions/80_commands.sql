@@ -6,8 +6,8 @@
 create or replace function holdfast.control_done(p_action text, p_kind text,
     p_target text, p_crawl uuid, p_who text, p_detail text, p_held bigint)
   returns bigint language sql as $$
-  -- Writes a command down and makes every worker heartbeat at once; after a resume, also those that wait. Returns
-  -- 1: what a command that has changed something returns.
+  -- Records a command and makes every worker send a heartbeat at once; after a resume, also those
+  -- that wait. Returns 1, as a command that has changed something.
   insert into holdfast.control (action, kind, target, crawl_id, by_whom, detail, held)
     values (p_action, p_kind, p_target, p_crawl, coalesce(p_who, ''), nullif(p_detail, ''), p_held);
   select pg_notify('holdfast', 'control');
@@ -50,8 +50,9 @@ end $$;
 
 create or replace function holdfast.control_apply(p_worker uuid)
   returns bigint language plpgsql as $$
--- Takes from a worker what it holds against a command: its claim was under way when the command came, or a
--- row was changed by hand. Waits for no lock. It leaves locked rows to the next heartbeat, and asks for that heartbeat.
+-- Takes from a worker what it holds against a command: its claim was under way when the command
+-- came, or a row was changed by hand. Waits for no lock. Leaves locked rows to the next heartbeat,
+-- and asks for it.
 declare
   v_ids uuid[] := array(select q.snapshot_id from holdfast.snapshot_queue q where q.owner_id = p_worker);
   v_row record;

@@ -48,7 +48,7 @@ TEST_SUITE("settings") {
 
   TEST_CASE("a later layer wins and its origin is remembered") {
     const test::TempDir directory;
-    const auto file = directory.write("a.yaml", "lease: 61s\nbeat: 11s\n\nmargin: 21s\n");
+    const auto file = directory.write("a.yaml", "lease: 61s\nheartbeat: 11s\n\nmargin: 21s\n");
     const auto settings =
         Settings::load(file, {{"HOLDFAST_HEARTBEAT", "12s"}, {"HOLDFAST_MARGIN", "22s"}, {"HOME", "/h"}},
                        {{"margin", "23s"}, {"data_dir", "/d"}, {"hook.open_files", "100"}});

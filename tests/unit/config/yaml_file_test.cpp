@@ -19,7 +19,7 @@ const BadFile kBadFiles[] = {
     {"lease: [1", "1: ", ""},
     {"worker:\n  snapshots: a: b\n", "2: ", ""},
     {"\n\nlease: *nothing\n", "3: ", ""},
-    {"lease: 1s\n---\nbeat: 1s\n", "2: a second document begins here", "---"},
+    {"lease: 1s\n---\nheartbeat: 1s\n", "2: a second document begins here", "---"},
     {",a\n", "1: a second document begins here", ""}, // a trap of yaml-cpp: there would be no end of documents
     // not settings
     {"just words\n", "1: this is not a list of \"key: value\"", ""},
@@ -35,7 +35,7 @@ const BadFile kBadFiles[] = {
     {"worker: [4]\n", "1: \"worker\" is a section, not a setting", ""},
     {"<<: {lease: 1s}\n", "1: there is no setting \"<<\"", ""},
     // twice
-    {"lease: 61s\nbeat: 1s\nlease: 62s\n", "3: \"lease\" is already set in line 1", ""},
+    {"lease: 61s\nheartbeat: 1s\nlease: 62s\n", "3: \"lease\" is already set in line 1", ""},
     {"worker:\n  poll: 1s\nlog:\n  level: info\nworker:\n  snapshots: 1\n", "5: \"worker\" is already set in line 1",
      ""},
     {"worker.poll: 1s\nworker:\n  poll: 2s\n", "3: \"worker.poll\" is already set in line 1", ""},
