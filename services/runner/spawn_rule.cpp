@@ -48,6 +48,8 @@ std::vector<std::string> kinds_to_spawn(const store::Backlog& backlog, const sto
   return kinds;
 }
 
+int limit_by_processors(int most, int processors) { return std::min(most, std::max(1, processors / 2)); }
+
 std::string why_none(const store::Backlog& backlog, const store::Neighbours& neighbours,
                      const store::WorkerCounts& running, const SpawnerOptions& options) {
   if (backlog.crawls_due + backlog.snapshots_due == 0) return "";

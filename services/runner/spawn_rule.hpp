@@ -16,6 +16,9 @@ namespace holdfast::runner {
 // can hold. `running`: the workers of this machine, also those of others.
 std::vector<std::string> kinds_to_spawn(const store::Backlog& backlog, const store::WorkerCounts& running,
                                         const SpawnerOptions& options);
+// The limit of workers per kind where none is configured: `most`, or half the processors, because each worker runs
+// several browsers at once.
+int limit_by_processors(int most, int processors);
 // Why no worker is started although something is due, for people; "": for no reason that is outside this process.
 std::string why_none(const store::Backlog& backlog, const store::Neighbours& neighbours,
                      const store::WorkerCounts& running, const SpawnerOptions& options);

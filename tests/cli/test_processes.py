@@ -114,7 +114,9 @@ class Processes(Case):
         self.assertEqual((told["environment"]["PAGE_KEY"], told["environment"]["OWN"]), ("(set)", "(set)"))
         self.assertEqual(told["directory"], told["environment"]["SNAP_DIR"] + "/page")
         self.assertTrue(told["command"][0].endswith("/page/on_Snapshot__10_page.sh"), told)
-        self.assertIn("--url=https://site.test/page", told["command"])
+        page = self.sql("select id from v_snapshot")
+        self.assertEqual(told["command"][-2:], ["--url=https://site.test/page", f"--snapshot-id={page}"])
+        self.assertEqual(told["environment"]["TIMEOUT"], "60")
 
         # Afterwards it is told of those that failed.
         self.home.hook("page", "on_Snapshot__20_fails.sh", "exit 3")

@@ -480,6 +480,8 @@ class Workers(Case):
         )
         self.assertEqual(kinds["crawl"], "1")
         self.assertIn(kinds["snapshot"], ("1", "2"))
+        named = "label = format('%s on %s pid %s', process_type, hostname, pid)"
+        self.assertEqual(self.c.sql(f"select bool_and({named}) from holdfast.v_worker"), "t")
         self.assertEqual(
             self.c.sql(
                 "select count(*) from holdfast.process w join holdfast.process r on r.id = w.parent_id and r.process_type = 'runner' "

@@ -12,6 +12,11 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests/mutants"))
+import checklist
+import table
+
 REPORT = sys.argv.pop(sys.argv.index("--junit") + 1) if "--junit" in sys.argv else ""
 if REPORT:
     sys.argv.remove("--junit")
@@ -145,36 +150,9 @@ class Documents(unittest.TestCase):
 
     def evidence(self):
         """Of each row of the checklist: its number, the test that it names, and the test of ctest that runs that."""
-        rows = re.findall(r"^\| (\w+) \|.*\| ([^|]+) \|$", text_of("tests/seed_checklist.md"), re.M)
-        self.assertEqual([row for row, _ in rows], [*map(str, range(1, 149)), *"abcdefghijk", *"ABCDEFGHIJKL"])
-        suites = {}  # the cases of C++, each with the programs that have it
-        for name in tracked():
-            if re.fullmatch(r"tests/.*CMakeLists\.txt", name):
-                for suite, sources in re.findall(r"holdfast_test\((\w+)\b[^)]*?SOURCES\s+([^)]*?)(?:LINKS|\))", text_of(name)):
-                    for source in re.findall(r"[\w/]+_test\.cpp|\btest_\w+\.cpp", sources):
-                        text = re.sub(r'"\s*\n\s*"', "", text_of(Path(name).parent / source))
-                        for case in re.findall(r'TEST_CASE\(\s*"((?:[^"\\]|\\.)*)"', text):
-                            suites.setdefault(case.replace('\\"', '"'), suite)
-        for row, test in rows:
-            quoted, named = re.fullmatch(r'"(.*)"', test), re.fullmatch(r"`(\w+?)(?:_(\w+))?(?::(?:(\w+)\.)?(\w+))?`", test)
-            ran = None
-            if quoted:
-                ran = suites.get(quoted[1])
-            elif named:
-                suite, part, group, method = named.groups()
-                if suite == "isolation":
-                    files = [f"tests/isolation/specs/{method}.spec"]
-                elif suite == "structure":
-                    files = ["tests/unit/structure.py"]
-                elif suite == "compose":
-                    files = ["tests/deploy/compose.py"]
-                else:
-                    files = [f"tests/{suite}/test_{part}.py"] if part else [f"tests/{suite}/run.py"]
-                there = [text_of(file) for file in files if (ROOT / file).is_file()]
-                if method and suite != "isolation":
-                    there = [text for text in there if f"def {method}(" in text and (not group or f"class {group}(" in text)]
-                ran = there and (f"{suite}_{part}" if part else suite)
-            yield row, test, ran
+        rows, suites = checklist.rows(), checklist.cases()
+        self.assertEqual([row for row, _ in rows], checklist.NAMES)
+        return [(row, test, checklist.ctest_of(test, suites)) for row, test in rows]
 
     def test_evidence_exists(self):
         """The tests that the checklist of the owner's documents names exist."""
@@ -190,6 +168,12 @@ class Documents(unittest.TestCase):
             if suite not in ran and f"{suite}:{test.strip(chr(34))}" not in ran
         ]
         self.none_of(missing, "tests of the checklist that were not run")
+
+    def test_mutants_have_their_place(self):
+        """Each row of the checklist has a mutant, and the text that each takes away is there once."""
+        self.none_of([wrong for mutant in table.MUTANTS if (wrong := mutant.wrong())], "mutants to mend in tests/mutants")
+        shown = {row for mutant in table.MUTANTS for row in mutant.rows}
+        self.none_of([row for row in checklist.NAMES if row not in shown], "rows without a mutant in tests/mutants")
 
     def test_variables_of_deployments_are_settings(self):
         """What compose, Kubernetes and the image set is a setting of the program, or of compose itself (${NAME:-...})."""

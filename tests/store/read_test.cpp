@@ -95,6 +95,8 @@ TEST_CASE("every list can be read without filters and respects its limit") {
     CHECK(library.count(limited) == 1);
   }
   CHECK(library.count(of("events")) > 5);
+  const auto queue = store::list(library.connection, of("queue")); // by retry_at: a lease ends later than what is due
+  CHECK(queue[0].text("status") + " " + queue[1].text("status") == "queued started");
 }
 
 TEST_CASE("each filter of each list keeps what fits and nothing else") {

@@ -119,15 +119,35 @@ TEST_CASE("two workers share a crawl, and nothing is done twice") {
   stage.check_disk_and_rows();
 }
 
-TEST_CASE("a worker that is not notified takes what is added later") {
+TEST_CASE("an idle worker takes what is added when it is notified, or at its next poll") {
   WorkerStage stage;
-  stage.options.poll = 1h; // so it must hear the notification
+  stage.options.lease = 1h; // a worker looks again when the next lease ends
   stage.hook("page", "on_Snapshot__10_page.sh", kPage);
-  auto& worker = stage.start();
-  for (int i = 0; i < 3; ++i) {
-    stage.add({WorkerStage::url(std::to_string(i))});
-    stage.until_sealed();
+  const auto idle = [&](WorkerStage::Running& worker) {
+    stage.until("it has nothing to do", [&, from = stage.value("select now()")] {
+      return stage.number("select count(*) from holdfast.process where id = $1::uuid and heartbeat_at > "
+                          "$2::timestamptz + interval '300 ms'",
+                          pg::Params::of(worker.id, from)) == 1;
+    });
+  };
+  SUBCASE("by a notification") {
+    stage.options.poll = 1h;
+    auto& worker = stage.start();
+    for (int i = 0; i < 3; ++i) {
+      idle(worker);
+      stage.add({WorkerStage::url(std::to_string(i))});
+      stage.until_sealed();
+    }
+    stage.leave(worker);
+    CHECK(stage.number(kOnce) == 3);
   }
-  stage.leave(worker);
-  CHECK(stage.number(kOnce) == 3);
+  SUBCASE("by a poll") {
+    const auto crawl = stage.add({WorkerStage::url("1")});
+    stage.run("select holdfast.crawl_pause($1::uuid, 'ann', '')", pg::Params::of(crawl));
+    auto& worker = stage.start();
+    idle(worker);
+    stage.run("update holdfast.crawl set status = 'queued', retry_at = now(), paused_at = null"); // by hand: no notice
+    stage.until_sealed();
+    stage.leave(worker);
+  }
 }

@@ -101,6 +101,24 @@ TEST_CASE(
   stage.check_disk_and_rows();
 }
 
+TEST_CASE(
+    "background hooks are asked to end with the last other hook, all at once, and each has the rest of its time") {
+  WorkerStage stage;
+  stage.options.kill_grace = 50ms;
+  // Each answers TERM when the other has been asked too, and takes longer for it than kill_grace.
+  for (const std::string name : {"one", "two"})
+    stage.hook(name, "on_Snapshot__10_" + name + ".daemon.bg.sh",
+               "trap ': >\"$gates/" + name +
+                   ".asked\"; until [[ -e $gates/one.asked && -e $gates/two.asked ]]; do "
+                   "sleep 0.05; done; sleep 0.5; echo x >late.txt; exit 0' TERM\n"
+                   "echo ready; for ((i = 0; i < 6000; i++)); do sleep 0.01; done");
+  stage.hook("page", "on_Snapshot__20_page.sh", "echo x >x.txt");
+  stage.add({WorkerStage::url("page")});
+  stage.work();
+  CHECK(stage.table("select plugin, status, exit_signal, output_bytes from holdfast.v_result order by plugin") ==
+        "one|succeeded||2\npage|succeeded||2\ntwo|succeeded||2");
+}
+
 TEST_CASE("background hooks alone get the time they need") {
   WorkerStage stage;
   stage.hook("slow", "on_Snapshot__10_slow.finite.bg.sh", "echo ready; sleep 0.5; echo done >done.txt");

@@ -9,6 +9,7 @@
 #include "services/cli/run/run_some.hpp"
 #include "services/cli/terminal/output.hpp"
 #include "services/runner/maintenance.hpp"
+#include "services/runner/spawn_rule.hpp"
 #include "services/runner/spawner.hpp"
 
 #include <CLI/CLI.hpp>
@@ -60,10 +61,9 @@ runner::SpawnerOptions spawner_options(Context& context, bool stay) {
   options.command = worker_command(context);
   options.slots = static_cast<int>(settings.integer("worker.snapshots"));
   options.max_per_type = static_cast<int>(settings.integer("runner.max_workers_per_type"));
-  // Each worker runs several browsers at once: unless configured otherwise, half the processors are enough of them.
   if (settings.value("runner.max_workers_per_type").origin == "default")
     options.max_per_type =
-        std::min(options.max_per_type, std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 2));
+        runner::limit_by_processors(options.max_per_type, static_cast<int>(std::thread::hardware_concurrency()));
   options.split = settings.boolean("runner.split_workers");
   options.max_crawl_workers = static_cast<int>(settings.integer("runner.max_crawl_workers"));
   options.max_total = static_cast<int>(settings.integer("runner.max_total_workers"));

@@ -33,6 +33,7 @@ TEST_SUITE("settings") {
     const auto settings = Settings::load(directory.write("a.yaml", ""), kHome, {});
     CHECK(settings.integer("worker.snapshots") == 4);
     CHECK(settings.duration("lease") == 60s);
+    CHECK(settings.duration("hook.timeout") == 60s);
     CHECK(settings.duration("kill_grace") == 5s);
     CHECK(settings.size("hook.stdout_limit") == 64 * 1024 * 1024);
     for (const char* limit : {"stdout_limit", "stderr_limit", "output_limit", "memory_limit"})

@@ -69,6 +69,11 @@ TEST_CASE("the workers that one round starts") {
   }
 }
 
+TEST_CASE("without a limit per kind, half the processors are the limit, but one worker runs and four are enough") {
+  for (const auto& [processors, limit] : {std::pair{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 2}, {8, 4}, {64, 4}})
+    CHECK(runner::limit_by_processors(4, processors) == limit);
+}
+
 TEST_CASE("no worker is started beside a newer run, or beside enough workers that others have started") {
   const auto options = spawner_options(false, 3);
   const store::Neighbours two{{{"all", {2, 2}}}, ""};
