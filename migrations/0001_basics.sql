@@ -1,5 +1,5 @@
--- The schema, functions that tables need, and the tables that belong to the whole collection.
--- Numbered files hold tables and never change once released; README.md tells what is where.
+-- The schema, functions that tables need, and the tables that belong to the whole collection. Numbered files
+-- hold tables and never change after their release; README.md lists all files.
 
 -- "if not exists" demands a privilege on the database even if the schema exists.
 do $$ begin if to_regnamespace('holdfast') is null then create schema holdfast; end if; end $$;
@@ -16,10 +16,9 @@ create table holdfast.schema_migration (
 comment on table holdfast.schema_migration is 'The ledger of holdfast migrate: which files were applied.';
 comment on column holdfast.schema_migration.name is 'File name.';
 comment on column holdfast.schema_migration.number is 'Number of the file; NULL: a file of functions.';
-comment on column holdfast.schema_migration.checksum is 'SHA-256 of its text.';
-comment on column holdfast.schema_migration.breaking is
-  'Programs that do not know this file cannot work any more.';
-comment on column holdfast.schema_migration.applied_at is 'When it was applied, last.';
+comment on column holdfast.schema_migration.checksum is 'SHA-256 of the file''s text.';
+comment on column holdfast.schema_migration.breaking is 'Programs that do not know this file cannot work any more.';
+comment on column holdfast.schema_migration.applied_at is 'Time of the last application.';
 
 -- Functions that tables need --------------------------------------------------------------------------------
 -- All others are in functions/. Those in checks and generated columns are in PL/pgSQL: PostgreSQL would parse
@@ -71,32 +70,30 @@ create table holdfast.collection (
   paused_at timestamptz, paused_by text,
   log_level text,
   max_attempts integer not null default 5, max_lapses integer not null default 3,
-  max_troubles integer not null default 10,
+  max_worker_errors integer not null default 10,
   retry_base interval not null default '5 seconds',
   retry_max interval not null default '10 minutes',
   constraint collection_is_one_row check (singleton),
   constraint collection_log_level check (log_level in ('trace', 'debug', 'info', 'warn', 'error', 'off')),
   constraint collection_max_attempts check (max_attempts > 0),
   constraint collection_max_lapses check (max_lapses > 0),
-  constraint collection_max_troubles check (max_troubles > 0),
+  constraint collection_max_worker_errors check (max_worker_errors > 0),
   constraint collection_retries check (retry_base > '0' and retry_max >= retry_base)
 );
-comment on table holdfast.collection is
-  'The one row that names this collection, and settings of all its workers.';
+comment on table holdfast.collection is 'The one row that names this collection, with settings of all its workers.';
 comment on column holdfast.collection.singleton is 'Always true: there is one row.';
 comment on column holdfast.collection.id is
   'Identity; .holdfast-archive in the archive root carries the same id.';
-comment on column holdfast.collection.created_at is 'When the schema was created.';
-comment on column holdfast.collection.paused_at is
-  'Since when nothing is claimed (pause --all); NULL: not paused.';
-comment on column holdfast.collection.paused_by is 'Who paused it, and why.';
+comment on column holdfast.collection.created_at is 'Time at which the schema was created.';
+comment on column holdfast.collection.paused_at is 'Start of a pause of all claims (pause --all); NULL: not paused.';
+comment on column holdfast.collection.paused_by is 'User who paused everything, and why.';
 comment on column holdfast.collection.log_level is
   'Log level of all workers and runners; NULL: as each is configured.';
 comment on column holdfast.collection.max_attempts is 'A page that failed this often is sealed as failed.';
 comment on column holdfast.collection.max_lapses is
   'A page whose worker lapsed this often is quarantined.';
-comment on column holdfast.collection.max_troubles is
-  'A page that was released this often because its worker had trouble (a full disk, an archive that is away) '
+comment on column holdfast.collection.max_worker_errors is
+  'Limit for releases of one page because of errors of workers (a full disk, an unreachable archive). Then the page '
   'is sealed as failed.';
 comment on column holdfast.collection.retry_base is 'Delay before the second attempt. It doubles each time.';
 comment on column holdfast.collection.retry_max is 'Longest delay between two attempts.';
@@ -107,7 +104,7 @@ create table holdfast.tally (
 );
 comment on table holdfast.tally is 'Counters of rare events since the collection was created.';
 comment on column holdfast.tally.name is 'workers_lapsed, takeovers, bytes_saved/0 to bytes_saved/15.';
-comment on column holdfast.tally.value is 'How often it happened; bytes.';
+comment on column holdfast.tally.value is 'Number of occurrences, or bytes.';
 insert into holdfast.tally (name) values ('workers_lapsed'), ('takeovers');
 
 -- Lifecycles as rows ----------------------------------------------------------------------------------------
@@ -119,13 +116,13 @@ create table holdfast.lifecycle_edge (
 );
 comment on table holdfast.lifecycle_edge is
   'Every legal transition; triggers refuse all others (HF001). lib/store/catalog/lifecycle.hpp holds the same rows.';
-comment on column holdfast.lifecycle_edge.lifecycle is 'Which lifecycle.';
+comment on column holdfast.lifecycle_edge.lifecycle is 'Name of the lifecycle.';
 comment on column holdfast.lifecycle_edge.from_state is 'State before.';
 comment on column holdfast.lifecycle_edge.event is 'Name of the transition.';
 comment on column holdfast.lifecycle_edge.to_state is 'State after.';
 comment on column holdfast.lifecycle_edge.why is 'A sentence for logs.';
 create index lifecycle_edge_by_states on holdfast.lifecycle_edge (lifecycle, from_state, to_state);
-comment on index holdfast.lifecycle_edge_by_states is 'Which transitions lead from one state to another.';
+comment on index holdfast.lifecycle_edge_by_states is 'Transitions between two states.';
 
 insert into holdfast.lifecycle_edge (lifecycle, from_state, event, to_state, why) values
   ('crawl', 'queued', 'start', 'started', 'its first seeds became snapshots'),
@@ -182,22 +179,21 @@ comment on table holdfast.event is
   'Append-only record of every transition, written by its transaction. No foreign keys: events outlive '
   'their objects.';
 comment on column holdfast.event.id is 'Order of recording.';
-comment on column holdfast.event.at is 'When.';
-comment on column holdfast.event.lifecycle is 'Which lifecycle.';
+comment on column holdfast.event.at is 'Time of the transition.';
+comment on column holdfast.event.lifecycle is 'Name of the lifecycle.';
 comment on column holdfast.event.object_id is 'The crawl, snapshot, session or process; of a persona, the crawl that noticed.';
 comment on column holdfast.event.objects is
   'Instead of object_id: the snapshots of a crawl that one call started or sealed. v_event has a row '
   'for each.';
-comment on column holdfast.event.crawl_id is 'The crawl it belongs to, if any.';
+comment on column holdfast.event.crawl_id is 'Crawl to which the object belongs, if any.';
 comment on column holdfast.event.from_state is 'State before; NULL: the object was created.';
 comment on column holdfast.event.event is 'The transition; "direct" if the row was changed by hand.';
 comment on column holdfast.event.to_state is 'State after.';
-comment on column holdfast.event.process_id is 'The process that made it, if one did.';
-comment on column holdfast.event.detail is 'A sentence for people.';
+comment on column holdfast.event.process_id is 'Process that made the transition, if one did.';
+comment on column holdfast.event.detail is 'A sentence for users.';
 create index event_by_crawl on holdfast.event (crawl_id, id);
-comment on index holdfast.event_by_crawl is 'What happened to a crawl and to all that belongs to it.';
+comment on index holdfast.event_by_crawl is 'Events of a crawl and of everything in it.';
 create index event_of_object on holdfast.event (object_id, id) where object_id is not null;
-comment on index holdfast.event_of_object is
-  'What happened to one object. See objects for sets of snapshots.';
+comment on index holdfast.event_of_object is 'Events of one object. See objects for sets of snapshots.';
 create index event_by_time on holdfast.event using brin (at);
 comment on index holdfast.event_by_time is 'For trimming. Rows are in the order of time: BRIN costs nothing.';

@@ -8,8 +8,9 @@ create table holdfast.machine (
   options jsonb not null default '{}'
 );
 comment on table holdfast.machine is 'Machines and containers on which Holdfast has run.';
-comment on column holdfast.machine.id is 'What its processes say it is and, behind "@", their database login; see machine_of().';
-comment on column holdfast.machine.hostname is 'Its host name.';
+comment on column holdfast.machine.id is
+  'Name that its processes report and, behind "@", their database login; see machine_of().';
+comment on column holdfast.machine.hostname is 'Host name.';
 comment on column holdfast.machine.os is 'Operating system and kernel.';
 comment on column holdfast.machine.architecture is 'Processor architecture.';
 comment on column holdfast.machine.cpu_count is 'Processors available.';
@@ -48,49 +49,50 @@ create table holdfast.process (
 comment on table holdfast.process is
   'Workers, runners, servers and long commands, past and present. One lease covers all that one holds.';
 comment on column holdfast.process.id is
-  'One incarnation: a process that lost its lease joins again with a new id.';
+  'Id of one incarnation: a process that lost its lease joins again with a new id.';
 comment on column holdfast.process.login is
-  'The database login with which it joined: nothing else may speak for it. See mine().';
-comment on column holdfast.process.machine_id is 'Where it runs.';
+  'Database login with which the process joined: no other login may act for it. See mine().';
+comment on column holdfast.process.machine_id is 'Machine on which the process runs.';
 comment on column holdfast.process.boot_id is
-  'Boot of the machine; with pid and start_ticks it rules out pid reuse.';
-comment on column holdfast.process.pid is 'Process id, in its own pid namespace.';
-comment on column holdfast.process.pid_namespace is
-  'Inode of its pid namespace: the pid means nothing elsewhere.';
+  'Boot of the machine; with pid and start_ticks, this rules out that a pid was reused.';
+comment on column holdfast.process.pid is 'Process id, in the pid namespace of the process.';
+comment on column holdfast.process.pid_namespace is 'Inode of the pid namespace: the pid has no meaning elsewhere.';
 comment on column holdfast.process.start_ticks is
   'Start in clock ticks since boot (/proc/PID/stat field 22).';
-comment on column holdfast.process.parent_id is 'The process that started it, if that one is in this table.';
+comment on column holdfast.process.parent_id is 'Process that started this one, if it is in this table.';
 comment on column holdfast.process.process_type is
   'worker, runner, serve, or command (import, export, verify, adopt, check, search --rebuild).';
 comment on column holdfast.process.worker_type is
-  'Worker: all, crawl (expands seeds) or snapshot. Runner: worker_runner (holds the gate) or runner_waiting. '
-  'serve: where it listens. command: its verb.';
-comment on column holdfast.process.label is 'For people: "worker on host pid 123".';
-comment on column holdfast.process.version is 'Version of its program.';
-comment on column holdfast.process.revision is
-  'Schema revision that its program was built for; NULL: unknown.';
+  'Worker: all, crawl (expands seeds) or snapshot. Runner: worker_runner (holds the gate) or runner_waiting. serve: '
+  'listen address. command: its verb.';
+comment on column holdfast.process.label is 'Name for users: "worker on host pid 123".';
+comment on column holdfast.process.version is 'Version of the program.';
+comment on column holdfast.process.revision is 'Schema revision that the program was built for; NULL: unknown.';
 comment on column holdfast.process.capabilities is
-  'Worker: plugins (names of those that work), archive (directory or s3), only (works on some crawls only), '
-  'browser (what is known of it), lacks (why not all enabled plugins work). Runner: spawns (starts local workers).';
+  'Worker: plugins (names of those that work), archive (directory or s3), only (works on some crawls only), browser '
+  '(its state), lacks (why not all enabled plugins work). Runner: spawns (starts local workers).';
 comment on column holdfast.process.status is 'running or exited.';
-comment on column holdfast.process.started_at is 'When it joined.';
+comment on column holdfast.process.started_at is 'Time at which the process joined.';
 comment on column holdfast.process.heartbeat_at is 'Last heartbeat.';
-comment on column holdfast.process.lease_until is 'End of its lease. Past it, its work is given to others.';
-comment on column holdfast.process.draining is 'It finishes what it has and claims nothing more.';
+comment on column holdfast.process.lease_until is
+  'End of the lease. After this time, other workers take over the work.';
+comment on column holdfast.process.draining is 'The worker finishes its pages and claims no more.';
 comment on column holdfast.process.request is
-  'A command (drain, stop, leave) that it receives with its next heartbeat.';
+  'Command (drain, stop, leave) that the process receives with its next heartbeat.';
 comment on column holdfast.process.paused_at is
-  'Since when this worker claims nothing by command; NULL: not paused.';
-comment on column holdfast.process.paused_by is 'Who paused it, and why.';
+  'Start of a pause by command, in which the worker claims nothing; NULL: not paused.';
+comment on column holdfast.process.paused_by is 'User who paused the worker, and why.';
 comment on column holdfast.process.log_level is 'Log level of this process; NULL: that of the collection.';
 comment on column holdfast.process.standby is
-  'It waits for the one that leads, or that listens there, to end.';
-comment on column holdfast.process.epoch is 'Runner that holds the gate: number of its term.';
-comment on column holdfast.process.slots is 'How many snapshots it works on at once.';
-comment on column holdfast.process.stats is 'Its last report: held, free disk, why it does not claim.';
-comment on column holdfast.process.ended_at is 'When it stopped or lapsed.';
-comment on column holdfast.process.exit_code is 'Exit code that it announced.';
-comment on column holdfast.process.exit_reason is 'Why it ended: "left", "lease lapsed", ...';
+  'True while this process waits to take over: a runner from the leader, a server from the process that has the '
+  'listen address.';
+comment on column holdfast.process.epoch is 'Number of the term of a runner that holds the gate.';
+comment on column holdfast.process.slots is 'Number of snapshots that the worker processes at once.';
+comment on column holdfast.process.stats is
+  'Last report: held snapshots, free disk space, the reason for not claiming.';
+comment on column holdfast.process.ended_at is 'Time at which the process stopped or lapsed.';
+comment on column holdfast.process.exit_code is 'Exit code that the process announced.';
+comment on column holdfast.process.exit_reason is 'Reason for the end: "left", "lease lapsed", ...';
 create unique index process_single_runner on holdfast.process (worker_type)
   where worker_type = 'worker_runner' and status = 'running';
 comment on index holdfast.process_single_runner is 'The gate: one running worker_runner in the collection.';
@@ -98,7 +100,7 @@ create index process_runners on holdfast.process (started_at, id)
   where process_type = 'runner' and status = 'running';
 comment on index holdfast.process_runners is 'Running runners, in the order in which they joined.';
 create index process_running_by_lease on holdfast.process (status, lease_until) where status = 'running';
-comment on index holdfast.process_running_by_lease is 'Whose lease has lapsed.';
+comment on index holdfast.process_running_by_lease is 'Running processes by the end of their lease.';
 create index process_by_machine on holdfast.process (machine_id, status);
 comment on index holdfast.process_by_machine is 'Processes of a machine.';
 create index process_by_start on holdfast.process (started_at);

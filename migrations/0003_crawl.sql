@@ -62,24 +62,24 @@ create table holdfast.crawl (
 comment on table holdfast.crawl is 'Seeds, limits and options. Its counters are exact in every transaction.';
 comment on column holdfast.crawl.id is
   'UUID version 7, chosen by the client, so that adding can be repeated.';
-comment on column holdfast.crawl.label is 'Name for people.';
+comment on column holdfast.crawl.label is 'Name for users.';
 comment on column holdfast.crawl.notes is 'Free text.';
-comment on column holdfast.crawl.tags is 'Given to each of its snapshots.';
+comment on column holdfast.crawl.tags is 'Tags that each snapshot of the crawl gets.';
 comment on column holdfast.crawl.persona is
-  'The persona of its pages. Empty: that of the hosts of its seeds, if any; none: without.';
+  'Persona of the pages. Empty: the one of the hosts of the seeds, if any; none: without.';
 comment on column holdfast.crawl.plugins is 'Plugins to run; empty: all that are enabled.';
-comment on column holdfast.crawl.options is 'Hook options ("WGET_TIMEOUT": "30"), fixed when it is added.';
-comment on column holdfast.crawl.max_depth is 'How many links away from a seed it goes.';
+comment on column holdfast.crawl.options is 'Options of hooks ("WGET_TIMEOUT": "30"), fixed when the crawl is added.';
+comment on column holdfast.crawl.max_depth is 'Greatest number of links between a seed and a page.';
 comment on column holdfast.crawl.max_urls is 'Most snapshots; 0: no limit.';
 comment on column holdfast.crawl.max_bytes is
-  'Most bytes of its snapshots; 0: no limit. Pages beyond are not kept.';
+  'Limit for the bytes of all snapshots; 0: no limit. Pages above the limit are not kept.';
 comment on column holdfast.crawl.max_snapshot_bytes is 'Most bytes of a snapshot; 0: no limit.';
-comment on column holdfast.crawl.max_time is 'Longest time from its start, pauses not counted; 0: no limit.';
+comment on column holdfast.crawl.max_time is 'Time limit from the start, without pauses; 0: no limit.';
 comment on column holdfast.crawl.max_parallel is
   'Most snapshots at once in the whole cluster; NULL: no limit.';
 comment on column holdfast.crawl.priority is 'Higher goes first.';
 comment on column holdfast.crawl.scope is
-  'What belongs to it: {hosts, domains, prefixes: any of these; allow, deny: patterns; schemes}. See '
+  'URLs that belong to the crawl: {hosts, domains, prefixes: any of these; allow, deny: patterns; schemes}. See '
   'scope_refusal().';
 comment on column holdfast.crawl.host_delay is 'min_delay of hosts that have none of their own.';
 comment on column holdfast.crawl.host_parallel is
@@ -92,52 +92,47 @@ comment on column holdfast.crawl.max_age is
 comment on column holdfast.crawl.only_complete is
   'With only_new: incomplete snapshots do not count (add --update).';
 comment on column holdfast.crawl.wanted is
-  'With only_complete: plugins whose results make a page complete. Empty: the outcome of its snapshot '
-  'decides.';
-comment on column holdfast.crawl.overwrite is
-  'A sealed page replaces older snapshots of its URL (add --overwrite).';
-comment on column holdfast.crawl.retry_of is
-  'The crawl that it retries. No foreign key: that may be removed.';
-comment on column holdfast.crawl.keep_until is 'Removed with its files after this; NULL: kept.';
-comment on column holdfast.crawl.created_by is 'Operating system user who added it.';
-comment on column holdfast.crawl.first_url is 'Its first seed, to tell crawls apart.';
-comment on column holdfast.crawl.created_at is 'When it was added.';
+  'Plugins whose results make a page complete (only_complete). Empty: the outcome of the snapshot decides.';
+comment on column holdfast.crawl.overwrite is 'A sealed page replaces older snapshots of its URL (add --overwrite).';
+comment on column holdfast.crawl.retry_of is 'Crawl that this one retries. No foreign key: it may be removed.';
+comment on column holdfast.crawl.keep_until is 'Time after which the crawl and its files are removed; NULL: kept.';
+comment on column holdfast.crawl.created_by is 'Operating system user who added the crawl.';
+comment on column holdfast.crawl.first_url is 'First seed, to recognise the crawl.';
+comment on column holdfast.crawl.created_at is 'Time at which the crawl was added.';
 comment on column holdfast.crawl.status is 'queued, started, paused or sealed (final).';
 comment on column holdfast.crawl.event is
-  'Transition that the last function made. If it does not lead to the new status, the change is '
-  'recorded as direct.';
-comment on column holdfast.crawl.retry_at is 'When its seeds are expanded; NULL: done; 9999-01-01: parked.';
-comment on column holdfast.crawl.reason is 'Why it is not due, where that is not obvious.';
+  'Transition that the last function made. If it does not lead to the new status, the change is recorded as direct.';
+comment on column holdfast.crawl.retry_at is 'Time at which the seeds are expanded; NULL: done; 9999-01-01: parked.';
+comment on column holdfast.crawl.reason is 'Reason for a delay, where it is not obvious.';
 comment on column holdfast.crawl.owner_id is
-  'The worker that expands its seeds. No foreign key: its check locks process after crawl, against the '
-  'lock order.';
+  'Worker that expands the seeds. No foreign key: the check would lock process after crawl, against the lock order.';
 comment on column holdfast.crawl.fence is
   'Grows with each claim; a write with an older fence changes nothing.';
 comment on column holdfast.crawl.judged_to is
   'After a change of scope: checked up to this snapshot id; NULL: done.';
 comment on column holdfast.crawl.seeds_total is 'Seeds given.';
 comment on column holdfast.crawl.seeds_left is 'Seeds that are not snapshots yet.';
-comment on column holdfast.crawl.urls_refused is 'URLs that its scope or only_new left out.';
-comment on column holdfast.crawl.snapshots_total is 'Snapshots it has.';
+comment on column holdfast.crawl.urls_refused is 'URLs that the scope or only_new left out.';
+comment on column holdfast.crawl.snapshots_total is 'Number of snapshots.';
 comment on column holdfast.crawl.snapshots_open is 'Snapshots that are not sealed.';
-comment on column holdfast.crawl.snapshots_excluded is 'Open but outside its scope; cancelled at the end.';
+comment on column holdfast.crawl.snapshots_excluded is 'Open snapshots outside the scope; cancelled at the end.';
 comment on column holdfast.crawl.snapshots_succeeded is 'Sealed as succeeded.';
 comment on column holdfast.crawl.snapshots_partial is 'Sealed as partial: some hooks failed.';
 comment on column holdfast.crawl.snapshots_failed is 'Sealed as failed, refused or quarantined.';
 comment on column holdfast.crawl.snapshots_cancelled is 'Sealed as cancelled.';
-comment on column holdfast.crawl.bytes is 'Bytes of its sealed snapshots.';
-comment on column holdfast.crawl.started_at is 'When its first seeds were expanded.';
-comment on column holdfast.crawl.deadline_at is 'When max_time is over.';
-comment on column holdfast.crawl.paused_at is 'Since when it is paused.';
+comment on column holdfast.crawl.bytes is 'Bytes of the sealed snapshots.';
+comment on column holdfast.crawl.started_at is 'Time at which the first seeds were expanded.';
+comment on column holdfast.crawl.deadline_at is 'Time at which max_time is over.';
+comment on column holdfast.crawl.paused_at is 'Start of the pause.';
 comment on column holdfast.crawl.resume_at is
-  'Until when the last resume put it off; NULL: it did not. The clock''s mending leaves this time alone.';
+  'Time that `resume --at` set, or NULL. The maintenance task `clock` does not change it.';
 comment on column holdfast.crawl.stopping_at is
-  'Since when its open snapshots are being cancelled, batch by batch.';
-comment on column holdfast.crawl.sealed_at is 'When its last snapshot was sealed.';
+  'Start of the cancellation of its open snapshots, which goes batch by batch.';
+comment on column holdfast.crawl.sealed_at is 'Time at which the last snapshot was sealed.';
 comment on column holdfast.crawl.stop_reason is
-  'Which limit or command ended it early: max_urls, cancelled, ...';
+  'Limit or command that ended the crawl early: max_urls, cancelled, ...';
 comment on column holdfast.crawl.outcome is 'succeeded, partial, failed, empty or cancelled.';
-comment on column holdfast.crawl.changed_by is 'Who paused, resumed or cancelled it last.';
+comment on column holdfast.crawl.changed_by is 'User who paused, resumed or cancelled the crawl last.';
 create index crawl_due on holdfast.crawl (retry_at) where owner_id is null and retry_at is not null;
 comment on index holdfast.crawl_due is 'Crawls whose seeds are to be expanded.';
 create index crawl_owned on holdfast.crawl (owner_id) where owner_id is not null;
@@ -161,16 +156,14 @@ create table holdfast.crawl_seed (
   constraint crawl_seed_depth check (depth between 0 and 16)
 );
 comment on table holdfast.crawl_seed is
-  'Seeds that are not snapshots yet. A row is deleted when it is expanded. No foreign key, see '
-  'snapshot.crawl_id.';
-comment on column holdfast.crawl_seed.crawl_id is 'Its crawl.';
-comment on column holdfast.crawl_seed.position is 'Order in which it was given.';
+  'Seeds that are not snapshots yet. A row is deleted when it is expanded. No foreign key, see snapshot.crawl_id.';
+comment on column holdfast.crawl_seed.crawl_id is 'Crawl of the seed.';
+comment on column holdfast.crawl_seed.position is 'Position in the order in which the seeds were given.';
 comment on column holdfast.crawl_seed.url is 'Canonical URL.';
-comment on column holdfast.crawl_seed.depth is
-  'Depth of its snapshot; above 0 only in a crawl that retries another.';
-comment on column holdfast.crawl_seed.title is 'Title that came with it (bookmarks, feeds).';
-comment on column holdfast.crawl_seed.tags is 'Tags that came with it.';
-comment on column holdfast.crawl_seed.bookmarked_at is 'As snapshot.bookmarked_at.';
+comment on column holdfast.crawl_seed.depth is 'Depth of the snapshot; above 0 only in a crawl that retries another.';
+comment on column holdfast.crawl_seed.title is 'Title given with the URL (bookmarks, feeds).';
+comment on column holdfast.crawl_seed.tags is 'Tags given with the URL.';
+comment on column holdfast.crawl_seed.bookmarked_at is 'See snapshot.bookmarked_at.';
 
 create table holdfast.crawl_queue (
   crawl_id uuid primary key references holdfast.crawl (id) on delete cascade,
@@ -184,18 +177,18 @@ comment on table holdfast.crawl_queue is
   'Started crawls as claims see them. A claim walks them from a random place, so that small crawls do '
   'not wait.';
 comment on column holdfast.crawl_queue.crawl_id is 'The crawl.';
-comment on column holdfast.crawl_queue.shuffle is 'Its place in the walk.';
-comment on column holdfast.crawl_queue.priority is 'As in crawl. Above 0: first in seven claims of eight.';
+comment on column holdfast.crawl_queue.shuffle is 'Position in the walk.';
+comment on column holdfast.crawl_queue.priority is 'Copy of crawl.priority. Above 0: first in seven claims of eight.';
 comment on column holdfast.crawl_queue.max_parallel is
-  'As in crawl; the lock on this row makes the count exact.';
+  'Copy of crawl.max_parallel; the lock on this row makes the count exact.';
 comment on column holdfast.crawl_queue.plugins is
-  'Plugins that the crawl names. A worker that has not announced all of them claims nothing of it.';
+  'Plugins that the crawl names. Only workers that have announced all of them claim its pages.';
 comment on column holdfast.crawl_queue.persona is
-  'As in crawl. A worker that cannot use it (persona_lacks) claims nothing of it.';
-comment on column holdfast.crawl_queue.stop_at is 'As crawl.deadline_at: nothing is claimed after it.';
+  'Copy of crawl.persona. Only workers that can use this persona (persona_lacks) claim its pages.';
+comment on column holdfast.crawl_queue.stop_at is 'Copy of crawl.deadline_at: claims skip the crawl after this time.';
 comment on column holdfast.crawl_queue.ready_at is
-  'No claim looks at it before this; NULL: it has never had work. Moved later by claims, earlier by '
-  'new work.';
+  'Claims skip this crawl until this time. NULL: the crawl has had no work yet. Claims move it later; new work moves '
+  'it earlier.';
 comment on column holdfast.crawl_queue.wakes is
   'Counts new work: a claim parks a crawl only if this has not changed.';
 create index crawl_queue_walk on holdfast.crawl_queue (shuffle) where ready_at is not null;
@@ -203,7 +196,7 @@ comment on index holdfast.crawl_queue_walk is 'The walk of a claim.';
 create index crawl_queue_first on holdfast.crawl_queue (priority) where ready_at is not null and priority > 0;
 comment on index holdfast.crawl_queue_first is 'Crawls that go first.';
 create index crawl_queue_next on holdfast.crawl_queue (ready_at) where ready_at is not null;
-comment on index holdfast.crawl_queue_next is 'When an idle worker should look again.';
+comment on index holdfast.crawl_queue_next is 'Next time at which an idle worker should claim.';
 
 create table holdfast.crawl_lane (
   crawl_id uuid not null references holdfast.crawl (id) on delete cascade,
@@ -218,7 +211,7 @@ comment on table holdfast.crawl_lane is
 comment on column holdfast.crawl_lane.crawl_id is 'The crawl.';
 comment on column holdfast.crawl_lane.host is 'The host.';
 comment on column holdfast.crawl_lane.next_at is
-  'Not before this; infinity: nothing waits, or the host is paused.';
+  'Earliest time of the next claim; infinity: no page waits, or the host is paused.';
 comment on column holdfast.crawl_lane.low_at is 'No unclaimed page of the lane is due before this.';
 comment on column holdfast.crawl_lane.wants_room is
   'The host was full: the next page that ends wakes this lane.';
@@ -232,10 +225,9 @@ create table holdfast.crawl_page_stale (
   since timestamptz not null default clock_timestamp()
 );
 comment on table holdfast.crawl_page_stale is
-  'Crawls whose crawls/<id>/index.html in the archive must be written again, or deleted if the crawl '
-  'is gone.';
-comment on column holdfast.crawl_page_stale.crawl_id is 'The crawl. No foreign key: it may be removed first.';
-comment on column holdfast.crawl_page_stale.since is 'When its page became stale, last.';
+  'Crawls whose crawls/<id>/index.html in the archive must be written again, or deleted if the crawl was removed.';
+comment on column holdfast.crawl_page_stale.crawl_id is 'Crawl of the page. No foreign key: it may be removed first.';
+comment on column holdfast.crawl_page_stale.since is 'Time at which the page last became stale.';
 
 create table holdfast.schedule (
   id uuid primary key,
@@ -253,18 +245,18 @@ create table holdfast.schedule (
 );
 comment on table holdfast.schedule is 'Crawls that are added again and again.';
 comment on column holdfast.schedule.id is 'UUID version 7.';
-comment on column holdfast.schedule.label is 'Name for people.';
+comment on column holdfast.schedule.label is 'Name for users.';
 comment on column holdfast.schedule.every is 'Cron expression or alias (hourly, daily, weekly, ...).';
 comment on column holdfast.schedule.time_zone is 'Time zone of the expression.';
 comment on column holdfast.schedule.urls is 'Seeds.';
 comment on column holdfast.schedule.crawl is 'Arguments of the crawls, as for crawl_add().';
 comment on column holdfast.schedule.enabled is 'False: paused.';
-comment on column holdfast.schedule.next_run_at is 'When it is due.';
-comment on column holdfast.schedule.last_run_at is 'When it was last due.';
-comment on column holdfast.schedule.last_crawl_id is 'The crawl that it added last.';
-comment on column holdfast.schedule.runs is 'Crawls that it has added.';
-comment on column holdfast.schedule.skipped is 'How often it was due while its last crawl was still open.';
-comment on column holdfast.schedule.note is 'What its last run did or why it failed, for people.';
-comment on column holdfast.schedule.created_at is 'When it was made.';
+comment on column holdfast.schedule.next_run_at is 'Next due time.';
+comment on column holdfast.schedule.last_run_at is 'Last due time.';
+comment on column holdfast.schedule.last_crawl_id is 'Crawl that the schedule added last.';
+comment on column holdfast.schedule.runs is 'Number of crawls added.';
+comment on column holdfast.schedule.skipped is 'Number of due times at which the last crawl was still open.';
+comment on column holdfast.schedule.note is 'Result of the last run, or the reason for its failure, for users.';
+comment on column holdfast.schedule.created_at is 'Time at which the schedule was created.';
 create index schedule_due on holdfast.schedule (next_run_at) where enabled;
 comment on index holdfast.schedule_due is 'Schedules that are due.';

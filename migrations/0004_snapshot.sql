@@ -1,9 +1,9 @@
--- Snapshots, split by how often a row is written. `snapshot` holds what was asked for and is written once.
--- The slim `snapshot_queue` holds what is open and is all that a claim writes. `snapshot_sealed` holds how it
--- ended and is written once. Primary keys end in crawl_id, so that the tables can be distributed by crawl.
+-- Snapshots, split by how often a row is written. `snapshot` has the request and is written once. The slim
+-- `snapshot_queue` has open snapshots and is all that a claim writes. `snapshot_sealed` has the end and is
+-- written once. Primary keys end in crawl_id, so that the tables can be distributed by crawl.
 --
--- The tables that only grow are partitioned by crawl_id, that is by the month of the crawl. Ids of no month
--- are in <table>_other, whose foreign keys all partitions get: functions/76_partition.sql.
+-- The tables that only grow are partitioned by crawl_id, that is by the month of the crawl. Ids without a
+-- month are in <table>_other, whose foreign keys all partitions get: functions/76_partition.sql.
 
 create table holdfast.snapshot (
   id uuid not null, crawl_id uuid not null,
@@ -30,35 +30,34 @@ comment on table holdfast.snapshot is
   'v_snapshot.';
 comment on column holdfast.snapshot.id is 'UUID version 7.';
 comment on column holdfast.snapshot.crawl_id is
-  'Its crawl. No foreign key: with keys on seeds, snapshots and queue, adding a URL takes 44 us '
-  'instead of 26.';
+  'Crawl of the snapshot. No foreign key: with keys on seeds, snapshots and queue, adding a URL takes 44 us instead '
+  'of 26.';
 comment on column holdfast.snapshot.url is 'Canonical URL.';
 comment on column holdfast.snapshot.url_hash is
   'SHA-256 of the URL: a URL can be longer than an index entry.';
 comment on column holdfast.snapshot.host is 'Host of the URL.';
-comment on column holdfast.snapshot.depth is 'Links away from a seed.';
+comment on column holdfast.snapshot.depth is 'Number of links between the seed and this page.';
 comment on column holdfast.snapshot.parent_id is
-  'Where it was found. No foreign key: snapshot_remove() clears it.';
+  'Snapshot in which the URL was found. No foreign key: snapshot_remove() clears this column.';
 comment on column holdfast.snapshot.found_on is
-  'URL of the page on which it was found, once that snapshot is removed.';
-comment on column holdfast.snapshot.title is 'Title known before it was archived (bookmark, link text).';
-comment on column holdfast.snapshot.tags is
-  'Tags of its crawl, those given with the URL, found by hooks, and given since.';
-comment on column holdfast.snapshot.created_at is 'When the URL was added or found.';
+  'URL of the page on which this URL was found, once that snapshot is removed.';
+comment on column holdfast.snapshot.title is 'Title known before the page was archived (bookmark, link text).';
+comment on column holdfast.snapshot.tags is 'Tags of the crawl, given with the URL, found by hooks, and added since.';
+comment on column holdfast.snapshot.created_at is 'Time at which the URL was added or found.';
 comment on column holdfast.snapshot.bookmarked_at is
-  'When a person bookmarked the URL, as the import, feed or hook said; NULL: not known.';
+  'Time of the bookmark, from the import, feed or hook; NULL: unknown.';
 comment on column holdfast.snapshot.source is
-  'Where it was imported from: archivebox:1700000000.5; NULL: archived here.';
+  'Origin of an imported snapshot: archivebox:1700000000.5; NULL: archived here.';
 comment on column holdfast.snapshot.given_title is
-  'Title that a person gave it (holdfast edit); NULL: that of the page is shown.';
-comment on column holdfast.snapshot.notes is 'Notes of people.';
+  'Title that a user set (holdfast edit); NULL: the title of the page is shown.';
+comment on column holdfast.snapshot.notes is 'Notes of users.';
 comment on column holdfast.snapshot.resume_at is
-  'Until when the last resume put it off; NULL: it did not. The clock''s mending leaves this time alone.';
+  'Time that `resume --at` set, or NULL. The maintenance task `clock` does not change it.';
 create index snapshot_of_crawl on holdfast.snapshot (crawl_id, id);
 comment on index holdfast.snapshot_of_crawl is 'Snapshots of a crawl in their order, page by page.';
 comment on index holdfast.snapshot_url_once_per_crawl is 'Also finds the snapshots of a URL in other crawls.';
 create index snapshot_by_parent on holdfast.snapshot (parent_id) where parent_id is not null;
-comment on index holdfast.snapshot_by_parent is 'What was found on a page that is removed.';
+comment on index holdfast.snapshot_by_parent is 'Snapshots found on a page that is removed.';
 create index snapshot_by_tag on holdfast.snapshot using gin (tags) where tags <> '{}';
 comment on index holdfast.snapshot_by_tag is 'Snapshots with a tag. Costs nothing where there is none.';
 
@@ -83,38 +82,36 @@ create table holdfast.snapshot_queue (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_cost_delay = 0);
 comment on table holdfast.snapshot_queue is
-  'Open snapshots. A row leaves when its snapshot is sealed. No foreign key to snapshot, see '
-  'snapshot.crawl_id.';
+  'Open snapshots. A row is deleted when its snapshot is sealed. No foreign key to snapshot, see snapshot.crawl_id.';
 comment on column holdfast.snapshot_queue.snapshot_id is 'The snapshot.';
-comment on column holdfast.snapshot_queue.crawl_id is 'Its crawl.';
-comment on column holdfast.snapshot_queue.host is 'Host of its URL.';
+comment on column holdfast.snapshot_queue.crawl_id is 'Crawl of the snapshot.';
+comment on column holdfast.snapshot_queue.host is 'Host of the URL.';
 comment on column holdfast.snapshot_queue.status is 'queued, started (claimed) or paused.';
-comment on column holdfast.snapshot_queue.event is 'As crawl.event.';
+comment on column holdfast.snapshot_queue.event is 'See crawl.event.';
 comment on column holdfast.snapshot_queue.excluded is 'Parked outside the scope of its crawl.';
 comment on column holdfast.snapshot_queue.retry_at is
-  'When it is due; if it has an owner, when its lease ends: of its worker''s lease_until, as of the claim or the '
-  'last heartbeat. 9999-01-01: parked.';
-comment on column holdfast.snapshot_queue.reason is
-  'Why it waits: an error, a lapsed worker, a stopped worker.';
+  'Due time. While the row has an owner: end of the owner''s lease as of the claim or the last heartbeat. '
+  '9999-01-01: parked.';
+comment on column holdfast.snapshot_queue.reason is 'Reason for waiting: an error, a lapsed worker, a stopped worker.';
 comment on column holdfast.snapshot_queue.owner_id is
   'The worker. No foreign key: a claim holds the process row.';
 comment on column holdfast.snapshot_queue.fence is 'Grows with each claim; older fences cannot write.';
-comment on column holdfast.snapshot_queue.claimed_at is 'When it was claimed.';
+comment on column holdfast.snapshot_queue.claimed_at is 'Time of the claim.';
 comment on column holdfast.snapshot_queue.due_at is
-  'retry_at before its claim: the place to which it returns when it is released.';
+  'retry_at before the claim. A release restores it, so that the row keeps its position.';
 comment on column holdfast.snapshot_queue.attempts is 'Attempts spent, those of stopped workers not counted.';
-comment on column holdfast.snapshot_queue.lapses is 'Workers that lapsed while they had it.';
+comment on column holdfast.snapshot_queue.lapses is 'Number of workers that lapsed while they owned the row.';
 create index snapshot_queue_due on holdfast.snapshot_queue (crawl_id, host, retry_at) where owner_id is null;
-comment on index holdfast.snapshot_queue_due is 'What a claim takes from a lane of a crawl.';
+comment on index holdfast.snapshot_queue_due is 'Pages that a claim takes from a lane of a crawl.';
 create index snapshot_queue_owned on holdfast.snapshot_queue (owner_id) where owner_id is not null;
-comment on index holdfast.snapshot_queue_owned is 'What a worker holds.';
--- Not by owner_id: that would serve queries for a worker's pages as well, and read those of all.
+comment on index holdfast.snapshot_queue_owned is 'Pages that a worker owns.';
+-- Not by owner_id: the planner would use such an index for the pages of one worker, and read those of all.
 create index snapshot_queue_host_held on holdfast.snapshot_queue (host) where claimed_at is not null;
-comment on index holdfast.snapshot_queue_host_held is 'How many pages of a host are worked on.';
+comment on index holdfast.snapshot_queue_host_held is 'Pages of a host that are being worked on.';
 -- The condition is always true. It keeps the planner from using the index for a claim, whose queries do not
 -- have it.
 create index snapshot_queue_by_time on holdfast.snapshot_queue (retry_at) where status <> '';
-comment on index holdfast.snapshot_queue_by_time is 'For people, by due time. Costs a claim 3 us a row.';
+comment on index holdfast.snapshot_queue_by_time is 'Pages by due time, for users. Costs a claim 3 us a row.';
 
 create table holdfast.snapshot_sealed (
   snapshot_id uuid not null, crawl_id uuid not null,
@@ -153,9 +150,9 @@ create table holdfast.snapshot_sealed_other partition of holdfast.snapshot_seale
     references holdfast.snapshot_other (id, crawl_id) on delete cascade
 ) default;
 comment on table holdfast.snapshot_sealed is
-  'How each snapshot ended. Never changes: this row is the commit.';
+  'The end of each snapshot. A row never changes: inserting it is the commit of the page.';
 comment on column holdfast.snapshot_sealed.snapshot_id is 'The snapshot.';
-comment on column holdfast.snapshot_sealed.crawl_id is 'Its crawl.';
+comment on column holdfast.snapshot_sealed.crawl_id is 'Crawl of the snapshot.';
 comment on column holdfast.snapshot_sealed.outcome is
   'succeeded; partial (some hooks failed); failed; refused (URL not allowed); quarantined (workers '
   'lapsed); cancelled.';
@@ -165,31 +162,32 @@ comment on column holdfast.snapshot_sealed.owner_id is 'The worker. No foreign k
 comment on column holdfast.snapshot_sealed.directory is
   '<yyyy>/<mm>/<host>/<id>/a<fence> in the archive root.';
 comment on column holdfast.snapshot_sealed.manifest_sha256 is 'SHA-256 of manifest-sha256.txt there.';
-comment on column holdfast.snapshot_sealed.bytes is 'Bytes of its files.';
-comment on column holdfast.snapshot_sealed.files is 'Number of its files.';
+comment on column holdfast.snapshot_sealed.bytes is 'Bytes of all files.';
+comment on column holdfast.snapshot_sealed.files is 'Number of files.';
 comment on column holdfast.snapshot_sealed.title is 'Title found on the page.';
 comment on column holdfast.snapshot_sealed.http_status is
-  'HTTP status of the page; with 400 and above its outcome is failed. NULL: unknown.';
+  'HTTP status of the page; with 400 and above the outcome is failed. NULL: unknown.';
 comment on column holdfast.snapshot_sealed.mime is 'Media type of that answer, without parameters.';
 comment on column holdfast.snapshot_sealed.requests is
-  'Requests of its hooks, as the egress proxy counted them: a TLS connection counts once. The crawl''s browser '
-  'counts apart. NULL: its hooks did not go through the proxy.';
+  'Requests of the hooks, as the egress proxy counted them: a TLS connection counts once, the crawl''s browser is '
+  'not included. NULL: the hooks did not use the proxy.';
 comment on column holdfast.snapshot_sealed.requests_refused is
-  'Of these, those that the proxy refused: private addresses, above all.';
-comment on column holdfast.snapshot_sealed.received_bytes is 'Bytes that its hooks received through the proxy.';
+  'Requests that the proxy refused, mostly to private addresses.';
+comment on column holdfast.snapshot_sealed.received_bytes is 'Bytes that the hooks received through the proxy.';
 comment on column holdfast.snapshot_sealed.resources is
-  'URLs that the page asked for or names, as its browser told. NULL: no browser recorded it.';
+  'URLs that the page requested or names, as the browser counted them. NULL: no browser recorded the page.';
 comment on column holdfast.snapshot_sealed.resources_missing is
-  'Of these, those that are not in the record, or not whole.';
+  'Resources that are not in the record, or not complete.';
 comment on column holdfast.snapshot_sealed.missing_reasons is 'Why, with the number of each reason.';
 comment on column holdfast.snapshot_sealed.attempts is 'Attempts spent.';
-comment on column holdfast.snapshot_sealed.lapses is 'Workers that lapsed while they had it.';
-comment on column holdfast.snapshot_sealed.started_at is 'When that attempt was claimed; NULL: it never was.';
-comment on column holdfast.snapshot_sealed.sealed_at is 'When it was sealed.';
+comment on column holdfast.snapshot_sealed.lapses is 'Number of workers that lapsed while they owned the page.';
+comment on column holdfast.snapshot_sealed.started_at is
+  'Time at which the sealed attempt was claimed; NULL: never claimed.';
+comment on column holdfast.snapshot_sealed.sealed_at is 'Time of the seal.';
 create index snapshot_sealed_by_crawl on holdfast.snapshot_sealed (crawl_id, sealed_at);
-comment on index holdfast.snapshot_sealed_by_crawl is 'What a crawl sealed last.';
+comment on index holdfast.snapshot_sealed_by_crawl is 'Latest seals of a crawl.';
 create index snapshot_sealed_by_time on holdfast.snapshot_sealed (sealed_at);
-comment on index holdfast.snapshot_sealed_by_time is 'What was sealed last: pages, v_status, throughput.';
+comment on index holdfast.snapshot_sealed_by_time is 'Latest seals: pages, v_status, throughput.';
 create index snapshot_sealed_incomplete on holdfast.snapshot_sealed (sealed_at) where resources_missing > 0;
 comment on index holdfast.snapshot_sealed_incomplete is 'Pages whose record lacks something.';
 create index snapshot_sealed_failures on holdfast.snapshot_sealed (sealed_at) where outcome <> 'succeeded';
@@ -203,7 +201,7 @@ create table holdfast.attempt (
   hooks text[] not null default '{}',
   constraint attempt_pkey primary key (snapshot_id, crawl_id, fence),
   constraint attempt_ending check (
-    ending in ('released', 'troubled', 'interrupted', 'lapsed', 'declined', 'cancelled'))
+    ending in ('released', 'worker_error', 'interrupted', 'lapsed', 'declined', 'cancelled'))
 ) partition by range (crawl_id);
 create table holdfast.attempt_other partition of holdfast.attempt (
   constraint attempt_snapshot foreign key (snapshot_id, crawl_id)
@@ -211,14 +209,14 @@ create table holdfast.attempt_other partition of holdfast.attempt (
 ) default;
 comment on table holdfast.attempt is 'Append-only: attempts that ended without a seal. v_attempt has all.';
 comment on column holdfast.attempt.snapshot_id is 'The snapshot.';
-comment on column holdfast.attempt.crawl_id is 'Its crawl.';
-comment on column holdfast.attempt.fence is 'Which attempt.';
+comment on column holdfast.attempt.crawl_id is 'Crawl of the snapshot.';
+comment on column holdfast.attempt.fence is 'Fence of the attempt.';
 comment on column holdfast.attempt.process_id is 'The worker. No foreign key: processes are trimmed.';
-comment on column holdfast.attempt.claimed_at is 'When it was claimed.';
-comment on column holdfast.attempt.ended_at is 'When it ended.';
+comment on column holdfast.attempt.claimed_at is 'Time of the claim.';
+comment on column holdfast.attempt.ended_at is 'Time of the end.';
 comment on column holdfast.attempt.ending is
-  'released (to retry); troubled (the worker had trouble: a full disk, an archive that is away); interrupted '
-  '(worker stopped); lapsed (worker lapsed); declined (not begun); cancelled.';
+  'released (to retry); worker_error (for example: a full disk, an unreachable archive); interrupted (worker '
+  'stopped); lapsed (lease expired); declined (not begun); cancelled.';
 comment on column holdfast.attempt.reason is 'A sentence.';
 comment on column holdfast.attempt.hooks is 'Hooks that ran when the worker lapsed, as plugin/hook.';
 create index attempt_by_end on holdfast.attempt using brin (ended_at);
@@ -233,28 +231,28 @@ create table holdfast.superseded (
 comment on table holdfast.superseded is
   'Replaced snapshots, which the task "retention" removes. No foreign keys: a removal must not fail a seal.';
 comment on column holdfast.superseded.snapshot_id is 'The older one.';
-comment on column holdfast.superseded.crawl_id is 'Its crawl.';
+comment on column holdfast.superseded.crawl_id is 'Crawl of the snapshot.';
 comment on column holdfast.superseded.by_id is 'The newer one.';
-comment on column holdfast.superseded.at is 'When the newer one was sealed.';
+comment on column holdfast.superseded.at is 'Time at which the newer snapshot was sealed.';
 
 create table holdfast.purge (
   directory text primary key,
   requested_at timestamptz not null default clock_timestamp()
 );
 comment on table holdfast.purge is
-  'Directories of removed snapshots. The process that deletes one deletes its row.';
+  'Directories of removed snapshots. The process that deletes a directory deletes its row.';
 comment on column holdfast.purge.directory is 'Relative to the archive root.';
-comment on column holdfast.purge.requested_at is 'When its snapshot was removed.';
+comment on column holdfast.purge.requested_at is 'Time at which the snapshot was removed.';
 
 create table holdfast.removed_page (
   like holdfast.snapshot_sealed including comments,
   removed_at timestamptz not null default now()
 );
 comment on table holdfast.removed_page is
-  'Pages of removed months whose directories are not in purge yet. It is empty itself: partition_remove() '
-  'makes partitions of snapshot_sealed its children, and purge_fill() empties and drops them. No foreign '
-  'keys: snapshot and crawl are gone.';
-comment on column holdfast.removed_page.removed_at is 'When its month was removed.';
+  'Pages of removed months whose directories are not in purge yet. The table itself is empty: partition_remove() '
+  'makes partitions of snapshot_sealed its children, and purge_fill() empties and drops them. No foreign keys: '
+  'snapshot and crawl do not exist any more.';
+comment on column holdfast.removed_page.removed_at is 'Time at which the month was removed.';
 
 create type holdfast.finished_page as (
   snapshot uuid, crawl uuid, fence bigint,

@@ -14,21 +14,22 @@ create table holdfast.host (
   constraint host_parallel check (max_parallel >= 0),
   constraint host_backoff_level check (backoff_level >= 0)
 );
-comment on table holdfast.host is 'Hosts that crawls with limits have met, or people have set.';
+comment on table holdfast.host is 'Hosts that crawls with limits have met, or for which users have set limits.';
 comment on column holdfast.host.name is 'Host name, as snapshot.host.';
-comment on column holdfast.host.min_delay is 'Least time between the starts of two of its pages; NULL: the host_delay of each crawl.';
+comment on column holdfast.host.min_delay is
+  'Minimum time between the starts of two pages; NULL: the host_delay of each crawl.';
 comment on column holdfast.host.robots_delay is
-  'Crawl-delay of its robots.txt. Only crawls that follow robots.txt keep it.';
+  'Crawl-delay of robots.txt. Only crawls that follow robots.txt obey it.';
 comment on column holdfast.host.max_parallel is
-  'Most of its pages at once in the whole cluster; 0: no limit; NULL: the host_parallel of each crawl.';
+  'Maximum number of pages at once in the whole cluster; 0: no limit; NULL: the host_parallel of each crawl.';
 comment on column holdfast.host.last_at is
-  'When its last page started, or ended where one at a time is allowed. The delays count from here.';
-comment on column holdfast.host.backoff_until is 'It asked for a pause until then (429, 503, Retry-After).';
-comment on column holdfast.host.backoff_level is 'How often in a row it asked.';
-comment on column holdfast.host.paused is 'None of its pages starts until it is resumed.';
-comment on column holdfast.host.reason is 'Why it is held back.';
-comment on column holdfast.host.updated_by is 'Who changed it last.';
-comment on column holdfast.host.updated_at is 'When it was changed last.';
+  'Start of the last page; where one page at a time is allowed, its end. Delays count from here.';
+comment on column holdfast.host.backoff_until is 'End of the pause that the host requested (429, 503, Retry-After).';
+comment on column holdfast.host.backoff_level is 'Number of consecutive requests for a pause.';
+comment on column holdfast.host.paused is 'No page of the host starts until it is resumed.';
+comment on column holdfast.host.reason is 'Reason for the pause or back-off.';
+comment on column holdfast.host.updated_by is 'User or process that changed the row last.';
+comment on column holdfast.host.updated_at is 'Time of the last change.';
 
 create table holdfast.robots (
   origin text primary key,
@@ -44,13 +45,12 @@ create table holdfast.robots (
 );
 comment on table holdfast.robots is 'robots.txt as last fetched: one request for each origin and day in all.';
 comment on column holdfast.robots.origin is 'Scheme, host and port: https://example.com.';
-comment on column holdfast.robots.state is
-  'wanted, known, or unreachable: then no page is fetched until a retry.';
+comment on column holdfast.robots.state is 'wanted, known, or unreachable: then pages wait for a retry.';
 comment on column holdfast.robots.status is 'HTTP status; NULL: no answer.';
-comment on column holdfast.robots.rules is 'Its text, at most 500 KiB; empty: everything is allowed.';
-comment on column holdfast.robots.error is 'Why it is unreachable.';
+comment on column holdfast.robots.rules is 'Text of robots.txt, at most 500 KiB; empty: everything is allowed.';
+comment on column holdfast.robots.error is 'Reason why robots.txt is unreachable.';
 comment on column holdfast.robots.fetcher_id is
-  'The worker that fetches it. No foreign key: fetch_until limits it.';
-comment on column holdfast.robots.fetch_until is 'Then another worker may fetch it.';
-comment on column holdfast.robots.fetched_at is 'When it was fetched.';
-comment on column holdfast.robots.expires_at is 'After this it is fetched again before the next page.';
+  'Worker that fetches robots.txt. No foreign key: fetch_until limits it.';
+comment on column holdfast.robots.fetch_until is 'Time after which another worker may fetch robots.txt.';
+comment on column holdfast.robots.fetched_at is 'Time of the last fetch.';
+comment on column holdfast.robots.expires_at is 'Time after which robots.txt is fetched again before the next page.';

@@ -21,22 +21,23 @@ create table holdfast.binary (
 comment on table holdfast.binary is 'Binaries that plugins need, one row for each machine.';
 comment on column holdfast.binary.id is 'Identity that on_Binary hooks receive.';
 comment on column holdfast.binary.machine_id is 'The machine.';
-comment on column holdfast.binary.name is 'Name by which plugins ask for it.';
-comment on column holdfast.binary.providers is 'Where it may come from, as its plugin says: env,apt,npm.';
-comment on column holdfast.binary.overrides is 'What its plugin tells single providers, as JSON.';
-comment on column holdfast.binary.plugins is 'Plugins that ask for it.';
+comment on column holdfast.binary.name is 'Name that plugins use for the binary.';
+comment on column holdfast.binary.providers is 'Possible sources, from the plugin: env,apt,npm.';
+comment on column holdfast.binary.overrides is 'Settings of the plugin for single providers, as JSON.';
+comment on column holdfast.binary.plugins is 'Plugins that require the binary.';
 comment on column holdfast.binary.status is 'queued (not found yet) or installed.';
-comment on column holdfast.binary.retry_at is 'When it is checked next.';
-comment on column holdfast.binary.owner_id is 'The process that checks it.';
+comment on column holdfast.binary.retry_at is 'Time of the next check.';
+comment on column holdfast.binary.owner_id is 'Process that checks the binary.';
 comment on column holdfast.binary.fence is
   'Grows with each claim; a write with an older fence changes nothing.';
-comment on column holdfast.binary.provider is 'Where it came from: env, apt, npm, ...';
+comment on column holdfast.binary.provider is 'Source: env, apt, npm, ...';
 comment on column holdfast.binary.path is 'Absolute path.';
-comment on column holdfast.binary.version is 'Version that it reports.';
+comment on column holdfast.binary.version is 'Version that the binary reports.';
 comment on column holdfast.binary.sha256 is 'SHA-256 of the file.';
-comment on column holdfast.binary.fingerprint is 'Device, inode, size, times: if equal it is not read again.';
-comment on column holdfast.binary.failures is 'Checks in a row that did not find it.';
+comment on column holdfast.binary.fingerprint is
+  'Device, inode, size and times. If they are unchanged, the file is not read again.';
+comment on column holdfast.binary.failures is 'Number of consecutive checks that did not find the binary.';
 comment on column holdfast.binary.error is 'Message of the last failure.';
-comment on column holdfast.binary.checked_at is 'When it was last checked.';
+comment on column holdfast.binary.checked_at is 'Time of the last check.';
 create index binary_due on holdfast.binary (machine_id, retry_at);
-comment on index holdfast.binary_due is 'What a machine is to check.';
+comment on index holdfast.binary_due is 'Binaries that a machine must check.';

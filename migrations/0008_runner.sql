@@ -12,12 +12,12 @@ create table holdfast.runner_term (
 comment on table holdfast.runner_term is 'Terms: which runner held the gate, from when until when.';
 comment on column holdfast.runner_term.epoch is 'Number of the term; a write that names an older one fails.';
 comment on column holdfast.runner_term.process_id is 'The runner. No foreign key: processes are trimmed.';
-comment on column holdfast.runner_term.label is 'The runner, for people.';
-comment on column holdfast.runner_term.began_at is 'When it passed the gate.';
-comment on column holdfast.runner_term.valid_until is
-  'End of its lease; after its end: when it stopped being valid.';
-comment on column holdfast.runner_term.ended_at is 'When its end was recorded.';
-comment on column holdfast.runner_term.ending is 'Why: exit_reason of its process, and whether it was found dead.';
+comment on column holdfast.runner_term.label is 'Name of the runner, for users.';
+comment on column holdfast.runner_term.began_at is 'Time at which the runner passed the gate.';
+comment on column holdfast.runner_term.valid_until is 'End of the lease; after the term: end of its validity.';
+comment on column holdfast.runner_term.ended_at is 'Time at which the end was recorded.';
+comment on column holdfast.runner_term.ending is
+  'Reason for the end: exit_reason of the process, and whether its lease expired.';
 
 create table holdfast.maintenance_task (
   name text primary key,
@@ -35,23 +35,23 @@ create table holdfast.maintenance_task (
   constraint maintenance_function_name check (function ~ '^maintenance_[a-z_]+$')
 );
 comment on table holdfast.maintenance_task is
-  'What the runner does, and how often. You may change every, keep and enabled.';
+  'Maintenance tasks of the runner. You may change every, keep and enabled.';
 comment on column holdfast.maintenance_task.name is 'The task.';
-comment on column holdfast.maintenance_task.every is 'How often it runs.';
-comment on column holdfast.maintenance_task.function is 'Its function: takes this row, returns the number of changes.';
+comment on column holdfast.maintenance_task.every is 'Interval between two runs.';
+comment on column holdfast.maintenance_task.function is
+  'Function of the task: takes this row, returns the number of changes.';
 comment on column holdfast.maintenance_task.batch is
-  'Most changes in one transaction; after a full batch it runs again at once.';
+  'Maximum number of changes in one transaction; after a full batch the task runs again at once.';
 comment on column holdfast.maintenance_task.keep is 'Maintenance that trim: how long records are kept.';
-comment on column holdfast.maintenance_task.enabled is 'False: it does not run.';
-comment on column holdfast.maintenance_task.about is 'A sentence for people.';
-comment on column holdfast.maintenance_task.next_at is 'When it is due.';
-comment on column holdfast.maintenance_task.last_run_at is 'When it last ran.';
-comment on column holdfast.maintenance_task.last_duration is 'How long that took.';
-comment on column holdfast.maintenance_task.last_count is 'How many things it changed then.';
-comment on column holdfast.maintenance_task.total_count is 'How many things it has changed.';
-comment on column holdfast.maintenance_task.runs is 'How often it has run.';
-comment on column holdfast.maintenance_task.error is
-  'Why the last run failed and was rolled back; NULL: it did not fail.';
+comment on column holdfast.maintenance_task.enabled is 'False: the task does not run.';
+comment on column holdfast.maintenance_task.about is 'A sentence for users.';
+comment on column holdfast.maintenance_task.next_at is 'Next due time.';
+comment on column holdfast.maintenance_task.last_run_at is 'Time of the last run.';
+comment on column holdfast.maintenance_task.last_duration is 'Duration of the last run.';
+comment on column holdfast.maintenance_task.last_count is 'Changes of the last run.';
+comment on column holdfast.maintenance_task.total_count is 'Changes of all runs.';
+comment on column holdfast.maintenance_task.runs is 'Number of runs.';
+comment on column holdfast.maintenance_task.error is 'Error of the last run, which was rolled back; NULL: no error.';
 
 insert into holdfast.maintenance_task (name, every, function, batch, keep, about)
   values
@@ -90,11 +90,11 @@ comment on table holdfast.maintenance_run is
   'Every run of a task. Runs do not overlap, and their epochs never fall.';
 comment on column holdfast.maintenance_run.id is 'Order of recording.';
 comment on column holdfast.maintenance_run.task is 'The task.';
-comment on column holdfast.maintenance_run.epoch is 'The term in which it ran.';
+comment on column holdfast.maintenance_run.epoch is 'Term of the run.';
 comment on column holdfast.maintenance_run.process_id is 'The runner. No foreign key: processes are trimmed.';
-comment on column holdfast.maintenance_run.began_at is 'When it began, holding the gate.';
-comment on column holdfast.maintenance_run.ended_at is 'When its work was done, just before the commit.';
-comment on column holdfast.maintenance_run.count is 'How many things it changed.';
-comment on column holdfast.maintenance_run.error is 'Why it failed, if it did.';
+comment on column holdfast.maintenance_run.began_at is 'Start, while the runner held the gate.';
+comment on column holdfast.maintenance_run.ended_at is 'End of the work, just before the commit.';
+comment on column holdfast.maintenance_run.count is 'Number of changes.';
+comment on column holdfast.maintenance_run.error is 'Error of the run, if it failed.';
 create index maintenance_run_by_time on holdfast.maintenance_run (began_at);
 comment on index holdfast.maintenance_run_by_time is 'The latest runs, and for trimming.';

@@ -20,13 +20,13 @@ comment on column holdfast.session.crawl_id is 'The crawl.';
 comment on column holdfast.session.process_id is 'The worker.';
 comment on column holdfast.session.status is
   'opening, ready, draining, closed, or failed (a hook failed or died).';
-comment on column holdfast.session.event is 'As crawl.event.';
+comment on column holdfast.session.event is 'See crawl.event.';
 comment on column holdfast.session.directory is 'CRAWL_DIR of the hooks, on the machine of the worker.';
-comment on column holdfast.session.opened_at is 'When its first hook was about to start.';
-comment on column holdfast.session.ready_at is 'When every crawl hook was done or ready.';
-comment on column holdfast.session.draining_at is 'When the hooks were asked to end.';
-comment on column holdfast.session.ended_at is 'When all its processes had ended.';
-comment on column holdfast.session.reason is 'Why it ends, has ended, or failed.';
+comment on column holdfast.session.opened_at is 'Time at which the first hook was about to start.';
+comment on column holdfast.session.ready_at is 'Time at which every crawl hook was done or ready.';
+comment on column holdfast.session.draining_at is 'Time at which the hooks were requested to end.';
+comment on column holdfast.session.ended_at is 'Time at which all processes had ended.';
+comment on column holdfast.session.reason is 'Reason for the end or the failure.';
 create unique index session_one_live on holdfast.session (crawl_id, process_id) where ended_at is null;
 comment on index holdfast.session_one_live is 'One live session for each crawl and worker.';
 create index session_by_process on holdfast.session (process_id);
@@ -48,26 +48,25 @@ create table holdfast.session_hook (
   constraint session_hook_status check (status in ('started', 'succeeded', 'failed', 'skipped', 'noresults')),
   constraint session_hook_ended check ((status = 'started') = (ended_at is null))
 );
-comment on table holdfast.session_hook is 'What each crawl hook of a session did, or does now.';
+comment on table holdfast.session_hook is 'Crawl hooks of a session and their results.';
 comment on column holdfast.session_hook.session_id is 'The session.';
-comment on column holdfast.session_hook.plugin is 'The plugin: the name of its directory.';
-comment on column holdfast.session_hook.hook_name is 'The hook: its file name without the last extension.';
-comment on column holdfast.session_hook.status is
-  'started (it runs), succeeded, failed, skipped or noresults.';
-comment on column holdfast.session_hook.background is 'Once ready it stays until the session is closed.';
+comment on column holdfast.session_hook.plugin is 'Plugin: the name of its directory.';
+comment on column holdfast.session_hook.hook_name is 'Hook: its file name without the last extension.';
+comment on column holdfast.session_hook.status is 'started (running), succeeded, failed, skipped or noresults.';
+comment on column holdfast.session_hook.background is 'The hook stays after it is ready, until the session is closed.';
 comment on column holdfast.session_hook.pid is 'Process id of the hook on that machine.';
-comment on column holdfast.session_hook.started_at is 'When it was first recorded.';
-comment on column holdfast.session_hook.ended_at is 'When it had ended.';
-comment on column holdfast.session_hook.output is 'One line for people.';
-comment on column holdfast.session_hook.error is 'Why it failed or was skipped.';
-comment on column holdfast.session_hook.log is 'The end of its output if it failed, for holdfast logs.';
-comment on column holdfast.session_hook.exit_code is 'Exit status; NULL: a signal ended it.';
-comment on column holdfast.session_hook.exit_signal is 'Signal that ended it.';
-comment on column holdfast.session_hook.wall_ms is 'Time it took, in milliseconds.';
-comment on column holdfast.session_hook.user_ms is 'User CPU time of its processes, in milliseconds.';
-comment on column holdfast.session_hook.system_ms is 'System CPU time of its processes, in milliseconds.';
-comment on column holdfast.session_hook.peak_memory_bytes is 'Largest resident set of one of its processes.';
+comment on column holdfast.session_hook.started_at is 'Time of the first record.';
+comment on column holdfast.session_hook.ended_at is 'Time of the end.';
+comment on column holdfast.session_hook.output is 'One line for users.';
+comment on column holdfast.session_hook.error is 'Reason for a failure or a skip.';
+comment on column holdfast.session_hook.log is 'End of the output of a failed hook, for holdfast logs.';
+comment on column holdfast.session_hook.exit_code is 'Exit status; NULL: a signal ended the hook.';
+comment on column holdfast.session_hook.exit_signal is 'Signal that ended the hook.';
+comment on column holdfast.session_hook.wall_ms is 'Duration in milliseconds.';
+comment on column holdfast.session_hook.user_ms is 'User CPU time of all processes of the hook, in milliseconds.';
+comment on column holdfast.session_hook.system_ms is 'System CPU time of all processes of the hook, in milliseconds.';
+comment on column holdfast.session_hook.peak_memory_bytes is 'Largest resident set of a process of the hook.';
 comment on column holdfast.session_hook.read_bytes is 'Bytes read from storage.';
 comment on column holdfast.session_hook.written_bytes is 'Bytes written to storage.';
 comment on column holdfast.session_hook.started_with is
-  'What it was started with: {command, directory, environment}, without secrets.';
+  'Command, directory and environment, without secrets: {command, directory, environment}.';

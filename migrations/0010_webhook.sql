@@ -20,23 +20,23 @@ create table holdfast.webhook (
 );
 comment on table holdfast.webhook is
   'Receivers of events. The secret is in webhooks.secret_file, never here.';
-comment on column holdfast.webhook.name is 'Its name.';
+comment on column holdfast.webhook.name is 'Name of the webhook.';
 comment on column holdfast.webhook.url is
-  'Where deliveries go. It may hold a token, so views show its origin only.';
+  'Destination of deliveries. The URL may contain a token, so views show only its origin.';
 comment on column holdfast.webhook.events is
-  'What it receives: crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out.';
-comment on column holdfast.webhook.enabled is 'False: nothing is sent and nothing new is recorded for it.';
-comment on column holdfast.webhook.created_at is 'When it was added.';
-comment on column holdfast.webhook.changed_by is 'Who changed it last.';
-comment on column holdfast.webhook.note is 'Why it is not enabled.';
+  'Events to deliver: crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out.';
+comment on column holdfast.webhook.enabled is 'False: nothing is sent, and no new events are recorded.';
+comment on column holdfast.webhook.created_at is 'Time at which the webhook was added.';
+comment on column holdfast.webhook.changed_by is 'User who changed the webhook last.';
+comment on column holdfast.webhook.note is 'Reason why the webhook is disabled.';
 comment on column holdfast.webhook.failures is 'Failures in a row.';
 comment on column holdfast.webhook.hold_until is 'After a failure, nothing is sent before this.';
-comment on column holdfast.webhook.asked_at is 'When a sender last asked for deliveries, to half a minute.';
-comment on column holdfast.webhook.delivered_at is 'When a delivery last succeeded.';
+comment on column holdfast.webhook.asked_at is 'Time at which a sender last checked for deliveries, to half a minute.';
+comment on column holdfast.webhook.delivered_at is 'Time of the last successful delivery.';
 comment on column holdfast.webhook.delivered is 'Deliveries that succeeded.';
 comment on column holdfast.webhook.given_up is 'Deliveries that were given up.';
 comment on column holdfast.webhook.last_status is 'HTTP status of the last answer; NULL: no answer.';
-comment on column holdfast.webhook.last_error is 'Why the last attempt failed; NULL: it did not fail.';
+comment on column holdfast.webhook.last_error is 'Error of the last attempt; NULL: no error.';
 
 create table holdfast.delivery (
   id bigint generated always as identity primary key,
@@ -61,21 +61,21 @@ comment on column holdfast.delivery.id is
 comment on column holdfast.delivery.webhook is 'The receiver.';
 comment on column holdfast.delivery.event is
   'crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out or test.';
-comment on column holdfast.delivery.object_id is 'The crawl, snapshot or process. No foreign key: it may go.';
+comment on column holdfast.delivery.object_id is 'Crawl, snapshot or process. No foreign key: it may be removed.';
 comment on column holdfast.delivery.payload is 'The body, sent byte for byte.';
 comment on column holdfast.delivery.status is 'waiting, delivered or given_up.';
-comment on column holdfast.delivery.created_at is 'When the event happened.';
-comment on column holdfast.delivery.retry_at is 'When it is due; while it has an owner: when the claim ends.';
-comment on column holdfast.delivery.owner is 'The sender that has it; NULL: none.';
+comment on column holdfast.delivery.created_at is 'Time of the event.';
+comment on column holdfast.delivery.retry_at is 'Due time; while the row has an owner: end of the claim.';
+comment on column holdfast.delivery.owner is 'Sender that has claimed the row; NULL: none.';
 comment on column holdfast.delivery.fence is
   'Grows with each claim; a report with an older fence changes nothing.';
 comment on column holdfast.delivery.attempts is 'Attempts begun.';
 comment on column holdfast.delivery.last_status is 'HTTP status of the last answer.';
 comment on column holdfast.delivery.last_error is 'Why the last attempt failed.';
-comment on column holdfast.delivery.ended_at is 'When it was delivered or given up.';
+comment on column holdfast.delivery.ended_at is 'Time at which it was delivered or given up.';
 create index delivery_due on holdfast.delivery (webhook, retry_at) where status = 'waiting';
-comment on index holdfast.delivery_due is 'What is to be sent to a webhook.';
+comment on index holdfast.delivery_due is 'Due deliveries of a webhook.';
 create index delivery_by_end on holdfast.delivery (ended_at) where status <> 'waiting';
 comment on index holdfast.delivery_by_end is 'For trimming.';
 create index delivery_by_object on holdfast.delivery (object_id);
-comment on index holdfast.delivery_by_object is 'What was sent about an object.';
+comment on index holdfast.delivery_by_object is 'Deliveries about an object.';

@@ -11,10 +11,10 @@ create table holdfast.page_text (
 ) partition by range (crawl_id);
 comment on table holdfast.page_text is 'The readable text of sealed snapshots. See search().';
 comment on column holdfast.page_text.snapshot_id is 'The snapshot.';
-comment on column holdfast.page_text.crawl_id is 'Its crawl.';
+comment on column holdfast.page_text.crawl_id is 'Crawl of the snapshot.';
 comment on column holdfast.page_text.language is
-  'The text search configuration: english, german, ...; simple: not known.';
-comment on column holdfast.page_text.text is 'What excerpts are cut from.';
+  'Text search configuration: english, german, ...; simple: unknown language.';
+comment on column holdfast.page_text.text is 'Text from which excerpts are cut.';
 comment on column holdfast.page_text.words is
   'Words of title (A), URL and tags (B), notes (C) and text (D), pairs of stop words, and "host:<host>".';
 -- lz4 compresses five times as fast as pglz, to the same size. Not every PostgreSQL is built with it.
@@ -35,5 +35,5 @@ create table holdfast.text_language (
   language text primary key
 );
 comment on table holdfast.text_language is 'Languages of page_text. A query is read in each of them.';
-comment on column holdfast.text_language.language is 'As page_text.language.';
+comment on column holdfast.text_language.language is 'See page_text.language.';
 insert into holdfast.text_language values ('simple');

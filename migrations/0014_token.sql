@@ -15,16 +15,16 @@ create table holdfast.api_token (
 );
 comment on table holdfast.api_token is
   'Tokens for the page and the HTTP API. The token itself is not stored.';
-comment on column holdfast.api_token.name is 'Its name. Commands given with it are recorded under this name.';
-comment on column holdfast.api_token.role is 'reader or operator: what it may do.';
+comment on column holdfast.api_token.name is 'Name of the token. Commands given with it are recorded under this name.';
+comment on column holdfast.api_token.role is 'Permissions: reader or operator.';
 comment on column holdfast.api_token.hash is 'SHA-256 of the token, which has 256 random bits.';
-comment on column holdfast.api_token.created_at is 'When it was made.';
-comment on column holdfast.api_token.created_by is 'Who made it.';
-comment on column holdfast.api_token.expires_at is 'When it becomes invalid; NULL: never.';
-comment on column holdfast.api_token.revoked_at is 'When it was revoked; NULL: it was not.';
-comment on column holdfast.api_token.revoked_by is 'Who revoked it.';
+comment on column holdfast.api_token.created_at is 'Time at which the token was created.';
+comment on column holdfast.api_token.created_by is 'User who created the token.';
+comment on column holdfast.api_token.expires_at is 'Time at which the token becomes invalid; NULL: never.';
+comment on column holdfast.api_token.revoked_at is 'Time at which the token was revoked; NULL: not revoked.';
+comment on column holdfast.api_token.revoked_by is 'User who revoked the token.';
 comment on column holdfast.api_token.files_key is
-  'Addresses of archived files that it is shown begin with this, and are valid as long as it.';
+  'Prefix of the addresses of archived files that this token is shown; they are valid as long as the token.';
 comment on index holdfast.api_token_files_key_key is 'The token that an address belongs to.';
 comment on index holdfast.api_token_hash_key is 'The token that a request carries.';
 
@@ -39,12 +39,12 @@ create table holdfast.api_request (
   constraint api_request_body_hash check (octet_length(body_hash) = 32)
 );
 comment on table holdfast.api_request is
-  'Idempotency keys of requests that add crawls. No foreign key: a row comes before its crawl.';
-comment on column holdfast.api_request.caller is 'Who sent it: the name of a token.';
+  'Idempotency keys of requests that add crawls. No foreign key: a row is written before its crawl.';
+comment on column holdfast.api_request.caller is 'Sender: the name of a token.';
 comment on column holdfast.api_request.key is 'Idempotency-Key, as sent.';
 comment on column holdfast.api_request.body_hash is 'SHA-256 of the body. Another body needs another key.';
-comment on column holdfast.api_request.crawl_id is 'The crawl that it adds.';
-comment on column holdfast.api_request.at is 'When it came first. After a day, the key is free again.';
+comment on column holdfast.api_request.crawl_id is 'Crawl that the request adds.';
+comment on column holdfast.api_request.at is 'Time of the first request. After a day, the key is free again.';
 create index api_request_by_time on holdfast.api_request (at);
 comment on index holdfast.api_request_by_time is 'Keys that are a day old.';
 comment on index holdfast.api_request_pkey is 'The crawl of a key.';

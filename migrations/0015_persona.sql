@@ -22,24 +22,24 @@ create table holdfast.persona (
 comment on table holdfast.persona is
   'Named sets of browser state (cookies, storage, credentials), sealed with a key that the database does '
   'not have.';
-comment on column holdfast.persona.name is 'Its name.';
+comment on column holdfast.persona.name is 'Name of the persona.';
 comment on column holdfast.persona.version is
-  'Counts the states it has had. A write names the version that it replaces, so that none undoes another.';
+  'Counts the states of the persona. A write names the version that it replaces, so that no write undoes another.';
 comment on column holdfast.persona.state is
-  'The state, encrypted and authenticated with its name and version (lib/persona/key_ring.hpp). NULL: none yet.';
-comment on column holdfast.persona.key_id is 'Which key sealed it: the first 8 digits of the key''s SHA-256.';
+  'State of the persona, encrypted and authenticated with its name and version (lib/persona/key_ring.hpp). NULL: '
+  'none yet.';
+comment on column holdfast.persona.key_id is 'Key that encrypted the state: the first 8 digits of the key''s SHA-256.';
 comment on column holdfast.persona.options is 'Options for hooks ("USER_AGENT": "..."), none of them secret.';
 comment on column holdfast.persona.hosts is
   'A crawl with seeds on these hosts, or below them, gets this persona unless it names another.';
 comment on column holdfast.persona.worker_label is
-  'Only workers with this label (worker.labels, or their host name) use it. NULL: any.';
+  'Only workers with this label (worker.labels, or their host name) use the persona. NULL: any.';
 comment on column holdfast.persona.checks is
-  'What tells that it is signed in, or not (signed_out): [{"kind": "text", "value": "Log out", '
-  '"signed_out": false, "url": "https://..."}]. Empty: an answer 401 alone does.';
-comment on column holdfast.persona.signed_out_at is
-  'Since when it is known to be signed out. NULL: it is not.';
-comment on column holdfast.persona.signed_out_reason is 'What told so.';
-comment on column holdfast.persona.notes is 'What it is for.';
-comment on column holdfast.persona.created_at is 'When it was made.';
-comment on column holdfast.persona.changed_at is 'When its state or a setting of it changed last.';
-comment on column holdfast.persona.changed_by is 'Who changed it last.';
+  'Checks that a page shows the persona signed in, or signed out (signed_out): [{"kind": "text", "value": "Log out", '
+  '"signed_out": false, "url": "https://..."}]. Empty: only an answer 401 counts as signed out.';
+comment on column holdfast.persona.signed_out_at is 'Time at which the persona was found signed out. NULL: it is not.';
+comment on column holdfast.persona.signed_out_reason is 'Check that found the persona signed out.';
+comment on column holdfast.persona.notes is 'Notes of users.';
+comment on column holdfast.persona.created_at is 'Time at which the persona was created.';
+comment on column holdfast.persona.changed_at is 'Time of the last change of the state or a setting.';
+comment on column holdfast.persona.changed_by is 'User who changed the persona last.';

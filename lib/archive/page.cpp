@@ -237,7 +237,7 @@ Groups groups_of(const SnapshotView& view) {
       groups.skipped.items += render_quiet(result, "No reason given");
       ++groups.skipped.count;
     } else {
-      groups.silent.items += render_quiet(result, "Nothing on this page for it");
+      groups.silent.items += render_quiet(result, "Found nothing on this page");
       ++groups.silent.count;
     }
   }
@@ -259,9 +259,8 @@ html::List blocks_of(const Groups& groups, const Html& lede) {
       blocks.push_back(
           {{"id", id}, {"heading", heading}, {"lede", std::move(about)}, {"style", style}, {"items", group.items}});
   };
-  add("kept", "What was kept", lede, "results", groups.kept);
-  add("failed", "What failed", counted(groups.failed.count, "hook") + " ended with an error.", "results",
-      groups.failed);
+  add("kept", "Archived", lede, "results", groups.kept);
+  add("failed", "Failed", counted(groups.failed.count, "hook") + " ended with an error.", "results", groups.failed);
   add("nothing", "Found nothing", counted(groups.silent.count, "hook") + " ran and had nothing to keep.", "quiet",
       groups.silent);
   add("skipped", "Skipped", counted(groups.skipped.count, "hook") + " had no part in this page.", "quiet",

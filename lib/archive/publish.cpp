@@ -196,7 +196,7 @@ void remove_quietly(int directory, const std::string& name, const std::filesyste
   try {
     remove_tree_at(directory, name, where.native());
   } catch (const Error& error) {
-    spdlog::warn("left behind: {}", error.what());
+    spdlog::warn("could not remove leftover files: {}", error.what());
   }
 }
 

@@ -51,7 +51,7 @@ const std::vector<Key>& key_table() {
        "Directories to look for the binaries of plugins in, before PATH."},
 
       {"persona.key_file", Type::path, "", false,
-       "File with the keys that seal personas, one a line; empty: none, or with the embedded database persona.key in data_dir, which is made."},
+       "Key file for personas, one key per line. Embedded database: data_dir/persona.key, created when needed."},
       {"persona.plugins", Type::text, "browser", false,
        "Plugins whose hooks get the cookies and credentials of a crawl's persona, separated by commas."},
 
@@ -61,7 +61,7 @@ const std::vector<Key>& key_table() {
       {"worker.snapshots", Type::integer, "4", false,
        "Snapshots a worker works on at the same time.", 1, 500},
       {"worker.snapshot_timeout", Type::duration, "1h", false,
-       "Longest time of a snapshot's hooks together; then they are ended, and the rest is skipped; 0: no limit.", 0, 7 * kDay},
+       "Time limit for all hooks of a snapshot together. Running hooks are then ended and the others skipped. 0: no limit.", 0, 7 * kDay},
       {"worker.poll", Type::duration, "5s", false,
        "How often an idle worker looks for work if no notification arrives.", 50, kHour},
       {"worker.kind", Type::text, "all", false,

@@ -71,8 +71,8 @@ void check_text(const Key& key, const std::string& text) {
   case Type::text:
     check_choice(key, text);
     if (key.name == "database.url" && text.starts_with("file:")) {
-      throw Error(ErrorClass::configuration, "it is the name of a file, not of a database",
-                  "Put the password alone into a file and name that in database.password_file.");
+      throw Error(ErrorClass::configuration, "expected a connection string, not a file",
+                  "postgresql://user@host/name; a password file goes into database.password_file");
     }
     return;
   case Type::path:

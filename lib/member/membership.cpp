@@ -107,7 +107,7 @@ awaitable<void> Membership::leave(pg::Pool& pool, const Leave& leave, std::chron
     asio::steady_timer timer(executor_, kLeaveAgain);
     co_await timer.async_wait(asio::use_awaitable);
   }
-  if (!problem.empty()) spdlog::warn("{} could not say good-bye to the database: {}", label(), problem);
+  if (!problem.empty()) spdlog::warn("{}: could not record its exit; its lease will expire: {}", label(), problem);
   spdlog::info("{} left: {}", label(), reason);
 }
 

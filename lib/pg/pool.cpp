@@ -135,7 +135,7 @@ struct Pool::Impl {
       if (++lock_timeouts != kTimeout) return;
     }
     const auto who = who_blocks(connection);
-    spdlog::warn("the database keeps us waiting for locks: {}", who.empty() ? "it cannot be told why" : who);
+    spdlog::warn("waiting for a database lock held by {}", who.empty() ? "an unknown session" : who);
   }
 
   std::optional<Job> next_job() {

@@ -94,8 +94,8 @@ HookUsers::HookUsers(const std::string& range, fs::path shim) : shim_(std::move(
   const auto number = [&](const std::string& text) {
     const bool digits = !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
     if (!digits || std::stoul(text) == 0)
-      throw Error(ErrorClass::configuration, "hook.users: \"" + range + "\" is no range of numbers of users",
-                  "write FIRST-LAST, such as 50000-59999, without root's number 0");
+      throw Error(ErrorClass::configuration, "hook.users: \"" + range + "\" is not a range of user ids",
+                  "for example 50000-59999; 0 (root) is not allowed");
     return static_cast<uid_t>(std::stoul(text));
   };
   const auto first = number(range.substr(0, dash));

@@ -27,7 +27,8 @@ public:
     pugi::xml_document document;
     document.load_buffer(answer.body.data(), answer.body.size());
     id_ = document.child("InitiateMultipartUploadResult").child_value("UploadId");
-    if (id_.empty()) throw Error(ErrorClass::input_output, "the object store begins no upload in pieces for " + key_);
+    if (id_.empty())
+      throw Error(ErrorClass::input_output, "the object store did not start the multipart upload of " + key_);
   }
 
   ~Multipart() {
@@ -35,7 +36,8 @@ public:
     try {
       client_.request({"DELETE", key_, {{"uploadId", id_}}, {}, {}, {}}, {404});
     } catch (const Error& error) {
-      spdlog::warn("pieces of {} are left in the object store: {}", key_, error.what());
+      spdlog::warn("could not abort the multipart upload of {}; its parts remain in the object store: {}", key_,
+                   error.what());
     }
   }
   Multipart(const Multipart&) = delete;
@@ -45,7 +47,7 @@ public:
     const auto number = std::to_string(tags_.size() + 1);
     const auto answer = client_.request({"PUT", key_, {{"partNumber", number}, {"uploadId", id_}}, piece, {}, {}});
     const auto tag = answer.header("etag");
-    if (tag.empty()) throw Error(ErrorClass::input_output, "the object store names no tag for a piece of " + key_);
+    if (tag.empty()) throw Error(ErrorClass::input_output, "the object store returned no ETag for a part of " + key_);
     tags_.push_back(tag);
   }
 
@@ -67,7 +69,7 @@ public:
     pugi::xml_document result;
     result.load_buffer(answer.body.data(), answer.body.size());
     if (answer.status == 404 ? !exists() : !result.child("CompleteMultipartUploadResult")) // an error may come as 200
-      throw Error(ErrorClass::unavailable, "the object store did not put the pieces of " + key_ + " together");
+      throw Error(ErrorClass::unavailable, "the object store did not complete the multipart upload of " + key_);
     done_ = true;
   }
 

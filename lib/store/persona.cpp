@@ -77,7 +77,7 @@ nlohmann::json parse_check(const std::string& text) {
   if (value.empty()) throw wrong("it has no value");
   if (kind->kind == "redirect") {
     const auto login = base::try_parse_url(value);
-    if (!login) throw wrong("where the login is must be a URL");
+    if (!login) throw wrong("the value of redirect= must be a URL: redirect=https://press.example/login");
     value = login->text;
   }
   if (!url.empty() && !base::try_parse_url(url)) throw wrong("\"" + url + "\" is not a URL");

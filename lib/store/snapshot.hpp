@@ -70,7 +70,7 @@ struct HookResult {
 // One finished page: how this attempt ended and what it left.
 struct Page {
   Lease lease;
-  std::string ending{"sealed"};                   // sealed, released, troubled, interrupted, declined
+  std::string ending{"sealed"};                   // sealed, released, worker_error, interrupted, declined
   std::string outcome;                            // of sealed: succeeded, partial, failed, refused
   std::string reason;                             // a sentence, or empty
   std::optional<std::chrono::milliseconds> delay; // of released; without it and with `spend` the database decides

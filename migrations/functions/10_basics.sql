@@ -13,7 +13,7 @@ create or replace function holdfast.fence_floor()
 -- Fences of this timeline are greater. An asynchronous standby may lack the last claims of the old primary.
 -- Once promoted, it would give their fences again, and one directory a<fence> would belong to two attempts.
 -- But a promoted standby begins a new timeline, and each timeline has 10^9 fences of its own. 0: the server
--- does not tell its timeline.
+-- does not report its timeline.
 begin
   return (('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint - 1) * 1000000000;
 exception

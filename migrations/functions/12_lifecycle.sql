@@ -1,4 +1,4 @@
--- Keeps every change of state legal, whether a function, a set of rows in one statement or a person with psql
+-- Keeps every change of state legal, whether a function, a set of rows in one statement or a user of psql
 -- makes it. The legal transitions are the rows of holdfast.lifecycle_edge; any other is refused with SQLSTATE
 -- HF001.
 
@@ -61,7 +61,7 @@ begin
                                                where s.id = g.snapshot_id and s.crawl_id = g.crawl_id)),
                           false) as there
             from gone g
-            -- By its id alone: no plan may look for it among all that its crawl has sealed.
+            -- Joined by id alone: no plan may search everything that the crawl has sealed.
             left join lateral (select o.outcome, o.crawl_id
                                  from holdfast.snapshot_sealed o
                                  where o.snapshot_id = g.snapshot_id
@@ -113,7 +113,7 @@ $$;
 create or replace function holdfast.set_change_sealed(p_value text)
   returns text language plpgsql as $$
 -- For functions that remove pages. Returns the value before, for the call that restores it. Not a SET clause
--- of those functions, because only a superuser may create a function with a setting of our own.
+-- of those functions, because only a superuser may create a function with a custom setting.
 declare
   v_before constant text := coalesce(current_setting('holdfast.change_sealed', true), '');
 begin
@@ -124,7 +124,7 @@ end $$;
 create or replace function holdfast.never_changes()
   returns trigger language plpgsql as $$
 -- Sealed pages, their results and their attempts are written once. Snapshots that are still open may change.
--- Its argument is the table: a trigger of a partition is told the partition's name.
+-- The argument is the table, because a trigger of a partition receives the partition's name.
 begin
   if tg_level = 'ROW' and tg_argv[0] = 'snapshot' then
     perform from holdfast.snapshot_sealed e where e.snapshot_id = old.id and e.crawl_id = old.crawl_id;
@@ -138,7 +138,7 @@ end $$;
 
 create or replace function holdfast.snapshots_go()
   returns trigger language plpgsql as $$
--- In place of a foreign key from snapshot_queue (see its comment).
+-- Replaces a foreign key from snapshot_queue (see its comment).
 begin
   delete from holdfast.snapshot_queue q
     using gone g
@@ -150,7 +150,7 @@ end $$;
 
 create or replace function holdfast.crawls_go()
   returns trigger language plpgsql as $$
--- In place of foreign keys from crawl_seed and snapshot (see their comments).
+-- Replaces foreign keys from crawl_seed and snapshot (see their comments).
 begin
   delete from holdfast.crawl_seed s where s.crawl_id = any (array(select g.id from gone g));
   delete from holdfast.snapshot s where s.crawl_id = any (array(select g.id from gone g));
@@ -211,7 +211,7 @@ begin
       ' execute function holdfast.never_changes(%1$L)', v_table);
   end loop;
 end $$;
--- All but its tags, which people change at any time.
+-- Protects all columns but the tags, which users change at any time.
 create or replace trigger snapshot_never_changes
   before delete or update of id, crawl_id, url, url_hash, depth, parent_id, found_on, title, created_at
   on holdfast.snapshot

@@ -6,7 +6,7 @@ create or replace function holdfast.schema_minimum()
     from holdfast.schema_migration m
     where m.breaking
 $$;
-comment on function holdfast.schema_minimum is 'The least schema revision that a program must know to join.';
+comment on function holdfast.schema_minimum is 'Returns the lowest schema revision that a program must know to join.';
 
 create or replace function holdfast.shut_out_older_programs(p_revision integer, p_force boolean)
   returns void language plpgsql as $$

@@ -4,21 +4,21 @@
 create or replace function holdfast.machine_of(p_id text)
   returns text language sql stable as $$
   -- Hook options and binaries of a machine are programs that run there. So each login has its own row of a
-  -- machine: one that claims to run on another's changes nothing there.
+  -- machine: a process that claims to run on another machine changes nothing there.
   select translate(p_id, '@', '') || '@' || session_user
 $$;
 
 create or replace function holdfast.machine_said(p_machine text)
   returns text language sql immutable as $$
-  -- What the processes of a machine say that it is.
+  -- Returns the name that the processes of a machine report.
   select split_part(p_machine, '@', 1)
 $$;
 
 create or replace function holdfast.mine(p_process uuid)
   returns uuid language plpgsql stable as $$
--- Ids of processes are no secret. So every function in which a process speaks for itself asks this first: the
--- process joined with the login of this session. One that is not there speaks for itself too; what it has to
--- say is refused, or changes nothing.
+-- Ids of processes are not secret. So every function in which a process acts for itself first checks that the
+-- process joined with the login of this session. A process without a row passes; its calls are refused later,
+-- or change nothing.
 begin
   if exists (select from holdfast.process p where p.id = p_process and p.login <> session_user) then
     raise exception 'process % is not of the login %', p_process, session_user
@@ -93,12 +93,13 @@ comment on function holdfast.worker_join(uuid, jsonb, interval)
 
 create or replace function holdfast.can_run(p_capabilities jsonb, p_plugins text[])
   returns boolean language sql immutable as $$
-  -- Whether a worker has what a crawl names; one that names no plugins wants all that are enabled.
+  -- Returns true if a worker has the plugins that a crawl names; a crawl without names requires all enabled
+  -- plugins.
   select case when p_plugins = '{}' then not p_capabilities ? 'lacks'
               else coalesce(p_capabilities -> 'plugins' ?& p_plugins, true) end
 $$;
 comment on function holdfast.can_run is
-  'Whether a worker with these capabilities takes a crawl with these plugins.';
+  'Returns true if a worker with these capabilities takes a crawl with these plugins.';
 
 create or replace function holdfast.worker_able(p_id uuid, p_capabilities jsonb)
   returns void language plpgsql as $$
@@ -108,7 +109,8 @@ begin
   if not found then raise exception 'process % has lapsed', p_id using errcode = 'HF002'; end if;
 end $$;
 comment on function holdfast.worker_able is
-  'What a worker can do has changed: its browser starts, or does not. Claims leave other crawls out.';
+  'Records that the capabilities of a worker have changed: its browser starts, or does not. Claims then skip crawls '
+  'that the worker cannot take.';
 
 create or replace function holdfast.process_present(p_id uuid, p_process jsonb, p_lease interval)
   returns void language plpgsql as $$
@@ -127,7 +129,7 @@ begin
     where id = p_id and status = 'running' and process_type = v_type;
   if not found then perform holdfast.worker_join(p_id, p_process, p_lease); end if;
 end $$;
-comment on function holdfast.process_present(uuid, jsonb, interval) is 'A server or a long command says that it runs.';
+comment on function holdfast.process_present(uuid, jsonb, interval) is 'Records that a server or a long command runs.';
 
 create or replace function holdfast.process_left(p_id uuid, p_reason text)
   returns void language plpgsql as $$
@@ -153,7 +155,7 @@ create or replace function holdfast.archive_begun()
   select exists (select from holdfast.snapshot_sealed where directory is not null)
 $$;
 comment on function holdfast.archive_begun is
-  'Whether the collection has files: then its archive is never created again in an empty directory.';
+  'Returns true if the collection has files: then its archive is never created again in an empty directory.';
 
 create or replace function holdfast.worker_may_claim(p_worker uuid)
   returns boolean language plpgsql as $$
@@ -184,11 +186,12 @@ create or replace function holdfast.log_level_of(p_process uuid)
                   (select c.log_level from holdfast.collection c))
 $$;
 comment on function holdfast.log_level_of is
-  'The log level asked of a process; NULL: the one it has configured.';
+  'Returns the log level requested for a process; NULL: the one it has configured.';
 
 create or replace function holdfast.log_level_set(p_process uuid, p_level text)
   returns void language plpgsql as $$
--- Of one process, or (NULL) of all, now and later. Level NULL: back to the level that each has configured.
+-- Sets the level of one process, or (NULL) of all, now and later. Level NULL: the one that each process has
+-- configured.
 begin
   if p_level not in ('trace', 'debug', 'info', 'warn', 'error', 'off') then
     raise exception '"%" is no log level: trace, debug, info, warn, error or off', p_level
@@ -265,7 +268,7 @@ begin
       where l.level is not null;
 end $$;
 comment on function holdfast.worker_heartbeat is
-  'Renews a worker''s lease; returns what it lost, what it holds without knowing it, and its commands.';
+  'Renews a worker''s lease. Returns what it lost, what it holds without a record of its own, and its commands.';
 
 create or replace function holdfast.worker_hooks(p_worker uuid, p_hooks jsonb)
   returns void language plpgsql as $$
@@ -306,11 +309,11 @@ begin
           ended = excluded.ended, ended_at = excluded.ended_at
       where o.fence <= excluded.fence;
 end $$;
-comment on function holdfast.worker_hooks is 'Replaces what a worker says of the hooks that it runs now.';
+comment on function holdfast.worker_hooks is 'Replaces the report of a worker on its running hooks.';
 
 create or replace function holdfast.hooks_of(p_snapshot uuid, p_fence bigint)
   returns text[] language sql stable as $$
-  -- The hooks that ran when the worker of an attempt lapsed: where to look for the cause.
+  -- Returns the hooks that ran when the worker of an attempt lapsed: a hint to the cause.
   select coalesce(array_agg(h.plugin || '/' || h.hook_name order by h.started_at), '{}')
     from holdfast.running_hook h
     where h.snapshot_id = p_snapshot and h.fence = p_fence and h.ended_at is null
@@ -324,7 +327,7 @@ declare
   v_ids uuid[];
   v_crawls uuid[];
 begin
-  -- Also the crawls that it was just expanding: all crawls are locked before the first snapshot.
+  -- The crawls that it was expanding are included: all crawls are locked before the first snapshot.
   perform from holdfast.crawl c
     where c.id in (select q.crawl_id from holdfast.snapshot_queue q where q.owner_id = p_worker
                    union all
@@ -363,7 +366,7 @@ begin
         lease_until = null
     where id = p_worker;
 end $$;
-comment on function holdfast.worker_leave is 'A process ends in good order; what it still holds is released.';
+comment on function holdfast.worker_leave is 'Records the orderly exit of a process; releases what it still holds.';
 
 create or replace function holdfast.lapse_workers()
   returns integer language plpgsql as $$
@@ -422,8 +425,7 @@ begin
   perform holdfast.notify_workers();
   return true;
 end $$;
-comment on function holdfast.worker_gone is
-  'A process of the caller''s own machine is dead: its lease ends now.';
+comment on function holdfast.worker_gone is 'Ends the lease of a dead process of the caller''s own machine.';
 
 create or replace function holdfast.restored(p_who text)
   returns bigint language plpgsql as $$

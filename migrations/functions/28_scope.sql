@@ -1,4 +1,4 @@
--- What belongs to a crawl: patterns of URLs, and changing them while it runs.
+-- Scope of a crawl: patterns of URLs, and their change while the crawl runs.
 
 create or replace function holdfast.url_matches(p_pattern text, p_url text, p_host text)
   returns boolean language sql immutable parallel safe as $$
@@ -13,7 +13,7 @@ create or replace function holdfast.url_matches(p_pattern text, p_url text, p_ho
          end
 $$;
 comment on function holdfast.url_matches is
-  'Whether a URL fits a pattern: a domain, *.domain, or a regular expression.';
+  'Returns true if a URL matches a pattern: a domain, *.domain, or a regular expression.';
 
 create or replace function holdfast.scope_refusal(p_scope jsonb, p_url text, p_host text)
   returns text language plpgsql immutable parallel safe as $$
@@ -106,7 +106,7 @@ $$;
 create or replace function holdfast.crawl_scope(p_crawl uuid, p_add jsonb, p_remove jsonb, p_by text)
   returns bigint language plpgsql as $$
 -- Adds to and removes from the lists of a crawl's scope, e.g. {"deny": ["ads.example.com"]}. The crawl leaves
--- crawl_queue until all of its open snapshots are judged by the new scope. So no claim takes a snapshot that
+-- crawl_queue until the new scope is applied to all of its open snapshots. So no claim takes a snapshot that
 -- only the old scope allowed.
 declare
   v_crawl holdfast.crawl;
@@ -142,13 +142,13 @@ begin
   perform holdfast.notify_workers();
   return 1;
 end $$;
-comment on function holdfast.crawl_scope is
-  'Changes what belongs to a crawl, while it runs. Returns 0 if that changes nothing.';
+comment on function holdfast.crawl_scope is 'Changes the scope of a running crawl. Returns 0 if that changes nothing.';
 
 create or replace function holdfast.crawl_judge_step(p_crawl uuid, p_batch integer)
   returns boolean language plpgsql as $$
--- Judges the next p_batch snapshots by a changed scope: those outside are parked, even if a worker has them;
--- those inside again are queued. Returns whether all are judged; then the crawl can be claimed from again.
+-- Applies a changed scope to the next p_batch snapshots: those outside are parked, even if a worker owns
+-- them; those inside again are queued. Returns true if none is left; then the crawl can be claimed from
+-- again.
 declare
   v_crawl holdfast.crawl;
   v_step record;
@@ -192,4 +192,4 @@ begin
   return true;
 end $$;
 comment on function holdfast.crawl_judge_step is
-  'Judges the next batch of a crawl by its changed scope; returns whether that was the last.';
+  'Applies the changed scope of a crawl to the next batch; returns true if it was the last batch.';

@@ -38,8 +38,8 @@ $$;
 
 create or replace function holdfast.crawl_add(p_id uuid, p_crawl jsonb)
   returns boolean language plpgsql as $$
--- Adds an empty crawl; its seeds follow in the same transaction (crawl_add_seeds). False if the id is there
--- already, so adding may be repeated. Keys of p_crawl: crawl_option_names().
+-- Adds an empty crawl; its seeds follow in the same transaction (crawl_add_seeds). Returns false if the id
+-- exists already, so adding may be repeated. Keys of p_crawl: crawl_option_names().
 declare
   v_names constant text[] := holdfast.crawl_option_names();
   v_wrong text;
@@ -135,7 +135,7 @@ end $$;
 create or replace function holdfast.is_wanted(
     p_crawl holdfast.crawl, p_url text, p_url_hash bytea, p_host text)
   returns boolean language sql stable as $$
-  -- Whether a URL is in the scope of a crawl and, with only_new, not in the collection yet.
+  -- Returns true if a URL is in the scope of a crawl and, with only_new, not in the collection yet.
   select holdfast.scope_refusal(p_crawl.scope, p_url, p_host) is null
      and case
            when not p_crawl.only_new then true
@@ -365,8 +365,8 @@ comment on function holdfast.crawl_release is 'Releases the crawl that a worker 
 create or replace function holdfast.crawl_seeds_take(p_crawl uuid, p_batch integer)
   returns table (depth integer, urls text[], titles text[], tags jsonb, bookmarked timestamptz[])
   language plpgsql as $$
--- Takes the first seeds away, as many of one depth as come in a row. They are read in the order of the key: a
--- plan that sorts all that are left would do so for each batch.
+-- Deletes the first seeds, as many of one depth as come in a row. They are read in the order of the key: a
+-- plan that sorts all remaining seeds would do so for each batch.
 #variable_conflict use_column
 declare
   v_depth integer;
@@ -485,7 +485,7 @@ begin
     perform holdfast.crawl_stop(p_crawl, 'max_time', '', 'its time is over', p_batch);
   elsif v_crawl.stopping_at is not null then
     v_left := holdfast.crawl_stop_step(p_crawl, p_batch);
-    -- A worker may still have what is left and give it up with its next heartbeat: look again in a second.
+    -- A worker may still own the rest and release it with its next heartbeat: check again in a second.
     if v_left > 0
        and not exists (select from holdfast.crawl_seed where crawl_id = p_crawl)
        and v_left <= cardinality(holdfast.crawl_held(p_crawl)) then
@@ -507,7 +507,7 @@ comment on function holdfast.crawl_expand is 'Turns seeds of a claimed crawl int
 
 create or replace function holdfast.crawl_open_small(p_worker uuid, p_seeds integer)
   returns uuid language plpgsql as $$
--- For a claim, which has asked worker_may_claim and holds no other lock: turns a due crawl that is new and
+-- For a claim, which has called worker_may_claim and holds no other lock: turns a due crawl that is new and
 -- has at most p_seeds seeds into snapshots in the claim's own transaction. No other transaction sees it half
 -- done, so it needs no owner and no fence. All other crawls are left to crawl_claim. Does not notify: the
 -- claim does if rows remain.
@@ -537,7 +537,7 @@ begin
     for no key update skip locked;
   if not found then return null; end if;
   perform holdfast.crawl_expand_seeds(p_worker, v_crawl, p_seeds, false);
-  -- Its seeds may be of several depths: then crawl_claim takes the rest.
+  -- The seeds may be of several depths: then crawl_claim takes the rest.
   update holdfast.crawl set owner_id = null where id = v_crawl.id and owner_id is not null;
   return v_crawl.id;
 end $$;
@@ -555,8 +555,8 @@ $$;
 
 create or replace function holdfast.crawl_enqueue()
   returns trigger language plpgsql as $$
--- Claims see a crawl by its row in crawl_queue. It has one while it is started and neither being stopped nor
--- judged again, however it was changed.
+-- Claims see a crawl by its row in crawl_queue. It has one while it is started and is neither being stopped
+-- nor having a changed scope applied.
 begin
   if new.status = 'started' and new.stopping_at is null and new.judged_to is null then
     insert into holdfast.crawl_queue as q

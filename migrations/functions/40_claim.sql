@@ -22,8 +22,7 @@ create or replace view holdfast.claimed_snapshot as
                           where o.id = q.snapshot_id and o.crawl_id = q.crawl_id
                           limit 1) s
     cross join lateral (select o.* from holdfast.crawl o where o.id = q.crawl_id limit 1) c;
-comment on view holdfast.claimed_snapshot is
-  'What a worker needs to know of a snapshot: what claim answers with.';
+comment on view holdfast.claimed_snapshot is 'Columns of a snapshot that a claim returns to the worker.';
 
 create or replace function holdfast.claim(
     p_worker uuid, p_room integer, p_open uuid[] default '{}', p_open_only boolean default false,
@@ -47,8 +46,9 @@ declare
   v_share integer;
   v_ids uuid[] := '{}';
 begin
-  -- Also by a worker that may not claim now: the work of a dead worker is released even while everything is
-  -- paused. A lapse takes locks that come after those of opening a crawl, so a claim does one or the other.
+  -- Also called by a worker that may not claim now: the work of a dead worker is released even while
+  -- everything is paused. A lapse takes locks that come after those of opening a crawl, so a claim does one
+  -- or the other.
   if not p_finished then
     if holdfast.lapse_workers() = 0 and v_may and p_room > 0 and p_seeds > 0 and not p_open_only then
       v_opened := holdfast.crawl_open_small(p_worker, p_seeds);
@@ -157,9 +157,9 @@ end $$;
 
 create or replace function holdfast.crawl_room(p_crawl uuid, p_max_parallel integer)
   returns bigint language plpgsql as $$
--- How many more snapshots of a crawl with max_parallel may start. Its row in crawl_queue stays locked until
--- the claim commits, so the next claim counts what this one took. A snapshot that ends makes a full crawl
--- ready again.
+-- Returns how many more snapshots of a crawl with max_parallel may start. Its row in crawl_queue stays locked
+-- until the claim commits, so the next claim counts what this one took. A snapshot that ends makes a full
+-- crawl ready again.
 declare
   v_room bigint;
 begin
@@ -200,8 +200,8 @@ end $$;
 create or replace function holdfast.claim_pick(
     p_crawl uuid, p_host text, p_room integer, p_newest boolean, p_top_n integer, p_only uuid[])
   returns uuid[] language plpgsql as $$
--- As claim_due, in another order: the newest first, or at random among the first p_top_n of either order; or
--- just those of p_only. Looks at twice as many as needed: other claims will have locked some.
+-- Claims like claim_due, in another order: the newest first, or at random among the first p_top_n of either
+-- order; or just those of p_only. Reads twice as many as needed: other claims will have locked some.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_some constant integer := greatest(p_top_n, 2 * p_room + 8);
@@ -264,7 +264,7 @@ end $$;
 
 create or replace function holdfast.claim_park(p_crawl uuid, p_wakes bigint)
   returns void language plpgsql as $$
--- A claim found nothing more that is due: no claim looks at the crawl until something is, unless the crawl
+-- Called if a claim found nothing more that is due: claims skip the crawl until a page is, unless the crawl
 -- was woken since this claim read it. At most for a minute, so that a lost wake costs no more than that.
 declare
   v_now constant timestamptz := clock_timestamp();
@@ -289,8 +289,8 @@ end $$;
 
 create or replace function holdfast.claim_wait()
   returns interval language sql stable as $$
-  -- How long until something that waits now is due, or the lease of a worker would lapse; NULL: neither. Work
-  -- that is due already may be locked by others.
+  -- Returns the time until a waiting page is due, or the lease of a worker expires; NULL: neither. Work that
+  -- is due already may be locked by others.
   select case when w.at is not null then greatest(w.at - clock_timestamp(), interval '0') end
     from (select least((select min(q.ready_at)
                           from holdfast.crawl_queue q

@@ -110,8 +110,8 @@ end $$;
 
 create or replace function holdfast.judge_bytes(p_pages holdfast.finished_page[])
   returns holdfast.finished_page[] language plpgsql as $$
--- A page with more bytes than max_snapshot_bytes, or with which its crawl would hold more than max_bytes, is
--- cancelled; "ending" says which.
+-- Cancels a page with more bytes than max_snapshot_bytes, or with which its crawl would hold more than
+-- max_bytes; "ending" names the limit.
 declare
   v_page holdfast.finished_page;
   v_crawl record;
@@ -156,17 +156,17 @@ create or replace function holdfast.judge_released(p_pages holdfast.finished_pag
 --   lapsed, and so did max_lapses workers by now: quarantined
 --   failed by itself (released, spend, no delay): tried again, later each time, until it has failed
 --     max_attempts times
---   troubled: tried again, later each time, until that has happened max_troubles times
+--   worker_error: tried again, later each time, until that has happened max_worker_errors times
 declare
   v_page holdfast.finished_page;
   v_now record;
-  v_troubles bigint;
+  v_worker_errors bigint;
   v_judged holdfast.finished_page[] := '{}';
 begin
   foreach v_page in array p_pages
   loop
     if v_page.outcome is null then
-      select q.attempts, q.lapses + 1 as lapses, a.max_attempts, a.max_lapses, a.max_troubles,
+      select q.attempts, q.lapses + 1 as lapses, a.max_attempts, a.max_lapses, a.max_worker_errors,
              c.stopping_at,
              coalesce(c.reason, 'its crawl was stopped') as why_stopped,
              least(a.retry_base * 2 ^ least(q.attempts, 20), a.retry_max) as backoff,
@@ -185,19 +185,19 @@ begin
       elsif v_page.ending = 'released' and v_page.spend and v_page.delay_ms is null then
         if v_now.attempts >= v_now.max_attempts then v_page.outcome := 'failed'; end if;
         v_page.delay_ms := extract(epoch from v_now.backoff) * 1000 * (0.75 + random() / 2);
-      elsif v_page.ending = 'troubled' then
-        v_troubles := 1 + (select count(*)
+      elsif v_page.ending = 'worker_error' then
+        v_worker_errors := 1 + (select count(*)
                              from holdfast.attempt o
                              where o.snapshot_id = v_page.snapshot
                                and o.crawl_id = v_page.crawl
-                               and o.ending = 'troubled');
-        if v_troubles >= v_now.max_troubles then
+                               and o.ending = 'worker_error');
+        if v_worker_errors >= v_now.max_worker_errors then
           v_page.outcome := 'failed';
-          v_page.reason := format('released for trouble of its workers, %s times over; the last: %s',
-                                  v_troubles, v_page.reason);
+          v_page.reason := format('released %s times because of worker errors; the last: %s',
+                                  v_worker_errors, v_page.reason);
         end if;
         v_page.delay_ms := greatest(v_page.delay_ms,
-                                    least(v_page.delay_ms * 2 ^ least(v_troubles - 1, 20), v_now.longest_ms));
+                                    least(v_page.delay_ms * 2 ^ least(v_worker_errors - 1, 20), v_now.longest_ms));
       end if;
     end if;
     v_judged := array_append(v_judged, v_page);
@@ -531,7 +531,7 @@ begin
          min(format('ending %s, outcome %s', p.ending, p.outcome)) filter (
            where case
                    when p.outcome is null
-                     then coalesce(p.ending not in ('released', 'troubled', 'interrupted', 'declined'), true)
+                     then coalesce(p.ending not in ('released', 'worker_error', 'interrupted', 'declined'), true)
                    else coalesce(p.ending, 'sealed') <> 'sealed'
                         or p.outcome not in ('succeeded', 'partial', 'failed', 'refused')
                  end) as wrong
@@ -564,7 +564,7 @@ create or replace function holdfast.finish_answer(p_page holdfast.finished_page)
   select case
            when (p_page).outcome is null then 'released'
            when (p_page).outcome in ('cancelled', 'quarantined') then 'cancelled'
-           when (p_page).ending in ('released', 'troubled') then 'failed'
+           when (p_page).ending in ('released', 'worker_error') then 'failed'
            else 'sealed'
          end
 $$;
@@ -582,7 +582,7 @@ create or replace function holdfast.finish_answers(
     from unnest(p_pages) with ordinality p
     left join unnest(p_held) h on h.snapshot = p.snapshot and h.fence = p.fence
     left join lateral (select o.status from holdfast.crawl o where o.id = p.crawl limit 1) c on true
-    -- Not held: a repeat, if this worker ended this attempt in this way before.
+    -- Without an owner: a repeat, if this worker ended this attempt in this way before.
     left join lateral (
       select case
                when e.outcome = 'cancelled' then 'cancelled'
@@ -617,11 +617,10 @@ create or replace function holdfast.worker_turn(
     what text, snapshot_id uuid, crawl_id uuid, fence bigint, children bigint, crawl_sealed boolean,
     detail text, claim jsonb)
   language plpgsql as $$
--- All that a worker says to the database about its work, in one transaction: what it has finished since the
--- last turn, then a claim into its free slots. See finish and claim. Answers with a row for each page (what:
--- as finish) and one for each claimed snapshot (what: claimed). Where less was claimed than there is room
--- for, one more row tells in how many milliseconds something that waits now will be due (what: wait; no row:
--- nothing waits).
+-- Transfers the whole report of a worker about its pages in one transaction: pages finished since the last
+-- turn, then a claim into its free slots. See finish and claim. Returns a row for each page (what: as finish)
+-- and one for each claimed snapshot (what: claimed). Where less was claimed than requested, one more row has
+-- the milliseconds until a waiting page is due (what: wait; no row: nothing waits).
 #variable_conflict use_column
 declare
   v_finished constant boolean := p_pages <> '[]';
@@ -651,4 +650,4 @@ begin
   end if;
 end $$;
 comment on function holdfast.worker_turn is
-  'Finishes snapshots and claims others: all that a worker says of its work, in one commit.';
+  'Finishes snapshots and claims others: the whole report of a worker on its pages, in one commit.';

@@ -1,7 +1,6 @@
--- The index of WARC files: rows of holdfast.capture, written with the seal, and how replay tools look them
--- up.
+-- Index of WARC files: rows of holdfast.capture, written with the seal, and look-ups for replay tools.
 --
--- A revisit record may refer to a record of another URL (refers_to): Browsertrix writes such ones.
+-- A revisit record may refer to a record of another URL (refers_to): Browsertrix writes such records.
 
 create or replace function holdfast.same_payload(
     p_key text, p_digest text, p_other_key text, p_other_digest text)
@@ -15,7 +14,7 @@ $$;
 
 create or replace function holdfast.captures_add(p_snapshot uuid, p_crawl uuid, p_captures jsonb)
   returns void language plpgsql as $$
--- What a sealed page's WARC files hold.
+-- Stores the index of the WARC files of a sealed page.
 begin
   insert into holdfast.capture (
       snapshot_id, crawl_id, file, record_offset, record_length,
@@ -30,7 +29,7 @@ end $$;
 
 create or replace function holdfast.keep_captures(p_pages holdfast.finished_page[])
   returns void language plpgsql as $$
--- Of the pages that were sealed with their files.
+-- Only for pages that were sealed with their files.
 begin
   perform holdfast.captures_add(p.snapshot, p.crawl, p.captures)
     from unnest(p_pages) p
@@ -54,11 +53,11 @@ end $$;
 
 create or replace function holdfast.kept_directory(p_snapshot uuid, p_crawl uuid, p_position integer)
   returns text language sql immutable as $$
-  -- As deep as the directory of a snapshot.
+  -- The depth equals that of the directory of a snapshot.
   select 'kept/' || p_crawl || '/' || p_snapshot || '/' || p_position
 $$;
 comment on function holdfast.kept_directory is
-  'Where a record of a removed snapshot is to which others refer, below the archive root.';
+  'Returns the directory, below the archive root, of a record of a removed snapshot to which others refer.';
 
 create or replace function holdfast.kept_file(p_snapshot uuid, p_crawl uuid, p_position integer)
   returns text language sql immutable as $$
@@ -93,19 +92,19 @@ create or replace view holdfast.v_capture as
          null::text
     from holdfast.kept_capture k;
 comment on view holdfast.v_capture is
-  'Records of WARC files that can be replayed, by URL key and time: what a CDX index has. '
-  'Also what is kept of removed snapshots, because revisit records refer to it.';
+  'Records of WARC files that can be replayed, by URL key and time, as in a CDX index. Includes records of removed '
+  'snapshots to which revisit records refer.';
 comment on column holdfast.v_capture.url_key is 'The URL by the SURT rules: com,example)/path.';
-comment on column holdfast.v_capture.at is 'When it was captured.';
+comment on column holdfast.v_capture.at is 'Time of the capture.';
 comment on column holdfast.v_capture.url is 'The URL.';
 comment on column holdfast.v_capture.mime is 'Media type, warc/revisit or unk.';
 comment on column holdfast.v_capture.digest is 'Digest of the payload.';
 comment on column holdfast.v_capture.file is 'The WARC file, below the archive root.';
-comment on column holdfast.v_capture.record_offset is 'Where the record begins there.';
-comment on column holdfast.v_capture.record_length is 'Bytes that it takes there.';
-comment on column holdfast.v_capture.snapshot_id is 'Its snapshot.';
+comment on column holdfast.v_capture.record_offset is 'Offset of the record in the file.';
+comment on column holdfast.v_capture.record_length is 'Length of the record in bytes.';
+comment on column holdfast.v_capture.snapshot_id is 'Snapshot of the record.';
 comment on column holdfast.v_capture.refers_to is
-  'Of a revisit record: the URL key whose record holds the payload, if it is another than url_key.';
+  'For a revisit record: the URL key whose record has the payload, if it differs from url_key.';
 
 create or replace function holdfast.captures_stored(
     p_keys text[], p_digests text[], p_crawl uuid, p_least bigint)
@@ -134,8 +133,8 @@ comment on function holdfast.captures_stored is
 
 create or replace function holdfast.originals_hold(p_pages holdfast.finished_page[])
   returns void language plpgsql as $$
--- Called by finish for pages whose files refer to records of other crawls ("originals"). A removal locks
--- its crawl for update, then looks for what refers to it: it sees this page, or this page sees that the
+-- Called by finish for pages whose files refer to records of other crawls ("originals"). A removal locks its
+-- crawl for update, then looks for records that refer to it: it sees this page, or this page sees that the
 -- records are gone. The worker then captures the page again.
 declare
   v_gone uuid;
@@ -162,8 +161,8 @@ end $$;
 create or replace function holdfast.is_referred_to(
     p_key text, p_digest text, p_first uuid, p_last uuid, p_snapshot uuid)
   returns boolean language sql stable as $$
-  -- Whether a revisit record refers to a payload that no other record holds, apart from the records of
-  -- snapshot p_snapshot (NULL: of all snapshots) of the crawls from p_first to p_last.
+  -- Returns true if a revisit record refers to a payload that no other record holds, apart from the records
+  -- of snapshot p_snapshot (NULL: of all snapshots) of the crawls from p_first to p_last.
   select exists (select
                    from holdfast.capture r
                    where holdfast.same_payload(coalesce(r.refers_to, r.url_key), r.digest, p_key, p_digest)
@@ -198,9 +197,9 @@ $$;
 create or replace function holdfast.captures_kept(
     p_first uuid, p_last uuid, p_snapshot uuid, p_removed uuid[])
   returns void language plpgsql as $$
--- Called before snapshots are deleted, named as for captures_leaving: what others refer to stays, and what
--- only these referred to goes. The caller has locked their crawls for update (see originals_hold), or the
--- crawls are gone.
+-- Called before snapshots are deleted, named as for captures_leaving: records to which others refer stay, and
+-- records that only these referred to are deleted. The caller has locked their crawls for update (see
+-- originals_hold), or the crawls are gone.
 begin
   insert into holdfast.kept_capture (
       snapshot_id, position, crawl_id,
@@ -248,11 +247,11 @@ create or replace function holdfast.captures_moved(p_snapshot uuid, p_position i
   returns void language sql as $$
   update holdfast.kept_capture set moved = true where snapshot_id = p_snapshot and position = p_position
 $$;
-comment on function holdfast.captures_moved is 'This record has a file of its own.';
+comment on function holdfast.captures_moved is 'Records that kept records have files of their own.';
 
 create or replace function holdfast.originals_of(p_snapshots uuid[])
   returns setof holdfast.v_capture language sql stable as $$
-  -- One for each payload that is not in its own snapshot.
+  -- One row for each payload that is not in its own snapshot.
   select v.*
     from (select distinct r.snapshot_id, coalesce(r.refers_to, r.url_key) as url_key, r.digest
             from holdfast.capture r
@@ -337,9 +336,9 @@ create or replace view holdfast.v_replay_quality as
     join holdfast.snapshot s on s.id = q.snapshot_id;
 comment on view holdfast.v_replay_quality is
   'Snapshots that holdfast verify --replay has opened from their WARC files: how well they replay.';
-comment on column holdfast.v_replay_quality.url is 'Its URL.';
+comment on column holdfast.v_replay_quality.url is 'URL of the snapshot.';
 comment on column holdfast.v_replay_quality.score is
-  'The smallest of screenshot, text and resources; 0: it could not be replayed.';
+  'Smallest of screenshot, text and resources; 0: could not be replayed.';
 comment on column holdfast.v_replay_quality.screenshot is
   'Share of equal pixels of the screenshots; NULL: there is none.';
 comment on column holdfast.v_replay_quality.text is
@@ -355,12 +354,12 @@ create or replace view holdfast.v_capture_quality as
     join holdfast.snapshot s on s.id = e.snapshot_id and s.crawl_id = e.crawl_id
     where e.resources is not null;
 comment on view holdfast.v_capture_quality is
-  'How complete the records of sealed snapshots are, as each capture has counted itself. Those with '
-  'resources_missing > 0 lack something.';
-comment on column holdfast.v_capture_quality.url is 'Its URL.';
-comment on column holdfast.v_capture_quality.host is 'Its host.';
-comment on column holdfast.v_capture_quality.outcome is 'How it ended.';
-comment on column holdfast.v_capture_quality.resources is 'URLs that the page asked for or names.';
+  'Completeness of the records of sealed snapshots, as counted by each capture. With resources_missing > 0, the '
+  'record is incomplete.';
+comment on column holdfast.v_capture_quality.url is 'URL of the snapshot.';
+comment on column holdfast.v_capture_quality.host is 'Host of the URL.';
+comment on column holdfast.v_capture_quality.outcome is 'Outcome of the snapshot.';
+comment on column holdfast.v_capture_quality.resources is 'URLs that the page requested or names.';
 comment on column holdfast.v_capture_quality.share is 'Share of the resources that are there.';
 
 create or replace function holdfast.replay_judged(p_snapshot uuid, p_quality jsonb)
@@ -381,13 +380,13 @@ create or replace function holdfast.replay_judged(p_snapshot uuid, p_quality jso
       returning q.*)
   select case when k.problem = '' then least(k.screenshot, k.text, k.resources) else 0 end from kept k
 $$;
-comment on function holdfast.replay_judged is 'Stores how a sealed snapshot replays; returns its score.';
+comment on function holdfast.replay_judged is 'Stores the result of a replay of a sealed snapshot; returns its score.';
 
 create or replace function holdfast.replays_due(p_every integer, p_within interval, p_limit integer)
   returns table (snapshot_id uuid, url text, created_at timestamptz, directory text, manifest_sha256 text)
   language sql stable as $$
-  -- By the last digits of their ids, so that all who ask take the same sample. Without a capture there is
-  -- nothing to replay.
+  -- Sampled by the last digits of the ids, so that all callers take the same sample. A page without a capture
+  -- cannot be replayed.
   select s.id, s.url, s.created_at, e.directory, e.manifest_sha256
     from holdfast.snapshot_sealed e
     join holdfast.snapshot s on s.id = e.snapshot_id and s.crawl_id = e.crawl_id
@@ -402,10 +401,11 @@ create or replace function holdfast.replays_due(p_every integer, p_within interv
     order by e.sealed_at desc limit p_limit
 $$;
 comment on function holdfast.replays_due is
-  'Of p_every snapshots sealed within this time one that was not replayed: the newest, for holdfast verify.';
+  'Returns one in p_every of the snapshots sealed within this time that were not replayed: the newest, for holdfast '
+  'verify.';
 
 create or replace function holdfast.replay_score(p_snapshot uuid)
   returns real language sql stable as $$
   select v.score from holdfast.v_replay_quality v where v.snapshot_id = p_snapshot limit 1
 $$;
-comment on function holdfast.replay_score is 'How well a snapshot replays; NULL: it was not tried.';
+comment on function holdfast.replay_score is 'Returns the score of a replay; NULL: not tried.';

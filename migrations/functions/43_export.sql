@@ -1,4 +1,4 @@
--- What holdfast export takes out of the collection.
+-- Queries of holdfast export.
 
 create or replace function holdfast.export_snapshots(
     p_ids uuid[], p_tag text, p_host text, p_since timestamptz, p_until timestamptz, p_after uuid,

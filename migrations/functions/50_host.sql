@@ -1,4 +1,4 @@
--- Hosts and their limits: those that people have set, else those of each crawl (host_limits). Snapshots are
+-- Hosts and their limits: those that users have set, else those of each crawl (host_limits). Snapshots are
 -- claimed through lanes, a row of crawl_lane for each crawl and host, so that a host that has to wait costs
 -- one lane and not a scan over its rows. Changes take effect with the next claim of any worker.
 
@@ -64,13 +64,13 @@ create or replace function holdfast.host_delay(p_host holdfast.host, p_crawl hol
                   case when p_crawl.robots then p_host.robots_delay end)
 $$;
 comment on function holdfast.host_delay is
-  'The delay that a crawl keeps at a host: that which people have set for the host, else the crawl''s own. A '
+  'Returns the delay of a crawl at a host: the one that users have set for the host, else that of the crawl. A '
   'Crawl-delay counts only in crawls that follow robots.txt.';
 
 create or replace function holdfast.host_limits(
     p_host holdfast.host, p_crawl holdfast.crawl, out delay interval, out cap integer)
   language plpgsql immutable as $$
--- What a crawl keeps at a host.
+-- Returns the limits that a crawl obeys at a host.
 declare
   v_robots constant boolean := p_crawl.robots and p_host.robots_delay > '0';
 begin
@@ -86,11 +86,12 @@ create or replace function holdfast.claim_lane(
     p_worker uuid, p_crawl holdfast.crawl, p_host holdfast.host, p_low timestamptz, p_room integer,
     p_newest boolean, p_top_n integer, p_only uuid[])
   returns uuid[] language plpgsql as $$
--- Takes what the host allows now from one lane; both rows are locked. Then sets when the lane is due again.
+-- Takes the pages that the host allows now from one lane; both rows are locked. Then sets the next due time
+-- of the lane.
 --
 -- Claimed rows leave dead index entries at the head of the lane, which stay as long as any transaction may
--- see them. So a lane remembers in low_at how far its claims have come, and a claim looks from there. What a
--- claim in another transaction has taken still counts as waiting here, so low_at never passes it.
+-- see them. So low_at of a lane records how far its claims have come, and a claim starts there. Pages that a
+-- claim in another transaction has taken still count as waiting here, so low_at never passes them.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_limits constant record := holdfast.host_limits(p_host, p_crawl);
@@ -331,7 +332,7 @@ begin
        where name = p_host), 0);
 end $$;
 comment on function holdfast.host_set is
-  'Sets the least time between two pages of a host, and how many at once (0: no cap). NULL: as it is.';
+  'Sets the minimum time between two pages of a host, and the maximum number at once (0: no cap). NULL: unchanged.';
 
 create or replace function holdfast.host_crawl_delay(p_host text, p_delay interval, p_who text)
   returns void language plpgsql as $$
@@ -363,7 +364,7 @@ begin
   if v_host.paused or v_host.backoff_until > clock_timestamp() then
     raise exception '% is %', p_host,
       case when v_host.paused then 'paused'
-           else 'left in peace until ' || holdfast.people_time(v_host.backoff_until) end
+           else 'in back-off until ' || holdfast.people_time(v_host.backoff_until) end
       using errcode = 'HF004', hint = 'holdfast resume --host ' || p_host || ' ends that first.';
   end if;
   delete from holdfast.host where name = p_host;
@@ -371,14 +372,14 @@ begin
   return holdfast.control_done('forget', 'host', p_host, null, p_by, null, 0);
 end $$;
 comment on function holdfast.host_forget is
-  'Takes all limits off a host, unless it is paused or left in peace. Returns 0 if it had none.';
+  'Removes all limits of a host, unless it is paused or in back-off. Returns 0 if it had none.';
 
 create or replace function holdfast.host_rate_limited(
     p_host text, p_status integer, p_retry_after interval, p_who text)
   returns timestamptz language plpgsql as $$
--- A host asked for fewer requests (429, 503, Retry-After). It gets none until the time it named (a day at
--- most), or for 30 s, doubled with each complaint after the last wait was over (an hour at most). Complaints
--- of pages that were under way together count once.
+-- Records that a host requested fewer requests (429, 503, Retry-After). It gets none until the time it named
+-- (a day at most), or for 30 s, doubled with each complaint after the last wait was over (an hour at most).
+-- Complaints of pages that were under way together count once.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_asked constant interval := case when p_retry_after is not null
@@ -406,4 +407,4 @@ begin
   return v_until;
 end $$;
 comment on function holdfast.host_rate_limited is
-  'A host asked us to slow down; returns until when it is left alone.';
+  'Records that a host requested fewer requests; returns the end of the back-off.';

@@ -40,7 +40,7 @@ begin
     return query select 'wanted', '', null::text, v_fetch, false;
   end if;
 end $$;
-comment on function holdfast.robots_get is 'Reads robots.txt of a site, or asks to fetch it.';
+comment on function holdfast.robots_get is 'Returns robots.txt of a site, or requests a fetch.';
 
 create or replace function holdfast.robots_put(
     p_worker uuid, p_origin text, p_host text, p_status integer, p_rules text, p_error text, p_delay interval,

@@ -94,8 +94,8 @@ comment on view holdfast.v_session is 'Crawl sessions: which worker has a browse
 comment on column holdfast.v_session.id is 'The session.';
 comment on column holdfast.v_session.crawl_id is 'The crawl.';
 comment on column holdfast.v_session.worker is 'The worker.';
-comment on column holdfast.v_session.ended_at is 'When it ended; NULL: it is open.';
-comment on column holdfast.v_session.age is 'How long it has been open, or was.';
+comment on column holdfast.v_session.ended_at is 'End of the session; NULL: open.';
+comment on column holdfast.v_session.age is 'Duration of the session so far, or in total.';
 comment on column holdfast.v_session.snapshots is 'Snapshots of the crawl that the worker holds.';
 comment on column holdfast.v_session.running is 'Crawl hooks that are running.';
 
@@ -107,7 +107,7 @@ create or replace view holdfast.v_session_log as
     join holdfast.process p on p.id = s.process_id
     where h.log <> '';
 comment on view holdfast.v_session_log is 'Output of crawl hooks that failed.';
-comment on column holdfast.v_session_log.worker is 'The worker that ran it.';
+comment on column holdfast.v_session_log.worker is 'Worker of the session.';
 
 create or replace function holdfast.hook_cost(p_crawl uuid)
   returns table (
@@ -160,12 +160,12 @@ create or replace function holdfast.hook_cost(p_crawl uuid)
     where h.status <> 'started' and h.wall_ms is not null
     group by h.plugin, m.hostname
 $$;
-comment on function holdfast.hook_cost is 'What each plugin costs on each machine, for one crawl.';
+comment on function holdfast.hook_cost is 'Returns the cost of each plugin on each machine, for one crawl.';
 
 create or replace view holdfast.v_hook_cost as select * from holdfast.hook_cost(null);
 comment on view holdfast.v_hook_cost is
-  'What each plugin costs on each machine, by the latest 10,000 results and '
-  'as many crawl hooks. "order by cpu_ms_total desc" shows the most expensive first.';
+  'Cost of each plugin on each machine, by the latest 10,000 results and as many crawl hooks. "order by cpu_ms_total '
+  'desc" shows the most expensive first.';
 comment on column holdfast.v_hook_cost.plugin is 'The plugin.';
 comment on column holdfast.v_hook_cost.hostname is 'The machine.';
 comment on column holdfast.v_hook_cost.runs is 'Results counted.';

@@ -24,7 +24,7 @@ create or replace function holdfast.binary_want(p_worker uuid, p_wanted jsonb)
   )
   select count(*)::integer from added
 $$;
-comment on function holdfast.binary_want is 'A worker names the binaries that its plugins need.';
+comment on function holdfast.binary_want is 'Records the binaries that the plugins of a worker require.';
 
 create or replace function holdfast.binary_claim(p_worker uuid, p_limit integer)
   returns table (name text, id uuid, fence bigint, providers text, overrides text,
@@ -84,11 +84,11 @@ create or replace function holdfast.binary_known(p_worker uuid)
     join holdfast.process p on p.machine_id = b.machine_id
     where p.id = p_worker
 $$;
-comment on function holdfast.binary_known is 'What is known of the binaries of a worker''s machine.';
+comment on function holdfast.binary_known is 'Returns the known binaries of a worker''s machine.';
 
 create or replace function holdfast.binary_recheck(p_name text, p_host text)
   returns bigint language sql as $$
-  -- For people who have installed something. Empty: all names, all machines.
+  -- For users who have installed something. Empty: all names, all machines.
   with changed as (
     update holdfast.binary b
       set retry_at = clock_timestamp()
@@ -127,5 +127,5 @@ create or replace view holdfast.v_binary as
     left join holdfast.process p on p.id = b.owner_id;
 comment on view holdfast.v_binary is
   'Binaries that plugins need, on each machine: found or not, where, checked when.';
-comment on column holdfast.v_binary.id is 'Its name for on_Binary hooks.';
-comment on column holdfast.v_binary.looked_for_by is 'The worker that is looking for it, or installing it.';
+comment on column holdfast.v_binary.id is 'Name for on_Binary hooks.';
+comment on column holdfast.v_binary.looked_for_by is 'Worker that looks for the binary or installs it.';

@@ -1,11 +1,11 @@
--- The runner: one elected process that runs the maintenance tasks. The unique index
--- process_single_runner allows one running process with worker_type worker_runner; candidates join
--- (worker_join) as runner_waiting. The newest candidate wins: it asks older ones to leave, waits
--- until the leading runner has left or its lease has lapsed, and then leads with the next epoch.
+-- The runner: one elected process that runs the maintenance tasks. The unique index process_single_runner
+-- allows one running process with worker_type worker_runner; candidates join (worker_join) as runner_waiting.
+-- The newest candidate wins: it requests older ones to leave, waits until the leading runner has left or its
+-- lease has expired, and then leads with the next epoch.
 --
--- A task is one transaction that first locks the runner's row for key share. Ending a lead (leave,
--- lapse, takeover) locks that row for update: it waits for the task, or the task fails. A heartbeat
--- takes a weaker lock and disturbs neither.
+-- A task is one transaction that first locks the runner's row for key share. The end of a lead (leave, lapse,
+-- takeover) locks that row for update: it waits for the task, or the task fails. A heartbeat takes a weaker
+-- lock and disturbs neither.
 
 create or replace function holdfast.runner_lead(p_id uuid, p_lease interval)
   returns bigint language plpgsql as $$
@@ -21,7 +21,7 @@ begin
   exception when unique_violation then
     return null;
   end;
-  -- There is no other leading runner now. Closes the terms of those that did not close them themselves.
+  -- Called without another leading runner. Closes the terms of runners that did not close them themselves.
   update holdfast.runner_term t
     set ended_at = clock_timestamp(), ending = concat_ws(': ', p.exit_reason, p.stats ->> 'gone'),
         valid_until = greatest(t.began_at, least(t.valid_until, p.ended_at))
@@ -40,9 +40,9 @@ end $$;
 
 create or replace function holdfast.runner_clear(p_id uuid, p_standby boolean, p_grace interval)
   returns uuid[] language plpgsql as $$
--- Asks older runners to leave and lapses a leading runner whose lease ran out, unless one of its
--- maintenance tasks is still running. A leading runner that is asked has p_grace left of its lease.
--- Returns the leading runner that is in the way.
+-- Requests older runners to leave and lapses a leading runner whose lease expired, unless one of its
+-- maintenance tasks is still running. A leading runner that is requested to leave has p_grace left of its
+-- lease. Returns the leading runner that still leads.
 begin
   if not p_standby then
     update holdfast.process
@@ -113,7 +113,7 @@ begin
       from (values (1)) one
       left join holdfast.process p on p.id = any (v_others);
 end $$;
-comment on function holdfast.runner_enter is 'One attempt to become the leading runner.';
+comment on function holdfast.runner_enter is 'Makes one attempt to become the leading runner.';
 
 create or replace function holdfast.runner_heartbeat(p_id uuid, p_lease interval, p_stats jsonb)
   returns table (leads boolean, epoch bigint, request text, rival text, log_level text) language plpgsql as $$
@@ -229,7 +229,7 @@ create or replace function holdfast.local_processes(p_machine_id text, p_boot_id
       and p.machine_id = holdfast.machine_of(p_machine_id)
       and p.boot_id = p_boot_id and p.pid_namespace = p_pid_namespace and p.pid_namespace <> ''
 $$;
-comment on function holdfast.local_processes is 'Processes of the caller''s login in its pid namespace.';
+comment on function holdfast.local_processes is 'Returns the processes of the caller''s login in its pid namespace.';
 
 create or replace view holdfast.v_runner as
   select p.id, p.label, m.hostname, p.pid,
@@ -248,30 +248,29 @@ comment on view holdfast.v_runner is
   'Running runners: the leading runner first, then the candidates, newest first.';
 comment on column holdfast.v_runner.id is 'The process.';
 comment on column holdfast.v_runner.state is 'leads, stands by or waits.';
-comment on column holdfast.v_runner.epoch is 'Number of its term.';
-comment on column holdfast.v_runner.lease_left is 'How long it leads, or waits, without another heartbeat.';
-comment on column holdfast.v_runner.leads_since is 'When its term began.';
-comment on column holdfast.v_runner.healthy is 'Its lease has not lapsed.';
+comment on column holdfast.v_runner.epoch is 'Number of the term.';
+comment on column holdfast.v_runner.lease_left is 'Time until the lease expires without another heartbeat.';
+comment on column holdfast.v_runner.leads_since is 'Start of the term.';
+comment on column holdfast.v_runner.healthy is 'True if the lease has not expired.';
 
 create or replace view holdfast.v_term as
   select t.epoch, t.label, t.began_at, t.valid_until, t.ended_at, t.ending, t.process_id
     from holdfast.runner_term t
     order by t.epoch desc;
-comment on view holdfast.v_term is 'Terms of the runner''s gate, newest first: who led when, and why it ended.';
+comment on view holdfast.v_term is 'Terms of the runner''s gate, newest first: leader, time, and reason for the end.';
 comment on column holdfast.v_term.epoch is 'Number of the term.';
 comment on column holdfast.v_term.label is 'The runner.';
 comment on column holdfast.v_term.ending is
-  'Why: "stepped down for ...", the reason for which it was stopped, "lease lapsed", ...';
-comment on column holdfast.v_term.process_id is 'The process; it may be trimmed.';
+  'Reason for the end: "stepped down for ...", the reason for a stop, "lease lapsed", ...';
+comment on column holdfast.v_term.process_id is 'Process of the term; its row may be trimmed.';
 
 create or replace view holdfast.v_maintenance as
   select d.name, d.about, d.every, d.keep, d.enabled, d.next_at, d.next_at - statement_timestamp() as due_in,
          d.last_run_at, d.last_duration, d.last_count, d.total_count, d.runs, d.error, d.batch
     from holdfast.maintenance_task d
     order by d.name;
-comment on view holdfast.v_maintenance is
-  'The runner''s maintenance tasks: when each last ran, how long it took and what it changed.';
-comment on column holdfast.v_maintenance.due_in is 'How long until it is due; below zero: overdue.';
+comment on view holdfast.v_maintenance is 'Maintenance tasks of the runner: last run, duration and number of changes.';
+comment on column holdfast.v_maintenance.due_in is 'Time until the task is due; below zero: overdue.';
 
 create or replace function holdfast.crawl_unfinished(p_crawl holdfast.crawl)
   returns boolean language sql stable as $$
@@ -286,7 +285,7 @@ create or replace function holdfast.crawl_unfinished(p_crawl holdfast.crawl)
 $$;
 
 comment on function holdfast.crawl_unfinished is
-  'Whether anything of a crawl is left, due now or later, that is not paused and of no paused host.';
+  'Returns true if a crawl has pages left, due now or later, that are not paused and not of a paused host.';
 
 create or replace function holdfast.work_left(p_crawls uuid[], p_snapshots uuid[])
   returns boolean language sql stable as $$
@@ -303,7 +302,7 @@ create or replace function holdfast.work_left(p_crawls uuid[], p_snapshots uuid[
                               or q.host <> all (array(select h.name from holdfast.host h where h.paused)))))
 $$;
 comment on function holdfast.work_left is
-  'Whether any of these crawls and snapshots is open, and neither paused nor of a paused host.';
+  'Returns true if any of these crawls and snapshots is open, and neither paused nor of a paused host.';
 
 create or replace function holdfast.workers_beside(p_runner uuid)
   returns table (kind text, running bigint, able bigint) language sql stable as $$
@@ -321,13 +320,13 @@ create or replace function holdfast.workers_beside(p_runner uuid)
     where me.id = p_runner
       and (p.machine_id, p.boot_id, p.pid, p.start_ticks)
           is distinct from (me.machine_id, me.boot_id, me.pid, me.start_ticks)
-      -- One that claims nothing, for want of disk say, and holds nothing takes no room.
+      -- A worker that claims nothing, for lack of disk space for example, and holds nothing takes no slots.
       and (nullif(w.stats ->> 'not_claiming', '') is null
            or exists (select from holdfast.snapshot_queue q where q.owner_id = w.id))
     group by w.worker_type
 $$;
 comment on function holdfast.workers_beside is
-  'Workers of a runner''s machine that it has not started, by kind; able: those that claim whatever is due.';
+  'Returns the workers of a runner''s machine that it has not started, by kind; able: those that claim any due page.';
 
 create or replace function holdfast.newer_run(p_runner uuid)
   returns text language sql stable as $$
@@ -343,7 +342,8 @@ create or replace function holdfast.newer_run(p_runner uuid)
     order by r.start_ticks desc, r.pid desc limit 1
 $$;
 comment on function holdfast.newer_run is
-  'Label of the newest `holdfast run` of this machine, which alone starts workers there; NULL: it is this one.';
+  'Returns the label of the newest `holdfast run` of this machine, which alone starts workers there; NULL: the '
+  'caller is the newest.';
 
 create or replace view holdfast.v_backlog as
   -- Every count is bounded, so that this stays cheap in a large collection.
@@ -379,12 +379,11 @@ create or replace view holdfast.v_backlog as
                   where c.status in ('queued', 'started') and holdfast.crawl_unfinished(c)) as unfinished
     from holdfast.persona_sign_in i
     where i.problem is null and i.deadline > statement_timestamp();
-comment on view holdfast.v_backlog is
-  'What is due and held, and whether anything is left that is not paused.';
+comment on view holdfast.v_backlog is 'Counts of due and held pages, and whether any unpaused page is left.';
 comment on column holdfast.v_backlog.crawls_due is 'Crawls whose seeds are to be expanded, at most 100.';
 comment on column holdfast.v_backlog.snapshots_due is
   'Snapshots that are due, at most 200 of each of 50 crawls, and sign-ins that wait for a browser.';
 comment on column holdfast.v_backlog.held is
   'Claimed snapshots, crawls being expanded, and sign-ins that have a browser.';
 comment on column holdfast.v_backlog.unfinished is
-  'Whether anything is left, now or later, that is not paused, nor its host; or a person signs in.';
+  'True if any page is left, now or later, that is not paused, nor its host; or if a user signs in.';

@@ -17,12 +17,12 @@ end $$;
 
 create or replace function holdfast.maintenance_mend(p_task holdfast.maintenance_task)
   returns bigint language plpgsql as $$
--- Repairs rows that were changed by hand in psql so that no claim would look at a crawl again.
+-- Repairs rows that were changed by hand in psql so that no claim would visit a crawl again.
 declare
   v_crawl record;
   v_count bigint := 0;
 begin
-  -- Nothing is open.
+  -- Crawls without open snapshots.
   for v_crawl in
     select c.id
       from holdfast.crawl c
@@ -51,7 +51,7 @@ begin
         and not exists (select from holdfast.crawl_queue q where q.crawl_id = c.id)
       limit p_task.batch
     on conflict do nothing;
-  -- Snapshots are due, but no claim looks at them.
+  -- Crawls with due snapshots that claims skip.
   for v_crawl in
     select q.crawl_id, d.due
       from holdfast.crawl_queue q
@@ -140,7 +140,7 @@ create or replace function holdfast.maintenance_trim_processes(p_task holdfast.m
       where id in (select p.id
                      from holdfast.process p
                      where p.status = 'exited' and p.ended_at < clock_timestamp() - (p_task).keep
-                       -- A running worker knows by it who started it.
+                       -- A running worker uses it to identify its runner.
                        and not exists (select
                                          from holdfast.process c
                                          where c.parent_id = p.id and c.status = 'running')

@@ -134,7 +134,7 @@ begin
            'minute hour day-of-month month day-of-week.';
 end $$;
 comment on function holdfast.schedule_next is
-  'When a schedule is due next: cron expression, alias or "every N minutes", read in a time zone.';
+  'Returns the next due time of a schedule: cron expression, alias or "every N minutes", read in a time zone.';
 
 create or replace function holdfast.schedule_times(p_every text,
     p_zone text, p_after timestamptz, p_count integer)
@@ -190,7 +190,8 @@ end $$;
 
 create or replace function holdfast.schedule_enable(p_id uuid, p_enabled boolean)
   returns boolean language plpgsql as $$
--- A paused schedule forgets what is due; a resumed one continues with its next time. False: nothing changed.
+-- A paused schedule skips due times; a resumed one continues with its next time. Returns false if nothing
+-- changed.
 begin
   perform holdfast.schedule_lock(p_id);
   update holdfast.schedule s
@@ -243,7 +244,7 @@ begin
   return p_crawl;
 end $$;
 comment on function holdfast.schedule_run is
-  'Adds a schedule''s crawl, unless the last one is still open or all its URLs are archived.';
+  'Adds the crawl of a schedule, unless the last one is still open or all its URLs are archived.';
 
 create or replace function holdfast.maintenance_schedules(p_task holdfast.maintenance_task)
   returns bigint language plpgsql as $$
@@ -288,7 +289,7 @@ create or replace view holdfast.v_schedule as
 comment on view holdfast.v_schedule is 'Schedules: when they run next, and how the last crawl went.';
 comment on column holdfast.v_schedule.id is 'The schedule.';
 comment on column holdfast.v_schedule.state is 'on or paused.';
-comment on column holdfast.v_schedule.last_status is 'Status of the crawl that it added last.';
+comment on column holdfast.v_schedule.last_status is 'Status of the crawl that the schedule added last.';
 comment on column holdfast.v_schedule.last_outcome is 'Outcome of that crawl.';
 comment on column holdfast.v_schedule.next_run is 'next_run_at in the schedule''s time zone.';
-comment on column holdfast.v_schedule.first_url is 'The first of its URLs, and how many more there are.';
+comment on column holdfast.v_schedule.first_url is 'First URL, and the number of others.';

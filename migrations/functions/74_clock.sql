@@ -1,17 +1,17 @@
--- After the server's clock has gone back (a wrong clock was set right, a standby with an earlier clock took
+-- After the server's clock was set back (a wrong clock was corrected, a standby with an earlier clock took
 -- over), due times that were set before lie too far ahead: nothing would be claimed until the clock has come
 -- there again. Each due time has a maximum, the furthest ahead of now that a function ever sets it. A row
--- beyond its maximum was written by an earlier clock and counts as due. What is parked (retry_at_max,
--- infinity) stays parked.
+-- beyond its maximum was written by an earlier clock and counts as due. Parked rows (retry_at_max, infinity)
+-- stay parked.
 --
 -- The runner's task "clock" looks for such rows once a minute. Workers do so if no runner does. A step of
--- less than a minute is not looked for: it costs no more than that.
+-- less than a minute is ignored: it costs no more than that.
 
 create or replace function holdfast.page_due_latest(p_snapshot uuid, p_crawl uuid, p_host text)
   returns timestamptz language sql stable as $$
-  -- The furthest that the due time of a page can be ahead: after a failure, the longest delay with its
-  -- jitter; or, if its host asked for a pause, the end of that; or what a person has said. A minute more,
-  -- because the worker counts the delay.
+  -- Returns the furthest that the due time of a page can be ahead: after a failure, the longest delay with
+  -- its jitter; or, if its host requested a pause, the end of that; or the time that a user set. A minute
+  -- more, because the worker counts the delay.
   select greatest(clock_timestamp() + c.retry_max * 1.25 + interval '1 minute',
                   h.backoff_until + interval '1 minute', s.resume_at + interval '1 second')
     from holdfast.collection c
@@ -19,7 +19,7 @@ create or replace function holdfast.page_due_latest(p_snapshot uuid, p_crawl uui
     left join holdfast.snapshot s on s.id = p_snapshot and s.crawl_id = p_crawl
 $$;
 comment on function holdfast.page_due_latest is
-  'The furthest that the due time of a page of a host can be ahead; v_stuck reads it.';
+  'Returns the furthest that the due time of a page of a host can be ahead, for v_stuck.';
 
 create or replace function holdfast.lane_due_latest(p_crawl uuid, p_host text)
   returns timestamptz language sql stable as $$
@@ -38,7 +38,7 @@ create or replace function holdfast.clock_rules()
   returns table (relation text, key text, late text, mended text) language sql immutable as $$
   -- In the order of locks. late: a row lies beyond its maximum; $1: now.
   values
-    -- A lease is not ended but begins again, so that no worker that lives loses it.
+    -- A lease begins again instead of ending, so that no live worker loses it.
     ('process', 'id', $r$status = 'running' and heartbeat_at > $1 + interval '1 minute'$r$,
      'lease_until = $1 + (lease_until - heartbeat_at), heartbeat_at = $1'),
     ('robots', 'origin',
@@ -131,7 +131,7 @@ end $$;
 
 create or replace function holdfast.clock_check()
   returns bigint language plpgsql as $$
--- For workers: does the task "clock" if it is overdue by more than its interval, or its own due time lies too
+-- For workers: runs the task "clock" if it is overdue by more than its interval, or its own due time lies too
 -- far ahead. So it runs once in that time, however many workers there are.
 declare
   v_now constant timestamptz := clock_timestamp();
@@ -148,4 +148,4 @@ begin
   return holdfast.clock_went_back();
 end $$;
 comment on function holdfast.clock_check is
-  'Does the task "clock" if no runner has: mends due times after the clock has gone back.';
+  'Runs the task "clock" if no runner has: corrects due times after the clock was set back.';

@@ -56,8 +56,8 @@ end $$;
 
 create or replace function holdfast.partition_month(p_month timestamptz)
   returns bigint language plpgsql as $$
--- The same for the month that begins then. A month of which the partitions "other" have crawls already (a
--- clock went ahead, or no runner was there) stays in them.
+-- Does the same for the month that begins then. A month of which the partitions "other" have crawls already
+-- (a clock went ahead, or no runner was there) stays in them.
 declare
   v_from constant uuid := holdfast.first_id(p_month);
   v_to constant uuid := holdfast.first_id(holdfast.month_of(p_month, 1));
@@ -80,8 +80,8 @@ end $$;
 
 create or replace function holdfast.maintenance_partitions(p_task holdfast.maintenance_task)
   returns bigint language plpgsql as $$
--- A new partition needs its table for itself for a moment. Who waits for that holds up all others, so it does
--- not wait for long; the task comes again.
+-- A new partition needs its table for itself for a moment. A transaction that waits for that blocks all
+-- others, so it does not wait for long; the task runs again.
 begin
   set local lock_timeout = '2s';
   return holdfast.partitions_ahead();
@@ -112,7 +112,7 @@ create or replace function holdfast.partition_remove(p_month date, p_by text)
   returns bigint language plpgsql set lock_timeout = '2s' as $$
 -- Removes all crawls of a month, which must be sealed, with its partitions. Returns how many crawls. Workers
 -- wait for the locks that this takes, so it reads no pages: the partitions that name directories and records
--- are handed to removed_page and removed_capture, and purge_fill() reads them batch by batch.
+-- become children of removed_page and removed_capture, and purge_fill() reads them batch by batch.
 declare
   v_from constant uuid := holdfast.first_id(holdfast.month_of(p_month::timestamp at time zone 'UTC', 0));
   v_to constant uuid := holdfast.first_id(holdfast.month_of(p_month::timestamp at time zone 'UTC', 1));
@@ -148,7 +148,7 @@ begin
   end if;
   perform holdfast.crawl_page_changes(c.id) from holdfast.crawl c where c.id >= v_from and c.id < v_to;
   delete from holdfast.replay_quality q where q.crawl_id >= v_from and q.crawl_id < v_to;
-  -- Those that refer to others go first. A table to which others refer can only be dropped on its own.
+  -- Tables that refer to others go first. A table to which others refer can only be dropped on its own.
   for v_table in
     select t from unnest(holdfast.growing_tables()) with ordinality u(t, n) order by n desc
   loop
@@ -185,9 +185,9 @@ comment on view holdfast.v_partition is
   'in purge.';
 comment on column holdfast.v_partition.table_name is 'The table.';
 comment on column holdfast.v_partition.name is 'The partition: first, a month, other, or what is left.';
-comment on column holdfast.v_partition.holds is 'The ids of crawls whose rows it holds.';
+comment on column holdfast.v_partition.holds is 'Crawls, by id, whose rows the partition holds.';
 comment on column holdfast.v_partition.rows_estimated is 'About how many rows; counted by the last analyze.';
-comment on column holdfast.v_partition.bytes is 'Bytes that it takes with its indexes.';
+comment on column holdfast.v_partition.bytes is 'Size in bytes, with indexes.';
 
 -- A new collection has its first partitions at once.
 select holdfast.partitions_ahead();

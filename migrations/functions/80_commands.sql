@@ -1,5 +1,5 @@
--- Commands: pause, resume, cancel, priority. A command is one transaction. When it has committed, no worker
--- begins what it forbids. Running pages are taken from their workers. A worker learns of that from the
+-- Commands: pause, resume, cancel, priority. A command is one transaction. After its commit, no worker starts
+-- work that it forbids. Running pages are taken from their workers. A worker learns of that from the
 -- notification "control" or from its next heartbeat, and kills the hooks. Every command may be repeated: the
 -- second time it changes nothing and returns 0.
 
@@ -50,9 +50,9 @@ end $$;
 
 create or replace function holdfast.control_apply(p_worker uuid)
   returns bigint language plpgsql as $$
--- Takes from a worker what it holds against a command: its claim was under way when the command
--- came, or a row was changed by hand. Waits for no lock. Leaves locked rows to the next heartbeat,
--- and asks for it.
+-- Takes from a worker pages that it holds against a command: its claim was under way when the command came,
+-- or a row was changed by hand. Waits for no lock. It leaves locked rows to the next heartbeat, and requests
+-- that heartbeat.
 declare
   v_ids uuid[] := array(select q.snapshot_id from holdfast.snapshot_queue q where q.owner_id = p_worker);
   v_row record;
@@ -127,7 +127,7 @@ begin
   return 1;
 end $$;
 comment on function holdfast.crawl_pause is
-  'Parks a crawl; what is in work is released. Returns 0 if it was paused or ended already.';
+  'Pauses a crawl and releases its pages in work. Returns 0 if it was paused or ended already.';
 
 create or replace function holdfast.resume_reason(p_at timestamptz, p_who text, p_why text)
   returns text language sql stable as $$
@@ -153,15 +153,15 @@ begin
     concat_ws(': ', 'from ' || holdfast.people_time(p_at) || ' on', nullif(p_why, '')), 0);
 end $$;
 comment on function holdfast.crawl_resume is
-  'Puts a paused crawl back to work, not before p_at; its time limit stood still meanwhile. Returns 0 if it '
-  'was not paused.';
+  'Resumes a paused crawl, not before p_at; its time limit stood still meanwhile. Returns 0 if it was not paused.';
 
 create or replace function holdfast.resume_check(p_at timestamptz)
   returns void language plpgsql stable as $$
 -- retry_at_max() stands for parked.
 begin
   if p_at >= holdfast.retry_at_max() then
-    raise exception 'nothing can be resumed at %', p_at using errcode = 'HF004';
+    raise exception 'the time of resume must be before 9999-01-01' using errcode = 'HF004',
+      hint = 'for example 2h, or 2026-11-22 14:00';
   end if;
 end $$;
 
@@ -265,7 +265,8 @@ comment on function holdfast.crawl_cancel is
 create or replace function holdfast.snapshot_command(
     p_snapshot uuid, p_action text, p_by text, p_why text, p_at timestamptz default null)
   returns bigint language plpgsql as $$
--- What its crawl's scope excludes is not resumed: that takes a wider scope. p_at: of resume, not before this.
+-- A page that its crawl's scope excludes is not resumed: that takes a wider scope. p_at: of resume, not
+-- before this.
 declare
   v_crawl constant uuid := (select crawl_id from holdfast.snapshot where id = p_snapshot);
   v_row holdfast.snapshot_queue;
@@ -273,7 +274,7 @@ declare
 begin
   perform holdfast.resume_check(p_at);
   if p_action is null or p_action not in ('pause', 'resume', 'cancel') then
-    raise exception 'a snapshot cannot be told to "%"', p_action using errcode = 'HF004',
+    raise exception 'unknown action "%"', p_action using errcode = 'HF004',
       hint = 'pause, resume or cancel';
   end if;
   if v_crawl is null then
@@ -330,11 +331,11 @@ begin
   return holdfast.control_done('pause', 'host', p_host, null, p_by, p_why,
     holdfast.held_release(v_ids, v_reason));
 end $$;
-comment on function holdfast.host_pause is 'Nothing of a host is started, and what is in work is released.';
+comment on function holdfast.host_pause is 'Pauses a host: none of its pages starts, and pages in work are released.';
 
 create or replace function holdfast.host_resume(p_host text, p_by text, p_why text)
   returns bigint language plpgsql as $$
--- Ends a back-off too: a person who resumes a host knows better.
+-- Ends a back-off too: the user who resumes a host decides.
 begin
   update holdfast.host
     set paused = false, reason = null, backoff_until = null, backoff_level = 0, updated_by = p_by,
@@ -369,8 +370,7 @@ begin
   return cardinality(v_pages);
 end $$;
 comment on function holdfast.host_cancel is
-  'Cancels the next 500 open snapshots of a host, in every crawl; returns how many. Call it until it returns '
-  '0.';
+  'Cancels the next 500 open snapshots of a host, in every crawl; returns how many. Call it until it returns 0.';
 
 create or replace function holdfast.worker_pause(p_worker uuid, p_by text, p_why text)
   returns bigint language plpgsql as $$
@@ -389,7 +389,7 @@ begin
       array(select snapshot_id from holdfast.snapshot_queue where owner_id = p_worker), v_reason));
 end $$;
 comment on function holdfast.worker_pause is
-  'A worker releases its work and claims nothing more, until it is resumed; its process goes on.';
+  'Pauses a worker: it releases its work and claims nothing until it is resumed; the process continues.';
 
 create or replace function holdfast.worker_resume(p_worker uuid, p_by text, p_why text)
   returns bigint language plpgsql as $$
@@ -405,7 +405,7 @@ comment on function holdfast.worker_resume is 'A paused worker goes on.';
 create or replace function holdfast.worker_cancel(p_worker uuid, p_by text, p_why text)
   returns bigint language plpgsql as $$
 -- If the worker does not respond, others take over its work when its lease expires. It claims nothing from
--- now on, also before it hears of this.
+-- now on, also before it receives the request.
 begin
   update holdfast.process
     set request = 'stop', draining = true
@@ -415,11 +415,11 @@ begin
   return holdfast.control_done('cancel', 'worker', p_worker::text, null, p_by, p_why,
     (select count(*) from holdfast.snapshot_queue where owner_id = p_worker));
 end $$;
-comment on function holdfast.worker_cancel is 'Asks a worker to release its work and to end.';
+comment on function holdfast.worker_cancel is 'Requests a worker to release its work and to exit.';
 
 create or replace function holdfast.worker_drain(p_worker uuid, p_by text, p_why text)
   returns bigint language plpgsql as $$
--- It finishes what it has for as long as its drain_timeout allows. Also for runners.
+-- The worker finishes its pages within its drain_timeout. Also for runners.
 begin
   if not exists (select from holdfast.process
                    where id = p_worker and process_type in ('worker', 'runner')) then
@@ -434,7 +434,7 @@ begin
     (select count(*) from holdfast.snapshot_queue where owner_id = p_worker));
 end $$;
 comment on function holdfast.worker_drain is
-  'Asks a worker to claim nothing more, to finish what it has, and to end.';
+  'Requests a worker to claim nothing more, to finish its pages, and to exit.';
 
 create or replace function holdfast.collection_pause(p_by text, p_why text)
   returns bigint language plpgsql as $$

@@ -88,12 +88,12 @@ create or replace function holdfast.crawl_options(p_crawl uuid)
   returns table (plugins text[], options jsonb, persona text) language sql stable as $$
   select c.plugins, c.options, c.persona from holdfast.crawl c where c.id = p_crawl
 $$;
-comment on function holdfast.crawl_options is 'What a crawl runs, as it was when it was added.';
+comment on function holdfast.crawl_options is 'Returns the options of a crawl, as they were when it was added.';
 
 create or replace function holdfast.crawl_describe(p_crawl uuid,
     p_label text, p_notes text, p_add text[], p_remove text[], p_by text)
   returns bigint language plpgsql as $$
--- NULL: as it is. Its snapshots get its tags too, also sealed ones; returns how many changed.
+-- NULL: unchanged. The snapshots get the tags too, also sealed ones; returns how many changed.
 declare
   v_crawl constant holdfast.crawl := holdfast.crawl_lock(p_crawl);
   v_changed uuid[];
@@ -131,8 +131,8 @@ $$;
 create or replace function holdfast.snapshot_describe(
     p_snapshot uuid, p_title text, p_notes text, p_add text[], p_remove text[], p_by text)
   returns boolean language plpgsql as $$
--- Also of a sealed page: these are no part of what was sealed. NULL: as it is; an empty p_title: that of the
--- page again. False: nothing to change. What it was before stands in v_control.
+-- Also changes a sealed page: these columns are not part of the seal. NULL: unchanged; an empty p_title: that
+-- of the page again. Returns false if nothing changed. v_control has the old values.
 declare
   v_was holdfast.snapshot;
   v_is holdfast.snapshot;
@@ -170,7 +170,7 @@ declare
   v_until constant timestamptz := clock_timestamp() + p_for;
 begin
   if p_for < '0' then
-    raise exception 'a crawl cannot be kept for less than no time' using errcode = 'HF004';
+    raise exception 'keep must not be negative' using errcode = 'HF004', hint = 'for example 90d, or forever';
   end if;
   perform holdfast.crawl_lock(p_crawl);
   update holdfast.crawl set keep_until = v_until where id = p_crawl;
@@ -213,7 +213,7 @@ begin
   perform holdfast.crawl_page_changes(p_crawl);
   return holdfast.control_done('remove', 'crawl', p_crawl::text, p_crawl, p_by, v_count || ' directories', 0);
 end $$;
-comment on function holdfast.crawl_remove is 'Deletes a sealed crawl; its files are listed in purge.';
+comment on function holdfast.crawl_remove is 'Deletes a sealed crawl; its directories are listed in purge.';
 
 create or replace function holdfast.snapshot_remove(p_snapshot uuid, p_by text)
   returns bigint language plpgsql as $$
@@ -306,8 +306,8 @@ end $$;
 
 create or replace function holdfast.purge_fill(p_limit bigint default 500)
   returns bigint language plpgsql as $$
--- In batches, so that purge stays small. When all pages of a month are listed, drops what is left of it.
--- Others may do the same at that moment; what they have locked is theirs.
+-- Works in batches, so that purge stays small. When all pages of a month are listed, drops its tables. Others
+-- may do the same at that moment; rows that they have locked are skipped.
 declare
   c_none constant uuid := '00000000-0000-0000-0000-000000000000'; -- no crawl: these are gone already
   v_pages uuid[];
@@ -361,14 +361,14 @@ create or replace function holdfast.purge_done(p_directories text[])
   returns void language sql as $$
   delete from holdfast.purge where directory = any (p_directories)
 $$;
-comment on function holdfast.purge_done is 'These directories have been deleted.';
+comment on function holdfast.purge_done is 'Records that these directories have been deleted.';
 
 create or replace view holdfast.v_purge as
   select p.directory, p.requested_at, clock_timestamp() - p.requested_at as waits
     from holdfast.purge p
     order by p.requested_at;
-comment on view holdfast.v_purge is 'Directories to be deleted: their rows are gone, their files not yet.';
-comment on column holdfast.v_purge.waits is 'How long ago that was.';
+comment on view holdfast.v_purge is 'Directories of removed snapshots that must still be deleted.';
+comment on column holdfast.v_purge.waits is 'Time since the removal.';
 
 create or replace function holdfast.crawl_page_changes(p_crawl uuid)
   returns void language sql as $$
@@ -379,7 +379,7 @@ $$;
 
 create or replace function holdfast.crawl_pages_stale(p_limit bigint, p_age interval, p_crawl uuid)
   returns table (crawl_id uuid, since timestamptz, there boolean) language sql stable as $$
-  -- p_crawl: only of this crawl. there: false if the crawl is gone, so its page must be deleted.
+  -- p_crawl: only of this crawl. there: false if the crawl was removed, so its page must be deleted.
   select p.crawl_id, p.since, exists (select from holdfast.crawl c where c.id = p.crawl_id)
     from holdfast.crawl_page_stale p
     where p.since <= clock_timestamp() - p_age and (p_crawl is null or p.crawl_id = p_crawl)
@@ -391,4 +391,4 @@ create or replace function holdfast.crawl_page_made(p_crawl uuid, p_since timest
   returns void language sql as $$
   delete from holdfast.crawl_page_stale where crawl_id = p_crawl and since <= p_since
 $$;
-comment on function holdfast.crawl_page_made is 'The page of a crawl shows its state at that time.';
+comment on function holdfast.crawl_page_made is 'Records that the page of a crawl shows its state at that time.';

@@ -114,7 +114,7 @@ begin
   perform holdfast.webhook_find(p_name);
   delete from holdfast.webhook where name = p_name;
 end $$;
-comment on function holdfast.webhook_remove is 'Removes a webhook and what waits for it.';
+comment on function holdfast.webhook_remove is 'Removes a webhook and its waiting deliveries.';
 
 create or replace function holdfast.webhook_retry(p_name text, p_by text)
   returns bigint language plpgsql as $$
@@ -203,8 +203,8 @@ $$;
 create or replace function holdfast.webhook_report(p_id bigint,
     p_fence bigint, p_status integer, p_error text, p_gone boolean)
   returns boolean language plpgsql as $$
--- p_error NULL: it was delivered. p_gone: the receiver wants no more events (410). False: the claim is no
--- longer the caller's, so nothing was changed.
+-- p_error NULL: it was delivered. p_gone: the receiver rejects further events (410). Returns false if the
+-- caller lost its claim, so nothing was changed.
 declare
   v_row holdfast.delivery;
   v_now constant timestamptz := clock_timestamp();
@@ -243,7 +243,7 @@ comment on function holdfast.webhook_report is 'Stores the result.';
 
 create or replace function holdfast.webhook_release(p_id bigint, p_fence bigint)
   returns void language sql as $$
-  -- The deliverer leaves during an attempt. The receiver may have the event already; its id tells so.
+  -- The deliverer leaves during an attempt. The receiver may have the event already; it can compare the id.
   update holdfast.delivery
     set owner = null, retry_at = clock_timestamp(), attempts = attempts - 1
     where id = p_id and fence = p_fence and status = 'waiting' and owner is not null
@@ -261,7 +261,7 @@ create or replace function holdfast.webhook_wait(p_names text[])
     where w.enabled and (p_names is null or w.name = any (p_names))
     having count(*) > 0
 $$;
-comment on function holdfast.webhook_wait is 'How long a deliverer may sleep; NULL: nothing waits.';
+comment on function holdfast.webhook_wait is 'Returns how long a deliverer may sleep; NULL: no delivery waits.';
 
 create or replace function holdfast.why_webhook(p_name text)
   returns table (reason text, facts jsonb) language plpgsql stable as $$
@@ -307,7 +307,7 @@ begin
     else v_text || ' and will be sent in a moment.' end;
   return next;
 end $$;
-comment on function holdfast.why_webhook is 'Why a webhook is sent nothing, or what it waits for.';
+comment on function holdfast.why_webhook is 'Returns why a webhook is sent nothing, or what it waits for.';
 
 create or replace view holdfast.v_webhook as
   select w.name, substring(w.url from '^https?://[^/]+') || '/…' as url, w.events, w.enabled,
@@ -318,8 +318,8 @@ create or replace view holdfast.v_webhook as
 comment on view holdfast.v_webhook is
   'Webhooks: their events, how many deliveries wait, and the last result.';
 comment on column holdfast.v_webhook.waiting is 'Deliveries that wait; 1000: so many, or more.';
-comment on column holdfast.v_webhook.url is 'Its origin; the rest may be secret.';
-comment on column holdfast.v_webhook.reason is 'As holdfast.why() says.';
+comment on column holdfast.v_webhook.url is 'Origin of the URL; the rest may be secret.';
+comment on column holdfast.v_webhook.reason is 'See holdfast.why().';
 
 create or replace view holdfast.v_delivery as
   select d.id, d.webhook, d.event, d.object_id, d.status, d.created_at, d.retry_at, d.owner, d.attempts,

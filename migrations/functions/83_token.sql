@@ -39,7 +39,7 @@ create or replace function holdfast.token_check(p_hash text)
       and (t.expires_at is null or t.expires_at > clock_timestamp())
 $$;
 comment on function holdfast.token_check is
-  'The valid token with this SHA-256, its role, and the key of its addresses. No row: there is none.';
+  'Returns the valid token with this SHA-256, its role, and the key of its addresses. No row: there is none.';
 
 create or replace function holdfast.tokens_valid(p_names text[])
   returns table (name text) language sql stable as $$
@@ -48,7 +48,7 @@ create or replace function holdfast.tokens_valid(p_names text[])
     where t.name = any (p_names) and t.revoked_at is null
       and (t.expires_at is null or t.expires_at > clock_timestamp())
 $$;
-comment on function holdfast.tokens_valid is 'Those of these tokens that are valid now.';
+comment on function holdfast.tokens_valid is 'Returns those of these tokens that are valid now.';
 
 create or replace function holdfast.files_key_valid(p_key text)
   returns boolean language sql stable as $$
@@ -58,7 +58,7 @@ create or replace function holdfast.files_key_valid(p_key text)
                      and (t.expires_at is null or t.expires_at > clock_timestamp()))
 $$;
 comment on function holdfast.files_key_valid is
-  'Whether addresses of files with this key are those of a valid token.';
+  'Returns true if addresses of files with this key are those of a valid token.';
 
 create or replace function holdfast.api_request_once(
     p_caller text, p_key text, p_body_hash text, p_crawl uuid)

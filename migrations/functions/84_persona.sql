@@ -2,7 +2,8 @@
 
 create or replace function holdfast.persona_check(p_name text)
   returns text language plpgsql as $$
--- Until the transaction ends, it is not removed. Returns the name. NULL, '' and none: no persona.
+-- Keeps the persona from being removed until the transaction ends. Returns the name. NULL, '' and none: no
+-- persona.
 begin
   if coalesce(p_name, '') in ('', 'none') then return coalesce(p_name, ''); end if;
   perform from holdfast.persona p where p.name = p_name for key share;
@@ -133,8 +134,7 @@ begin
   return v_version;
 end $$;
 comment on function holdfast.persona_save is
-  'Replaces the sealed state of a persona if its version is still this one. Returns the new version, or '
-  'NULL.';
+  'Replaces the encrypted state of a persona if its version is still this one. Returns the new version, or NULL.';
 
 create or replace function holdfast.persona_held(
     p_worker uuid, p_id uuid, p_fence bigint, out held text, out crawl uuid, out person text)
@@ -166,14 +166,14 @@ begin
   return holdfast.persona_save(v_own.held, p_version, p_state, p_key_id, v_own.person, v_own.crawl is null);
 end $$;
 comment on function holdfast.persona_keep is
-  'A worker stores what a page has changed of its persona, or the state of a sign-in, as persona_save does.';
+  'Stores what a page has changed of its persona, or the state of a sign-in, as persona_save does.';
 
 create or replace function holdfast.persona_signed_out(
     p_worker uuid, p_snapshot uuid, p_fence bigint, p_version bigint, p_reason text)
   returns boolean language plpgsql as $$
--- A page that was given this version was captured signed out. Its crawls wait (persona_lacks) until a new
--- session is stored. False: that has happened meanwhile, or it is known already. Told once: by an event and
--- to webhooks.
+-- Called for a page that was given this version and captured signed out. Its crawls wait (persona_lacks)
+-- until a new session is stored. Returns false if that has happened meanwhile, or it is known already.
+-- Reported once: by an event and to webhooks.
 declare
   v_own constant record := holdfast.persona_held(p_worker, p_snapshot, p_fence);
 begin
@@ -189,13 +189,13 @@ begin
   return true;
 end $$;
 comment on function holdfast.persona_signed_out is
-  'Notes that a persona is signed out: its crawls wait until a new session is stored. True: that is news.';
+  'Records that a persona is signed out: its crawls wait until a new session is stored. Returns true if that is new.';
 
 create or replace function holdfast.persona_load(p_name text)
   returns setof holdfast.persona language sql stable rows 1 as $$
   select p.* from holdfast.persona p where p.name = p_name
 $$;
-comment on function holdfast.persona_load is 'A persona with its sealed state. No row: there is none.';
+comment on function holdfast.persona_load is 'Returns a persona with its encrypted state. No row: there is none.';
 
 create or replace function holdfast.persona_remove(p_name text)
   returns void language plpgsql as $$
@@ -250,7 +250,7 @@ begin
       'no plugin browser' end;
 end $$;
 comment on function holdfast.persona_lacks is
-  'Why a worker with these capabilities cannot take pages of this persona, or the browser to sign in to it; '
+  'Returns why a worker with these capabilities cannot take pages of this persona, or the browser to sign in to it; '
   'NULL: it can.';
 
 create or replace view holdfast.v_persona as
@@ -269,9 +269,9 @@ create or replace view holdfast.v_persona as
       on s.persona = p.name and s.deadline > clock_timestamp() and (w.id is null or w.status = 'running')
     order by p.name;
 comment on view holdfast.v_persona is 'Personas, without what is sealed, and who signs in to them by hand.';
-comment on column holdfast.v_persona.version is 'How many states it has had. 0: it has not signed in yet.';
-comment on column holdfast.v_persona.sign_in is 'The sign-in under way: its page is /persona/ID. NULL: none.';
-comment on column holdfast.v_persona.sign_in_by is 'Who signs in.';
-comment on column holdfast.v_persona.sign_in_until is 'When its browser ends, whatever is done.';
+comment on column holdfast.v_persona.version is 'Number of states so far. 0: not signed in yet.';
+comment on column holdfast.v_persona.sign_in is 'Sign-in under way, whose page is /persona/ID. NULL: none.';
+comment on column holdfast.v_persona.sign_in_by is 'User who signs in.';
+comment on column holdfast.v_persona.sign_in_until is 'Time at which the browser of the sign-in ends in any case.';
 comment on column holdfast.v_persona.sign_in_state is
   'Waiting for a worker, starting (its browser), ready (the view can be opened) or failed, and why.';

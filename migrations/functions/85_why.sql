@@ -25,7 +25,7 @@ $$;
 
 create or replace function holdfast.command_text(p_reason text)
   returns text language sql immutable as $$
-  -- Of a reason as control_reason() writes it: who gave the command, and why.
+  -- Takes from a reason of control_reason() the user who gave the command, and why.
   select coalesce(substring(p_reason from '((?: by |: ).*)$'), '')
 $$;
 
@@ -82,7 +82,7 @@ end $$;
 
 create or replace function holdfast.why_unable(p_crawl holdfast.crawl, out reason text, out lacking text)
   language plpgsql stable as $$
--- lacking: which running workers cannot run its plugins or use its persona, for people. reason: if that is
+-- lacking: the running workers that cannot run its plugins or use its persona, for users. reason: if that is
 -- all of them, or its persona is signed out.
 declare
   v_all boolean;
@@ -131,13 +131,14 @@ create or replace function holdfast.crawl_lacks(p_crawl uuid, out lacks text, ou
                         where q.crawl_id = p_crawl and q.owner_id is not null)
 $$;
 comment on function holdfast.crawl_lacks is
-  'What all running workers lack for a crawl of which nothing is in work; NULL: one of them can take it. '
-  'may_pass: they lack room, or their network or clock is wrong, not a plugin or the key of a persona.';
+  'Returns what all running workers lack for a crawl without a page in work; NULL: one of them can take it. '
+  'may_pass: they lack free slots or space, or their network or clock is wrong, not a plugin or the key of a '
+  'persona.';
 
 create or replace function holdfast.why_host_waits(p_host text, p_crawl holdfast.crawl,
     out reason text, out facts jsonb)
   language plpgsql stable as $$
--- What keeps snapshots of a crawl and host from being claimed now.
+-- Returns what keeps snapshots of a crawl and host from being claimed now.
 declare
   v_host holdfast.host;
   v_limits record;
@@ -171,7 +172,7 @@ end $$;
 
 create or replace function holdfast.why_crawl_waits(p_crawl holdfast.crawl, out reason text, out facts jsonb)
   language plpgsql stable as $$
--- What holds back everything of a crawl that no worker has.
+-- Returns what holds back all pages of a crawl that no worker has.
 declare
   v_all holdfast.collection;
   v_held bigint;
@@ -316,7 +317,7 @@ end $$;
 
 create or replace function holdfast.why_clock(p_at timestamptz, p_latest timestamptz)
   returns text language sql stable as $$
-  -- Of a due time that lies further ahead than its maximum (see 74_clock.sql).
+  -- For a due time that lies further ahead than its maximum (see 74_clock.sql).
   select case when p_at > p_latest and p_at < holdfast.retry_at_max()
               then ', which lies further ahead than ' || holdfast.people_time(p_latest)
                 || ', the latest that it can be: the clock has gone back'
@@ -325,7 +326,8 @@ $$;
 
 create or replace function holdfast.why_not_looked_at(p_queue holdfast.snapshot_queue)
   returns text language sql stable as $$
-  -- Claims do not look at a due page, because its crawl or lane lies too far ahead. NULL: they do.
+  -- Returns the reason if claims skip a due page because its crawl or lane lies too far ahead. NULL: they do
+  -- not.
   select ', but no claim looks at it before ' || holdfast.people_time(w.at)
          || holdfast.why_clock(w.at, w.latest)
     from (select c.ready_at as at, clock_timestamp() + interval '2 minutes' as latest
@@ -430,11 +432,11 @@ begin
       join holdfast.snapshot s on s.id = n.snapshot_id
       cross join lateral holdfast.why_snapshot(n.snapshot_id, q.crawl_id) w;
 end $$;
-comment on function holdfast.next_work is 'The page that is due next, and what it waits for.';
+comment on function holdfast.next_work is 'Returns the next due page, and why it waits.';
 
 create or replace function holdfast.why_crawl_sealed(p_crawl holdfast.crawl)
   returns text language sql stable as $$
-  -- One snapshot that failed stands for all. It is looked for among the latest, because a crawl may be large.
+  -- One failed snapshot stands for all. Only the latest are searched, because a crawl may be large.
   select 'Finished at ' || holdfast.people_time(p_crawl.sealed_at) || ' with outcome ' || p_crawl.outcome
     || ': ' || holdfast.people_count(p_crawl.snapshots_total, 'snapshot')
     || coalesce(', ' || nullif(p_crawl.snapshots_partial, 0) || ' partial', '')
@@ -455,7 +457,7 @@ $$;
 
 create or replace function holdfast.why_crawl_open(p_crawl holdfast.crawl, out reason text, out facts jsonb)
   language plpgsql stable as $$
--- It is not sealed, and no command, deadline or pause holds it back.
+-- For a crawl that is not sealed and that no command, deadline or pause holds back.
 declare
   v_owner holdfast.process;
   v_held record;
@@ -484,8 +486,9 @@ begin
       || coalesce(': ' || p_crawl.reason, '') || '.';
   elsif p_crawl.status = 'queued' or p_crawl.seeds_left > 0 then
     v_more := holdfast.why_not_claimed();
-    reason := coalesce('Its ' || holdfast.people_count(nullif(p_crawl.seeds_left, 0), 'seed')
-      || ' must be expanded first', 'It waits to be started') || v_more.reason || '.';
+    reason := coalesce('Its ' || holdfast.people_count(nullif(p_crawl.seeds_left, 0), 'URL')
+      || case p_crawl.seeds_left when 1 then ' waits' else ' wait' end || ' for a worker to queue '
+      || case p_crawl.seeds_left when 1 then 'it' else 'them' end, 'It waits to be started') || v_more.reason || '.';
     facts := facts || v_more.facts;
   else -- Started, and nothing of it runs: what the next of its snapshots says.
     select n.snapshot_id into v_next from holdfast.crawl_next(p_crawl.id) n;
@@ -595,12 +598,12 @@ create or replace function holdfast.why(p_text text)
 #variable_conflict use_column
 declare
   v_found constant jsonb := (select coalesce(jsonb_agg(to_jsonb(f)), '[]') from holdfast.find(p_text) f);
-  -- Of a URL or a label, the newest counts.
+  -- The newest match counts for a URL or a label.
   v_kind constant text := case when jsonb_array_length(v_found) = 1 or p_text !~ '^[0-9a-fA-F-]+$'
                                then v_found -> 0 ->> 'kind' end;
   v_id constant uuid := v_found -> 0 ->> 'id';
   v_crawl constant uuid := v_found -> 0 ->> 'crawl_id';
-  -- Whatever waits for a lock says nothing itself.
+  -- A process that waits for a lock cannot report it itself.
   v_locks constant text := (select string_agg(b.says, '; ') from holdfast.blockers() b);
 begin
   return query
@@ -614,7 +617,7 @@ begin
     union all
     select 'host', null,
            coalesce('It' || substr(w.reason, length('its host ' || h.name) + 1) || '.',
-                    'Nothing holds it back now.'), to_jsonb(h)
+                    'No limit or pause applies to this host now.'), to_jsonb(h)
       from holdfast.host h
       -- Without a crawl: what holds for all that follow its robots.txt.
       cross join lateral holdfast.why_host_waits(
@@ -635,7 +638,7 @@ begin
                || ' label, no host of this name has limits, and no webhook has this name.' end, jsonb_build_object('matches', v_found);
 end $$;
 comment on function holdfast.why(text) is
-  'Why a crawl, snapshot or process (its id, or its first or last digits), a host or a webhook is in its '
+  'Returns why a crawl, snapshot or process (its id, or its first or last digits), a host or a webhook is in its '
   'state.';
 
 create or replace function holdfast.why(p_id uuid)
@@ -643,4 +646,4 @@ create or replace function holdfast.why(p_id uuid)
   select * from holdfast.why(p_id::text)
 $$;
 comment on function holdfast.why(uuid) is
-  'Why a crawl, snapshot or process is in its state: a sentence and its facts.';
+  'Returns why a crawl, snapshot or process is in its state: a sentence and its facts.';

@@ -1,11 +1,11 @@
--- Who keeps the program waiting inside the database. Only catalogs are read, so that the answer itself never
--- waits.
+-- Sessions that keep the program waiting inside the database. Reads only catalogs, so that it never waits
+-- itself.
 
 create or replace function holdfast.blockers(p_age interval default '30 seconds')
   returns table (pid integer, since timestamptz, blocked bigint, says text) language sql stable as $$
-  -- Sessions that others wait for, and that wait for none; and those that have kept locks for p_age, but for
-  -- the program's own at work. Of sessions of other users, PostgreSQL shows more to a member of
-  -- pg_read_all_stats.
+  -- Returns sessions for which others wait and that do not wait themselves, and sessions that have kept locks
+  -- for p_age, except for the program's own at work. PostgreSQL shows more of other users' sessions to a
+  -- member of pg_read_all_stats.
   with waiting as materialized (
     select distinct l.pid
       from pg_catalog.pg_locks l

@@ -101,8 +101,8 @@ begin
                 s.problem;
 end $$;
 comment on function holdfast.sign_in_open is
-  'Lets a server connect to the browser once, for a person. No row: there is no such sign-in. Port NULL: its '
-  'browser is not ready yet.';
+  'Lets a server connect to the browser once, for a user. No row: there is no such sign-in. Port NULL: its browser '
+  'is not ready yet.';
 
 create or replace function holdfast.sign_in_check(p_worker uuid, p_key_hash text)
   returns uuid language plpgsql as $$

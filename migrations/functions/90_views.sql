@@ -1,7 +1,7 @@
--- What people read. Names and columns of these views are stable between releases; new columns are added at
--- the end. Time is that of the statement: no index serves a comparison with clock_timestamp(), which changes
--- from row to row. A column without a comment here means what the column of that name in its table means;
--- holdfast inspect reference views says both.
+-- Views for users. Names and columns of these views are stable between releases; new columns are added at the
+-- end. Time is that of the statement: no index serves a comparison with clock_timestamp(), which changes from
+-- row to row. A column without a comment here has the comment of the column of that name in its table;
+-- holdfast inspect reference views prints both.
 
 create or replace view holdfast.v_crawl as
   select c.id, c.label, c.status, c.outcome, c.stop_reason, c.retry_at, c.reason, c.snapshots_total as total,
@@ -15,17 +15,15 @@ create or replace view holdfast.v_crawl as
     from holdfast.crawl c;
 comment on view holdfast.v_crawl is
   'Crawls. total = open + succeeded + partial + failed + cancelled, always.';
-comment on column holdfast.v_crawl.total is 'Snapshots it has.';
+comment on column holdfast.v_crawl.total is 'Number of snapshots.';
 comment on column holdfast.v_crawl.open is 'Snapshots not yet sealed.';
 comment on column holdfast.v_crawl.succeeded is 'Snapshots sealed with outcome succeeded.';
 comment on column holdfast.v_crawl.partial is 'Snapshots sealed with outcome partial.';
 comment on column holdfast.v_crawl.failed is 'Snapshots sealed with outcome failed, refused or quarantined.';
-comment on column holdfast.v_crawl.cancelled is
-  'Snapshots cancelled by a command, or by its scope or limits.';
-comment on column holdfast.v_crawl.refused is
-  'URLs that were not taken: outside its scope, or archived before.';
-comment on column holdfast.v_crawl.excluded is 'Open snapshots that its scope excludes.';
-comment on column holdfast.v_crawl.age is 'How long it took, or has taken so far.';
+comment on column holdfast.v_crawl.cancelled is 'Snapshots cancelled by a command, by the scope or by limits.';
+comment on column holdfast.v_crawl.refused is 'URLs that were not added: outside the scope, or archived before.';
+comment on column holdfast.v_crawl.excluded is 'Open snapshots outside the scope.';
+comment on column holdfast.v_crawl.age is 'Duration of the crawl so far, or in total.';
 
 create or replace function holdfast.page_status(p_page text, p_crawl text)
   returns text language sql immutable as $$
@@ -33,7 +31,7 @@ create or replace function holdfast.page_status(p_page text, p_crawl text)
   select case when p_page = 'queued' and p_crawl = 'paused' then 'paused' else p_page end
 $$;
 comment on function holdfast.page_status is
-  'State of an open snapshot, from that of its row and that of its crawl.';
+  'Returns the state of an open snapshot, from that of its row and that of its crawl.';
 
 create or replace view holdfast.v_snapshot as
   select s.id, s.crawl_id, s.url, s.host, s.depth,
@@ -59,21 +57,19 @@ create or replace view holdfast.v_snapshot as
     left join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
     left join holdfast.process p on p.id = coalesce(q.owner_id, e.owner_id)
     left join holdfast.crawl c on c.id = q.crawl_id;
-comment on view holdfast.v_snapshot is 'Snapshots: what was asked for, the state now, and how each ended.';
+comment on view holdfast.v_snapshot is 'Snapshots: the request, the present state, and the outcome.';
 comment on column holdfast.v_snapshot.id is 'The snapshot.';
 comment on column holdfast.v_snapshot.status is 'queued, started, paused (or its crawl is) or sealed.';
 comment on column holdfast.v_snapshot.title is
-  'Title that a person gave it, else the one found on the page, else the one that came with the URL.';
-comment on column holdfast.v_snapshot.retry_at is
-  'When it is due, or when the lease of its owner ends; 9999-01-01: paused.';
-comment on column holdfast.v_snapshot.reason is 'Why it waits, or why it ended so.';
-comment on column holdfast.v_snapshot.fence is
-  'Attempt; its files are in <directory>, which ends in a<fence>.';
-comment on column holdfast.v_snapshot.owner_id is 'The worker that works on it, or sealed it.';
+  'Title that a user set, else the one found on the page, else the one given with the URL.';
+comment on column holdfast.v_snapshot.retry_at is 'Due time, or the end of the owner''s lease; 9999-01-01: paused.';
+comment on column holdfast.v_snapshot.reason is 'Reason for waiting, or for the outcome.';
+comment on column holdfast.v_snapshot.fence is 'Attempt; its files are in <directory>, which ends in a<fence>.';
+comment on column holdfast.v_snapshot.owner_id is 'Worker that owns the snapshot, or sealed it.';
 comment on column holdfast.v_snapshot.owner is 'The name of that worker.';
-comment on column holdfast.v_snapshot.started_at is 'When the attempt that runs, or that was sealed, began.';
+comment on column holdfast.v_snapshot.started_at is 'Start of the attempt that runs, or that was sealed.';
 comment on column holdfast.v_snapshot.attempts is 'Attempts spent.';
-comment on column holdfast.v_snapshot.found_on is 'The page on which its URL was found; NULL: a seed.';
+comment on column holdfast.v_snapshot.found_on is 'Page on which the URL was found; NULL: a seed.';
 
 create or replace view holdfast.v_queue as
   select q.snapshot_id as id, q.crawl_id, s.url,
@@ -106,13 +102,13 @@ comment on view holdfast.v_queue is 'Everything that is not sealed. Always use a
 comment on column holdfast.v_queue.id is 'The snapshot.';
 comment on column holdfast.v_queue.status is 'queued, started or paused (or its crawl is).';
 comment on column holdfast.v_queue.retry_at is
-  'When it is due, or when the lease of its owner ends; of a paused crawl: when it will be, once that goes on. '
-  '9999-01-01: paused by itself.';
-comment on column holdfast.v_queue.state is 'Due, or its owner, or what it waits for.';
-comment on column holdfast.v_queue.due_for is 'How long it has been due; below zero: how long until it is.';
+  'Due time, or the end of the owner''s lease; for a paused crawl: the due time after a resume. 9999-01-01: the page '
+  'itself is paused.';
+comment on column holdfast.v_queue.state is '"due", the owner, or the reason for waiting.';
+comment on column holdfast.v_queue.due_for is 'Time since the page is due; below zero: time until then.';
 
 -- Everything that reads running hooks reads this view. A row of running_hook counts only while its worker
--- holds the snapshot with that fence. The left joins cost nothing where their columns are not asked for.
+-- holds the snapshot with that fence. The left joins cost nothing where their columns are not selected.
 create or replace view holdfast.v_running as
   select r.snapshot_id, r.crawl_id, s.url, r.plugin, r.hook_name, r.background,
          statement_timestamp() - r.started_at as running_for,
@@ -126,9 +122,9 @@ create or replace view holdfast.v_running as
     left join holdfast.process p on p.id = r.process_id
     where r.ended_at is null;
 comment on view holdfast.v_running is 'Hooks that run now, and where.';
-comment on column holdfast.v_running.running_for is 'How long it has run.';
-comment on column holdfast.v_running.timeout is 'How long it may run.';
-comment on column holdfast.v_running.worker is 'The name of the worker that runs it.';
+comment on column holdfast.v_running.running_for is 'Duration so far.';
+comment on column holdfast.v_running.timeout is 'Time limit.';
+comment on column holdfast.v_running.worker is 'Name of the worker that runs the hook.';
 comment on column holdfast.v_running.fence is 'The attempt.';
 
 -- The union is of plain tables with equal types, so that indexes give its rows in order. Stale rows of
@@ -151,7 +147,7 @@ create or replace view holdfast.v_result as
                  (ended ->> 'peak_memory_bytes')::bigint, started_at, ended_at, jsonb '[]', process_id,
                  started_with, pid, true
             from holdfast.running_hook) r
-    -- "limit 1" tells the planner that there is one row: on partitioned tables it knows no foreign key, expects
+    -- "limit 1" tells the planner that there is one row. On partitioned tables it has no foreign key, expects
     -- few rows of a join over two columns, and then sorts all results to show the first.
     cross join lateral (select s.url
                           from holdfast.snapshot s
@@ -167,17 +163,18 @@ create or replace view holdfast.v_result as
                    where q.snapshot_id = r.snapshot_id and q.crawl_id = r.crawl_id and q.fence = r.fence
                      and q.owner_id = r.process_id);
 comment on view holdfast.v_result is
-  'What each hook did, or does now (status started). Of a page in work, those that have ended are here at once; '
-  'their files come with its end.';
+  'Results of hooks, also of those that run now (status started). Hooks that have ended on a page in work are '
+  'included at once; their files follow with the end of the page.';
 comment on column holdfast.v_result.fence is 'Attempt; matches the a<fence> of the directory.';
 comment on column holdfast.v_result.status is
-  'started (it runs now), or final: succeeded, failed, skipped, noresults.';
-comment on column holdfast.v_result.ended_at is 'When it ended; NULL: it runs.';
-comment on column holdfast.v_result.files is 'Number of files it left.';
+  'started (running now), or final: succeeded, failed, skipped, noresults.';
+comment on column holdfast.v_result.ended_at is 'End of the hook; NULL: running.';
+comment on column holdfast.v_result.files is 'Number of files that the hook left.';
 comment on column holdfast.v_result.cpu_ms is
-  'CPU time of the hook and everything it started, in milliseconds.';
+  'CPU time of the hook and all processes that it started, in milliseconds.';
 comment on column holdfast.v_result.started_with is
-  'What it was started with: {command, directory, environment}, without secrets; of hooks that run or failed.';
+  'Command, directory and environment, without secrets, of hooks that run or failed: {command, directory, '
+  'environment}.';
 comment on column holdfast.v_result.pid is 'Process id of the hook on its machine.';
 comment on column holdfast.v_result.counts is 'False if the snapshot was sealed by another attempt.';
 
@@ -212,7 +209,7 @@ comment on column holdfast.v_attempt.fence is 'The attempt.';
 comment on column holdfast.v_attempt.ending is
   'sealed, released (to retry), interrupted (worker stopped), lapsed (worker lapsed), declined '
   '(not begun) or cancelled.';
-comment on column holdfast.v_attempt.reason is 'A sentence; of an attempt that was sealed, its outcome.';
+comment on column holdfast.v_attempt.reason is 'A sentence; for a sealed attempt, its outcome.';
 
 create or replace view holdfast.v_worker as
   select p.id, p.label, p.process_type, p.worker_type, m.hostname, p.pid, p.status, p.draining, p.slots,
@@ -224,11 +221,11 @@ create or replace view holdfast.v_worker as
     join holdfast.machine m on m.id = p.machine_id;
 comment on view holdfast.v_worker is 'Processes of Holdfast, running and past.';
 comment on column holdfast.v_worker.id is 'The process.';
-comment on column holdfast.v_worker.held is 'Snapshots it owns.';
+comment on column holdfast.v_worker.held is 'Snapshots that the worker owns.';
 comment on column holdfast.v_worker.browser is
-  'Whose sandbox its browser has, or why it does not start; NULL: not tried, or there is none.';
-comment on column holdfast.v_worker.login is 'The database login that it joined with.';
-comment on column holdfast.v_worker.lease_left is 'How long it keeps its work without another heartbeat.';
+  'Sandbox of the browser, or why the browser does not start; NULL: not tried, or no browser.';
+comment on column holdfast.v_worker.login is 'Database login with which the process joined.';
+comment on column holdfast.v_worker.lease_left is 'Time until the lease expires without another heartbeat.';
 
 create or replace view holdfast.v_event as
   select e.at, e.lifecycle, o.object_id, e.crawl_id, e.from_state, e.event, e.to_state, p.label as process,
@@ -237,8 +234,8 @@ create or replace view holdfast.v_event as
     cross join lateral unnest(coalesce(e.objects, array[e.object_id])) o(object_id)
     left join holdfast.process p on p.id = e.process_id;
 comment on view holdfast.v_event is
-  'What happened. For one snapshot, list_events(null, its id, 100) is quicker.';
-comment on column holdfast.v_event.process is 'The process that did it.';
+  'Transitions of all objects. For one snapshot, list_events(null, its id, 100) is quicker.';
+comment on column holdfast.v_event.process is 'Process that made the transition.';
 comment on column holdfast.v_event.id is 'Order of recording.';
 
 create or replace view holdfast.v_host as
@@ -248,8 +245,10 @@ create or replace view holdfast.v_host as
             from holdfast.snapshot_queue q
             where q.host = h.name and q.claimed_at is not null) as held
     from holdfast.host h;
-comment on view holdfast.v_host is 'Hosts that crawls with limits have met, or people have set; limits that are NULL are the crawl''s.';
-comment on column holdfast.v_host.held is 'Snapshots of it that workers have.';
+comment on view holdfast.v_host is
+  'Hosts that crawls with limits have met, or for which users have set limits; where a limit is NULL, that of the '
+  'crawl applies.';
+comment on column holdfast.v_host.held is 'Snapshots of the host that workers own.';
 
 create or replace view holdfast.v_status as
   select w.workers, w.slots, c.crawls_open, c.snapshots_open,
@@ -275,19 +274,19 @@ create or replace view holdfast.v_status as
                        coalesce(sum(o.snapshots_open + o.seeds_left), 0) as snapshots_open
                   from holdfast.crawl o
                   where o.status <> 'sealed') c;
-comment on view holdfast.v_status is 'The collection in one row; cheap however large it is.';
+comment on view holdfast.v_status is 'The collection in one row; fast also for large collections.';
 comment on column holdfast.v_status.workers is 'Workers with a valid lease.';
-comment on column holdfast.v_status.slots is 'How many snapshots they work on at once.';
+comment on column holdfast.v_status.slots is 'Number of snapshots that all workers process at once.';
 comment on column holdfast.v_status.crawls_open is 'Crawls that are not sealed.';
 comment on column holdfast.v_status.snapshots_open is 'Snapshots and seeds of these that are not done.';
 comment on column holdfast.v_status.snapshots_held is 'Snapshots that workers have.';
 comment on column holdfast.v_status.hooks_running is 'Hooks that run now.';
 comment on column holdfast.v_status.crawls_paused is 'Open crawls that are paused.';
-comment on column holdfast.v_status.last_sealed_at is 'When a snapshot was last sealed, in the last 30 days.';
+comment on column holdfast.v_status.last_sealed_at is 'Time of the last seal, in the last 30 days.';
 comment on column holdfast.v_status.crawls_to_do is 'Open crawls that are not paused.';
-comment on column holdfast.v_status.paused is 'Who paused everything, and why; NULL: it is not paused.';
+comment on column holdfast.v_status.paused is 'User who paused everything, and why; NULL: not paused.';
 comment on column holdfast.v_status.runners is
-  '1: a runner leads; 0: schedules, retention and housekeeping wait.';
+  '1: a runner leads; 0: schedules, retention and maintenance wait.';
 comment on column holdfast.v_status.workers_lapsed is 'Workers whose lease lapsed in the last hour.';
 comment on column holdfast.v_status.bytes_saved is
   'Bytes of WARC records that revisit records did not repeat, since the collection was created.';
@@ -312,8 +311,7 @@ create or replace view holdfast.v_state as
       ('paused', p.paused + c.of_paused - h.of_paused),
       ('sealed', c.sealed)) x(status, snapshots);
 comment on view holdfast.v_state is
-  'How many snapshots are in each state. Reads one row for each crawl, and the pages that are started or '
-  'paused.';
+  'Number of snapshots in each state. Reads one row for each crawl, and the pages that are started or paused.';
 comment on column holdfast.v_state.status is 'queued, started, paused (or its crawl is) or sealed.';
 comment on column holdfast.v_state.snapshots is 'Snapshots in that state.';
 
@@ -322,7 +320,7 @@ create or replace view holdfast.v_total as
          coalesce(sum(c.snapshots_succeeded + c.snapshots_partial), 0) as archived,
          coalesce(sum(c.snapshots_failed), 0) as failed, coalesce(sum(c.bytes), 0) as bytes
     from holdfast.crawl c;
-comment on view holdfast.v_total is 'What the collection holds. Reads one row for each crawl.';
+comment on view holdfast.v_total is 'Totals of the collection. Reads one row for each crawl.';
 comment on column holdfast.v_total.crawls is 'Crawls.';
 comment on column holdfast.v_total.snapshots is 'Snapshots of these.';
 comment on column holdfast.v_total.archived is 'Snapshots with outcome succeeded or partial.';

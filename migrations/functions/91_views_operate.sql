@@ -1,4 +1,4 @@
--- What an operator looks at first. Names and columns are stable, as those of 90_views.sql.
+-- First views for an operator. Names and columns are stable, as those of 90_views.sql.
 
 create or replace view holdfast.v_stuck as
   with late as (
@@ -54,7 +54,7 @@ create or replace view holdfast.v_stuck as
        where s.status = 'opening' and s.opened_at < statement_timestamp() - interval '5 minutes'
        limit 100)
     union all
-    -- After the clock has gone back, until the task "clock" has made them due.
+    -- For due times left by a clock that was set back, until the task "clock" has corrected them.
     (select 'snapshot', q.snapshot_id, q.crawl_id, statement_timestamp(),
             'its due time lies further ahead than a delay can be: the clock has gone back'
        from holdfast.snapshot_queue q
@@ -87,7 +87,7 @@ create or replace view holdfast.v_stuck as
                                 case l.kind when 'lock' then 'the database' else 'the runner' end) as name, l.what, l.since,
          statement_timestamp() - l.since as stuck_for,
          case l.kind when 'runner' then
-                       'No runner leads: schedules, retention and housekeeping wait.'
+                       'No runner leads: schedules, retention and maintenance wait.'
                        || ' Start one with holdfast runner, or holdfast run --daemon.'
                      when 'lock' then 'End that transaction, or select pg_terminate_backend(its pid).'
                      else w.reason end as reason, l.crawl_id
@@ -97,16 +97,16 @@ create or replace view holdfast.v_stuck as
     left join holdfast.process p on l.kind = 'process' and p.id = l.id
     cross join lateral holdfast.why(l.id) w
     order by l.since;
-comment on view holdfast.v_stuck is 'What has been due or running for much too long, and why.';
+comment on view holdfast.v_stuck is 'Objects that have been due or running for much too long, with the reason.';
 comment on column holdfast.v_stuck.kind is
   'crawl, snapshot, process or runner; lock: another session of the database.';
-comment on column holdfast.v_stuck.id is 'Its id.';
+comment on column holdfast.v_stuck.id is 'Id of the object.';
 comment on column holdfast.v_stuck.name is 'URL, or name of the process.';
-comment on column holdfast.v_stuck.what is 'What is wrong with it.';
-comment on column holdfast.v_stuck.since is 'Since when.';
-comment on column holdfast.v_stuck.stuck_for is 'How long.';
-comment on column holdfast.v_stuck.reason is 'As holdfast.why() says.';
-comment on column holdfast.v_stuck.crawl_id is 'The crawl it belongs to.';
+comment on column holdfast.v_stuck.what is 'Problem of the object.';
+comment on column holdfast.v_stuck.since is 'Start of the problem.';
+comment on column holdfast.v_stuck.stuck_for is 'Duration of the problem.';
+comment on column holdfast.v_stuck.reason is 'See holdfast.why().';
+comment on column holdfast.v_stuck.crawl_id is 'Crawl to which the object belongs.';
 
 create or replace view holdfast.v_process as
   -- Ids are in the order of time; '3' puts processes after the hooks of their parent.
@@ -155,18 +155,17 @@ create or replace view holdfast.v_process as
     from line l
     order by l.path;
 comment on view holdfast.v_process is
-  'What runs, as a tree: the processes of each machine, below '
-  'the one that started them, and the hooks of each worker.';
+  'Running processes as a tree: the processes of each machine, below the one that started them, and the hooks of '
+  'each worker.';
 comment on column holdfast.v_process.tree is 'Name, indented below its parent.';
 comment on column holdfast.v_process.state is
-  'runs, leads, waits, draining, paused, not claiming, asked '
-  'to ..., lapsed; of hooks: hook, background or crawl hook.';
-comment on column holdfast.v_process.pid is 'Its number on that machine.';
-comment on column holdfast.v_process.age is 'How long it has run.';
-comment on column holdfast.v_process.lease_left is 'How long its lease lasts without another heartbeat.';
-comment on column holdfast.v_process.snapshot_id is 'Of a hook: the snapshot.';
-comment on column holdfast.v_process.process_id is
-  'The worker or runner; of a hook, the worker that runs it.';
+  'runs, leads, waits, draining, paused, not claiming, asked to ..., lapsed; for hooks: hook, background or crawl '
+  'hook.';
+comment on column holdfast.v_process.pid is 'Process id on the machine.';
+comment on column holdfast.v_process.age is 'Duration so far.';
+comment on column holdfast.v_process.lease_left is 'Time until the lease expires without another heartbeat.';
+comment on column holdfast.v_process.snapshot_id is 'Snapshot of a hook.';
+comment on column holdfast.v_process.process_id is 'Worker or runner; for a hook, the worker that runs it.';
 
 create or replace view holdfast.v_throughput as
   select date_trunc('minute', e.sealed_at) as minute, count(*) as sealed,
@@ -180,7 +179,7 @@ create or replace view holdfast.v_throughput as
     order by 1 desc;
 comment on view holdfast.v_throughput is 'Snapshots sealed in each of the last fifteen minutes.';
 comment on column holdfast.v_throughput.minute is 'The minute.';
-comment on column holdfast.v_throughput.sealed is 'Snapshots sealed in it.';
-comment on column holdfast.v_throughput.succeeded is 'Of these, with outcome succeeded.';
+comment on column holdfast.v_throughput.sealed is 'Snapshots sealed in this hour.';
+comment on column holdfast.v_throughput.succeeded is 'Sealed snapshots with the outcome succeeded.';
 comment on column holdfast.v_throughput.partial is 'With outcome partial.';
 comment on column holdfast.v_throughput.failed is 'With any other outcome.';

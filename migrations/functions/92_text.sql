@@ -32,7 +32,7 @@ begin
     '[\u00AD\u0300-\u036F\u0483-\u0487\u0591-\u05C7\u0610-\u061A\u064B-\u065F\u0670\u200B-\u200F\u2060'
     '\uFE00-\uFE0F\uFEFF]+| (?=[\u3099\u309A])', -- a blank that NFKD sets before a voice mark by itself
     '', 'g');
-  -- To look first is cheaper than to translate and to compose. Left to compose are marks of other scripts.
+  -- A test first is cheaper than translating and composing. Marks of other scripts are left to compose.
   if v_text ~ '[ØøĐđŁłıÐðŦŧĦħςʻʼʽʾʿ\u2010]' then -- letters, apostrophes that are letters, a hyphen
     v_text := translate(v_text, E'ØøĐđŁłıÐðŦŧĦħςʻʼʽʾʿ\u2010', 'OoDdLliDdTtHhσ''''''''''-');
   end if;
@@ -49,11 +49,11 @@ begin
   end if;
   return v_text;
 end $$;
-comment on function holdfast.search_fold is 'A text as search() compares it, but for case.';
+comment on function holdfast.search_fold is 'Returns a text as search() compares it, except for case.';
 
 create or replace function holdfast.search_joined(p_folded text)
   returns text language sql immutable parallel safe as $$
-  -- As one word what some write with a mark in it: a first letter that is set off ("e-mail"), and "don't".
+  -- Joins words that some write with a mark in them: a single first letter ("e-mail"), and "don't".
   select regexp_replace(regexp_replace(p_folded, '\m([[:alpha:]])-(?=[[:alpha:]])', '\1', 'g'),
                         '[''’](?=(t|re|ve|m)\M)', '', 'g')
 $$;
@@ -70,9 +70,9 @@ $$;
 
 create or replace function holdfast.search_text(p_text text)
   returns text language plpgsql immutable parallel safe as $$
--- What is indexed of a text: folded and joined, and of search_runs() each two neighbours as a word. Pairs
--- that begin at an odd character stand in place, those that begin at an even one behind the text, as does the
--- "mail" of "e-mail". The last character of a run is a word of its own.
+-- Returns the indexed words of a text: folded and joined, and of search_runs() each two neighbours as a word.
+-- Pairs that begin at an odd character stand in place, those that begin at an even one behind the text, as
+-- does the "mail" of "e-mail". The last character of a run is a word of its own.
 declare
   c_run constant text := holdfast.search_runs();
   v_folded constant text := holdfast.search_fold(p_text);
@@ -92,8 +92,8 @@ comment on function holdfast.search_text is 'The words that the index has of a t
 
 create or replace function holdfast.search_pairs(p_text text)
   returns text language plpgsql immutable parallel safe as $$
--- A query in the words of search_text(): all pairs of a run; a character by itself begins a pair. The index
--- does not know in which order the pairs of a phrase stand.
+-- Returns a query in the words of search_text(): all pairs of a run; a character by itself begins a pair. The
+-- index does not store the order of the pairs of a phrase.
 declare
   c_run constant text := '[' || holdfast.search_runs() || ']';
   c_not constant text := '[^' || holdfast.search_runs() || ']';
@@ -189,7 +189,7 @@ begin
   return true;
 end $$;
 comment on function holdfast.text_keep is
-  'Stores the text of a snapshot that was sealed with this fence. False: it was not.';
+  'Stores the text of a sealed page. Returns false if the page was not sealed with this fence.';
 
 create or replace function holdfast.text_again(p_crawl uuid, p_snapshots uuid[])
   returns void language plpgsql as $$
@@ -214,13 +214,13 @@ create or replace function holdfast.texts_missing(p_after uuid, p_limit bigint)
     order by e.snapshot_id limit p_limit
 $$;
 comment on function holdfast.texts_missing is
-  'Sealed snapshots with files whose text search() does not know, by id after p_after.';
+  'Returns sealed snapshots with files whose text is not indexed, by id after p_after.';
 
 create or replace function holdfast.texts_lost(p_after uuid, p_rows bigint, p_age interval)
   returns table (snapshot_id uuid, crawl_id uuid, fence bigint, directory text, last uuid)
   language sql stable as $$
-  -- Of the p_rows sealed snapshots behind p_after: those without a text, which were sealed p_age ago. Each
-  -- row has the last of the p_rows; if none lacks its text, it is alone. No row: there are no more.
+  -- Returns, of the p_rows sealed snapshots behind p_after, those without a text, which were sealed p_age
+  -- ago. Each row has the last of the p_rows; if none lacks its text, it is alone. No row: there are no more.
   with looked as materialized (
     select e.snapshot_id, e.crawl_id, e.fence, e.directory, e.sealed_at
       from holdfast.snapshot_sealed e
@@ -239,7 +239,8 @@ create or replace function holdfast.texts_lost(p_after uuid, p_rows bigint, p_ag
     left join lost o on true
 $$;
 comment on function holdfast.texts_lost is
-  'Sealed snapshots whose text was lost between their seal and text_keep(). Workers ask for it, and mend it.';
+  'Returns sealed snapshots whose text was lost between their seal and text_keep(). Workers call it and store the '
+  'text.';
 
 create or replace function holdfast.texts_drop()
   returns void language plpgsql as $$
@@ -248,13 +249,13 @@ begin
   delete from holdfast.text_language where language <> 'simple';
 end $$;
 comment on function holdfast.texts_drop is
-  'Forgets the text of all pages; `holdfast search --rebuild` reads it again.';
+  'Deletes the text of all pages; `holdfast search --rebuild` reads it again.';
 
 create or replace function holdfast.search_query(p_text text)
   returns tsquery language plpgsql stable set client_min_messages = warning as $$
--- As websearch_to_tsquery ("a phrase", or, -not), and word* for every word that begins so. Read in every
--- language that a page has, because each stems words in its own way. Without PostgreSQL's notices on words
--- that are none: people would see them.
+-- Parses a query like websearch_to_tsquery ("a phrase", or, -not), and word* for every word that begins so.
+-- Parsed in every language that a page has, because each stems words in its own way. PostgreSQL's notices on
+-- stop words are suppressed: users would see them.
 declare
   c_word constant text := '[:alnum:]' || holdfast.search_runs();
   c_prefix constant text := '(?:^|\s)([' || c_word || '][' || c_word || '_-]*)\*(?=\s|$)';
@@ -294,7 +295,7 @@ comment on function holdfast.search_query is 'The tsquery of a search: words, "a
 create or replace function holdfast.search_excerpt(
     p_text text, p_language text, p_query tsquery, p_marks text[])
   returns text language plpgsql stable as $$
--- Only the surroundings of the first word found are given to ts_headline, which reads all that it gets.
+-- Passes only the surroundings of the first hit to ts_headline, which reads its whole input.
 declare
   c_around constant integer := 150;
   c_length constant integer := 1500;
@@ -324,7 +325,7 @@ begin
   v_found := ts_headline(p_language::regconfig, substr(p_text, v_from, c_length), p_query,
                 format('MaxWords=36, MinWords=18, ShortWord=2, MaxFragments=2, FragmentDelimiter=" … ", '
                        'StartSel="%s", StopSel="%s"', p_marks[1], p_marks[2]));
-  -- ts_headline knows words as they are written; a word that is found in its folded form is marked here.
+  -- ts_headline matches words as they are written; a word that is found in its folded form is marked here.
   if v_at is not null and position(p_marks[1] in v_found) = 0 then
     v_found := substr(p_text, v_from, v_at - v_from) || p_marks[1] || substr(p_text, v_at, v_length)
                || p_marks[2] || substr(p_text, v_at + v_length, c_around);

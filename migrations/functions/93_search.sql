@@ -49,7 +49,8 @@ begin
       where x.hex like v_hex || '%' or x.hex like '%' || v_hex
       limit 10;
 end $$;
-comment on function holdfast.find is 'What an id, whole or shortened, a URL or the label of a crawl names.';
+comment on function holdfast.find is
+  'Returns the objects that an id, whole or shortened, a URL or the label of a crawl names.';
 
 create or replace function holdfast.search_window(p_before uuid, p_window bigint)
   returns uuid language sql stable as $$
@@ -65,8 +66,8 @@ comment on function holdfast.search_window is
 
 create or replace function holdfast.search_names(p_text text, p_before uuid, p_window bigint, p_limit bigint)
   returns setof holdfast.v_snapshot language plpgsql stable as $$
--- Looks at p_window snapshots older than p_before only, so that each call is quick however large the
--- collection is; search_window() says where the next call continues. A whole URL is found by an index.
+-- Reads only p_window snapshots older than p_before, so that each call is quick however large the collection
+-- is; search_window() returns where the next call continues. A whole URL is found by an index.
 declare
   v_text constant text := lower(btrim(p_text));
   v_last uuid;
@@ -102,7 +103,7 @@ begin
       order by v.id desc;
 end $$;
 comment on function holdfast.search_names is
-  'Snapshots whose URL or title contains a text, or that have it as a tag, among p_window of them, newest '
+  'Returns snapshots whose URL or title contains a text, or that have it as a tag, among p_window of them, newest '
   'first.';
 
 create or replace function holdfast.thumbnail(p_snapshot uuid, p_crawl uuid, p_fence bigint)
@@ -117,7 +118,7 @@ create or replace function holdfast.thumbnail(p_snapshot uuid, p_crawl uuid, p_f
     order by f.file ->> 'path' <> 'thumbnail.jpg' limit 1
 $$;
 comment on function holdfast.thumbnail is
-  'The picture of a snapshot for a list, as a path below its directory. NULL: it has none.';
+  'Returns the thumbnail of a snapshot, as a path below its directory. NULL: it has none.';
 
 create or replace function holdfast.crawl_snapshots(p_crawl uuid, p_before uuid, p_limit bigint)
   returns table (id uuid, url text, title text, status text, outcome text, depth integer,
@@ -148,7 +149,7 @@ create or replace function holdfast.crawl_entries(p_crawl uuid, p_limit bigint)
     order by s.depth, s.created_at, s.id limit p_limit
 $$;
 comment on function holdfast.crawl_entries is
-  'Sealed snapshots of a crawl for its page: seeds first, in the order in which they were found.';
+  'Returns sealed snapshots of a crawl for its page: seeds first, in the order in which they were found.';
 
 create or replace function holdfast.crawl_seeds(p_crawl uuid, p_limit bigint)
   returns setof text language sql stable as $$
@@ -169,5 +170,4 @@ create or replace function holdfast.sealed_files(p_id uuid, p_after uuid, p_limi
     order by s.id limit p_limit
 $$;
 comment on function holdfast.sealed_files is
-  'Where the files of sealed snapshots are (of one, of a crawl, or all), by id after p_after, for holdfast '
-  'verify.';
+  'Returns the directories of sealed snapshots (one, of a crawl, or all), by id after p_after, for holdfast verify.';

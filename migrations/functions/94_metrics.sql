@@ -2,7 +2,7 @@
 
 create or replace function holdfast.queue_samples()
   returns table (name text, help text, labels jsonb, value double precision) language sql stable as $$
-  -- How much is open, and how long what is due has waited.
+  -- Counts open work, and how long due work has waited.
   with due(kind, at) as (
     select 'crawl', min(c.retry_at)
       from holdfast.crawl c
@@ -49,7 +49,7 @@ $$;
 
 create or replace function holdfast.work_samples()
   returns table (name text, help text, labels jsonb, value double precision) language sql stable as $$
-  -- Who works, and what became of it.
+  -- Counts processes, and the outcomes of their work.
   select v.name, v.help, '{}'::jsonb, v.value
     from holdfast.v_status s
     cross join lateral (values

@@ -1,15 +1,15 @@
--- The lists that are more than a view with a condition for each filter (lib/store/catalog/view.cpp has them
--- all). NULL: no filter. A list has no argument for a filter that it does not know. Each answers quickly in a
--- collection of millions: an index finds the rows, or they are met soon in the order in which they are
--- shown. Where neither is certain for one query, there is one query for each case, in PL/pgSQL; those
--- functions read tables and run as the owner (99_roles.sql).
+-- Lists that are more than a view with a condition for each filter (lib/store/catalog/view.cpp has them all).
+-- NULL: no filter. A list has no argument for a filter that it does not support. Each answers quickly in a
+-- collection of millions: an index finds the rows, or they are met soon in the order in which they are shown.
+-- Where neither is certain for one query, there is one query for each case, in PL/pgSQL; those functions read
+-- tables and run as the owner (99_roles.sql).
 
 create or replace function holdfast.has_part(p_text text, p_part text)
   returns boolean language sql immutable as $$
   select p_part is null
     or lower(p_text) like '%' || regexp_replace(lower(p_part), '([\\%_])', '\\\1', 'g') || '%'
 $$;
-comment on function holdfast.has_part is 'Whether a text contains another, in any case; NULL is in all.';
+comment on function holdfast.has_part is 'Returns true if a text contains another, in any case; NULL is in all.';
 
 create or replace function holdfast.index_urls()
   returns text language plpgsql as $$
@@ -26,7 +26,7 @@ begin
     'create index snapshot_by_url_part on holdfast.snapshot using gin (lower(url) %s.gin_trgm_ops)',
     v_schema);
   comment on index holdfast.snapshot_by_url_part is
-    'Parts of URLs, for people (--url). Costs 50 bytes and 25 microseconds a snapshot when it is made.';
+  'Parts of URLs, for users (--url). Costs 50 bytes and 25 microseconds for each new snapshot.';
   return null;
 exception
   when insufficient_privilege or feature_not_supported or undefined_file or invalid_schema_name
@@ -159,8 +159,8 @@ comment on function holdfast.list_snapshots is 'Snapshots: list snapshots.';
 create or replace function holdfast.snapshot_number(
     p_number bigint, p_status text, p_url text, p_tag text)
   returns uuid language plpgsql stable as $$
--- Only ids are read, by an index: a list that begins behind them costs no more than one that begins at
--- the first.
+-- Only ids are read, by an index: a list that begins behind them costs no more than one that begins at the
+-- first.
 begin
   if p_status = 'sealed' and num_nonnulls(p_url, p_tag) = 0 then
     return (select e.snapshot_id
@@ -177,7 +177,8 @@ begin
             order by s.id desc offset p_number - 1 limit 1);
 end $$;
 comment on function holdfast.snapshot_number is
-  'The id of the p_number-th newest snapshot of a list; the rest of the list is behind it. NULL: it is shorter.';
+  'Returns the id of the p_number-th newest snapshot of a list, at which the rest of the list begins. NULL: the list '
+  'is shorter.';
 
 create or replace function holdfast.list_results(p_crawl uuid,
     p_snapshot uuid, p_status text, p_url text, p_limit bigint)
@@ -296,8 +297,8 @@ comment on function holdfast.list_failures is 'Failures: holdfast list failures.
 
 create or replace function holdfast.snapshot_events(p_snapshot uuid)
   returns setof holdfast.v_event language sql stable as $$
-  -- Its starts and its seal are recorded together with those of others, where its id cannot be looked up.
-  -- They stand in its own rows as well; id is NULL for these.
+  -- Its starts and its seal are recorded together with those of others, where its id cannot be found. Its own
+  -- rows have them as well; id is NULL for these.
   select e.at, e.lifecycle, e.object_id, e.crawl_id, e.from_state, e.event, e.to_state, p.label, e.detail,
          e.id
     from holdfast.event e

@@ -99,7 +99,7 @@ $$;
 
 create or replace function holdfast.check_claims()
   returns table (invariant text, object_id uuid, detail text) language sql stable as $$
-  -- That claims see everything that is due.
+  -- Claims see everything that is due.
   with waiting as (
     select q.snapshot_id, q.crawl_id, q.host, q.retry_at, coalesce(cq.ready_at, 'infinity') as ready_at,
            statement_timestamp()
@@ -205,4 +205,4 @@ create or replace function holdfast.check_invariants()
   select * from holdfast.check_processes()
 $$;
 comment on function holdfast.check_invariants is
-  'What must always hold and does not; no row: all is well. Reads the whole collection: not for dashboards.';
+  'Returns violated invariants; no row: all hold. Reads the whole collection: not for dashboards.';

@@ -12,11 +12,11 @@ create or replace function holdfast.directories_unknown(p_directories text[])
     order by d.n
 $$;
 comment on function holdfast.directories_unknown is
-  'Those of these directories of snapshots that no row names: <yyyy>/<mm>/<host>/<id>.';
+  'Returns those of these directories of snapshots that no row names: <yyyy>/<mm>/<host>/<id>.';
 
 create or replace function holdfast.collection_adopt(p_id uuid)
   returns boolean language plpgsql as $$
--- Gives an empty collection the identity that an archive carries. False: it has it already.
+-- Gives an empty collection the identity that an archive carries. Returns false if it has it already.
 begin
   perform from holdfast.collection where id <> p_id for update;
   if not found then return false; end if;
@@ -30,15 +30,15 @@ end $$;
 
 create or replace function holdfast.time_of_id(p_id uuid)
   returns timestamptz language sql immutable as $$
-  -- When an id of version 7 was made.
+  -- Returns the time of an id of version 7.
   select to_timestamp(('x' || left(replace(p_id::text, '-', ''), 12))::bit(48)::bigint / 1000.0)
 $$;
 
 create or replace function holdfast.store_crawl(
     p_crawl uuid, p_facts jsonb, p_first_url text, p_event text, p_detail text)
   returns void language plpgsql as $$
--- A sealed crawl without snapshots, which are stored into it, unless the crawl is there. p_facts: its
--- crawl.json, or NULL; then only the time when it was added is known, from its id.
+-- Stores a sealed crawl without snapshots, unless it exists. p_facts: its crawl.json, or NULL; then only its
+-- creation time is known, from its id.
 declare
   v_added constant timestamptz := holdfast.time_of_id(p_crawl);
   v_facts holdfast.v_crawl;
@@ -88,8 +88,9 @@ $$;
 
 create or replace function holdfast.page_place(p_id uuid, p_crawl uuid, p_url text, p_directory text)
   returns text language sql stable as $$
-  -- Whether rows of this page can be made: known (there is such a snapshot), removed (its files wait to be
-  -- deleted), taken (its crawl has another snapshot of the URL) or new. p_directory: perhaps with a<fence>.
+  -- Returns whether rows of this page can be made: known (there is such a snapshot), removed (its files wait
+  -- to be deleted), taken (its crawl has another snapshot of the URL) or new. p_directory: perhaps with
+  -- a<fence>.
   select case
            when exists (select from holdfast.purge p
                           where p.directory = regexp_replace(p_directory, '/a[0-9]+$', '')) then 'removed'
@@ -104,9 +105,9 @@ $$;
 
 create or replace function holdfast.store_page(p_page jsonb, p_event text)
   returns text language plpgsql as $$
--- A sealed snapshot, its results and its captures, in a crawl that is there or is made. Its worker is not
--- known any more: an id made from the name of its machine stands for it. Answers as page_place(): new, if it
--- was stored.
+-- Stores a sealed snapshot, its results and its captures, in a crawl that exists or is made. The worker is
+-- unknown: an id made from the name of its machine stands for it. Returns the same as page_place(): new, if
+-- it was stored.
 declare
   v_page record;
   v_worker uuid;
@@ -166,7 +167,7 @@ end $$;
 
 create or replace function holdfast.adopt(p_page jsonb)
   returns text language sql as $$
-  -- A snapshot from an attempt's index.jsonl: adopted, known or removed.
+  -- Stores a snapshot from an attempt's index.jsonl. Returns adopted, known or removed.
   select case a.place when 'new' then 'adopted' when 'taken' then 'known' else a.place end
     from holdfast.store_page(p_page, 'adopt') a(place)
 $$;
@@ -202,8 +203,8 @@ create or replace function holdfast.import_check(p_pages jsonb)
     order by p.n
 $$;
 comment on function holdfast.import_check is
-  'For pages [{id, crawl_id, url, directory}] that are to be imported: new, known, taken (the crawl has '
-  'another snapshot of the URL) or removed (files wait to be deleted).';
+  'Returns for pages [{id, crawl_id, url, directory}] to be imported: new, known, taken (the crawl has another '
+  'snapshot of the URL) or removed (files wait to be deleted).';
 
 create or replace function holdfast.import_pages(p_pages jsonb)
   returns table (n bigint, place text) language plpgsql as $$

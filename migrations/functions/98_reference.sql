@@ -1,10 +1,10 @@
--- Documents the views and the functions for people from their comments: holdfast inspect reference views.
+-- Documents the views and the functions for users from their comments: holdfast inspect reference views.
 
 create or replace function holdfast.reference()
   returns table (kind text, name text, about text, part text, type text, part_about text)
   language sql stable as $$
-  -- Of a view one row a column. A column without a comment has that of the columns of its name in the tables
-  -- behind the view, if these say the same; what they say of foreign keys is for the reader of the tables.
+  -- Returns one row for each column of a view. A column without a comment gets that of the columns of its
+  -- name in the tables behind the view, if they agree; sentences about foreign keys are left out.
   (select 'view', c.relname::text, obj_description(c.oid, 'pg_class'), a.attname::text,
           format_type(a.atttypid, a.atttypmod), coalesce(col_description(c.oid, a.attnum), behind.about)
      from pg_catalog.pg_class c
@@ -31,4 +31,4 @@ create or replace function holdfast.reference()
      group by f.name, f.about
      order by f.name collate "C")
 $$;
-comment on function holdfast.reference is 'The views and the functions for people, with their comments.';
+comment on function holdfast.reference is 'Returns the views and the functions for users, with their comments.';

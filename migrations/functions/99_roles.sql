@@ -58,8 +58,8 @@ $$;
 
 create or replace function holdfast.make_roles()
   returns text language plpgsql as $$
--- Makes the roles that are missing, and lets their maker act as them. What it may not make it returns, as the
--- statements to be run; NULL: all exist.
+-- Creates missing roles, and lets their creator act as them. Returns the statements that it may not run
+-- itself; NULL: all roles exist.
 declare
   -- From PostgreSQL 16 on, the maker is a member that may not.
   c_to_me constant text := 'grant %I to current_user'
@@ -84,7 +84,7 @@ end $$;
 
 create or replace function holdfast.readable()
   returns setof oid language sql stable as $$
-  -- What every role may select from.
+  -- Relations that every role may select from.
   select c.oid
     from pg_catalog.pg_class c
     where c.relnamespace = 'holdfast'::regnamespace
@@ -94,7 +94,7 @@ $$;
 
 create or replace function holdfast.grants_differ()
   returns boolean language sql stable as $$
-  -- Whether the roles may do anything else than they should.
+  -- Returns whether the roles have rights that they should not have.
   with used(role) as (values ('holdfast_reader'), ('holdfast_operator'), ('holdfast_worker')),
   entry as (
     select p.oid, p.proacl, p.prosecdef, p.proconfig, coalesce(bool_or(e.as_owner), false) as as_owner,
@@ -122,8 +122,8 @@ $$;
 
 create or replace function holdfast.grant_roles()
   returns text language plpgsql as $$
--- Makes the roles and their grants what they should be; may be repeated. What must be run by someone who may
--- do more is returned; NULL: nothing.
+-- Corrects the roles and their grants; may be repeated. Returns the statements that need more rights; NULL:
+-- none.
 declare
   c_everybody constant text := 'holdfast_reader, holdfast_operator, holdfast_worker';
   v_left text;

@@ -174,15 +174,15 @@ struct HttpServer::Impl {
   }
 
   Response answer(const Request& request) {
-    constexpr const char* kWrong = "something is wrong; the log says what";
+    constexpr const char* kWrong = "internal error; see the log of holdfast serve";
     try {
       return handler(request);
     } catch (const base::Error& error) {
       spdlog::warn("{}: {}", request.path, error.what());
-      const bool away =
+      const bool unreachable =
           error.error_class() == base::ErrorClass::temporary || error.error_class() == base::ErrorClass::unavailable;
-      return away ? refusal(request.path, 503, "temporary", "the database is away; try again")
-                  : refusal(request.path, 500, "bug", kWrong);
+      return unreachable ? refusal(request.path, 503, "temporary", "the database is unreachable; try again")
+                         : refusal(request.path, 500, "bug", kWrong);
     } catch (const std::exception& error) {
       spdlog::error("{}: {}", request.path, error.what());
       return refusal(request.path, 500, "bug", kWrong);

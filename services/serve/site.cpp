@@ -320,7 +320,7 @@ Response Site::form(const Request& request, const Caller& caller) {
                                   [this](Role role, const auto& work) { return run_as(role, work); });
   if (answer.status < 400) return see_other(page_after(answer, back));
   const auto told = nlohmann::json::parse(answer.body, nullptr, false);
-  return problem_page(answer.status, "That did not work", told.value("detail", ""), told.value("hint", ""),
+  return problem_page(answer.status, "Request failed", told.value("detail", ""), told.value("hint", ""),
                       local_path(back));
 }
 
@@ -364,7 +364,7 @@ Response Site::view(const Request& request, const Caller& caller) {
       place = changing_.with([&](pg::Connection& connection) { return store::sign_in_open(connection, id, by); });
     } catch (const base::Error& error) {
       const bool refused = error.error_class() == base::ErrorClass::refused;
-      place.problem = refused ? error.what() : "the database is away; try again";
+      place.problem = refused ? error.what() : "the database is unreachable; try again";
     }
     return place;
   };

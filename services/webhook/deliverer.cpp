@@ -125,7 +125,7 @@ struct Deliverer::Impl {
     if (!ours)
       spdlog::debug("webhook {}: {} has been claimed by another meanwhile", delivery.webhook, delivery.message_id);
     else if (good)
-      spdlog::debug("webhook {}: told of {} ({})", delivery.webhook, delivery.event, delivery.message_id);
+      spdlog::debug("webhook {}: delivered {} ({})", delivery.webhook, delivery.event, delivery.message_id);
     else
       spdlog::warn("webhook {}: {} ({}) failed, attempt {}: {}", delivery.webhook, delivery.event, delivery.message_id,
                    delivery.attempts, error);

@@ -198,7 +198,7 @@ void Worker::spawn(awaitable<void> work, asio::cancellation_slot slot) {
                      if (failure) std::rethrow_exception(failure);
                    } catch (const boost::system::system_error&) { // cancelled
                    } catch (const std::exception& error) {
-                     spdlog::error("something of this worker has ended: {}", error.what());
+                     spdlog::error("a task of this worker failed: {}", error.what());
                    }
                  }));
 }
@@ -254,10 +254,10 @@ void Worker::fence(const std::string& reason) {
   if (fenced_) return;
   fenced_ = true;
   base::count("holdfast_worker_fencings_total");
-  spdlog::error("no longer trusted, killing {} snapshots' hooks: {}", jobs_->size(), reason);
-  jobs_->lose_all("this worker is no longer trusted: " + reason);
-  sessions_->shut_down(ShutdownMode::immediate, "this worker is no longer trusted: " + reason);
-  sign_ins_->stop("its worker is no longer trusted");
+  spdlog::error("the lease may have expired, killing the hooks of {} snapshots: {}", jobs_->size(), reason);
+  jobs_->lose_all("the lease of this worker may have expired: " + reason);
+  sessions_->shut_down(ShutdownMode::immediate, "the lease of this worker may have expired: " + reason);
+  sign_ins_->stop("the lease of its worker may have expired");
   binary_resolver_->stop();
   browser_->stop();
   expander_->stop();
@@ -339,7 +339,7 @@ awaitable<void> Worker::turn_loop() {
         fence(error.what());
       else if (error.error_class() != base::ErrorClass::temporary)
         throw;
-      spdlog::debug("no turn: {}", error.what());
+      spdlog::debug("worker_turn failed: {}", error.what());
     }
     // A turn looks for lapsed workers, unless it has finished pages. A worker that makes no other turns does it here.
     if ((claim.room == 0 || !answer.pages.empty()) && !fenced_ && housekeeping_->lapse_due())

@@ -126,7 +126,7 @@ def stopped_at(shared, point, action="stop", cut_off=False):
         else:
             until(
                 "the worker has heard that it is no longer counted on",
-                lambda: "no longer trusted, killing" in worker.log_path.read_text(errors="replace"),
+                lambda: "the lease may have expired, killing" in worker.log_path.read_text(errors="replace"),
                 30,
             )
         worker.extra = {}

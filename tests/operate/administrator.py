@@ -287,8 +287,8 @@ class Locks(Case):
         c.until("its page is running", lambda: c.admin(running, c.database) == "1")
         self.hold(c, "select id from holdfast.crawl for update")
         c.go.touch()
-        c.until("it says so", lambda: "keeps us waiting for locks" in c.log_of(worker), 150)
-        (line,) = [line for line in c.log_of(worker).splitlines() if "keeps us waiting for locks" in line]
+        c.until("it says so", lambda: "waiting for a database lock held by" in c.log_of(worker), 150)
+        (line,) = [line for line in c.log_of(worker).splitlines() if "waiting for a database lock held by" in line]
         self.assertIn("editor, owner", line)
         self.assertIn("select id from holdfast.crawl for update", line)
         self.assertIn("editor, owner", c.holdfast("why", crawl).out)

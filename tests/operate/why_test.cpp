@@ -72,7 +72,8 @@ TEST_CASE("what has no name, or too many") {
 TEST_CASE("a snapshot that is due, and why no worker claims it") {
   Questions stage;
   const auto crawl = stage.add({Stage::seed("1")});
-  stage.ask(crawl, "crawl", {"1 seed must be expanded first", "no worker is running, and none has run before"});
+  stage.ask(crawl, "crawl",
+            {"Its 1 URL waits for a worker to queue it", "no worker is running, and none has run before"});
   const auto expander = stage.worker("expander");
   const auto lease = store::crawl_claim(stage.connection, expander, 1min);
   stage.ask(crawl, "crawl", {"being expanded by expander", "1 left"});
@@ -351,7 +352,7 @@ TEST_CASE("a snapshot that waits") {
             pg::Params::of(worker, other));
   stage.ask(id, "snapshot", {"its host site.test has reached its limit of 1 snapshot at once"});
   stage.run("update holdfast.host set max_parallel = null");
-  stage.ask("site.test", "host", {"Nothing holds it back now"});
+  stage.ask("site.test", "host", {"No limit or pause applies to this host now"});
   stage.run("update holdfast.snapshot_queue set owner_id = null, claimed_at = null, due_at = null, "
             "status = 'queued', event = 'release' where crawl_id = $1::uuid",
             pg::Params::of(other));

@@ -525,7 +525,7 @@ class SignIn(Ground):
         view.window("/large")
         self.assertEqual(self.place.run("persona", "remove", "short-lived").code, 0)
         view.press("[data-do=done]")
-        told = 'Nothing is kept: the persona "short-lived" was removed meanwhile.'
+        told = 'Nothing was saved: the persona "short-lived" was removed meanwhile.'
         view.until("it is said", f"document.querySelector('#view-state').textContent === {told!r}")
         self.gone()
 

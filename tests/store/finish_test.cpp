@@ -72,19 +72,19 @@ TEST_CASE("a page that fails is tried again later each time, and sealed as faile
   CHECK(stage.value("select count(*) from holdfast.archive_result where fence = 4") == "1");
 }
 
-TEST_CASE("a page whose workers have trouble comes back unspent, later each time, and is given up in the end") {
+TEST_CASE("a page released for worker errors keeps its attempts, waits longer each time, and fails in the end") {
   Stage stage;
   stage.start({stage.seed("1")});
-  stage.run("update holdfast.collection set max_attempts = 1, max_troubles = 4, retry_max = '50 seconds'");
+  stage.run("update holdfast.collection set max_attempts = 1, max_worker_errors = 4, retry_max = '50 seconds'");
   const auto worker = stage.worker();
-  const auto troubled = [&] {
+  const auto worker_error = [&] {
     auto page = stage.released(stage.claim(worker), 15s, "no space left");
-    page.ending = "troubled";
+    page.ending = "worker_error";
     page.spend = false;
     return stage.finish(worker, page).what;
   };
   for (const int seconds : {15, 30, 50}) {
-    CHECK(troubled() == What::released);
+    CHECK(worker_error() == What::released);
     CHECK(stage.value("select attempts from holdfast.snapshot_queue") == "0");
     const auto delay =
         std::stod(stage.value("select extract(epoch from retry_at - clock_timestamp()) from holdfast.snapshot_queue"));
@@ -92,9 +92,9 @@ TEST_CASE("a page whose workers have trouble comes back unspent, later each time
     CHECK(delay <= seconds);
     stage.pass("1 day");
   }
-  CHECK(troubled() == What::failed);
+  CHECK(worker_error() == What::failed);
   CHECK(stage.value("select reason from holdfast.v_snapshot where outcome = 'failed'") ==
-        "released for trouble of its workers, 4 times over; the last: no space left");
+        "released 4 times because of worker errors; the last: no space left");
 }
 
 // Sealed

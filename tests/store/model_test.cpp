@@ -21,7 +21,7 @@ namespace {
 
 using What = store::PageAnswer::What;
 
-constexpr int kMaxAttempts = 2, kMaxLapses = 2, kMaxTroubles = 2; // settings of the collection
+constexpr int kMaxAttempts = 2, kMaxLapses = 2, kMaxWorkerErrors = 2; // settings of the collection
 
 struct Page {
   int depth{0}, attempts{0}, lapses{0}, troubles{0};
@@ -85,9 +85,9 @@ public:
   Model(Stage& stage, unsigned seed) : stage_(stage), random_(seed) {
     // What fails is tried again at once: the model has no clock.
     stage_.run("update holdfast.collection set max_attempts = $1::integer, max_lapses = $2::integer, "
-               "max_troubles = $3::integer, retry_base = "
+               "max_worker_errors = $3::integer, retry_base = "
                "'1 microsecond', retry_max = '1 microsecond'",
-               pg::Params::of(kMaxAttempts, kMaxLapses, kMaxTroubles));
+               pg::Params::of(kMaxAttempts, kMaxLapses, kMaxWorkerErrors));
     for (int i = 0; i < 4; ++i)
       workers_.push_back(stage_.worker());
   }
@@ -360,16 +360,16 @@ private:
 
   Ending release(const Held& one) {
     Ending ending{Stage::released(one.claim(), 0ms), {What::released, 0, false}};
-    static const char* const kEndings[] = {"released", "released", "released", "interrupted", "declined", "troubled"};
+    static const char* const kEndings[] = {"released", "released", "released", "interrupted", "declined", "worker_error"};
     ending.page.ending = kEndings[pick(6)];
-    one.page->troubles += ending.page.ending == "troubled";
+    one.page->troubles += ending.page.ending == "worker_error";
     ending.page.spend = ending.page.ending == "released" && pick(3) != 0;
     if (pick(3) != 0) ending.page.delay.reset();
     if (ending.page.spend && !ending.page.delay && one.page->attempts >= kMaxAttempts) {
       ending.expected.what = What::failed;
       one.page->outcome = "failed";
       ++done["give up"];
-    } else if (ending.page.ending == "troubled" && one.page->troubles >= kMaxTroubles) {
+    } else if (ending.page.ending == "worker_error" && one.page->troubles >= kMaxWorkerErrors) {
       ending.expected.what = What::failed;
       one.page->outcome = "failed";
     } else if (!ending.page.spend) {

@@ -132,7 +132,7 @@ std::vector<BadRow> bad_rows() {
       {"collection_log_level", "update holdfast.collection set log_level = 'loud'"},
       {"collection_max_attempts", "update holdfast.collection set max_attempts = 0"},
       {"collection_max_lapses", "update holdfast.collection set max_lapses = 0"},
-      {"collection_max_troubles", "update holdfast.collection set max_troubles = 0"},
+      {"collection_max_worker_errors", "update holdfast.collection set max_worker_errors = 0"},
       {"collection_retries", "update holdfast.collection set retry_base = '0'"},
       {"collection_retries", "update holdfast.collection set retry_max = '1 second'"},
       {"lifecycle_edge_pkey", "insert into holdfast.lifecycle_edge select * from holdfast.lifecycle_edge"},

@@ -425,7 +425,7 @@ class Hostile(WorkerCase):
         until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]], 20)
         self.assertEqual(
             home.sql("select outcome, reason from holdfast.snapshot_sealed"),
-            [["failed", "a hook has taken away the directory of its snapshot"]],
+            [["failed", "a hook removed or replaced the directory of its snapshot"]],
         )
         self.check_outside(home)
         home.leave()

@@ -38,7 +38,7 @@ TEST_CASE("what becomes of a page whose job has failed") {
     CHECK(after(hopeless) == "sealed failed");
   for (const auto of_the_worker :
        {base::ErrorClass::cannot_create, base::ErrorClass::unavailable, base::ErrorClass::system})
-    CHECK(after(of_the_worker) == "troubled after 60000 ms");
+    CHECK(after(of_the_worker) == "worker_error after 60000 ms");
   // The database decides when it is tried again, and whether.
   for (const auto of_the_page : {base::ErrorClass::bug, base::ErrorClass::temporary, base::ErrorClass::input_output})
     CHECK(after(of_the_page) == "released, spent");

@@ -291,7 +291,7 @@ TEST_CASE("a page for which the archive has no room is given up when its attempt
 
 TEST_CASE("a page whose attempts always meet an archive that is away is given up in the end, and says why") {
   WorkerStage stage;
-  stage.run("update holdfast.collection set max_troubles = 2");
+  stage.run("update holdfast.collection set max_worker_errors = 2");
   stage.hook("page", "on_Snapshot__10_page.sh", "echo half >half.txt; gate \"${SNAP_DIR##*/}\"; echo done >page.txt");
   stage.add({WorkerStage::url("1")});
   auto& worker = stage.start();
@@ -307,9 +307,9 @@ TEST_CASE("a page whose attempts always meet an archive that is away is given up
   stage.until_sealed();
   stage.leave(worker);
   CHECK(
-      stage.table("select outcome, attempts, reason like 'released for trouble of its workers, 2 times over; the last: "
+      stage.table("select outcome, attempts, reason like 'released 2 times because of worker errors; the last: "
                   "%archive root%' from holdfast.v_snapshot") == "failed|1|t");
-  CHECK(stage.table("select ending from holdfast.attempt") == "troubled");
+  CHECK(stage.table("select ending from holdfast.attempt") == "worker_error");
   stage.check_disk_and_rows();
 }
 

@@ -63,8 +63,7 @@ public:
     if (std::filesystem::is_directory(text, ignored))
       typed_wrong_.add("", "\"" + text + "\" is a directory; give the files in it");
     else if (text.find(':') == std::string::npos)
-      typed_wrong_.add("", "there is no file \"" + text +
-                               "\" here, and it is no URL, which begins with https:// or http://");
+      typed_wrong_.add("", "\"" + text + "\" is neither a file nor a URL"), neither_ = true;
     else
       take_url(text, "");
   }
@@ -95,10 +94,11 @@ public:
   }
 
   ReadSeeds finish() {
-    const std::string hint = private_refused_
-                                 ? "nothing was added; urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE=true) "
-                                   "allows addresses of your own network"
-                                 : "nothing was added";
+    const std::string hint =
+        std::string(neither_ ? "URLs begin with https:// or http://; " : "") + "nothing was added" +
+        (private_refused_
+             ? "; urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE=true) allows addresses of your own network"
+             : "");
     typed_wrong_.raise(hint);
     if (strict_ || seeds_.empty()) lines_wrong_.raise(hint);
     const auto left_out = lines_wrong_.count();

@@ -5,7 +5,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cctype>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -13,7 +15,7 @@ namespace holdfast::cli {
 
 namespace {
 
-// Words that people bring along from elsewhere, ArchiveBox above all, and what does the same here.
+// Maps words of other programs, ArchiveBox above all, to the command that does the same.
 std::string_view elsewhere(std::string_view word) {
   static const std::map<std::string_view, std::string_view> lines = {
       {"archive", "holdfast add URL"},
@@ -48,6 +50,16 @@ std::string_view elsewhere(std::string_view word) {
   };
   const auto found = lines.find(word);
   return found == lines.end() ? std::string_view() : found->second;
+}
+
+// "ids", of which several may be given: "ID...".
+std::string placeholder(const CLI::Option& option) {
+  auto word = option.get_name(true);
+  const bool several = option.get_items_expected_max() > 1;
+  if (several && word.ends_with('s')) word.pop_back();
+  for (auto& letter : word)
+    letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  return word + (several ? "..." : "");
 }
 
 std::string in_quotes(const std::string& text) { return "\"" + text + "\""; }
@@ -90,6 +102,32 @@ Suggestion unknown_command(const CLI::App& command, const std::string& name, con
   return suggestion;
 }
 
+// "holdfast host set NAME": the command with its positional arguments.
+std::string usage_of(const CLI::App& command, std::string usage) {
+  for (const auto* option : command.get_options([](const CLI::Option* one) { return one->get_positional(); })) {
+    const auto word = placeholder(*option);
+    usage += " " + (option->get_required() ? word : "[" + word + "]");
+  }
+  return usage;
+}
+
+// Explains that a required argument or the value of an option is missing.
+std::optional<Suggestion> missing(const CLI::App& command, const std::string& name, const CLI::ParseError& error) {
+  if (error.get_name() == "RequiredError") {
+    for (const auto* option : command.get_options())
+      if (option->get_required() && option->count() == 0)
+        return option->get_positional()
+                   ? Suggestion{"missing argument: " + placeholder(*option), usage_of(command, name)}
+                   : Suggestion{"missing option: " + option->get_name(),
+                                option->get_name() + ": " + option->get_description()};
+  }
+  const std::string text = error.what();
+  if (error.get_name() == "ArgumentMismatch" && text.ends_with(" missing"))
+    if (const auto* option = command.get_option_no_throw(text.substr(0, text.find(':'))))
+      return Suggestion{option->get_name() + " needs a value", option->get_name() + ": " + option->get_description()};
+  return std::nullopt;
+}
+
 } // namespace
 
 Suggestion explain(const CLI::App& app, const CLI::ParseError& error) {
@@ -104,7 +142,7 @@ Suggestion explain(const CLI::App& app, const CLI::ParseError& error) {
                                                : name + " " + base::join(commands_of(*command), "|")};
     if (!strange.front().starts_with('-')) return unknown_command(*command, name, strange.front());
   }
-  if (strange.empty()) return {error.what(), help};
+  if (strange.empty()) return missing(*command, name, error).value_or(Suggestion{error.what(), help});
   if (strange.front().starts_with('-')) {
     auto known = long_options_of(*command);
     for (auto& option : long_options_of(app))

@@ -18,7 +18,7 @@ constexpr Verb kVerbs[] = {
      "holdfast worker\n"
      "holdfast worker --set worker.snapshots=8 --set http.listen=9118",
      &worker_verb},
-    {"run", "Archive everything that is queued, then exit: a runner with workers of its own",
+    {"run", "Archive all queued pages, then exit",
      "holdfast run\n"
      "holdfast run --daemon\n"
      "holdfast run --crawl 7f3a",

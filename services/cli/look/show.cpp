@@ -64,7 +64,7 @@ int show(Context& context, const std::string& id) {
 
 Action show_verb(CLI::App& command) {
   const auto id = std::make_shared<std::string>();
-  command.add_option("id", *id, "Its id, the first or last few digits of it, a URL, or the label of a crawl")
+  command.add_option("id", *id, "An id (at least 4 of its first or last digits), a URL, or the label of a crawl")
       ->required();
   return [id](Context& context) { return show(context, *id); };
 }

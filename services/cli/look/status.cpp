@@ -41,14 +41,15 @@ void print_now(pg::Connection& connection, const Context& context, std::ostream&
   const auto now = rows.one();
   const auto lapsed = now.integer("workers_lapsed");
   print_fields(
-      {{"data", context.embedded() ? context.data_dir().string() + " (own PostgreSQL)" : "database.url"},
+      {{"data", context.embedded() ? context.data_dir().string() + " (embedded PostgreSQL)" : "database.url"},
        {"archive", context.archive_root().string()},
        {"archived",
         fmt::format("{} page{}, {}, in {} crawl{}", now.text("archived"), now.integer("archived") == 1 ? "" : "s",
                     base::format_size(now["bytes"]), now.text("crawls"), now.integer("crawls") == 1 ? "" : "s")},
        {"workers", fmt::format("{} running, {} slots{}", now.text("workers"), now.text("slots"),
                                lapsed == 0 ? "" : fmt::format(", {} lapsed in the last hour", lapsed))},
-       {"runner", now.integer("runners") > 0 ? "leads" : "none: schedules and housekeeping wait for one"},
+       {"runner",
+        now.integer("runners") > 0 ? "leads" : "none: no schedules or maintenance until one starts (holdfast runner)"},
        {"crawls", fmt::format("{} open, {} paused", now.text("crawls_open"), now.text("crawls_paused"))},
        {"snapshots", fmt::format("{} open, {} in work", now.text("snapshots_open"), now.text("snapshots_held"))},
        {"hooks", fmt::format("{} running", now.text("hooks_running"))},

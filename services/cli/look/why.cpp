@@ -71,7 +71,7 @@ Action why_verb(CLI::App& command) {
   const auto names = std::make_shared<std::vector<std::string>>();
   command
       .add_option("id", *names,
-                  "Its id, the first or last few digits of it, a URL, a host, ...; - reads them from standard input")
+                  "An id (at least 4 of its first or last digits), a URL or a host; - reads a list from standard input")
       ->required();
   return [names](Context& context) { return why(context, *names); };
 }

@@ -26,8 +26,8 @@ struct DrainOptions {
 
 int drain(Context& context, const DrainOptions& options) {
   if (options.ids.empty() == options.machine.empty())
-    throw base::Error(base::ErrorClass::usage, "nothing to drain: name workers, or a machine",
-                      "holdfast drain NODE... | --machine HOSTNAME");
+    throw base::Error(base::ErrorClass::usage, "nothing to drain: name workers or a machine",
+                      "holdfast drain WORKER... | --machine HOSTNAME");
   auto& connection = context.connection();
   std::vector<std::string> workers;
   for (const auto& given : read_ids(options.ids))

@@ -258,12 +258,10 @@ Action verify_verb(CLI::App& command) {
   command.add_flag("--collect", options->collect, "Also remove files of lost attempts");
   const auto replay = command.add_flag(
       "--replay", options->replay, "Open each from its WARC files, without a network, and compare it with the capture");
-  command.add_option("--every", options->every, "Replay only one of so many snapshots")
-      ->check(CLI::PositiveNumber)
-      ->needs(replay);
+  command.add_option("--every", options->every, "Replay one snapshot in N")->check(CLI::PositiveNumber)->needs(replay);
   command
       .add_flag("--follow", options->follow,
-                "Replay what is sealed, also what was on this day, at the lowest priority, until it is stopped")
+                "Keep running: replay new snapshots, starting with today's, at the lowest priority")
       ->needs(replay)
       ->excludes(ids)
       ->excludes(all);

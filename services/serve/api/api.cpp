@@ -41,7 +41,8 @@ Response problem_of(const base::Error& error) {
   if (status < 500) return problem(status, base::to_string(kind), error.what(), error.hint());
   spdlog::warn("API: {}", error.what());
   return problem(status, base::to_string(kind),
-                 status == 503 ? "the database is away; try again" : "something is wrong; the log says what");
+                 status == 503 ? "the database is unreachable; try again"
+                               : "internal error; see the log of holdfast serve");
 }
 
 // "v1/crawls/{id}/pause" takes "v1/crawls/7f3a/pause".
@@ -162,7 +163,7 @@ Response with_problems(Work&& work) {
   } catch (const pg::DatabaseError& error) {
     // Data that the database cannot read, or that a constraint refuses.
     if (error.sqlstate().starts_with("22") || error.sqlstate() == "23514")
-      return problem(400, "usage", "a value is not what it should be", "GET /api/openapi.json");
+      return problem(400, "usage", std::string("invalid value: ") + error.what(), "types are in GET /api/openapi.json");
     return problem_of(error);
   } catch (const base::Error& error) {
     // Not of our settings: parsers of durations and sizes say so of what they are given.

@@ -35,7 +35,7 @@
     address.textContent = current ? current.url + (current.loading ? " (loading)" : "") : "";
     address.title = current ? current.title : "";
     const refused = current ? current.refused.replace(/^refused: /, "") : "";
-    if (!done.disabled) say(refused ? "The page is not fetched: " + refused + "." : "The browser is yours.");
+    if (!done.disabled) say(refused ? "The page is not fetched: " + refused + "." : "You control the browser now.");
     windows.hidden = pages.length < 2;
     windows.replaceChildren(...pages.map((page) => {
       const button = document.createElement("button");
@@ -92,7 +92,7 @@
     over = true;
     done.disabled = true;
     if (dialog.open) dialog.close("gone");
-    say(kept ? "Signed in: the persona is kept." : "Nothing is kept: " + text + ".");
+    say(kept ? "Signed in; the persona is saved." : "Nothing was saved: " + text + ".");
     view.dataset.over = kept ? "kept" : "ended";
     if (kept) setTimeout(() => location.assign("/personas"), 1500);
   }

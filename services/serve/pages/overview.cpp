@@ -44,7 +44,7 @@ Html stuck(pg::Connection& connection) {
 }
 
 Html running(pg::Connection& connection) {
-  Table table({{"Hook", "nw"}, {"For", "nw"}, {"Snapshot", "long"}, {"Worker", ""}}, "Hooks that run");
+  Table table({{"Hook", "nw"}, {"For", "nw"}, {"Snapshot", "long"}, {"Worker", ""}}, "Running hooks");
   for (const auto hook : store::running_in_front(connection, kRows))
     table.row({hook.text("plugin"), store::written_interval(hook.text("running_for")),
                snapshot_link(hook["snapshot_id"], hook.text("url")), hook.text("worker")});

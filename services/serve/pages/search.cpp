@@ -116,7 +116,7 @@ Html newest(const PageRequest& request) {
   return html::fill(embedded::search_html,
                     {{"found", std::move(list)},
                      {"none", "There are no such snapshots."},
-                     {"more_name", "Earlier ones"},
+                     {"more_name", "Older"},
                      {"more", full ? href(request, "before", rows[rows.size() - 1].text("id")) : ""}});
 }
 

@@ -53,7 +53,7 @@ Html head(const PageRequest& request, const pg::Row& snapshot) {
                                           missing == 0 ? "all recorded" : std::to_string(missing) + " missing"));
   }
   facts.add("Attempts", number_of("attempts"));
-  facts.add("Owners lost", number_unless_zero(number_of("lapses")));
+  facts.add("Lost workers", number_unless_zero(number_of("lapses")));
   facts.add("Worker", snapshot["owner"].value_or(""));
   facts.add("Added", when(snapshot.text("created_at")));
   facts.add("Sealed", when(snapshot["sealed_at"].value_or("")));

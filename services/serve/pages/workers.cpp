@@ -25,7 +25,7 @@ Html running_workers(pg::Connection& connection, bool may_change) {
   std::vector<Table::Column> columns{
       {"Process", "long"}, {"Machine", ""}, {"Holds", "n"}, {"Lease left", "nw"}, {"What it does", "long"}};
   if (may_change) columns.push_back({"Change", ""});
-  Table table(columns, "Processes that run");
+  Table table(columns, "Running processes");
   for (const auto process : store::running_processes(connection, kRunning)) {
     const bool worker = process.text("process_type") == "worker";
     std::vector<html::Value> cells{process.text("label"), process.text("hostname"),
@@ -48,7 +48,7 @@ Html tree(pg::Connection& connection) {
 }
 
 Html ended(pg::Connection& connection) {
-  Table table({{"Process", "long"}, {"Machine", ""}, {"Ended", "nw"}, {"Why", "long"}}, "Processes that ended");
+  Table table({{"Process", "long"}, {"Machine", ""}, {"Ended", "nw"}, {"Why", "long"}}, "Stopped processes");
   for (const auto process : store::list(connection, store::ListQuery{"workers", kEnded}.by("status", "exited")))
     table.row({process.text("label"), process.text("hostname"), ago(process["ended_at"].value_or("")),
                process["exit_reason"].value_or("")});

@@ -120,7 +120,7 @@ std::unique_ptr<Route> HookNetworks::route(std::shared_ptr<HookNetwork> network,
   if (network) {
     const auto found = std::find(network->taken.begin(), network->taken.end(), false);
     if (found == network->taken.end())
-      throw base::Error(base::ErrorClass::temporary, "no way out is free in the network of its crawl");
+      throw base::Error(base::ErrorClass::temporary, "no free proxy listener in the network of its crawl");
     number = static_cast<std::size_t>(found - network->taken.begin());
     rules.listener = network->network->listener(number);
   }

@@ -46,8 +46,7 @@ awaitable<void> BrowserWatch::look() {
   if (state_.starts)
     spdlog::info("browser of hooks: {}", state_.description);
   else
-    spdlog::warn("browser of hooks: none, it does not start: {}; what needs it is left to other workers",
-                 state_.description);
+    spdlog::warn("browser does not start: {}; this worker skips crawls that need it", state_.description);
   co_await tell();
 }
 
@@ -57,7 +56,7 @@ awaitable<void> BrowserWatch::tell() {
     co_await context_.retry.repeat(
         [&](pg::Connection& connection) { store::call(connection, "worker_able", context_.worker_id, capabilities); });
   } catch (const base::Error& error) {
-    spdlog::debug("the database does not know of the browser: {}", error.what());
+    spdlog::debug("could not report the browser: {}", error.what());
   }
 }
 

@@ -62,10 +62,10 @@ void Watchdog::watch() {
     looked = now;
     const auto left = std::max(trust_.trusted_until() + grace_, not_before) - now;
     if (!stood_down_ && left <= left.zero())
-      end_process("holdfast: no longer trusted and the main thread does not answer: ending this process, its hooks "
-                  "with it\n");
+      end_process("holdfast: the lease may have expired and the main thread does not answer: ending this process "
+                  "and its hooks\n");
     if (leave_by_ && std::chrono::steady_clock::now() >= *leave_by_)
-      end_process("holdfast: leaving takes too long, something hangs: ending this process; its lease will lapse\n");
+      end_process("holdfast: the exit takes too long: ending this process; its lease will expire\n");
     changed_.wait_for(lock,
                       stood_down_ ? std::chrono::nanoseconds(kLook) : std::min<std::chrono::nanoseconds>(left, kLook));
   }

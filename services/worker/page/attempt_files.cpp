@@ -90,7 +90,7 @@ void AttemptFiles::check() const {
     archive::open_own_directory(directory_); // unlocks it
     return;
   }
-  throw base::Error(base::ErrorClass::refused, "a hook has taken away the directory of its snapshot");
+  throw base::Error(base::ErrorClass::refused, "a hook removed or replaced the directory of its snapshot");
 }
 
 awaitable<AttemptFiles::Left> AttemptFiles::left_by(const archive::ResultView& result) {
@@ -319,7 +319,7 @@ void AttemptFiles::remove_all() noexcept {
     archive::remove_attempt(directory_);
     if (context_.sandbox.level != process::SandboxLevel::none) archive::remove_directory(temporary());
   } catch (const std::exception& error) {
-    spdlog::warn("left behind: {}", error.what());
+    spdlog::warn("could not remove files of an attempt: {}", error.what());
   }
 }
 

@@ -43,7 +43,7 @@ void remove_logged(const std::filesystem::path& directory) {
   try {
     archive::remove_directory(directory);
   } catch (const std::exception& error) {
-    spdlog::warn("left behind: {}", error.what());
+    spdlog::warn("could not remove temporary files: {}", error.what());
   }
 }
 

@@ -162,7 +162,7 @@ awaitable<void> SnapshotJob::remove_published() {
       archive::remove_leftover(context_.archive_root, published_);
     } catch (const base::Error& error) {
       const auto about = log_about(lease());
-      spdlog::warn("left behind: {}", error.what());
+      spdlog::warn("could not remove files of an attempt: {}", error.what());
     }
   });
   published_.clear();

@@ -112,7 +112,7 @@ awaitable<void> SessionDirectory::remove() {
       try {
         archive::remove_directory(directory);
       } catch (const base::Error& error) {
-        spdlog::warn("left behind: {}", error.what());
+        spdlog::warn("could not remove files of a session: {}", error.what());
       }
     }
   });

@@ -27,7 +27,7 @@ void settle_error(store::Page& page, base::ErrorClass error_class) {
   case base::ErrorClass::cannot_create:
   case base::ErrorClass::unavailable:
   case base::ErrorClass::system: // this worker's trouble, not the page's
-    return release(page, "troubled", kWorkerTrouble);
+    return release(page, "worker_error", kWorkerTrouble);
   default:
     page.ending = "released";
     page.spend = true;

@@ -54,7 +54,7 @@ awaitable<bool> RunningHooks::tell() {
   try {
     co_await retry_.once([&](pg::Connection& connection) { store::worker_hooks(connection, worker_, hooks); });
   } catch (const std::exception& error) {
-    spdlog::warn("the database does not know which hooks run: {}", error.what());
+    spdlog::warn("could not report running hooks: {}", error.what());
     lost_ = true;
     co_return false;
   }
