@@ -3,8 +3,8 @@
 
 create or replace function holdfast.notify_workers()
   returns void language sql as $$
-  -- Workers also poll. A commit that notifies takes one lock of the whole server, so callers notify
-  -- only when work becomes due where none was.
+  -- Sends a notification. Workers also poll. A commit that notifies takes one lock of the whole server, so
+  -- functions notify only when work becomes due where none was.
   select pg_notify('holdfast', 'work')
 $$;
 

@@ -1,5 +1,4 @@
--- Workers, and runners, which join and leave in the same way: joining, heartbeats, leaving, and the
--- lapse of those whose lease expired.
+-- Workers, and runners, which join and leave in the same way: join, heartbeat, leave, lapse.
 
 create or replace function holdfast.machine_of(p_id text)
   returns text language sql stable as $$
@@ -50,8 +49,8 @@ begin
           cpu_count = excluded.cpu_count, memory_bytes = excluded.memory_bytes;
   insert into holdfast.process (
       id, machine_id, boot_id, pid, start_ticks, pid_namespace, parent_id,
-      process_type, worker_type, label, version, revision, capabilities, slots, standby,
-      heartbeat_at, lease_until, paused_at, paused_by, request, draining)
+      process_type, worker_type, label, version, revision, capabilities, slots, standby, heartbeat_at,
+      lease_until, paused_at, paused_by, request, draining)
     select p_id, v_machine.id, v_new.boot_id, v_new.pid, v_new.start_ticks, v_new.pid_namespace,
            (select id from holdfast.process where id = v_new.parent_id),
            v_new.process_type, v_new.worker_type, v_new.label, v_new.version, v_new.revision,

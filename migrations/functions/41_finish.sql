@@ -196,8 +196,8 @@ begin
           v_page.reason := format('released %s times because of worker errors; the last: %s',
                                   v_worker_errors, v_page.reason);
         end if;
-        v_page.delay_ms := greatest(v_page.delay_ms,
-                                    least(v_page.delay_ms * 2 ^ least(v_worker_errors - 1, 20), v_now.longest_ms));
+        v_page.delay_ms := greatest(v_page.delay_ms, least(
+          v_page.delay_ms * 2 ^ least(v_worker_errors - 1, 20), v_now.longest_ms));
       end if;
     end if;
     v_judged := array_append(v_judged, v_page);

@@ -1,6 +1,5 @@
--- The maintenance tasks. Each function takes the task's row, changes at most one batch of rows and
--- returns their number. A task may be repeated at any time, and runs in the transaction of
--- runner_maintenance().
+-- The maintenance tasks, one function each: takes the task's row, changes at most one batch of things and
+-- returns how many. A task may be repeated at any time and runs in the transaction of runner_maintenance().
 
 create or replace function holdfast.maintenance_lapsed(p_task holdfast.maintenance_task)
   returns bigint language plpgsql as $$

@@ -6,8 +6,8 @@
 create or replace function holdfast.control_done(p_action text, p_kind text,
     p_target text, p_crawl uuid, p_who text, p_detail text, p_held bigint)
   returns bigint language sql as $$
-  -- Records a command and makes every worker send a heartbeat at once; after a resume, also those
-  -- that wait. Returns 1, as a command that has changed something.
+  -- Records a command and makes every worker send a heartbeat at once; after a resume, also those that
+  -- wait. Returns 1, as a command that has changed something does.
   insert into holdfast.control (action, kind, target, crawl_id, by_whom, detail, held)
     values (p_action, p_kind, p_target, p_crawl, coalesce(p_who, ''), nullif(p_detail, ''), p_held);
   select pg_notify('holdfast', 'control');

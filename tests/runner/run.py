@@ -6,8 +6,8 @@
 
 Machines needs root and network namespaces, and is left out otherwise.
 
-What is asserted is read from the database's own record (runner_term, maintenance_run, check_invariants), not from
-clocks of this program, except that a new leading runner must be there within one lease.
+Assertions read the database's own record (runner_term, maintenance_run, check_invariants), not clocks of this program,
+except that a new leading runner must be there within one lease.
 """
 
 import itertools

@@ -149,7 +149,7 @@ private:
   Problems typed_wrong_, lines_wrong_;
   std::string notes_;
   std::size_t fragments_{0}; // that were dropped
-  bool private_refused_{false};
+  bool private_refused_{false}, neither_{false};
 };
 
 // The field of a JSON line that names what the line is about, by its type.
