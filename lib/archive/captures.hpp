@@ -16,7 +16,7 @@ namespace holdfast::archive {
 
 inline constexpr std::size_t kMostCaptures = 20000; // of one attempt
 
-// Whether a file of an attempt is one by its name.
+// Returns true if a file of an attempt is one by its name.
 bool is_warc(std::string_view path);
 
 struct Captures {

@@ -72,7 +72,7 @@ public:
   Deduplicated take() { return std::move(done_); }
 
 private:
-  // Whether the archive has this payload, and it can be read.
+  // Returns true if the archive has this payload, and it can be read.
   bool is_held(const Payload& payload) {
     const auto [known, is_new] = held_.try_emplace(payload, false);
     if (!is_new) return known->second;

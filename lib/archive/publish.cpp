@@ -108,7 +108,7 @@ std::string render_with_size(const Contents& contents, SnapshotView view) {
   return page;
 }
 
-// Whether an attempt can be moved into the archive without a copy.
+// Returns true if an attempt can be moved into the archive without a copy.
 bool on_disk_of(const Root& root, int source) {
   struct stat here {};
   struct stat there {};

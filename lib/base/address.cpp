@@ -49,7 +49,7 @@ bool name_server_answers() {
   state.retrans = 2; // seconds
   state.retry = 1;
   std::array<unsigned char, NS_PACKETSZ> answer{};
-  // The root, which no site can take away.
+  // The root zone, which no site can take away.
   const int length = ::res_nquery(&state, ".", ns_c_in, ns_t_ns, answer.data(), answer.size());
   const bool answers = length >= 0 || state.res_h_errno == HOST_NOT_FOUND || state.res_h_errno == NO_DATA;
   ::res_nclose(&state);

@@ -6,20 +6,20 @@
 
 namespace holdfast::base {
 
-// This machine's.
+// Returns the host name of this machine.
 std::string own_host_name();
 
-// Addresses a host name resolves to, as text. Throws Error(refused) if the name does not exist, Error(temporary) if its
-// name servers do not say, and Error(unavailable) if this machine has no name server that answers.
+// Returns the addresses of a host name, as text. Throws Error(refused) if the name does not exist, Error(temporary) if
+// its name servers do not answer, and Error(unavailable) if this machine has no name server that answers.
 std::vector<std::string> resolve_host(const std::string& host);
 
-// Whether one of this machine's name servers answers at all; a few seconds if none does.
+// Returns true if one of this machine's name servers answers at all; a few seconds if none does.
 bool name_server_answers();
 
-// Which of its addresses is not public, in words for people; "": none. Throws as resolve_host does.
+// Returns which of the host's addresses is not public, as a sentence; "" if all are. Throws as resolve_host does.
 std::string private_address_of(const std::string& host);
 
-// What lets a private address be archived, for people.
+// Hint for users: how to allow private addresses.
 inline constexpr const char* kAllowPrivateHint =
     "Set urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE) to true to archive sites of your own network.";
 

@@ -1,6 +1,6 @@
 #pragma once
 // The Asio vocabulary of the project in one cheap include. Domain state lives on the main thread; a coroutine runs on
-// the executor it was spawned on and side threads only ever post back to it.
+// the executor it was spawned on, and side threads only post back to it.
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>

@@ -1,6 +1,6 @@
 #pragma once
-// How long to wait before another try. The jitter keeps many workers from knocking in step on a database or host that
-// has just come back.
+// Computes the wait before another try. The jitter keeps many workers from retrying in step against a database or host
+// that has just come back.
 
 #include <chrono>
 

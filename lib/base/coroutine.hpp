@@ -1,5 +1,5 @@
 #pragma once
-// What a coroutine waits for: a sleep that others can end, and blocking work on a side thread.
+// Waits of coroutines: a sleep that others can end, and blocking work on a side thread.
 
 #include "lib/base/async.hpp"
 
@@ -23,7 +23,8 @@ public:
 
   explicit Sleeper(const asio::any_io_executor& executor) : timer_(executor) {}
 
-  // Until wake(), at once if that was called since the last sleep, or until the time is over. True: woken.
+  // Waits until wake(), or until the time is over; returns at once if wake() was called since the last sleep. Returns
+  // true if woken.
   awaitable<bool> sleep(std::chrono::milliseconds at_most) {
     if (!woken_ && !stopped_) {
       timer_.expires_after(at_most);

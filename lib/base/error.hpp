@@ -8,7 +8,8 @@
 
 namespace holdfast::base {
 
-// What the catcher can do about it. The numbers are the process exit codes (those of sysexits.h where it has one).
+// Classes of errors, by what the catcher can do. The numbers are the process exit codes (those of sysexits.h where it
+// has one).
 enum class ErrorClass : int {
   usage = 64,           // the command line is wrong: print it, point to --help
   refused = 65,         // the request makes no sense here (unknown id, sealed crawl, unusable URL): print it
@@ -23,8 +24,8 @@ enum class ErrorClass : int {
   configuration = 78,   // a setting is wrong: the message names file and line, or the environment variable
 };
 
-// Exit code of a process that did what was asked, of one interrupted by SIGINT, and of `add --wait`, `run` and
-// friends when the work itself ended with failed snapshots.
+// Exit codes of success, of an interrupt by SIGINT, and of `add --wait`, `run` and others when the work itself ended
+// with failed snapshots.
 inline constexpr int kExitSuccess = 0;
 inline constexpr int kExitFailedWork = 1;
 inline constexpr int kExitInterrupted = 130;
@@ -32,7 +33,8 @@ inline constexpr int kExitInterrupted = 130;
 // Spelling of a class in logs and JSON ("schema_mismatch").
 std::string_view to_string(ErrorClass error_class) noexcept;
 
-// An error that ends an operation. `what()` says what and where in one line; `hint()` says how to mend it, or is empty.
+// An error that ends an operation. `what()` names the problem and its place in one line; `hint()` says how to mend it,
+// or is empty.
 class Error : public std::runtime_error {
 public:
   Error(ErrorClass error_class, const std::string& message, std::string hint = {})

@@ -1,6 +1,6 @@
 #pragma once
-// Open files: who closes them, reading at a place, writing all of something, and with which mode they are made. Any
-// thread. What lies where a hook may plant links is opened with no_links.hpp.
+// Open files: closing, reading at an offset, writing whole buffers, and modes of new files. Any thread. Files in places
+// where a hook may plant links are opened with no_links.hpp.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -50,7 +50,7 @@ inline ssize_t read_at(int descriptor, char* buffer, std::size_t size, std::uint
   }
 }
 
-// Whether the file has this text at a place.
+// Returns true if the file has this text at a place.
 inline bool holds_at(int descriptor, std::uint64_t offset, std::string_view text) {
   std::string there(text.size(), '\0');
   return read_at(descriptor, there.data(), there.size(), offset) == static_cast<ssize_t>(text.size()) && there == text;
@@ -78,8 +78,8 @@ std::string read_file(const std::filesystem::path& path, std::size_t most, int f
 // At most the last `most` bytes of one in a directory that a hook may write.
 std::string tail_of(const std::filesystem::path& path, std::size_t most);
 
-// To a descriptor that blocks. All of it, also if a signal interrupts or the system takes less at once. False, with
-// errno, if that cannot be.
+// Writes all bytes to a blocking descriptor, also if a signal interrupts or the system takes fewer at once. Returns
+// false, with errno, on failure.
 inline bool write_all(int descriptor, std::string_view bytes) noexcept {
   while (!bytes.empty()) {
     const auto count = ::write(descriptor, bytes.data(), bytes.size());

@@ -1,7 +1,7 @@
 #pragma once
 // Takes secrets out of /proc/PID/environ, which shows the memory that the environment had when the program started.
-// Copies take their place, so that getenv() and programs started later find them. To be called first in main(), while
-// there is one thread. Without libraries, for holdfast-guard.
+// Copies take their place, so that getenv() and programs started later find them. Call it first in main(), while there
+// is one thread. Uses no libraries, for holdfast-guard.
 
 #include <cstdlib>
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace holdfast::base {
 
-// Whether "NAME=value" is a secret: by its name, or a URL or connection string with a password in it.
+// Returns true if "NAME=value" is a secret: by its name, or a URL or connection string with a password in it.
 inline bool is_secret_setting(const char* setting) {
   const char* const value = std::strchr(setting, '=');
   if (value == nullptr) return false;

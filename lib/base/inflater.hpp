@@ -1,5 +1,5 @@
 #pragma once
-// Compressed bytes from elsewhere, and how much may come out of them. Who includes this links zlib.
+// Decompresses untrusted bytes, with a limit for the result. A user of this header links zlib.
 
 #include <zlib.h>
 
@@ -24,8 +24,8 @@ struct Unpacked {
 };
 enum class Step { more, whole, damaged };
 
-// What a decoder has, as far as it can be read, and at most so much. next(piece, got) fills `piece` with the next `got`
-// bytes.
+// Reads what a decoder returns, as far as it can be read, up to a limit. next(piece, got) fills `piece` with the next
+// `got` bytes.
 template <typename Decoder>
 Unpacked unpack(Decoder&& decoder, std::size_t most) {
   Unpacked result;
@@ -41,10 +41,10 @@ Unpacked unpack(Decoder&& decoder, std::size_t most) {
   }
 }
 
-// What the bytes may be, as inflateInit2() takes it.
+// Formats of the input, as inflateInit2() takes them.
 inline constexpr int kGzip = 15 + 16, kGzipOrZlib = 15 + 32, kBareDeflate = -15;
 
-// What zlib has packed, piece by piece; several gzip members in a row are one text. Owned by one thread.
+// Decodes zlib data piece by piece; several gzip members in a row are one text. Owned by one thread.
 class Inflater {
 public:
   // `bytes` outlives it.

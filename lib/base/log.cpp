@@ -88,9 +88,9 @@ void add_subject(nlohmann::ordered_json& line, const LogAbout* about) {
   if (!subject.hook.empty()) line["hook"] = subject.hook;
 }
 
-// One JSON object a line:
-// {"time":"2026-01-31T12:00:00.123Z","level":"info","message":"...","process":"...","crawl":"...",
-// "snapshot":"...","attempt":1,"plugin":"...","hook":"..."}, of the last ones those that it speaks of.
+// Formats one JSON object a line: {"time":"2026-01-31T12:00:00.123Z","level":"info","message":"...","process":"...",
+// "crawl":"...","snapshot":"...","attempt":1,"plugin":"...","hook":"..."}, of the last ones those that the line is
+// about.
 class JsonFormatter : public spdlog::formatter {
 public:
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
@@ -117,7 +117,7 @@ public:
 std::mutex around_mutex;
 std::function<void(const std::function<void()>&)> around_line;
 
-// Lets who draws on the terminal make room for each line.
+// Lets a progress display on the terminal make way for each line.
 class PoliteSink : public spdlog::sinks::sink {
 public:
   explicit PoliteSink(spdlog::sink_ptr inner) : inner_(std::move(inner)) {}
@@ -144,7 +144,7 @@ std::unique_ptr<spdlog::formatter> text_formatter() {
   return formatter;
 }
 
-// What is in force is made of these.
+// Inputs of the level in force.
 std::mutex level_mutex;
 spdlog::level::level_enum configured = spdlog::level::info;
 std::string requested;
@@ -206,7 +206,7 @@ void configure_logging(LogFormat format, std::string_view level) {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
     sink->set_formatter(std::make_unique<JsonFormatter>());
   }
-  // Not through set_default_logger(..., pattern): spdlog would lay its own formatter over ours.
+  // set_default_logger(..., pattern) would put spdlog's own formatter over ours.
   auto logger = std::make_shared<spdlog::logger>("", std::make_shared<PoliteSink>(std::move(sink)));
   logger->set_level(threshold);
   spdlog::set_default_logger(std::move(logger));

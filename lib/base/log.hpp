@@ -28,15 +28,15 @@ void toggle_debugging();
 // Every JSON line names this process from now on.
 void set_log_process(std::string_view label);
 
-// What a log line speaks of. Empty: not told.
+// Subject of a log line. Empty fields are left out.
 struct LogSubject {
   std::string crawl, snapshot;
   std::int64_t attempt{0};
   std::string plugin, hook;
 };
 
-// While it lives, the JSON lines that this thread logs have the subject's fields, besides those of an outer one. The
-// destructor takes them back. In a coroutine it must not live across a co_await, which may change the thread.
+// Adds the fields of the subject to the JSON lines that this thread logs during its life, besides those of an outer
+// one. The destructor removes them. In a coroutine it must not live across a co_await, which may change the thread.
 class LogAbout {
 public:
   explicit LogAbout(LogSubject subject);

@@ -1,6 +1,6 @@
 #pragma once
-// What a process counts of itself, for its own /metrics: counters, the largest value seen, and histograms. Each name is
-// in the table of metrics.cpp, with its type and help. Any thread; a count takes one lock for less than a microsecond.
+// Metrics of this process, for its own /metrics: counters, the largest value seen, and histograms. Each name is in the
+// table of metrics.cpp, with its type and help. Any thread; a count takes one lock for less than a microsecond.
 
 #include <map>
 #include <string>
@@ -11,14 +11,14 @@ namespace holdfast::base {
 
 using Labels = std::map<std::string, std::string>;
 
-// One line of the text that Prometheus reads. A histogram is many of them: <family>_bucket, _sum and _count.
+// One line of the text that Prometheus reads. A histogram has several: <family>_bucket, _sum and _count.
 struct Sample {
   std::string family, name, type, help; // type: counter, gauge or histogram
   Labels labels;
   double value{0};
 };
 
-// One more, of a counter.
+// Adds to a counter.
 void count(std::string_view family, const Labels& labels = {}, double by = 1);
 // A value of a histogram; of a gauge, the largest is kept.
 void observe(std::string_view family, const Labels& labels, double value);

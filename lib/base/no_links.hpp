@@ -1,7 +1,7 @@
 #pragma once
 // Files in directories that a hook may write. A hook plants symbolic links where the worker or its shim, which may do
 // more than the hook, is about to open, create, change, measure or remove something. These functions follow no link in
-// any part of a path: they fail with ELOOP. What leads to such a directory must be without links, as work_dir of a
+// any part of a path: they fail with ELOOP. The path of such a directory must be without links, as work_dir of a
 // running worker is. Any thread; blocking. Linux 5.6.
 
 #include "lib/base/file.hpp"

@@ -12,10 +12,10 @@ namespace holdfast::base {
 // Empty if there is no such process. A pid that is not a child's may have been recycled before the call, not after it.
 Fd open_pidfd(pid_t pid);
 
-// False if it has ended, or may not be signalled.
+// Returns false if it has ended, or may not be signalled.
 bool send_signal(const Fd& process, int number);
 
-// True once it has ended (also for an empty descriptor); waits for at most `limit`. It may be a zombie then.
+// Returns true once it has ended (also for an empty descriptor); waits for at most `limit`. It may be a zombie then.
 bool wait_for_exit(const Fd& process, std::chrono::milliseconds limit);
 
 } // namespace holdfast::base

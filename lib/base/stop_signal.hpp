@@ -1,6 +1,6 @@
 #pragma once
-// A one-way latch that says how urgently to leave: drain < stop < kill. It only gets stronger. Owned by the service's
-// main; touched by the main thread alone. It must outlive the coroutines that wait for it: they read it as they resume.
+// A one-way latch for the urgency of the exit: drain < stop < kill. It only gets stronger. Owned by the service's main;
+// touched by the main thread alone. It must outlive the coroutines that wait for it: they read it as they resume.
 
 #include "lib/base/async.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// A database of SQLite that a stranger has made. Needs libsqlite3.
+// Opens an untrusted SQLite database. Needs libsqlite3.
 
 #include <sqlite3.h>
 

@@ -18,10 +18,10 @@ namespace holdfast::base {
 
 void test_point(const char* name);
 
-// True if HOLDFAST_TEST_<name> is set.
+// Returns true if HOLDFAST_TEST_<name> is set.
 bool test_switch(const char* name);
 
-// True for a variable that is a switch of the tests and not a misspelt setting.
+// Returns true for a variable that is a switch of the tests and not a misspelt setting.
 bool is_test_variable(std::string_view variable);
 
 } // namespace holdfast::base

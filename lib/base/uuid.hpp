@@ -16,7 +16,7 @@ std::string random_bytes(std::size_t count);
 // 32 random hexadecimal digits, for cookies and for the runner file names of the hook contract.
 std::string random_hex32();
 
-// True for the canonical 36-character form or 32 hexadecimal digits, in either case.
+// Returns true for the canonical 36-character form or 32 hexadecimal digits, in either case.
 bool is_uuid(std::string_view text) noexcept;
 
 } // namespace holdfast::base

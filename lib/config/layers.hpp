@@ -5,7 +5,7 @@
 
 namespace holdfast::config {
 
-// One setting as found in a layer. Its key is known and its text fits the type of the key.
+// A setting found in a layer. Its key is known and its text fits the type of the key.
 struct Setting {
   const Key* key;
   Value value;

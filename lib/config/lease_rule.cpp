@@ -13,8 +13,8 @@ namespace {
 using base::Error;
 using base::ErrorClass;
 
-// What a worker needs besides kill_grace to end its hooks: to notice, to signal, to reap. Who chooses a lease shorter
-// than a minute has less to lose by a late kill, and gets by with a twelfth of it.
+// Returns the time, besides kill_grace, that a worker needs to end its hooks: notice, signal, reap. A lease shorter
+// than a minute is for tests or risk-takers; a twelfth of it must do.
 std::chrono::milliseconds stop_overhead(std::chrono::milliseconds lease) {
   return std::min<std::chrono::milliseconds>(std::chrono::seconds(5), lease / 12);
 }

@@ -1,4 +1,4 @@
-// What a text must look like to be the value of a key, and what to say if it does not.
+// Checks texts against the types of keys, with messages for wrong ones.
 
 #include "lib/base/error.hpp"
 #include "lib/base/text/duration.hpp"
@@ -20,7 +20,7 @@ using base::ErrorClass;
 
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
-// A number of the key's unit as people write it.
+// Formats a number of the key's unit for users.
 std::string written(const Key& key, std::int64_t number) {
   if (key.type == Type::duration) return base::format_duration(std::chrono::milliseconds(number));
   if (key.type == Type::size) return base::format_size(static_cast<std::uint64_t>(number));
@@ -60,7 +60,7 @@ void check_choice(const Key& key, const std::string& text) {
 
 // The check of check_value(), with messages that do not name origin and key yet.
 void check_text(const Key& key, const std::string& text) {
-  // It becomes a header, an argument, a path or a line of a log, where such characters mean something else.
+  // Values become headers, arguments, paths or log lines, where such characters have another meaning.
   for (std::string_view rest = text; !rest.empty();) {
     const auto character = base::first_character(rest);
     if (base::is_unprintable(character.code) || base::utf8_length(rest) == 0)

@@ -24,7 +24,7 @@ std::filesystem::path variable_path(const std::map<std::string, std::string>& en
   return found == environment.end() ? std::filesystem::path{} : std::filesystem::path(found->second);
 }
 
-// $HOME, or what the user database says where a service manager sets none. May be empty.
+// Returns $HOME, or the entry of the user database where a service manager sets none. May be empty.
 std::filesystem::path home_directory(const std::map<std::string, std::string>& environment) {
   auto home = variable_path(environment, "HOME");
   if (!home.empty()) return home;
@@ -36,7 +36,7 @@ std::filesystem::path home_directory(const std::map<std::string, std::string>& e
   return {};
 }
 
-// The first of the usual places that has a file; empty if none has.
+// Returns the first of the usual places that has a file; empty if none has.
 std::filesystem::path find_file(const std::map<std::string, std::string>& environment,
                                 const std::filesystem::path& home) {
   // The XDG specification: a relative path in the variable is to be ignored.

@@ -28,7 +28,7 @@ struct Key {
   std::string_view choices{};          // for text: "a|b|c", or "" for anything
 };
 
-// Every key Holdfast knows, in the order in which `holdfast config` prints them.
+// Returns every key of Holdfast, in the order of `holdfast config`.
 const std::vector<Key>& key_table();
 // "worker.snapshots" -> "HOLDFAST_WORKER_SNAPSHOTS".
 std::string environment_name(std::string_view key);
@@ -40,10 +40,11 @@ struct Value {
 
 class Settings {
 public:
-  // `file`: explicit path, or empty to look at ./holdfast.yaml, $XDG_CONFIG_HOME/holdfast/holdfast.yaml (or
-  // ~/.config/...), /etc/holdfast.yaml, first found. `environment`: our own (injected for tests). `overrides`: from the
-  // command line, (key, value). Throws Error(configuration) with "file:line: message" for bad YAML, an unknown key
-  // (with the nearest known one as hint), a wrong type or a value out of bounds.
+  // Loads the settings. `file`: explicit path, or empty for the first of ./holdfast.yaml,
+  // $XDG_CONFIG_HOME/holdfast/holdfast.yaml (or ~/.config/...), /etc/holdfast.yaml. `environment`: that of the process
+  // (injected for tests). `overrides`: from the command line, (key, value). Throws Error(configuration) with
+  // "file:line: message" for bad YAML, an unknown key (with the nearest known one as hint), a wrong type or a value out
+  // of bounds.
   static Settings load(const std::filesystem::path& file, const std::map<std::string, std::string>& environment,
                        const std::vector<std::pair<std::string, std::string>>& overrides);
 

@@ -23,7 +23,7 @@ using base::ErrorClass;
 constexpr std::string_view kHooks = "hooks";
 constexpr int kDeepest = 32; // an alias may refer to the list that holds it
 
-// Where the last document began that a parser has handled.
+// Records where the last parsed document began.
 struct DocumentStart : YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override { line = mark.line + 1; }
   void OnDocumentEnd() override {}
@@ -38,7 +38,7 @@ struct DocumentStart : YAML::EventHandler {
   int line{0};
 };
 
-// One pass over one file. Lives on the stack of read_yaml_file().
+// Reads one file in one pass. Lives on the stack of read_yaml_file().
 class Reader {
 public:
   explicit Reader(const std::filesystem::path& file) : file_(file.string()) {}
@@ -197,7 +197,7 @@ private:
     return scalar_to_json(node);
   }
 
-  // As YAML 1.2 reads it: 5, 1.5, true and null are what they look like unless they stand in quotes.
+  // Converts scalars by YAML 1.2: 5, 1.5, true and null are what they look like unless they stand in quotes.
   static nlohmann::ordered_json scalar_to_json(const YAML::Node& node) {
     if (node.IsNull()) return nullptr;
     const std::string& text = node.Scalar();

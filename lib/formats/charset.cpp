@@ -126,7 +126,8 @@ std::size_t times(std::string_view text, std::string_view what) {
   return count;
 }
 
-// Whether most of what is not ASCII is UTF-8: a stray byte, or an end within a character, does not make it another.
+// Returns true if most of what is not ASCII is UTF-8: a stray byte, or an end within a character, does not make it
+// another.
 bool is_mostly_utf8(std::string_view bytes) {
   std::size_t good = 0, stray = 0;
   while (!bytes.empty()) {

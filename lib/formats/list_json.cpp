@@ -60,7 +60,7 @@ bool is_folder(const json& value) {
 // has a URL in such a list is a bookmark. Of an element that has none, the URLs in its texts are taken (chats, notes).
 class Walk {
 public:
-  // Whether there was a URL in it. `listed`: it is an element of a list.
+  // Returns true if there was a URL in it. `listed`: it is an element of a list.
   bool take(const json& value, bool listed, int depth) {
     if (depth > kDeepest) return false;
     if (value.is_array()) return take_members(value, listed, depth);

@@ -29,7 +29,7 @@ bool ends_url(char32_t code) {
                      [&](const auto& range) { return code >= range.first && code <= range.second; });
 }
 
-// Whether the mark that ends a URL is written as HTML writes it.
+// Returns true if the mark that ends a URL is written as HTML writes it.
 bool ends_by_name(std::string_view text) {
   constexpr std::array<std::string_view, 6> kNames{"&quot;", "&lt;", "&gt;", "&#34;", "&#39;", "&nbsp;"};
   return std::any_of(kNames.begin(), kNames.end(), [&](auto name) { return text.starts_with(name); });

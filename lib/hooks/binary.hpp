@@ -32,7 +32,7 @@ std::optional<std::string> find_binary(const std::string& name, const std::vecto
 
 // The first thing in what a binary prints about itself that looks like a version: "1.21.3", "128.0.6613.84". Or "".
 std::string version_in(std::string_view text);
-// True if `version` is older than `wanted`, number by number; false if either has none.
+// Returns true if `version` is older than `wanted`, number by number; false if either has none.
 bool older(std::string_view version, std::string_view wanted);
 
 // The interpreter that a hook's first line names ("node", "/bin/bash"), or that its extension stands for. "" if it is

@@ -41,13 +41,13 @@ struct RequiredBinary {
   std::string overrides; // what it tells single providers, as JSON; may be empty
 };
 
-// True for keys whose value must not be stored or printed whatever the schema says: TOKEN, SECRET, API_KEY, APIKEY,
-// PASSWORD or COOKIE_STRING somewhere in them.
+// Returns true for keys whose value must not be stored or printed whatever the schema says: TOKEN, SECRET, API_KEY,
+// APIKEY, PASSWORD or COOKIE_STRING somewhere in them.
 bool is_secret_key(std::string_view key);
 
-// True for keys that name programs, their arguments, paths or sandboxes, whatever the schema says: *_BINARY, *_ARGS,
-// *_ARGS_EXTRA, *_DIR, *_FILE, *_PATH, *_SANDBOX. They belong to a machine; holdfast.option_of_workers() is the same
-// rule.
+// Returns true for keys that name programs, their arguments, paths or sandboxes, whatever the schema says: *_BINARY,
+// *_ARGS, *_ARGS_EXTRA, *_DIR, *_FILE, *_PATH, *_SANDBOX. They belong to a machine; holdfast.option_of_workers() is the
+// same rule.
 bool is_workers_own(std::string_view key);
 
 // "wget" -> "WGET": the prefix of a plugin's own keys.
@@ -104,7 +104,7 @@ public:
   // The first plugin that is not in the catalog, of this one and all that it requires; "": there is none.
   std::string lacking(const std::string& name) const;
 
-  // Whether some plugin declares an option of this name.
+  // Returns true if some plugin declares an option of this name.
   bool is_option(const std::string& key) const { return options_.contains(key); }
 
   // The closure over required_plugins of `roots` (all plugins that are enabled by default if empty), dependencies

@@ -46,7 +46,7 @@ public:
   // Remembers up to 10,000 files; more are taken for new.
   explicit FilesBefore(const std::filesystem::path& directory);
 
-  // True if the file (a path below the directory) was not there, or has changed since.
+  // Returns true if the file (a path below the directory) was not there, or has changed since.
   bool changed(const std::filesystem::path& file) const;
 
   // A new or changed file that is no runner file, relative to the directory; a page (HTML) rather than another one.

@@ -99,7 +99,7 @@ private:
 Status decide_status(const process::Exit& exit, const std::optional<ResultRecord>& record, bool has_outputs,
                      bool ended_politely, bool timed_out);
 
-// True for file names that never count as outputs: <hook>.<32hex>.* and the suffixes of the contract.
+// Returns true for file names that never count as outputs: <hook>.<32hex>.* and the suffixes of the contract.
 bool is_runner_file(std::string_view file_name);
 
 } // namespace holdfast::hooks

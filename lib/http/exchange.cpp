@@ -123,7 +123,7 @@ std::string Exchange::explain(CURLcode code) const {
 // A server that closes the connection or stays silent may answer others.
 bool Exchange::is_final(CURLcode code) const {
   // Certificates that no client accepts: expired, not valid yet, self-signed, of another name or address. Others (an
-  // issuer that is unknown here) may be known to a browser. 0: the name, which libcurl checks itself.
+  // unknown issuer) may be known to a browser. 0: the name, which libcurl checks itself.
   constexpr std::array kBad{0L, 9L, 10L, 18L, 62L, 64L};
   if (code == CURLE_PEER_FAILED_VERIFICATION)
     return std::find(kBad.begin(), kBad.end(), info<long>(CURLINFO_SSL_VERIFYRESULT)) != kBad.end();

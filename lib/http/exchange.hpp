@@ -1,5 +1,5 @@
 #pragma once
-// One request and its answer on a libcurl handle. Private to lib/http. Lives as long as the transfer runs.
+// A request and its answer on a libcurl handle. Private to lib/http. Lives as long as the transfer runs.
 
 #include "lib/http/libcurl.hpp"
 #include "lib/http/message.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// What is asked of an HTTP server, and what it has answered. Plain values.
+// Request to an HTTP server, and its answer. Plain values.
 
 #include <atomic>
 #include <chrono>
@@ -28,11 +28,11 @@ struct Request {
   std::string_view body;            // sent with PUT and POST; lives until there is an answer
   std::string user_agent{"holdfast"};
   std::optional<Signature> signature;
-  // False: an address that is not public is not connected to. What a URL leads to is judged by the address that is
-  // really connected to, also after a redirect, so that no name can lead into the own network.
+  // False: connections to addresses that are not public are refused. The check uses the address of the real connection,
+  // also after a redirect, so that no name can lead into the own network.
   bool allow_private{true};
   bool use_proxy{true}; // that of the environment; then the proxy's address is connected to, and the proxy decides
-  // One in place of that, through which there is a tunnel, so that the server sees the request as it is.
+  // Proxy to use instead, through a tunnel, so that the server sees the request as it is.
   std::string proxy;
   bool check_certificates{true};
   std::optional<std::string> cookies; // a cookies.txt, or ""; a client keeps what servers set. None: no cookies
@@ -43,7 +43,7 @@ struct Request {
   const std::atomic<bool>* abandon{nullptr};                // ends it within a second or so once it is true
   std::optional<std::size_t> most_bytes; // of the body; no more is awaited. None: kMostBody, or it fails
   bool broken_off{false};                // an answer that breaks off is one, if some of the body came
-  // Takes the body of a good answer instead of Response::body. What it throws ends the transfer and is thrown on.
+  // Receives the body of a good answer instead of Response::body. An exception ends the transfer and is thrown on.
   std::function<void(std::string_view)> sink;
 };
 

@@ -13,7 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How often the thread looks while there are calls. Waking it for each of them would cost more than many of the calls.
+// Interval of the thread's checks while there are calls. Waking it for each of them would cost more than many of the
+// calls.
 constexpr std::chrono::milliseconds kLook{100};
 
 class AnswerWatch {

@@ -1,9 +1,8 @@
 #pragma once
-// A deadline for answers of the server. libpq waits for them without one, and neither statement_timeout (the server
-// may never have got the statement) nor TCP (a firewall or proxy between us may go on acknowledging) ends that wait.
+// Deadlines for answers of the server. libpq waits for them without one, and neither statement_timeout (the server may
+// never have received the statement) nor TCP (a firewall or proxy between us may go on acknowledging) ends that wait.
 // One thread for the whole process shuts the socket of a session that is overdue, or whose server has been superseded;
-// libpq then reports the session lost.
-// Private to lib/pg. Any thread.
+// libpq then reports the session lost. Private to lib/pg. Any thread.
 
 #include "lib/pg/timeline.hpp"
 

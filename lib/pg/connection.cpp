@@ -161,8 +161,8 @@ Connection::Connection(const std::string& dsn, const ConnectionOptions& options)
   if (options.read_only) call("set default_transaction_read_only = on");
 }
 
-// The library says UNLISTEN for each listener, and waits for the answer without a deadline: across a dead network that
-// would be for ever. A closed socket makes it fail at once; for the server, the end of the session is all the same.
+// The library sends UNLISTEN for each listener, and waits for the answer without a deadline: across a dead network that
+// would be for ever. A closed socket makes it fail at once; for the server, the end of the session is the same.
 Connection::~Connection() {
   if (!impl_->listeners.empty()) ::shutdown(impl_->session->sock(), SHUT_RDWR);
 }

@@ -33,8 +33,8 @@ struct ConnectionOptions {
   std::chrono::milliseconds lock_timeout{10000};
   std::chrono::milliseconds idle_in_transaction_timeout{60000};
   std::chrono::milliseconds tcp_user_timeout{10000}; // a dead peer costs this much
-  // A session whose server has not answered a call by then is given up, whatever the network says. Zero:
-  // statement_timeout and 5 s more.
+  // Time after which a call without an answer ends the session, whatever the network reports. Zero: statement_timeout
+  // and 5 s more.
   std::chrono::milliseconds answer_timeout{0};
   bool read_only{false}; // each transaction is, unless it says otherwise
 };
@@ -51,7 +51,7 @@ public:
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // One statement in its own transaction (autocommit). `sql` is prepared once per session and reused.
+  // Runs one statement in its own transaction (autocommit). `sql` is prepared once per session and reused.
   Result call(const std::string& sql, const Params& params = {});
   template <class First, class... Rest>
   requires(!std::same_as<First, Params>) Result call(const std::string& sql, const First& first, const Rest&... rest) {
@@ -64,9 +64,10 @@ public:
 
   // LISTEN on a channel; afterwards use descriptor() and notifications().
   void listen(const std::string& channel);
-  // The socket, to be dup()ed and watched for reading. Only meaningful while nothing else runs on the session.
+  // Returns the socket, to be dup()ed and watched for reading. Only meaningful while nothing else runs on the session.
   int descriptor() const;
-  // Takes what has arrived, without blocking: payloads in order. Throws Error(temporary) if the session is gone.
+  // Returns notifications that have arrived, without blocking: payloads in order. Throws Error(temporary) if the
+  // session is gone.
   std::vector<std::string> notifications();
 
   bool broken() const noexcept;
@@ -78,7 +79,7 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-// An open transaction; handed to Connection::transaction's work. Not to be kept.
+// An open transaction, passed to the work of Connection::transaction. Do not keep it.
 class Transaction {
 public:
   Result call(const std::string& sql, const Params& params = {});
@@ -95,8 +96,9 @@ private:
   Impl* impl_;
 };
 
-// Who keeps statements waiting for locks (holdfast.blockers() of the database). For use after a lock timeout. In words
-// for people; empty: no session does any more, or it cannot be told. Reads no table, and so waits for no lock.
+// Returns which sessions keep statements waiting for locks (holdfast.blockers() of the database). For use after a lock
+// timeout. A sentence for users; empty: no session does any more, or the reason is unknown. Reads no table, and so
+// waits for no lock.
 std::string who_blocks(Connection& connection) noexcept;
 
 } // namespace holdfast::pg

@@ -52,13 +52,13 @@ std::string quoted_value(const std::string& value) {
   return quoted + '\'';
 }
 
-// What `dsn` says, by the names that `name` of an option holds.
+// Parses `dsn`; the keys are the option names that `name` selects.
 std::map<std::string, std::string> parsed(const std::string& dsn, char* PQconninfoOption::*name) {
   char* message = nullptr;
   const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(PQconninfoParse(dsn.c_str(), &message),
                                                                              &PQconninfoFree);
   if (!options) {
-    // libpq's message quotes parts of the string, perhaps the password: say only what is wrong in general.
+    // libpq's message quotes parts of the string, perhaps the password, so ours is general.
     PQfreemem(message);
     throw base::Error(base::ErrorClass::configuration, "the database URL cannot be parsed",
                       "use postgresql://user:password@host:5432/database (special characters percent-encoded), or "

@@ -29,7 +29,7 @@ using base::ErrorClass;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// What is posted to the owner may be run after the Heartbeat is gone; it looks here first.
+// Guards callbacks posted to the owner, which may run after the Heartbeat is gone.
 struct Recipient {
   Heartbeat::Callbacks callbacks;
   std::atomic<bool> alive{true};
@@ -37,8 +37,8 @@ struct Recipient {
 
 } // namespace
 
-// Everything below `run` belongs to the heartbeat thread. Handlers of the io_context only raise flags; the loops look
-// at the flags after each handler, so no blocking call ever happens inside a handler.
+// All members below `run` belong to the heartbeat thread. Handlers of the io_context only raise flags; the loops check
+// the flags after each handler, so no blocking call ever happens inside a handler.
 struct Heartbeat::Impl {
   Impl(std::string dsn_in, ConnectionOptions options_in, std::string channel_in, milliseconds interval_in,
        asio::any_io_executor executor_in, Callbacks callbacks)
@@ -99,8 +99,8 @@ struct Heartbeat::Impl {
     return nullptr;
   }
 
-  // The service has connected once before it made us, so whatever keeps us out now (restart, failover, restore, a
-  // rotated password) may pass. How long is too long is for the owner's trust window to say.
+  // The service has connected once before it made us, so any present obstacle (restart, failover, restore, a rotated
+  // password) may pass. The owner's trust window decides how long is too long.
   static bool may_pass(const Error& error) {
     return error.error_class() == ErrorClass::temporary || error.error_class() == ErrorClass::unavailable ||
            error.error_class() == ErrorClass::configuration;
@@ -144,8 +144,8 @@ struct Heartbeat::Impl {
     }
   }
 
-  // After the first heartbeat the session has proved good. Notifications sent before it listened are lost, so one empty
-  // batch makes the owner look once.
+  // After the first heartbeat, the session has proved good. Notifications sent before it listened are lost, so one
+  // empty batch makes the owner check once.
   void begin(Connection& connection) {
     backoff.reset();
     if (std::exchange(lost, false)) tell([](const Callbacks& owner) { owner.on_restored(); });

@@ -1,8 +1,8 @@
 #pragma once
-// A named thread with its own connection that heartbeats on time and listens for notifications. It never touches domain
-// state: what it learns is posted to the executor given. Owned by the service; constructed and destroyed on the main
+// A named thread with its own connection that sends heartbeats on time and listens for notifications. It never touches
+// domain state: results are posted to the given executor. Owned by the service; constructed and destroyed on the main
 // thread. The destructor stops the thread and joins it (at most one connect or statement timeout); no callback runs
-// afterwards, even if it was posted before. After on_fatal the thread heartbeats no more.
+// afterwards, even if it was posted before. After on_fatal the thread sends no more heartbeats.
 //
 // On a lost connection it reconnects with back-off (50 ms doubling to 5 s, with jitter) and goes on; the owner's
 // TrustWindow decides when that has taken too long.

@@ -16,10 +16,11 @@ struct Host {
   std::string name, address, port; // as `host`, `hostaddr` and `port` have it; each may be empty
 };
 
-// Empty if the string names one server, or none, or wants libpq to choose (target_session_attrs=prefer-standby).
+// Returns the hosts of a connection string. Empty if it names one server, or none, or lets libpq choose
+// (target_session_attrs=prefer-standby).
 std::vector<Host> hosts_of(const std::string& dsn);
 std::vector<Host> hosts_to_try(const std::string& dsn);
-// The string with this of its hosts alone. It has to be a primary, unless the string says otherwise.
+// Returns the string with this host alone. The server must be a primary, unless the string says otherwise.
 std::string with_host(const std::string& dsn, const Host& host);
 
 // A session with this one of the string's hosts was made.
@@ -27,10 +28,10 @@ void connected_to(const std::string& dsn, const Host& host);
 // A string for each host but the one that was last connected to, primary or not.
 std::vector<std::string> other_hosts(const std::string& dsn);
 
-// Looks at the other servers of a connection string that names several. A worker may hold sessions to an old primary
-// that came back after a pause, and would not learn of the promotion while they work. Looking means to connect: the
-// timeline that is seen there ends all sessions of this process with servers on earlier ones. One thread; the
-// destructor joins it, after at most one attempt to connect. Without several hosts it does nothing.
+// Watches the other servers of a connection string that names several. A worker may hold sessions to an old primary
+// that came back after a pause, and would not notice the promotion while they work. A check is a connection: the
+// timeline seen there ends all sessions of this process with servers on earlier ones. One thread; the destructor joins
+// it, after at most one attempt to connect. Without several hosts it does nothing.
 class HostWatch {
 public:
   // `superseded` is called on the watch's thread when a newer timeline was found.

@@ -58,7 +58,7 @@ int highest(const Ledger& ledger) {
   return revision;
 }
 
-// Whether the ledger has this very text.
+// Returns true if the ledger has this very text.
 bool is_applied(const Ledger& ledger, const MigrationFile& file) {
   const auto found = ledger.find(std::string(file.name));
   return found != ledger.end() && found->second.checksum == base::sha256_hex(file.text);
@@ -66,7 +66,8 @@ bool is_applied(const Ledger& ledger, const MigrationFile& file) {
 
 bool is_breaking(const MigrationFile& file) { return file.text.starts_with("-- Breaking:"); }
 
-// One history must be the beginning of the other. The database may be ahead, unless a breaking file shuts us out.
+// Throws unless one history is the beginning of the other. The database may be ahead, unless a breaking file shuts us
+// out.
 void check_history(const Ledger& ledger, const std::vector<MigrationFile>& numbered) {
   const auto mismatch = [](const std::string& message, const std::string& hint) {
     throw Error(ErrorClass::schema_mismatch, message, hint);
@@ -133,7 +134,7 @@ void apply(Transaction& transaction, const MigrationFile& file, std::optional<in
                    Params::of(file.name, number, base::sha256_hex(file.text), number && is_breaking(file)));
 }
 
-// Only catalogs: the schema need not exist.
+// Reads only catalogs: the schema need not exist.
 constexpr const char* kUnmet = R"(
 select what, remedy
   from (values

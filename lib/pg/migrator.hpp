@@ -1,8 +1,8 @@
 #pragma once
-// Brings a database to the schema that this binary was built with. Tables live in numbered files that never change once
-// released. Functions live in files that hold their whole current text. Both are embedded in the binary (target
-// holdfast_migrations). holdfast.schema_migration, which the first numbered file creates, records what was applied.
-// Files must not contain transaction control. Blocking; one thread, one connection.
+// Brings a database to the schema that this binary was built with. Numbered files hold tables and never change after
+// their release. Function files hold their whole current text. Both are embedded in the binary (target
+// holdfast_migrations). holdfast.schema_migration, which the first numbered file creates, records applied files. Files
+// must not contain transaction control. Blocking; one thread, one connection.
 //
 // The highest number is the schema's revision. During an upgrade, programs of several releases share one schema. A
 // database that is ahead serves older programs, until a numbered file that begins with "-- Breaking:" was applied.
@@ -36,11 +36,10 @@ public:
 
   // Applies the missing numbered files and, if any function file differs or structure changed, all function files. One
   // transaction, under an advisory lock; waits at most 60 s for locks, then throws Error(temporary). Retries when
-  // PostgreSQL chose it to end a deadlock with running programs. Leaves a database that is ahead as it is.
-  // A breaking file is applied only if holdfast.shut_out_older_programs() agrees, else Error(refused) lists those that
-  // run. Throws as require_current() does if the history does not match, and Error(configuration) with all that the
-  // server lacks (unmet_preconditions).
-  // A file that fails leaves nothing behind; the error names it.
+  // PostgreSQL chose it to end a deadlock with running programs. Leaves a database that is ahead unchanged. A breaking
+  // file is applied only if holdfast.shut_out_older_programs() agrees, else Error(refused) lists the running programs.
+  // Throws as require_current() does if the history does not match, and Error(configuration) with all unmet
+  // preconditions. A file that fails leaves nothing behind; the error names it.
   MigrationReport migrate(Connection& connection, const MigrateOptions& options = {}) const;
 
   // Called at the start of every program. Throws Error(schema_mismatch) if the database demands a newer program or was
@@ -58,12 +57,11 @@ private:
   std::vector<MigrationFile> functions_;
 };
 
-// What a server must have before there can be a schema in one of its databases: "a database in UTF8, not LATIN1", and
-// what to do about it.
+// Precondition of a server for a schema in one of its databases: "a database in UTF8, not LATIN1", and its remedy.
 struct Precondition {
   std::string what, remedy;
 };
-// Those that this session's database, server and user do not meet.
+// Returns the preconditions that this session's database, server and user do not meet.
 std::vector<Precondition> unmet_preconditions(Connection& connection);
 
 } // namespace holdfast::pg

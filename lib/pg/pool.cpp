@@ -47,7 +47,7 @@ std::exception_ptr stopping_error() {
   return std::make_exception_ptr(Error(ErrorClass::temporary, "the database pool is shutting down"));
 }
 
-// An idle session has nothing to say. If it does, it may be the server's farewell, whose end of file need not have
+// An idle session has no data to read. Unexpected data may be the server's farewell, whose end of file need not have
 // arrived yet, so only an answer shows that the session lives.
 bool usable(Connection& connection) {
   if (connection.broken()) return false;
@@ -125,7 +125,7 @@ struct Pool::Impl {
     }
   }
 
-  // Callers repeat what waited in vain, so only this tells that something is wrong.
+  // Reports the blocking session. Callers repeat calls that waited in vain, so this is the only report.
   void tell_who_blocks(Connection& connection) {
     constexpr int kTimeout = 3;
     {
@@ -189,7 +189,7 @@ Pool::~Pool() = default;
 
 awaitable<void> Pool::perform(Body body) {
   const auto initiate = [this](auto handler, Body work) {
-    // The handler may only be moved, and std::function wants copies.
+    // std::function needs copies, and the handler may only be moved.
     auto resume = std::make_shared<decltype(handler)>(std::move(handler));
     // The guard keeps the caller's io_context running while all it waits for is a database thread.
     auto guard = asio::make_work_guard(asio::get_associated_executor(*resume));

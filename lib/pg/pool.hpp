@@ -21,9 +21,9 @@ namespace holdfast::pg {
 
 class Pool {
 public:
-  // Connects on first use, so a database that is away does not throw here. `connect_budget`: how long a piece of work
+  // Connects on first use, so an unreachable database does not throw here. `connect_budget`: how long a piece of work
   // may wait, from run() on, for a connection that has to be made; at least one attempt is always made. When it is
-  // spent, the waiter sees Error(temporary) with the last reason. A wrong password or the like is passed on at once.
+  // spent, the waiter gets Error(temporary) with the last reason. A wrong password or the like is passed on at once.
   Pool(std::string dsn, ConnectionOptions options, std::size_t threads,
        std::chrono::milliseconds connect_budget = std::chrono::seconds(10));
   ~Pool();
@@ -52,7 +52,7 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-// What the coroutine and the thread share is not on the coroutine's frame, which may be destroyed while the work runs.
+// State shared by coroutine and thread. It is not on the coroutine's frame, which may be destroyed while the work runs.
 template <class Work>
 auto Pool::run(Work&& work) -> awaitable<std::invoke_result_t<std::decay_t<Work>&, Connection&>> {
   using Owned = std::decay_t<Work>;

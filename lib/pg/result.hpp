@@ -1,6 +1,6 @@
 #pragma once
-// What a query returned, copied out of the driver: rows of named text values. Plain values, movable, usable on any
-// thread. Conversions throw Error(bug) with the column's name when a value has not the type asked for.
+// Result of a query, copied out of the driver: rows of named text values. Plain values, movable, usable on any thread.
+// Conversions throw Error(bug) with the column's name when a value does not have the requested type.
 
 #include <concepts>
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace holdfast::pg {
 
 class Result;
 
-// What a cell can be read as. Reading NULL throws, but for an array: that is empty.
+// Types that a cell can be read as. Reading NULL throws, but for an array: that is empty.
 template <class T>
 concept Readable = std::same_as<T, std::string> || std::same_as<T, bool> || std::same_as<T, int> ||
     std::same_as<T, std::int64_t> || std::same_as<T, std::uint64_t> || std::same_as<T, double> ||
@@ -70,7 +70,7 @@ public:
   Cell value() const;
 
   bool is_null(std::string_view column) const { return (*this)[column].is_null(); }
-  // As the server wrote it.
+  // Returns the text as the server wrote it.
   const std::string& text(std::string_view column) const { return (*this)[column].text(); }
   std::int64_t integer(std::string_view column) const { return (*this)[column]; }
   double number(std::string_view column) const { return (*this)[column]; }
@@ -84,7 +84,7 @@ private:
   std::size_t index_;
 };
 
-// Types that people read in another form than PostgreSQL writes them.
+// Types that users read in another form than PostgreSQL writes them.
 enum class Kind { other, time, interval, list }; // timestamptz, interval, text[]
 
 class Result {
@@ -96,7 +96,7 @@ public:
   Row one() const;
   // The only cell of the only row.
   Cell value() const { return one().value(); }
-  // What `read` makes of each row, in order.
+  // Returns the result of `read` for each row, in order.
   template <class Read>
   auto map(Read read) const {
     std::vector<std::invoke_result_t<Read&, const Row&>> all;

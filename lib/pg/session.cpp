@@ -23,7 +23,8 @@ using base::ErrorClass;
 
 constexpr std::size_t kLongestReason = 2000; // of a failure, in characters
 
-// libpq tells no SQLSTATE of a refused connection, but whether the server spoke shows: "FATAL:  ..." with two blanks.
+// libpq has no SQLSTATE of a refused connection, but the text of the server is recognisable: "FATAL:  ..." with two
+// blanks.
 DatabaseError connect_failure(const std::string& text, const std::string& conninfo, const ConnectionOptions& options) {
   const std::string message = "cannot connect to the database: " + in_one_line(text);
   if (text.find("startup parameter") != std::string::npos) {
@@ -55,8 +56,8 @@ std::unique_ptr<pqxx::connection> connect(const std::string& dsn, const Connecti
   }
 }
 
-// What changes the text of a value, or the meaning of a statement. Set after connecting, and read back: the startup
-// options are ignored by PgBouncer, and an administrator may give roles and databases settings of their own.
+// Settings that change the text of a value, or the meaning of a statement. Set after connecting, and read back: the
+// startup options are ignored by PgBouncer, and an administrator may give roles and databases settings of their own.
 struct Pinned {
   const char *name, *value;
   bool kept{false};                 // by PgBouncer for each client, also in transaction mode
@@ -160,8 +161,8 @@ DatabaseError old_primary(const std::string& server, const SessionTimeline& time
                            (file.empty() ? std::string() : "; if it was restored on purpose, remove " + file.string()));
 }
 
-// Connection strings with which this process has had a session. What keeps it out later (a password that is being
-// rotated, a database that is being restored) may pass.
+// Connection strings with which this process has had a session. A later obstacle (a password that is being rotated, a
+// database that is being restored) may pass.
 class KnownLogins {
 public:
   void add(const std::string& dsn) {
@@ -202,7 +203,7 @@ Session open_one(const std::string& dsn, const ConnectionOptions& options) {
   throw error;
 }
 
-// Of two hosts: what may pass decides, so that the caller tries again.
+// Combines the failures of two hosts: if one may pass, the result may, so that the caller tries again.
 DatabaseError both(const DatabaseError& first, const DatabaseError& second) {
   const bool may_pass = first.error_class() != ErrorClass::temporary && second.error_class() == ErrorClass::temporary;
   const auto& main = may_pass || first.hint().empty() ? second : first;
@@ -213,7 +214,7 @@ DatabaseError both(const DatabaseError& first, const DatabaseError& second) {
 } // namespace
 
 std::string in_one_line(std::string_view text) {
-  // What the library says of a session that has ended, instead of that.
+  // Replaces libpqxx's message for a session that has ended.
   if (text.find("client encoding") != std::string_view::npos) return "the server closed the connection";
   return base::one_line(text, kLongestReason);
 }

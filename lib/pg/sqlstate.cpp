@@ -15,7 +15,8 @@ struct Rule {
   ErrorClass error_class;
 };
 
-// The first rule that fits wins, so exceptions stand before their class. Whatever is not named here is a bug.
+// Rules from SQLSTATE to error class. The first match wins, so exceptions stand before their class. States without a
+// rule are bugs.
 // clang-format off
 constexpr std::array kRules{
     Rule{kLeaseLapsed, ErrorClass::lease_lost},
@@ -121,7 +122,7 @@ DatabaseError make_database_error(std::string_view sqlstate, std::string_view se
     message += " (SQLSTATE " + std::string(sqlstate) + (excerpt.empty() ? "" : " in: " + excerpt) + ")";
   }
   std::string hint = report.hint;
-  // "No function matches ... add explicit type casts" does not tell a user that the schema is older.
+  // "No function matches ... add explicit type casts" does not explain to a user that the schema is older.
   if (const auto ours = hint_of(error_class, sqlstate); !ours.empty()) hint = ours;
   return DatabaseError(error_class, sqlstate, message, std::move(hint));
 }

@@ -1,5 +1,5 @@
 #pragma once
-// How a failure of the database becomes an Error: the one table from SQLSTATE to base::ErrorClass, and the exception
+// Converts failures of the database into Errors: the one table from SQLSTATE to base::ErrorClass, and the exception
 // that carries the SQLSTATE along. Pure; any thread.
 
 #include "lib/base/error.hpp"
@@ -15,7 +15,7 @@ inline constexpr std::string_view kLeaseLapsed = "HF002";     // the process has
 inline constexpr std::string_view kStaleFence = "HF003";      // another owner has what the caller names
 inline constexpr std::string_view kRefused = "HF004";         // the request is refused; the message is for people
 
-// SQLSTATEs of PostgreSQL that callers look at.
+// SQLSTATEs of PostgreSQL that callers compare with.
 inline constexpr std::string_view kDeadlock = "40P01";
 inline constexpr std::string_view kLockTimeout = "55P03";
 
@@ -36,10 +36,10 @@ private:
 
 base::ErrorClass class_of_sqlstate(std::string_view sqlstate) noexcept;
 
-// True if a session that reported this is gone, or about to be.
+// Returns true if a session that reported this is gone, or about to be.
 bool ends_session(std::string_view sqlstate) noexcept;
 
-// What the server said, taken apart: the text of libpq ("ERROR:  no such crawl\nHINT:  ...").
+// Report of the server, split: the text of libpq ("ERROR:  no such crawl\nHINT:  ...").
 struct ServerReport {
   std::string message; // one line
   std::string detail;
@@ -47,8 +47,8 @@ struct ServerReport {
 };
 ServerReport parse_server_report(std::string_view text);
 
-// The exception for a report of the server. The message of a refusal is for people and stays as it is; any other gets
-// its detail, the SQLSTATE and the beginning of the statement.
+// Makes the exception for a report of the server. The message of a refusal is for users and stays unchanged; any other
+// gets its detail, the SQLSTATE and the beginning of the statement.
 DatabaseError make_database_error(std::string_view sqlstate, std::string_view server_text, std::string_view statement);
 
 } // namespace holdfast::pg

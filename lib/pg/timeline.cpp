@@ -55,8 +55,8 @@ private:
     return true;
   }
 
-  // Reads what the file has and writes what is now known, under the file's lock. Failures are not worth an error: the
-  // process itself remembers.
+  // Merges the file with the timelines known now, under the file's lock. Failures are ignored: the process itself
+  // remembers.
   void store() {
     if (file_.empty()) return;
     const base::Fd file(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));

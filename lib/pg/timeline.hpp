@@ -1,7 +1,8 @@
 #pragma once
-// Tells the primary from an old primary. All servers of a database with standbys share a system identifier; a standby
-// that is promoted begins a new timeline, whose number is greater. This process remembers the greatest timeline of each
-// system that it has seen. A session whose server is on an earlier one is superseded: the connection refuses to use it.
+// Distinguishes the primary from an old primary. All servers of a database with standbys share a system identifier; a
+// standby that is promoted begins a new timeline, whose number is greater. This process remembers the greatest timeline
+// of each system that it has seen. A session whose server is on an earlier one is superseded: the connection refuses to
+// use it.
 //
 // Two standbys that are promoted at the same time may begin the same timeline; nothing here notices that.
 
@@ -13,11 +14,11 @@
 
 namespace holdfast::pg {
 
-// Also remembers what is seen in `file`, and what earlier processes wrote there. A missing directory is not created:
-// then only this process remembers. Any thread.
+// Shares seen timelines with earlier and later processes through `file`. A missing directory is not created: then only
+// this process remembers. Any thread.
 void remember_timelines(const std::filesystem::path& file);
 
-// The server of one session. A standby, and a server that does not tell, has timeline 0 and is never superseded.
+// The server of one session. A standby, and a server without a timeline, has timeline 0 and is never superseded.
 struct SessionTimeline {
   std::uint32_t own{0};
   bool news{false};                                         // the first session of this process that sees it

@@ -37,7 +37,7 @@ public:
   // range, or has root in it.
   HookUsers(const std::string& range, std::filesystem::path shim);
 
-  // False if hooks run as this process does: it is no root, or its namespace of users has none of the range.
+  // Returns false if hooks run as this process does: it is no root, or its namespace of users has none of the range.
   bool any() const noexcept { return first_ <= last_; }
   // Null if there are none. Throws Error(unavailable) if each one is handed out or has an account.
   std::shared_ptr<const HookUser> lease() const;

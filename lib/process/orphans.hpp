@@ -39,7 +39,7 @@ private:
 // This process and its ancestors: never to be killed, whatever their environment says.
 std::set<pid_t> own_line(const std::map<pid_t, ProcessEntry>& processes);
 
-// True if an ancestor of the process is a living shim: then the process is that shim's business.
+// Returns true if an ancestor of the process is a living shim: then the process is that shim's business.
 bool below_shim(const ProcessEntry& entry, const std::map<pid_t, ProcessEntry>& processes);
 
 } // namespace holdfast::process

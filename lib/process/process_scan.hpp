@@ -32,7 +32,8 @@ std::optional<ProcessEntry> read_process(pid_t pid);
 // Every process there is, by pid.
 std::map<pid_t, ProcessEntry> read_processes();
 
-// True if the process belongs to this user, its environment can be read, and one entry of it satisfies `matches`.
+// Returns true if the process belongs to this user, its environment can be read, and one entry of it satisfies
+// `matches`.
 bool environment_has(pid_t pid, const std::function<bool(std::string_view)>& matches);
 
 } // namespace holdfast::process

@@ -53,7 +53,7 @@ public:
   // Why the store counts as unreachable; empty: it does not. Sends no request.
   std::string trouble() const;
 
-  // False if there is no such object. What was handed to `sink` before a failure is incomplete.
+  // Returns false if there is no such object. What was handed to `sink` before a failure is incomplete.
   bool get(const std::string& key, const std::function<void(std::string_view)>& sink);
   bool get(const std::string& key, std::string& body);
   void put(const std::string& key, std::string_view body, const std::string& type);

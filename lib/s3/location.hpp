@@ -17,7 +17,7 @@ struct Location {
   std::string text() const; // "s3://bucket/prefix", for people
 };
 
-// True for what parse_location() is meant for.
+// Returns true for what parse_location() is meant for.
 bool is_location(std::string_view text);
 
 // s3://BUCKET[/PREFIX][?endpoint=https://host:port&region=name]; without an endpoint, Amazon's for the region (default

@@ -16,7 +16,7 @@ public:
   explicit FileLock(const std::filesystem::path& file);
 
   bool try_exclusive() noexcept;
-  // False if it could not be had in time.
+  // Returns false if it could not be had in time.
   bool exclusive(std::chrono::milliseconds limit);
   bool shared(std::chrono::milliseconds limit);
   void unlock() noexcept;

@@ -26,7 +26,7 @@ struct StalePage {
 std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age,
                                          const std::optional<std::string>& crawl);
 
-// Whether this login may take a role.
+// Returns true if this login may take a role.
 bool may_act_as(pg::Connection& connection, const std::string& role);
 
 } // namespace holdfast::store

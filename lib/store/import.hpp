@@ -35,7 +35,7 @@ enum class ImportPlace {
   removed, // a snapshot with this id was removed, and its files wait to be deleted
 };
 
-// Whether these pages can be stored; one answer for each.
+// Returns true if these pages can be stored; one answer for each.
 std::vector<ImportPlace> import_check(pg::Connection& connection, const std::vector<ImportPage>& pages);
 
 // Stores pages in one transaction; one answer for each. `pages`: an array of objects, each as

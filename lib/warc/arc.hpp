@@ -8,7 +8,7 @@
 
 namespace holdfast::warc {
 
-// Whether the file begins as one, unpacked or in gzip members.
+// Returns true if the file begins as one, unpacked or in gzip members.
 bool is_arc(int file, std::uint64_t size);
 // The records of an unpacked one as those of a WARC file, to `put`, in pieces. `damaged`: called with what is
 // wrong where: a record that is cut is used as far as it goes, and from what is no record the next one is searched.

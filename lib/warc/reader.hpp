@@ -61,9 +61,11 @@ public:
   std::optional<HttpHead> read_http_head();
   // Skips what is left of the record and returns how many bytes of the file it takes. Throws Damaged.
   std::uint64_t finish();
-  // Whether the record that was finished last is shorter than its Content-Length, or its gzip member breaks off.
+  // Returns true if the record that was finished last is shorter than its Content-Length, or its gzip member breaks
+  // off.
   bool was_cut() const noexcept { return cut_; }
-  // Whether each record has a gzip member of its own. Those of a file that was packed as a whole have no place in it.
+  // Returns true if each record has a gzip member of its own. Those of a file that was packed as a whole have no place
+  // in it.
   static bool has_members(int file, std::uint64_t size);
 
 private:

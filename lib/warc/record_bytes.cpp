@@ -132,7 +132,7 @@ std::uint64_t RecordBytes::skip_line_ends(std::uint64_t offset) {
   return offset;
 }
 
-// Whether what lies there, decompressed if it is gzip, begins as a record does.
+// Returns true if what lies there, decompressed if it is gzip, begins as a record does.
 bool RecordBytes::begins_record(std::uint64_t offset) const {
   std::array<char, 4096> head{};
   auto got = fetch(offset, head.data(), head.size());

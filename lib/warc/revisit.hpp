@@ -9,8 +9,8 @@
 
 namespace holdfast::warc {
 
-// Whether the record at this place is a whole response with this payload ("sha1:..."): what its header says does not
-// count. Of anything else, and of what cannot be read: false.
+// Returns true if the record at this place is a whole response with this payload ("sha1:..."): what its header says
+// does not count. Of anything else, and of what cannot be read: false.
 bool holds_payload(int file, std::uint64_t offset, std::uint64_t length, const std::string& digest);
 
 // A revisit record in the place of a response, or of another revisit record: it keeps all but the body, and refers to

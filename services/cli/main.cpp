@@ -49,7 +49,7 @@ struct GivenOptions {
   bool json{false};
 };
 
-// Whether all that was printed has arrived. A reader that has gone away, as `head` does, misses nothing.
+// Returns true if all that was printed has arrived. A reader that has gone away, as `head` does, misses nothing.
 int with_output_checked(int code) {
   errno = 0;
   std::cout.flush();

@@ -92,7 +92,7 @@ struct Endpoint::State {
     const std::lock_guard lock(mutex);
     traffic.trouble = what;
   }
-  // False once the endpoint has had its bytes.
+  // Returns false once the endpoint has had its bytes.
   bool count_bytes(std::size_t bytes) {
     const std::lock_guard lock(mutex);
     traffic.bytes += bytes;

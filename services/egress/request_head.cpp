@@ -54,7 +54,7 @@ void set_authority(RequestHead& request, std::string_view authority, std::uint16
     refuse("the port in the request is no number from 1 to 65535");
 }
 
-// Whether a header of this name, in lower case, has `word` in its value.
+// Returns true if a header of this name, in lower case, has `word` in its value.
 bool says(std::string_view lower_head, std::string_view name, std::string_view word) {
   for (auto line = next_line(lower_head); !line.empty(); line = next_line(lower_head))
     if (name_of(line) == name && line.find(word, name.size()) != std::string_view::npos) return true;

@@ -23,9 +23,9 @@ int limit_by_processors(int most, int processors);
 std::string why_none(const store::Backlog& backlog, const store::Neighbours& neighbours,
                      const store::WorkerCounts& running, const SpawnerOptions& options);
 
-// Whether the queue still needs workers. Who stays counts only what can be done now.
+// Returns true if the queue still needs workers. Who stays counts only what can be done now.
 bool is_busy(const store::Backlog& backlog, const SpawnerOptions& options);
-// Whether, after so many rounds in a row without work, all is done.
+// Returns true if , after so many rounds in a row without work, all is done.
 bool is_done(int idle_rounds, const SpawnerOptions& options);
 // How many workers to keep after so many such rounds: who stays keeps one of them warm.
 std::size_t to_keep(std::size_t workers, int idle_rounds, const SpawnerOptions& options);

@@ -45,7 +45,7 @@ public:
   // A secret that signs one browser in, as an operator, once: for the link that an operator of this machine is shown.
   // It is kept in memory alone, and takes the place of one made before.
   std::string make_link();
-  // Whether this is that secret, which it then is no more.
+  // Returns true if this is that secret, which it then is no more.
   bool use_link(const std::string& secret);
   // The value of Set-Cookie that signs a browser in, or out if `token` is empty.
   std::string cookie(const Request& request, const std::string& token) const;
@@ -63,7 +63,7 @@ private:
   std::string link_;            // digest of the secret; empty: there is none
 };
 
-// Whether a page of another origin makes a browser send this. Such a request may change nothing.
+// Returns true if a page of another origin makes a browser send this. Such a request may change nothing.
 bool is_cross_site(const Request& request);
 
 } // namespace holdfast::serve

@@ -89,7 +89,7 @@ std::string with_usual_scheme(std::string_view authorization);
 bool read_target(std::string_view target, Request& request);
 // "Host" in lower case, without its port; sets `out` and returns whether it is safe in headers and pages.
 bool read_host(std::string_view host, std::string& out);
-// Whether a value may be sent as a header.
+// Returns true if a value may be sent as a header.
 bool is_header_value(std::string_view value);
 
 // Which bytes of a file a request asks for.
@@ -100,14 +100,14 @@ struct ByteRange {
 // "bytes=100-199" of a file with `size` bytes. Several ranges, and what is no range of bytes, ask for the whole.
 ByteRange read_range(std::string_view header, std::uint64_t size);
 
-// Whether a path may be sent as a Location: absolute, on this host, of plain characters.
+// Returns true if a path may be sent as a Location: absolute, on this host, of plain characters.
 bool is_plain_path(std::string_view path);
 // Such a path, with its query; "/" for anything else.
 std::string local_path(const std::string& path);
 // A response that leads there.
 Response see_other(const std::string& path);
-// Whether the request asks for this server by an address, or by one of its names, in lower case. No name at all: any.
-// A page elsewhere can make its own name lead here (DNS rebinding), but not an address.
+// Returns true if the request asks for this server by an address, or by one of its names, in lower case. No name at
+// all: any. A page elsewhere can make its own name lead here (DNS rebinding), but not an address.
 bool is_named(const std::vector<std::string>& names, const Request& request);
 
 // "a%20b" -> "a b"; false for a wrong escape or NUL.

@@ -375,7 +375,7 @@ struct HttpServer::Impl {
     co_return !error;
   }
 
-  // Whether it adds pages; what is larger than other requests may be is held in memory.
+  // Returns true if it adds pages; what is larger than other requests may be is held in memory.
   bool is_upload(const Message& message) const {
     std::string authority;
     const auto target = path_of_target({message.target().data(), message.target().size()}, authority);

@@ -54,15 +54,16 @@ bool loads_from_here(std::string_view rel) {
   return std::find(kPlain.begin(), kPlain.end(), base::lower_case(base::trimmed(rel))) != kPlain.end();
 }
 
-// Whether a browser reads this as a path from the document on, whatever stands before it.
+// Returns true if a browser reads this as a path from the document on, whatever stands before it.
 bool is_near(std::string_view path) {
   return !path.starts_with("//") && std::all_of(path.begin(), path.end(), [](char c) {
     return base::is_alpha(c) || base::is_digit(c) || std::string_view("-._~/%?#=+,@").find(c) != std::string_view::npos;
   });
 }
 
-// Whether an element whose attributes begin the text may connect to elsewhere. Browsers connect for a frame before they
-// ask the policy. `budget`: how much text may be read for the elements of a document; what is not read counts as yes.
+// Returns true if an element whose attributes begin the text may connect to elsewhere. Browsers connect for a frame
+// before they ask the policy. `budget`: how much text may be read for the elements of a document; what is not read
+// counts as yes.
 bool connects(std::string_view element, std::string_view text, std::size_t& budget) {
   const bool link = element == "link", object = element == "object";
   if (!link && !object && element != "iframe" && element != "frame" && element != "embed") return false;

@@ -12,7 +12,7 @@ namespace holdfast::serve {
 // made elements without a meaning, and without the attributes that hold a further document. HTML or XML in an encoding
 // that has ASCII in it.
 std::string quiet_markup(std::string text);
-// Whether it may be in another encoding, in which quiet_markup() would not see the tags that a browser sees.
+// Returns true if it may be in another encoding, in which quiet_markup() would not see the tags that a browser sees.
 bool hides_tags(std::string_view text);
 
 } // namespace holdfast::serve

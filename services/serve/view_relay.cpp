@@ -69,7 +69,7 @@ awaitable<store::SignInAddress> wait_for_browser(Ends& ends, const FindFarEnd& f
   }
 }
 
-// Whether the other side is the worker of this sign-in: it has the key of the certificate of this SHA-256.
+// Returns true if the other side is the worker of this sign-in: it has the key of the certificate of this SHA-256.
 bool is_worker(Ends& ends, const std::string& hash) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> found{};
   unsigned int size = 0;

@@ -64,7 +64,7 @@ std::optional<std::string> to_punycode(const std::string& host, std::string& pro
   return std::nullopt;
 }
 
-// Which addresses are not public: the special-purpose registries of IPv4 (RFC 6890 and later) and IPv6.
+// Addresses that are not public: the special-purpose registries of IPv4 (RFC 6890 and later) and IPv6.
 
 struct RangeV4 {
   std::uint32_t network;

@@ -16,13 +16,13 @@ std::optional<std::string> canonical_host(std::string_view written);
 // "::1" -> "[::1]"; other hosts are the same in a URL.
 std::string host_in_url(std::string_view host);
 
-// True if the host itself names a place that is not public: an address literal (every spelling that inet_aton accepts,
-// IPv4 inside IPv6 too) in a private, loopback, link-local, multicast, documentation or unspecified range, or a name
-// that never leaves the machine or the site ("localhost", "*.localhost", "*.localdomain", "*.local", "*.internal",
-// "*.home.arpa", no dot at all), or no valid host.
+// Returns true if the host itself names a place that is not public: an address literal (every spelling that inet_aton
+// accepts, IPv4 inside IPv6 too) in a private, loopback, link-local, multicast, documentation or unspecified range, or
+// a name that never leaves the machine or the site ("localhost", "*.localhost", "*.localdomain", "*.local",
+// "*.internal", "*.home.arpa", no dot at all), or no valid host.
 bool is_private_host(std::string_view host);
 
-// True if an address in text form (as getnameinfo prints it) is not a public unicast address.
+// Returns true if an address in text form (as getnameinfo prints it) is not a public unicast address.
 bool is_private_address(std::string_view address);
 
 } // namespace holdfast::base

@@ -1,5 +1,5 @@
 #pragma once
-// JSON as text, and JSON of a stranger, which may nest deeper than is sound. Pure; any thread.
+// JSON as text, and untrusted JSON, which may nest too deep. Pure; any thread.
 
 #include <nlohmann/json.hpp>
 

@@ -10,7 +10,7 @@
 
 namespace holdfast::base {
 
-// What never needs a code (RFC 3986).
+// Returns true for characters that never need percent-encoding (RFC 3986).
 constexpr bool is_unreserved(char c) noexcept {
   return is_alpha(c) || is_digit(c) || std::string_view("-._~").find(c) != std::string_view::npos;
 }
@@ -58,7 +58,7 @@ inline std::string percent_decode(std::string_view text) {
   return decoded;
 }
 
-// Of a form: "+" is a blank.
+// Decodes a value of a form, where "+" is a blank.
 inline std::string form_decode(std::string text) {
   std::replace(text.begin(), text.end(), '+', ' ');
   return percent_decode(text);

@@ -14,7 +14,7 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-// One word for a POSIX shell, in single quotes, whatever it holds.
+// Quotes any word for a POSIX shell, in single quotes.
 std::string shell_quoted(std::string_view word);
 
 // true/false, yes/no, on/off, 1/0 in any case; nullopt: none of these.
@@ -25,7 +25,7 @@ std::string clean(std::string_view text);
 // Valid UTF-8 without control characters; blanks collapsed; at most `limit` characters.
 std::string one_line(std::string_view text, std::size_t limit);
 
-// The one of `known` that `word` is most likely a misspelling of; empty if none is near.
+// Returns the one of `known` that `word` most likely misspells; empty if none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 } // namespace holdfast::base

@@ -65,8 +65,7 @@ std::optional<std::chrono::minutes> named_offset(std::string_view zone) {
   return offset_of(zone);
 }
 
-// Dates as programs write them: ISO 8601, mail and HTTP (also its older forms), asctime, people. A year may have two
-// digits.
+// Formats of dates: ISO 8601, mail and HTTP (also its older forms), asctime, handwritten. A year may have two digits.
 constexpr std::array kDates{"%Y-%m-%d", "%Y/%m/%d",  "%Y%m%dT",  "%a, %d %b %Y",  "%a, %d-%b-%Y", "%d %b %Y",
                             "%d-%b-%Y", "%b %d, %Y", "%b %d %Y", "%a, %b %d, %Y", "%a %d %b %Y",  "%d.%m.%Y"};
 constexpr std::array kAsctime{"%a %b %d %T %Y", "%a %b %d %T %z %Y", "%a %b %d %T UTC %Y", "%a %b %d %T GMT %Y"};
@@ -96,8 +95,8 @@ double fraction_of(std::string_view& text) {
   return fraction;
 }
 
-// Of seconds since 1970, or thousandths, millionths or billionths of one, or millionths since 1601 (Chromium). The
-// ranges in which they name times from 1973 on do not meet.
+// Returns seconds since 1970 for a number of seconds, or thousandths, millionths or billionths of one, or millionths
+// since 1601 (Chromium). The ranges in which they name times from 1973 on do not meet.
 double in_seconds(double number) {
   constexpr double kSince1601 = 11644473600e6;
   if (number >= kSince1601 && number < kSince1601 + 9.2e15) return (number - kSince1601) / 1e6;

@@ -21,7 +21,7 @@ std::string utc_timestamp(std::time_t time = std::time(nullptr)); // "2026-01-31
 // A time as PostgreSQL writes it in UTC, "2026-01-31 23:59:59.5+00", as utc_timestamp() does; shorter texts as they
 // are.
 std::string iso_time(std::string_view utc);
-// What read_timestamp() takes, as written_timestamp() writes it; empty if it is no time.
+// Returns the time that read_timestamp() reads, as written_timestamp() writes it; empty if the text is not a time.
 std::string canonical_timestamp(const std::string& text);
 
 } // namespace holdfast::base

@@ -1,5 +1,5 @@
 #pragma once
-// URLs: parsing what people and pages write, one canonical spelling. Pure functions and values, any thread.
+// URLs: parsing of handwritten and found ones, one canonical spelling. Pure functions and values, any thread.
 
 #include <optional>
 #include <string>
@@ -24,10 +24,10 @@ struct Url {
   std::string target() const; // "/path?query", as a request names it
 };
 
-// Whether what follows "#" names a page of its own ("#/second", "#!second"), not a place in one.
+// Returns true if what follows "#" names a page of its own ("#/second", "#!second"), not a place in one.
 bool is_route(std::string_view fragment);
 
-// Any URL or reference, taken apart as RFC 3986 says. What is not there is empty.
+// Parts of any URL or reference by RFC 3986. Missing parts are empty.
 struct UrlParts {
   std::string_view scheme, authority, path, query, fragment;
   bool has_authority{false}, has_query{false}, has_fragment{false};
@@ -43,7 +43,8 @@ Authority split_authority(std::string_view authority);
 
 bool is_web_url(std::string_view url); // http(s) with a host
 
-// The canonical host that people name: "Example.com", "[::1]", also with a port behind it. nullopt: it is none.
+// Returns the canonical host for input of users: "Example.com", "[::1]", also with a port behind it. nullopt: not a
+// host.
 std::optional<std::string> host_named(std::string_view text);
 
 // "/a/./b/../c" -> "/a/c" (RFC 3986, 5.2.4; empty segments count as segments). `path` is "" or begins with "/".
@@ -57,7 +58,7 @@ inline constexpr std::size_t kLongestUrl = 8192; // bytes
 // characters, longer than kLongestUrl.
 Url parse_url(std::string_view text);
 
-// As parse_url, but nullopt instead of an error; for hostile input such as hook output.
+// Parses like parse_url, but returns nullopt instead of an error; for hostile input such as hook output.
 std::optional<Url> try_parse_url(std::string_view text) noexcept;
 
 // "example.com" -> "example.com"; shortens nothing else. Host as a directory name: only [a-z0-9.-_], never "." or "..",

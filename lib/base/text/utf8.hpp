@@ -25,11 +25,11 @@ struct Character {
 // The first character of a text that is not empty.
 Character first_character(std::string_view text) noexcept;
 
-// Nothing for a code that is no character.
+// Returns the UTF-8 of a code point; empty if it is not a character.
 std::string utf8_of(char32_t code);
 
-// Characters that a terminal or browser may act on, or that make a text look like another: C0 (also tab and line
-// feed), DEL, C1, and the marks that turn the direction of writing (U+202A..202E, U+2066..2069).
+// Returns true for characters that a terminal or browser may act on, or that make a text look like another: C0 (also
+// tab and line feed), DEL, C1, and the marks that turn the direction of writing (U+202A..202E, U+2066..2069).
 bool is_unprintable(char32_t code) noexcept;
 
 } // namespace holdfast::base

@@ -138,7 +138,7 @@ private:
     if (signal == SIGTERM) kill(program_, SIGCONT); // a stopped program must wake up to obey
   }
 
-  // True if children are left.
+  // Returns true if children are left.
   bool reap() {
     for (;;) {
       int status = 0;

@@ -76,7 +76,7 @@ constexpr bool leaves(std::string_view lifecycle, std::string_view state) {
   return false;
 }
 
-// Whether `to` can be reached from `from`; the graphs are small, so the depth bound is generous.
+// Returns true if `to` can be reached from `from`; the graphs are small, so the depth bound is generous.
 constexpr bool reaches(std::string_view lifecycle, std::string_view from, std::string_view to, int depth = 6) {
   if (from == to) return true;
   if (depth == 0) return false;

@@ -44,7 +44,7 @@ public:
   std::filesystem::path data_dir() const;
   std::filesystem::path archive_root() const;
 
-  // Whether the data directory holds an embedded database already; verbs that only read do not make one.
+  // Returns true if the data directory holds an embedded database already; verbs that only read do not make one.
   bool has_embedded_data() const;
   // Where the database is; starts the embedded server if that is it.
   const std::string& dsn();

@@ -16,8 +16,8 @@ namespace holdfast::cli {
 // still ends in good order. Called early by verbs that use Signals.
 void note_signals();
 
-// True once SIGINT, SIGTERM or SIGHUP has come; calling it the first time begins to note them. System calls that wait
-// are then interrupted.
+// Returns true once SIGINT, SIGTERM or SIGHUP has come; calling it the first time begins to note them. System calls
+// that wait are then interrupted.
 bool interrupted();
 // For verbs that look again and again: waits so long, or until such a signal comes. Returns interrupted().
 bool interrupted_within(std::chrono::milliseconds time);
