@@ -53,7 +53,11 @@ class CommandLine(Case):
             (["inspect", "lifecycle", "nosuch"], ["nosuch"]),
             (["worker", "--kind", "other"], ["other", "all,crawl,snapshot"]),
             (["--set", "lease", "status"], ["--set lease", "KEY=VALUE"]),
-            (["show"], ["id"]),
+            (["show"], ["missing argument: ID", "hint: holdfast show ID"]),
+            (["retry"], ["missing argument: ID...", "hint: holdfast retry ID..."]),
+            (["host", "set"], ["missing argument: HOST"]),
+            (["resume", "7f3a", "--at"], ["--at needs a value", "2026-11-22 14:00"]),
+            (["schedule", "add"], ["missing option: --every", "hint: --every: "]),
         ):
             with self.subTest(arguments=arguments):
                 self.check_error(self.home.run(*arguments), USAGE, *words)
@@ -135,7 +139,7 @@ class CommandLine(Case):
             )
 
     def test_files_that_are_not_there(self):
-        self.check_error(self.home.run("add", "nofile.txt"), REFUSED, 'no file "nofile.txt"', "https://")
+        self.check_error(self.home.run("add", "nofile.txt"), REFUSED, '"nofile.txt" is neither a file nor a URL', "https://")
         self.check_error(self.home.run("add", self.home.path), REFUSED, "is a directory")
 
     def test_unusable_urls(self):
