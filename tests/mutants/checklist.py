@@ -18,16 +18,20 @@ def rows():
 
 
 def cases():
-    """The suite of each case of C++."""
-    suites = {}
+    """(suite, test of ctest) of each case of C++."""
+    found = {}
     for file in sorted((ROOT / "tests").rglob("CMakeLists.txt")):
         text = file.read_text()
-        for suite, sources in re.findall(r"holdfast_test\((\w+)\b[^)]*?SOURCES\s+([^)]*?)(?:LINKS|\))", text):
+        for suite, kind, sources in re.findall(
+            r"holdfast_test\((\w+)\b([^)]*?)SOURCES\s+([^)]*?)(?:LINKS|\))", text
+        ):
             for source in re.findall(r"[\w/]+_test\.cpp|\btest_\w+\.cpp", sources):
                 body = re.sub(r'"\s*\n\s*"', "", (file.parent / source).read_text())
                 for case in re.findall(r'TEST_CASE\(\s*"((?:[^"\\]|\\.)*)"', body):
-                    suites.setdefault(case.replace('\\"', '"'), suite)
-    return suites
+                    case = case.replace('\\"', '"')
+                    part = f"{suite}_{source.removesuffix('_test.cpp')}" if "PARTS" in kind else suite
+                    found.setdefault(case, (suite, part if "SERIAL" in kind else f"{suite}:{case}"))
+    return found
 
 
 def parts_of(test):
@@ -45,10 +49,10 @@ def file_of(test):
     return special.get(suite) or (f"tests/{suite}/test_{part}.py" if part else f"tests/{suite}/run.py")
 
 
-def ctest_of(test, suites):
+def ctest_of(test, cases):
     """The test of ctest that runs this one; None if there is no such test."""
     if test.startswith('"'):
-        return suites.get(test[1:-1])
+        return cases.get(test[1:-1], (None, None))[1]
     if not parts_of(test):
         return None
     suite, part, group, method = parts_of(test)
