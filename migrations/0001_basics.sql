@@ -62,6 +62,35 @@ begin
      and split_part(p_directory, '/', 5) = 'a' || p_fence;
 end $$;
 
+create function holdfast.fact_integer(p_facts jsonb, p_name text)
+  returns bigint language sql immutable parallel safe as $$
+  -- The planner puts this in line, so that an index on it is found.
+  select case jsonb_typeof(p_facts -> p_name) when 'number' then (p_facts -> p_name)::bigint end
+$$;
+comment on function holdfast.fact_integer(jsonb, text) is
+  'A fact of a page as an integer; NULL: unknown, or another type.';
+
+create function holdfast.is_facts(p_facts jsonb)
+  returns boolean language plpgsql immutable parallel safe as $$
+-- A document as read_facts() in lib/base/text/facts.cpp makes it: names in lower case, and numbers that are
+-- exact in JSON. Hooks choose most facts; only those that queries compute with have a shape here. (A bound on
+-- the length of names would take 40 us.)
+begin
+  return jsonb_typeof(p_facts) = 'object'
+     and octet_length(p_facts::text) <= 131072
+     and not p_facts @? '$.keyvalue() ? (!(@.key like_regex "^[a-z][a-z0-9_]*$"))'
+     and not p_facts @? 'strict $.* ? (@ < -9007199254740992 || @ > 9007199254740992)'
+     and coalesce(holdfast.fact_integer(p_facts, 'http_status') between 100 and 999, not p_facts ? 'http_status')
+     and coalesce(p_facts ->> 'mime' ~ '^[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+$', not p_facts ? 'mime')
+     and least(holdfast.fact_integer(p_facts, 'requests'), holdfast.fact_integer(p_facts, 'requests_refused'),
+               holdfast.fact_integer(p_facts, 'received_bytes'), holdfast.fact_integer(p_facts, 'bytes_saved'),
+               0) = 0
+     and coalesce(holdfast.fact_integer(p_facts, 'resources_missing')
+                    between 0 and holdfast.fact_integer(p_facts, 'resources')
+                  and jsonb_typeof(p_facts -> 'missing_reasons') = 'object',
+                  not p_facts ?| '{resources, resources_missing, missing_reasons}');
+end $$;
+
 -- The collection --------------------------------------------------------------------------------------------
 
 create table holdfast.collection (

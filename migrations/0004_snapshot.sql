@@ -120,9 +120,7 @@ create table holdfast.snapshot_sealed (
   directory text, manifest_sha256 text,
   bytes bigint not null default 0, files bigint not null default 0,
   title text not null default '',
-  http_status integer, mime text,
-  requests bigint, requests_refused bigint, received_bytes bigint,
-  resources integer, resources_missing integer, missing_reasons jsonb,
+  facts jsonb not null default '{}',
   attempts integer not null default 0, lapses integer not null default 0,
   started_at timestamptz,
   sealed_at timestamptz not null default clock_timestamp(),
@@ -133,17 +131,12 @@ create table holdfast.snapshot_sealed (
     outcome not in ('succeeded', 'partial') or (directory is not null and manifest_sha256 is not null)),
   constraint snapshot_sealed_has_reason check (
     outcome not in ('refused', 'quarantined', 'cancelled') or reason is not null),
-  constraint snapshot_sealed_http_status check (http_status between 100 and 999),
+  constraint snapshot_sealed_facts check (holdfast.is_facts(facts)),
   constraint snapshot_sealed_error_is_failed check (
-    outcome not in ('succeeded', 'partial') or http_status < 400),
-  constraint snapshot_sealed_mime check (mime ~ '^[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+$'),
+    outcome not in ('succeeded', 'partial') or holdfast.fact_integer(facts, 'http_status') < 400),
   constraint snapshot_sealed_directory check (
     directory is null or holdfast.is_attempt_directory(directory, snapshot_id, fence)),
-  constraint snapshot_sealed_numbers check (least(fence, bytes, files, attempts, lapses) >= 0),
-  constraint snapshot_sealed_traffic check (least(requests, requests_refused, received_bytes) >= 0),
-  constraint snapshot_sealed_resources check (
-    num_nulls(resources, resources_missing, missing_reasons) in (0, 3)
-    and resources_missing between 0 and resources and jsonb_typeof(missing_reasons) = 'object')
+  constraint snapshot_sealed_numbers check (least(fence, bytes, files, attempts, lapses) >= 0)
 ) partition by range (crawl_id);
 create table holdfast.snapshot_sealed_other partition of holdfast.snapshot_sealed (
   constraint snapshot_sealed_snapshot foreign key (snapshot_id, crawl_id)
@@ -165,20 +158,9 @@ comment on column holdfast.snapshot_sealed.manifest_sha256 is 'SHA-256 of manife
 comment on column holdfast.snapshot_sealed.bytes is 'Bytes of all files.';
 comment on column holdfast.snapshot_sealed.files is 'Number of files.';
 comment on column holdfast.snapshot_sealed.title is 'Title found on the page.';
-comment on column holdfast.snapshot_sealed.http_status is
-  'HTTP status of the page; with 400 and above the outcome is failed. NULL: unknown.';
-comment on column holdfast.snapshot_sealed.mime is 'Media type of that answer, without parameters.';
-comment on column holdfast.snapshot_sealed.requests is
-  'Requests of the hooks, as the egress proxy counted them: a TLS connection counts once, the crawl''s browser is '
-  'not included. NULL: the hooks did not use the proxy.';
-comment on column holdfast.snapshot_sealed.requests_refused is
-  'Requests that the proxy refused, mostly to private addresses.';
-comment on column holdfast.snapshot_sealed.received_bytes is 'Bytes that the hooks received through the proxy.';
-comment on column holdfast.snapshot_sealed.resources is
-  'URLs that the page requested or names, as the browser counted them. NULL: no browser recorded the page.';
-comment on column holdfast.snapshot_sealed.resources_missing is
-  'Resources that are not in the record, or not complete.';
-comment on column holdfast.snapshot_sealed.missing_reasons is 'Why, with the number of each reason.';
+comment on column holdfast.snapshot_sealed.facts is
+  'All else that is known of the page: {name: value}, from hooks and from its worker. v_snapshot has a column '
+  'for each fact that Holdfast uses.';
 comment on column holdfast.snapshot_sealed.attempts is 'Attempts spent.';
 comment on column holdfast.snapshot_sealed.lapses is 'Number of workers that lapsed while they owned the page.';
 comment on column holdfast.snapshot_sealed.started_at is
@@ -188,7 +170,8 @@ create index snapshot_sealed_by_crawl on holdfast.snapshot_sealed (crawl_id, sea
 comment on index holdfast.snapshot_sealed_by_crawl is 'Latest seals of a crawl.';
 create index snapshot_sealed_by_time on holdfast.snapshot_sealed (sealed_at);
 comment on index holdfast.snapshot_sealed_by_time is 'Latest seals: pages, v_status, throughput.';
-create index snapshot_sealed_incomplete on holdfast.snapshot_sealed (sealed_at) where resources_missing > 0;
+create index snapshot_sealed_incomplete on holdfast.snapshot_sealed (sealed_at)
+  where holdfast.fact_integer(facts, 'resources_missing') > 0;
 comment on index holdfast.snapshot_sealed_incomplete is 'Pages whose record lacks something.';
 create index snapshot_sealed_failures on holdfast.snapshot_sealed (sealed_at) where outcome <> 'succeeded';
 comment on index holdfast.snapshot_sealed_failures is 'The latest failures.';
@@ -258,10 +241,7 @@ create type holdfast.finished_page as (
   snapshot uuid, crawl uuid, fence bigint,
   ending text, outcome text, reason text, delay_ms bigint, spend boolean,
   directory text, manifest text, bytes bigint, files bigint, title text, tags text[],
-  links jsonb, results jsonb, http_status integer, mime text, captures jsonb,
-  originals jsonb, bytes_saved bigint,
-  requests bigint, requests_refused bigint, received_bytes bigint,
-  resources integer, resources_missing integer, missing_reasons jsonb
+  links jsonb, results jsonb, captures jsonb, originals jsonb, facts jsonb
 );
 comment on type holdfast.finished_page is
   'A page that a worker has finished: one element of the argument of finish().';

@@ -3,6 +3,7 @@
 // used by the "files" thread. Hostile input: file names and contents come from hooks.
 
 #include "lib/archive/root.hpp"
+#include "lib/base/text/facts.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -93,8 +94,7 @@ struct ResultView {
 
 struct SnapshotView {
   std::string id, crawl_id, url, title, outcome; // outcome: succeeded, partial, failed
-  int http_status{0};                            // what the server answered; 0: not known
-  std::string mime;                              // of the answer; "": not known
+  base::Facts facts;
   int depth{0};
   std::int64_t fence{0};
   std::string started_at, ended_at; // ISO 8601, UTC

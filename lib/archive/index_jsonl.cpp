@@ -34,8 +34,7 @@ Json snapshot_line(const SnapshotView& view) {
   object["url"] = view.url;
   object["title"] = view.title;
   object["outcome"] = view.outcome;
-  if (view.http_status > 0) object["http_status"] = view.http_status;
-  if (!view.mime.empty()) object["mime"] = view.mime;
+  if (!view.facts.empty()) object["facts"] = base::facts_json(view.facts);
   object["depth"] = view.depth;
   object["fence"] = view.fence;
   object["tags"] = view.tags;

@@ -129,8 +129,7 @@ Html facts_of(const SnapshotView& view) {
   facts.add("Captured", html::time_element(view.ended_at.empty() ? view.started_at : view.ended_at), kWide);
   if (view.files > 0)
     facts.add("Kept", html::with_sub(base::format_size(view.bytes), "in " + counted(view.files, "file")));
-  if (view.http_status > 0)
-    facts.add("Response", html::with_sub("HTTP " + std::to_string(view.http_status), view.mime));
+  add_facts(facts, view.facts);
   facts.add("Depth", html::with_sub(std::to_string(view.depth), view.depth == 0 ? "a seed" : ""));
   facts.add("Worker", view.worker);
   if (!view.bookmarked_at.empty()) facts.add("Bookmarked", html::time_element(view.bookmarked_at));

@@ -5,6 +5,7 @@
 #include "lib/archive/published.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/facts.hpp"
 #include "lib/base/text/json.hpp"
 
 #include <nlohmann/json.hpp>
@@ -79,8 +80,8 @@ std::optional<json> page_of(const std::string& index, const std::string& id, std
       return std::nullopt;
     for (const char* name : {"id", "crawl_id", "url", "title", "outcome", "started_at", "ended_at", "worker"})
       page[name] = text_at(object, name);
-    if (const auto status = number_at(object, "http_status"); status > 0) page["http_status"] = status;
-    for (const char* name : {"mime", "bookmarked_at", "source"})
+    if (const auto facts = base::read_facts(object.value("facts", json()))) page["facts"] = base::facts_json(*facts);
+    for (const char* name : {"bookmarked_at", "source"})
       if (auto text = text_at(object, name); !text.empty()) page[name] = std::move(text);
     page["depth"] = number_at(object, "depth");
     page["fence"] = fence;

@@ -315,6 +315,8 @@ void HookRun::Impl::conclude(process::Exit exit) {
   }
   records.finish();
   records.count(reader);
+  if (const auto unread = records.unread(); !unread.empty())
+    outcome.error += (outcome.error.empty() ? "" : "; ") + unread;
   outcome.exit = exit;
   settle_logs();
 }

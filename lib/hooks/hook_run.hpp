@@ -41,19 +41,18 @@ struct HookOutcome {
   bool timed_out{false};
   std::string output; // one line for people
   std::string output_json;
-  std::string error; // why it failed: record, "timed out after 60s", last line of stderr, exit status
+  std::string error; // why it failed: record, "timed out after 60s", last line of stderr, exit status; unread records
   process::Exit exit;
   std::vector<SnapshotRecord> discovered;
   std::vector<std::string> tags;
   std::vector<BinaryRecord> binaries;
   std::vector<MachineRecord> machine_records;
   std::vector<RateLimitRecord> rate_limits;
-  std::vector<std::string> redirects;       // URLs that the page led to, in order, not yet validated
-  std::optional<ResponseRecord> response;   // the last one told
-  std::optional<ResourcesRecord> resources; // the last one told
-  std::optional<std::string> signed_out;    // what tells that the persona's session has ended
-  std::string unreachable;                  // why no hook can get the page; empty: it has not said so
-  std::size_t ignored_lines{0}, dropped_lines{0};
+  std::vector<std::string> redirects;           // URLs that the page led to, in order, not yet validated
+  std::optional<ResponseRecord> response;       // the last one told
+  base::Facts facts;                            // of the page
+  std::optional<std::string> signed_out;        // what tells that the persona's session has ended
+  std::string unreachable;                      // why no hook can get the page; empty: it has not said so
   std::filesystem::path stdout_log, stderr_log; // kept only if the hook failed, else empty
 };
 

@@ -220,7 +220,8 @@ std::optional<Record> resources_record(const json& object) {
   const auto bounded = [](std::optional<double> number) {
     return static_cast<std::uint32_t>(std::clamp(number.value_or(0), 0.0, static_cast<double>(kMostResources)));
   };
-  ResourcesRecord record;
+  FactsRecord record;
+  std::uint32_t sum = 0;
   json reasons = json::object();
   if (const auto missing = object.find("missing"); missing != object.end() && missing->is_object())
     for (const auto& [reason, number] : missing->items()) {
@@ -228,15 +229,31 @@ std::optional<Record> resources_record(const json& object) {
       const auto count = bounded(number_of(*missing, reason.c_str()));
       if (text.empty() || count == 0 || reasons.size() >= kMostReasons) continue;
       reasons[text] = count;
-      record.missing += count;
+      sum += count;
     }
-  record.count = std::max(bounded(number_of(object, "count")), record.missing);
-  record.reasons = reasons.dump();
+  record.facts["resources"] = std::to_string(std::max(bounded(number_of(object, "count")), sum));
+  record.facts["resources_missing"] = std::to_string(sum);
+  record.facts["missing_reasons"] = reasons.dump();
   return record;
 }
 
+// Facts that another record states, which checks them, or the worker itself.
+constexpr std::array<std::string_view, 9> kOthersFacts{
+    "resources", "resources_missing", "missing_reasons", "http_status", "mime",
+    "requests",  "requests_refused",  "received_bytes",  "bytes_saved"};
+
+std::optional<Record> facts_record(const json& object) {
+  auto members = object;
+  members.erase("type");
+  auto facts = base::read_facts(members);
+  if (!facts || facts->empty()) return std::nullopt;
+  for (const auto name : kOthersFacts)
+    if (facts->contains(std::string(name))) return std::nullopt;
+  return FactsRecord{std::move(*facts)};
+}
+
 using Maker = std::optional<Record> (*)(const json&);
-constexpr std::array<std::pair<std::string_view, Maker>, 12> kMakers{{{"ArchiveResult", result_record},
+constexpr std::array<std::pair<std::string_view, Maker>, 13> kMakers{{{"ArchiveResult", result_record},
                                                                       {"Snapshot", snapshot_record},
                                                                       {"Tag", tag_record},
                                                                       {"Binary", binary_record},
@@ -247,6 +264,7 @@ constexpr std::array<std::pair<std::string_view, Maker>, 12> kMakers{{{"ArchiveR
                                                                       {"Response", response_record},
                                                                       {"Unreachable", unreachable_record},
                                                                       {"SignedOut", signed_out_record},
+                                                                      {"Facts", facts_record},
                                                                       {"Resources", resources_record}}};
 
 std::optional<Record> make_record(const json& object, RecordSource source) {
@@ -263,6 +281,12 @@ std::optional<Record> make_record(const json& object, RecordSource source) {
   return std::nullopt;
 }
 
+// The type of an object that was meant as a record; empty: it is no record.
+std::string type_of(const json& object, RecordSource source) {
+  const auto type = object.is_object() ? text_of(object, "type", kLongestWord) : std::string();
+  return type.empty() && source == RecordSource::urls_file ? "line of urls.jsonl" : type;
+}
+
 } // namespace
 
 std::string_view to_string(Status status) noexcept {
@@ -275,6 +299,23 @@ Status parse_status(std::string_view text) noexcept {
   if (text == "skipped") return Status::skipped;
   if (text == "noresults" || text == "noresult") return Status::noresults;
   return Status::failed;
+}
+
+void UnreadRecords::add(const UnreadRecords& more) {
+  if (records == 0) first = more.first;
+  records += more.records;
+  dropped += more.dropped;
+}
+
+std::string UnreadRecords::text() const {
+  const auto counted = [](std::size_t count, const char* noun) {
+    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+  };
+  std::string text;
+  if (records > 0)
+    text = counted(records, "record") + " that nothing reads (" + (records == 1 ? "" : "the first: ") + first + ")";
+  if (dropped > 0) text += (text.empty() ? "" : "; ") + counted(dropped, "line") + " over a limit, not read";
+  return text;
 }
 
 std::vector<Record> RecordReader::feed(std::string_view bytes) {
@@ -292,7 +333,7 @@ std::vector<Record> RecordReader::feed(std::string_view bytes) {
     }
     if (newline == std::string_view::npos) break;
     if (overlong_) {
-      ++dropped_;
+      ++unread_.dropped;
       overlong_ = false;
     } else {
       take_line(partial_.empty() ? piece : std::string_view(partial_), records);
@@ -306,7 +347,7 @@ std::vector<Record> RecordReader::feed(std::string_view bytes) {
 std::vector<Record> RecordReader::finish() {
   std::vector<Record> records;
   if (overlong_) {
-    ++dropped_;
+    ++unread_.dropped;
   } else if (!partial_.empty()) {
     take_line(partial_, records);
   }
@@ -318,13 +359,13 @@ std::vector<Record> RecordReader::finish() {
 void RecordReader::take_line(std::string_view line, std::vector<Record>& out) {
   if (line.find_first_not_of(" \t\r") == std::string_view::npos) return; // blank lines are nothing, not prose
   if (records_ >= kMostRecords) {
-    ++dropped_;
+    ++unread_.dropped;
     return;
   }
   const json object = parse_record_line(line);
   auto record = object.is_object() ? make_record(object, source_) : std::nullopt;
   if (!record) {
-    ++ignored_;
+    if (auto type = type_of(object, source_); !type.empty()) unread_.add({1, std::move(type), 0});
     return;
   }
   ++records_;

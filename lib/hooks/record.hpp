@@ -2,6 +2,8 @@
 // Records that hooks print or leave in urls.jsonl: one JSON object a line, parsed as hostile input, by the
 // contract. Values; used on the main thread.
 
+#include "lib/base/text/facts.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -69,18 +71,28 @@ struct SignedOutRecord {
   std::string reason;
 };
 
-// What a page asked for or names, and how much of that is not in the record, by reason:
+// Facts of the page: {"type":"Facts","resources":14,"theme":"dark"}. Not those that the worker states itself. Also what
+// the page requested or names, and how much of that is not in the record, by reason:
 // {"type":"Resources","count":14,"missing":{"net::ERR_CONNECTION_REFUSED":2}}
-struct ResourcesRecord {
-  std::uint32_t count{0}, missing{0};
-  std::string reasons; // a JSON object
+struct FactsRecord {
+  base::Facts facts;
 };
 
 using Record = std::variant<ResultRecord, SnapshotRecord, TagRecord, BinaryRecord, MachineRecord, RateLimitRecord,
-                            RedirectRecord, ResponseRecord, UnreachableRecord, SignedOutRecord, ResourcesRecord>;
+                            RedirectRecord, ResponseRecord, UnreachableRecord, SignedOutRecord, FactsRecord>;
 
 // Where the lines come from. A urls.jsonl holds discovered URLs and nothing else, so their "type" may be missing there.
 enum class RecordSource { standard_output, urls_file };
+
+// Lines that a hook meant as records, and that nothing reads.
+struct UnreadRecords {
+  std::size_t records{0}; // JSON objects with a "type" that is unknown, or without the members that it needs
+  std::string first;      // the type of the first one
+  std::size_t dropped{0}; // lines over 1 MiB, or after the first 100,000 records
+  void add(const UnreadRecords& more);
+  // Returns "2 records that nothing reads (the first is a Fact)", or "".
+  std::string text() const;
+};
 
 // Splits a growing stream into lines and parses those that are JSON objects with a known "type". Bounded: a line over 1
 // MiB is dropped and counted, after 100,000 records the rest is counted only. Never throws on input. Text in the
@@ -94,9 +106,8 @@ public:
   // End of stream: the last line without a newline.
   std::vector<Record> finish();
 
-  bool saw_output() const noexcept { return bytes_ > 0; }         // anything at all
-  std::size_t ignored_lines() const noexcept { return ignored_; } // prose, wrong JSON, unknown types
-  std::size_t dropped_lines() const noexcept { return dropped_; } // over a limit
+  bool saw_output() const noexcept { return bytes_ > 0; } // anything at all
+  const UnreadRecords& unread() const noexcept { return unread_; }
 
 private:
   void take_line(std::string_view line, std::vector<Record>& out);
@@ -104,7 +115,8 @@ private:
   std::string partial_;
   bool overlong_{false};
   std::uint64_t bytes_{0};
-  std::size_t ignored_{0}, dropped_{0}, records_{0};
+  std::size_t records_{0};
+  UnreadRecords unread_;
 };
 
 // Discovered URLs by first appearance, one for each URL as printed: of two records the longer title wins, missing

@@ -20,18 +20,16 @@ public:
     for (Record& record : records)
       std::visit([this](auto& one) { put(std::move(one)); }, record);
   }
-  void count(const RecordReader& reader) {
-    outcome_.ignored_lines += reader.ignored_lines();
-    outcome_.dropped_lines += reader.dropped_lines();
-  }
+  void count(const RecordReader& reader) { unread_.add(reader.unread()); }
+  // Why some lines were not read; empty: all records were.
+  std::string unread() const { return unread_.text(); }
   const std::optional<ResultRecord>& result() const noexcept { return result_; }
   void finish() { outcome_.discovered = discovered_.take(); }
 
 private:
-  // The contract calls a second result an error of the hook. The last one is the hook's latest word; the others count
-  // as ignored lines.
+  // The contract calls a second result an error of the hook. The last one counts; the others are unread records.
   void put(ResultRecord result) {
-    if (result_) ++outcome_.ignored_lines;
+    if (result_) unread_.add({1, "ArchiveResult before another", 0});
     result_ = std::move(result);
   }
   void put(SnapshotRecord snapshot) { discovered_.add(std::move(snapshot)); }
@@ -41,13 +39,14 @@ private:
   void put(RateLimitRecord limit) { outcome_.rate_limits.push_back(std::move(limit)); }
   void put(RedirectRecord redirect) { outcome_.redirects.push_back(std::move(redirect.location)); }
   void put(ResponseRecord response) { outcome_.response = std::move(response); }
-  void put(ResourcesRecord resources) { outcome_.resources = std::move(resources); }
+  void put(FactsRecord record) { base::merge_facts(outcome_.facts, record.facts); }
   void put(UnreachableRecord unreachable) { outcome_.unreachable = std::move(unreachable.reason); }
   void put(SignedOutRecord signed_out) { outcome_.signed_out = std::move(signed_out.reason); }
 
   HookOutcome& outcome_;
   std::optional<ResultRecord> result_;
   DiscoveredUrls discovered_;
+  UnreadRecords unread_;
 };
 
 } // namespace holdfast::hooks

@@ -74,18 +74,7 @@ nlohmann::json page_json(const Page& page) {
     json["files"] = page.files;
   }
   if (!page.title.empty()) json["title"] = page.title;
-  if (page.http_status > 0) json["http_status"] = page.http_status;
-  if (!page.mime.empty()) json["mime"] = page.mime;
-  if (page.traffic) {
-    json["requests"] = page.traffic->requests;
-    json["requests_refused"] = page.traffic->refused;
-    json["received_bytes"] = page.traffic->received_bytes;
-  }
-  if (page.resources) {
-    json["resources"] = page.resources->count;
-    json["resources_missing"] = page.resources->missing;
-    json["missing_reasons"] = nlohmann::json::parse(page.resources->reasons);
-  }
+  if (!page.facts.empty()) json["facts"] = base::facts_json(page.facts);
   if (!page.tags.empty()) json["tags"] = page.tags;
   for (const Seed& link : page.links) {
     nlohmann::json found = {{"url", link.url}, {"title", link.title}};
@@ -98,7 +87,6 @@ nlohmann::json page_json(const Page& page) {
   if (!page.captures.empty()) json["captures"] = nlohmann::json::parse(page.captures);
   for (const auto& [crawl, snapshot] : page.originals)
     json["originals"].push_back({{"crawl", crawl}, {"snapshot", snapshot}});
-  if (page.bytes_saved > 0) json["bytes_saved"] = page.bytes_saved;
   return json;
 }
 

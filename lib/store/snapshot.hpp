@@ -6,6 +6,7 @@
 // worker_hooks() and worker_turn() may be repeated, but not with room: what a lost answer has granted comes up in the
 // next heartbeats (HeartbeatAnswer::extra). Times are sent as ages: only the database's clock counts.
 
+#include "lib/base/text/facts.hpp"
 #include "lib/store/crawl.hpp"
 #include "lib/store/worker.hpp"
 
@@ -78,26 +79,13 @@ struct Page {
   std::string directory, manifest;                // manifest: its SHA-256
   std::uint64_t bytes{0}, files{0};
   std::string title;
-  int http_status{0}; // of the page; 0: not known
-  std::string mime;   // of the page; "": not known
+  base::Facts facts;
   std::vector<std::string> tags;
   std::vector<Seed> links;
   std::vector<HookResult> results;
   std::string captures; // records of its WARC files: an array of JSON (archive::read_captures), or empty
-  // Snapshots of other crawls, as (crawl, snapshot), to whose records these refer, and what that saves.
+  // Snapshots of other crawls, as (crawl, snapshot), to whose records these refer.
   std::set<std::pair<std::string, std::string>> originals;
-  std::uint64_t bytes_saved{0};
-  // What its hooks asked the web for; nullopt: they did not go through the proxy.
-  struct Traffic {
-    std::uint64_t requests{0}, refused{0}, received_bytes{0};
-  };
-  std::optional<Traffic> traffic;
-  // What the page asked for or names, and what of that its record lacks; nullopt: no hook has told.
-  struct Resources {
-    std::uint32_t count{0}, missing{0};
-    std::string reasons; // a JSON object: reason, number
-  };
-  std::optional<Resources> resources;
 };
 
 struct PageAnswer {

@@ -289,8 +289,7 @@ begin
         and q.fence = p.fence
         and p.outcome is not null
       returning p.snapshot, p.crawl, p.fence, p.outcome, p.reason, p.directory, p.manifest, p.bytes, p.files,
-                p.title, p.tags, p.http_status, p.mime, p.requests, p.requests_refused, p.received_bytes,
-                p.resources, p.resources_missing, p.missing_reasons,
+                p.title, p.tags, p.facts,
                 p.outcome not in ('cancelled', 'quarantined') as kept,
                 case when p.outcome not in ('succeeded', 'partial', 'failed') then p.snapshot end as one,
                 q.status, q.owner_id, q.claimed_at, q.attempts, q.lapses, q.host, q.excluded
@@ -298,8 +297,7 @@ begin
     insert into holdfast.snapshot_sealed (
         snapshot_id, crawl_id, outcome, reason, fence, owner_id,
         directory, manifest_sha256, bytes, files,
-        title, http_status, mime, requests, requests_refused, received_bytes,
-        resources, resources_missing, missing_reasons, attempts, lapses, started_at)
+        title, facts, attempts, lapses, started_at)
       select g.snapshot, g.crawl, g.outcome, nullif(g.reason, ''), g.fence, g.owner_id,
              case when g.kept then nullif(g.directory, '') end,
              case when g.kept then nullif(g.manifest, '') end,
@@ -308,10 +306,7 @@ begin
              coalesce(nullif(g.title, ''), (select s.title
                                               from holdfast.snapshot s
                                               where s.id = g.snapshot and s.crawl_id = g.crawl)),
-             case when g.kept then g.http_status end, case when g.kept then g.mime end,
-             g.requests, g.requests_refused, g.received_bytes,
-             g.resources, g.resources_missing, g.missing_reasons,
-             g.attempts, g.lapses + (g.outcome = 'quarantined')::integer, g.claimed_at
+             coalesce(g.facts, '{}'), g.attempts, g.lapses + (g.outcome = 'quarantined')::integer, g.claimed_at
         from gone g
   ), told as ( -- ordinary seals: one event for all of a crawl that this call seals
     insert into holdfast.event (
@@ -527,7 +522,7 @@ begin
          bool_or(p.links <> '[]') as links,
          bool_or(p.captures <> '[]') as captures,
          bool_or(p.originals <> '[]') as originals,
-         bool_or(p.bytes_saved > 0) as saved,
+         bool_or(p.facts ? 'bytes_saved') as saved,
          min(format('ending %s, outcome %s', p.ending, p.outcome)) filter (
            where case
                    when p.outcome is null

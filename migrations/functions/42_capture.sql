@@ -43,9 +43,10 @@ create or replace function holdfast.count_saved(p_pages holdfast.finished_page[]
 -- Sixteen rows, so that crawls rarely wait for each other; updated in their order, to avoid deadlock.
 begin
   insert into holdfast.tally as t (name, value)
-    select 'bytes_saved/' || abs(hashtext(p.crawl::text)) % 16, sum(p.bytes_saved)
+    select 'bytes_saved/' || abs(hashtext(p.crawl::text)) % 16,
+           sum(holdfast.fact_integer(p.facts, 'bytes_saved'))
       from unnest(p_pages) p
-      where p.bytes_saved > 0 and p.outcome in ('succeeded', 'partial', 'failed') and p.directory <> ''
+      where p.facts ? 'bytes_saved' and p.outcome in ('succeeded', 'partial', 'failed') and p.directory <> ''
       group by 1
       order by 1
     on conflict (name) do update set value = t.value + excluded.value;
@@ -348,11 +349,14 @@ comment on column holdfast.v_replay_quality.resources is
 
 create or replace view holdfast.v_capture_quality as
   select e.snapshot_id, e.crawl_id, s.url, s.host, e.outcome, e.sealed_at,
-         e.resources, e.resources_missing, e.missing_reasons,
-         case when e.resources > 0 then 1 - e.resources_missing::real / e.resources else 1 end as share
+         holdfast.fact_integer(e.facts, 'resources') as resources,
+         holdfast.fact_integer(e.facts, 'resources_missing') as resources_missing,
+         e.facts -> 'missing_reasons' as missing_reasons,
+         coalesce(1 - holdfast.fact_integer(e.facts, 'resources_missing')::real
+                        / nullif(holdfast.fact_integer(e.facts, 'resources'), 0), 1) as share
     from holdfast.snapshot_sealed e
     join holdfast.snapshot s on s.id = e.snapshot_id and s.crawl_id = e.crawl_id
-    where e.resources is not null;
+    where e.facts ? 'resources';
 comment on view holdfast.v_capture_quality is
   'Completeness of the records of sealed snapshots, as counted by each capture. With resources_missing > 0, the '
   'record is incomplete.';
@@ -360,6 +364,9 @@ comment on column holdfast.v_capture_quality.url is 'URL of the snapshot.';
 comment on column holdfast.v_capture_quality.host is 'Host of the URL.';
 comment on column holdfast.v_capture_quality.outcome is 'Outcome of the snapshot.';
 comment on column holdfast.v_capture_quality.resources is 'URLs that the page requested or names.';
+comment on column holdfast.v_capture_quality.resources_missing is
+  'Resources that are not in the record, or not complete.';
+comment on column holdfast.v_capture_quality.missing_reasons is 'Number of missing resources by reason.';
 comment on column holdfast.v_capture_quality.share is 'Share of the resources that are there.';
 
 create or replace function holdfast.replay_judged(p_snapshot uuid, p_quality jsonb)

@@ -44,7 +44,7 @@ begin
   if not exists (select from holdfast.webhook) then return null; end if;
   perform holdfast.webhook_tell('snapshot.failed', new.snapshot_id, jsonb_build_object(
     'id', new.snapshot_id, 'crawl_id', new.crawl_id, 'outcome', new.outcome, 'reason', new.reason,
-    'http_status', new.http_status,
+    'http_status', holdfast.fact_integer(new.facts, 'http_status'),
     'attempts', new.attempts,
     'url', (select s.url
               from holdfast.snapshot s

@@ -236,23 +236,20 @@ begin
     where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl and r.fence = v_end.fence
       and r.status in ('failed', 'skipped');
   -- The most frequent reason stands for all.
-  v_missing := (select format('; resources missing: %s of %s (mostly %s)',
-                              v_end.resources_missing, v_end.resources, m.key)
-                  from jsonb_each_text(v_end.missing_reasons) m
-                  order by m.value::integer desc, m.key limit 1);
+  v_missing := (select format('; resources missing: %s of %s (mostly %s)', v_end.facts -> 'resources_missing',
+                              v_end.facts -> 'resources', m.reason)
+                  from jsonb_object_keys(v_end.facts -> 'missing_reasons') m(reason)
+                  order by holdfast.fact_integer(v_end.facts -> 'missing_reasons', m.reason) desc, m.reason
+                  limit 1);
   reason := rtrim('Finished at ' || holdfast.people_time(v_end.sealed_at) || coalesce(' by ' || v_worker, '')
     || ' with outcome ' || v_end.outcome || coalesce(': ' || nullif(v_end.reason, ''), '')
     || coalesce(' (' || v_hooks.failed || ')', '')
     || coalesce(v_missing, '')
     || coalesce('; skipped: ' || v_hooks.skipped, ''), '. ') || '.';
-  facts := jsonb_strip_nulls(jsonb_build_object(
+  facts := v_end.facts || jsonb_strip_nulls(jsonb_build_object(
     'outcome', v_end.outcome, 'why', v_end.reason, 'worker', v_worker, 'sealed_at', v_end.sealed_at,
     'fence', v_end.fence, 'attempts', v_end.attempts, 'lapses', v_end.lapses,
-    'http_status', v_end.http_status, 'mime', v_end.mime, 'directory', v_end.directory,
-    'files', v_end.files, 'bytes', v_end.bytes, 'requests', v_end.requests,
-    'requests_refused', v_end.requests_refused, 'received_bytes', v_end.received_bytes,
-    'resources', v_end.resources, 'resources_missing', v_end.resources_missing,
-    'missing_reasons', nullif(v_end.missing_reasons, '{}'), 'hooks', v_hooks.them));
+    'directory', v_end.directory, 'files', v_end.files, 'bytes', v_end.bytes, 'hooks', v_hooks.them));
 end $$;
 
 create or replace function holdfast.why_lapsed(p_worker holdfast.process)

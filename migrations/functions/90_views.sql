@@ -48,9 +48,16 @@ create or replace view holdfast.v_snapshot as
          e.bytes, e.files, coalesce(q.attempts, e.attempts) as attempts,
          coalesce(q.lapses, e.lapses) as lapses, s.parent_id,
          s.tags, s.created_at, coalesce(u.url, s.found_on) as found_on,
-         e.http_status, e.mime, s.bookmarked_at, s.source, s.notes,
-         e.requests, e.requests_refused, e.received_bytes,
-         e.resources, e.resources_missing, e.missing_reasons
+         holdfast.fact_integer(e.facts, 'http_status') as http_status, e.facts ->> 'mime' as mime,
+         s.bookmarked_at, s.source, s.notes,
+         holdfast.fact_integer(e.facts, 'requests') as requests,
+         holdfast.fact_integer(e.facts, 'requests_refused') as requests_refused,
+         holdfast.fact_integer(e.facts, 'received_bytes') as received_bytes,
+         holdfast.fact_integer(e.facts, 'resources') as resources,
+         holdfast.fact_integer(e.facts, 'resources_missing') as resources_missing,
+         e.facts -> 'missing_reasons' as missing_reasons,
+         holdfast.fact_integer(e.facts, 'bytes_saved') as bytes_saved,
+         e.facts
     from holdfast.snapshot s
     left join holdfast.snapshot u on u.id = s.parent_id and u.crawl_id = s.crawl_id
     left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id
@@ -70,6 +77,22 @@ comment on column holdfast.v_snapshot.owner is 'The name of that worker.';
 comment on column holdfast.v_snapshot.started_at is 'Start of the attempt that runs, or that was sealed.';
 comment on column holdfast.v_snapshot.attempts is 'Attempts spent.';
 comment on column holdfast.v_snapshot.found_on is 'Page on which the URL was found; NULL: a seed.';
+comment on column holdfast.v_snapshot.http_status is
+  'HTTP status of the page; with 400 and above the outcome is failed. NULL: unknown.';
+comment on column holdfast.v_snapshot.mime is 'Media type of that response, without parameters.';
+comment on column holdfast.v_snapshot.requests is
+  'Requests of the hooks, as the egress proxy counted them: a TLS connection counts once, the crawl''s browser is '
+  'not included. NULL: the hooks did not use the proxy.';
+comment on column holdfast.v_snapshot.requests_refused is
+  'Requests that the proxy refused, mostly to private addresses.';
+comment on column holdfast.v_snapshot.received_bytes is 'Bytes that the hooks received through the proxy.';
+comment on column holdfast.v_snapshot.resources is
+  'URLs that the page requested or names, as the browser counted them. NULL: no browser recorded the page.';
+comment on column holdfast.v_snapshot.resources_missing is
+  'Resources that are not in the record, or not complete.';
+comment on column holdfast.v_snapshot.missing_reasons is 'Number of missing resources by reason.';
+comment on column holdfast.v_snapshot.bytes_saved is
+  'Bytes of WARC records that revisit records did not repeat; NULL: none.';
 
 create or replace view holdfast.v_queue as
   select q.snapshot_id as id, q.crawl_id, s.url,

@@ -91,7 +91,7 @@ create or replace function holdfast.work_samples()
          jsonb_build_object('class', c.class || 'xx'), count(e.snapshot_id)
     from unnest('{2,3,4,5}'::integer[]) c(class)
     left join holdfast.snapshot_sealed e
-      on e.http_status / 100 = c.class and e.sealed_at > statement_timestamp() - interval '1 minute'
+      on holdfast.fact_integer(e.facts, 'http_status') / 100 = c.class and e.sealed_at > statement_timestamp() - interval '1 minute'
     group by c.class
   union all
   select 'lock_waits', 'Sessions that wait for a lock of another session of the database.', '{}', sum(b.blocked)

@@ -117,7 +117,7 @@ begin
     from jsonb_to_record(p_page) p(
       id uuid, crawl_id uuid, url text, title text, outcome text, depth integer, fence bigint, tags text[],
       started_at timestamptz, ended_at timestamptz, worker text, directory text, manifest text, bytes bigint,
-      files bigint, http_status integer, mime text, bookmarked_at timestamptz, source text, crawl jsonb);
+      files bigint, facts jsonb, bookmarked_at timestamptz, source text, crawl jsonb);
   v_place := holdfast.page_place(v_page.id, v_page.crawl_id, v_page.url, v_page.directory);
   if v_place <> 'new' then return v_place; end if;
   v_worker := md5('adopted from ' || coalesce(v_page.worker, ''))::uuid;
@@ -134,12 +134,12 @@ begin
   if not found then return 'taken'; end if;
   insert into holdfast.snapshot_sealed (
       snapshot_id, crawl_id, outcome, fence, owner_id, directory,
-      manifest_sha256, bytes, files, title, http_status, mime, attempts,
+      manifest_sha256, bytes, files, title, facts, attempts,
       started_at, sealed_at)
     values (
       v_page.id, v_page.crawl_id, v_page.outcome, v_page.fence, v_worker, v_page.directory,
       v_page.manifest, v_page.bytes, v_page.files, coalesce(v_page.title, ''),
-      v_page.http_status, v_page.mime, 1,
+      coalesce(v_page.facts, '{}'), 1,
       v_page.started_at, v_page.ended_at);
   perform holdfast.store_results(p_page, v_worker);
   perform holdfast.captures_add(v_page.id, v_page.crawl_id, coalesce(p_page -> 'captures', '[]'));

@@ -15,7 +15,7 @@ create or replace function holdfast.entry_points()
     from (values
       ('holdfast_reader, holdfast_operator, holdfast_worker', false, '{
         retry_at_max, new_uuid, scope_refusal, url_matches, has_part, kept_directory,
-        kept_file, page_status, can_run, host_delay}'),
+        kept_file, page_status, can_run, host_delay, fact_integer}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
         blockers, find, why, crawl_lacks, persona_lacks, why_webhook, search, search_query, search_names,
         search_window, texts_missing, thumbnail, crawl_snapshots, crawl_entries, crawl_seeds, crawl_next,

@@ -19,6 +19,7 @@ COLUMNS = (
     "files",
     "http_status",
     "mime",
+    "facts",
 )
 RESULT = ("plugin", "hook_name", "status", "output", "error", "output_files", "output_bytes", "wall_ms")
 CRAWL = (
@@ -68,6 +69,8 @@ class Adopting(Case):
             "title",
             "on_Snapshot__20_title.sh",
             """echo x >title.txt; echo '{"type":"Response","url":"'$url'","status":200,"mime":"text/html"}'
+                       echo '{"type":"Resources","count":3,"missing":{"refused":1}}'
+                       echo '{"type":"Facts","theme":"dark","cut":["load",{"A":0.5}]}'
                        echo '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"Found\"}'""",
         )
         self.home.hook(
@@ -100,6 +103,10 @@ class Adopting(Case):
         before = self.everything()
         self.assertEqual(len(before[1]), 4)
         self.assertEqual({(s["http_status"], s["mime"]) for s in before[1].values()}, {(200, "text/html")})
+        for one in before[1].values():
+            facts = one["facts"]
+            self.assertEqual((facts["theme"], facts["cut"], facts["resources"]), ("dark", ["load", {"A": 0.5}], 3))
+            self.assertEqual(set(facts) >= {"requests", "requests_refused", "received_bytes", "missing_reasons"}, True)
         self.lose_database()
         adopted = self.records("adopt", self.home.data / "archive")[0]
         self.assertEqual(

@@ -127,7 +127,7 @@ store::Page crawl_with(Stage& stage, const std::string& worker, const std::strin
   page.captures.replace(page.captures.find("text/html"), 9, mime);
   for (const auto& original : originals)
     page.originals.emplace(original.lease.crawl_id, original.lease.snapshot_id);
-  if (!originals.empty()) page.bytes_saved = 7;
+  if (!originals.empty()) page.facts["bytes_saved"] = "7";
   return page;
 }
 

@@ -1,5 +1,6 @@
 // The tables alone, as the numbered files make them, without functions and triggers: they document themselves, every
 // constraint refuses its bad row, and the functions in their checks agree with lib/base.
+#include "lib/base/text/facts.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/pg/migrator.hpp"
 #include "lib/pg/sqlstate.hpp"
@@ -7,6 +8,7 @@
 #include "tests/support/test_database.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <set>
 #include <string>
@@ -217,22 +219,15 @@ std::vector<BadRow> bad_rows() {
       {"snapshot_sealed_has_files",
        sealed("outcome, directory", "'partial', '2026/01/site.test/' || snapshot_id || '/a1'")},
       {"snapshot_sealed_has_reason", sealed("outcome", "'refused'")},
-      {"snapshot_sealed_http_status", sealed("outcome, http_status", "'failed', 99")},
-      {"snapshot_sealed_error_is_failed", sealed("outcome, http_status, directory, manifest_sha256",
-                                                 "'partial', 404, '2026/01/site.test/' || snapshot_id || '/a1', 'm'")},
-      {"snapshot_sealed_mime", sealed("outcome, mime", "'failed', 'text/html; charset=utf-8'")},
+      {"snapshot_sealed_facts", sealed("outcome, facts", "'failed', '{\"http_status\": 99}'")},
+      {"snapshot_sealed_error_is_failed",
+       sealed("outcome, facts, directory, manifest_sha256",
+              "'partial', '{\"http_status\": 404}', '2026/01/site.test/' || snapshot_id || '/a1', 'm'")},
       {"snapshot_sealed_directory", sealed("outcome, directory", "'failed', '2026/01/site.test/' || snapshot_id")},
       {"snapshot_sealed_directory",
        sealed("outcome, directory", "'failed', '2026/01/site.test/' || snapshot_id || '/a2'")},
       {"snapshot_sealed_numbers", sealed("outcome, bytes", "'failed', -1")},
       {"snapshot_sealed_numbers", sealed("outcome, files", "'failed', -1")},
-      {"snapshot_sealed_traffic", sealed("outcome, requests", "'failed', -1")},
-      {"snapshot_sealed_traffic", sealed("outcome, received_bytes", "'failed', -1")},
-      {"snapshot_sealed_resources", sealed("outcome, resources", "'failed', 1")},
-      {"snapshot_sealed_resources",
-       sealed("outcome, resources, resources_missing, missing_reasons", "'failed', 1, 2, '{}'")},
-      {"snapshot_sealed_resources",
-       sealed("outcome, resources, resources_missing, missing_reasons", "'failed', 1, 1, '[]'")},
       {"snapshot_sealed_snapshot", "insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, fence, outcome) "
                                    "select gen_random_uuid(), id, 1, 'failed' from holdfast.crawl"},
       {"attempt_ending", "insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending) "
@@ -449,6 +444,36 @@ TEST_CASE("host_of gives the host that lib/base reads in a canonical URL, and no
     CAPTURE(url);
     CHECK(host_of(url) == "-");
   }
+}
+
+TEST_CASE("is_facts takes what read_facts makes, and has a shape for facts that queries compute with") {
+  Tables tables;
+  const auto is = [&](const std::string& facts) {
+    return tables.connection
+        .call("select coalesce(holdfast.is_facts($1::jsonb), false) as it_is", pg::Params::of(facts))
+        .one()
+        .boolean("it_is");
+  };
+  const std::string missing = R"("resources": 3, "resources_missing": 2, "missing_reasons")";
+  for (const auto& facts : std::vector<std::string>{
+           "{}", R"({"http_status": 200, "mime": "text/html", "requests": 0})", "{" + missing + R"(: {"refused": 2}})",
+           R"({"a": null, "b_2": ["x", {"Y": 1e300}], "c": -9007199254740992, "d": 0.5})"}) {
+    CAPTURE(facts);
+    CHECK(is(facts));
+    CHECK(base::read_facts(nlohmann::json::parse(facts)));
+  }
+  for (const auto& facts : std::vector<std::string>{"[]", "7", R"({"": 1})", R"({"A": 1})", R"({"1a": 1})",
+                                                    R"({"a b": 1})", R"({"a": 9007199254740994})", R"({"a": -1e16})"}) {
+    CAPTURE(facts);
+    CHECK(!is(facts));
+    CHECK(!base::read_facts(nlohmann::json::parse(facts)));
+  }
+  for (const auto& facts : std::vector<std::string>{
+           R"({"http_status": 99})", R"({"http_status": "200"})", R"({"mime": "text/html; charset=utf-8"})",
+           R"({"mime": null})", R"({"requests": -1})", R"({"received_bytes": -1})", R"({"bytes_saved": -1})",
+           R"({"resources": 1})", R"({"resources": 1, "resources_missing": 2, "missing_reasons": {}})",
+           "{" + missing + ": []}", R"({"a": ")" + std::string(140'000, 'a') + R"("})"})
+    CHECK_MESSAGE(!is(facts), facts.substr(0, 100));
 }
 
 TEST_CASE("is_attempt_directory takes the directory of that attempt and no other") {

@@ -83,8 +83,8 @@ TEST_CASE("an HTTP error is a failed page, shown with its status, kept, and trie
   CHECK(read_file(directory / "fetch/x.txt") == "x\n");
   const auto index = read_file(directory / "index.jsonl");
   const auto line = nlohmann::json::parse(index.substr(0, index.find('\n')));
-  CHECK(line["http_status"] == 404);
-  CHECK(line["mime"] == "text/html");
+  CHECK(line["facts"]["http_status"] == 404);
+  CHECK(line["facts"]["mime"] == "text/html");
   CHECK(read_file(directory / "index.html").find("HTTP 404") != std::string::npos);
   stage.check_disk_and_rows();
 

@@ -158,8 +158,8 @@ private:
     view.started_at = view.ended_at = base::written_timestamp(incoming.added);
     const bool whole = page.found && !page.truncated && !cut_.contains({page.file, page.offset});
     view.outcome = !whole ? "partial" : page.status >= capture::kFirstError ? "failed" : "succeeded";
-    if (page.found && page.status >= 100 && page.status <= 999) view.http_status = page.status;
-    if (page.found) view.mime = page.mime;
+    if (page.found && page.status >= 100 && page.status <= 999) view.facts["http_status"] = std::to_string(page.status);
+    if (page.found && !page.mime.empty()) view.facts["mime"] = base::fact_value(page.mime);
     if (const auto* about = listed(page)) view.title = capture::one_line(about->title, kLongestTitle);
     incoming.fill = [this, number](const fs::path& attempt, archive::SnapshotView& filled) {
       if (!attempt.empty()) fill(number, attempt, filled); // else it is only looked at

@@ -1,5 +1,8 @@
+#include "lib/archive/page_frame.hpp"
 #include "lib/base/text/characters.hpp"
 #include "lib/base/text/duration.hpp"
+#include "lib/base/text/facts.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/capture.hpp"
@@ -41,17 +44,12 @@ Html head(const PageRequest& request, const pg::Row& snapshot) {
   html::Facts facts;
   const std::string id = snapshot["id"], url = snapshot["url"], directory = snapshot["directory"].value_or("");
   const auto number_of = [&](const char* name) { return snapshot[name].value_or<std::int64_t>(0); };
-  if (!snapshot.is_null("http_status"))
-    facts.add("Response", "HTTP " + snapshot.text("http_status") + " " + snapshot["mime"].value_or(""));
+  archive::add_facts(facts,
+                     base::read_facts(base::strange_json(snapshot["facts"].value_or("{}"))).value_or(base::Facts()));
   facts.add("Depth", snapshot.integer("depth"));
   if (number_of("bytes") > 0)
     facts.add("Kept", html::with_sub(size_of(number_of("bytes")),
                                      "in " + html::counted(static_cast<std::uint64_t>(number_of("files")), "file")));
-  if (!snapshot.is_null("resources")) {
-    const auto missing = number_of("resources_missing");
-    facts.add("Resources", html::with_sub(snapshot.text("resources"),
-                                          missing == 0 ? "all recorded" : std::to_string(missing) + " missing"));
-  }
   facts.add("Attempts", number_of("attempts"));
   facts.add("Lost workers", number_unless_zero(number_of("lapses")));
   facts.add("Worker", snapshot["owner"].value_or(""));

@@ -56,7 +56,8 @@ void hide_secrets(const warc::Redactor& redactor, hooks::HookOutcome& outcome) {
     for (auto& tag : record.tags)
       all({&tag});
   }
-  if (outcome.resources) all({&outcome.resources->reasons});
+  for (auto& [name, value] : outcome.facts)
+    all({&value});
   if (outcome.signed_out) all({&*outcome.signed_out});
 }
 
@@ -124,7 +125,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   if (failure && !interrupted_.empty()) failure = Failure{Failure::Kind::interrupted, interrupted_};
   if (failure) co_await remove_published();
   // No hook runs any more. The next page may begin in the same turn that this one ends in, and needs the way out.
-  tell_traffic();
+  count_traffic();
   route_.reset();
   auto ending = Ending::lost;
   if (!failure || lost_.empty()) ending = co_await hand_in(failure);
@@ -315,8 +316,6 @@ awaitable<void> SnapshotJob::collect(HookSet::Running hook) {
                   base::format_duration(result.wall_time), ending_of(outcome.exit));
   }
   heed_machine(outcome);
-  if (outcome.resources)
-    page_.resources = {outcome.resources->count, outcome.resources->missing, outcome.resources->reasons};
   hooks_.forget(*hook.run);
   context_.running_hooks->changed();
   if (slower) throw Failure(*slower);
@@ -343,9 +342,10 @@ awaitable<void> SnapshotJob::publish() {
   const auto verdict = results_.judge();
   view_.outcome = verdict.outcome;
   if (verdict.response) {
-    view_.http_status = page_.http_status = verdict.response->status;
-    view_.mime = page_.mime = verdict.response->mime;
+    view_.facts["http_status"] = std::to_string(verdict.response->status);
+    if (!verdict.response->mime.empty()) view_.facts["mime"] = base::fact_value(verdict.response->mime);
   }
+  count_traffic();
   view_.ended_at = base::utc_timestamp();
   // What fails for want of room on this worker's disk, or for its network, is not the page's failure: elsewhere, or
   // later, it will do.
@@ -411,6 +411,7 @@ void SnapshotJob::fill_page(const archive::Published& published, const Verdict& 
   page_.bytes = published.bytes;
   page_.files = published.files;
   page_.title = view_.title;
+  page_.facts = view_.facts;
   page_.tags = view_.tags;
   if (claim_.depth < claim_.max_depth) page_.links = results_.discovered();
 }
@@ -439,14 +440,16 @@ awaitable<void> SnapshotJob::deduplicate() {
   for (const auto& capture : stored)
     if (capture.crawl_id != lease().crawl_id && done.left_out.contains({capture.key, capture.digest}))
       page_.originals.emplace(capture.crawl_id, capture.snapshot_id);
-  page_.bytes_saved = done.bytes_saved;
+  if (done.bytes_saved > 0) view_.facts["bytes_saved"] = std::to_string(done.bytes_saved);
 }
 
-// What its hooks asked for through the egress proxy.
-void SnapshotJob::tell_traffic() {
-  if (!route_) return;
+// Records the requests of the page's hooks, once all of them have ended.
+void SnapshotJob::count_traffic() {
+  if (!route_ || view_.facts.contains("requests")) return;
   const auto traffic = route_->traffic();
-  traffic_ = {traffic.requests, traffic.refused, traffic.bytes};
+  view_.facts["requests"] = std::to_string(traffic.requests);
+  view_.facts["requests_refused"] = std::to_string(traffic.refused);
+  view_.facts["received_bytes"] = std::to_string(traffic.bytes);
   base::count("holdfast_worker_egress_requests_total", {}, static_cast<double>(traffic.requests));
   base::count("holdfast_worker_egress_refused_total", {}, static_cast<double>(traffic.refused));
   base::count("holdfast_worker_egress_received_bytes_total", {}, static_cast<double>(traffic.bytes));
@@ -481,7 +484,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::hand_in(const std::optional<Failure>
   for (bool again = false;; again = true) {
     store::Page page = why ? page_after(lease(), *why) : std::move(page_);
     if (why && why->kind == Failure::Kind::error && page.delay) page.delay = base::jittered(*page.delay);
-    page.traffic = traffic_;
+    if (why && !again) page.facts = view_.facts;
     if (!again) page.results = results_.take_rows(why ? why->reason : "");
     if (redactor_) // of files that were not published
       for (auto& row : page.results)

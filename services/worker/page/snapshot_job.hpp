@@ -63,7 +63,7 @@ private:
   awaitable<void> publish();
   void fill_page(const archive::Published& published, const Verdict& verdict, const std::vector<std::string>& lost);
   awaitable<void> deduplicate();
-  void tell_traffic();
+  void count_traffic();
   awaitable<void> reap();
   awaitable<Ending> hand_in(const std::optional<Failure>& failure);
   void log_answer(const store::PageAnswer& answer, const std::optional<Failure>& failure) const;
@@ -92,8 +92,7 @@ private:
   std::string text_;                        // of the page, for search
   archive::Captures captures_;              // the records of its WARC files
   std::string summary_;                     // of it, for the log
-  std::optional<store::Page::Traffic> traffic_;
-  bool in_doubt_{false}; // the seal may have been granted without our knowing
+  bool in_doubt_{false};                    // the seal may have been granted without our knowing
   bool handed_in_{false}, sealed_crawl_{false};
 };
 

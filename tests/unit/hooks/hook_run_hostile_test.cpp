@@ -65,7 +65,6 @@ TEST_SUITE("hostile hooks") {
   TEST_CASE("bytes that are not UTF-8 reach neither texts nor errors") {
     const auto failed = HookStage().outcome_of("printf 'caf\\351 \\000\\377\\n' >&2; printf '\\377\\376\\n'; exit 1");
     CHECK(failed.error == "caf\xEF\xBF\xBD \xEF\xBF\xBD (exit 1)");
-    CHECK(failed.ignored_lines == 1);
     const auto result =
         HookStage().outcome_of(R"(printf '{"type":"ArchiveResult","status":"succeeded","output_str":"caf\351"}\n')");
     CHECK(result.status == Status::succeeded);

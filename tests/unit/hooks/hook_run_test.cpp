@@ -18,9 +18,8 @@ TEST_SUITE("foreground hooks") {
     const auto outcome = stage.outcome_of("echo hello; echo data > data.bin; mkdir sub; echo '<p>' > sub/page.html");
     CHECK(outcome.status == Status::succeeded);
     CHECK(outcome.output == "sample/sub/page.html");
-    CHECK(outcome.error.empty());
+    CHECK(outcome.error.empty()); // prose is no record
     CHECK(outcome.exit.clean());
-    CHECK(outcome.ignored_lines == 1);
     CHECK_FALSE(outcome.interrupted);
   }
 
@@ -74,14 +73,24 @@ TEST_SUITE("foreground hooks") {
     CHECK(HookStage().outcome_of(R"(echo '{"type":"ArchiveResult","status":"fine"}')").status == Status::failed);
   }
 
-  TEST_CASE("of several results the last one counts, the others are ignored lines") {
+  TEST_CASE("of several results the last one counts, the others are named as unread") {
     HookStage stage;
     const auto outcome = stage.outcome_of(R"(
       echo '{"type":"ArchiveResult","status":"succeeded","output_str":"first"}'
       echo '{"type":"ArchiveResult","status":"failed","output_str":"second"}')");
     CHECK(outcome.status == Status::failed);
-    CHECK(outcome.error == "second");
-    CHECK(outcome.ignored_lines == 1);
+    CHECK(outcome.error == "second; 1 record that nothing reads (ArchiveResult before another)");
+  }
+
+  TEST_CASE("a hook whose records nothing reads is named, also if it succeeds") {
+    const auto outcome = HookStage().outcome_of(R"(
+      echo x >x.txt
+      echo '{"type":"Fact","theme":"dark"}'
+      echo '{"type":"Snapshot"}'
+      echo '{"type":"ArchiveResult","status":"succeeded","output_str":"done"}')");
+    CHECK(outcome.status == Status::succeeded);
+    CHECK(outcome.output == "done");
+    CHECK(outcome.error == "2 records that nothing reads (the first: Fact)");
   }
 
   TEST_CASE("records of every kind arrive") {
@@ -297,7 +306,7 @@ TEST_SUITE("foreground hooks") {
     CHECK(outcome.discovered[0].plugin == "parse");
     CHECK(outcome.discovered[1].url == "https://b/");
     CHECK(outcome.discovered[2].url == "https://c/");
-    CHECK(outcome.ignored_lines == 1);
+    CHECK(outcome.error == "1 record that nothing reads (line of urls.jsonl)");
     CHECK(outcome.status == Status::succeeded);
   }
 

@@ -7,6 +7,7 @@
 #include <random>
 
 using namespace holdfast::hooks;
+using holdfast::base::Facts;
 
 namespace {
 
@@ -160,17 +161,48 @@ TEST_SUITE("records") {
   }
 
   TEST_CASE("what a record lacks is counted by reason") {
-    const auto told = only<ResourcesRecord>(
+    const auto told = only<FactsRecord>(
         R"({"type":"Resources","count":14,"missing":{"refused":2,"net::ERR_FAILED":1,"none":0,"odd":"x","":3}})");
-    CHECK(told.count == 14);
-    CHECK(told.missing == 3);
-    CHECK(told.reasons == R"({"net::ERR_FAILED":1,"refused":2})");
-    for (const auto* poor : {R"({"type":"Resources"})", R"({"type":"Resources","count":-1,"missing":[]})"}) {
-      CHECK(only<ResourcesRecord>(poor).count == 0);
-      CHECK(only<ResourcesRecord>(poor).reasons == "{}");
+    CHECK(told.facts == Facts{{"resources", "14"},
+                              {"resources_missing", "3"},
+                              {"missing_reasons", R"({"net::ERR_FAILED":1,"refused":2})"}});
+    for (const auto* poor : {R"({"type":"Resources"})", R"({"type":"Resources","count":-1,"missing":[]})"})
+      CHECK(only<FactsRecord>(poor).facts ==
+            Facts{{"resources", "0"}, {"resources_missing", "0"}, {"missing_reasons", "{}"}});
+    auto more = only<FactsRecord>(R"({"type":"Resources","count":1,"missing":{"refused":1e30}})").facts;
+    CHECK(more["resources"] == more["resources_missing"]); // never less than what is missing
+  }
+
+  TEST_CASE("facts are taken unread, as a whole or not at all") {
+    const auto facts = only<FactsRecord>(R"({"type":"Facts","theme":"dark","cut":["load", 2.5],"pages":-3,"x":null})");
+    CHECK(facts.facts == Facts{{"theme", R"("dark")"}, {"cut", R"(["load",2.5])"}, {"pages", "-3"}, {"x", "null"}});
+    CHECK(only<FactsRecord>(R"({"type":"Facts","a":"\u0000\udce9"})").facts.at("a") == "\"\xEF\xBF\xBD\xEF\xBF\xBD\"");
+    for (const std::string wrong : {R"({"type":"Facts"})", R"({"type":"Facts","Theme":1})", R"({"type":"Facts","":1})",
+                                    R"({"type":"Facts","a":1e300})", R"({"type":"Facts","ok":1,"http_status":500})",
+                                    R"({"type":"Facts","bytes_saved":9})", R"({"type":"Facts","requests":0})",
+                                    R"({"type":"Facts","resources":1})"}) {
+      CAPTURE(wrong);
+      RecordReader reader;
+      CHECK(reader.feed(wrong + "\n").empty());
+      CHECK(reader.unread().text() == "1 record that nothing reads (Facts)");
     }
-    const auto more = only<ResourcesRecord>(R"({"type":"Resources","count":1,"missing":{"refused":1e30}})");
-    CHECK(more.count == more.missing); // never less than what is missing
+    CHECK(read_all(R"({"type":"Facts","a":")" + std::string(9000, 'x') + "\"}").empty());
+  }
+
+  TEST_CASE("facts are bounded in number and size") {
+    Facts facts;
+    for (int i = 0; i < 100; ++i)
+      holdfast::base::merge_facts(facts, {{"fact_" + std::to_string(i), std::to_string(i)}});
+    CHECK(facts.size() == 64);
+    holdfast::base::merge_facts(facts, {{"fact_1", "7"}});
+    CHECK(facts["fact_1"] == "7");
+    for (int i = 0; i < 64; ++i)
+      holdfast::base::merge_facts(facts, {{"fact_" + std::to_string(i), std::string(8000, '1')}});
+    std::size_t bytes = 0;
+    for (const auto& [name, value] : facts)
+      bytes += name.size() + value.size();
+    CHECK(bytes > 50'000);
+    CHECK(bytes <= 64 * 1024);
   }
 
   TEST_CASE("a page that cannot be had has a reason") {
@@ -178,15 +210,14 @@ TEST_SUITE("records") {
     CHECK(only<UnreachableRecord>(R"({"type":"Unreachable"})").reason == "the page cannot be fetched");
   }
 
-  TEST_CASE("prose, wrong JSON and unknown types are ignored and counted") {
+  TEST_CASE("prose and other JSON are ignored; records that nothing reads are counted and named") {
     RecordReader reader;
     CHECK(reader
               .feed("Loading...\n{broken\n[1,2]\n\"text\"\n42\n{\"type\":\"Crawl\"}\n{\"type\":7}\n{}\n\n  \n"
                     "{\"type\":\"Snapshot\",\"url\":5}\n{\"type\":\"Snapshot\",\"url\":\"\"}\n{\"type\":\"Tag\","
                     "\"name\":[]}\n")
               .empty());
-    CHECK(reader.ignored_lines() == 11);
-    CHECK(reader.dropped_lines() == 0);
+    CHECK(reader.unread().text() == "4 records that nothing reads (the first: Crawl)");
   }
 
   TEST_CASE("bytes that are not UTF-8 do not cost a hook its result") {
@@ -230,11 +261,11 @@ TEST_SUITE("records") {
     for (int index = 0; index < 200; ++index)
       CHECK(reader.feed(chunk).empty());
     CHECK(reader.feed("\"}\n").empty());
-    CHECK(reader.dropped_lines() == 1);
+    CHECK(reader.unread().text() == "1 line over a limit, not read");
     CHECK(reader.feed("{\"type\":\"Tag\",\"name\":\"a\"}\n").size() == 1);
     CHECK(reader.feed(std::string(2u << 20, 'y')).empty());
     CHECK(reader.finish().empty());
-    CHECK(reader.dropped_lines() == 2);
+    CHECK(reader.unread().dropped == 2);
   }
 
   TEST_CASE("after 100,000 records the rest is only counted") {
@@ -246,7 +277,7 @@ TEST_SUITE("records") {
     for (int index = 0; index < 101; ++index)
       count += reader.feed(lines).size();
     CHECK(count == 100'000);
-    CHECK(reader.dropped_lines() == 1000);
+    CHECK(reader.unread().dropped == 1000);
   }
 
   TEST_CASE("deep nesting is refused before it can exhaust the stack") {
@@ -263,8 +294,10 @@ TEST_SUITE("records") {
     const std::vector<std::string> seeds{
         R"({"type":"ArchiveResult","status":"succeeded","output_str":"\u00e9\ud83d\ude00","output_json":{"a":[1,2.5e3,null]}})",
         R"({"type":"Snapshot","url":"https://e.org/?q=1","title":"t","tags":["a","b"]})",
-        R"({"type":"Machine","config":{"A":"b","C":[1]}})", R"({"type":"RateLimit","host":"h","retry_after":3})",
-        R"({"type":"Redirect","location":"https://e.org/"})"};
+        R"({"type":"Machine","config":{"A":"b","C":[1]}})",
+        R"({"type":"RateLimit","host":"h","retry_after":3})",
+        R"({"type":"Redirect","location":"https://e.org/"})",
+        R"({"type":"Facts","a":[1,{"b":"\u00e9"}],"c":2.5})"};
     for (int round = 0; round < 20000; ++round) {
       std::string text;
       if (random() % 4 == 0) {
@@ -305,6 +338,9 @@ TEST_SUITE("records") {
         } else if (const auto* snapshot = std::get_if<SnapshotRecord>(&record)) {
           REQUIRE(holdfast::base::is_utf8(snapshot->url));
           REQUIRE_FALSE(snapshot->url.empty());
+        } else if (const auto* facts = std::get_if<FactsRecord>(&record)) {
+          for (const auto& [name, value] : facts->facts)
+            REQUIRE((nlohmann::json::accept(value) && holdfast::base::is_utf8(value)));
         }
       }
     }
