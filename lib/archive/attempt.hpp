@@ -33,8 +33,8 @@ struct ScanLimits {
   const std::atomic<bool>* cancelled{nullptr}; // once true, the scan ends with Error(temporary)
 };
 
-// What a directory holds, cheaply: inode, size and times of every file, the runner's left out. While it stays the same
-// nothing of it was changed; a directory that cannot be read, or is none, is like no other.
+// Fingerprint of a directory, cheaply: inode, size and times of every file, the runner's left out. An unchanged
+// fingerprint means unchanged files; a directory that cannot be read, or is none, equals no other.
 using Trace = std::map<std::string, std::array<std::int64_t, 6>>;
 
 struct ScanReport {
@@ -60,8 +60,8 @@ std::vector<std::string> tidy(const Root& root, const std::filesystem::path& att
                               const std::filesystem::path& snapshot_directory, std::int64_t fence,
                               const std::atomic<bool>* cancelled = nullptr);
 
-// What lies below one name in an attempt's directory, told without reading any file. A file with several names counts
-// for each, since each gets a body of its own.
+// Files below one name in an attempt's directory, counted without reading them. A file with several names counts for
+// each, since each gets a body of its own.
 struct Outputs {
   std::uint64_t apparent{0};  // bytes as files have them, holes included
   std::uint64_t allocated{0}; // bytes on the disk
@@ -78,7 +78,7 @@ void remove_attempt(const std::filesystem::path& attempt);
 // Removes a directory of the worker's own, also what hooks have locked in it. A missing one is fine.
 void remove_directory(const std::filesystem::path& directory);
 
-// One card of the page.
+// A card of the page.
 struct ResultView {
   std::string plugin, hook, status; // succeeded, failed, skipped, noresults
   std::string title;                // the plugin's title
@@ -122,11 +122,11 @@ struct CrawlView {
   std::uint64_t bytes{0};
 };
 
-// The page a person opens: self-contained HTML, no script needed, no outside assets, light and dark, readable on a
-// phone; archived HTML is only ever linked or shown in a sandboxed frame. All text is escaped.
+// Renders the page of a snapshot: self-contained HTML, no script needed, no outside assets, light and dark, readable on
+// a phone; archived HTML is only ever linked or shown in a sandboxed frame. All text is escaped.
 std::string render_snapshot_html(const SnapshotView& view);
 std::string render_crawl_html(const CrawlView& view);
-// One JSON object a line: the snapshot first, then its results, with "schema_version".
+// Renders one JSON object a line: the snapshot first, then its results, with "schema_version".
 std::string render_index_jsonl(const SnapshotView& view);
 
 // <yyyy>/<mm>/<host>/<snapshot-id>
@@ -153,8 +153,8 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
                   const std::filesystem::path& snapshot_directory, SnapshotView& view,
                   const std::atomic<bool>* cancelled = nullptr, Bodies bodies = Bodies::own);
 
-// Removes what crashed publications of this snapshot left beside its attempts (".a<fence>.partial-*",
-// ".a<fence>.replaced-*"; one of the latter whose a<fence> is missing gets its name back). Only for who holds the
+// Removes the remains of crashed publications of this snapshot beside its attempts (".a<fence>.partial-*",
+// ".a<fence>.replaced-*"; one of the latter whose a<fence> is missing gets its name back). Only for the holder of the
 // snapshot's lease, before publishing: `before_fence` spares the publications of later owners.
 void remove_partials(const Root& root, const std::filesystem::path& snapshot_directory,
                      std::int64_t before_fence = std::numeric_limits<std::int64_t>::max());

@@ -93,7 +93,7 @@ void send(s3::Client& bucket, int attempt, const std::filesystem::path& where, c
 std::string bucket_sentinel(s3::Client& bucket, const std::string& id, bool create) {
   std::string text;
   bool found = bucket.get(kSentinel, text);
-  // Only where nothing of anybody's is: the same prefix given twice by mistake is no archive.
+  // Only in an empty prefix: the same prefix given twice by mistake is not an archive.
   if (!found && create) {
     const auto present = bucket.list("", true);
     if (present.objects.empty() && present.directories.empty()) bucket.put_new(kSentinel, id + "\n", "text/plain");
@@ -127,16 +127,16 @@ void shorten_paths(int attempt, const std::filesystem::path& where, std::size_t 
 void publish_to_bucket(s3::Client& bucket, int attempt, const std::filesystem::path& where,
                        const std::string& directory, std::uint64_t bytes, PublishedFiles contents) {
   const std::string top = directory + "/";
-  // Of an earlier try of ours, which broke off: the fence is ours alone. Its manifest goes first, so that what is being
-  // replaced does not count meanwhile.
+  // Left by an earlier try of ours, which broke off: the fence is ours alone. Its manifest goes first, so that an
+  // attempt that is being replaced does not count meanwhile.
   const auto earlier = bucket.list(top, false);
   if (!earlier.objects.empty()) remove_from_bucket(bucket, directory);
 
   const auto manifest = contents.extract(kManifestName);
   if (manifest.empty()) throw Error(ErrorClass::bug, "an attempt without a manifest");
   const std::vector<PublishedFiles::value_type> files(contents.begin(), contents.end());
-  // A store may answer each request in time, and still be too slow to wait for: others want this thread, and a worker
-  // that is to end waits for it.
+  // A store may answer each request in time, and still be too slow to wait for: other pages need this thread, and a
+  // worker that is to end waits for it.
   const auto seconds = kPublishSeconds + files.size() / 4 + bytes / kSlowest;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   const auto check_time = [&] {

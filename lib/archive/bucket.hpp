@@ -1,7 +1,7 @@
 #pragma once
 // The archive in an object store: the same tree of keys as a directory would hold, without links. An attempt counts
 // once its manifest is there, which is written last; every key holds its fence, so that no two owners ever write the
-// same one. Used by root.cpp, publish.cpp and verify.cpp, which say what the functions promise. Blocking; any thread.
+// same one. Used by root.cpp, publish.cpp and verify.cpp, whose headers describe the functions. Blocking; any thread.
 
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/published.hpp"

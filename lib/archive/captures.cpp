@@ -56,8 +56,8 @@ private:
   Captures found_;
 };
 
-// What the index and the files say of one attempt. Of each file and kind of defect the first is told, and how many
-// there are.
+// Compares the index with the files of one attempt. Of each file and kind of defect it reports the first, and the
+// number.
 class Comparison {
 public:
   Comparison(const std::string& directory, const std::vector<warc::Capture>& indexed) : directory_(directory) {

@@ -28,10 +28,10 @@ std::string captures_json(const Captures& captures);
 
 // Reads every *.warc and *.warc.gz of an attempt. `cancelled`: once true, it ends with Error(temporary).
 Captures read_captures(const std::filesystem::path& attempt, const std::atomic<bool>* cancelled = nullptr);
-// Of a published attempt: `directory` is relative to the root.
+// Reads the captures of a published attempt: `directory` is relative to the root.
 Captures read_captures(const Root& root, const std::string& directory);
 
-// Copies a record of a WARC file to a file of its own; both relative to the root. False: it is not there.
+// Copies a record of a WARC file to a file of its own; both relative to the root. Returns false if it does not exist.
 bool keep_record(const Root& root, const std::string& from, std::uint64_t offset, std::uint64_t length,
                  const std::string& to);
 

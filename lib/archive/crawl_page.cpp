@@ -22,7 +22,7 @@ using html::grouped;
 using html::href_of_path;
 using html::Html;
 
-// What the filter knows; anything else is "other".
+// Outcomes of the filter; anything else is "other".
 constexpr auto kOutcomes = std::to_array<std::pair<std::string_view, std::string_view>>(
     {{"succeeded", "Succeeded"}, {"partial", "Partial"}, {"failed", "Failed"}, {"other", "Other"}});
 

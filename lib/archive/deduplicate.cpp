@@ -23,7 +23,7 @@ namespace {
 constexpr int kFound = 200;
 constexpr const char* kRevisit = "warc/revisit";
 
-// Its URL was asked for, not sent something: what answers a POST has a key of its own.
+// Returns true for a GET: the answer to a POST has a key of its own.
 bool was_asked_for(const warc::Capture& capture) { return capture.key == warc::url_key(capture.url); }
 
 bool may_be_left_out(const warc::Capture& capture) {
@@ -48,7 +48,7 @@ public:
     std::vector<Replaced> replaced;
     for (const auto& capture : captures) {
       const Payload payload{capture.key, capture.digest};
-      // What repeats a response of this file refers to the response's original too.
+      // A record that repeats a response of this file refers to the response's original too.
       const bool repeats = capture.mime == kRevisit && left_out.contains({warc::url_key(capture.url), capture.digest});
       if (!repeats && (!may_be_left_out(capture) || !is_held(payload))) continue;
       const auto original = originals_.find({warc::url_key(capture.url), capture.digest});

@@ -1,6 +1,6 @@
 #pragma once
-// Payloads that the archive holds already leave the WARC files of an attempt, before it is published: a revisit record
-// takes the place of each. Blocking file work; any thread. The files come from hooks, which must all have ended.
+// Removes payloads that the archive holds already from the WARC files of an attempt, before it is published: a revisit
+// record takes the place of each. Blocking file work; any thread. The files come from hooks, which must all have ended.
 
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/captures.hpp"

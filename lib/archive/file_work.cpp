@@ -184,7 +184,7 @@ std::vector<DirectoryEntry> list_entries(int directory, std::string_view path) {
       if (name == "." || name == "..") continue;
       struct stat status {};
       status.st_mode = DTTOIF(entry->d_type);
-      // Not every file system tells. What is gone by now has no type.
+      // Not every file system reports the type. A deleted entry has none.
       if (entry->d_type == DT_UNKNOWN) ::fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW);
       entries.push_back({std::string(name), status.st_mode & S_IFMT});
     }
@@ -220,7 +220,8 @@ void check_cancelled(Cancelled cancelled) {
 
 namespace {
 
-// Where data begins at or after `offset`, and where it ends; a file system that cannot tell has data everywhere.
+// Returns where data begins at or after `offset`, and where it ends; a file system without such information has data
+// everywhere.
 std::pair<std::uint64_t, std::uint64_t> next_data(int fd, std::uint64_t offset, std::uint64_t size) {
   const off_t data = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
   if (data < 0) return errno == ENXIO ? std::pair(size, size) : std::pair(offset, size);
@@ -302,7 +303,7 @@ void read_range(int fd, std::uint64_t begin, std::uint64_t end, std::string_view
 void sync_fd(int fd, std::string_view path) {
   while (::fsync(fd) != 0) {
     if (errno == EINTR) continue;
-    // Some network file systems cannot sync a directory and say so; there its entries are durable by protocol.
+    // Some network file systems cannot sync a directory and report that; there its entries are durable by protocol.
     if (errno == EINVAL || errno == EOPNOTSUPP) return;
     throw_errno(errno, "make durable", path);
   }
@@ -362,7 +363,8 @@ void remove_tree_at(int parent, const std::string& name, std::string_view path) 
   // the descriptors, and no path gets too long.
   std::uint64_t pulled_up = 0;
   const std::string prefix = ".remove-" + base::random_hex32() + "-";
-  // Another may remove the same tree: what is gone is done, and what it pulls up meanwhile is found by the next round.
+  // Another process may remove the same tree: a deleted entry is done, and the next round finds entries that moved up
+  // meanwhile.
   while (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
     if (errno != ENOTEMPTY) throw_errno(errno, "remove", path);
     const Fd top = open_for_removal(parent, name, path);

@@ -21,8 +21,8 @@ namespace holdfast::archive {
 using base::Fd;
 using base::Sha256;
 
-// Throws the Error that `error_number` stands for: cannot_create when there is no room or no permission, input_output
-// otherwise. The message reads "cannot <action> <path>: <reason>".
+// Throws the Error for `error_number`: cannot_create when there is no space or no permission, input_output otherwise.
+// The message reads "cannot <action> <path>: <reason>".
 [[noreturn]] void throw_errno(int error_number, std::string_view action, std::string_view path);
 
 // A path for a message or a page: control characters and bytes that are not UTF-8 become %XX, so that it stays one
@@ -32,14 +32,14 @@ std::string printable(std::string_view path);
 std::string percent_encode_invalid_utf8(std::string_view name);
 
 Fd open_directory(const std::filesystem::path& directory); // throws; follows links, for paths of our own
-// The same for a directory that hooks could have locked, or reached by a link that they left: it is unlocked, and no
-// link is followed in any part of the path.
+// Opens a directory that hooks could have locked, or reached by a link that they left: it is unlocked, and no link is
+// followed in any part of the path.
 Fd open_own_directory(const std::filesystem::path& directory);
 Fd find_own_directory(const std::filesystem::path& directory); // the same, but empty if it is gone
 Fd open_own_parent(const std::filesystem::path& path);         // the directory that holds it; no link is followed
 Fd open_directory_at(int parent, const std::string& name);     // empty if it is not a directory; never follows
 // Opens a regular file for reading, without following a link and without blocking on a fifo; empty if it is none or
-// gone.
+// does not exist.
 Fd open_file_at(int parent, const std::string& name, struct stat& status);
 // Opens what `path` leads to for reading if all of the way stays beneath `top`; empty otherwise. `flags`: O_RDONLY,
 // O_PATH.
@@ -47,11 +47,11 @@ Fd open_beneath(int top, const std::string& path, int flags);
 // Opens `relative` below an archive's root, or below another directory of ours that hooks of its user may write to. The
 // way to `root` may have links; below it none is followed. Empty, with errno, if it fails: ELOOP for a link.
 Fd open_below(const std::filesystem::path& root, const std::filesystem::path& relative, int flags);
-// The same for a regular file, for reading; EINVAL if it is something else.
+// Opens a regular file below a root for reading; EINVAL if it is something else.
 Fd open_file_below(const std::filesystem::path& root, const std::filesystem::path& file);
 
-// What is in a directory but "." and "..", in byte order of the names, so that everything derived from a tree is
-// deterministic. The type is S_IFREG, S_IFDIR, S_IFLNK and so on, of a link itself; 0: it is gone.
+// Lists a directory without "." and "..", in byte order of the names, so that everything derived from a tree is
+// deterministic. The type is S_IFREG, S_IFDIR, S_IFLNK and so on, of a link itself; 0: deleted meanwhile.
 struct DirectoryEntry {
   std::string name;
   mode_t type{0};
@@ -59,7 +59,7 @@ struct DirectoryEntry {
 std::vector<DirectoryEntry> list_entries(int directory, std::string_view path);
 std::vector<std::string> list_names(int directory, std::string_view path);
 
-// Long work looks at it between two pieces and throws Error(temporary) once it is true; null: goes on to the end.
+// Checked by long work between two pieces: it throws Error(temporary) once this is true; null: never.
 using Cancelled = const std::atomic<bool>*;
 void check_cancelled(Cancelled cancelled);
 
@@ -80,7 +80,7 @@ void sync_fd(int fd, std::string_view path);
 // Writes `text` under a temporary name and renames it to `name`; a directory in its place is removed. `durable`:
 // survives a power cut when it returns; leave it out where the whole tree is made durable later.
 void write_file_at(int directory, const std::string& name, std::string_view text, std::string_view path, bool durable);
-// The same with what `fill` writes into the file that it is given.
+// Writes a file in the same way, with the bytes that `fill` writes into it.
 void write_file_at(int directory, const std::string& name, const std::function<void(int file)>& fill,
                    std::string_view path, bool durable);
 

@@ -50,7 +50,7 @@ constexpr auto kByExtension = std::to_array<std::pair<std::string_view, std::str
 
 // clang-format on
 
-// What the standard has no word for: files that no browser shows, and kinds of text.
+// Types that the standard does not name: files that no browser shows, and kinds of text.
 std::string_view sniff(std::string_view head) {
   if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   if (head.starts_with("WARC/")) return "application/warc";

@@ -51,8 +51,7 @@ std::string_view below_plugin(std::string_view path, std::string_view plugin) {
   return path;
 }
 
-// What a person most likely wants comes first: the file that the hook named as its output, then documents, then what
-// lies near the top.
+// Ranks files by interest: the file that the hook named as its output, then documents, then files near the top.
 std::tuple<int, std::size_t> rank_of(const OutputFile& file, const ResultView& result) {
   const std::string_view label = below_plugin(file.path, result.plugin);
   if (result.output == label || result.output == file.path) return {0, 0};
@@ -79,7 +78,7 @@ const OutputFile* main_file(const SnapshotView& view, std::string_view plugin, T
   return best;
 }
 
-// The ways to look at the page, best first: one click each.
+// Lists ways to view the page, best first: one click each.
 html::List ways(const SnapshotView& view) {
   struct Way {
     std::string_view plugin;
@@ -116,7 +115,7 @@ Preview preview_of(const SnapshotView& view) {
             true};
   if (const OutputFile* page = main_file(view, "singlefile", kPages))
     return {fill(embedded::frame_html, {{"href", href_of_path(page->path)}, {"live", false}}), true};
-  // Such a page may load images and styles from where it came from; opening this page must not call there unasked.
+  // Such a page may load images and styles from its origin; opening this page must not connect there unasked.
   for (const std::string_view plugin : {"dom", "wget"})
     if (const OutputFile* page = main_file(view, plugin, kPages))
       return {fill(embedded::frame_html, {{"href", href_of_path(page->path)}, {"live", true}}), false};
@@ -144,7 +143,7 @@ html::Fields file_item(const OutputFile& file, const std::string& plugin) {
           {"size", base::format_size(file.size)}};
 }
 
-// Its files, best first: those shown, those behind "and N more", and how many of these.
+// Files of a result, best first: those shown, those behind "and N more", and how many of these.
 struct FileLists {
   html::List shown, folded;
   std::size_t folded_count{0}, unlisted{0};
@@ -158,7 +157,7 @@ FileLists files_of(const ResultView& result) {
   std::stable_sort(files.begin(), files.end(),
                    [&](const OutputFile* a, const OutputFile* b) { return rank_of(*a, result) < rank_of(*b, result); });
 
-  // A single one behind "and 1 more" would take the same room.
+  // A single file behind "and 1 more" would take the same space.
   const std::size_t shown = files.size() <= kFilesShown + 1 ? files.size() : kFilesShown;
   const std::size_t listed = std::min(files.size(), kFilesListed);
   FileLists lists;
@@ -202,7 +201,7 @@ Html render_result(const ResultView& result) {
                                       {"only_stderr", !logged && has_stderr && result.status == "failed"}});
 }
 
-// Hooks that left nothing to look at: one line each, with the reason.
+// Returns true for hooks without viewable files: they get one line each, with the reason.
 bool is_quiet(const ResultView& result) {
   return result.files.empty() && (result.status == "skipped" || result.status == "noresults");
 }

@@ -1,6 +1,6 @@
 #pragma once
-// What the pages of a snapshot and of a crawl have in common. Self-contained, so that a page outlives everything else.
-// Pure functions.
+// Common frame of the pages of a snapshot and of a crawl. Self-contained, so that a page outlives everything else. Pure
+// functions.
 
 #include "lib/base/text/facts.hpp"
 #include "lib/html/parts.hpp"
@@ -12,8 +12,8 @@
 
 namespace holdfast::archive {
 
-// A whole page. `icon`: a link, or empty. Its policy holds should any escaping ever fail: nothing runs, nothing is
-// fetched from elsewhere, nothing is sent.
+// Returns a whole page. `icon`: a link, or empty. Its policy holds should any escaping ever fail: nothing runs, nothing
+// is fetched from elsewhere, nothing is sent.
 std::string page_frame(std::string_view title, std::string_view icon, const html::Html& body);
 
 // Adds a line for each fact that people look for: here, and on the page of `serve`.

@@ -27,7 +27,7 @@ namespace {
 constexpr const char* kIndexName = "index.jsonl";
 constexpr const char* kPageName = "index.html";
 
-// What is to be published, and how much it is: links to files count as what they lead to in `all`, not in the sums.
+// Files to publish, and their size: links to files count as their targets in `all`, not in the sums.
 struct Contents {
   PublishedFiles all;
   std::uint64_t bytes{0};
@@ -51,8 +51,8 @@ struct Contents {
   throw Error(ErrorClass::input_output, printable(path) + " changed while it was being published");
 }
 
-// Hashes every file, and makes it read-only if it is our own. Not earlier: a later hook may change what an earlier one
-// left. `to_disk`: starts writing each file, so that making all of them durable one by one waits about once.
+// Hashes every file, and makes it read-only if it is our own. Not earlier: a later hook may change files of an earlier
+// one. `to_disk`: starts writing each file, so that making all of them durable one by one waits about once.
 Contents describe(int attempt, const std::filesystem::path& where, Cancelled cancelled, Bodies bodies, bool to_disk) {
   Contents contents;
   walk_tree(attempt, where, [&](const TreeEntry& entry) {
@@ -85,7 +85,7 @@ void add_file(int attempt, const std::filesystem::path& where, const char* name,
   contents.add(name, {base::sha256_hex(text), text.size()});
 }
 
-// A listed file that is not there any more keeps what is known of it: the manifest tells what is.
+// A listed file that was deleted keeps its entry: the manifest has the truth.
 void fill(SnapshotView& view, const Contents& contents) {
   for (auto& result : view.results)
     for (auto& file : result.files)
@@ -95,7 +95,7 @@ void fill(SnapshotView& view, const Contents& contents) {
       }
 }
 
-// The page, which says how much the attempt holds, itself and the manifest included.
+// Renders the page, which shows the size of the attempt, itself and the manifest included.
 std::string render_with_size(const Contents& contents, SnapshotView view) {
   const auto others =
       contents.bytes + contents.manifest().size() + manifest_line(std::string(64, '0'), kPageName).size();
@@ -200,8 +200,8 @@ void remove_quietly(int directory, const std::string& name, const std::filesyste
   }
 }
 
-// Gives `name` in directory `from` the final name. What has that name already is of this very attempt and is replaced;
-// it is kept aside until the new one is in place.
+// Gives `name` in directory `from` the final name. An existing entry of that name is of this very attempt and is
+// replaced; it is kept aside until the new one is in place.
 void move_into_place(int from, const std::string& name, int parent, const std::string& final_name,
                      const std::filesystem::path& where, int& error_number) {
   const std::string aside = "." + final_name + ".replaced-" + base::random_hex32();

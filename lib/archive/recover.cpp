@@ -142,7 +142,7 @@ std::optional<std::string> Files::text_of(const std::string& file) const {
   return opened ? std::optional(read_rest(opened.get(), (root_ / file).native())) : std::nullopt;
 }
 
-// As it was counted when it was published: links to other files of the attempt are not. In a bucket they are copies.
+// Counts as the publication did: links to other files of the attempt are left out. In a bucket they are copies.
 Files::Size Files::size_of(const std::string& attempt) const {
   Size size;
   if (bucket_ != nullptr) {
@@ -175,7 +175,7 @@ std::vector<std::int64_t> Files::fences_in(const std::string& directory) const {
 
 void Files::each_snapshot(const std::filesystem::path& below,
                           const std::function<void(const std::string&)>& found) const {
-  // Whether `path` may hold something of what is asked for: one of the two begins with the other.
+  // Returns true if `path` may hold part of the request: one of the two begins with the other.
   const auto wanted = [&](const std::filesystem::path& path) {
     const auto [one, other] = std::mismatch(path.begin(), path.end(), below.begin(), below.end());
     return one == path.end() || other == below.end();

@@ -1,6 +1,6 @@
 #pragma once
-// What an archive's files say of themselves, for a database that has lost their rows. Blocking file work; any thread,
-// one at a time.
+// Reads the facts in an archive's files, for a database that has lost their rows. Blocking file work; any thread, one
+// at a time.
 
 #include "lib/archive/root.hpp"
 
@@ -15,7 +15,7 @@
 
 namespace holdfast::archive {
 
-// The name of the file that keeps what a crawl's row says, beside the crawl's page.
+// Name of the file with the row of a crawl, beside the crawl's page.
 inline constexpr const char* kCrawlFacts = "crawl.json";
 
 // The files of an archive that may have no rows: a directory, or a bucket ("s3://...").
@@ -25,15 +25,15 @@ public:
   explicit Files(const std::filesystem::path& root);
   explicit Files(const Root& root);
 
-  // The collection that they say they belong to; nullopt: this is no archive.
+  // Returns the collection that the files name; nullopt: this is not an archive.
   std::optional<std::string> collection() const;
   // Tells each directory of a snapshot, <yyyy>/<mm>/<host>/<id>, in order. `below`: only those in this directory,
   // relative to the root; may be empty.
   void each_snapshot(const std::filesystem::path& below, const std::function<void(const std::string&)>& found) const;
   // Tells each directory with a record that a removed snapshot has left to others, kept/<crawl>/<snapshot>/<position>.
   void each_kept(const std::function<void(const std::string&)>& found) const;
-  // The newest complete attempt of a snapshot as the argument of holdfast.adopt(); nullopt if there is none that can
-  // be read: `problem` then says why. Files are not hashed here; verify_attempt() does that.
+  // Returns the newest complete attempt of a snapshot as the argument of holdfast.adopt(); nullopt if none can be read:
+  // `problem` then has the reason. Files are not hashed here; verify_attempt() does that.
   std::optional<nlohmann::json> read_snapshot(const std::string& directory, std::string& problem) const;
 
 private:

@@ -19,7 +19,7 @@ namespace holdfast::archive {
 
 namespace {
 
-// True: it is another one now.
+// Returns true if the copy differs.
 bool copy_without(const warc::Redactor& redactor, int from, int to, const std::string& full) {
   warc::Redactor::Stream stream(redactor);
   bool any = false;
@@ -64,7 +64,8 @@ void redact_link(const TreeEntry& entry, const std::string& full, const warc::Re
     throw_errno(errno, "replace", full);
 }
 
-// wget's files, for example, have the names of URLs. What is in a directory comes before it.
+// Renames files with secrets in their names: wget's files, for example, have the names of URLs. The contents of a
+// directory come before it.
 void redact_names(int top, const std::string& where, const std::set<std::string, std::greater<>>& paths,
                   const warc::Redactor& redactor) {
   for (const auto& path : paths) {

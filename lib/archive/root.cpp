@@ -77,8 +77,8 @@ bool looks_empty(const Fd& directory, const std::filesystem::path& path) {
                      [](const std::string& name) { return name == "lost+found" || name.starts_with(kOwnPrefix); });
 }
 
-// Of several workers that prepare one directory at a time, exactly one's sentinel stays: link(2) fails where a file is,
-// over NFS too.
+// If several workers prepare one directory at a time, exactly one's sentinel stays: link(2) fails where a file is, over
+// NFS too.
 void create_sentinel(const Fd& directory, const std::filesystem::path& path, const std::string& id) {
   const auto file = path / kSentinel;
   const std::string temporary = std::string(kOwnPrefix) + "partial-" + base::random_hex32();
@@ -102,7 +102,7 @@ void create_sentinel(const Fd& directory, const std::filesystem::path& path, con
   sync_fd(directory.get(), path.native());
 }
 
-// The only proof that one can write is to write: access(2) knows nothing of quotas, exports and read-only mounts.
+// Writes a file, the only proof of write access: access(2) ignores quotas, exports and read-only mounts.
 void require_writable(const Fd& directory, const std::filesystem::path& path) {
   const std::string probe = std::string(kOwnPrefix) + "probe-" + base::random_hex32();
   const Fd fd(::openat(directory.get(), probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));

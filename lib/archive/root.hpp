@@ -2,8 +2,8 @@
 // The archive root: where sealed snapshots live. A directory, perhaps shared by NFS, or a bucket of an object store
 // (s3://...). Blocking work; used by one side thread ("files") at a time.
 //
-// A directory that machines share is only asked for what NFS keeps: names are taken by link, rename and exclusive
-// create; what is read was closed before by its writer; nothing is locked, and nothing is ever appended to.
+// A directory that machines share is only used in ways that NFS supports: names are taken by link, rename and exclusive
+// create; files are read after their writer has closed them; nothing is locked, and nothing is ever appended to.
 
 #include "lib/base/file.hpp"
 
@@ -32,19 +32,19 @@ public:
 
   // Throws Error(unavailable) if the sentinel has vanished since. Cheap; called before every publication.
   void check() const;
-  // Only of a directory.
+  // Returns the path of a directory; not of a bucket.
   const std::filesystem::path& path() const noexcept { return path_; }
   // The bucket, if that is what it is.
   s3::Client* bucket() const noexcept { return bucket_.get(); }
-  // Bytes free for us on its file system; of a bucket: more than anybody asks for.
+  // Returns the bytes free for us on its file system; of a bucket: a very large number.
   std::uint64_t free_bytes() const;
   // Writes a page of ours, at once or not at all. `file`: below the root.
   void write_file(const std::filesystem::path& file, const std::string& text, const std::string& type) const;
-  // The same with `size` bytes that `read` yields (0: the end), a piece at a time.
+  // Writes a file in the same way from `size` bytes that `read` yields (0: the end), a piece at a time.
   using Read = std::function<std::size_t(char* buffer, std::size_t room)>;
   void write_file(const std::filesystem::path& file, std::uint64_t size, const std::string& type,
                   const Read& read) const;
-  // Removes one of them, and the directory that it leaves empty. One that is not there is fine.
+  // Removes a file, and the directory that it leaves empty. Succeeds if it does not exist.
   void remove_file(const std::filesystem::path& file) const;
   // A published file, to be read; of a bucket a copy of it, in memory or, if it is large, in the temporary directory
   // without a name. Empty: there is none, or it is no regular file below the root.
@@ -61,7 +61,7 @@ private:
 // The id in the sentinel of a directory; nullopt if there is none.
 std::optional<std::string> directory_sentinel(const std::filesystem::path& root);
 
-// Where a file is, for people: "/srv/archive/2026/...", "s3://bucket/prefix/2026/...".
+// Returns the place of a file, for users: "/srv/archive/2026/...", "s3://bucket/prefix/2026/...".
 std::string shown(const std::filesystem::path& root, const std::filesystem::path& file);
 
 } // namespace holdfast::archive

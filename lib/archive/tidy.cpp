@@ -43,7 +43,7 @@ public:
 
   Removed run() {
     tidy_directory(top_, "", 0);
-    // Only now: what a link leads to may just have been removed, renamed or replaced.
+    // Last, because the target of a link may just have been removed, renamed or replaced.
     if (!spellings_.empty())
       walk_tree(top_, where_, [this](const TreeEntry& entry) {
         if (entry.type == S_IFLNK) mend_link(entry);
@@ -132,7 +132,7 @@ private:
     throw_errno(EEXIST, "rename", full_path(child_path(path, name)));
   }
 
-  // A hook knows its directory by one spelling or by the canonical one.
+  // Hooks use the spelling that they were given, or the canonical one.
   void find_spellings() {
     if (!spellings_.empty()) return;
     std::error_code ignored;

@@ -33,7 +33,7 @@ struct TreeEntry {
   int depth;               // 0 directly below the top
   mode_t type;             // as DirectoryEntry has it
 };
-// Where a symbolic link points to. nullopt: it is none.
+// Returns the target of a symbolic link. nullopt: it is none.
 std::optional<std::string> read_link(int directory, const std::string& name);
 // Calls `visit` for everything but directories below `top`, in byte order of the path's parts.
 void walk_tree(int top, const std::filesystem::path& where, const std::function<void(const TreeEntry&)>& visit);

@@ -121,7 +121,7 @@ void remove_snapshot(const Root& root, const std::string& directory) {
     throw base::Error(base::ErrorClass::bug, "\"" + printable(directory) + "\" is no snapshot's directory",
                       "see the table holdfast.purge");
   if (root.bucket() != nullptr) return remove_from_bucket(*root.bucket(), directory);
-  // Nothing above the snapshot may lead elsewhere.
+  // Nothing above the snapshot may be a link.
   Fd host = open_directory(root.path());
   for (const auto& part : path.parent_path()) {
     host = open_directory_at(host.get(), part.native());

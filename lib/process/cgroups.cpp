@@ -99,7 +99,7 @@ bool writable(const fs::path& directory) {
   return ::access(directory.c_str(), W_OK) == 0 && ::access((directory / "cgroup.procs").c_str(), W_OK) == 0;
 }
 
-// systemd says so of the groups that it hands over.
+// systemd marks the groups that it delegates.
 bool marked_as_delegated(const fs::path& directory) {
   return std::ranges::any_of(std::array{"user.delegate", "trusted.delegate"}, [&](const char* name) {
     char value = '0';
@@ -127,7 +127,7 @@ void kill_members(const fs::path& leaf, std::map<pid_t, base::Fd>& found) {
   write_file(leaf / "cgroup.kill", "1"); // where there is one: also what was born meanwhile
 }
 
-// Version 2 tells in cgroup.events when the last process has gone, and wakes who polls it.
+// Version 2 reports in cgroup.events when the last process has ended, and wakes a poller.
 void wait_until_empty(const fs::path& leaf, Clock::time_point deadline) {
   const base::Fd events(::open((leaf / "cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
   if (!events) return;
@@ -143,8 +143,8 @@ void wait_until_empty(const fs::path& leaf, Clock::time_point deadline) {
   }
 }
 
-// Ends what is in the leaves and removes them. What is stuck in the kernel keeps its leaf until the next start. Returns
-// the processes that were there; the same ones are in each leaf.
+// Ends the processes in the leaves and removes the leaves. A process stuck in the kernel keeps its leaf until the next
+// start. Returns the processes that were there; the same ones are in each leaf.
 std::map<pid_t, base::Fd> end_leaves(const std::vector<std::string>& leaves) {
   const auto deadline = Clock::now() + kEndLimit;
   std::map<pid_t, base::Fd> found;
@@ -234,7 +234,7 @@ void Cgroups::enable_controllers(Place& place) {
   place.controllers = words(first_line(control));
 }
 
-// Their names say whose they are. Of another PID namespace nothing can be told.
+// Their names have their owners. Leaves of another PID namespace are skipped.
 void Cgroups::remove_leftovers() const {
   for (const auto& place : places_) {
     std::error_code error;
@@ -285,7 +285,7 @@ int Cgroups::end(const std::string& leaves) {
   auto names = words(leaves);
   std::erase(names, "-");
   const auto ended = end_leaves(names);
-  // Those that were orphaned to us are ours to reap. Their parents ended, too, so they are ours by now.
+  // Orphans of this process are ours to reap. Their parents ended, too, so they are ours by now.
   for (const auto& [pid, process] : ended)
     ::waitpid(pid, nullptr, WNOHANG);
   return static_cast<int>(ended.size());

@@ -1,7 +1,7 @@
 #pragma once
-// Where on this machine hooks can have cgroups of their own: below the one that this process is in, if that was handed
-// to us - version 2 delegated by systemd (Delegate=yes), by ownership or as the top of a container; version 1 where its
-// directories may be written to, as root may. The shim makes, uses and removes the leaf of each hook
+// Finds where on this machine hooks can have cgroups of their own: below the one that this process is in, if that was
+// delegated to us - version 2 delegated by systemd (Delegate=yes), by ownership or as the top of a container; version 1
+// where its directories may be written to, as root may. The shim makes, uses and removes the leaf of each hook
 // (lib/process/shim/cgroup.hpp); without any, nothing here costs anything. A value, held by the launcher; main thread.
 
 #include <cstdint>
@@ -23,14 +23,14 @@ public:
   void prepare();
 
   bool any() const { return !places_.empty(); }
-  // For people: "version 2, /sys/fs/cgroup/holdfast: kill, CPU time, memory, processes", "none: ...".
+  // Describes them for users: "version 2, /sys/fs/cgroup/holdfast: kill, CPU time, memory, processes", "none: ...".
   std::string describe() const;
 
-  // What the shim is told for one more hook: its leaves, "-" if there are to be none.
+  // Returns the leaves of one more hook, for its shim; "-" if there are to be none.
   std::string next_leaves(bool memory_limited);
 
-  // Kills whatever is in leaves whose shim is gone, and removes them; waits a tenth of a second at most. Returns how
-  // many processes there were.
+  // Kills all processes in leaves whose shim has ended, and removes them; waits a tenth of a second at most. Returns
+  // how many processes there were.
   static int end(const std::string& leaves);
 
 private:

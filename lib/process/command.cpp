@@ -16,7 +16,7 @@ std::string signal_name(int signal) {
   return abbreviation != nullptr ? std::string("SIG") + abbreviation : "signal " + std::to_string(signal);
 }
 
-// In the order of StartStep, but for `none`, which is said as `execute` is.
+// Ordered as StartStep, except for `none`, which reads as `execute`.
 std::string step_name(StartStep step) {
   constexpr const char* kNames[] = {"cannot execute",          "cannot start a process",
                                     "cannot make its sandbox", "cannot enter its directory",

@@ -1,5 +1,5 @@
 #pragma once
-// What to start and within which limits. Plain aggregate.
+// Command line, environment and limits of a start. Plain aggregate.
 
 #include "lib/base/log.hpp"
 #include "lib/process/sandbox.hpp"
@@ -15,8 +15,8 @@ namespace holdfast::process {
 
 // Limits of one hook and everything it starts. Unset: not limited. The first two are set by the shim with setrlimit
 // before exec, and each process of the tree inherits them; there are no core files. The last two are of the tree as a
-// whole: the shim looks at it several times a second and kills all of it when it is over. Between two looks,
-// RLIMIT_NPROC keeps it within a multiple of tree_processes (shim/limits.hpp); the kernel knows no such limit for root.
+// whole: the shim checks it several times a second and kills all of it when it is over. Between two checks,
+// RLIMIT_NPROC keeps it within a multiple of tree_processes (shim/limits.hpp); the kernel has no such limit for root.
 struct Limits {
   std::optional<std::uint64_t> file_bytes;        // RLIMIT_FSIZE: largest file
   std::optional<std::uint64_t> open_files;        // RLIMIT_NOFILE
@@ -41,11 +41,11 @@ struct Command {
   base::LogSubject subject; // of what we log about it
 };
 
-// Sets a variable in an environment, in place of what has its name.
+// Sets a variable in an environment, replacing one of its name.
 void set_variable(std::vector<std::string>& environment, const std::string& name, const std::string& value);
 
-// CPU and memory a hook has used. From wait4 in the shim: exact for everything that was reaped below it. Where hooks
-// have cgroups, of everything.
+// CPU and memory of a hook. From wait4 in the shim: exact for everything that was reaped below it. Where hooks have
+// cgroups, of everything.
 struct Usage {
   std::chrono::microseconds user_time{0};
   std::chrono::microseconds system_time{0};
@@ -60,7 +60,7 @@ enum class StartStep { none, fork, sandbox, directory, limits, execute };
 // The limit of the tree that it exceeded.
 enum class TreeLimit { none, memory, processes };
 
-// How it ended.
+// End of a hook.
 struct Exit {
   int code{0};                            // exit status if it exited by itself, else -1
   int signal{0};                          // signal that ended it, else 0

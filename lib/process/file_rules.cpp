@@ -26,7 +26,7 @@ constexpr std::uint64_t kWrite = kAll & ~(LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOC
 constexpr std::uint64_t kOfFiles =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate;
 
-// What every program needs. /dev/ptmx may be a link into /dev/pts.
+// Devices that every program needs. /dev/ptmx may be a link into /dev/pts.
 constexpr const char* kUsed[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
                                  "/dev/tty",  "/dev/ptmx", "/dev/pts",  "/proc"};
 
@@ -45,7 +45,7 @@ base::Fd begin(int& error) {
   return rules;
 }
 
-// 0 or an errno value. What is not there, or closed to us anyway, is passed over.
+// Returns 0 or an errno value. Missing files, and files closed to us anyway, are skipped.
 int allow(const base::Fd& rules, const char* path, std::uint64_t access) {
   const base::Fd found(base::open_no_links_at(AT_FDCWD, path, O_PATH));
   if (!found) return errno == ELOOP ? ELOOP : 0;

@@ -1,14 +1,14 @@
 #pragma once
-// What hooks can open at level user of the sandbox: rules of Landlock (Linux), which every process may give itself, and
-// which are inherited by all that it starts. What no rule names is closed; there is no way to open a directory and
-// close another one below it. A process under such rules can trace, or read memory, environment and open files of, no
-// process but its own. Modes, times and sockets are not covered.
+// Restricts what hooks can open at level user of the sandbox: rules of Landlock (Linux), which every process may give
+// itself, and which are inherited by all that it starts. Paths without a rule are closed; there is no way to open a
+// directory and close another one below it. A process under such rules can trace, or read memory, environment and open
+// files of, no process but its own. Modes, times and sockets are not covered.
 //
 // The kernel's sets of rules are made here and taken on by the hook's process (shim/view.hpp). The hooks of a page
-// share one, because each path in it is opened when it is made, and /etc alone may have 150. They belong to what was
+// share one, because each path in it is opened when it is made, and /etc alone may have 150. They belong to the files
 // found at these paths then. Owned by a launcher; used from its thread; the destructor closes them.
 //
-// Wants the third version of Landlock (Linux 6.2): before it, files could be cut that may not be written.
+// Requires the third version of Landlock (Linux 6.2): before it, files could be cut that may not be written.
 
 #include "lib/base/file.hpp"
 

@@ -85,7 +85,7 @@ HookUser::~HookUser() {
   try {
     run_to_end({{shim_.native(), "end", std::to_string(user_.uid)}, {}}, kLongestEnd);
   } catch (const std::exception&) {
-    // There is no process to be had: what is left of the hooks ends with the worker.
+    // No process can be started: the rest of the hooks ends with the worker.
   }
 }
 

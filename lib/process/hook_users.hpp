@@ -1,7 +1,7 @@
 #pragma once
 // Users for the hooks of a worker that is root: numbers without accounts, one for all hooks of a crawl at a time. So
 // the hooks of two crawls cannot signal, trace or read each other, the kernel's limit of processes counts those of one
-// crawl, and whatever of them is left ends by one kill(-1).
+// crawl, and all remains end by one kill(-1).
 
 #include "lib/base/file.hpp"
 #include "lib/process/sandbox.hpp"
@@ -39,9 +39,9 @@ public:
 
   // Returns false if hooks run as this process does: it is no root, or its namespace of users has none of the range.
   bool any() const noexcept { return first_ <= last_; }
-  // Null if there are none. Throws Error(unavailable) if each one is handed out or has an account.
+  // Leases a user. Null if there are none. Throws Error(unavailable) if each one is leased or has an account.
   std::shared_ptr<const HookUser> lease() const;
-  // Ends what runs as the owner of this directory, if he is one of these and is not handed out.
+  // Ends the processes of the owner of this directory, if it is one of these users and is not leased.
   void end_owner_of(const std::filesystem::path& directory) const;
   // "as a user of its own (50000-59999)"; "" if there are none.
   std::string description() const;

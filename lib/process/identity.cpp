@@ -25,7 +25,7 @@ std::string first_word(const std::filesystem::path& file) {
   return word;
 }
 
-// Several processes may come here at once for the first time: the one that links its file into place wins.
+// Several processes may run this at once for the first time: the one that links its file into place wins.
 std::string keep_random_id(const std::filesystem::path& file) {
   if (auto kept = first_word(file); base::is_uuid(kept)) return kept;
   const std::string id = base::random_hex32();

@@ -38,10 +38,10 @@ using base::ErrorClass;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// A shim answers within its own limit for unkillable processes (10 s); one that does not is itself in trouble, for
-// instance stopped by its hook, and is killed.
+// A shim answers within its own limit for unkillable processes (10 s); one that does not is itself stuck, for instance
+// stopped by its hook, and is killed.
 constexpr milliseconds kShimTimeout{15000};
-// How long the remains of a killed shim's tree are hunted.
+// Time to find and kill the remains of a killed shim's tree.
 constexpr milliseconds kHunt{5000};
 
 constexpr auto kResult = asio::as_tuple(asio::use_awaitable);
@@ -130,8 +130,8 @@ Exit failed_start(int error, StartStep step) {
 
 } // namespace
 
-// What is known about one started command. Shared by the Child and by the coroutine that watches the shim, because the
-// shim has to be reaped even without a waiter. Main thread only.
+// State of one started command. Shared by the Child and by the coroutine that watches the shim, because the shim has to
+// be reaped even without a waiter. Main thread only.
 //
 // The shim is kept as the handle that v2::process::detach() gives: async_wait reaps it, and the destructor, unlike that
 // of v2::process, does not kill it, which would lose its tree.
@@ -143,7 +143,7 @@ struct Supervision {
   void send(shim::CommandKind kind, milliseconds grace) {
     const auto limited = std::clamp<std::int64_t>(grace.count(), 0, std::numeric_limits<std::uint32_t>::max());
     const shim::Command order{kind, static_cast<std::uint32_t>(limited)};
-    // A shim that is gone has nothing left to end; one that is stopped must wake up to read this.
+    // A shim that has ended has nothing left to end; a stopped one must wake up to read this.
     (void)::send(control.native_handle(), &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
     ::kill(shim_pid, SIGCONT);
   }
@@ -174,7 +174,7 @@ struct Supervision {
 
 namespace {
 
-// Reads reports until the last one (returned) or until the shim is gone (nullopt).
+// Reads reports until the last one (returned) or until the shim has ended (nullopt).
 awaitable<std::optional<shim::Report>> read_reports(std::shared_ptr<Supervision> state) {
   for (;;) {
     shim::Report report;

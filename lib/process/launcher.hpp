@@ -1,10 +1,10 @@
 #pragma once
-// Starting and ending hook processes. The only door to processes; everything above sees a
-// Child. One thread - the main one - starts, signals and waits: PR_SET_PDEATHSIG follows the spawning thread.
+// Starts and ends hook processes. The only access to processes; everything above sees a Child. One thread - the main
+// one - starts, signals and waits: PR_SET_PDEATHSIG follows the spawning thread.
 //
 // Every child runs below its own shim (lib/process/shim): a tiny static program that is the session leader's parent and
-// subreaper, applies the limits, walks the ladder and reports the exact resource usage of the whole tree. If this
-// process dies, however it dies, the shim sees its control socket close and kills the tree.
+// subreaper, applies the limits, ends the tree in three phases and reports the exact resource usage of the whole tree.
+// If this process dies, however it dies, the shim sees its control socket close and kills the tree.
 
 #include "lib/base/async.hpp"
 #include "lib/process/cgroups.hpp"
@@ -23,8 +23,8 @@ namespace holdfast::process {
 
 struct Supervision;
 
-// One started command. Owned by its starter. The destructor of a child that has not ended asks its shim to KILL
-// the tree and does not wait (the shim finishes alone); normal code waits first.
+// A started command. Owned by its starter. The destructor of a child that has not ended requests its shim to KILL the
+// tree and does not wait (the shim finishes alone); normal code waits first.
 class Child {
 public:
   explicit Child(std::shared_ptr<Supervision> state) : state_(std::move(state)) {}
@@ -32,17 +32,17 @@ public:
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Process id of the shim (stable for as long as the child lives) and of the hook itself (0 until known).
+  // Returns the process id of the shim (stable for as long as the child lives) and of the hook itself (0 until known).
   pid_t shim_pid() const;
   pid_t pid() const;
-  // Start time of the hook's process in clock ticks since boot (/proc/<pid>/stat field 22), 0 until known: with machine
-  // and boot id it identifies the process beyond pid reuse.
+  // Returns the start time of the hook's process in clock ticks since boot (/proc/<pid>/stat field 22), 0 until known:
+  // with machine and boot id it identifies the process beyond pid reuse.
   std::uint64_t start_ticks() const;
-  // CPU time of the tree as of the last look (Command::watch_cpu).
+  // Returns the CPU time of the tree at the last check (Command::watch_cpu).
   std::chrono::microseconds cpu_time() const;
-  // Completes once the hook and every descendant is gone. May be awaited by several coroutines.
+  // Completes once the hook and every descendant have ended. May be awaited by several coroutines.
   awaitable<Exit> wait();
-  // The ladder: TERM to the hook's group and to everything the shim has adopted; after `grace`, KILL to the whole tree.
+  // Sends TERM to the hook's group and to everything the shim has adopted; after `grace`, KILL to the whole tree.
   // Signals only get stronger: a later call may shorten the grace, never lengthen it. Idempotent.
   void terminate(std::chrono::milliseconds grace);
   // KILL now.
@@ -85,17 +85,17 @@ void become_subreaper();
 // the address sanitizer, whose search for leaks traces its own process.
 void forbid_inspection();
 
-// As many open files as the kernel allows (RLIMIT_NOFILE): a worker has five for each hook, and a login's usual 1,024
-// are too few for 200 of them. Hooks have a limit of their own.
+// Raises the limit of open files to the kernel's maximum (RLIMIT_NOFILE): a worker has five for each hook, and a
+// login's usual 1,024 are too few for 200 of them. Hooks have a limit of their own.
 void allow_open_files();
 
 // The directory of the running executable: shim and guard are installed beside it.
 std::filesystem::path executable_directory();
 
-// Ends every process of this user whose environment carries `variable=prefix...`: TERM to shims, which take their trees
-// along; as soon as they are gone, and at the latest after `grace`, KILL to whatever is left. Never touches this
-// process or its ancestors. Blocking, at most grace + 1 s. Returns how many processes were found. For start-up and for
-// the last step of leaving; throws Error(bug) if the prefix is empty, which would match everyone's.
+// Ends every process of this user whose environment carries `variable=prefix...`: TERM to shims, which end their trees;
+// as soon as they have ended, and at the latest after `grace`, KILL to the rest. Never touches this process or its
+// ancestors. Blocking, at most grace + 1 s. Returns how many processes were found. For start-up and for the last step
+// of leaving; throws Error(bug) if the prefix is empty, which would match everything.
 int sweep(const std::string& variable, const std::string& prefix, std::chrono::milliseconds grace);
 
 // Identity of this process beyond pid reuse.

@@ -22,7 +22,7 @@ using base::ErrorClass;
 
 static_assert(PrivateNetwork::kMostListeners == shim::kMostListeners);
 
-// What the shim sends: an errno value with the descriptors beside it.
+// Receives the answer of the shim: an errno value with the descriptors beside it.
 std::vector<base::Fd> receive(int socket, int& error) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * shim::kMostListeners + 2 * sizeof(int))];
   iovec text{&error, sizeof error};

@@ -1,5 +1,5 @@
 #pragma once
-// A network of their own for hooks: a loopback interface, and sockets that listen on it, whose connections this process
+// A separate network for hooks: a loopback interface, and sockets that listen on it, whose connections this process
 // accepts. There is no other way out of it. Made by the shim (shim/network.hpp); lives as long as a process is in it or
 // the object exists. Any thread.
 

@@ -22,8 +22,8 @@ public:
       Matcher matches, Matcher reapable = [](const ProcessEntry&) { return false; })
       : matches_(std::move(matches)), reapable_(std::move(reapable)) {}
 
-  // One round: KILL for every match that is not supervised by a living shim, then reap, by pid, those that were
-  // orphaned to this process. True if none is left.
+  // Runs one round: KILL for every match that is not supervised by a living shim, then reap, by pid, those that were
+  // orphaned to this process. Returns true if none is left.
   bool kill_round();
 
   // Distinct processes killed so far: pid and start time.
@@ -36,7 +36,7 @@ private:
   std::set<std::pair<pid_t, std::uint64_t>> killed_;
 };
 
-// This process and its ancestors: never to be killed, whatever their environment says.
+// Returns this process and its ancestors: never to be killed, whatever their environment holds.
 std::set<pid_t> own_line(const std::map<pid_t, ProcessEntry>& processes);
 
 // Returns true if an ancestor of the process is a living shim: then the process is that shim's business.

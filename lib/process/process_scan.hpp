@@ -1,6 +1,6 @@
 #pragma once
-// Reading /proc. Private to this module. Values only; a process may be gone by the time its entry is used, which is why
-// every entry carries its start time.
+// Reading /proc. Private to this module. Values only; a process may have ended by the time its entry is used, so every
+// entry carries its start time.
 
 #include <sys/types.h>
 

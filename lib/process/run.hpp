@@ -16,8 +16,8 @@ struct Program {
   int output{-1};                       // descriptor for stdout and stderr; -1: /dev/null
 };
 
-// The exit status (128 + signal if it was killed); nothing if it took longer than `limit` and was killed for that. It
-// has a session of its own. Throws Error(unavailable) if it cannot be executed.
+// Runs a program to its end, in a session of its own. Returns the exit status (128 + signal if it was killed); nothing
+// if it took longer than `limit` and was killed for that. Throws Error(unavailable) if it cannot be executed.
 std::optional<int> run_to_end(const Program& program, std::chrono::milliseconds limit);
 
 } // namespace holdfast::process

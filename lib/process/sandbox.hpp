@@ -1,5 +1,5 @@
 #pragma once
-// What a hook may reach beside what the kernel's permissions of files allow. A plain value, part of a Command; the shim
+// Access of a hook beside the permissions of files in the kernel. A plain value, part of a Command; the shim
 // carries it out (shim/view.hpp).
 //
 // Level full: the hook has a mount namespace and a namespace of users of its own.
@@ -57,8 +57,8 @@ struct Sandbox {
   std::shared_ptr<const PrivateNetwork> network; // none: the machine's
   std::shared_ptr<SignalScope> signals;          // none: it can signal all processes of its user
 
-  // As the shim takes it, without the rules of level user (file_rules.hpp). Throws Error(configuration) for a path with
-  // a line feed.
+  // Returns the text for the shim, without the rules of level user (file_rules.hpp). Throws Error(configuration) for a
+  // path with a line feed.
   std::string text() const;
 };
 

@@ -14,7 +14,7 @@ namespace holdfast::process {
 
 namespace {
 
-// Of this thread, for good. False where the kernel does not know it.
+// Restricts this thread for good. Returns false where the kernel does not support it.
 bool scope_signals() {
   constexpr long kWithScopes = 6; // of the interface's versions; not in every <linux/landlock.h>
   constexpr std::uint64_t kSignals = 1U << 1;

@@ -1,8 +1,9 @@
 #pragma once
-// Whom hooks can signal: what was started in this scope, and no other process of their user. A rule of Landlock (Linux
-// 6.12). It holds for the thread that takes it on and for what that thread starts, so the object owns such a thread,
-// which starts the shims of its hooks. Processes that share the object can signal each other: plugins ask by a signal
-// whether the crawl's browser lives. Used from the main thread; shared by the commands that are started in it.
+// Limits whom hooks can signal: processes that were started in this scope, and no other process of their user. A rule
+// of Landlock (Linux 6.12). It holds for the thread that takes it on and for all that the thread starts, so the object
+// owns such a thread, which starts the shims of its hooks. Processes that share the object can signal each other:
+// plugins check by a signal whether the crawl's browser lives. Used from the main thread; shared by the commands that
+// are started in it.
 
 #include <boost/asio/thread_pool.hpp>
 

@@ -28,7 +28,7 @@
 
 namespace holdfast::process {
 
-// The same file, by a number that no descriptor of a shim has: posix_spawn would replace it.
+// Returns the same file under a number that no descriptor of a shim has: posix_spawn would replace it.
 inline base::Fd out_of_the_way(int fd) {
   base::Fd file(fd);
   return !file || fd >= shim::kFirstFree ? std::move(file) : base::Fd(::fcntl(fd, F_DUPFD_CLOEXEC, shim::kFirstFree));
@@ -66,8 +66,8 @@ public:
   void own_session() { flags_ |= POSIX_SPAWN_SETSID; }
   void own_group() { flags_ |= POSIX_SPAWN_SETPGROUP; }
 
-  // Starts `program` with the arguments that follow its name. Without a process, `error` says why: that the program
-  // cannot be executed, too, which leaves no zombie.
+  // Starts `program` with the arguments that follow its name. Without a process, `error` has the reason, also for a
+  // program that cannot be executed, which leaves no zombie.
   template <class Executor, class Arguments, class... Initializers>
   boost::process::v2::basic_process<Executor> operator()(Executor executor, boost::process::v2::error_code& error,
                                                          const boost::process::v2::filesystem::path& program,
@@ -102,7 +102,7 @@ public:
     return v2::basic_process<Executor>(std::move(executor));
   }
 
-  // The same, throwing boost::system::system_error.
+  // Does the same, but throws boost::system::system_error.
   template <class Executor, class Arguments, class... Initializers>
   boost::process::v2::basic_process<Executor> operator()(Executor executor,
                                                          const boost::process::v2::filesystem::path& program,

@@ -1,7 +1,7 @@
 #pragma once
-// One program of our own that this process starts without a shim: a local worker below its guard. It shares our
-// standard streams and environment, and has a process group of its own: what a terminal sends, the owner passes on,
-// once. Main thread only. The destructor kills a program that still runs, and reaps it.
+// A program of our own that this process starts without a shim: a local worker below its guard. It shares our standard
+// streams and environment, and has a process group of its own: the owner passes on signals of a terminal, once. Main
+// thread only. The destructor kills a program that still runs, and reaps it.
 
 #include "lib/base/async.hpp"
 #include "lib/process/command.hpp"
@@ -23,9 +23,9 @@ public:
   Subprocess& operator=(const Subprocess&) = delete;
 
   pid_t pid() const noexcept;
-  // How it ended (code and signal only); none while it runs.
+  // Returns how it ended (code and signal only); none while it runs.
   const std::optional<Exit>& exit() const noexcept;
-  // Completes once it has ended. May be awaited by several coroutines, also after this object is gone.
+  // Completes once it has ended. May be awaited by several coroutines, also after this object is destroyed.
   awaitable<Exit> wait();
   void signal(int number);
 

@@ -1,8 +1,7 @@
 #pragma once
-// A function of the database by its name: call(connection, "purge_done", directories). PostgreSQL knows the types of
-// its arguments; what it does and answers is said where it is defined (migrations/functions). Blocking; call on the
-// thread that owns the connection. What takes or answers with more than plain values has a function of its own in the
-// other headers of this module.
+// Calls a function of the database by its name: call(connection, "purge_done", directories). PostgreSQL has the types
+// of its arguments; its definition documents it (migrations/functions). Blocking; call on the thread that owns the
+// connection. Functions with more than plain values are in the other headers of this module.
 
 #include "lib/pg/connection.hpp"
 

@@ -26,7 +26,7 @@ struct CaptureQuery {
 };
 // By key, then by time.
 std::vector<Capture> captures(pg::Connection& connection, const CaptureQuery& query);
-// Of one key, the closest to a time first.
+// Returns captures of one key, the closest to a time first.
 std::vector<Capture> captures_closest(pg::Connection& connection, const std::string& key, const std::string& at,
                                       std::int64_t limit);
 
@@ -47,10 +47,10 @@ struct KeptCapture {
   std::int64_t position{0};
   std::uint64_t source_offset{0}, length{0};
 };
-// Those in directories that are to be deleted and have no file of their own yet.
+// Returns records in directories that are to be deleted and have no file of their own yet.
 std::vector<KeptCapture> captures_to_move(pg::Connection& connection, const std::vector<std::string>& directories);
 
-// What `holdfast export` reads (migrations/functions/43_export.sql):
+// Queries of `holdfast export` (migrations/functions/43_export.sql):
 
 struct ExportQuery {
   std::optional<std::vector<std::string>> ids; // crawls and snapshots; nullopt: all

@@ -1,6 +1,6 @@
 #pragma once
-// What commands (catalog/operation.hpp) leave to be done: crawls to stop, files to delete, pages to make again.
-// Blocking; call on the thread that owns the connection.
+// Work left by commands (catalog/operation.hpp): crawls to stop, files to delete, pages to make again. Blocking; call
+// on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
 
@@ -14,15 +14,15 @@ namespace holdfast::store {
 
 // Open crawls that nothing stops yet.
 std::vector<std::string> crawls_to_stop(pg::Connection& connection, int limit);
-// Those of these workers and runners that still run.
+// Returns those of these workers and runners that still run.
 std::vector<std::string> workers_running(pg::Connection& connection, const std::vector<std::string>& ids);
 
-// A crawl's page in the archive that no longer says what is so.
+// Page of a crawl in the archive that is out of date.
 struct StalePage {
   std::string crawl_id, since;
   bool there{true}; // else the crawl was removed, and its page is to go
 };
-// Those that have waited for `age`; with `crawl` only its own.
+// Returns pages that have waited for `age`; with `crawl` only its own.
 std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age,
                                          const std::optional<std::string>& crawl);
 

@@ -48,18 +48,18 @@ struct Expansion {
 };
 
 // Adds the crawl with all its seeds in one transaction (in batches, so that a million seeds need no million-element
-// array). False if a crawl with this id was there already: then nothing changes.
+// array). Returns false if a crawl with this id exists already: then nothing changes.
 bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vector<Seed>& seeds);
 
 // A seed that a crawl with only_new leaves out, and its newest snapshot.
 struct ArchivedSeed {
   std::string url, snapshot_id, sealed_at, directory;
 };
-// Those of `seeds`, in their order, each once.
+// Returns those of `seeds` that are archived, in their order, each once.
 std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCrawl& crawl,
                                          const std::vector<Seed>& seeds);
 
-// One due crawl, of `only` unless that is empty, or nothing.
+// Claims one due crawl, of `only` unless that is empty. Nothing: none is due.
 std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& worker,
                                       std::chrono::milliseconds lease, const std::vector<std::string>& only = {});
 // Turns up to `batch` seeds into snapshots. Errors: lease_lost if the fence is stale.

@@ -11,13 +11,12 @@
 
 namespace holdfast::store {
 
-// The site asked to be left alone. `by`: the worker that heard it.
-// Returns for how long it is left alone from now on.
+// Records that a site requested fewer requests. `by`: the worker that received that. Returns the remaining back-off.
 std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const std::string& host, int status,
                                             std::optional<std::chrono::milliseconds> retry_after,
                                             const std::string& by);
 
-// What a site's robots.txt says, as the workers share it (migrations/functions/55_robots.sql).
+// Rules of a site's robots.txt, as the workers share them (migrations/functions/55_robots.sql).
 struct Robots {
   std::string state; // known, unreachable, wanted (not known yet)
   std::string rules, error;
@@ -31,7 +30,7 @@ struct RobotsAnswer {
   std::string rules, error;
   std::chrono::milliseconds delay{0}, keep{0}; // Crawl-delay, already capped; how long the answer holds
 };
-// True: the site is one with a delay, so that the next request must wait.
+// Stores robots.txt. Returns true if the site has a delay, so that the next request must wait.
 bool robots_put(pg::Connection& connection, const std::string& worker, const std::string& origin,
                 const std::string& host, const RobotsAnswer& answer);
 

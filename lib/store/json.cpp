@@ -13,7 +13,7 @@ namespace {
 
 bool has_nul(const std::string& text) { return text.find('\0') != std::string::npos; }
 
-// JSON can say NUL ("\u0000"), jsonb cannot.
+// JSON can contain NUL ("\u0000"), jsonb cannot.
 void replace_nuls(nlohmann::json& json) {
   if (json.is_string()) {
     if (auto& text = json.get_ref<std::string&>(); has_nul(text)) text = pg::wire_text(text);

@@ -1,6 +1,6 @@
 #pragma once
-// What pages and live displays show: the collection now, its crawls and snapshots, what runs, what is stuck, what
-// failed. Mostly rows of the stable views by name; times are text as the server writes them, in UTC, and empty for
+// Data of pages and live displays: the collection now, its crawls and snapshots, running hooks, stuck objects,
+// failures. Mostly rows of the stable views by name; times are text as the server writes them, in UTC, and empty for
 // NULL. Blocking; call on the thread that owns the connection.
 
 #include "lib/base/metrics.hpp"
@@ -67,15 +67,15 @@ pg::Result process_tree(pg::Connection& connection, int limit);
 // name, delay_seconds, max_parallel, paused, reason.
 pg::Result limited_hosts(pg::Connection& connection, int limit);
 
-// Rows of v_event, with json, in their order, of at most `limit` ids after `id`. What one call did to many snapshots
-// has one id and comes whole. `crawl_id`: only of that crawl; may be empty.
+// Returns rows of v_event, with json, in their order, of at most `limit` ids after `id`. The changes that one call made
+// to many snapshots have one id and come together. `crawl_id`: only of that crawl; may be empty.
 pg::Result events_after(pg::Connection& connection, std::int64_t id, std::int64_t limit, const std::string& crawl_id);
 // The highest id that an event has; 0 if there is none.
 std::int64_t last_event(pg::Connection& connection);
 
 // Numbers of the whole collection: holdfast.metrics().
 std::vector<base::Sample> metrics(pg::Connection& connection);
-// Those of the worker with this pid on that machine; empty if there is none whose lease holds.
+// Returns the metrics of the worker with this pid on that machine; empty if there is none whose lease holds.
 std::vector<base::Sample> worker_metrics(pg::Connection& connection, const std::string& hostname, int pid);
 
 // Throws if the server does not answer.

@@ -34,27 +34,27 @@ std::optional<std::int64_t> persona_save(pg::Connection& connection, const perso
                                          const std::string& name, std::int64_t version, const persona::State& state,
                                          const std::string& by, bool signed_in = true);
 
-// What `change` does not name stays: {"options": {...}, "hosts": [...], "worker_label", "checks", "check_every",
-// "notes"}.
+// Changes the named members and keeps others: {"options": {...}, "hosts": [...], "worker_label", "checks",
+// "check_every", "notes"}.
 void persona_set(pg::Connection& connection, const std::string& name, const nlohmann::json& change,
                  const std::string& by);
-// A check as people write it ("text=Log out", "not-selector=form.login @https://press.example/") as it is kept:
-// {"kind": "text", "value": "Log out", "signed_out": false, "url": ""}. signed_out: what is so while it is not signed
-// in. Throws Error(refused).
+// Parses a check in the notation of users ("text=Log out", "not-selector=form.login @https://press.example/"): {"kind":
+// "text", "value": "Log out", "signed_out": false, "url": ""}. signed_out: the check is true while signed out. Throws
+// Error(refused).
 nlohmann::json parse_check(const std::string& text);
-// Of a worker, for a page or a sign-in that it has. Errors: lease_lost if it has it no more.
+// A worker with the page or sign-in for which it holds a persona. Errors: lease_lost if it does not hold it any more.
 struct PersonaHeld {
   std::string worker, id;
   std::int64_t fence{0}; // of a page
 };
-// Changes the state: by what a page has changed, or to that of a new session. If another worker is faster, `change` is
-// asked again, with the state of that. The persona as it is then; nullopt: `change` has answered false, for nothing to
-// do. Throws Error(refused) if the persona is gone, or others were faster each time.
+// Changes the state: by the changes of a page, or to that of a new session. If another worker is faster, `change` is
+// called again, with the state of that. Returns the persona as it is then; nullopt: `change` has returned false,
+// because nothing is to be done. Throws Error(refused) if the persona was removed, or others were faster each time.
 std::optional<Persona> persona_keep(pg::Connection& connection, const persona::KeyRing& key_ring,
                                     const PersonaHeld& held, const std::string& name,
                                     const std::function<bool(persona::State&)>& change);
-// A page that was given `version` was captured signed out: its crawls wait until a new session is stored. True: that
-// was not known.
+// Records that a page that was given `version` was captured signed out: its crawls wait until a new session is stored.
+// Returns true if that was unknown.
 bool persona_signed_out(pg::Connection& connection, const PersonaHeld& page, std::int64_t version,
                         const std::string& reason);
 } // namespace holdfast::store

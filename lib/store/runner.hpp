@@ -40,7 +40,7 @@ struct MaintenanceRun {
   std::chrono::microseconds duration{0};
 };
 
-// What there is to do: holdfast.v_backlog.
+// Backlog of the collection: holdfast.v_backlog.
 struct Backlog {
   std::int64_t crawls_due{0}, snapshots_due{0}, held{0};
   bool unfinished{false};
@@ -59,7 +59,7 @@ struct Neighbours {
   std::string newer_run; // label of the newest `holdfast run`, which alone starts workers; "": it is this one
 };
 
-// `grace`: how long a leading runner may still lead once it is asked to leave.
+// Tries to lead. `grace`: how long a leading runner may still lead once it is requested to leave.
 Entry runner_enter(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
                    std::chrono::milliseconds grace);
 RunnerHeartbeat runner_heartbeat(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
@@ -71,9 +71,9 @@ std::optional<MaintenanceRun> runner_maintenance(pg::Connection& connection, con
 std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::string& machine_id,
                                          const std::string& boot_id, const std::string& pid_namespace);
 Backlog backlog(pg::Connection& connection);
-// None as long as the runner has not joined.
+// Returns the runners of this machine; none as long as the runner has not joined.
 Neighbours neighbours(pg::Connection& connection, const std::string& runner);
-// The page that will be due next and what it waits for, as a sentence for people; empty: nothing waits.
+// Returns the next due page and why it waits, as a sentence for users; empty: nothing waits.
 std::string next_work(pg::Connection& connection);
 
 } // namespace holdfast::store

@@ -1,7 +1,7 @@
 #pragma once
 // Schedules: crawls that are added again and again. One free function per SQL function
 // (migrations/functions/72_schedule.sql). Blocking; call on the thread that owns the connection. Errors: refused, with
-// a message for people, when a schedule makes no sense.
+// a message for users, when a schedule makes no sense.
 
 #include "lib/pg/connection.hpp"
 #include "lib/store/crawl.hpp"

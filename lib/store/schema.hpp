@@ -11,7 +11,7 @@ namespace holdfast::store {
 // The files that are embedded in this binary.
 const pg::Migrator& migrator();
 
-// What a migrated database lacks because this login may not make it, and the SQL with which an administrator does.
+// Parts that a migrated database lacks because this login may not make them, and the SQL for an administrator.
 struct Lacking {
   std::string what, why, statement;
 };

@@ -10,7 +10,7 @@
 
 namespace holdfast::store {
 
-// As a worker sees it.
+// A sign-in for a worker.
 struct SignIn {
   std::string id, persona, url, asked_by;
   std::string seen_at; // address of this worker, as the database sees it
@@ -20,7 +20,7 @@ struct SignIn {
 // The row of v_persona with this sign-in; none: it has ended.
 pg::Result sign_in_row(pg::Connection& connection, const std::string& id);
 
-// Where its browser is. Port 0: not ready yet.
+// Address of the browser of a sign-in. Port 0: not ready yet.
 struct SignInAddress {
   static constexpr std::size_t kKeySize = 64;
   std::string address, certificate_hash; // SHA-256 of what its worker presents
@@ -29,10 +29,10 @@ struct SignInAddress {
   std::string waits{};   // for what, for people
   std::string problem{}; // why there will be none
 };
-// For a new connection. Throws Error(refused) if another person has the view.
+// Prepares a new connection. Throws Error(refused) if another user has the view.
 SignInAddress sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by);
 
-// Of a worker. Errors: lease_lost if it has lapsed.
+// Takes a sign-in for a worker. Errors: lease_lost if it has lapsed.
 std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string& worker);
 bool sign_in_ready(pg::Connection& connection, const std::string& worker, const std::string& id,
                    const SignInAddress& place);

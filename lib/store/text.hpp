@@ -12,16 +12,16 @@
 
 namespace holdfast::store {
 
-// Of a page that was sealed with this fence. False: it was not.
+// Stores the text of a sealed page. Returns false if the page was not sealed with this fence.
 bool text_keep(pg::Connection& connection, const Lease& lease, const std::string& text);
 
-// Sealed pages with files whose text search() does not know, by id after `after`.
+// Sealed pages with files whose text is not indexed, by id after `after`.
 struct TextMissing {
   Lease lease;
   std::string directory;
 };
 std::vector<TextMissing> texts_missing(pg::Connection& connection, const std::optional<std::string>& after, int limit);
-// The same among the next `rows` sealed pages behind `after`, for those that were sealed at least `age` ago.
+// Pages without a text among the next `rows` sealed pages behind `after` that were sealed at least `age` ago.
 struct TextsLost {
   std::vector<TextMissing> pages;
   std::optional<std::string> last; // that was looked at; nullopt: there are no more

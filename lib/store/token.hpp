@@ -21,7 +21,7 @@ struct TokenOwner {
   std::string name, role;
   std::string files_key; // the first part of the addresses of archived files that it is shown
 };
-// Nothing if it is not valid.
+// Returns the owner of a valid token; else nothing.
 std::optional<TokenOwner> token_check(pg::Connection& connection, const std::string& token);
 
 // The crawl that the first request with this key adds: `crawl`, if this is the first. Throws Error(refused) if the key
@@ -29,11 +29,11 @@ std::optional<TokenOwner> token_check(pg::Connection& connection, const std::str
 std::string api_request_once(pg::Connection& connection, const std::string& caller, const std::string& key,
                              const std::string& body, const std::string& crawl);
 
-// Those of these tokens, by name, that are valid now.
+// Returns those of these tokens, by name, that are valid now.
 std::set<std::string> tokens_valid(pg::Connection& connection, const std::vector<std::string>& names);
 
-// What a session for requests of this role ("reader", "operator") should act as: the name of the database's role, or
-// empty for the login itself, if this database has no roles. Throws Error(refused) if the login may not take the role.
+// Returns the database role for requests of this role ("reader", "operator"), or empty for the login itself, if this
+// database has no roles. Throws Error(refused) if the login may not take the role.
 std::string role_of_requests(pg::Connection& connection, const std::string& role);
 
 } // namespace holdfast::store

@@ -1,5 +1,5 @@
 #pragma once
-// What `holdfast verify` reads (migrations/functions/93_search.sql). Blocking; call on the thread that owns the
+// Queries of `holdfast verify` (migrations/functions/93_search.sql). Blocking; call on the thread that owns the
 // connection.
 
 #include "lib/pg/connection.hpp"
@@ -19,8 +19,8 @@ struct SealedFiles {
 // Sealed snapshots in the order of their ids, after `after`. `id`: a snapshot or a crawl; nullopt: all there are.
 std::vector<SealedFiles> sealed_files(pg::Connection& connection, const std::optional<std::string>& id,
                                       const std::optional<std::string>& after, int limit);
-// Of `every` snapshots that were sealed so lately and have records in WARC files one, unless it was replayed (or
-// tried): the newest first.
+// Returns one in `every` recent snapshots that have records in WARC files and were not replayed (or tried): the newest
+// first.
 std::vector<SealedFiles> replays_due(pg::Connection& connection, int every, std::chrono::seconds within, int limit);
 std::string collection_id(pg::Connection& connection);
 

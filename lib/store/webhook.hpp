@@ -1,6 +1,6 @@
 #pragma once
-// Webhooks and what is to be sent to them. One free function per SQL function (migrations/functions/82_webhook.sql),
-// same name. Blocking; call on the thread that owns the connection.
+// Webhooks and their deliveries. One free function per SQL function (migrations/functions/82_webhook.sql), same name.
+// Blocking; call on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
 
@@ -26,10 +26,11 @@ inline constexpr const char* kWebhookChannel = "holdfast_webhook";
 std::vector<Delivery> webhook_claim(pg::Connection& connection, const std::string& owner,
                                     const std::optional<std::vector<std::string>>& names,
                                     std::chrono::milliseconds lease, int room);
-// `error` empty: delivered. `status` 0: there was no answer. False: the claim was over, nothing is changed.
+// Reports a delivery. `error` empty: delivered. `status` 0: there was no answer. Returns false if the claim was over;
+// then nothing is changed.
 bool webhook_report(pg::Connection& connection, const Delivery& delivery, int status, const std::string& error,
                     bool gone);
-// Until something may be due; nothing: nothing waits.
+// Returns how long until a delivery may be due; nothing: nothing waits.
 std::optional<std::chrono::milliseconds> webhook_wait(pg::Connection& connection,
                                                       const std::optional<std::vector<std::string>>& names);
 

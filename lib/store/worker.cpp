@@ -9,7 +9,7 @@ namespace holdfast::store {
 
 namespace {
 
-// As worker_join() and process_present() take it.
+// Converts to the argument of worker_join() and process_present().
 std::string process_json(const ProcessInfo& process) {
   nlohmann::json json = {{"machine",
                           {{"id", process.machine.id},

@@ -1,7 +1,7 @@
 #pragma once
-// Workers: joining, heartbeating, leaving. One free function per SQL function (migrations/functions/20_worker.sql),
-// same name. Each blocks on the connection given; call on the thread that owns it. Errors: lease_lost when the process
-// has lapsed; see lib/pg/connection.hpp for the rest. All may be repeated.
+// Workers: joining, heartbeats, leaving. One free function per SQL function (migrations/functions/20_worker.sql), same
+// name. Each blocks on the given connection; call on the thread that owns it. Errors: lease_lost when the process has
+// lapsed; see lib/pg/connection.hpp for the rest. All may be repeated.
 
 #include "lib/pg/connection.hpp"
 
@@ -38,7 +38,7 @@ struct Lease {
   friend bool operator==(const Lease&, const Lease&) = default;
 };
 
-// A process as its own machine can tell it from any other.
+// Identity of a process on its own machine.
 struct LocalProcess {
   std::string id, machine_id, boot_id, pid_namespace;
   int pid{0};
@@ -52,14 +52,14 @@ struct HeartbeatAnswer {
   std::string log_level;    // "": the configured one
 };
 
-// Of a worker, or of a runner as a candidate. Returns the collection's id.
+// Joins as a worker, or as a candidate for runner. Returns the collection's id.
 std::string worker_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease);
 HeartbeatAnswer worker_heartbeat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,
                                  const std::vector<Lease>& held, const std::string& stats_json);
-// A process that claims nothing says that it runs, again and again, and that it has ended.
+// Reports that a process without claims runs, again and again, and that it has ended.
 void process_present(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease);
 // Ends the lease of a worker or runner that was seen dead on the caller's own machine, so that others take its work at
-// once. False if the lease was over already, or if that process is not the one known by this id.
+// once. Returns false if the lease was over already, or if that process is not the one known by this id.
 bool worker_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason);
 // Ids of the workers and runners that run on a machine.
 std::vector<std::string> processes_on(pg::Connection& connection, const std::string& hostname);

@@ -38,7 +38,7 @@ struct Head {
   }
 };
 
-// The next one, behind which the bytes go on. `lost`: called with the place of the first other line before it.
+// Finds the next head, behind which the bytes go on. `lost`: called with the offset of the first other line before it.
 std::optional<Head> next_head(RecordBytes& bytes, const std::function<void(std::uint64_t at)>& lost) {
   Head head;
   bool told = false;
@@ -56,7 +56,7 @@ std::optional<Head> next_head(RecordBytes& bytes, const std::function<void(std::
   return std::nullopt;
 }
 
-// Of one that the file is too short for: it ends with the file, or where the next one begins.
+// Returns the length of a record that the file is too short for: it ends with the file, or where the next one begins.
 std::uint64_t length_of_cut(int file, std::uint64_t size, const Head& head, std::uint64_t block) {
   RecordBytes bytes(file, head.at, size);
   bytes.open(0);

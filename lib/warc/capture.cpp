@@ -32,7 +32,7 @@ std::string mime_of(const Headers& headers) {
   return whole ? type : "unk";
 }
 
-// Of the rest of the block.
+// Digests the rest of the block.
 std::string payload_digest(Reader& reader) {
   Digest digest;
   reader.read_rest([&](std::string_view piece) { digest.add(piece); });
@@ -61,7 +61,7 @@ std::optional<Capture> capture_of(Reader& reader, const Record& record) {
   return capture;
 }
 
-// Of a request, which follows its response.
+// Reads the method of a request, which follows its response.
 std::string method_of(Reader& reader) {
   const auto head = reader.read_http_head();
   const auto method = head ? head->first_line.substr(0, head->first_line.find(' ')) : "GET";

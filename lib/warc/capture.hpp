@@ -1,5 +1,5 @@
 #pragma once
-// What an index says of a record that can be replayed. Values and pure functions, but for each_capture().
+// Index entries of records that can be replayed. Values and pure functions, but for each_capture().
 
 #include "lib/warc/reader.hpp"
 
@@ -21,13 +21,13 @@ struct Capture {
   std::string refers_to{}; // of a revisit record: the key of the URL whose record holds the payload, if it is another
 };
 
-// The same as "20260131235959".
+// Formats the same time as "20260131235959".
 std::string timestamp_of(std::string_view date);
 // "2026-01-31T23:59:59Z" without a fraction, in UTC; what a date leaves open is its earliest. Empty: it is no date.
 std::string whole_seconds(std::string_view date);
 
-// Calls `found` with each response, revisit and resource of a WARC file, in order, and `damaged` with what cannot be
-// read. False from `found` ends it.
+// Calls `found` with each response, revisit and resource of a WARC file, in order, and `damaged` with parts that cannot
+// be read. A false from `found` ends it.
 void each_capture(int file, std::uint64_t begin, std::uint64_t end, const std::function<bool(Capture)>& found,
                   const std::function<void(const Damaged&)>& damaged);
 

@@ -46,7 +46,7 @@ class ZstdReader {
 public:
   explicit ZstdReader(std::string_view bytes)
       : context_(::ZSTD_createDCtx(), &::ZSTD_freeDCtx), in_{bytes.data(), bytes.size(), 0} {
-    // What HTTP allows (RFC 9659); a larger window would only cost us memory.
+    // Largest window of HTTP (RFC 9659); a larger one would only cost memory.
     if (context_) ::ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, 23);
   }
 

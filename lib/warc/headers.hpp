@@ -25,7 +25,7 @@ std::string record_head(const Headers& headers, std::initializer_list<std::strin
                         std::uint64_t length);
 std::string in_header(std::string_view value);
 
-// Request header fields that identify who asks. They are sent, and left out of what is archived: Cookie, Authorization,
+// Request header fields that identify the requester. They are sent, and left out of the archive: Cookie, Authorization,
 // Proxy-Authorization and those that `more` names, with commas or spaces between them.
 class OmittedHeaders {
 public:

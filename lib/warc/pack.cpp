@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kStored = 0, kFast = 1, kUsual = 6;
 
-// Of a record as wget and browsers write it. Bodies may still be in the coding that the server sent.
+// Returns the level for a record as wget and browsers write it. Bodies may still have the coding of the server.
 int level_of(const Record& record, const std::optional<HttpHead>& head) {
   if (record.type != "response" || !head) return kUsual;
   const bool coded = !header_of(head->headers, "content-encoding").empty();
@@ -97,7 +97,7 @@ void pack(const std::string& from, const std::string& to, const OmittedHeaders& 
       member.add(changed, put, true);
     }
   } catch (const Damaged&) {
-    // Its writer was ended within a record.
+    // The writer was ended within a record.
   }
 }
 

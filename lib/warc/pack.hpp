@@ -10,7 +10,7 @@
 
 namespace holdfast::warc {
 
-// Level of zlib for a body of that media type: 0, stored, for what is compressed already. There deflate saves next to
+// Returns the level of zlib for a body of that media type: 0, stored, for compressed types. There deflate saves next to
 // nothing and takes most of the time.
 int gzip_level(const std::string& media_type);
 

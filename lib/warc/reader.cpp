@@ -14,7 +14,8 @@ constexpr std::uint64_t kLongestBlock = std::uint64_t{1} << 40;
 constexpr std::size_t kPieceOfBlock = 1u << 16;
 constexpr std::size_t kLongestTrailer = 64;
 
-// "Name: value"; a line that begins with a blank continues the value before it. False: this is no header field.
+// Adds "Name: value"; a line that begins with a blank continues the value before it. Returns false if it is not a
+// header field.
 bool add_field(Headers& headers, std::string_view line) {
   if (base::is_blank(line.front())) {
     if (headers.empty()) return false;

@@ -1,7 +1,7 @@
 #pragma once
-// Reads a WARC file record by record, plain or with one gzip member per record. Files come from strangers: memory is
-// bounded whatever they claim, and what cannot be read is reported with its offset. Does not own the descriptor, which
-// must allow pread. Used from one thread.
+// Reads a WARC file record by record, plain or with one gzip member per record. Files are untrusted: memory is bounded
+// whatever they claim, and unreadable parts are reported with their offset. Does not own the descriptor, which must
+// allow pread. Used from one thread.
 
 #include "lib/warc/headers.hpp"
 #include "lib/warc/record_bytes.hpp"
@@ -74,7 +74,8 @@ private:
   // Calls `work`, whose failure is the record's.
   template <typename Work>
   auto of_record(Work&& work);
-  // Lines until an empty one, without their ends, and all of it as it is. False: it ends, or is too long, before.
+  // Reads lines until an empty one, without their ends, and the whole block as it is. Returns false if it ends, or is
+  // too long, before.
   template <typename Line>
   bool read_head(std::uint64_t most, std::string& text, Line&& take);
 

@@ -53,7 +53,7 @@ void RecordBytes::open(std::uint64_t offset) {
   inflating_ = true;
 }
 
-// Decodes some more. False: the record, or the file, has ended.
+// Decodes some more. Returns false if the record, or the file, has ended.
 bool RecordBytes::fill() {
   if (ended_) return false;
   at_ = 0;

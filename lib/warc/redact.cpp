@@ -34,7 +34,7 @@ std::uint32_t start_of(std::string_view text) {
 }
 std::size_t slot_of(std::uint32_t start) { return (start * 2654435761u) >> 16; }
 
-// Of half a pair of surrogates: the character that both stand for, at the first of them.
+// Returns the character of a pair of surrogates, at the first of them.
 std::string character_of_pair(std::string_view rest, std::uint32_t code) {
   std::uint32_t second = 0;
   const auto digits = rest.starts_with("\\u") ? rest.substr(2, 4) : std::string_view();
@@ -79,8 +79,8 @@ Escape read_escape(std::string_view rest) {
   return {};
 }
 
-// A marker for [begin, end): a digit for a digit, and letters for letters, escapes and what is not ASCII. What else
-// stands there may be of the syntax around it, and stays.
+// Writes a marker over [begin, end): a digit for a digit, and letters for letters, escapes and non-ASCII. Other
+// characters may be of the syntax around it, and stay.
 void mark(std::string& text, std::size_t begin, std::size_t end) {
   for (auto at = begin; at < end; ++at) {
     const auto escaped = read_escape(std::string_view(text).substr(at, end - at)).length;
@@ -210,7 +210,7 @@ public:
   }
 
 private:
-  // Undoes codings that secrets could hide in. True: what cannot be looked into is left out.
+  // Undoes codings that secrets could hide in. Returns true if the body cannot be decoded and is left out.
   bool take_body(const Record& record, Headers& headers, Spool& body) {
     const auto content = codings_of(headers, "content-encoding"), transfer = codings_of(headers, "transfer-encoding");
     const bool coded = !content.empty() || !transfer.empty(), whole = coded || record.type == "request";
@@ -302,7 +302,7 @@ void Redactor::add_pattern(std::string_view part) {
   put(as_form);
   put(in_utf16(part, true));
   put(in_utf16(part, false));
-  // In base64 it may begin at each of three places; the letters at its ends are also of its neighbours.
+  // In base64 it may begin at each of three positions; the letters at its ends are also of its neighbours.
   for (std::size_t before = 0; before < 3 && part.size() >= 6; ++before) {
     auto coded = base::base64_encode(std::string(before, '\0') + std::string(part));
     coded.resize((before + part.size()) * 8 / 6);

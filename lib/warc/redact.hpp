@@ -16,13 +16,13 @@ class Redactor {
 public:
   // Shorter than 4 bytes: it is not looked for, as it would be found everywhere.
   void add(std::string_view secret);
-  // What occurs in this text is no secret.
+  // Exempts all words of this text.
   void except(std::string_view text);
   bool empty() const noexcept { return patterns_.empty(); }
 
-  // Also the values of password fields in HTML. True: something was replaced.
+  // Redacts a text, also the values of password fields in HTML. Returns true if something was replaced.
   bool apply(std::string& text) const;
-  // The same for what comes in pieces; the last one with `last`.
+  // Redacts a text in pieces; the last one with `last`.
   class Stream {
   public:
     explicit Stream(const Redactor& redactor) : redactor_(redactor) {}
@@ -40,10 +40,10 @@ private:
   std::bitset<65536> starts_;
 };
 
-// Writes the records of `from`, plain or packed, to `to`, one gzip member each. Beside what `redactor` knows they lose
-// the values of Set-Cookie, and of the passwords and tokens that a form sent. Bodies lose their codings, in which
-// secrets could hide; a body that cannot be decoded is left out. First adds the cookies that the responses set to what
-// `redactor` knows. Throws std::runtime_error; a record that cannot be read is left out.
+// Writes the records of `from`, plain or packed, to `to`, one gzip member each. Beside the secrets of `redactor` they
+// lose the values of Set-Cookie, and of the passwords and tokens that a form sent. Bodies lose their codings, in which
+// secrets could hide; a body that cannot be decoded is left out. First adds the cookies that the responses set to
+// `redactor`. Throws std::runtime_error; a record that cannot be read is left out.
 void redact(int from, std::uint64_t size, int to, Redactor& redactor);
 
 } // namespace holdfast::warc

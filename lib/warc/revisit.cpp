@@ -16,7 +16,7 @@ struct Message {
   std::string head, digest; // as it is, with its empty line; of what follows
 };
 
-// Of a record that holds all of an HTTP message; else nullopt. Throws Damaged.
+// Reads a record that holds all of an HTTP message; else nullopt. Throws Damaged.
 std::optional<Message> read_message(Reader& reader, const Record& record) {
   if (!header_of(record.headers, "warc-truncated").empty() || !header_of(record.headers, "warc-segment-number").empty())
     return std::nullopt;

@@ -20,13 +20,14 @@ bool has_fraction(std::string_view date) {
   return date.size() > kFractionAt && date[kFractionAt] == '.';
 }
 
-// To the millisecond, which is all that browsers tell of their pages. The first of all times: it is no date.
+// Truncates to the millisecond, the precision of browsers. Returns the first of all times if it is not a date.
 base::Timestamp time_of(const std::string& date) {
   const auto time = base::read_timestamp(std::string(base::trimmed(date))).value_or(base::Timestamp());
   return std::chrono::floor<std::chrono::milliseconds>(time);
 }
 
-// "urn:text:http://example.com/" -> "http://example.com/": what was made of a page, such as its picture. Else empty.
+// Returns the page that a record was made of, such as a screenshot: "urn:text:http://example.com/" ->
+// "http://example.com/". Else empty.
 std::string_view page_named_by(std::string_view url) {
   const auto colon = url.starts_with("urn:") ? url.find(':', 4) : url.npos;
   const auto page = colon == url.npos ? std::string_view() : url.substr(colon + 1);
@@ -155,7 +156,7 @@ void Splitter::claim(Open& open) {
   found(nearest, open);
 }
 
-// This is a response of the page's URL.
+// Records that this is a response of the page's URL.
 void Splitter::found(std::uint32_t number, const Open& open) {
   const auto& response = open.response;
   auto& page = pages_[number];
@@ -183,7 +184,7 @@ void Splitter::choose_pages() {
   }
 }
 
-// The first group of a page that has an id tells the page of that id.
+// The first group of a page that has an id names the page of that id.
 void Splitter::name_page(const Group& group) {
   if (group.id != kNone && page_of_id_[group.id] == kNone) page_of_id_[group.id] = group.page;
 }
@@ -226,8 +227,8 @@ void Splitter::finish() {
                    [&](auto left, auto right) { return groups_[left].page < groups_[right].page; });
 }
 
-// Pages and records of one time are told apart by their place in the files. Of pages that began at the same time, one
-// of the record's own file is taken first: the last one before it there, or the first one behind.
+// Pages and records of one time are distinguished by their position in the files. Of pages that began at the same time,
+// one of the record's own file is taken first: the last one before it there, or the first one behind.
 void Splitter::place_by_time() {
   using Begin = std::tuple<base::Timestamp, std::size_t, std::uint32_t>; // time, place, page
   std::vector<std::size_t> places(pages_.size(), groups_.size());

@@ -1,10 +1,10 @@
 #pragma once
-// Shares out the records of WARC files among the pages that were archived into them. A response, its request and
-// what belongs to them stay together. They go to the page that they name (WARC-Page-ID, or urn:text:URL and the
-// like, as Browsertrix writes them); else to the page whose own response they hold; else to the page that was
-// archived last before them. Of several pages of that time, one in the same file is preferred. Without a list of
-// pages, each HTML document that a browser asked for as a document is one; where requests do not tell, each HTML
-// document. Used from one thread.
+// Divides the records of WARC files among the pages that were archived into them. A response, its request and records
+// that belong to them stay together. They go to the page that they name (WARC-Page-ID, or urn:text:URL and the like, as
+// Browsertrix writes them); else to the page whose own response they hold; else to the page that was archived last
+// before them. Of several pages of that time, one in the same file is preferred. Without a list of pages, each HTML
+// document that a browser requested as a document is one; without such information in the requests, each HTML document.
+// Used from one thread.
 
 #include "lib/base/text/timestamp.hpp"
 #include "lib/warc/reader.hpp"
@@ -32,7 +32,8 @@ struct SplitPage {
 
 class Splitter {
 public:
-  // Pages first. `id`: as records name the page; empty: none. False: the date is none of WARC.
+  // Adds a page; pages come first. `id`: the id of the page in records; empty: none. Returns false if the date is not
+  // one of WARC.
   bool add_page(const std::string& url, const std::string& date, const std::string& id);
   // A file of `size` bytes. `damaged`: called for each record that cannot be read; it is left out.
   void add_file(int file, std::uint64_t size, const std::function<void(const Damaged&)>& damaged);

@@ -23,7 +23,7 @@ std::vector<std::string_view> fields_of(std::string_view text, char at) {
   return parts;
 }
 
-// As often as it was escaped.
+// Decodes repeatedly, as often as it was escaped.
 std::string unescaped(std::string_view written) {
   std::string text(written);
   for (auto next = base::percent_decode(text); next.size() < text.size(); next = base::percent_decode(text))

@@ -52,7 +52,7 @@ bool is_shim(pid_t pid) {
   return tree::read_stat(pid, stat) && std::strcmp(stat.name, kShimName) == 0;
 }
 
-// The process that a file names, if it lives; else 0.
+// Returns the process that a file names, if it lives; else 0.
 pid_t named_in(const char* file) {
   char text[64];
   if (file == nullptr || tree::read_small_file(file, text, sizeof text) <= 0) return 0;
@@ -179,7 +179,7 @@ private:
       tree::Stat stat;
       parents[i] = tree::read_stat(list.pids[i], stat) ? stat.parent : 0;
     }
-    // Nearest come first, so a parent has been judged before its children: a 0 marks a shim's realm.
+    // Nearest come first, so a parent is decided before its children: a 0 marks a shim's realm.
     for (std::size_t i = 0; i < list.count; ++i) {
       bool covered = parents[i] == 0;
       for (std::size_t j = 0; j < i && !covered; ++j)

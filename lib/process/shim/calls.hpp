@@ -34,7 +34,8 @@ inline constexpr unsigned kRefusedCalls[] = {
     SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_swapon, SYS_swapoff, SYS_reboot, SYS_acct,
     SYS_settimeofday, SYS_clock_settime, SYS_syslog};
 
-// Of this process and what it starts. A refused call fails with EPERM, as in Docker's profile. 0 or an errno value.
+// Refuses the calls to this process and all that it starts. A refused call fails with EPERM, as in Docker's profile.
+// Returns 0 or an errno value.
 inline int refuse_calls() {
   constexpr unsigned kCount = sizeof kRefusedCalls / sizeof *kRefusedCalls;
   static_assert(kCount < 250, "a jump is one byte");

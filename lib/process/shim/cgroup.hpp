@@ -1,9 +1,9 @@
 #pragma once
 // The cgroups of one hook: in each hierarchy that the launcher named, a leaf that holds the hook's tree and nothing
 // else. Made, used and removed by the shim; the destructor is not run (the shim calls remove()). System calls and fixed
-// arrays only. Whatever of it fails is done without: the shim's own looks and signals are always there too.
+// arrays only. Failed parts are done without: the shim's own checks and signals are always there too.
 //
-// Versions 1 and 2 differ in the names of files alone, so that a file which is there is used and another passed over.
+// Versions 1 and 2 differ in the names of files alone, so that a file which is there is used and another skipped.
 
 #include "lib/process/shim/process_tree.hpp"
 
@@ -43,8 +43,8 @@ public:
 
   bool any() const { return count_ > 0; }
 
-  // Of version 2, into which a process can be born; -1: there is none. To be moved costs every fork of the machine a
-  // wait, and the hook ten milliseconds.
+  // Returns the leaf of version 2, into which a process can be born; -1: there is none. Moving costs every fork of the
+  // machine a wait, and the hook ten milliseconds.
   int birthplace() const {
     for (size_t i = 0; i < count_; ++i)
       if (leaves_[i].unified) return leaves_[i].directory;
@@ -57,7 +57,7 @@ public:
       if (!born_there || !leaves_[i].unified) (void)write_file(leaves_[i].directory, "cgroup.procs", "0");
   }
 
-  // KILL to every process in it, none of which can have another child meanwhile. False if there was none.
+  // Sends KILL to every process in it, none of which can have another child meanwhile. Returns false if there was none.
   bool kill_all(tree::PidList& list) const {
     bool found = false;
     for (size_t i = 0; i < count_; ++i) {
@@ -78,7 +78,7 @@ public:
     return found;
   }
 
-  // CPU time of all that ever was in it, in microseconds. False if that is not known here.
+  // Reads the CPU time of all processes that ever were in it, in microseconds. Returns false if it is unknown here.
   bool cpu_us(int64_t& user, int64_t& system) const {
     for (size_t i = 0; i < count_; ++i) {
       uint64_t first = 0, second = 0;
@@ -98,8 +98,8 @@ public:
     return false;
   }
 
-  // Memory that the tree holds now and that no file is behind, in bytes; 0: not known here. (The kernel's own peak
-  // counts cached files too, which would make a hook that writes much look like one that needs much.)
+  // Returns the memory that the tree holds now and that no file is behind, in bytes; 0: unknown here. (The kernel's own
+  // peak counts cached files too, which would make a hook that writes much look like one that needs much.)
   uint64_t memory_bytes() const {
     for (size_t i = 0; i < count_; ++i) {
       uint64_t private_bytes = 0, shared = 0;
@@ -161,7 +161,7 @@ private:
     if (tasks > 0) (void)write_number(directory, "pids.max", tasks);
   }
 
-  // Whole file, zero-terminated. False if there is none.
+  // Reads a whole file, zero-terminated. Returns false if there is none.
   static bool read_file(int directory, const char* name, char* text, size_t size) {
     const int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
@@ -179,7 +179,7 @@ private:
     return true;
   }
 
-  // Of a file with lines "KEY NUMBER".
+  // Reads a number from a file with lines "KEY NUMBER".
   static bool read_key(int directory, const char* name, const char* key, uint64_t& value) {
     char text[8192];
     if (!read_file(directory, name, text, sizeof text)) return false;

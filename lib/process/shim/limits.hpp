@@ -19,7 +19,7 @@ struct Limits {
   uint64_t tell_ms;                 // between two reports of the CPU time
 };
 
-// Reads "n,n,-,n,n". False if it is anything else.
+// Reads "n,n,-,n,n". Returns false if it is anything else.
 inline bool read_limits(const char* text, Limits& limits) {
   const auto read_one = [&text](uint64_t& limit) {
     char* end = nullptr;
@@ -51,7 +51,7 @@ inline int lower_limit(Resource resource, uint64_t most) {
   return setrlimit(resource, &limit) == 0 ? 0 : errno;
 }
 
-// Sets those that the kernel knows, and leaves no core files. 0 or an errno value.
+// Sets the limits that the kernel enforces, and disables core files. Returns 0 or an errno value.
 inline int apply_limits(const uint64_t (&limits)[kLimitCount]) {
   constexpr Resource resources[kLimitCount] = {RLIMIT_FSIZE, RLIMIT_NOFILE};
   for (int i = 0; i < kLimitCount; ++i)

@@ -55,7 +55,7 @@ struct Stat {
   uint64_t start_ticks;
 };
 
-// Fields 2 to 4, 6, 14 to 17 and 22 of /proc/<pid>/stat. False if there is no such process.
+// Reads fields 2 to 4, 6, 14 to 17 and 22 of /proc/<pid>/stat. Returns false if there is no such process.
 inline bool read_stat(pid_t pid, Stat& out) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -78,7 +78,7 @@ inline bool read_stat(pid_t pid, Stat& out) {
   return true;
 }
 
-// As getdents64(2) writes them; what C libraries call this differs.
+// Layout of getdents64(2); the names in C libraries differ.
 struct DirectoryEntry {
   uint64_t inode;
   int64_t next;
@@ -87,7 +87,7 @@ struct DirectoryEntry {
   char name[1]; // and on, up to a NUL
 };
 
-// Calls visit(number) for each all-digit entry of a directory. False if it cannot be read.
+// Calls visit(number) for each all-digit entry of a directory. Returns false if it cannot be read.
 template <class Visit>
 bool for_each_number(const char* directory, Visit visit) {
   const int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -148,7 +148,7 @@ inline void descendants_by_children(pid_t root, PidList& list) {
     append_children(list.pids[i], list); // grows while it is walked
 }
 
-// The same from every process' parent, for kernels built without CONFIG_PROC_CHILDREN.
+// Finds the descendants by every process's parent, for kernels built without CONFIG_PROC_CHILDREN.
 inline void descendants_by_parents(pid_t root, PidList& list) {
   static PidList all;
   static pid_t parents[kCapacity];
@@ -185,9 +185,9 @@ inline void find_descendants(PidList& list) {
   }
 }
 
-// Stops every descendant, then kills all of them; returns how many there were. Stopping first is what heartbeats a fork
-// bomb: a process with SIGSTOP pending cannot complete another fork, and stopped processes keep their places under the
-// process limit, so that each round finds fewer new ones.
+// Stops every descendant, then kills all of them; returns how many there were. Stopping first defeats a fork bomb: a
+// process with SIGSTOP pending cannot complete another fork, and stopped processes keep their places under the process
+// limit, so that each round finds fewer new ones.
 inline size_t freeze_and_kill(PidList& list) {
   uint64_t last_sum = 0;
   size_t last_count = 0;
@@ -232,8 +232,8 @@ inline uint64_t resident_bytes(const PidList& list) {
   return sum;
 }
 
-// The same with a share in what others have as well. Of a process that hides its maps, as sandboxed ones do, only what
-// is its own counts.
+// Returns the memory of a tree with a share of memory that others use as well. For a process that hides its maps, as
+// sandboxed ones do, only private memory counts.
 inline uint64_t memory_bytes(const PidList& list) {
   uint64_t sum = 0;
   for (size_t i = 0; i < list.count; ++i) {

@@ -1,5 +1,5 @@
 #pragma once
-// What the launcher and the shim say to each other over the control socket (SOCK_SEQPACKET, descriptor 3 in the shim).
+// Protocol between the launcher and the shim over the control socket (SOCK_SEQPACKET, descriptor 3 in the shim).
 // Plain values in the machine's own layout: both programs come from one build. Used by the shim, so no library types.
 //
 // Command line of the shim: holdfast-shim LIMITS CGROUPS VIEW DIRECTORY PROGRAM [ARGUMENT...]; its environment is the
@@ -14,9 +14,10 @@
 namespace holdfast::process::shim {
 
 inline constexpr int kControlDescriptor = 3;
-// Of a hook with a network of its own: that network, and the namespace of users that owns it unless the shim is root.
+// Descriptors of a hook with a network of its own: that network, and the namespace of users that owns it unless the
+// shim is root.
 inline constexpr int kNetworkDescriptor = 4, kOwnerDescriptor = 5, kFirstFree = 6;
-// Of a hook in a sandbox of level user, which has no such network: the rules that it takes on.
+// Descriptor of a hook in a sandbox of level user, which has no such network: the rules that it takes on.
 inline constexpr int kRulesDescriptor = 4;
 inline constexpr unsigned kMostListeners = 250; // of one network; the kernel passes 253 descriptors at once
 inline constexpr int kLimitCount = 2;           // of the kernel
@@ -32,14 +33,14 @@ struct Command {
   uint32_t grace_ms;
 };
 
-// Shim to launcher: `started` once the hook's program runs, then one `ended`; only `ended` if it could not be started.
-// Between them, if asked for, `used` whenever the tree's CPU time (`tree`) has grown.
+// Reports of the shim to the launcher: `started` once the hook's program runs, then one `ended`; only `ended` if it
+// could not be started. Between them, on request, `used` whenever the tree's CPU time (`tree`) has grown.
 enum class ReportKind : uint32_t { started = 'S', used = 'U', ended = 'E' };
 
 // The step at which starting failed; equal to process::StartStep.
 enum class Step : uint32_t { none, fork, sandbox, directory, limits, execute };
 
-// Which limit of the tree was exceeded; equal to process::TreeLimit.
+// Exceeded limit of the tree; equal to process::TreeLimit.
 enum class Excess : uint32_t { none, memory, processes };
 
 struct Consumption {

@@ -46,8 +46,8 @@ constexpr int64_t kLookAtCount = 250'000;   // ... at the number of its processe
 constexpr int kEndFirst = 500;              // oom_score_adj: before the worker and its database
 constexpr int64_t kFirstRetry = 2'000, kLongestRetry = 200'000; // from one round of KILL to the next
 
-// One shim supervises one hook: its state is the program's state. `list` is large and mostly never touched. Nothing is
-// to run before main.
+// State of the program: one shim supervises one hook. `list` is large and mostly never touched. Nothing is to run
+// before main.
 constinit tree::PidList list{};
 constinit shim::Cgroup cgroup;
 constinit shim::View view;
@@ -67,11 +67,11 @@ shim::Consumption consumption(const rusage& usage) {
 }
 
 void send_report(const shim::Report& report) {
-  // A launcher that is gone or does not read is told nothing; the shim's task to the tree does not depend on it.
+  // The launcher may have ended or not read; the shim's task does not depend on it.
   (void)send(kControlDescriptor, &report, sizeof report, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// When the machine runs out of memory, hooks are what the kernel ends first.
+// Makes hooks the first victims when the machine runs out of memory.
 void prefer_as_victim() {
   const int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
   if (fd < 0) return;
@@ -81,9 +81,9 @@ void prefer_as_victim() {
   close(fd);
 }
 
-// The shim works for moments at a time, so it asks for short turns: who has them is served first (from Linux 6.12 on;
-// up to 6.5 it is who has slept). Without, a look at a bomb comes 3 s late where its 2,000 processes share our
-// processors' group, as in a container.
+// Requests short turns, because the shim works for moments at a time: a process with short turns is served first (from
+// Linux 6.12 on; up to 6.5 one that has slept). Without, a check of a bomb comes 3 s late where its 2,000 processes
+// share our processors' group, as in a container.
 void take_short_turns() {
   constexpr uint64_t kShortest = 100'000; // ns; the kernel's own least
   sched_attr turns{};
@@ -189,14 +189,14 @@ public:
     }
     report_.tree = used_so_far();
     if (peak_memory_ / 1024 > report_.tree.peak_kib) report_.tree.peak_kib = peak_memory_ / 1024;
-    // What was over in between two looks: the kernel was quicker.
+    // Limits exceeded between two checks: the kernel was quicker.
     if (report_.excess == shim::Excess::none && cgroup.out_of_memory()) report_.excess = shim::Excess::memory;
   }
 
 private:
   bool killing() const { return first_kill_ != kNever; }
 
-  // Takes every ended child. False if none is left, ended or running.
+  // Reaps every ended child. Returns false if none is left, ended or running.
   bool reap() {
     for (;;) {
       int status = 0;
@@ -247,8 +247,8 @@ private:
       if (leader_gone_) ending_leftovers_ = true;
     }
     bool found = cgroup.kill_all(list);
-    // A thousand processes that fork leave us no time to stop them one by one. What else runs as their user, the hooks
-    // of its crawl, stands still for the moment.
+    // A thousand forking processes leave no time to stop them one by one. All other processes of their user, the hooks
+    // of its crawl, stand still for the moment.
     const bool crowd = report_.excess == shim::Excess::processes && view.user() != 0;
     if (crowd) shim::signal_user(view.user(), SIGSTOP);
     found |= tree::freeze_and_kill(list) > 0;   // what has left its cgroup, or never had one
@@ -259,12 +259,12 @@ private:
     retry_ = sooner(retry_ * 2, kLongestRetry);
   }
 
-  // KILL if the tree is over one of its limits. A shared page counts for every process at first, since that is cheap to
-  // know; only a tree that is over by that count is measured exactly.
+  // Sends KILL if the tree is over one of its limits. A shared page counts for every process at first, since that is
+  // cheap; only a tree that is over by that count is measured exactly.
   void look(int64_t now) {
     next_look_ = killing() ? kNever : now + look_every_;
     if (killing()) return;
-    // A bomb may have the processors, and a look at each of its processes take minutes then: all of it is stopped
+    // A bomb may have the processors, and a check of each of its processes takes minutes then: all of it is stopped
     // first, by one call.
     const uint64_t tasks = shim::tasks_of_machine();
     const bool sudden = most_processes_ != shim::kUnlimited && tasks > tasks_ + most_processes_ / 2;
@@ -301,7 +301,7 @@ private:
     return used;
   }
 
-  // How much CPU time the tree has used, if that is not what was told last.
+  // Reports the CPU time of the tree, if it has changed since the last report.
   void tell(int64_t now) {
     next_telling_ = now + tell_every_;
     shim::Consumption used = used_so_far();

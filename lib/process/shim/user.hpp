@@ -18,8 +18,8 @@ inline void signal_user_from_here(uid_t uid, int signal) {
   syscall(SYS_setresuid, own, own, own);
 }
 
-// A process of the user could end the one that we make for this, so what ended by a signal is made again. Where a bomb
-// has taken every place, as in a container with a limit, none can be made.
+// A process of the user could end the one that we make for this, so it is made again after an end by a signal. Where a
+// bomb has taken every place, as in a container with a limit, none can be made.
 inline void signal_user(uid_t uid, int signal) {
   for (int tries = 0; tries < 100; ++tries) {
     const pid_t child = fork();

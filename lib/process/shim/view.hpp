@@ -1,5 +1,5 @@
 #pragma once
-// What a sandboxed hook sees of the file system, and as whom: made in the child between clone and exec. System calls
+// View of the file system of a sandboxed hook, and its user: made in the child between clone and exec. System calls
 // and fixed arrays only. The child has a mount namespace of its own, and one of users: a new one from the start if the
 // shim is a plain user, or made at the end if it is root and the hook runs as another user.
 //
@@ -108,7 +108,7 @@ public:
     return 0;
   }
 
-  // Of the hook. 0 or an errno value.
+  // Prepares the process of the hook. Returns 0 or an errno value.
   int enter(const char* directory) const {
     if (!wanted_) return chdir(directory) == 0 ? 0 : errno;
     const int fd = base::open_no_links_at(AT_FDCWD, directory, O_PATH | O_DIRECTORY);
@@ -169,8 +169,8 @@ private:
     return syscall(SYS_mount_setattr, directory, path, how, &attributes, sizeof attributes) == 0;
   }
 
-  // Another mount of what is there, which keeps its flags; -1: there is nothing. False: a link is on the way. Another
-  // hook may have left it there, to have what it leads to shown to this one.
+  // Makes another mount of the path, which keeps its flags; -1: there is nothing. Returns false if a link is on the
+  // way: another hook may have left it there, to have its target shown to this one.
   static bool copy_of(const char* path, int& tree) {
     const int fd = base::open_no_links_at(AT_FDCWD, path, O_PATH);
     if (fd < 0) return errno != ELOOP;
@@ -191,7 +191,7 @@ private:
     return written;
   }
 
-  // Of this process, for good.
+  // Restricts this process for good.
   static int take_on_rules() {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno;
     return syscall(SYS_landlock_restrict_self, kRulesDescriptor, 0) == 0 ? 0 : errno;
@@ -229,8 +229,8 @@ private:
     return entry.covered;
   }
 
-  // Moves a copy to its place, which is made if it is in a cover. A path that was not there when the copies were made
-  // is passed over.
+  // Moves a copy to its place, which is made if it is in a cover. A path that did not exist when the copies were made
+  // is skipped.
   static bool attach(int tree, const char* path, bool read_only) {
     if (tree < 0) return true;
     struct stat status;
@@ -243,7 +243,7 @@ private:
     return true;
   }
 
-  // What is there already, or cannot be made, is found out by move_mount.
+  // Existing places, and places that cannot be made, are left to move_mount.
   static void make_place(const char* path, bool directory) {
     char prefix[4096];
     const size_t length = strlen(path);

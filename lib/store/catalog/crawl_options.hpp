@@ -9,7 +9,7 @@
 
 namespace holdfast::store {
 
-// How far and how fast: a group of its own in the help.
+// Groups of options in the help: identity; limits of size and time; reading of input.
 enum class CrawlOptionKind { identity, limit, reading };
 struct CrawlOption : Field {
   CrawlOptionKind kind{CrawlOptionKind::identity};
@@ -18,7 +18,7 @@ struct CrawlOption : Field {
 };
 std::span<const CrawlOption> crawl_options();
 
-// The columns of a crawl that these options say, each of which fits its schema.
+// Returns the columns of a crawl that these options set, each of which fits its schema.
 nlohmann::json crawl_columns(const nlohmann::json& given);
 // A time as a column takes it; null: none.
 nlohmann::json interval(std::chrono::milliseconds time);

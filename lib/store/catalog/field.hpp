@@ -25,7 +25,7 @@ inline constexpr std::string_view kTexts =
     R"({"type":"array","items":{"type":"string","maxLength":2000},"maxItems":100})";
 inline constexpr std::string_view kUrlList =
     R"({"type":"array","items":{"type":"string","maxLength":2000},"maxItems":1000})";
-// What a time, a size or a duration may be written as, no format has a name for.
+// Formats of times, sizes and durations, for which JSON schema has no names.
 inline constexpr std::string_view kTime = R"({"type":"string","x-time":true,"maxLength":40})";
 inline constexpr std::string_view kSize = R"({"type":"string","x-size":true,"maxLength":40})";
 inline constexpr std::string_view kDuration = R"({"type":"string","x-duration":true,"maxLength":40})";
@@ -43,7 +43,7 @@ inline constexpr std::string_view kLimit = R"({"type":"integer","minimum":1,"max
 const nlohmann::json& schema_of(const Field& field);
 // Throws Error(usage), which begins with `name`, if a value does not fit its schema.
 void check_schema(const std::string& name, const nlohmann::json& schema, const nlohmann::json& value);
-// A value that was written as text, in the type that its schema asks for.
+// Converts a text to the type that its schema requires.
 nlohmann::json value_of_text(const nlohmann::json& schema, const std::string& text);
 
 } // namespace holdfast::store

@@ -60,7 +60,7 @@ inline constexpr std::array kEdges = {
 inline constexpr std::array<std::string_view, 7> kLifecycles = {"crawl",   "snapshot", "archive_result", "binary",
                                                                 "session", "process",  "delivery"};
 
-// One event leads from a state to one other state only.
+// Returns true if an event leads from a state to one other state only.
 constexpr bool is_deterministic() {
   for (std::size_t i = 0; i < kEdges.size(); ++i)
     for (std::size_t j = i + 1; j < kEdges.size(); ++j)

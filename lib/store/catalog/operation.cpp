@@ -84,7 +84,7 @@ Answer cancel_crawl(const Call& call) {
   std::int64_t left =
       call.connection.call("select holdfast.crawl_cancel($1::uuid, $2, $3)", call.id, call.by, call.text("why"))
           .value();
-  // What is in work on a worker that has not heard yet is closed by that; the workers also do this without us.
+  // Pages on a worker that has not received the command yet are closed by it; the workers also do this without us.
   int batches = 0;
   for (auto before = left + 1; left > 0 && left < before && batches < call.most_batches; ++batches) {
     before = left;
@@ -386,7 +386,7 @@ void add_argument(pg::Params& params, const Operation& operation, const Call& ca
   }
 }
 
-// "crawl_pause(:id, :by, :why)". PostgreSQL knows the types of the arguments: no two such functions share a name.
+// Calls "crawl_pause(:id, :by, :why)". PostgreSQL has the types of the arguments: no two such functions share a name.
 Answer call_function(const Operation& operation, const Call& call) {
   pg::Params params;
   std::string sql = "select holdfast.";

@@ -1,6 +1,6 @@
 #pragma once
 // Commands to a collection. Each is a row of one table: an operation of the API, a button of the page and a verb of the
-// command line are the same row. Immutable; any thread. A command blocks, and may be repeated: the answer then says
+// command line are the same row. Immutable; any thread. A command blocks, and may be repeated: the answer then reports
 // that nothing changed.
 
 #include "lib/pg/connection.hpp"
@@ -31,8 +31,8 @@ struct OperationCall {
   }
 };
 
-// A function of the database with its arguments ("crawl_pause(:id, :by, :why)": who it is about, who asks, members of
-// the body), which returns whether or how much it has changed; or code for what takes more than that.
+// Work of an operation: a function of the database with its arguments ("crawl_pause(:id, :by, :why)": the object, the
+// user, members of the body), which returns whether or how much it has changed; or code for more than that.
 struct Work {
   constexpr Work(const char* function_in) : function(function_in) {}
   constexpr Work(nlohmann::ordered_json (*code_in)(const OperationCall&)) : code(code_in) {}
@@ -50,7 +50,8 @@ struct Operation {
   std::string_view button{}, when{};
   bool final{false};
 
-  // What it is about: crawl, snapshot, process, host, schedule, webhook or persona; empty: no single thing.
+  // Returns the kind of its object: crawl, snapshot, process, host, schedule, webhook or persona; empty: no single
+  // object.
   std::string_view kind() const noexcept;
   // Returns "changed", and maybe more.
   nlohmann::ordered_json run(const OperationCall& call) const;

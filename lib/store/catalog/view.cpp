@@ -283,7 +283,7 @@ namespace {
 
 std::string replaced(std::string text, char mark, std::string_view by) { return text.replace(text.find(mark), 1, by); }
 
-// What to select from, with its parameters; throws Error(usage) for an unknown list or filter.
+// Returns the call for a list, with its parameters; throws Error(usage) for an unknown list or filter.
 std::pair<std::string, pg::Params> list_call(const ListQuery& query) {
   const auto& list = list_of(query.view);
   for (const auto& [name, value] : query.filters)

@@ -1,6 +1,6 @@
 #pragma once
-// Lists for people: rows of the stable views as a table or as lines of JSON, the rows of a crawl's page, and what an id
-// names. Blocking; call on the thread that owns the connection.
+// Lists for users: rows of the stable views as a table or as lines of JSON, the rows of a crawl's page, and the objects
+// that an id names. Blocking; call on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
 #include "lib/store/catalog/field.hpp"
@@ -23,7 +23,7 @@ struct CrawlEntry {
 
 std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit);
 
-// What a list may be filtered by: an option of `holdfast list` (--crawl), a parameter of the API (?crawl=).
+// Filter of a list: an option of `holdfast list` (--crawl), a parameter of the API (?crawl=).
 struct Filter {
   Field field;
   std::string_view type;               // of its value in SQL
@@ -35,14 +35,14 @@ struct ListFilter {
   std::string_view name, column{};
 };
 
-// All that is to be said of a list. The command line, its help and completion, and the API read it here.
+// Description of a list. The command line, its help and completion, and the API read it here.
 struct List {
   std::string_view name, one, record, summary; // "crawls", "crawl"; record: the type of its lines of JSON
   std::string_view lifecycle;                  // whose states are its statuses; empty: it has none
   std::string_view source;                     // a view with its `order`; or a function with the arguments p_<filter>
   std::string_view order;
   std::vector<ListFilter> filters; // "before": only what has a lesser id
-  // Columns that people see first; JSON has all of them. A name that ends in "?": left out if nothing is there.
+  // Columns that users see first; JSON has all of them. A name that ends in "?": left out if all its values are empty.
   std::vector<std::string> columns;
   bool for_guests{true}; // the API and the page show it
 
@@ -55,36 +55,36 @@ std::span<const Filter> filters();
 const Filter& filter_of(std::string_view name);
 // Throws Error(usage) if no row of the list can have this status or outcome, as the filter is.
 void check_filter(const List& list, std::string_view filter, const std::string& value);
-// The names of those that know this filter.
+// Returns the names of the lists that have this filter.
 std::vector<std::string> lists_by(std::string_view filter);
 
 struct ListQuery {
   std::string view{"snapshots"}; // the name of a list
   std::int64_t limit{50};
   std::map<std::string, std::string, std::less<>> filters{}; // values as PostgreSQL reads them
-  // Of a list that is a view with ids: those with the most in this column first, "before" then being the row before.
+  // For a list that is a view with ids: rows with the most in this column first, "before" then being the row before.
   // For crawls this reads all of them: with 100,000 it takes 0.13 s of processor time. An index for each order would
   // cost each seal more, because it counts in the row of its crawl.
   std::string most{};
 
-  // Nothing: not filtered by that.
+  // Adds a filter; without a value, none.
   ListQuery& by(std::string_view filter, const std::optional<std::string>& value);
   std::optional<std::string> filter(std::string_view name) const;
 };
 inline constexpr const char* kNewest = "ffffffff-ffff-ffff-ffff-ffffffffffff"; // every id is less
 // Rows as they are, for tables.
 pg::Result list(pg::Connection& connection, const ListQuery& query);
-// An interval as people read it: "1 day 00:02:05.753" -> "1 d". Anything else stays as it is.
+// Formats an interval for users: "1 day 00:02:05.753" -> "1 d". Anything else stays unchanged.
 std::string written_interval(std::string_view interval);
 // The id of the `number`th newest snapshot of a list, from 1, with the filters status, url_contains and tag; nullopt:
 // it is shorter.
 std::optional<std::string> snapshot_number(pg::Connection& connection, std::int64_t number, const ListQuery& query);
-// The same rows, each as one line of JSON.
+// Returns the same rows, each as one line of JSON.
 std::vector<std::string> list_json(pg::Connection& connection, const ListQuery& query);
 
-// What a (possibly shortened) id, a URL or the label of a crawl names: ("crawl" | "snapshot" | "process", full id). A
-// short id is the head or the tail of one, at least 4 hex digits. Throws Error(refused) if nothing or more than one
-// thing matches. find_newest() takes the newest of those that a URL or a label names.
+// Finds the object that a (possibly shortened) id, a URL or the label of a crawl names: ("crawl" | "snapshot" |
+// "process", full id). A short id is the head or the tail of one, at least 4 hex digits. Throws Error(refused) if no
+// object or more than one matches. find_newest() takes the newest of those that a URL or a label names.
 struct Found {
   std::string kind, id, crawl_id;
 };
@@ -102,7 +102,7 @@ struct Why {
 // `name`: an id, the head or tail of one, or a host.
 Why why(pg::Connection& connection, const std::string& name);
 
-// What all running workers lack for a crawl of which nothing is in work, for people; empty: one of them can take it.
+// Returns what all running workers lack for a crawl without a page in work, for users; empty: one of them can take it.
 struct CrawlLacks {
   std::string what;
   bool may_pass{false}; // a full disk, not a plugin
