@@ -29,7 +29,7 @@ constexpr int kLongestResults = 2000; // of a snapshot
 constexpr const char* kIndexFile = "index.sqlite3";
 constexpr std::array<const char*, 3> kIndexFiles = {kIndexFile, "index.sqlite3-wal", "index.sqlite3-journal"};
 
-// What tells whether the files of the index have changed.
+// Identity of the files of the index: it changes with them.
 using Stamp = std::array<std::array<std::int64_t, 4>, kIndexFiles.size()>;
 Stamp stamp_of(const fs::path& directory) {
   Stamp stamp{};
@@ -41,7 +41,7 @@ Stamp stamp_of(const fs::path& directory) {
   return stamp;
 }
 
-// False: there is no such file.
+// Copies a file. Returns false if it does not exist.
 bool copy_one(const fs::path& from, const fs::path& to) {
   std::error_code error;
   if (fs::status(from, error).type() == fs::file_type::not_found) return false;

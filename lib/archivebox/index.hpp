@@ -45,8 +45,8 @@ public:
   // Error(refused) if it is no index of ArchiveBox, Error(temporary) if it changes all the time.
   Index(const std::filesystem::path& data_dir, const std::filesystem::path& scratch);
 
-  // In the order of ids. `problem` is told rows that cannot be read: "row 12 of core_snapshot", why. False from
-  // `found` ends it.
+  // Calls `found` with each snapshot, in the order of ids, and `problem` with rows that cannot be read: "row 12 of
+  // core_snapshot", the reason. A false from `found` ends it.
   using Problem = std::function<void(const std::string& where, const std::string& why)>;
   void each_snapshot(const std::function<bool(const Snapshot&)>& found, const Problem& problem) const;
   // Empty if there is none.
@@ -62,7 +62,7 @@ private:
   };
   Queries queries() const;
   std::vector<std::int64_t> rows(const Problem& problem) const;
-  // Empty if the row is gone. Throws Error if it cannot be read.
+  // Reads a snapshot again. Empty if the row was deleted. Throws Error if it cannot be read.
   std::optional<Snapshot> snapshot(const Queries& queries, std::int64_t row) const;
   std::string first_column(const std::string& table, const std::vector<std::string>& names, int length) const;
   bool has_table(const std::string& table) const;

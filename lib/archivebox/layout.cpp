@@ -31,7 +31,7 @@ constexpr std::array<Known, 12> kKnown = {{{"favicon.ico", "favicon", ""},
                                            {"git", "git", "."},
                                            {"title.txt", "title", ""}}};
 
-// What wget saved lies in directories named by host; its output names the page in one of them.
+// wget saves files in directories named by host; its output names the page in one of them.
 bool is_of_wget(const std::string& name, const Snapshot& snapshot) {
   return std::any_of(snapshot.results.begin(), snapshot.results.end(), [&](const Result& result) {
     return result.plugin == "wget" && (result.output == name || result.output.starts_with(name + "/"));

@@ -1,5 +1,5 @@
 #pragma once
-// Where ArchiveBox 0.7 to 0.9 keeps the files of a snapshot. Blocking; any thread.
+// Layout of the files of a snapshot in ArchiveBox 0.7 to 0.9. Blocking; any thread.
 
 #include "lib/archivebox/index.hpp"
 

@@ -25,8 +25,8 @@ namespace {
 constexpr std::size_t kDeclaredWithin = 1u << 18; // bytes from the start of the page
 constexpr std::size_t kGuessedBy = 1u << 18;      // bytes from the first that is not ASCII
 
-// What iconv calls each encoding of the Encoding standard, by the labels that pages use for it. Browsers read ISO
-// 8859-1 as Windows 1252, and like pairs.
+// Names of encodings in iconv, by the labels of the Encoding standard. Browsers read ISO 8859-1 as Windows 1252, and
+// like pairs.
 std::map<std::string, std::string, std::less<>> read_labels() {
   std::map<std::string, std::string, std::less<>> codecs;
   for (const auto& line : base::split(embedded::encodings_txt, "\n")) {
@@ -55,8 +55,8 @@ constexpr std::pair<std::string_view, std::string_view> kMarks[] = {{"\xEF\xBB\x
                                                                     {"\xFF\xFE", "UTF-16LE"},
                                                                     {"\xFE\xFF", "UTF-16BE"}};
 
-// To UTF-8; what cannot be decoded becomes U+FFFD, or with `western` a character of Windows 1252, of which each byte is
-// one, for browsers. False if there is no such codec.
+// Converts to UTF-8; undecodable bytes become U+FFFD, or with `western` a character of Windows 1252, of which each byte
+// is one, for browsers. Returns false if there is no such codec.
 bool convert(std::string_view bytes, const std::string& from, std::string& result, bool western = false) {
   const iconv_t converter = ::iconv_open("UTF-8", from.c_str());
   if (converter == kNoCodec) return false;
@@ -139,8 +139,8 @@ bool is_mostly_utf8(std::string_view bytes) {
   return good >= stray;
 }
 
-// What uchardet calls it, as Windows wrote it. What is not listed here and is no encoding of pages is what it says of
-// a few accents in Western text.
+// Names of uchardet for Windows encodings. Other encodings that it reports, which pages do not use, are its guess for a
+// few accents in Western text.
 constexpr std::pair<std::string_view, std::string_view> kSeenAs[] = {
     {"UHC", "CP949"},          {"ISO-8859-7", "CP1253"}, {"ISO-8859-8", "CP1255"}, {"MAC-CYRILLIC", "CP1251"},
     {"ISO-8859-13", "CP1257"}, {"ISO-8859-3", "CP1252"}, {"ISO-8859-4", "CP1252"}, {"ISO-8859-10", "CP1252"},
@@ -156,7 +156,7 @@ std::string seen_codec(std::string_view bytes) {
   return codec_for(name);
 }
 
-// Of bytes that do not say it.
+// Guesses the codec of bytes without a declaration.
 std::string guessed_codec(std::string_view bytes) {
   const auto strange =
       std::find_if(bytes.begin(), bytes.end(), [](char c) { return !base::is_ascii(c) || c == '\x1b'; });

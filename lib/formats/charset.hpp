@@ -13,20 +13,20 @@ inline constexpr std::array<char32_t, 32> kWindows1252{0x20AC, 0x81,   0x201A, 0
                                                        0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
                                                        0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
 
-// Valid UTF-8; what cannot be decoded becomes U+FFFD, as browsers show it: title, text and links must be those of the
-// page that people see and replay, and the record has the bytes. Never throws.
+// Returns valid UTF-8; undecodable bytes become U+FFFD, as browsers show them: title, text and links must be those of
+// the page that users see and replay, and the record has the bytes. Never throws.
 std::string decode_page(std::string_view bytes, std::string_view content_type);
 
-// How decode_page() reads it, as iconv names it.
+// Returns the encoding that decode_page() uses, as iconv names it.
 std::string page_encoding(std::string_view bytes, std::string_view content_type);
 
 // UTF-8 to an encoding of page_encoding(), as browsers encode the query of a link: what it lacks becomes "&#8364;", its
 // marks escaped for a URL.
 std::string encode(std::string_view text, const std::string& encoding);
 
-// The same of a list, which no browser shows, and of which nothing is known but its bytes: UTF-16 and UTF-32 are seen
-// without a declaration, too, what says that it is UTF-8 and is not is guessed, and stray bytes within UTF-8 are read
-// as Windows 1252 rather than lost.
+// Decodes a list, which no browser shows, and for which only its bytes are known: UTF-16 and UTF-32 are recognised
+// without a declaration, too, the encoding of a file that is wrongly declared UTF-8 is guessed, and stray bytes within
+// UTF-8 are read as Windows 1252 rather than lost.
 std::string decode_file(std::string_view bytes);
 
 } // namespace holdfast::formats

@@ -21,8 +21,8 @@ constexpr std::string_view kBlank = " \t\n\r\f\v";
 // Their content is text, not markup, until their own end tag.
 constexpr std::string_view kRaw = " script style xmp iframe noembed noframes textarea title ";
 
-// The characters of the named references, by name. Those that may stand without a semicolon ("AElig!=C6") are there
-// twice. A code point is hexadecimal; "+" stands between two.
+// Named references and their characters. Those that may stand without a semicolon ("AElig!=C6") are there twice. A code
+// point is hexadecimal; "+" stands between two.
 std::map<std::string, std::string, std::less<>> read_entities() {
   std::map<std::string, std::string, std::less<>> entities;
   const auto* const end = embedded::html_entities_txt.data() + embedded::html_entities_txt.size();
@@ -90,7 +90,7 @@ std::size_t end_of_name(std::string_view text, std::size_t at) {
   return std::min(text.find_first_of(" \t\n\r\f\v/>", at), text.size());
 }
 
-// One attribute at `at`, where something other than blanks, "/" and ">" stands.
+// Reads one attribute at `at`, where something other than blanks, "/" and ">" stands.
 std::size_t take_attribute(std::string_view text, std::size_t at, Token& token) {
   const auto begin = at;
   if (text[at] == '=') ++at; // part of the name
@@ -129,7 +129,7 @@ std::size_t take_start_tag(std::string_view text, std::size_t at, Token& token) 
   }
 }
 
-// Where the content of a raw element ends: at its end tag.
+// Returns the end of the content of a raw element: at its end tag.
 std::size_t end_of_raw(std::string_view text, std::size_t from, const std::string& name) {
   for (auto at = text.find("</", from); at != std::string_view::npos; at = text.find("</", at + 2)) {
     const auto rest = text.substr(at + 2);

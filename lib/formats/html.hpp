@@ -1,9 +1,9 @@
 #pragma once
-// Tokens of an HTML text, in one pass and in linear time whatever the text is.
+// Tokens of an HTML text, in one pass and in linear time for any text.
 //
 // A page is hostile input, and the hooks need its tags and texts, not a tree. Parsers that build one (libgumbo, lexbor,
-// libxml2) look through the open elements at each tag, which takes quadratic time on a page that nests deeply. This
-// follows the tokenizer of the HTML standard, where everything that is not closed reaches to the end of the text.
+// libxml2) search the open elements at each tag, which takes quadratic time on a page that nests deeply. This follows
+// the tokenizer of the HTML standard, where everything that is not closed reaches to the end of the text.
 
 #include <functional>
 #include <string>

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kLongestLink = 1u << 16; // more is no link of a person
 
-// As the URL standard reads http(s) URLs: "\\" is "/" up to the query, and any number of slashes stands before a host.
+// Normalises slashes of http(s) URLs by the URL standard: "\\" is "/" up to the query, and any number of slashes stands
+// before a host.
 std::string with_slashes(std::string_view page, std::string_view reference) {
   std::string text(reference);
   const auto scheme = base::lower_case(base::split_url(reference).scheme);

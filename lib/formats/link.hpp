@@ -1,6 +1,5 @@
 #pragma once
-// URLs as pages write them. lib/base/text/url judges and normalises what is archived; a page's own spelling is kept
-// here.
+// URLs as pages write them. lib/base/text/url checks and normalises archived URLs; a page's own spelling is kept here.
 
 #include <optional>
 #include <string>
@@ -8,11 +7,11 @@
 
 namespace holdfast::formats {
 
-// What `reference` means on a page at `base` (the URL standard; what it escapes stays as it is); nullopt if it cannot
-// be read.
+// Resolves `reference` on a page at `base` (the URL standard; its escapes stay unchanged); nullopt if it cannot be
+// read.
 std::optional<std::string> join_url(std::string_view base, std::string_view reference);
 
-// As browsers take an attribute that is a URL: without blanks around it, and line ends and tabs in it.
+// Reads an attribute that is a URL as browsers do: without blanks around it, and line ends and tabs in it.
 std::string plain_link(std::string_view href);
 
 // The http(s) URL that `href` means on a page at `page`, without a fragment that is no route; nullopt if it means none.
@@ -20,7 +19,7 @@ std::string plain_link(std::string_view href);
 std::optional<std::string> absolute_link(std::string_view page, std::string_view href,
                                          const std::string& encoding = "");
 
-// As it may stand in a request line: what is not ASCII percent-encoded; the host is left to the HTTP client.
+// Returns the URL for a request line: non-ASCII percent-encoded; the host is left to the HTTP client.
 std::string request_url(std::string_view url);
 
 } // namespace holdfast::formats

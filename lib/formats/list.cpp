@@ -29,7 +29,7 @@ constexpr Reader kReaders[] = {{" rss sitemap opml xbel ", read_xml},
                                {" csv ", read_csv},
                                {" txt jsonl ", read_lines}};
 
-// Files that people have of bookmarks, and that are no text.
+// Binary formats of bookmark files.
 struct Binary {
   std::string_view begin, what, remedy;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// Lists of URLs, as people write them and as other programs export them: the one reader for the command, the page, the
-// API and the hooks that look for links. Text may be broken or hostile. Pure functions; any thread.
+// Lists of URLs, handwritten and exported by other programs: the one reader for the command, the page, the API and the
+// hooks that look for links. Text may be broken or hostile. Pure functions; any thread.
 
 #include <array>
 #include <cstddef>
@@ -25,12 +25,12 @@ struct List {
   std::size_t prose{0}, comments{0}; // lines that hold more than a URL; lines after "#" that hold one
 };
 
-// The names of formats that may be asked for. "auto" tries them: the first that fits reads the list.
+// Names of formats for users. "auto" tries all: the first that fits reads the list.
 inline constexpr std::array<std::string_view, 13> kParsers{
     "auto", "txt", "jsonl", "json", "netscape", "html", "csv", "rss", "sitemap", "opml", "xbel", "pocket", "pinboard"};
 
-// What is in a file: unpacked from gzip, decoded by its byte order mark or its declaration. Throws Error(refused) with
-// the place if it is broken, or not of the format that is asked for.
+// Reads a file: unpacked from gzip, decoded by its byte order mark or its declaration. Throws Error(refused) with the
+// place if it is broken, or not of the requested format.
 List read_list(std::string_view bytes, std::string_view parser = "auto");
 
 // The URLs within text, each as a reader would copy it: without the punctuation of the sentence, of Markdown, org-mode

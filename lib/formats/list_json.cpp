@@ -56,8 +56,9 @@ bool is_folder(const json& value) {
   return false;
 }
 
-// Lists of bookmarks, and folders of them, are arrays, or objects whose members have numbers for names (Pocket). What
-// has a URL in such a list is a bookmark. Of an element that has none, the URLs in its texts are taken (chats, notes).
+// Walks lists of bookmarks, and folders of them: arrays, or objects whose members have numbers for names (Pocket). An
+// element of such a list with a URL is a bookmark. For an element without one, the URLs in its texts are taken (chats,
+// notes).
 class Walk {
 public:
   // Returns true if there was a URL in it. `listed`: it is an element of a list.
@@ -102,8 +103,7 @@ private:
     return found;
   }
 
-  // What has no URL beside others that have one is told, not passed over in silence, unless it is a folder, or a text
-  // within an element.
+  // Reports elements without a URL beside others that have one, unless they are a folder, or a text within an element.
   bool take_members(const json& value, bool listed, int depth) {
     std::vector<const json*> left_out;
     bool found = false;

@@ -68,7 +68,7 @@ void take_child(const pugi::xml_node& child, Row& row) {
   }
 }
 
-// Of a document of another kind, or a note: every URL in its texts and attributes, but for those that name a
+// Collects every URL in texts and attributes of another kind of document, or a note, except for those that name a
 // vocabulary.
 struct Gatherer : pugi::xml_tree_walker {
   List list;

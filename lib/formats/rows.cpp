@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kLongestTitle = 4096; // characters; also of a tag
 
-// The fields in which programs say it, by plain name, the best first.
+// Returns the field names of programs for a property, by plain name, the best first.
 std::vector<std::string> names_of(std::string_view what) {
   for (const auto& line : base::split(embedded::fields_txt, "\n"))
     if (const auto words = base::split(line, " "); words.front() == what) return {words.begin() + 1, words.end()};

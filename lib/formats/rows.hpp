@@ -1,5 +1,5 @@
 #pragma once
-// How other programs name what they know of a bookmark. Internal to lib/formats.
+// Fields of bookmarks in exports of other programs. Internal to lib/formats.
 
 #include "lib/formats/list.hpp"
 
@@ -14,7 +14,7 @@ public:
   // Names count without case and marks: "createdAt", "created_at" and "Created at" are one. Empty is absent.
   void add(std::string_view name, std::string_view value);
   void add_tag(std::string_view tag);
-  // "a, b;c|d"; blanks separate only if nothing else does and `blanks` says so (Pinboard).
+  // Splits "a, b;c|d"; blanks separate only if no other mark does and `blanks` is set (Pinboard).
   void add_tags(std::string_view text, bool blanks = false);
   bool has_url() const;
   Entry entry(std::string where) const;
@@ -30,7 +30,7 @@ bool names_tags(std::string_view field);
 bool holds_pages(std::string_view field);      // else it tells of a list or an entry, and may have URLs of its own
 std::string plain_name(std::string_view name); // "createdat"
 
-// Readers of one family each. nullopt: the text is of another format. `asked`: the user says that it is of this one.
+// Readers of one family each. nullopt: the text is of another format. `asked`: the user named this format.
 std::optional<List> read_xml(std::string_view text, bool asked);
 std::optional<List> read_html(std::string_view text, bool asked);
 std::optional<List> read_json(std::string_view text, bool asked);

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 17> kHtml{
     "<!doctype html", "<html",  "<head", "<script", "<iframe", "<h1", "<div", "<font", "<table", "<a",
     "<style",         "<title", "<b",    "<body",   "<br",     "<p",  "<!--"};
 
-// How bytes of a type begin, the first that fits counts. "?" is any byte.
+// Returns the first bytes of types; the first match counts. "?" is any byte.
 std::vector<std::pair<std::string, std::string>> read_signatures() {
   std::vector<std::pair<std::string, std::string>> signatures;
   for (const auto& line : base::split(embedded::signatures_txt, "\n")) {

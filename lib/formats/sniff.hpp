@@ -1,5 +1,5 @@
 #pragma once
-// What bytes are: the MIME Sniffing standard, as browsers decide. One rule is left out, as in Chromium: a feed under
+// Types of bytes: the MIME Sniffing standard, as in browsers. One rule is left out, as in Chromium: a feed under
 // text/html is a page. Pure functions, any thread.
 
 #include <string>
@@ -12,7 +12,7 @@ inline constexpr std::size_t kSniffed = 1445; // bytes that decide
 // The media type of a response, in lower case. `content_type`: its header, "" for none.
 std::string sniffed_type(std::string_view content_type, std::string_view head);
 
-// Of bytes without a type; never empty. The second: of pictures, sounds and films alone; empty: none.
+// Returns the type of bytes without one; never empty. The second function: images, sounds and films alone; empty: none.
 std::string_view type_of_bytes(std::string_view head);
 std::string_view media_of_bytes(std::string_view head);
 

@@ -41,7 +41,7 @@ std::vector<unsigned> numbers(std::string_view version) {
   return result;
 }
 
-// Which program serves a provider, and the words before the packages.
+// Program that serves a provider, and its arguments before the packages.
 struct Manager {
   std::string_view provider, program, command;
 };

@@ -16,11 +16,12 @@ namespace holdfast::hooks {
 struct WantedBinary {
   std::string name; // as the plugin asks for it, templates filled in: "wget", "/opt/bin/wget"
   std::string providers, min_version, overrides;
-  // One of its providers may take it from the environment; else it is for the hook to find (npm modules and such).
+  // True if one of its providers may take it from the environment; else the hook finds it (npm modules and such).
   bool from_environment{true};
 };
 
-// What a plugin needs, without those of plugins that it requires. `resolved`: see resolve_options().
+// Returns the binaries that a plugin requires, without those of plugins that it requires. `resolved`: see
+// resolve_options().
 std::vector<WantedBinary> wanted_binaries(const Plugin& plugin, const Options& resolved);
 
 // Absolute directories of a PATH, in order.
@@ -30,7 +31,7 @@ bool is_executable(const std::filesystem::path& path);
 // A name is looked for in the directories, a path (with a slash) is taken as it is; nullopt if it is not executable.
 std::optional<std::string> find_binary(const std::string& name, const std::vector<std::filesystem::path>& directories);
 
-// The first thing in what a binary prints about itself that looks like a version: "1.21.3", "128.0.6613.84". Or "".
+// Returns the first text that looks like a version in the output of a binary: "1.21.3", "128.0.6613.84". Or "".
 std::string version_in(std::string_view text);
 // Returns true if `version` is older than `wanted`, number by number; false if either has none.
 bool older(std::string_view version, std::string_view wanted);
@@ -39,8 +40,8 @@ bool older(std::string_view version, std::string_view wanted);
 // compiled.
 std::string interpreter_of(const Hook& hook);
 
-// The command that installs a binary here, by the first of its providers that `available` (names of managers on this
-// machine: apt-get, brew, npm, pip) can serve; "" if none can. Packages are what its overrides say, else its name.
+// Returns the command that installs a binary here, by the first of its providers that `available` (names of managers on
+// this machine: apt-get, brew, npm, pip) can serve; "" if none can. Packages are those of its overrides, else its name.
 struct Installation {
   std::string manager; // "apt-get"
   std::vector<std::string> packages;

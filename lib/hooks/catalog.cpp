@@ -46,8 +46,8 @@ std::vector<Hook> find_hooks(const fs::path& directory) {
   return hooks;
 }
 
-// Of ArchiveBox's plugins, whose config.json does not say it: those that work on the output of others, or save
-// something about the page.
+// Returns true if one of ArchiveBox's plugins captures the page, which its config.json does not declare. Others work on
+// the output of plugins, or save something about the page.
 bool captures_by_name(std::string_view name) {
   constexpr std::array<std::string_view, 11> kNames{"accessibility", "consolelog", "dns",        "favicon",
                                                     "hashes",        "headers",    "htmltotext", "redirects",

@@ -17,7 +17,7 @@
 
 namespace holdfast::hooks {
 
-// One property of a plugin's config.json.
+// A property of a plugin's config.json.
 struct Property {
   std::string key;           // "WGET_TIMEOUT"
   std::string type;          // string, boolean, integer, number, array, object
@@ -41,11 +41,11 @@ struct RequiredBinary {
   std::string overrides; // what it tells single providers, as JSON; may be empty
 };
 
-// Returns true for keys whose value must not be stored or printed whatever the schema says: TOKEN, SECRET, API_KEY,
+// Returns true for keys whose value must not be stored or printed, regardless of the schema: TOKEN, SECRET, API_KEY,
 // APIKEY, PASSWORD or COOKIE_STRING somewhere in them.
 bool is_secret_key(std::string_view key);
 
-// Returns true for keys that name programs, their arguments, paths or sandboxes, whatever the schema says: *_BINARY,
+// Returns true for keys that name programs, their arguments, paths or sandboxes, regardless of the schema: *_BINARY,
 // *_ARGS, *_ARGS_EXTRA, *_DIR, *_FILE, *_PATH, *_SANDBOX. They belong to a machine; holdfast.option_of_workers() is the
 // same rule.
 bool is_workers_own(std::string_view key);
@@ -71,14 +71,14 @@ struct Plugin {
   std::vector<RequiredBinary> required_binaries;
   std::vector<std::string> output_mimetypes;
   std::vector<Hook> hooks; // all events, in order
-  // Its success means that the page is archived. False for plugins that work on what others have saved, or that save
-  // something about the page, not the page.
+  // True if its success means that the page is archived. False for plugins that work on saved files of others, or that
+  // save something about the page.
   bool captures_page{true};
   bool enabled_by_default{true}; // false if its schema has false as default of <PLUGIN>_ENABLED
 };
 
-// Which host program a plugin is told that it runs under, and which x-runtimes it must allow. Not "archivebox": under
-// that name the hooks leave discovered URLs to urls.jsonl alone, and search plugins expect its database.
+// Name of the host program for plugins, which their x-runtimes must allow. Not "archivebox": under that name the hooks
+// leave discovered URLs to urls.jsonl alone, and search plugins expect its database.
 inline constexpr std::string_view kRuntime = "abx-dl";
 
 class Catalog {
@@ -99,7 +99,7 @@ public:
   const std::map<std::string, Plugin>& plugins() const noexcept { return plugins_; }
   const Plugin* find(const std::string& name) const;
 
-  // This plugin and all that it requires, also those that are not in the catalog.
+  // Returns this plugin and all that it requires, also those that are not in the catalog.
   std::vector<std::string> with_required(const std::string& name) const;
   // The first plugin that is not in the catalog, of this one and all that it requires; "": there is none.
   std::string lacking(const std::string& name) const;
@@ -107,11 +107,11 @@ public:
   // Returns true if some plugin declares an option of this name.
   bool is_option(const std::string& key) const { return options_.contains(key); }
 
-  // The closure over required_plugins of `roots` (all plugins that are enabled by default if empty), dependencies
-  // first. A root may itself be a list, "wget,title". A root that `disabled` names is left out: disabling is the
-  // stronger word. Throws Error(usage) for an unknown root, listing the known ones, and Error(configuration) for a
-  // cycle. A dependency that is missing or that `disabled` forbids is Error(configuration) for a root that was asked
-  // for by name, while of the default roots those that need it are left out.
+  // Returns the closure over required_plugins of `roots` (all plugins that are enabled by default if empty),
+  // dependencies first. A root may itself be a list, "wget,title". A root that `disabled` names is left out: disabling
+  // has priority. Throws Error(usage) for an unknown root, listing the known ones, and Error(configuration) for a
+  // cycle. A dependency that is missing or that `disabled` forbids is Error(configuration) for a root that was named,
+  // while default roots that require it are left out.
   std::vector<std::string> select(const std::vector<std::string>& roots,
                                   const std::vector<std::string>& disabled = {}) const;
 

@@ -18,7 +18,7 @@ constexpr int kDeepestDirectory = 32; // the iterator holds one file descriptor 
 constexpr std::size_t kMostRemembered = 10'000;
 constexpr std::size_t kMostScanned = 50'000;
 
-// The next entry; the end on any error, since hooks remove directories while we look.
+// Moves to the next entry; to the end on any error, since hooks remove directories meanwhile.
 void advance(fs::recursive_directory_iterator& position) {
   if (position.depth() >= kDeepestDirectory) position.disable_recursion_pending();
   std::error_code error;

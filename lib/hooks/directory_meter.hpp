@@ -1,6 +1,6 @@
 #pragma once
-// What is in a hook's directory: how many bytes, and which files are new. Private to this module; main thread, so every
-// call does a bounded amount of work. Links are never followed.
+// Measures a hook's directory: number of bytes, and new files. Private to this module; main thread, so every call does
+// a bounded amount of work. Links are never followed.
 
 #include <chrono>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace holdfast::hooks {
 
-// What one round found: equal for two rounds only if nothing was written between them.
+// Result of one round: equal for two rounds only if nothing was written between them.
 struct DirectoryState {
   std::uint64_t bytes{0};                                    // of all files
   std::uint64_t entries{0};                                  // files, directories and others
@@ -39,8 +39,8 @@ private:
   std::chrono::steady_clock::time_point began_{};
 };
 
-// Remembers the files that were there before a hook, so that afterwards its own can be told from those of other hooks
-// of the same plugin. By change time, which wget and friends cannot set back, and not by a clock.
+// Records the files that existed before a hook, so that its own can be distinguished afterwards from those of other
+// hooks of the same plugin. By change time, which wget and others cannot set back, and not by a clock.
 class FilesBefore {
 public:
   // Remembers up to 10,000 files; more are taken for new.

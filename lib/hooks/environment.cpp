@@ -24,7 +24,7 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
-// The program of the built-in hooks. It is started as such: to start it through /usr/bin/env takes twice the time.
+// Program of the built-in hooks. It is started directly: starting it through /usr/bin/env takes twice the time.
 constexpr const char* kOwnInterpreter = "holdfast-capture";
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 constexpr std::size_t kLongestEntry = 120u << 10; // the kernel takes 128 KiB a string, with name and end
@@ -76,7 +76,7 @@ bool crawl_hook(const Hook& hook) {
   return hook.name.event == Event::crawl_setup || hook.name.event == Event::crawl_end;
 }
 
-// What the hook-side helpers merge under every record that they print.
+// Returns the object that hook-side helpers merge under every record that they print.
 std::string extra_context(const Hook& hook, const HookContext& context) {
   nlohmann::json object{{"hook_name", hook.name.name}};
   if (hook.plugin != nullptr) object["plugin"] = hook.plugin->name;
@@ -158,8 +158,8 @@ std::set<std::string> withheld_keys(const Catalog& catalog, const Plugin& plugin
   return withheld;
 }
 
-// Directories of the resolved binaries go first, so that "#!/usr/bin/env node" finds the node that was resolved; a
-// directory that is on the path anyway keeps its place.
+// Puts directories of the resolved binaries first, so that "#!/usr/bin/env node" finds the resolved node; a directory
+// that is on the path anyway keeps its place.
 std::string search_path(const Environment& environment, const std::string& inherited) {
   const auto parts = base::split(inherited, ":");
   std::set<std::string> present(parts.begin(), parts.end());
@@ -266,7 +266,7 @@ std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& ho
   for (const auto& [name, value] : globals)
     environment[name] = value;
 
-  // An option may say where the library or the personas are only if the context does not.
+  // An option may set the place of the library or the personas only if the context does not.
   const auto overridable = [&](const std::string& name) {
     if (!passes_as_option(name)) return false;
     if (name == "PERSONAS_DIR" || name == "ABXPKG_LIB_DIR" || name == "LIB_DIR") return !globals.contains(name);

@@ -38,41 +38,41 @@ std::map<std::string, std::string> inherited_environment(const std::vector<std::
 // count as not set.
 Options environment_options(const Catalog& catalog, const Options& given = {});
 
-// Every property of the plugin and of its required plugins, resolved: own name, then aliases, in `options`; else the
+// Resolves every property of the plugin and of its required plugins: own name, then aliases, in `options`; else the
 // x-fallback key if that is explicitly in `options`; else the schema default with {VAR} interpolated. A number that
-// comes from a fallback is moved into the bounds: TIMEOUT=3 was not said about a plugin that needs at least 5. Throws
-// Error(configuration) naming plugin and key (the value too, unless it is secret) if a value given does not fit its
+// comes from a fallback is moved into the bounds: TIMEOUT=3 was not meant for a plugin that needs at least 5. Throws
+// Error(configuration) naming plugin and key (the value too, unless it is secret) if a given value does not fit its
 // type, enum, bounds or pattern.
 Options resolve_options(const Catalog& catalog, const Plugin& plugin, const Options& options);
 
-// The options that a crawl may set: what the plugins declare, by all their names, but for what is the workers' own; of
-// each plugin whether it is enabled and its time limits; and the contract's that concern a page (TIMEOUT, USER_AGENT,
-// ...). Nothing else of a crawl comes into the environment of a hook.
+// Returns the options that a crawl may set: those that the plugins declare, by all their names, except for the workers'
+// own; of each plugin whether it is enabled and its time limits; and those of the contract that concern a page
+// (TIMEOUT, USER_AGENT, ...). No other option of a crawl comes into the environment of a hook.
 std::set<std::string> crawl_may_set(const Catalog& catalog);
 
-// Of a crawl's options those that it may set.
+// Returns the options of a crawl that it may set.
 Options crawl_options(const Catalog& catalog, const Options& given);
 
 // The hook's timeout, in seconds: <PLUGIN>_TIMEOUT in options > TIMEOUT in options > schema default of <PLUGIN>_TIMEOUT
 // > 60 s; at most 12 h.
 std::chrono::milliseconds hook_timeout(const Plugin& plugin, const Options& options);
 
-// How long the hook may go without progress, if an option says so: <PLUGIN>_STALL_TIMEOUT > STALL_TIMEOUT, in seconds;
-// 0: any time.
+// Returns how long the hook may go without progress, if an option sets it: <PLUGIN>_STALL_TIMEOUT > STALL_TIMEOUT, in
+// seconds; 0: any time.
 std::optional<std::chrono::milliseconds> stall_timeout(const Plugin& plugin, const Options& options);
 
-// <PLUGIN>_ENABLED or its aliases (USE_<PLUGIN> and SAVE_<PLUGIN> always are); true unless an option or the schema says
-// false.
+// Returns <PLUGIN>_ENABLED or its aliases (USE_<PLUGIN> and SAVE_<PLUGIN> always are); true unless an option or the
+// schema sets false.
 bool plugin_enabled(const Plugin& plugin, const Options& options);
 
-// What a crawl runs: `plugins` as written in --plugins or the option PLUGINS ("wget,title" or a JSON list), or, if
-// empty, every enabled plugin; with what they require, dependencies first, and without what an option disables. Throws
-// as Catalog::select does.
+// Returns the plugins of a crawl: `plugins` as written in --plugins or the option PLUGINS ("wget,title" or a JSON
+// list), or, if empty, every enabled plugin; with those that they require, dependencies first, and without those that
+// an option disables. Throws as Catalog::select does.
 std::vector<std::string> selected_plugins(const Catalog& catalog, const std::string& plugins, const Options& options);
 
-// Of the `selected` plugins those to be run where the results of the `archived` ones need not be made again: what is
-// missing, what builds on that (requires it), and what both require. Plugins without a hook for snapshots are never
-// missing.
+// Returns those of the `selected` plugins to run where the results of the `archived` ones need not be made again:
+// missing plugins, plugins that require these, and those that both require. Plugins without a hook for snapshots are
+// never missing.
 std::vector<std::string> missing_plugins(const Catalog& catalog, const std::vector<std::string>& selected,
                                          const std::vector<std::string>& archived);
 
@@ -86,7 +86,7 @@ std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& ho
                                           const HookContext& context,
                                           const std::map<std::string, std::string>& inherited);
 
-// What a hook is started with, for people: a JSON object of command, directory and environment, of at most 8 KiB. The
+// Returns how a hook was started, for users: a JSON object of command, directory and environment, of at most 8 KiB. The
 // value of a variable is there only if it is the contract's, or an option of a plugin that is not secret; else it is
 // "(set)". Passwords in URLs are left out.
 std::string started_with(const Catalog& catalog, const process::Command& command,

@@ -46,7 +46,7 @@ constexpr std::uint64_t kLargestUrlsFile = 64u << 20;
 
 } // namespace
 
-// Shared with its two coroutines, so that a HookRun may go away while its process is still being killed.
+// State shared with its two coroutines, so that a HookRun may be destroyed while its process is still being killed.
 struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
   Impl(process::Launcher& the_launcher, asio::any_io_executor the_executor, process::Command the_command,
        const Hook& the_hook, fs::path the_directory, HookLimits the_limits)
@@ -173,7 +173,7 @@ void HookRun::Impl::check_limits() {
   if (now >= next_measure) {
     if (const auto state = meter.step(kEntriesAtOnce)) {
       next_measure = now + kMeasureEvery;
-      // Its logs lie there too, and have limits of their own.
+      // Its logs are in the same directory, and have limits of their own.
       hold_to(state->bytes - std::min(state->bytes, files.printed()), limits.output_bytes, "output files");
       if (stalls()) check_progress(*state);
     }
@@ -234,7 +234,7 @@ awaitable<void> HookRun::Impl::supervise(std::shared_ptr<Impl> self) {
     while (self->read_stdout())
       co_await asio::post(self->executor, asio::use_awaitable);
     self->records.take(self->reader.finish());
-    // A hook that was quick may have passed a limit between two looks.
+    // A hook that was quick may have passed a limit between two checks.
     self->check_log_sizes();
     co_await read_urls_file(self);
     self->conclude(exit);
@@ -293,7 +293,7 @@ void HookRun::Impl::conclude(process::Exit exit) {
   const auto& result = records.result();
   std::optional<std::string> file_left;
   if (!result) file_left = before->first_output(); // a record makes this unnecessary
-  // To be interrupted is a polite end too, for a hook that had said what there is to say.
+  // An interrupt is a polite end too, for a hook that had reported its result.
   const bool asked = polite || (interrupting && result);
   outcome.status = decide_status(exit, result, file_left.has_value(), asked, timed_out);
   if (!limit_error.empty()) outcome.status = Status::failed;
@@ -327,7 +327,7 @@ HookRun::HookRun(process::Launcher& launcher, asio::any_io_executor executor, pr
                                    limits)) {}
 
 HookRun::~HookRun() {
-  // The coroutines keep what they need until the tree is gone, and then clear away the runner files.
+  // The coroutines keep their state until the tree has ended, and then remove the runner's files.
   if (impl_->child && !impl_->exited) impl_->child->kill();
 }
 
@@ -351,7 +351,7 @@ awaitable<bool> HookRun::ready(milliseconds limit) {
 awaitable<HookOutcome> HookRun::finish() {
   const auto impl = impl_;
   if (!impl->child) throw Error(ErrorClass::bug, "hook " + impl->hook.name.name + " was not started");
-  // No deadline of its own: a foreground hook has its timeout, a background hook the ladder that its owner starts.
+  // No deadline here: a foreground hook has its timeout, the owner of a background hook ends it.
   while (!impl->ended)
     co_await Impl::change(impl);
   if (impl->failure) std::rethrow_exception(impl->failure);

@@ -72,7 +72,7 @@ public:
   // Background hooks: completes at the first byte on stdout, or when the hook has ended, or after `limit`; true if it
   // is ready (output, or exit 0).
   awaitable<bool> ready(std::chrono::milliseconds limit);
-  // Completes with the outcome once the process tree is gone. For a foreground hook the timeout applies.
+  // Completes with the outcome once the process tree has ended. For a foreground hook the timeout applies.
   awaitable<HookOutcome> finish();
   // TERM now, KILL after `grace`. `interrupting`: we are leaving, so a silent death by signal is not a failure.
   // Otherwise it is the polite end of a background hook, which then counts as exit 0.
@@ -83,9 +83,9 @@ public:
   std::chrono::steady_clock::time_point started_at() const noexcept;
   pid_t pid() const noexcept;
   std::chrono::milliseconds timeout() const noexcept;
-  // What it was started with, for people: hooks::started_with(), made when it is first asked for.
+  // Returns hooks::started_with(), made at the first call.
   std::shared_ptr<const std::string> started_with(const Catalog& catalog) const;
-  // Since when it has made no progress and how long it may, once a tenth of that is over; limit 0: nothing to tell.
+  // Returns since when it has made no progress and how long it may, once a tenth of that is over; limit 0: no stall.
   Stall stall() const noexcept;
 
 private:

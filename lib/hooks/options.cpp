@@ -48,8 +48,8 @@ std::string shown(double value) { // a bound in a message: "5", "0.5"
 }
 
 bool matches(const std::string& pattern, const std::string& value) {
-  // std::regex recurses once a character, and does not know every construct of the schemas' dialect: then the hook
-  // itself is the judge.
+  // std::regex recurses once a character, and does not support every construct of the schemas' dialect: then the hook
+  // itself checks.
   constexpr std::size_t kLongestMatched = 4096;
   if (value.size() > kLongestMatched) return true;
   try {
@@ -135,7 +135,7 @@ const std::string* borrowed_value(const Property& property, const Properties& pr
   return nullptr;
 }
 
-// Replaces each {NAME} that `lookup` knows. Other braces stay: defaults may hold JSON or regular expressions.
+// Replaces each {NAME} that `lookup` finds. Other braces stay: defaults may hold JSON or regular expressions.
 template <typename Lookup>
 std::string interpolated(const std::string& text, Lookup lookup) {
   std::string result;
@@ -165,7 +165,7 @@ const Property* find_property(const Plugin& plugin, const std::string& key) {
   return found == plugin.properties.end() ? nullptr : &*found;
 }
 
-// What an option says about a plugin's being enabled, if one does.
+// Returns whether an option enables or disables the plugin, if one does.
 std::optional<bool> enabled_by_option(const Plugin& plugin, const Options& options) {
   const std::string prefix = key_prefix(plugin.name);
   Property property;
@@ -319,7 +319,7 @@ std::vector<std::string> selected_plugins(const Catalog& catalog, const std::str
     return catalog.select({list}, disabled);
   }
 
-  // Nothing was asked for by name, so that a plugin that cannot run is left out and takes nothing else along.
+  // No plugin was named, so a plugin that cannot run is left out, and no other.
   std::vector<std::string> result;
   for (const std::string& name : enabled) {
     try {

@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kExitSkipped = 10;
 
-// How a hook ends that obeys HUP, INT or TERM: by the signal itself or, as shells report it, by 128 + signal.
+// Returns true for the ends of a hook that obeys HUP, INT or TERM: by the signal itself or, as shells report it, by 128
+// + signal.
 bool obeyed_signal(const process::Exit& exit) {
   const int signal = exit.signal != 0 ? exit.signal : exit.code - 128;
   return signal == SIGHUP || signal == SIGINT || signal == SIGTERM;
@@ -38,11 +39,11 @@ bool part_of_trace(std::string_view raw, std::string_view line) {
 
 } // namespace
 
-// The contract says that a record's own status wins, and our first rule that a failure is never
-// stored as a success. They meet here: a record decides over the exit code, since hooks claim their result and then
-// stumble while cleaning up, or the other way round; but no record decides over an end that the hook did not choose (it
-// crashed, ran into its timeout, could not be executed, or had to be killed), because what it claimed before may be
-// half written by then. The polite end of a background hook is one that it did choose.
+// Decides the status. By the contract, a record's own status wins; by our first rule, a failure is never stored as a
+// success. They meet here: a record overrides the exit code, since hooks claim their result and then fail while
+// cleaning up, or the other way round; but no record overrides an end that the hook did not choose (it crashed, ran
+// into its timeout, could not be executed, or had to be killed), because its files may be half written by then. The
+// polite end of a background hook is one that it did choose.
 Status decide_status(const process::Exit& exit, const std::optional<ResultRecord>& record, bool has_outputs,
                      bool ended_politely, bool timed_out) {
   const bool polite = ended_politely && (exit.clean() || obeyed_signal(exit));

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::uintmax_t kLargestFile = 4u << 20;
 
-// The text of the file, and the place of things in it. The parser keeps no positions, so that the line of a value of a
-// wrong type is found by its key: exact unless a plugin uses the same key twice.
+// Text of the file, and positions in it. The parser keeps no positions, so that the line of a value of a wrong type is
+// found by its key: exact unless a plugin uses the same key twice.
 class Source {
 public:
   explicit Source(std::filesystem::path file) : file_(std::move(file)) {
@@ -64,7 +64,7 @@ private:
   std::string text_;
 };
 
-// Typed access to one object of the file, with errors that say where.
+// Typed access to one object of the file, with errors that name the position.
 class Reader {
 public:
   Reader(const Source& source, const json& object, std::string name)

@@ -1,5 +1,5 @@
 #pragma once
-// How the value of a plugin's property is found. Private to this module; the public face is environment.hpp.
+// Resolution of the value of a plugin's property. Private to this module; the public face is environment.hpp.
 
 #include "lib/hooks/environment.hpp"
 
@@ -15,7 +15,8 @@ struct ResolvedOption {
   const Property* property{nullptr}; // owned by the catalog
 };
 
-// The plugin, then everything that it requires, nearest first. What is not in the catalog is left out.
+// Returns the plugin, then everything that it requires, nearest first. Plugins that are not in the catalog are left
+// out.
 std::vector<const Plugin*> with_required_plugins(const Catalog& catalog, const Plugin& plugin);
 
 // Every property of those plugins, by key. `globals` stand behind options and before schema defaults.

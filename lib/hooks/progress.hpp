@@ -1,6 +1,6 @@
 #pragma once
-// When a hook last made progress: it printed, wrote below its directory, or used a processor. Owned by one HookRun;
-// main thread only.
+// Progress of a hook: it printed, wrote below its directory, or used a processor. Owned by one HookRun; main thread
+// only.
 
 #include "lib/hooks/directory_meter.hpp"
 
@@ -15,7 +15,7 @@ public:
 
   void start(Clock::time_point now) { looked_ = since_ = now; }
 
-  // What a look has found that began then.
+  // Records the result of a check that began at this time.
   void look(Clock::time_point began, const DirectoryState& files, std::uint64_t printed,
             std::chrono::microseconds cpu) {
     const bool busy = (cpu - cpu_) * kBusyShare > began - looked_; // less is what waiting costs
@@ -27,7 +27,7 @@ public:
   }
 
   Clock::time_point since() const noexcept { return since_; }
-  // From the last sign of progress to the beginning of the last look.
+  // Returns the time from the last sign of progress to the beginning of the last check.
   Clock::duration stall() const noexcept { return looked_ - since_; }
 
 private:

@@ -128,7 +128,7 @@ std::optional<Record> machine_record(const json& object) {
     for (const auto& [key, value] : config->items())
       add(key, value);
   } else if (const auto key = object.find("key"); key != object.end() && key->is_string()) {
-    // Only an update says something; "unset" and friends are not ours to follow.
+    // Only an update sets a value; "unset" and others are not supported.
     const auto method = object.find("_method");
     const auto value = object.find("value");
     if (value != object.end() && (method == object.end() || *method == "update")) {

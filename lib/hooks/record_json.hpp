@@ -8,8 +8,8 @@
 
 namespace holdfast::hooks {
 
-// The object on a line that a hook printed; null if it is none, or is nested too deeply. What no database takes in its
-// texts (NUL, lone surrogates, bytes that are not UTF-8) is replaced.
+// Returns the object on a line that a hook printed; null if it is none, or is nested too deeply. Characters that
+// databases reject (NUL, lone surrogates, bytes that are not UTF-8) are replaced.
 nlohmann::json parse_record_line(std::string_view line);
 
 // A value as it stands in an environment.

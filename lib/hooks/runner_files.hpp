@@ -15,8 +15,8 @@
 
 namespace holdfast::hooks {
 
-// Files in a directory that belongs to a hook are opened without links (base/no_links.hpp). How long one is, and what
-// is there from a place on, at most that much.
+// Returns the length of a file, and its text from an offset on, up to a limit. Files in a directory that belongs to a
+// hook are opened without links (base/no_links.hpp).
 std::uint64_t size_of(const base::Fd& file);
 std::string bytes_at(const base::Fd& file, std::uint64_t offset, std::size_t most);
 
@@ -30,8 +30,8 @@ public:
   // Makes the logs and the script, and names the logs in the command. Made and held open before the hook can run: it
   // may remove or replace them without our losing what it printed. Throws Error(cannot_create).
   void make(process::Command& command);
-  // The pid, once. The file's time of modification is the start of the process, by which others tell the process from a
-  // later one with the same id.
+  // Writes the pid, once. The file's time of modification is the start of the process, which distinguishes the process
+  // from a later one with the same id.
   void write_pid(pid_t pid, std::chrono::system_clock::time_point started);
   // The command could not be started.
   void remove() const;

@@ -75,7 +75,7 @@ std::string clean_text(std::string_view text, std::size_t limit, Lines lines) {
     newlines_pending = 0;
     piece += length == 0 ? base::kReplacement : text.substr(at, length);
     if (result.size() + piece.size() > limit) {
-      // Make room for the ellipsis, at a character boundary.
+      // Leaves space for the ellipsis, at a character boundary.
       const std::size_t keep = limit > kEllipsis.size() ? limit - kEllipsis.size() : 0;
       while (result.size() > keep) {
         while (!result.empty() && (byte_at(result, result.size() - 1) & 0xC0u) == 0x80u)

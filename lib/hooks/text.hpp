@@ -1,5 +1,5 @@
 #pragma once
-// Text from hostile sources made fit for people, terminals and a database. Pure functions; any thread.
+// Cleans hostile text for users, terminals and a database. Pure functions; any thread.
 
 #include <cstddef>
 #include <string>

@@ -19,7 +19,7 @@ std::string href_of_path(std::string_view path);
 
 // <a> to a page outside if it may be linked to, plain text otherwise.
 Html outside_link(std::string_view url, std::string_view text);
-// "https://example.com/a/b" -> "example.com/a/b": for people, not for links.
+// Shortens a URL for users, not for links: "https://example.com/a/b" -> "example.com/a/b".
 std::string_view without_scheme(std::string_view url);
 // <a> within the archive or the site.
 Html link(std::string_view href, std::string_view text);

@@ -55,8 +55,8 @@ private:
   std::string text_;
 };
 
-// Text for element content and for attribute values in quotes. Bytes that are not UTF-8, control characters and the
-// characters that turn the direction of writing (they can make a name look like another) become U+FFFD.
+// Escapes text for element content and for attribute values in quotes. Bytes that are not UTF-8, control characters and
+// the characters that turn the direction of writing (they can make a name look like another) become U+FFFD.
 Html escaped(std::string_view text);
 
 using List = std::vector<Fields>;

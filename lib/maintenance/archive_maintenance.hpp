@@ -22,20 +22,20 @@ namespace holdfast::maintenance {
 
 class ArchiveMaintenance {
 public:
-  // How long something has waited before it is done here; until then it is left to others.
+  // Minimum ages of work before it is done here; until then it is left to others.
   struct Ages {
     std::chrono::milliseconds files, pages;
   };
 
-  // `level`: at which it says, once each, what cannot be done. `text_bytes`: most text of a page that search() knows;
-  // 0: texts are left to others.
+  // Constructs it. `level`: log level of failures, once each. `text_bytes`: most text of a page in the index; 0: texts
+  // are left to others.
   ArchiveMaintenance(pg::Pool& pool, boost::asio::thread_pool& files, Ages ages, spdlog::level::level_enum level,
                      std::uint64_t text_bytes)
       : pool_(pool), files_(files), ages_(ages), level_(level), text_bytes_(text_bytes) {}
 
   awaitable<bool> due();
-  // Deletes and writes a few; returns how many. A row leaves the list when its directory is gone, so that a crash
-  // between the two changes nothing.
+  // Deletes and writes a few; returns how many. A row leaves the list after its directory, so that a crash between the
+  // two changes nothing.
   awaitable<int> step(const archive::Root& root);
 
 private:

@@ -1,7 +1,7 @@
 #pragma once
 // The page of a crawl: <archive root>/crawls/<crawl-id>/index.html, made from the database when the crawl is sealed,
-// and again whenever something of it is changed or removed (holdfast.crawl_page_stale). It is derived: losing it loses
-// nothing. Blocking; any thread with a connection of its own.
+// and again after each change or removal of a part (holdfast.crawl_page_stale). It is derived: losing it loses nothing.
+// Blocking; any thread with a connection of its own.
 
 #include "lib/archive/root.hpp"
 #include "lib/pg/connection.hpp"
@@ -13,11 +13,11 @@
 
 namespace holdfast::maintenance {
 
-// Where the page of a crawl is, relative to the archive root.
+// Returns the path of the page of a crawl, relative to the archive root.
 std::filesystem::path crawl_page_path(const std::string& crawl_id);
 
-// Writes pages that have been wrong for `age`, and deletes those of crawls that are gone; with `crawl_id` only that
-// one's. A few at a time; how many. Throws Error(cannot_create) if one cannot be written; it then stays to be done.
+// Writes pages that have been stale for `age`, and deletes those of removed crawls; with `crawl_id` only that one's. A
+// few at a time; returns how many. Throws Error(cannot_create) if one cannot be written; it then stays to be done.
 int refresh_crawl_pages(pg::Connection& connection, const archive::Root& root, std::chrono::milliseconds age,
                         const std::optional<std::string>& crawl_id = {});
 

@@ -1,5 +1,5 @@
 #pragma once
-// One process's membership in the collection: it joins, sends heartbeats, is trusted as long as they succeed, hears
+// Membership of a process in the collection: it joins, sends heartbeats, is trusted as long as they succeed, receives
 // notifications, and leaves. Workers and runners share it; they differ in the calls that they make. Owned by Worker or
 // Gate; used on the main thread. It owns the heartbeat thread, which has a connection of its own. stop() and the
 // destructor join that thread; no callback runs afterwards.
@@ -19,8 +19,8 @@
 
 namespace holdfast::member {
 
-// What a process says of itself when it joins. A new incarnation: fresh id, this machine, boot, pid and start time.
-// `keep_in`: where a machine without /etc/machine-id keeps the id it was given.
+// Describes this process for a join. A new incarnation: fresh id, this machine, boot, pid and start time. `keep_in`:
+// where a machine without /etc/machine-id keeps its generated id.
 store::ProcessInfo describe_process(const std::string& process_type, const std::string& worker_type,
                                     const std::string& version, int slots, const std::filesystem::path& keep_in);
 
@@ -48,7 +48,7 @@ public:
              Callbacks callbacks);
   void heartbeat_now();
   void stop();
-  // Says good-bye, again and again for `timeout`. What the database does not hear, the end of the lease tells it.
+  // Records the exit; repeats that for `timeout`. If it fails, the lease expires.
   awaitable<void> leave(pg::Pool& pool, const Leave& leave, std::chrono::milliseconds timeout,
                         const std::string& reason);
 
@@ -57,7 +57,7 @@ public:
   const std::string& label() const noexcept { return process_.label; }
   const std::string& collection_id() const noexcept { return collection_id_; }
   const base::TrustWindow& trust() const noexcept { return trust_; }
-  // Why the database cannot be reached, for people; "": it can, or what is under way has not failed yet.
+  // Returns why the database cannot be reached, for users; "": it can, or the present call has not failed yet.
   const std::string& trouble() const noexcept { return trouble_; }
   bool trusted() const { return trust_.trusted(base::TrustWindow::Clock::now()); }
 

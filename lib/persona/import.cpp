@@ -45,7 +45,7 @@ constexpr const char* kFirefox =
     "case sameSite when 0 then iif(isSecure, 'None', '') when 1 then 'Lax' when 2 then 'Strict' else '' end, '' "
     "from moz_cookies where originAttributes = ''";
 
-// What a directory may hold: a profile, of which the first that is there counts, and files that add to it.
+// Contents of a directory: profiles, of which the first that exists counts, and files that add to it.
 constexpr const char* kProfiles[] = {"", "Default", "chrome_user_data/Default", "chrome_profile/Default"};
 constexpr std::pair<const char*, const char*> kDatabases[] = {
     {"cookies.sqlite", kFirefox}, {"Network/Cookies", kChromium}, {"Cookies", kChromium}};
@@ -55,7 +55,7 @@ constexpr const char* kFiles[] = {"cookies.txt", "auth.json"};
   throw Error(ErrorClass::refused, file.string() + " is larger than 64 MB");
 }
 
-// It may be a pipe.
+// Reads a file that may be a pipe.
 std::string read_whole(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text, piece(1u << 16, '\0');
@@ -71,7 +71,7 @@ std::string text_at(sqlite3_stmt* row, int column) {
   return bytes == nullptr ? "" : std::string(bytes, static_cast<std::size_t>(sqlite3_column_bytes(row, column)));
 }
 
-// Of a copy, because its browser may have it open.
+// Reads a copy, because its browser may have the database open.
 void for_each_row(const fs::path& file, const fs::path& scratch, const char* query, const Row& row) {
   std::error_code error;
   const auto copy = scratch / "copy.sqlite";

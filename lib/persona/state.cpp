@@ -71,8 +71,8 @@ void erase_same(std::vector<Value>& values, const std::vector<Value>& as) {
   std::erase_if(values, [&](const Value& one) { return find(as, one) != nullptr; });
 }
 
-// Three-way: of `after`, and of what is gone since `before`, each that no other capture has changed in `current`
-// meanwhile.
+// Merges three ways: additions of `after`, and removals since `before`, each unless another capture has changed it in
+// `current` meanwhile.
 template <class Value>
 bool apply_each(std::vector<Value>& current, const std::vector<Value>& before, const std::vector<Value>& after,
                 const std::vector<std::string>& hosts) {

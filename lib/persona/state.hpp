@@ -1,6 +1,6 @@
 #pragma once
-// What signs a browser in: cookies, storage, credentials and headers. Plain values; pure functions; any thread. As text
-// it is Playwright's storage state, with additions:
+// State of a signed-in browser: cookies, storage, credentials and headers. Plain values; pure functions; any thread. As
+// text it is Playwright's storage state, with additions:
 //   {"cookies": [{"name", "value", "domain", "path", "expires", "httpOnly", "secure", "sameSite"}],
 //    "origins": [{"origin", "localStorage": [{"name", "value"}], "indexedDB": [...]}],
 //    "httpCredentials": [{"origin", "username", "password"}], "headers": [{"origin", "name", "value"}]}
@@ -53,8 +53,8 @@ struct State {
   std::vector<Credentials> httpCredentials{};
   std::vector<Header> headers{};
 
-  // Throws Error(refused) that begins with `where`. What no browser would take is left out and described in
-  // `left_out`: a cookie with a control character in it, for example.
+  // Parses a state. Throws Error(refused) that begins with `where`. Parts that no browser would accept are left out and
+  // described in `left_out`: a cookie with a control character in it, for example.
   static State parse(std::string_view text, const std::string& where, std::vector<std::string>& left_out);
   std::string text() const;
   bool operator==(const State&) const = default;
@@ -65,20 +65,20 @@ std::string cookies_txt(const State& state);
 // Throws Error(refused) that names the line if it is not in Netscape's format.
 State parse_cookies_txt(std::string_view text, const std::string& where, std::vector<std::string>& left_out);
 
-// Adds the cookie if a browser would take it, else says so in `left_out`.
+// Adds the cookie if a browser would accept it, else a line to `left_out`.
 void add_cookie(State& state, Cookie cookie, std::vector<std::string>& left_out);
 
 // Keeps what belongs to these hosts, to hosts below them and to those above them, or to any. No hosts: everything.
 void keep_hosts(State& state, const std::vector<std::string>& hosts);
 
-// What a capture changed, `before` -> `after`, is changed in `current` too, unless another capture has changed the same
-// cookie or origin meanwhile, and only on sites that `before` has something of. True if `current` is another now.
+// Applies the changes of a capture, `before` -> `after`, to `current`, unless another capture has changed the same
+// cookie or origin meanwhile, and only on sites that `before` has something of. Returns true if `current` changed.
 bool apply_changes(State& current, const State& before, const State& after);
 // Cookies, storage and credentials of the origins of `fresh`, a new sign-in, replace those of `state`. The rest stays.
 void renew(State& state, State fresh);
 
-// What must not stand in the archive: passwords, headers, cookies, and what looks like a token in its storage, each
-// also in the parts that a site may show alone. Words and numbers, such as the name of a theme, are none.
+// Returns the texts that must not be archived: passwords, headers, cookies, and tokens in its storage, each also in the
+// parts that a site may show alone. Words and numbers, such as the name of a theme, are not secrets.
 std::vector<std::string> secrets_of(const State& state);
 
 } // namespace holdfast::persona

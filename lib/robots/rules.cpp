@@ -12,12 +12,12 @@ namespace {
 constexpr std::size_t kMostRules = 10000;
 constexpr std::size_t kLongestPattern = 2048;
 
-// As our canonical URLs are written: unreserved characters plain, everything else in upper case hex.
+// Normalises a pattern as our canonical URLs: unreserved characters plain, everything else in upper case hex.
 std::string normalised(std::string_view pattern) {
   return base::canonical_codes(pattern, [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
-// Greedy, with one place to go back to: linear in pattern times target, whatever the pattern.
+// Matches greedily, with one place to go back to: linear in pattern times target, for any pattern.
 bool fits(std::string_view pattern, std::string_view target) {
   const bool anchored = !pattern.empty() && pattern.back() == '$';
   if (anchored) pattern.remove_suffix(1);

@@ -1,6 +1,6 @@
 #pragma once
-// What a robots.txt (RFC 9309) allows us, and its Crawl-delay. Values and pure functions, any thread; the text is taken
-// as hostile input: whatever is no rule is passed over.
+// Rules of a robots.txt (RFC 9309) for us, and its Crawl-delay. Values and pure functions, any thread; the text is
+// hostile input: lines that are not rules are skipped.
 
 #include <chrono>
 #include <optional>

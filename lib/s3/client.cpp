@@ -46,8 +46,8 @@ Client::Client(Location location, Credentials credentials, std::chrono::millisec
 
 Client::~Client() = default;
 
-// Names of the query in order and everything encoded as the signature wants it: libcurl before 8 signs what it is
-// given.
+// Returns the address with names of the query in order and everything encoded as the signature requires: libcurl before
+// 8 signs its input unchanged.
 std::string Client::address(const Call& call) const {
   std::string url = location_.endpoint;
   if (!location_.bucket_in_host) url += "/" + location_.bucket;
@@ -74,11 +74,11 @@ http::Response Client::attempt(const Call& call, std::chrono::seconds silence) {
   request.signature = {location_.region, credentials_.key_id, credentials_.secret};
   request.connect_timeout = kConnect;
   request.silence = silence;
-  // How much a sink will get is not known.
+  // The size that a sink gets is unknown.
   if (!call.sink)
     request.timeout =
         std::max<std::chrono::milliseconds>(timeout_, silence) + std::chrono::seconds(call.body.size() / kSlowest);
-  // Nothing that takes a header away ("Expect:"): libcurl before 8 would sign it.
+  // No header is removed ("Expect:"): libcurl before 8 would sign the removal.
   request.headers.push_back("x-amz-content-sha256: " + base::sha256_hex(call.body));
   if (!credentials_.session_token.empty())
     request.headers.push_back("x-amz-security-token: " + credentials_.session_token);

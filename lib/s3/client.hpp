@@ -1,13 +1,13 @@
 #pragma once
 // A client of an S3-compatible object store, over libcurl, which signs (AWS SigV4). Every body carries its SHA-256 in
-// the signed request, so that the store refuses what did not arrive whole. A request that fails for a passing reason
-// (no connection, silence, 5xx, "slow down") is repeated for a quarter of a minute, and four seconds more at most; each
-// has a deadline, which grows with what it sends. A store that has failed for so long is taken for away: until a
-// request succeeds again, each is tried once, and gives up soon. Blocking; any thread, any number at once: each request
-// takes a connection out of a small pool. Keys are taken below the location's prefix.
+// the signed request, so that the store refuses incomplete bodies. A request that fails for a passing reason (no
+// connection, silence, 5xx, "slow down") is repeated for a quarter of a minute, and four seconds more at most; each has
+// a deadline, which grows with its size. A store that has failed for so long counts as unreachable: until a request
+// succeeds again, each is tried once, and gives up soon. Blocking; any thread, any number at once: each request takes a
+// connection out of a small pool. Keys are taken below the location's prefix.
 //
-// Errors: unavailable (no answer, or the store refuses us), input_output (an answer that makes no sense),
-// cannot_create (the store has no room for us).
+// Errors: unavailable (no answer, or the store refuses us), input_output (an unreadable answer), cannot_create (the
+// store has no space for us).
 
 #include "lib/http/client.hpp"
 #include "lib/s3/location.hpp"
@@ -53,18 +53,19 @@ public:
   // Why the store counts as unreachable; empty: it does not. Sends no request.
   std::string trouble() const;
 
-  // Returns false if there is no such object. What was handed to `sink` before a failure is incomplete.
+  // Reads an object. Returns false if it does not exist. The data of `sink` before a failure is incomplete.
   bool get(const std::string& key, const std::function<void(std::string_view)>& sink);
   bool get(const std::string& key, std::string& body);
   void put(const std::string& key, std::string_view body, const std::string& type);
-  // Only if there is no such object; false if there is. For stores that do not know the condition: looks first.
+  // Writes an object only if it does not exist; returns false if it does. Checks first, for stores that do not support
+  // the condition.
   bool put_new(const std::string& key, std::string_view body, const std::string& type);
-  // Sends what `read` yields (0: the end), in pieces if `size` is large. Nothing is visible under the key before all of
-  // it has arrived. Returns the SHA-256 of what was sent, in hex.
+  // Writes the data that `read` yields (0: the end), in parts if `size` is large. Nothing is visible under the key
+  // before all of it has arrived. Returns the SHA-256 of the data, in hex.
   using Read = std::function<std::size_t(char* buffer, std::size_t room)>;
   std::string put_stream(const std::string& key, std::uint64_t size, const std::string& type, const Read& read);
-  // The same of what ends where `read` says so, in pieces of kLargePart. Throws Error(cannot_create) if that is more
-  // than an object can hold in such pieces, 320 GB.
+  // Writes data of unknown size, up to the end of `read`, in parts of kLargePart. Throws Error(cannot_create) if that
+  // is more than an object can hold in such parts, 320 GB.
   void put_stream(const std::string& key, const std::string& type, const Read& read);
   // Everything whose key begins with `prefix`; `one_level`: what lies below a further "/" as a directory.
   Listing list(const std::string& prefix, bool one_level);

@@ -1,6 +1,6 @@
 #pragma once
-// Where objects are and who we are there. Values; pure functions but for find_credentials(), which reads environment
-// and files.
+// Location of objects and credentials. Values; pure functions but for find_credentials(), which reads environment and
+// files.
 
 #include <string>
 #include <string_view>
@@ -28,8 +28,9 @@ struct Credentials {
   std::string key_id, secret, session_token;
 };
 
-// As other programs find them: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN), else the section
-// AWS_PROFILE ("default") of the file AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). Throws Error(configuration).
+// Finds credentials as other programs do: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN), else the
+// section AWS_PROFILE ("default") of the file AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). Throws
+// Error(configuration).
 Credentials find_credentials();
 
 } // namespace holdfast::s3

@@ -63,7 +63,7 @@ public:
     std::ostringstream text;
     document.save(text, "", pugi::format_raw);
     const std::string body = text.str();
-    // Asked again after a lost answer: the upload is gone, because it is complete.
+    // After a lost answer the repeated upload does not exist, because it is complete.
     const auto answer =
         client_.request({"POST", key_, {{"uploadId", id_}}, body, {{"content-type", "application/xml"}}, {}}, {404});
     pugi::xml_document result;
@@ -87,7 +87,7 @@ private:
 
 namespace {
 
-// As much as there is, at most as much as fits into `piece`.
+// Fills `piece` with as much as there is and fits.
 void fill(std::string& piece, std::size_t room, const Client::Read& read) {
   piece.resize(room);
   std::size_t have = 0;

@@ -30,8 +30,8 @@ using base::ErrorClass;
 constexpr std::chrono::seconds kInitdbLimit{120};
 constexpr std::string_view kUnfinished = "postgres.new-";
 
-// Appended to postgresql.conf once; people may change it there. What holdfast depends on is on the command line
-// instead.
+// Appended to postgresql.conf once; users may change it there. Settings that holdfast depends on are on the command
+// line instead.
 constexpr std::string_view kSettings = R"(
 # Set by holdfast for a small machine. Edit at will; it will not be written again.
 max_connections = 100
@@ -42,9 +42,9 @@ log_line_prefix = '%m [%p] %a: '
 lc_messages = 'C'
 )";
 
-// The role of the program owns its database and is no superuser: it cannot read files, run programs or switch triggers
-// off. It may not make roles either, because PostgreSQL 15 lets one who may grant pg_read_server_files to itself. One
-// command a line, as the single-user mode reads them.
+// Statements for the role of the program, which owns its database and is no superuser: it cannot read files, run
+// programs or switch triggers off. It may not make roles either, because PostgreSQL 15 lets one who may grant
+// pg_read_server_files to itself. One command a line, as the single-user mode reads them.
 constexpr std::string_view kRoles = R"(create role holdfast login createdb;
 create role holdfast_reader;
 create role holdfast_operator;
@@ -79,7 +79,7 @@ struct stat status_of(const fs::path& path) {
   return status;
 }
 
-// Nothing if there is no cluster yet.
+// Returns the version of the cluster; nothing if there is none yet.
 std::optional<int> version_of(const Cluster& cluster) {
   std::error_code error;
   if (!fs::exists(cluster.directory, error) && !error) return std::nullopt;
@@ -119,7 +119,7 @@ void remove_unfinished(const Cluster& cluster) {
   }
 }
 
-// A locale in which text is compared by code point, wherever we are, and upper() knows more than ASCII if possible.
+// Returns a locale in which text is compared by code point, and upper() handles more than ASCII if possible.
 const char* locale_name() {
   const locale_t locale = ::newlocale(LC_ALL_MASK, "C.UTF-8", nullptr);
   if (locale == nullptr) return "C";
@@ -245,7 +245,7 @@ void open_passage(const Cluster& cluster, const User& user) {
   if (::geteuid() != 0) return;
   const auto status = status_of(cluster.data_dir);
   if (status.st_uid == user.uid || (status.st_mode & S_IXOTH) != 0) return;
-  // Only the group's right to pass, and only if the group is root's own, i.e. it was not chosen.
+  // Gives the group only the right to pass, and only if the group is root's own, i.e. it was not chosen.
   if (status.st_gid == 0) (void)!::chown(cluster.data_dir.c_str(), 0, user.gid);
   if (status.st_gid == 0 || status.st_gid == user.gid) {
     ::chmod(cluster.data_dir.c_str(), (status.st_mode & 07777) | S_IXGRP);

@@ -1,6 +1,6 @@
 #pragma once
-// The files of the embedded server: who owns them, how they come into being, which programs fit them. Private to
-// lib/server; blocking. Only for the holder of the start lock.
+// Files of the embedded server: owner, creation, programs that fit them. Private to lib/server; blocking. Only for the
+// holder of the start lock.
 
 #include "lib/server/launch.hpp"
 #include "lib/server/programs.hpp"

@@ -50,7 +50,7 @@ fs::path make_data_dir(const fs::path& data_dir) {
   return canonical;
 }
 
-// One attempt after another to get a server that answers; the holder has the start lock.
+// Makes one attempt after another to get a server that answers; the holder has the start lock.
 class Starter {
 public:
   Starter(const Cluster& cluster, const EmbeddedServer::Options& options)

@@ -1,5 +1,5 @@
 #pragma once
-// Holdfast's own PostgreSQL, for people who configured none: initdb into <data_dir>/postgres, a Unix socket only, in a
+// The embedded PostgreSQL, for users without a database: initdb into <data_dir>/postgres, a Unix socket only, in a
 // directory that is closed to other users. The role of the program is no superuser. It is the same PostgreSQL, run by
 // the server programs of the system. Several holdfast processes of one data directory share the server: each holds a
 // shared lock on <data_dir>/postgres.users; the last one to leave stops it (fast shutdown). Blocking; one thread.
@@ -19,7 +19,7 @@ public:
   struct Options {
     // false: no fsync. A crash of the machine may destroy the data, a crash of the server does not; for tests only.
     bool durable{true};
-    // Where to look for the server programs; empty: $PATH, `pg_config --bindir`, the usual places of packages.
+    // Directories of the server programs; empty: $PATH, `pg_config --bindir`, the usual places of packages.
     std::vector<std::filesystem::path> program_directories{};
   };
 

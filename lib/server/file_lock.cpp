@@ -33,7 +33,7 @@ bool FileLock::shared(std::chrono::milliseconds limit) { return acquire(LOCK_SH,
 void FileLock::unlock() noexcept { ::flock(file_.get(), LOCK_UN); }
 
 bool FileLock::acquire(int operation, std::chrono::milliseconds limit) {
-  // flock() knows no deadline, so it is asked again and again; the lock is only held while a server starts or stops.
+  // flock() has no deadline, so it is tried repeatedly; the lock is only held while a server starts or stops.
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (::flock(file_.get(), operation | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) {

@@ -43,14 +43,14 @@ process::Program program_of(const Launch& launch, bool dies_with_us) {
   for (const auto& word : {std::string(kEnv), "--chdir=" + launch.directory.string(), launch.program.string()})
     program.argv.push_back(word);
   program.argv.insert(program.argv.end(), launch.arguments.begin(), launch.arguments.end());
-  // Nothing of ours: no PG* variables, no marker by which a worker finds its hooks.
+  // Without our variables: no PG*, no marker by which a worker finds its hooks.
   program.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8", "TZ=UTC"};
   program.input = launch.input;
   program.output = launch.output;
   return program;
 }
 
-// What stands behind the last colon: "env: cannot change directory to '/x': Permission denied".
+// Returns the text behind the last colon: "env: cannot change directory to '/x': Permission denied".
 std::string reason_in(std::string_view output) {
   output = base::trimmed(output);
   const auto colon = output.rfind(": ");

@@ -11,7 +11,7 @@
 
 namespace holdfast::server {
 
-// Who the server runs as. PostgreSQL refuses to be root.
+// User of the server. PostgreSQL refuses to run as root.
 struct User {
   uid_t uid;
   gid_t gid;
@@ -32,8 +32,8 @@ struct Launch {
 // directory, and Error(temporary), after killing it, if it takes longer than `limit`.
 int run_to_end(const Launch& launch, std::chrono::milliseconds limit);
 
-// Starts a daemon: no child of ours, in a session of its own, so neither our end nor Ctrl-C touches it. If it cannot
-// be executed, its output says why. Throws Error(system) if it cannot be started at all.
+// Starts a daemon: no child of ours, in a session of its own, so neither our end nor Ctrl-C touches it. If it cannot be
+// executed, its output has the reason. Throws Error(system) if it cannot be started at all.
 pid_t start_daemon(const Launch& launch);
 
 // A file in memory, for the input or the output of a program. Throws Error(system).

@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One line each: pid, data directory, start time, port, socket directory, listen address, shared memory key, status.
+// Lines of the file: pid, data directory, start time, port, socket directory, listen address, shared memory key,
+// status.
 constexpr std::size_t kPidLine = 0;
 constexpr std::size_t kSocketDirectoryLine = 4;
 
@@ -36,8 +37,9 @@ pid_t pid_in(const std::vector<std::string>& lines) {
   return pid;
 }
 
-// Our servers carry the cluster's path among their arguments, which anybody may read. One started by hand may not, but
-// its working directory is the cluster. A zombie has no arguments any more, and no directory.
+// Returns true if a process serves the cluster. Our servers carry the cluster's path among their arguments, which all
+// users may read. One started by hand may not, but its working directory is the cluster. A zombie has no arguments any
+// more, and no directory.
 bool serves(pid_t pid, const fs::path& cluster) {
   const fs::path proc = fs::path("/proc") / std::to_string(pid);
   std::ifstream file(proc / "cmdline", std::ios::binary);
@@ -56,7 +58,7 @@ std::optional<Postmaster> Postmaster::find(const fs::path& cluster) {
   const pid_t pid = pid_in(lines);
   if (pid <= 0) return std::nullopt;
   Postmaster found;
-  // First the descriptor, then the look: what is seen afterwards is true of the process that the descriptor holds.
+  // Opens the descriptor before the check: the result then holds for the process of the descriptor.
   found.process_ = base::open_pidfd(pid);
   if (!found.process_ || !serves(pid, cluster)) return std::nullopt;
   if (base::wait_for_exit(found.process_, std::chrono::milliseconds(0))) return std::nullopt;

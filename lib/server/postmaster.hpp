@@ -1,5 +1,5 @@
 #pragma once
-// The running server of one cluster, as its postmaster.pid tells and /proc confirms: a recycled pid does not count.
+// The running server of one cluster, from its postmaster.pid and confirmed by /proc: a recycled pid does not count.
 // Private to lib/server; blocking.
 
 #include "lib/base/file.hpp"
@@ -15,13 +15,13 @@ namespace holdfast::server {
 
 class Postmaster {
 public:
-  // Nothing if no server of this cluster runs (here: a server in another pid namespace cannot be seen).
+  // Finds the server of this cluster; nothing if none runs (a server in another pid namespace cannot be seen).
   static std::optional<Postmaster> find(const std::filesystem::path& cluster);
 
-  // Where it listens; empty as long as it has not said so.
+  // Returns the directory of its socket; empty until the server has written it.
   const std::string& socket_directory() const noexcept { return socket_directory_; }
 
-  // Fast shutdown; an immediate one after `timeout`. False if it still runs 10 s after that.
+  // Stops it by a fast shutdown; an immediate one after `timeout`. Returns false if it still runs 10 s after that.
   bool stop(std::chrono::milliseconds timeout);
 
 private:
@@ -30,8 +30,8 @@ private:
   std::string socket_directory_;
 };
 
-// postmaster.pid names a process that is not the server, but alive: PostgreSQL itself would believe it and refuse to
-// start, so it is removed. Only for the holder of the start lock, and only when find() found nothing.
+// Removes a postmaster.pid that names a live process that is not the server: PostgreSQL itself would believe it and
+// refuse to start. Only for the holder of the start lock, and only when find() found nothing.
 void remove_stale_pid_file(const std::filesystem::path& cluster);
 
 } // namespace holdfast::server

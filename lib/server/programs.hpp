@@ -16,7 +16,7 @@ struct Programs {
 // The directories of $PATH, `pg_config --bindir`, and where Debian and the PGDG packages put them.
 std::vector<std::filesystem::path> usual_directories();
 
-// Those of `directories` that hold a working postgres and initdb, each once.
+// Returns those of `directories` that hold a working postgres and initdb, each once.
 std::vector<Programs> find_programs(const std::vector<std::filesystem::path>& directories);
 
 } // namespace holdfast::server

@@ -1,5 +1,5 @@
 #pragma once
-// Where the server's socket lives. Private to lib/server; pure apart from the directory it makes.
+// Directory of the server's socket. Private to lib/server; pure apart from the directory it makes.
 
 #include "lib/server/launch.hpp"
 

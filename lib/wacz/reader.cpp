@@ -31,8 +31,8 @@ constexpr std::size_t kMostPages = 5'000'000;
 constexpr std::string_view kZip = "PK\3\4";
 constexpr std::size_t kReadAtOnce = 1u << 18;
 
-// Wherever they lie: people zip the directory of a WACZ file again, or a directory of WARC files; but for what macOS
-// adds of its own.
+// Returns true for WARC files in any directory, because some users zip the directory of a WACZ file again, or a
+// directory of WARC files; entries of macOS are ignored.
 bool is_warc_entry(const std::string& path) {
   const auto ends = [&](std::string_view with) {
     return path.ends_with(with) || path.ends_with(std::string(with) + ".gz");
@@ -44,7 +44,7 @@ bool is_page_list(const std::string& path) {
   return path.ends_with(".jsonl") && ("/" + path).find("/pages/") != std::string::npos;
 }
 
-// Of a page: "2026-01-31T23:59:59Z", or milliseconds since 1970. Empty: it does not say.
+// Returns the time of a page: "2026-01-31T23:59:59Z", or milliseconds since 1970. Empty: it has none.
 std::string time_of(const nlohmann::json& page) {
   const auto found = page.find("ts");
   return found != page.end() && found->is_number() ? base::canonical_timestamp(found->dump())
@@ -80,7 +80,7 @@ public:
                         kind == Kind::zip ? "" : "unpack it by the program that packed it, and import what comes out");
   }
 
-  // The path of the next entry; false: there is none. What is damaged ends it.
+  // Returns the path of the next entry; false: there is none. Damage ends it.
   bool next(std::string& path) {
     archive_entry* entry = nullptr;
     const int answer = ::archive_read_next_header(archive_.get(), &entry);
@@ -144,7 +144,7 @@ WarcFile unpack_entry(ArchiveReader& archive, const std::string& entry) {
   return unpacked;
 }
 
-// As far as it can be read: what libarchive says of gzip that breaks off comes instead of its last bytes.
+// Unpacks as far as possible: libarchive returns an error in place of the last bytes of gzip that breaks off.
 WarcFile unpack_gzip(warc::RecordBytes& bytes, const std::string& name, const Problem& problem) {
   WarcFile unpacked{name, temporary_file()};
   auto left = kSmall + kMostRatioOfText * bytes.size();
@@ -162,7 +162,7 @@ WarcFile unpack_gzip(warc::RecordBytes& bytes, const std::string& name, const Pr
   return unpacked;
 }
 
-// What was compressed as a whole (gzip, bzip2, xz, zstd); nullopt: it was not.
+// Unpacks a file that was compressed as a whole (gzip, bzip2, xz, zstd); nullopt: it was not.
 std::optional<WarcFile> unpacked(const WarcFile& packed, const Problem& problem) {
   if (packed.size == 0) return std::nullopt;
   warc::RecordBytes bytes(packed.file.get(), 0, packed.size);
@@ -174,7 +174,7 @@ std::optional<WarcFile> unpacked(const WarcFile& packed, const Problem& problem)
   return unpack_entry(archive, packed.name);
 }
 
-// What has no record of its own in the file, because it was compressed as a whole or is an ARC file, is unpacked.
+// Unpacks a file whose records have no place of their own, because it was compressed as a whole or is an ARC file.
 WarcFile with_records(WarcFile file, const Problem& problem) {
   file.members = warc::Reader::has_members(file.file.get(), file.size) && !warc::is_arc(file.file.get(), file.size);
   if (!file.members)

@@ -1,7 +1,7 @@
 #pragma once
-// Reads a stranger's web archive: a WARC or ARC file, compressed or not, a WACZ file, or a zip file with any of these.
-// Nothing is written under a name that stands in it: what is unpacked goes to files without names in the temporary
-// directory. What it unpacks to is bounded. Used from one thread.
+// Reads an untrusted web archive: a WARC or ARC file, compressed or not, a WACZ file, or a zip file with any of these.
+// Names in it are not used: unpacked data goes to files without names in the temporary directory. The unpacked size is
+// bounded. Used from one thread.
 
 #include "lib/base/file.hpp"
 

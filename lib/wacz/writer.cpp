@@ -63,7 +63,7 @@ void Writer::add_page(const WrittenPage& page) {
   pages_size_ += line.size();
 }
 
-// Blocks of lines, each a gzip member, and a second index that tells where each begins.
+// Writes blocks of lines, each a gzip member, and a second index with the offset of each.
 void Writer::add_index() {
   const auto index = temporary_file();
   std::uint64_t offset = 0;
