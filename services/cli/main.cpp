@@ -27,7 +27,7 @@ namespace {
 
 using namespace holdfast;
 
-// What was given may stand in an error: at most its beginning and its end, and nothing that steers a terminal.
+// Shortens input for an error: at most its beginning and its end, and no control sequences.
 std::string told(std::string_view text) {
   constexpr std::size_t kBegin = 1500, kEnd = 300;
   std::string clean;
@@ -42,14 +42,14 @@ void print_error(const base::Error& error) {
   if (!error.hint().empty()) std::cerr << "  hint: " << told(error.hint()) << '\n';
 }
 
-// As they were typed.
+// Options as they were typed.
 struct GivenOptions {
   std::string config_file, data_dir, database_url, log_level;
   std::vector<std::string> settings;
   bool json{false};
 };
 
-// Returns true if all that was printed has arrived. A reader that has gone away, as `head` does, misses nothing.
+// Returns true if all output has arrived. A reader that has ended, as `head` does, is no error.
 int with_output_checked(int code) {
   errno = 0;
   std::cout.flush();
@@ -116,8 +116,8 @@ void parse(CLI::App& app, std::vector<std::string> words) {
 
 int main(int argc, char** argv) {
   base::hide_secrets(environ);
-  // As root, hooks run as users of their own. They must get through to what is theirs, whatever the umask hides. And
-  // nothing of ours is for everyone to change.
+  // As root, hooks run as users of their own. They must get through to their directories, whatever the umask hides. And
+  // no file of ours may be writable for everyone.
   ::umask((::umask(077) & ~mode_t{::geteuid() == 0 ? 0011u : 0u}) | 0002);
   base::allowed(0);                    // before there are threads
   std::setlocale(LC_CTYPE, "C.UTF-8"); // widths of characters in tables

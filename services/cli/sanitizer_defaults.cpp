@@ -1,4 +1,4 @@
-// What the sanitizers' runtimes ask a program for; only in builds with them. Called before main.
+// Functions that the sanitizers' runtimes call; only in builds with them. Called before main.
 
 extern "C" const char* __asan_default_options();
 extern "C" const char* __lsan_default_options();
@@ -9,6 +9,6 @@ extern "C" const char* __asan_default_options() { return "verify_asan_link_order
 
 extern "C" const char* __lsan_default_options() { return "print_suppressions=0"; } // tests read what we say
 
-// libpqxx 6 drops a result if the connection is lost just as it asks for the result's encoding: once for a lost
-// connection. libarchive keeps its buffer when what it writes to has failed.
+// libpqxx 6 drops a result if the connection is lost just as it reads the result's encoding: once for a lost
+// connection. libarchive keeps its buffer when its output has failed.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libpqxx-6\nleak:libarchive"; }

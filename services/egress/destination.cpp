@@ -12,7 +12,7 @@ namespace holdfast::egress {
 
 namespace {
 
-// Which of its addresses is private, in words; empty: none.
+// Returns which of its addresses is private, in words; empty: none.
 std::string private_part(const std::string& host, const std::vector<std::string>& addresses) {
   if (base::is_private_host(host)) return "\"" + host + "\" is not a public host";
   const auto found = std::find_if(addresses.begin(), addresses.end(), base::is_private_address);

@@ -1,5 +1,5 @@
 #pragma once
-// Whether a host may be asked, and at which addresses. Blocking where it resolves names; no state.
+// Decides whether a host may be connected to, and at which addresses. Blocking where it resolves names; no state.
 
 #include "lib/base/address.hpp"
 
@@ -15,12 +15,12 @@ namespace holdfast::egress {
 // Addresses of a name as text; throws as base::resolve_host does.
 using Resolve = std::function<std::vector<std::string>(const std::string& host)>;
 
-// Ports and ranges of ports that may be asked, besides the page's own; empty: all.
+// Ports and ranges of ports that are allowed, besides the page's own; empty: all.
 using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;
 // "80, 443, 8000-8999". Throws Error(configuration) naming `setting`.
 Ports parse_ports(std::string_view text, const std::string& setting);
 
-// Who asks: the host and port of a page's URL; without a host: hooks of no page.
+// Origin of a request: the host and port of a page's URL; without a host: hooks of no page.
 struct Asker {
   std::string host;
   std::uint16_t port{0};
@@ -39,9 +39,9 @@ struct Rules {
   Ports ports{};
 };
 
-// A name with a private address among its addresses is refused as a whole. With `allow_private`, a page that is private
-// itself may ask private hosts; a public one may not. A port that is none of `ports` is refused, but for the page's
-// own.
+// Decides about a host. A name with a private address among its addresses is refused as a whole. With `allow_private`,
+// a page that is private itself may connect to private hosts; a public one may not. A port that is none of `ports` is
+// refused, but for the page's own.
 Destination judge(const std::string& host, std::uint16_t port, const Asker& page, const Rules& rules);
 
 } // namespace holdfast::egress

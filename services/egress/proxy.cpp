@@ -101,7 +101,7 @@ struct Endpoint::State {
   }
 };
 
-// One client and the server that it asked for last.
+// A client and the server of its last request.
 struct Connection : std::enable_shared_from_this<Connection> {
   Connection(std::shared_ptr<Endpoint::State> of, tcp::socket socket)
       : endpoint(std::move(of)), client(std::move(socket)), server(client.get_executor()),
@@ -224,8 +224,8 @@ awaitable<void> Connection::read_response_head(std::string& buffer, std::size_t&
   timer.cancel();
 }
 
-// Waits for the head of the response, which stays in the buffer; interim ones before it are passed on. Its length; 0:
-// what came is no head, and it may be no HTTP/1.
+// Waits for the head of the response, which stays in the buffer; passes on interim ones before it. Returns its length;
+// 0: the data is no head, and it may be no HTTP/1.
 awaitable<std::size_t> Connection::await_response(std::string& buffer) {
   for (;;) {
     std::size_t length = 0;
@@ -241,8 +241,8 @@ awaitable<std::size_t> Connection::await_response(std::string& buffer) {
   }
 }
 
-// Passes on a response whose head, of `length` bytes, is in the buffer. True: the client may ask for something else on
-// its connection, and the server be asked.
+// Passes on a response whose head, of `length` bytes, is in the buffer. Returns true if the client may send another
+// request on its connection, and the server receive it.
 awaitable<bool> Connection::pass_response(const RequestHead& request, std::string buffer, std::size_t length) {
   ResponseEnd end(request.method);
   end.take(buffer);
@@ -273,7 +273,7 @@ awaitable<bool> Connection::pass_response(const RequestHead& request, std::strin
   co_return false;
 }
 
-// Connects to the server, if it may be asked; else the client is told why not.
+// Connects to the server, if it is allowed; else sends the client the reason.
 awaitable<bool> Connection::reach(const RequestHead& request) {
   const auto judging = [this, &request]() -> awaitable<Destination> {
     co_return judge(request.host, request.port, endpoint->page, endpoint->rules);
@@ -292,13 +292,13 @@ awaitable<bool> Connection::reach(const RequestHead& request) {
   co_return trouble.empty();
 }
 
-// True: the client may send another request.
+// Serves a request. Returns true if the client may send another.
 awaitable<bool> Connection::serve(const RequestHead& request, std::string rest) {
   if (!endpoint->count_request(request.host)) {
     co_await answer(403, "the page has received as many bytes as it may");
     co_return false;
   }
-  // A server that was judged and reached is not judged again while its connection lasts.
+  // An allowed and connected server is not checked again while its connection lasts.
   bool used = request.lasts && server.is_open() && reached == std::pair(request.host, request.port);
   if (!used && !co_await reach(request)) co_return false;
   const auto self = shared_from_this();

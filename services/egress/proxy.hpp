@@ -1,13 +1,13 @@
 #pragma once
-// The proxy through which hooks reach the web. It judges each address when it connects to it, so that neither a
+// The proxy through which hooks reach the web. Checks each address at the moment of the connection, so that neither a
 // redirect, a frame, another spelling nor a name that changes its address leads to a private machine.
 //
 // Plain HTTP is passed on request by request. A connection is used again for the same server where the length of each
-// message is beyond doubt; else it ends with the response, and the response says so. CONNECT is a tunnel of bytes. The
-// proxy adds nothing else to them.
-// What it does not fetch it answers itself, with 403 or 502 and the reason in kReasonHeader.
+// message is beyond doubt; else it ends with the response, whose header announces that. CONNECT is a tunnel of bytes.
+// The proxy adds nothing else to them. It answers refused requests itself, with 403 or 502 and the reason in
+// kReasonHeader.
 //
-// One thread of its own ("egress") serves all connections, four more resolve names. A Endpoint may be used from any
+// One thread of its own ("egress") serves all connections, four more resolve names. An Endpoint may be used from any
 // thread.
 
 #include "lib/base/file.hpp"
@@ -21,11 +21,11 @@
 
 namespace holdfast::egress {
 
-// Header of answers that are the proxy's own: the endpoint's key and the reason. A site that sends it does not know the
-// key. The built-in hooks look for it (services/capture/fetch/egress.hpp).
+// Header of the proxy's own answers: the endpoint's key and the reason. A site that sends it does not have the key. The
+// built-in hooks check it (services/capture/fetch/egress.hpp).
 inline constexpr const char* kReasonHeader = "X-Holdfast-Egress";
 
-// What was asked for through a endpoint.
+// Requests through an endpoint.
 struct Traffic {
   std::uint64_t bytes{0};    // received from servers
   std::uint64_t requests{0}; // connections for CONNECT
@@ -44,8 +44,8 @@ struct EndpointRules {
 
 class Proxy;
 
-// One way through the proxy, for one page or one session. Its destruction closes all connections made through it.
-// Destroy it before the proxy.
+// Listener of the proxy for one page or one session. Its destruction closes all connections made through it. Destroy it
+// before the proxy.
 class Endpoint {
 public:
   struct State;

@@ -88,7 +88,7 @@ RequestHead parse_request(std::string_view head, bool alone) {
   set_authority(request, url.authority, 80);
   request.forwarded = request.method + " " + std::string(url.path.empty() ? "/" : url.path) +
                       (url.has_query ? "?" + std::string(url.query) : "") + " HTTP/1.1\r\n";
-  // One name for the server, that of the target: it was judged.
+  // The server gets one name, that of the target, which was checked.
   const auto named = url.authority.substr(url.authority.rfind('@') + 1); // npos + 1 is 0
   std::string lines;
   const auto lower = base::lower_case(head);

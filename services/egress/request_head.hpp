@@ -22,10 +22,10 @@ struct RequestHead {
 // behind it; else it does not last.
 RequestHead parse_request(std::string_view head, bool alone = true);
 
-// Of the head of a response at the start of `bytes`, with its empty line; 0: that has not come.
+// Returns the length of the head of a response at the start of `bytes`, with its empty line; 0: incomplete.
 std::size_t head_length(std::string_view bytes);
-// The head of a response, made to say that the connection ends with it; interim heads (100 to 199, but for 101) and
-// what is no head at all are left as they are.
+// Changes the head of a response so that the connection ends with it; interim heads (100 to 199, but for 101) and other
+// text stay unchanged.
 std::string closing_response(std::string_view head);
 bool is_interim(std::string_view head);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Where a response ends on a connection that goes on behind it. One thread at a time.
+// Finds the end of a response on a connection that stays open. One thread at a time.
 
 #include <cstddef>
 #include <memory>
@@ -10,7 +10,7 @@ namespace holdfast::egress {
 
 class ResponseEnd {
 public:
-  // `method`: of the request; a response to HEAD has no body, whatever it says.
+  // `method`: of the request; a response to HEAD has no body, whatever its header.
   explicit ResponseEnd(std::string_view method);
   ~ResponseEnd();
   // The bytes that came next, from the head on.
@@ -18,8 +18,9 @@ public:
   // All of it has come; `behind`: bytes that came after it.
   bool found() const;
   std::size_t behind() const noexcept { return left_.size(); }
-  // Once its head has come: the connection may be used again after it. Not if the response ends with it, or if there
-  // may be two ways to read it: what the client takes for the next response must begin where the proxy takes it to.
+  // Returns true if the connection may be used again after the response, once its head is complete. False if the
+  // response ends with it, or if there may be two ways to read it: client and proxy must agree where the next response
+  // begins.
   bool leaves_open() const;
 
 private:

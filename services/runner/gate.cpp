@@ -34,7 +34,7 @@ pg::ConnectionOptions connection_options(const std::string& label) {
   return options;
 }
 
-// Not merely out of sight: where /proc hides other people's processes, a process may be there and not be seen.
+// Returns true only for a dead process: where /proc hides processes of other users, a live one may be invisible.
 bool found_dead(const store::RunnerInWay& other) {
   if (::kill(other.pid, 0) != 0 && errno == ESRCH) return true;
   return process::process_start_ticks(other.pid) != 0 && !process::process_alive(other.pid, other.start_ticks);
@@ -71,7 +71,7 @@ void Gate::start_heartbeat() {
     return [this, heartbeat = std::move(heartbeat)] { take_heartbeat(heartbeat); };
   };
   callbacks.notified = [this](const std::vector<std::string>& notifications) {
-    // A runner came to the gate or left it, or a command was given: look at once whether we are asked to leave.
+    // A runner came to the gate or left it, or a command was given: check at once whether we are requested to leave.
     if (std::any_of(notifications.begin(), notifications.end(),
                     [](const auto& one) { return one == "runner" || one == "control"; }))
       membership_.heartbeat_now();
@@ -116,7 +116,7 @@ bool Gate::is_local(const store::RunnerInWay& other) const {
          other.pid_namespace == process.pid_namespace;
 }
 
-// runner_enter has asked it to leave. On this machine it can be seen whether it is there to hear that.
+// runner_enter has requested it to leave. On this machine it is visible whether it still runs.
 awaitable<void> Gate::end_if_dead(store::RunnerInWay other) {
   if (!other.leads || !is_local(other) || !found_dead(other)) co_return;
   spdlog::info("{} is dead: not waiting for its lease", other.label);
@@ -160,7 +160,7 @@ awaitable<Gate::Entered> Gate::enter() {
       waiting_for = entry.others.front().id;
       spdlog::info("{} {} {}", label(), options_.standby ? "stands by:" : "waits for", entry.others.front().label);
     }
-    // A leading runner that was asked goes within graceful_timeout; after that only a task under way keeps its lead.
+    // A leading runner leaves within graceful_timeout after the request; after that only a running task keeps its lead.
     const bool soon = !options_.standby && std::chrono::steady_clock::now() - since < options_.graceful_timeout;
     co_await sleep(soon ? kLookAgain : std::min(options_.poll, options_.heartbeat));
   }

@@ -1,12 +1,12 @@
 #pragma once
-// One runner at the single-runner gate: joins as a waiting one, gets through or gives way, keeps its lead by
-// heartbeating, leaves. Owned by `Maintenance`; constructed, used and destroyed on the main thread. Side threads:
-// heartbeat (own connection), database pool. Destroy it only after leave() has completed; the destructor stops the
-// heartbeat and joins both threads.
+// A runner at the single-runner gate: joins as a waiting one, leads or steps down, keeps its lead by heartbeats,
+// leaves. Owned by `Maintenance`; constructed, used and destroyed on the main thread. Side threads: heartbeat (own
+// connection), database pool. Destroy it only after leave() has completed; the destructor stops the heartbeat and joins
+// both threads.
 //
-// The newest wins. The leading runner is asked to leave, through the database and nowhere else: a signal would also end
-// its other work. Asked, it cannot renew its lease past graceful_timeout. The database lets no runner through while a
-// task of the old one is being done.
+// The newest wins. The leading runner is requested to leave through the database only: a signal would also end its
+// other work. Then it cannot renew its lease past graceful_timeout. The database lets no other runner lead while a task
+// of the old one runs.
 
 #include "lib/base/async.hpp"
 #include "lib/base/coroutine.hpp"
@@ -30,7 +30,7 @@ public:
     lost,       // lapsed: start again
   };
 
-  // Joins, on a connection of its own: if the database is away at start, it says so and throws.
+  // Joins, on a connection of its own. Throws if the database is unreachable at start.
   Gate(asio::io_context& io, GateOptions options, base::StopSignal& stop);
   ~Gate();
   Gate(const Gate&) = delete;
@@ -41,11 +41,11 @@ public:
   // Closes the lead (or the waiting) in the database, if that can be reached within a moment; else the lease runs out.
   awaitable<void> leave(std::string reason);
 
-  // It leads, as far as it knows: its last heartbeat is young enough, and it was not asked to leave. What it does is
-  // checked again by the database.
+  // Returns true if it leads as far as it knows: its last heartbeat is young enough, and it was not requested to leave.
+  // The database checks its calls again.
   bool leads() const;
   bool stepped_down() const noexcept { return !rival_.empty(); } // a newer runner wants to lead
-  // Why it does not lead, for people: "stepped down for ...", "lost its lease ...", "lost the database: ...".
+  // Returns why it does not lead, for users: "stepped down for ...", "lost its lease ...", "lost the database: ...".
   std::string ending() const;
   void lose(const std::string& why); // the database says that it does not lead any more
 

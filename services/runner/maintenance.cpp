@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLapseEvery{2000};
 constexpr std::chrono::milliseconds kRejoin{500};
-// Until then the worker that sealed the crawl writes its page.
+// Before that, the worker that sealed the crawl writes its page.
 constexpr maintenance::ArchiveMaintenance::Ages kAges{std::chrono::seconds(0), std::chrono::seconds(5)};
 
 // Brings the archive after the collection, where it is mounted: deletes the files of what was removed, and writes the
@@ -28,7 +28,7 @@ constexpr maintenance::ArchiveMaintenance::Ages kAges{std::chrono::seconds(0), s
 class Purge {
 public:
   // A runner without the archive (other machine, unmounted) leaves the list to the workers, which all have it: they
-  // look at what has waited for a minute.
+  // process entries that have waited for a minute.
   Purge(pg::Pool& pool, const std::filesystem::path& archive_root, const std::string& collection_id);
   ~Purge();
   Purge(const Purge&) = delete;
@@ -68,8 +68,8 @@ awaitable<int> Purge::step() {
   co_return co_await maintenance_.step(*root);
 }
 
-// Does the maintenance tasks that are due until the gate is lost, another runner asks for it, or we are told to stop.
-// Returns at most one task after that.
+// Runs due maintenance tasks until the gate is lost, another runner requests it, or we are stopped. Returns at most one
+// task after that.
 awaitable<void> do_maintenance(Gate& gate, Purge& purge, std::chrono::milliseconds poll, base::StopSignal& stop) {
   std::map<std::string, std::string> failing; // told once, not each time
   auto lapsed = std::chrono::steady_clock::time_point{};
@@ -116,7 +116,7 @@ awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSigna
       joined = true;
       if (options.joined) options.joined(gate->id());
     } catch (const base::Error& error) {
-      // At the start a user wants to know; later the runner waits for its database.
+      // At the start the user needs the error; later the runner waits for its database.
       if (!joined ||
           (error.error_class() != base::ErrorClass::temporary && error.error_class() != base::ErrorClass::unavailable))
         throw;

@@ -13,9 +13,9 @@ enum class Ending {
   superseded, // a newer runner leads or is about to
 };
 
-// Stands at the gate until told to stop. A runner that is asked to leave ends, unless it stands by or has workers: then
-// it goes to the back and waits for its turn. One that lost its lead because it could not heartbeat goes to the
-// back in any case: it must not replace its successor. Throws what the first joining throws.
+// Stands at the gate until it is stopped. A runner that is requested to leave ends, unless it stands by or has workers:
+// then it waits for its turn again. One that lost its lead because its heartbeats failed waits in any case: it must not
+// replace its successor. Throws as the first joining does.
 awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSignal& stop);
 
 } // namespace holdfast::runner

@@ -1,5 +1,5 @@
 #pragma once
-// What a runner is told at start. Plain aggregates; immutable while it lives.
+// Options of a runner. Plain aggregates; immutable while it lives.
 
 #include <chrono>
 #include <filesystem>
@@ -19,7 +19,7 @@ struct GateOptions {
   bool spawns{false};                             // it has local workers: it steps down without ending, and goes on
   bool standby{false}; // wait for the leading runner to be gone instead of asking it to leave
   std::chrono::milliseconds lease{15000}, heartbeat{3000}, poll{1000};
-  // How long a leading runner that was asked to leave may take. Then its lease ends, as if it were dead.
+  // Time that a leading runner may take to leave. Then its lease ends, as if it were dead.
   std::chrono::milliseconds graceful_timeout{5000};
 };
 

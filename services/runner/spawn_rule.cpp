@@ -15,7 +15,7 @@ store::WorkerCount total_of(const store::WorkerCounts& workers) {
   return total;
 }
 
-// Those that work on what is due for a kind: workers of that kind, and those that do everything.
+// Counts workers that take due work of a kind: those of that kind, and those that do everything.
 store::WorkerCount count(const store::WorkerCounts& workers, const std::string& kind) {
   store::WorkerCounts found;
   for (const auto& same : {kind, std::string("all")})
@@ -42,7 +42,7 @@ std::vector<std::string> kinds_to_spawn(const store::Backlog& backlog, const sto
     consider("crawl", backlog.crawls_due, count(running, "crawl"), options.max_crawl_workers, 1);
     consider("snapshot", backlog.snapshots_due, count(running, "snapshot"), options.max_per_type, options.slots);
   } else {
-    // One worker does both: it turns crawls into snapshots and works on those.
+    // A worker does both: it turns crawls into snapshots and works on those.
     consider("all", backlog.crawls_due + backlog.snapshots_due, total_of(running), options.max_per_type, options.slots);
   }
   return kinds;

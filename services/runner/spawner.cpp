@@ -35,7 +35,7 @@ void Spawner::reap() {
       ++it;
       continue;
     }
-    // One that was told to end, or found nothing to do, has not crashed.
+    // A worker that was stopped, or found nothing to do, has not crashed.
     if (!exit->clean() && stop_.strength() == base::Strength::none) {
       spdlog::warn("the worker whose guard had pid {} ended: {}", it->process->pid(), exit->describe());
       crashes_.push_back(std::chrono::steady_clock::now());
@@ -121,7 +121,7 @@ awaitable<void> Spawner::tick() {
     workers_[i].process->signal(SIGTERM);
 }
 
-// Which page is due next, and what it waits for; false if none is.
+// Logs which page is due next, and why it waits; returns false if none is.
 awaitable<bool> Spawner::say_next(std::string about) {
   const auto next = co_await pool_.run([](pg::Connection& connection) { return store::next_work(connection); });
   if (!next.empty()) spdlog::info("{}; the next page is {}", about, next);
@@ -152,7 +152,7 @@ awaitable<void> Spawner::run() {
   if (failure) std::rethrow_exception(failure);
 }
 
-// TERM drains, INT stops, another INT kills: what we are told, they are told, and they keep their own deadlines.
+// TERM drains, INT stops, another INT kills: workers get the same signals as we, and keep their own deadlines.
 awaitable<void> Spawner::end_workers() {
   using namespace asio::experimental::awaitable_operators;
   auto told = base::Strength::none;

@@ -1,7 +1,7 @@
 #pragma once
-// Local workers, started as the queue asks for them (`holdfast run`); spawn_rule.hpp says when. Owned by the verb; main
-// thread only. Workers are programs of their own: a crash of one costs its own work only, and is followed by a new one.
-// Destroy it only after run() has completed; the destructor kills what is still there (their guards see to the rest).
+// Starts local workers as the queue needs them (`holdfast run`), by spawn_rule.hpp. Owned by the verb; main thread
+// only. Workers are programs of their own: a crash of one costs its own work only, and is followed by a new one.
+// Destroy it only after run() has completed; the destructor kills remaining workers (their guards see to the rest).
 
 #include "lib/base/async.hpp"
 #include "lib/base/stop_signal.hpp"
@@ -26,7 +26,7 @@ public:
   Spawner(const Spawner&) = delete;
   Spawner& operator=(const Spawner&) = delete;
 
-  // Until there is nothing left to do (unless it is to stay), or told to stop; then ends the workers and waits for
+  // Runs until no work is left (unless it is to stay), or until it is stopped; then ends the workers and waits for
   // them. Throws Error(system) if workers keep crashing.
   awaitable<void> run();
 

@@ -17,7 +17,7 @@ constexpr std::size_t kLongestToken = 200;
 constexpr int kWrongInAMinute = 20; // tokens of one address
 constexpr std::size_t kValidRemembered = 1000;
 
-// Wrong cookies count for themselves: a browser sends an old one with whatever it asks for.
+// Wrong cookies count separately: a browser sends an old one with every request.
 std::string client_of(const Request& request) {
   return (request.authorization.empty() ? "cookies of " : "") + request.peer;
 }
@@ -36,7 +36,7 @@ Access::Access(const std::string& collection_id, Role guest)
 std::string Access::token_of(const Request& request) const {
   const std::string_view header = request.authorization;
   if (header.starts_with("Bearer ")) return std::string(base::trimmed(header.substr(7)));
-  // Programs that know no bearer tokens take "http://any:TOKEN@host/".
+  // Programs without bearer tokens take "http://any:TOKEN@host/".
   if (header.starts_with("Basic ")) {
     const auto pair = base::base64_decode(base::trimmed(header.substr(6)));
     const auto colon = pair.find(':');

@@ -1,6 +1,6 @@
 #pragma once
-// Who asks, and what they may do: a token of the database (holdfast token) in the header Authorization or in a cookie,
-// or the role of guests. Who sends wrong tokens has to wait. Any thread.
+// Identifies clients and their rights: a token of the database (holdfast token) in the header Authorization or in a
+// cookie, or the role of guests. Clients that send wrong tokens have to wait. Any thread.
 
 #include "lib/pg/connection.hpp"
 #include "services/serve/http_message.hpp"
@@ -27,7 +27,7 @@ struct Caller {
   bool may_read() const noexcept { return role != Role::none; }
   bool may_change() const noexcept { return role == Role::operator_; }
   bool is_guest() const noexcept { return name.empty(); }
-  // As the database records who gave a command.
+  // Returns the name under which the database records commands.
   std::string by() const { return is_guest() ? "a guest of the page" : "token " + name; }
 };
 
@@ -39,11 +39,11 @@ public:
 
   // A token that is not valid is no guest: role none.
   Caller caller(const Request& request, pg::Connection& connection);
-  // How long the client must wait before a token in its header is looked at, because it sent wrong ones. Tokens that
-  // were valid lately never wait. Zero: it need not.
+  // Returns how long the client must wait before a token in its header is checked, because it sent wrong ones. Tokens
+  // that were valid lately never wait. Zero: not at all.
   std::chrono::seconds wait(const Request& request);
-  // A secret that signs one browser in, as an operator, once: for the link that an operator of this machine is shown.
-  // It is kept in memory alone, and takes the place of one made before.
+  // Makes a secret that signs one browser in, as an operator, once: for the link that an operator of this machine is
+  // shown. It is kept in memory alone, and replaces an earlier one.
   std::string make_link();
   // Returns true if this is that secret, which it then is no more.
   bool use_link(const std::string& secret);

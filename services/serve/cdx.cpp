@@ -17,11 +17,11 @@ namespace holdfast::serve {
 namespace {
 
 constexpr std::int64_t kMostRows = 10000;
-// allowFuzzy: pywb asks so for a URL that differs a little; only exact keys are known.
+// allowFuzzy: pywb sends it for a URL that differs a little; only exact keys are found.
 constexpr std::array<std::string_view, 10> kNames{"url",   "matchType", "output", "filter", "sort",
                                                   "limit", "closest",   "from",   "to",     "allowFuzzy"};
 
-// The request cannot be answered; the text is for people.
+// A request that cannot be answered; the text is for users.
 struct BadRequest : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -31,7 +31,7 @@ struct Asked {
   warc::Match match;
 };
 
-// "example.com/*" asks for a prefix, "*.example.com" for a domain.
+// Parses the URL: "example.com/*" is a prefix, "*.example.com" a domain.
 Asked what_is_asked(const Request& request) {
   auto url = request.parameter("url");
   if (url.empty()) throw BadRequest("url: which URL?");
@@ -113,7 +113,7 @@ bool passes(const store::Capture& capture, const Request& request) {
   return std::all_of(first, last, [&](const auto& one) { return passes_one(capture, one.second); });
 }
 
-// What other CDX servers know, too, would change the answer.
+// Parameters of other CDX servers, too, would change the answer.
 void check_names(const Request& request) {
   for (const auto& [name, value] : request.query) {
     if (std::find(kNames.begin(), kNames.end(), name) == kNames.end())

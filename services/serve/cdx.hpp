@@ -1,6 +1,6 @@
 #pragma once
-// The CDX server API, as pywb and OpenWayback have it: which records of the archive's WARC files answer a URL. Replay
-// tools ask it. Blocking, on the thread that owns the connection.
+// The CDX server API of pywb and OpenWayback: returns the records of the archive's WARC files for a URL, for replay
+// tools. Blocking, on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
 #include "services/serve/files.hpp"
@@ -8,10 +8,10 @@
 
 namespace holdfast::serve {
 
-// /cdx?url=URL: matchType (exact, prefix, host, domain; or a "*" in the URL), from, to, closest (1 to 14 digits), sort
-// (default, reverse, closest), limit, filter ([!][=]field:text), output (cdxj, json).
-// The name of a file is its path at `files` (null: below the archive root), so that who may ask here may read it there.
-// `key`: of the token that asks.
+// Answers /cdx?url=URL: matchType (exact, prefix, host, domain; or a "*" in the URL), from, to, closest (1 to 14
+// digits), sort (default, reverse, closest), limit, filter ([!][=]field:text), output (cdxj, json). The name of a file
+// is its path at `files` (null: below the archive root), so that a client may read it there. `key`: of the token of the
+// request.
 Response cdx(pg::Connection& connection, const Request& request, const Files* files, const std::string& key);
 
 } // namespace holdfast::serve

@@ -19,8 +19,8 @@ public:
                        bool read_only = true)
       : dsn_(std::move(dsn)), timeout_(timeout), read_only_(read_only) {}
 
-  // Runs `work(pg::Connection&)`; once more with a new session if the one at hand turns out to be broken. So what it
-  // does must be repeatable, as all functions of the database are.
+  // Runs `work(pg::Connection&)`; once more with a new session if the present one turns out to be broken. So its work
+  // must be repeatable, as all functions of the database are.
   template <class Work>
   auto with(Work&& work) {
     for (bool first = true;; first = false) {

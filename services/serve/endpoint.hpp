@@ -1,5 +1,5 @@
 #pragma once
-// Where a server listens. Pure; any thread.
+// Addresses on which a server listens. Pure; any thread.
 
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@ struct Endpoint {
 };
 // Throws Error(configuration) naming `setting`.
 Endpoint parse_endpoint(const std::string& text, const std::string& setting);
-// Where a browser of this machine finds it: "http://localhost:8118/".
+// Returns its URL for a browser of this machine: "http://localhost:8118/".
 std::string url_of(const Endpoint& endpoint, std::uint16_t port);
 
 } // namespace holdfast::serve

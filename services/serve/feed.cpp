@@ -158,7 +158,7 @@ void Feed::look(pg::Connection& connection) {
   const auto newest = store::last_event(connection);
   const bool news = newest != last_;
   quiet_ = news ? 0 : quiet_ + 1;
-  // After a failover to an asynchronous standby, the last events are gone and their ids are given again.
+  // After a failover to an asynchronous standby, the last events are lost and their ids are given again.
   if (newest < last_) recent_.clear();
   if (last_ < 0 || newest < last_) last_ = newest;
   send_events(connection, newest);
@@ -220,7 +220,7 @@ void Feed::send_states(pg::Connection& connection, bool news) {
       topics.emplace_back(topic, !topic->fresh.empty());
   }
   for (const auto& [topic, wanted] : topics) {
-    // What a new client has just loaded may be newer than the last state.
+    // The data that a new client has just loaded may be newer than the last state.
     const bool due = news || wanted || topic->read_at == Clock::time_point() || Clock::now() - topic->read_at > kStale;
     if (!due) continue;
     const auto state = topic->read(connection);

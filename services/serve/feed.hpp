@@ -1,6 +1,6 @@
 #pragma once
-// What changes, for all that watch: one thread and one database session, used only while clients watch. It looks for
-// new events once a second, and less often if looking takes long: it works at most a quarter of the time, but for new
+// Sends changes to all watchers: one thread and one database session, used only while clients watch. It polls for new
+// events once a second, and less often if a poll takes long: it works at most a quarter of the time, but for new
 // clients, which are served at once. Each topic is read once for all of its clients. Owned by the site; the destructor
 // closes all watchers and joins the thread.
 
@@ -40,7 +40,7 @@ public:
   // Sends events of a crawl (empty: of all), those behind the id `after` first; and the state of a topic, if `read`.
   std::shared_ptr<Watch> watch_events(const std::string& token, const std::string& crawl,
                                       std::optional<std::int64_t> after, const std::string& topic, Read read);
-  // Nothing is sent: it is only closed, as above.
+  // Watches a token: nothing is sent, the watch is only closed, as above.
   std::shared_ptr<Watch> watch_token(const std::string& token);
 
 private:

@@ -44,7 +44,7 @@ int open_beneath(int directory, const std::string& path, std::uint64_t flags) {
   return -1;
 }
 
-// What is served: <yyyy>/<mm>/... and crawls/...; not the sentinel, not what is just being published.
+// Returns true for <yyyy>/<mm>/... and crawls/...; not for the sentinel and unfinished publications.
 bool is_published(std::string_view path) {
   if (path.find("//") != std::string_view::npos) return false;
   for (std::string_view rest = path; !rest.empty();) {
@@ -65,10 +65,10 @@ Response refusal(unsigned status, std::string text) {
   return response;
 }
 
-// A file with its type and what it may do. It has an origin of its own (another port) and no scripts, forms, cookies or
-// storage on top: a document here has no identity. Nothing is fetched from elsewhere, so that looking at an archived
-// page does not tell its site. A PDF is not sandboxed: browsers refuse to show it then, and its viewer is no part of
-// this origin.
+// Returns a file with its type and policy. It has an origin of its own (another port) and no scripts, forms, cookies or
+// storage on top: a document here has no identity. Nothing is fetched from elsewhere, so that the site of an archived
+// page does not notice its display. A PDF is not sandboxed: browsers refuse to show it then, and its viewer is no part
+// of this origin.
 Response described(const std::string& path, std::string_view begin, base::Fd file) {
   Response response;
   response.file = std::move(file);

@@ -1,6 +1,6 @@
 #pragma once
-// Archived files over HTTP. They come from strangers: nothing of them may run with the rights of a page of ours, and no
-// path may lead out of the archive. Any thread.
+// Archived files over HTTP. They are untrusted: nothing of them may run with the rights of a page of ours, and no path
+// may lead out of the archive. Any thread.
 
 #include "lib/archive/root.hpp"
 #include "services/serve/http_message.hpp"
@@ -14,9 +14,9 @@ namespace holdfast::serve {
 
 class Files {
 public:
-  // `root`: a directory, or a bucket that must be of this collection (then throws what archive::Root::open throws).
-  // `keys`: the database of tokens. Each path then begins with "/<key of a token>/", and is valid as long as the token;
-  // empty: no path does. `hosts`: names under which it may be asked for; empty: any.
+  // Opens the archive. `root`: a directory, or a bucket that must be of this collection (then throws as
+  // archive::Root::open does). `keys`: the database of tokens. Each path then begins with "/<key of a token>/", and is
+  // valid as long as the token; empty: no path does. `hosts`: accepted names of the server; empty: any.
   Files(const std::filesystem::path& root, const std::string& collection_id, const std::string& keys,
         std::vector<std::string> hosts);
   ~Files();

@@ -40,10 +40,10 @@ struct Request {
   }
 };
 
-// The fields of a form, in their order: "a=b&c=d". False: it is none.
+// The fields of a form, in their order: "a=b&c=d". Returns false if it is none.
 using Form = std::vector<std::pair<std::string, std::string>>;
 bool read_form(std::string_view text, Form& form);
-// The same of a request, which may also be multipart/form-data; of a file, its bytes.
+// Reads the form of a request, which may also be multipart/form-data; of a file, its bytes.
 bool read_form(const Request& request, Form& form);
 
 struct Response {
@@ -66,7 +66,7 @@ Response problem(unsigned status, std::string_view kind, const std::string& deta
 // A refusal in the language of the asker: a problem below /api/, else plain text.
 Response refusal(std::string_view target, unsigned status, std::string_view kind, const std::string& detail);
 
-// The client has to wait before it may ask this again.
+// Answers that the client has to wait before it may repeat this.
 Response too_many(std::string_view target, std::chrono::seconds wait);
 
 // Entity tags: of an answer, and whether a list as in If-Match names one. A compressed answer has one of its own, which
@@ -81,33 +81,34 @@ void compress(const Request& request, Response& response);
 // Server-sent events; a problem if `watch` is null: too many watch.
 Response event_stream(std::shared_ptr<Watch> watch);
 
-// "http://host/path" -> "/path", as clients ask a proxy; then `authority` is set, which counts more than a Host header.
+// Returns "/path" for "http://host/path", as clients send to a proxy; then `authority` is set, which counts more than a
+// Host header.
 std::string path_of_target(std::string_view target, std::string& authority);
 // "bearer x" -> "Bearer x": the name of a scheme has no case.
 std::string with_usual_scheme(std::string_view authorization);
-// Takes a request's target apart: path and query. False: no sane client sends this.
+// Splits a request's target: path and query. Returns false if it is malformed.
 bool read_target(std::string_view target, Request& request);
 // "Host" in lower case, without its port; sets `out` and returns whether it is safe in headers and pages.
 bool read_host(std::string_view host, std::string& out);
 // Returns true if a value may be sent as a header.
 bool is_header_value(std::string_view value);
 
-// Which bytes of a file a request asks for.
+// Range of bytes of a file in a request.
 struct ByteRange {
   std::uint64_t begin{0}, end{0};
   enum class What { whole, part, none } what{What::whole}; // none: it has no such bytes
 };
-// "bytes=100-199" of a file with `size` bytes. Several ranges, and what is no range of bytes, ask for the whole.
+// Reads "bytes=100-199" of a file with `size` bytes. Several ranges, and other units, return the whole.
 ByteRange read_range(std::string_view header, std::uint64_t size);
 
 // Returns true if a path may be sent as a Location: absolute, on this host, of plain characters.
 bool is_plain_path(std::string_view path);
-// Such a path, with its query; "/" for anything else.
+// Returns a path of this server, with its query; "/" for anything else.
 std::string local_path(const std::string& path);
 // A response that leads there.
 Response see_other(const std::string& path);
-// Returns true if the request asks for this server by an address, or by one of its names, in lower case. No name at
-// all: any. A page elsewhere can make its own name lead here (DNS rebinding), but not an address.
+// Returns true if the request names this server by an address, or by one of its names, in lower case. Without names:
+// always. A page elsewhere can make its own name lead here (DNS rebinding), but not an address.
 bool is_named(const std::vector<std::string>& names, const Request& request);
 
 // "a%20b" -> "a b"; false for a wrong escape or NUL.

@@ -44,7 +44,7 @@ constexpr std::chrono::seconds kSilence{10}; // between server-sent events
 constexpr std::uint32_t kHeaderLimit = 32 * 1024;
 constexpr std::size_t kPiece = 128 * 1024;
 constexpr int kMostUploads = 4;
-// What is read and not yet understood. A chunk's extensions and a trailer have no limit in the parser.
+// Limit for unparsed data. A chunk's extensions and a trailer have no limit in the parser.
 constexpr std::size_t kMostBuffered = 2 * kPiece;
 constexpr std::size_t kMostDiscarded = 64 << 20; // of a body that is too large
 
@@ -134,7 +134,7 @@ struct HttpServer::Impl {
     }
   }
 
-  // What is wrong with a request itself; empty: nothing, and `request` is complete.
+  // Returns the error of a request itself; empty: none, and `request` is complete.
   std::optional<Response> read_request(Message& message, Request& request) const {
     const bool reads = message.method() == http::verb::get || message.method() == http::verb::head;
     if (!reads && options.largest_body == 0) {
@@ -160,7 +160,7 @@ struct HttpServer::Impl {
     request.if_match = field(http::field::if_match);
     request.if_none_match = field(http::field::if_none_match);
     request.accept_encoding = field(http::field::accept_encoding);
-    // What a proxy in front may read in another way than we do.
+    // A proxy in front may read these in another way than we do.
     if (message.count(http::field::host) > 1 || (authority.empty() && message.version() > 10) ||
         message.count(http::field::content_length) > 1 ||
         (message.count(http::field::transfer_encoding) > 0 && !message.chunked()) ||
@@ -260,7 +260,7 @@ struct HttpServer::Impl {
     }
   }
 
-  // What a client gets that has sent what cannot be read; nullopt: it is gone.
+  // Returns the answer to unreadable data; nullopt: the client is disconnected.
   std::optional<Response> refusal_of(const boost::system::error_code& error, const Message& message) const {
     const std::string_view target(message.target().data(), message.target().size());
     if (error == http::error::body_limit && options.largest_body > 0)
@@ -285,7 +285,7 @@ struct HttpServer::Impl {
     }
   }
 
-  // Until the client or the feed ends it; the connection is not used again.
+  // Runs until the client or the feed ends it; the connection is not used again.
   asio::awaitable<bool> send_events(beast::tcp_stream& stream, const Message& message, Response& response) {
     http::response<http::empty_body> reply;
     fill_head(reply, message, response);
@@ -325,7 +325,7 @@ struct HttpServer::Impl {
     struct stat about {};
     if (::fstat(response.file.get(), &about) != 0) co_return false;
     const auto size = static_cast<std::uint64_t>(about.st_size);
-    // A client that names what it has of the file gets all of it: we give no validators. Only GET has ranges.
+    // A request with If-Range gets the whole file: we give no validators. Only GET has ranges.
     const bool whole = message.count(http::field::if_range) > 0 || message.method() != http::verb::get;
     const auto asked = whole ? std::string() : std::string(message[http::field::range]);
     const auto range = read_range(asked, size);

@@ -1,8 +1,8 @@
 #pragma once
 // A small HTTP/1.1 server for pages, numbers, archived files and the API: bounded requests, a deadline on every read
 // and write, and a bound on the connections of one peer. Owned by the verb or worker that offers it. One thread reads
-// and writes; the handler is called on others, by request_class, so that a handler that waits for the database keeps no
-// health check waiting. The destructor closes what is open and joins all threads. Beast is used in http_server.cpp and
+// and writes; the handler is called on others, by request_class, so that a handler that waits for the database delays
+// no health check. The destructor closes open connections and joins all threads. Beast is used in http_server.cpp and
 // view_relay.cpp alone.
 
 #include "services/serve/endpoint.hpp"
@@ -18,8 +18,8 @@ namespace holdfast::serve {
 
 using Handler = std::function<Response(const Request&)>;
 
-// Where a request is answered: on the thread that reads and writes (it must not block), on one thread for numbers, or
-// on one of those for everything else.
+// Thread that answers a request: the one that reads and writes (it must not block), the one for numbers, or one of
+// those for everything else.
 enum class RequestClass { health, metrics, pages };
 RequestClass class_of(const Request& request); // /healthz, /metrics, the rest
 

@@ -13,7 +13,7 @@ inline constexpr const char* kPrometheusType = "text/plain; version=0.0.4; chars
 // Samples of one family must follow each other.
 std::string prometheus_text(const std::vector<base::Sample>& samples);
 
-// Of this process: its memory, processor time and files, and what it counts of itself.
+// Returns metrics of this process: its memory, processor time and files, and its own counters.
 std::vector<base::Sample> process_samples();
 
 } // namespace holdfast::serve

@@ -1,6 +1,6 @@
 #pragma once
 // Bounds on the connections of one peer, and of all. Owned by the server; any thread. A ConnectionSlot belongs to a
-// connection and gives back its place when it is destroyed.
+// connection and frees its slot when it is destroyed.
 
 #include <map>
 #include <mutex>
@@ -52,7 +52,7 @@ private:
   int all_{0};
 };
 
-// One connection among the peer's.
+// A connection among the peer's.
 class ConnectionSlot {
 public:
   ConnectionSlot(Peers& peers, std::string peer) : peers_(peers), peer_(std::move(peer)) {}

@@ -22,8 +22,8 @@ std::size_t behind(std::string_view text, std::size_t at, std::string_view lette
 
 constexpr std::string_view kUnknown = ":"; // no path, and no kind of link
 
-// The first attribute of that name of the tag whose attributes begin there; empty: there is none. As browsers read it,
-// but for references to characters. kUnknown if the text ends before.
+// Returns the first attribute of that name of the tag whose attributes begin there; empty: there is none. As browsers
+// read it, but for references to characters. kUnknown if the text ends before.
 std::string_view attribute_of(std::string_view text, std::size_t& at, std::string_view wanted) {
   constexpr std::string_view kBetween = " \t\n\f\r/";
   for (at = behind(text, at, kBetween); at < text.size() && text[at] != '>'; at = behind(text, at, kBetween)) {
@@ -62,8 +62,8 @@ bool is_near(std::string_view path) {
 }
 
 // Returns true if an element whose attributes begin the text may connect to elsewhere. Browsers connect for a frame
-// before they ask the policy. `budget`: how much text may be read for the elements of a document; what is not read
-// counts as yes.
+// before they check the policy. `budget`: how much text may be read for the elements of a document; unread elements
+// count as yes.
 bool connects(std::string_view element, std::string_view text, std::size_t& budget) {
   const bool link = element == "link", object = element == "object";
   if (!link && !object && element != "iframe" && element != "frame" && element != "embed") return false;

@@ -1,7 +1,7 @@
 #pragma once
 // Archived documents that open no connection. A content security policy is not enough: a browser connects to the host
-// of a <link rel=preconnect>, or looks up its name, whatever the policy says, and to that of a frame before it asks the
-// policy. Pure; any thread.
+// of a <link rel=preconnect>, or looks up its name, regardless of the policy, and to that of a frame before it checks
+// the policy. Pure; any thread.
 
 #include <string>
 #include <string_view>

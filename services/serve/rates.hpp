@@ -15,7 +15,7 @@ class Rates {
 public:
   explicit Rates(int in_a_minute) : most_(in_a_minute) {} // 0: no bound
 
-  // How long until a client may do it again; zero: now.
+  // Returns how long a client must wait; zero: not at all.
   std::chrono::seconds wait(const std::string& client) {
     const std::lock_guard lock(mutex_);
     return wait_of(filled(client));

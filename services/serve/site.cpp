@@ -39,7 +39,7 @@ struct Found {
 
 namespace {
 
-// Those of all lists without a page of their own follow (routes()).
+// The routes of all lists without a page of their own follow (routes()).
 constexpr Route kRoutes[] = {
     Route{"/", "Overview", "page", true, &overview_page},
     Route{"/crawls", "Crawls", "page", true, &crawls_page},
@@ -114,7 +114,7 @@ std::string layout(const Route& route, const Page& page, const std::string& quer
       .text();
 }
 
-// What needs no token: it tells nothing of the collection.
+// Returns files that need no token: they reveal nothing of the collection.
 std::optional<Response> asset(const std::string& path) {
   if (path == "/healthz") return plain(200, "ok\n");
   if (path == "/style.css")
@@ -130,7 +130,7 @@ constexpr std::string_view kForm = "/do/";   // before the name of an operation
 constexpr std::string_view kView = "/view/"; // before the id of a sign-in: its WebSocket
 constexpr std::string_view kArchive = "/archive/";
 
-// Where the browser goes after a form: to the crawl or sign-in that it has added, else back.
+// Returns where the browser goes after a form: to the crawl or sign-in that it has added, else back.
 std::string page_after(const Response& answer, const std::string& back) {
   const auto told = nlohmann::json::parse(answer.body, nullptr, false);
   if (told.is_object() && told.contains("sign_in")) return "/persona/" + told["sign_in"].get<std::string>();
@@ -152,7 +152,7 @@ Response no_such(std::string_view what) {
   return problem_page(404, "Not found", "There is no such " + std::string(what) + ".", "", "/");
 }
 
-// `link`: the secret of the link that leads here; empty: a token is asked for.
+// `link`: the secret of the link that leads here; empty: a token is required.
 Response sign_in_page(unsigned status, const std::string& next, const std::string& problem,
                       const std::string& link = "") {
   Response response;
@@ -183,7 +183,7 @@ std::string Site::files_origin(const Request& request) const {
 
 namespace {
 
-// ArchiveBox's extension asks whether a token is valid before it sends any with a header.
+// ArchiveBox's extension checks whether a token is valid before it sends any with a header.
 Request with_token_of_body(Request request) {
   if (request.path != "/api/v1/auth/check_api_token" || !request.authorization.empty()) return request;
   const auto body = nlohmann::json::parse(request.body, nullptr, false);
@@ -259,7 +259,7 @@ Response Site::admit(const Request& request) {
 
 std::string Site::sign_in_link() { return options_.dsn_to_change.empty() ? "" : "sign-in?link=" + access_.make_link(); }
 
-// A browser that only looks ahead at the link does not use it up: that takes the form behind it.
+// A browser that only prefetches the link does not use it up: that takes the form behind it.
 Response Site::sign_in_by_link(const Request& request, const std::string& secret) {
   if (!access_.use_link(secret))
     return sign_in_page(401, "/", "This link has been used, or the server has been started again since.");
@@ -348,7 +348,7 @@ Response Site::route(const Request& request, const Caller& caller) {
   return page(request, caller);
 }
 
-// The WebSocket of a sign-in. Other sites could open one with the person's cookie, for which a GET is enough.
+// Opens the WebSocket of a sign-in. Other sites could open one with the user's cookie, for which a GET is enough.
 Response Site::view(const Request& request, const Caller& caller) {
   const auto id = request.path.substr(kView.size());
   if (!caller.may_change() || options_.dsn_to_change.empty() || is_cross_site(request))
@@ -406,7 +406,7 @@ std::string Site::sections(pg::Connection& connection, const Request& shown, con
   return base::json_text(nlohmann::json{{"sections", sections}, {"digests", digests}});
 }
 
-// Of the page whose address is the parameter "at": once, or whenever it changes.
+// Sends sections of the page whose address is the parameter "at": once, or on each change.
 Response Site::live(const Request& request, const Caller& caller) {
   const auto at = request.parameter("at");
   Request shown;

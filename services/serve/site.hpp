@@ -1,7 +1,7 @@
 #pragma once
-// The pages over a collection, their live sections and the numbers for Prometheus: who may ask, and which path leads to
-// which page (pages/pages.hpp). Any thread; each request takes a database connection of its own out of a few. The
-// destructor closes them.
+// The pages over a collection, their live sections and the numbers for Prometheus: access, and routes from paths to
+// pages (pages/pages.hpp). Any thread; each request takes a database connection of its own out of a few. The destructor
+// closes them.
 
 #include "services/serve/access.hpp"
 #include "services/serve/api/api.hpp"

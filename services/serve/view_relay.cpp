@@ -54,7 +54,7 @@ awaitable<bool> say(Ends& ends, const nlohmann::json& message) {
   co_return !error;
 }
 
-// Until the browser is ready. Port 0: it will not be.
+// Waits until the browser is ready. Port 0: it will not be.
 awaitable<store::SignInAddress> wait_for_browser(Ends& ends, const FindFarEnd& find, asio::thread_pool& blocking) {
   asio::steady_timer timer(ends.page.get_executor());
   for (;;) {
@@ -93,7 +93,8 @@ awaitable<bool> connect(Ends& ends, const store::SignInAddress& to) {
   co_return !error;
 }
 
-// Until one of them ends. Messages are not waited for: what a view says ends with a NUL each, wherever it is cut.
+// Copies until one of them ends. Messages are not assembled: each message of a view ends with a NUL, however it is
+// split.
 template <class From, class Send>
 awaitable<void> pass_on(From& from, Send send) {
   std::array<char, 1 << 16> piece;

@@ -22,7 +22,7 @@ Response unkept(Response response) {
   return response;
 }
 
-// Of the worker that this process runs, as the database knows it; empty if its lease does not hold.
+// Returns metrics of the worker that this process runs, from the database; empty if its lease has expired.
 std::vector<base::Sample> worker_samples(pg::Connection& connection) {
   return store::worker_metrics(connection, base::own_host_name(), ::getpid());
 }
@@ -48,7 +48,7 @@ struct WorkerEndpoint::Impl {
       spdlog::debug("{}: {}", request.path, error.what());
     }
     if (request.path == "/readyz") return problem.empty() ? plain(200, "ok\n") : plain(503, problem + "\n");
-    // What the process counts of itself is told also, and just, when the database is away.
+    // The counters of the process are reported also when the database is unreachable.
     const std::string up = "holdfast_worker_ready";
     samples.insert(samples.begin(), {up,
                                      up,

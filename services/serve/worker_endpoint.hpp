@@ -1,8 +1,7 @@
 #pragma once
-// What a worker tells machines about itself: /healthz (it lives), /readyz (it is counted on: its lease holds), /metrics
-// (Prometheus). All three are open to every client that reaches the port: they hold numbers, and names of plugins and
-// machines. Owned by the verb that runs the worker; threads and read-only database sessions of its own. The destructor
-// ends both.
+// Endpoints of a worker for machines: /healthz (it lives), /readyz (its lease holds), /metrics (Prometheus). All three
+// are open to every client that reaches the port: they hold numbers, and names of plugins and machines. Owned by the
+// verb that runs the worker; threads and read-only database sessions of its own. The destructor ends both.
 
 #include <cstdint>
 #include <memory>

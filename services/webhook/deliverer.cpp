@@ -131,7 +131,7 @@ struct Deliverer::Impl {
                    delivery.attempts, error);
   }
 
-  // One round: report, claim, send, wait.
+  // Runs one round: report, claim, send, wait.
   void round() {
     if (!connection || connection->broken()) connect();
     connection->notifications();
@@ -175,7 +175,7 @@ struct Deliverer::Impl {
     farewell();
   }
 
-  // What was about to end may end; what has not by then is another's.
+  // Reports deliveries that have ended by now; others release the rest.
   void farewell() {
     try {
       const auto until = steady_clock::now() + kFarewell;

@@ -1,8 +1,8 @@
 #pragma once
-// Sends what waits in the outbox (holdfast.delivery) to webhooks, beside a worker or a runner. Owned by the verb; any
-// number of processes may run one. It has a thread ("hf-webhook") and a database session of its own, and needs no other
-// part's lease: a claim of a delivery ends by itself, so that what a killed process was sending is sent by another. The
-// destructor stops the thread within a second or two; what it was sending is released.
+// Sends deliveries that wait in the outbox (holdfast.delivery) to webhooks, beside a worker or a runner. Owned by the
+// verb; any number of processes may run one. It has a thread ("hf-webhook") and a database session of its own, and
+// needs no other part's lease: a claim of a delivery ends by itself, so that another process sends the deliveries of a
+// killed one. The destructor stops the thread within a second or two; its deliveries are released.
 
 #include <chrono>
 #include <filesystem>

@@ -1,5 +1,5 @@
 #pragma once
-// How a delivery is signed, after the Standard Webhooks specification: "v1," and the base64 of the HMAC-SHA-256 of
+// Signs deliveries by the Standard Webhooks specification: "v1," and the base64 of the HMAC-SHA-256 of
 // "<webhook-id>.<webhook-timestamp>.<body>". Pure, but for reading the file; any thread.
 
 #include <filesystem>
@@ -19,7 +19,7 @@ public:
   // Throws Error(configuration), which never quotes the file.
   static Secrets read(const std::filesystem::path& file);
 
-  // Which webhooks can be signed for; nothing: all of them.
+  // Returns the webhooks with a secret; nothing: all of them.
   std::optional<std::vector<std::string>> names() const;
   const std::vector<std::string>& of(const std::string& webhook) const;
 

@@ -39,7 +39,7 @@ Followed follow(pg::Connection& connection, const std::function<bool(pg::Connect
   return Followed::stopped;
 }
 
-// Returns true if there is nothing to do: every seed is archived already, which is said of each.
+// Returns true if every seed is archived already; then it prints each.
 bool all_archived(Context& context, pg::Connection& connection, const store::PlannedCrawl& planned) {
   if (!planned.crawl.options["only_new"].get<bool>()) return false;
   const auto archived = store::seeds_archived(connection, planned.crawl, planned.seeds);

@@ -1,5 +1,5 @@
 #pragma once
-// What became of a crawl, for the verbs that work on one until it ends. Main thread.
+// Outcome of a crawl, for the verbs that work on one until it ends. Main thread.
 
 #include "services/cli/context/context.hpp"
 
@@ -8,14 +8,14 @@
 
 namespace holdfast::cli {
 
-// One sentence and where to look; as JSON its snapshots and the crawl.
+// Prints one sentence and a pointer to the result; as JSON the snapshots and the crawl.
 void print_crawl_outcome(Context& context, const std::string& crawl_id);
 
-// Whether a crawl is one that no running worker can take (store::crawl_lacks). What may pass is given 20 s.
+// Notices that no running worker can take a crawl (store::crawl_lacks). Passing reasons get 20 s.
 class UnableWatch {
 public:
   bool look(pg::Connection& connection, const std::string& crawl_id);
-  // Throws Error(unavailable) if that was so at the last look.
+  // Throws Error(unavailable) if the last check found that.
   void check() const;
 
 private:

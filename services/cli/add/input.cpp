@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kMostProblems = 10;
 
-// Lines that cannot be used: all are told at once.
+// Collects lines that cannot be used, to report all at once.
 class Problems {
 public:
   void add(const std::string& where, const std::string& what) {
@@ -68,7 +68,7 @@ public:
       take_url(text, "");
   }
 
-  // What a file holds.
+  // Reads the contents of a file.
   void take_bytes(std::string_view bytes, const std::string& name, const std::string& parser) {
     formats::List list;
     try {

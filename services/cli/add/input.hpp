@@ -1,5 +1,5 @@
 #pragma once
-// What verbs read: URLs as arguments, lines of a file or of standard input; ids from a pipe. Stateless.
+// Input of verbs: URLs as arguments, lines of a file or of standard input; ids from a pipe. Stateless.
 
 #include "lib/store/crawl.hpp"
 
@@ -8,11 +8,12 @@
 
 namespace holdfast::cli {
 
-// An argument is "-" (standard input), an existing file, or a URL. Files and standard input are lists of any format of
-// lib/formats/list.hpp; `parser` is "auto", or says which. A line of a text that cannot be used is left out, counted,
-// and told on standard error as "file:line: message". It is Error(refused) when `strict` is set, when nothing usable is
-// left, and for an argument, which was typed just now. In what other programs export, entries that are no web pages
-// (javascript:, place:) are left out with a note on standard error, because an export is not edited by hand.
+// Options for reading arguments. An argument is "-" (standard input), an existing file, or a URL. Files and standard
+// input are lists of any format of lib/formats/list.hpp; `parser` is "auto", or names one. An unusable line of a text
+// is left out, counted, and reported on standard error as "file:line: message". It is Error(refused) when `strict` is
+// set, when nothing usable is left, and for an argument, which was typed just now. In exports of other programs,
+// entries that are not web pages (javascript:, place:) are left out with a note on standard error, because an export is
+// not edited by hand.
 struct ReadOptions {
   bool allow_private{false}, strict{false};
   std::string parser{"auto"};
@@ -23,8 +24,8 @@ struct ReadSeeds {
   std::string problems;    // of read_request: what would be told on standard error
 };
 ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& options);
-// The same for a request over HTTP: reads no file and no input, and tells nothing. `text` and `file` are what files
-// would hold.
+// Reads a request over HTTP in the same way: without files, standard input and reports. `text` and `file` are contents
+// of files.
 ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& text, const std::string& file,
                        const ReadOptions& options);
 

@@ -71,7 +71,7 @@ nlohmann::json scope_of(const nlohmann::json& given, const std::vector<store::Se
   return scope;
 }
 
-// What a page must have to be complete. A machine without plugins cannot say; then how it ended decides.
+// Returns the plugins that make a page complete. Without plugins on this machine, the outcome decides.
 std::vector<std::string> wanted_plugins(Context& context, const std::vector<std::string>& plugins,
                                         const std::map<std::string, std::string>& options) {
   const auto catalog = context.catalog();
@@ -88,7 +88,7 @@ std::vector<std::string> wanted_plugins(Context& context, const std::vector<std:
 } // namespace
 
 std::string registrable_domain(const std::string& host) {
-  // An address: the list knows names only.
+  // The list has names only, not addresses.
   if (host.find_first_not_of("0123456789.") == std::string::npos || host.find(':') != std::string::npos) return host;
   const auto* list = psl_builtin();
   const char* domain = list != nullptr ? psl_registrable_domain(list, host.c_str()) : nullptr;

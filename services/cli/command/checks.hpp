@@ -1,5 +1,5 @@
 #pragma once
-// Bounds of numbers on the command line, in the words of people: "at least 1", "from 0 to 16". Pure.
+// Bounds of numbers on the command line, with messages for users: "at least 1", "from 0 to 16". Pure.
 
 #include <CLI/CLI.hpp>
 

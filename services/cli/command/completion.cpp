@@ -29,7 +29,7 @@ std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-// What follows a verb: its own options, its verbs, and for some the words that its argument may be.
+// Returns the words that may follow a verb: its own options, its verbs, and for some the values of its argument.
 std::string words_after(const CLI::App& verb) {
   auto words = options_of(verb);
   for (const auto* inner : verbs_of(verb))

@@ -16,7 +16,7 @@ std::string flags_of(const store::Field& field) {
   return flags;
 }
 
-// Checks each value; what is wrong is told after the option's name.
+// Checks each value; the message follows the option's name.
 CLI::Validator fits(const nlohmann::json& schema) {
   if (schema.contains("enum")) return CLI::IsMember(schema["enum"].get<std::vector<std::string>>());
   return {[&schema](std::string& given) -> std::string {

@@ -12,7 +12,7 @@ class Option;
 
 namespace holdfast::cli {
 
-// What the command line gives of it becomes a member of `given`, in the type of its schema.
+// Adds an option whose value becomes a member of `given`, in the type of its schema.
 CLI::Option* add_field(CLI::App& command, const store::Field& field, const std::shared_ptr<nlohmann::json>& given);
 
 } // namespace holdfast::cli

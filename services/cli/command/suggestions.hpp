@@ -1,6 +1,5 @@
 #pragma once
-// What to say about a command line that cannot be understood: what is wrong, and the line that does what was meant.
-// Pure functions.
+// Messages for a command line that cannot be parsed: the problem, and the line that was probably meant. Pure functions.
 
 #include <string>
 

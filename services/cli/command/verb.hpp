@@ -1,6 +1,6 @@
 #pragma once
-// How a verb hangs in the command line. Each verb has a file of its own with one function, which registers the verb's
-// options and returns what is to be done; verbs.cpp has the table of all. Main thread.
+// Registration of verbs. Each verb has a file of its own with one function, which registers the verb's options and
+// returns its action; verbs.cpp has the table of all. Main thread.
 
 #include "services/cli/context/context.hpp"
 
@@ -26,7 +26,7 @@ struct Verb {
   Action (*add)(CLI::App& command); // options that the action needs are kept alive by it
 };
 
-// What the command line has chosen; set while it is parsed.
+// The action that the command line has chosen; set while it is parsed.
 using Choice = std::shared_ptr<Action>;
 
 // Adds a verb below `parent`; `choice` becomes what `add` returns if the command line names it.

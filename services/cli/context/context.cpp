@@ -36,10 +36,10 @@ std::map<std::string, std::string> own_environment() {
   return all;
 }
 
-// Where the key of personas is made if the settings name no file.
+// Returns the path of the generated key of personas, if the settings name no file.
 std::filesystem::path made_key(const config::Settings& settings) { return settings.path("data_dir") / "persona.key"; }
 
-// What no hook may see: files with secrets, and the directory of the database's socket.
+// Returns the paths that no hook may see: files with secrets, and the directory of the database's socket.
 std::vector<std::filesystem::path> secret_paths(const config::Settings& settings, const std::string& dsn) {
   std::vector<std::filesystem::path> paths{settings.file()};
   for (const char* key : {"database.password_file", "webhooks.secret_file", "persona.key_file"})
@@ -51,7 +51,7 @@ std::vector<std::filesystem::path> secret_paths(const config::Settings& settings
   return paths;
 }
 
-// Where the plugins that come with holdfast are: beside an installed program, or in the source tree of a built one.
+// Returns the directory of the plugins of holdfast: beside an installed program, or in the source tree of a built one.
 std::filesystem::path installed_plugins() {
   const auto bin = process::executable_directory();
   for (const auto* candidate : {"../share/holdfast/plugins", "../../../deploy/plugins"}) {
@@ -62,7 +62,7 @@ std::filesystem::path installed_plugins() {
   return bin / "../share/holdfast/plugins";
 }
 
-// Where the stand-ins for binaries that hooks expect are, or empty.
+// Returns the directory of the stand-ins for binaries that hooks expect, or empty.
 std::filesystem::path installed_libexec() {
   const auto bin = process::executable_directory();
   for (const auto* candidate : {"../libexec/holdfast", "../../../deploy/libexec"}) {
@@ -178,7 +178,7 @@ worker::Options Context::worker_options(bool with_database) {
     options.hook_limits.process.tree_memory_bytes = memory;
   if (const auto processes = settings_.integer("hook.processes"); processes > 0)
     options.hook_limits.process.tree_processes = static_cast<std::uint64_t>(processes);
-  // One file alone cannot outgrow the limit between two looks. Browsers measure their shared memory by this as well.
+  // A single file cannot outgrow the limit between two checks. Browsers measure their shared memory by this as well.
   options.hook_limits.process.file_bytes = std::max(options.hook_limits.output_bytes, std::uint64_t{1} << 30);
   options.sandbox = settings_.text("hook.sandbox");
   options.hook_users = settings_.text("hook.users");

@@ -1,5 +1,5 @@
 #pragma once
-// What every verb needs: settings, the database (its own server if none is configured), the plugins. Owned by main;
+// Context of every verb: settings, the database (an embedded server if none is configured), the plugins. Owned by main;
 // main thread only. The destructor closes the connection and leaves the embedded server.
 
 #include "lib/config/settings.hpp"
@@ -38,7 +38,7 @@ public:
 
   const config::Settings& settings() const noexcept { return settings_; }
   const GlobalOptions& global() const noexcept { return options_; }
-  // Results as JSON lines: asked for, or standard output is no terminal.
+  // Returns true if results are JSON lines: requested, or standard output is no terminal.
   bool json() const noexcept { return json_; }
   bool embedded() const;
   std::filesystem::path data_dir() const;
@@ -46,20 +46,20 @@ public:
 
   // Returns true if the data directory holds an embedded database already; verbs that only read do not make one.
   bool has_embedded_data() const;
-  // Where the database is; starts the embedded server if that is it.
+  // Returns the address of the database; starts the embedded server if that is it.
   const std::string& dsn();
   // A connection to a database with the right schema: an embedded one is migrated here, another one must be up to date.
   // Throws Error(unavailable) with a hint when there is no collection yet and `create` is false.
   pg::Connection& connection(bool create = false);
-  // The same for verbs that say how things are: they wait for no lock longer than 2 s.
+  // Returns a connection for verbs that diagnose: they wait for no lock longer than 2 s.
   pg::Connection& diagnosis();
-  // What keeps a statement that waited for a lock from it, if there is a connection; empty: unknown.
+  // Returns the session that holds the lock for which a statement waited, if there is a connection; empty: unknown.
   std::string who_blocks() noexcept;
   // For verbs that stay: a session that is not used any more is one that others may need.
   void disconnect() { connection_.reset(); }
 
   std::shared_ptr<const hooks::Catalog> catalog();
-  // Without its database: for verbs that only look at this machine.
+  // Returns the options of workers. Without the database: for verbs that only examine this machine.
   worker::Options worker_options(bool with_database = true);
   // For verbs that start hooks, before they do anything: they run below holdfast-guard, which leaves nothing behind
   // however they end. Replaces this process by the guard unless it is our parent already; returns only in the guarded
@@ -68,7 +68,7 @@ public:
   // The keys of personas; without any if no file is set. Once there is an embedded database, a key is made. Throws
   // Error(configuration).
   persona::KeyRing key_ring() const;
-  // Sends what waits for webhooks while it lives; nothing if webhooks.secret_file is not set.
+  // Returns a sender of webhooks, which works while it lives; nothing if webhooks.secret_file is not set.
   std::unique_ptr<webhook::Deliverer> deliverer(const std::string& role);
 
 private:
@@ -81,7 +81,7 @@ private:
   std::shared_ptr<const hooks::Catalog> catalog_;
 };
 
-// Who runs this program, for the record.
+// Returns the user who runs this program, for the record.
 std::string user_name();
 
 } // namespace holdfast::cli

@@ -55,7 +55,7 @@ void Presence::keep() {
       if (ended) store::call(*connection, "process_left", process_.id, failed_ ? "failed" : "done");
     } catch (const base::Error& error) {
       spdlog::debug("{} is not shown: {}", process_.label, error.what());
-      // After a lapse it comes again, as another incarnation. What is not allowed, or wrong, is not tried again.
+      // After a lapse it joins again, as another incarnation. Permission errors and bugs are not retried.
       if (error.error_class() == base::ErrorClass::lease_lost) process_.id = base::new_uuid();
       told = error.error_class() == base::ErrorClass::lease_lost ||
              error.error_class() == base::ErrorClass::temporary || error.error_class() == base::ErrorClass::unavailable;

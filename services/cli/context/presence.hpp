@@ -1,8 +1,7 @@
 #pragma once
 // The row of holdfast.process of a verb that stays or reads much: serve, imports, exports, verify, adopt, check, search
-// --rebuild. Owned by the verb. It
-// has a thread with a connection of its own, which joins, renews the lease, and leaves; nothing waits for it but the
-// destructor, which ends it. A login that may not write such a row has none.
+// --rebuild. Owned by the verb. It has a thread with a connection of its own, which joins, renews the lease, and
+// leaves; only the destructor waits for it, and ends it. A login that may not write such a row has none.
 
 #include "lib/store/worker.hpp"
 #include "services/cli/context/context.hpp"

@@ -1,7 +1,6 @@
 #pragma once
-// The signals of verbs that take their time. All are noted by one handler; interrupted() asks for them, and Signals
-// translates them for a stop signal, which only gets stronger. Owned by the verb; main thread. The destructor stops
-// listening.
+// Signals of long verbs. One handler notes all of them; interrupted() returns them, and Signals translates them for a
+// stop signal, which only gets stronger. Owned by the verb; main thread. The destructor stops listening.
 
 #include "lib/base/async.hpp"
 #include "lib/base/stop_signal.hpp"
@@ -19,7 +18,7 @@ void note_signals();
 // Returns true once SIGINT, SIGTERM or SIGHUP has come; calling it the first time begins to note them. System calls
 // that wait are then interrupted.
 bool interrupted();
-// For verbs that look again and again: waits so long, or until such a signal comes. Returns interrupted().
+// Waits so long, or until such a signal arrives, for verbs that poll. Returns interrupted().
 bool interrupted_within(std::chrono::milliseconds time);
 
 // SIGTERM and SIGHUP drain, SIGINT stops; each further one is one step stronger. SIGUSR1 switches debugging on and off.

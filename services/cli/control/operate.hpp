@@ -18,7 +18,7 @@ inline constexpr const char* kIdsHelp = "Crawls, snapshots or workers: ids, or t
 // Registers the row's fields as options, those that it requires as arguments, and what it is about before them. With
 // `only`, this field alone, before what it is about.
 Action operation_verb(CLI::App& command, std::string_view operation, std::string_view only = {});
-// The same as a verb of a group, with the row's summary as its help.
+// Registers it as a verb of a group, with the row's summary as its help.
 void operation_verb(Group& group, const char* verb, const std::string& operation, const std::string& examples);
 
 // Runs the row of this action for a kind of thing ("pause", "crawl": pauseCrawl), and prints what came of it.
@@ -28,7 +28,7 @@ void operate(Context& context, const std::string& action, const std::string& kin
 void print_change(Context& context, const std::string& action, const std::string& kind, const std::string& id,
                   bool changed, const nlohmann::ordered_json& more = nlohmann::ordered_json::object());
 
-// What these ids name, in their order; - reads from standard input.
+// Returns the objects that these ids name, in their order; - reads from standard input.
 std::vector<store::Found> find_all(pg::Connection& connection, const std::vector<std::string>& given);
 // The id of what must be of this kind: crawl or process. Throws Error(usage) if it is something else.
 std::string id_named(pg::Connection& connection, const std::string& given, std::string_view kind);

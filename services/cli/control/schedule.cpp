@@ -27,7 +27,7 @@ struct ScheduleOptions {
   int count{5};
 };
 
-// The zone in which people here read the clock: TZ, or what /etc/localtime points to, or UTC.
+// Returns the time zone of this user: TZ, or the target of /etc/localtime, or UTC.
 std::string local_time_zone() {
   if (const char* zone = std::getenv("TZ"); zone != nullptr && *zone != '\0' && *zone != ':') return zone;
   std::error_code none;
@@ -61,7 +61,7 @@ int add_schedule(Context& context, const ScheduleOptions& options) {
   return base::kExitSuccess;
 }
 
-// Of a schedule there is, or of one that is still to be made.
+// Prints the next times of an existing schedule, or of one that is still to be made.
 int next_times(Context& context, const ScheduleOptions& options) {
   auto& connection = context.connection(true);
   std::string every = options.every;

@@ -40,7 +40,7 @@ void print(const Context& context, const pg::Row& event) {
   std::cout << '\n';
 }
 
-// What has been printed, or was there before and is not wanted.
+// Ids that have been printed, or existed before and are skipped.
 struct Seen {
   std::set<std::int64_t> ids;
   std::int64_t newest{0};

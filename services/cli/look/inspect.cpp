@@ -73,7 +73,7 @@ void print_settings() {
                "Later wins: default, YAML file, environment, `--set KEY=VALUE`.\n\n"
                "| setting | environment | kind | default | what it is |\n|---|---|---|---|---|\n";
   for (const auto& key : config::key_table()) {
-    // The one default that depends on who asks.
+    // Only this default depends on the user.
     const std::string fallback = key.name == "data_dir" ? "`/var/lib/holdfast` for root, else `~/.local/share/holdfast`"
                                  : key.default_value.empty() ? ""
                                                              : "`" + cell(key.default_value) + "`";

@@ -52,8 +52,8 @@ bool parse_log_name(const std::string& name, std::string& hook, std::string& str
   return false;
 }
 
-// Names in a directory below `top`; none if it is gone or is a link, which a hook may have left in its place: people
-// run this verb as root, and its output goes further than the files that root may read.
+// Returns names in a directory below `top`; none if it does not exist or is a link, which a hook may have left in its
+// place: users run this verb as root, and its output goes further than the files that root may read.
 std::vector<std::string> names_below(const fs::path& top, const fs::path& relative) {
   const auto directory = archive::open_below(top, relative, O_RDONLY | O_DIRECTORY);
   if (!directory) return {};
@@ -64,8 +64,8 @@ std::vector<std::string> names_below(const fs::path& top, const fs::path& relati
   }
 }
 
-// Prints files as they grow. A file is known by its name, which is drawn by lot: it is the same in the archive as it
-// was in the scratch directory.
+// Prints files as they grow. A file is identified by its name, which is random: it is the same in the archive as it was
+// in the scratch directory.
 class Printer {
 public:
   Printer(Context& context, std::string plugin) : json_(context.json()), plugin_(std::move(plugin)) {}
@@ -83,7 +83,7 @@ public:
     }
   }
 
-  // The same of an attempt that was published into a bucket: its manifest says which logs there are.
+  // Does the same for an attempt that was published into a bucket: its manifest lists the logs.
   void look_in_bucket(const archive::Root& root, const fs::path& directory, const std::string& url) {
     const auto manifest = root.open_file((directory / archive::kManifestName).native());
     std::string text;
@@ -185,7 +185,7 @@ public:
   Snapshots(Context& context, Printer& printer)
       : context_(context), printer_(printer), work_dir_(context.settings().path("work_dir")) {}
 
-  // Prints what is new. False: all are sealed.
+  // Prints new output. Returns false if all are sealed.
   bool look(const pg::Result& rows) {
     bool open = false;
     elsewhere_.clear();

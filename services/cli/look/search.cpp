@@ -37,7 +37,7 @@ std::optional<std::string> unless_empty(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
 
-// False: the page has no text now, because its file cannot be read.
+// Stores the text of a page. Returns false if it has no text now, because its file cannot be read.
 bool keep_text(Context& context, const archive::Root& root, const store::TextMissing& page, std::size_t limit) {
   try {
     const auto text = archive::page_text(root, page.directory, limit);

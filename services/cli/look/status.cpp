@@ -72,7 +72,7 @@ public:
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // One write, over what is there: nothing is cleared first, so nothing flickers.
+  // Draws in one write, over the old text: nothing is cleared first, so nothing flickers.
   static void draw(const std::string& text) {
     winsize size{};
     ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
@@ -92,7 +92,7 @@ struct StatusOptions {
   double delay{1};
 };
 
-// What `status --follow` shows each time; a line of JSON, or the state with what runs.
+// Returns the display of `status --follow`: a line of JSON, or the state with running hooks.
 std::string picture(pg::Connection& connection, const Context& context) {
   std::ostringstream out;
   if (context.json()) {

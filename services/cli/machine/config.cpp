@@ -38,7 +38,7 @@ private:
   std::map<std::string, std::string> origins_;
 };
 
-// Where a property's value comes from: said under its own name, another one, or by the schema.
+// Returns the origin of a property's value: its own name, another one, or the schema.
 std::string origin_of(const Layers& layers, const std::string& key, const hooks::ResolvedOption& option,
                       const std::map<std::string, hooks::ResolvedOption>& all) {
   if (layers.has(key)) return layers.origin(key);

@@ -35,7 +35,7 @@ namespace holdfast::cli {
 
 namespace {
 
-// What binaries say, asked one after the other; versions once each.
+// Asks binaries for their versions, one after the other, once each.
 class Versions {
 public:
   Versions()
@@ -67,8 +67,8 @@ private:
   std::map<std::string, std::string> versions_;
 };
 
-// The plugins of ArchiveBox and what they need are installed together, into a directory of their own, which the options
-// of its plugins name. What apt-get or npm would put elsewhere is not found there.
+// The plugins of ArchiveBox and their requirements are installed together, into a directory of their own, which the
+// options of its plugins name. Packages that apt-get or npm install elsewhere are not found there.
 constexpr const char* kInstaller = "plugins install abx";
 
 std::string command_of(const hooks::Installation& installation) {
@@ -98,7 +98,7 @@ std::vector<hooks::WantedBinary> needs_of(const hooks::Plugin& plugin, const hoo
   return needs;
 }
 
-// One line for each program: where it is or how it can be installed, and which plugins need it.
+// Prints one line for each program: its place or how it can be installed, and the plugins that require it.
 void print_findings(const std::vector<Finding>& findings) {
   std::vector<std::pair<Finding, std::string>> lines; // and all its plugins
   for (const auto& finding : findings) {
@@ -136,7 +136,7 @@ std::string space_at(const std::filesystem::path& path) {
   return path.string() + (error ? "" : ", " + base::format_size(space.available) + " free");
 }
 
-// What the plugins of this machine need, and where it is.
+// Requirements of the plugins of this machine, and where they are.
 class Examination {
 public:
   explicit Examination(const worker::Options& options)
@@ -173,7 +173,7 @@ public:
       return versions_.output_of(std::move(argv));
     };
     const bool apt = std::find(available_.begin(), available_.end(), "apt-get") != available_.end();
-    // Without the programs of fontconfig it cannot be said which fonts are there.
+    // Without the programs of fontconfig the fonts are unknown.
     for (const auto& need :
          locate("fc-list") ? font_needs(run) : std::vector<FontNeed>{{"fc-list", "fontconfig", ""}}) {
       Finding finding{"fonts", need.what, need.found.empty() ? "missing" : "found", need.found, "", "", ""};
@@ -199,12 +199,12 @@ private:
     return path;
   }
 
-  // How the binary of a plugin is installed here, or nothing.
+  // Returns how the binary of a plugin is installed here, or nothing.
   std::optional<hooks::Installation> way_to(const hooks::Plugin& plugin, const hooks::WantedBinary& binary) const {
     const auto set = (options_.data_dir / "lib/abx").lexically_normal().native() + "/";
     if (!plugin.directory.lexically_normal().native().starts_with(set))
       return hooks::installation_of(binary, available_);
-    // Others come from places that the installer does not know either.
+    // Others come from places that the installer does not support either.
     if (!hooks::installation_of(binary, kManagers)) return std::nullopt;
     return hooks::Installation{kInstaller, {plugin.name}};
   }
@@ -276,7 +276,7 @@ HookSurroundings describe_surroundings(const worker::Options& options, const std
   return found;
 }
 
-// What is wrong with this machine's clock, certificates and key of personas; empty: nothing.
+// Returns problems of this machine's clock, certificates and key of personas; empty: none.
 std::vector<std::string> machine_troubles(const worker::Options& options) {
   std::vector<std::string> troubles;
   if (const auto clock = worker::clock_trouble(); !clock.empty()) troubles.push_back(clock);
@@ -290,7 +290,7 @@ std::vector<std::string> machine_troubles(const worker::Options& options) {
   return troubles;
 }
 
-// What an external database lacks, or why there is none; empty: nothing.
+// Returns what an external database lacks, or why there is none; empty: nothing.
 std::vector<std::string> database_troubles(Context& context) {
   if (context.embedded()) return {};
   std::vector<std::string> troubles;
@@ -317,15 +317,15 @@ bool install_with(const Context& context, const hooks::Installation& installatio
                        base::shell_quoted(context.data_dir().native()) + command.substr(command.find(' ')) + " --yes");
   }
   if (installation.manager != "apt-get") return run_command(command);
-  // What a browser recommends is a desktop: 300 packages.
+  // Recommended packages of a browser would install a desktop: 300 packages.
   const auto needed = command + " --no-install-recommends";
-  // apt-get asks before it installs more than it was told. That needs a terminal.
+  // apt-get asks before it installs more than requested. That needs a terminal.
   return run_command(::isatty(STDIN_FILENO) == 1 ? needed : "DEBIAN_FRONTEND=noninteractive " + needed + " -y");
 }
 
 using Packages = std::map<std::string, std::vector<std::string>>; // by manager
 
-// Those of `wanted` that are not in `tried`, which they join.
+// Returns those of `wanted` that are not in `tried`, and adds them to it.
 Packages untried(const Packages& wanted, std::set<std::pair<std::string, std::string>>& tried) {
   Packages fresh;
   for (const auto& [manager, names] : wanted)
@@ -343,11 +343,11 @@ bool install_packages(const Context& context, const Packages& packages) {
       good = false;
       continue;
     }
-    // A fresh system has no list of packages yet. If this fails, the next command says why.
+    // A fresh system has no list of packages yet. If this fails, the next command prints why.
     if (manager == "apt-get") run_command("apt-get update -q");
     if (install_with(context, {manager, names})) continue;
     good = false;
-    // A package that does not exist must not keep away the others.
+    // A package that does not exist must not prevent the others.
     for (const auto& name : names)
       if (names.size() > 1 && manager != kInstaller) install_with(context, {manager, {name}});
   }
@@ -364,7 +364,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins, bool insta
   examination.look_for_fonts();
   if (const auto packages = installing ? untried(examination.packages(), tried) : Packages(); !packages.empty()) {
     const bool good = install_packages(context, packages);
-    // What is there now may need more: a browser needs fonts.
+    // New programs may need more: a browser needs fonts.
     const int left = doctor(context, plugins, true, std::move(tried));
     return good ? left : std::max<int>(left, base::kExitFailedWork);
   }

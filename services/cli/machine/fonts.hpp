@@ -1,6 +1,6 @@
 #pragma once
-// Which writing systems a browser on this machine can show. A character without a font is an empty box in every
-// screenshot and PDF. Asks fontconfig, as Chromium does. Used by `holdfast doctor`.
+// Writing systems that a browser on this machine can show. A character without a font is an empty box in every
+// screenshot and PDF. Uses fontconfig, as Chromium does. Used by `holdfast doctor`.
 
 #include <functional>
 #include <string>

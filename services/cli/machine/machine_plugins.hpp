@@ -1,6 +1,6 @@
 #pragma once
 // Plugins that `holdfast plugins install` has put on this machine, below <data_dir>/lib: a set is a directory there
-// with `plugins` and options.json. plugins.json, beside the sets, says which plugins were switched on or off.
+// with `plugins` and options.json. plugins.json, beside the sets, lists plugins that were switched on or off.
 // Stateless.
 
 #include <filesystem>

@@ -14,7 +14,7 @@ namespace holdfast::cli {
 namespace {
 
 int migrate(Context& context, const pg::MigrateOptions& what) {
-  // Not context.connection(): that one refuses the very schema which is to be migrated.
+  // context.connection() would refuse the very schema which is to be migrated.
   pg::ConnectionOptions options;
   options.statement_timeout = std::chrono::hours(1);
   pg::Connection connection(context.dsn(), options);

@@ -41,7 +41,7 @@ int drain(Context& context, const DrainOptions& options) {
   for (const auto& worker : workers)
     operate(context, "drain", "process", worker, {{"why", options.why}});
   std::cout.flush();
-  // As long as it lives it heartbeats; one that does not lapses.
+  // A live worker sends heartbeats; a dead one lapses.
   while (options.wait && !store::workers_running(connection, workers).empty()) {
     store::call(connection, "lapse_workers");
     if (interrupted_within(std::chrono::milliseconds(500))) return base::kExitInterrupted;

@@ -93,8 +93,8 @@ awaitable<void> all_in_one(asio::io_context& io, runner::GateOptions gate, runne
     gate_failure = error;
     changed.cancel();
   });
-  // What stops the work stops the maintenance tasks, but the gate is left only when the workers are gone or drain: it
-  // does not matter which.
+  // A stop of the work also stops the maintenance tasks, but the gate is left only when the workers have ended or
+  // drain.
   std::exception_ptr failure;
   try {
     co_await spawner.run();
@@ -108,7 +108,7 @@ awaitable<void> all_in_one(asio::io_context& io, runner::GateOptions gate, runne
   if (gate_failure) std::rethrow_exception(gate_failure);
 }
 
-// Maintenance only. `standby`: wait for the leading runner to be gone.
+// Runs maintenance only. `standby`: waits until the leading runner has left.
 int run_maintenance(Context& context, bool standby) {
   note_signals();
   process::forbid_inspection();
@@ -125,7 +125,7 @@ int run_maintenance(Context& context, bool standby) {
   return base::kExitSuccess;
 }
 
-// Who leads, who waits, and what the maintenance tasks have done. 1 if no healthy runner leads.
+// Prints the leader, waiting runners, and the results of maintenance tasks. Returns 1 if no healthy runner leads.
 int runner_status(Context& context) {
   auto& connection = context.connection();
   const store::ListQuery all{"runners", 100}, done{"maintenance", 100};

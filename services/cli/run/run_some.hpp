@@ -12,8 +12,8 @@ struct SomeWork {
   std::vector<std::string> crawls, snapshots; // as given; one of them is empty
 };
 
-// Works on these until nothing of them is left but what is paused, or a signal comes. What other workers hold of them
-// is waited for. Returns the exit code: 1 if one of them is not archived.
+// Works on these until only paused pages of them are left, or a signal arrives. Waits for those that other workers
+// hold. Returns the exit code: 1 if one of them is not archived.
 int run_some(Context& context, const SomeWork& work);
 
 } // namespace holdfast::cli

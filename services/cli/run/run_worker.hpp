@@ -13,12 +13,13 @@ namespace holdfast::cli {
 struct WorkerOptions {
   std::string kind;   // as the setting worker.kind; empty: as that says
   std::string parent; // id of the runner that starts it; may be empty
-  // Works only on these, as worker::Options says.
+  // Works only on these, see worker::Options.
   std::vector<std::string> only_crawls{}, only_snapshots{};
 };
 
-// Runs until a signal says stop or `done` says so. SIGTERM drains, again: stops, again: kills; SIGINT stops, again:
-// kills. A worker that lost trust is followed by a new incarnation. Returns true if it ended because of a signal.
+// Runs until a stop signal or until `done` returns true. SIGTERM drains, again: stops, again: kills; SIGINT stops,
+// again: kills. A worker that lost trust is followed by a new incarnation. Returns true if it ended because of a
+// signal.
 bool run_worker(Context& context, const std::function<bool(pg::Connection&)>& done, const WorkerOptions& worker = {});
 
 } // namespace holdfast::cli

@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::size_t kLargestBody = 4 << 20, kLargestUpload = 90 << 20; // 64 MiB in base64
 
-// What requests without a token may do, by the setting serve.guest.
+// Returns the role of requests without a token, by the setting serve.guest.
 serve::Role guest_role(const std::string& setting, bool loopback) {
   if (setting == "automatic") return loopback ? serve::Role::reader : serve::Role::none;
   const auto role = serve::role_named(setting);
@@ -58,7 +58,7 @@ std::string replay_url(const std::string& given, const serve::Endpoint& endpoint
   return url->text.ends_with('/') ? url->text : url->text + "/";
 }
 
-// Where browsers find archived files; empty: at the port of the files.
+// Returns the origin of archived files for browsers; empty: the port of the files.
 std::string files_origin(const std::string& given) {
   if (given.empty()) return "";
   const auto url = base::try_parse_url(given);
@@ -75,7 +75,7 @@ std::string dsn_as(pg::Connection& connection, const std::string& dsn, const std
   return name.empty() ? dsn : pg::conninfo_with_role(dsn, name);
 }
 
-// Listens; with `standby`, as soon as no other process does. False: it was told to end before.
+// Listens; with `standby`, as soon as no other process does. Returns false if it was stopped before.
 bool listen(std::optional<serve::HttpServer>& server, Presence& presence, bool standby, const serve::Endpoint& endpoint,
             const serve::HttpOptions& options, const serve::Handler& handler) {
   constexpr std::chrono::milliseconds kLookAgain{500};
@@ -92,7 +92,7 @@ bool listen(std::optional<serve::HttpServer>& server, Presence& presence, bool s
   }
 }
 
-// Where archived files are: at a port of their own, so that a page in the archive cannot act as ours.
+// Returns the address of archived files: a port of their own, so that a page in the archive cannot act as ours.
 serve::Endpoint files_endpoint(const config::Settings& settings, const serve::Endpoint& pages) {
   if (const auto& given = settings.text("serve.files"); !given.empty())
     return serve::parse_endpoint(given, "serve.files");

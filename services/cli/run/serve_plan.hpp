@@ -1,6 +1,6 @@
 #pragma once
-// What a request to add a crawl describes: as `holdfast add` with the same options, but it reads no files of this
-// machine. Any thread, one at a time.
+// Plans the crawl of a request: as `holdfast add` with the same options, but it reads no files of this machine. Any
+// thread, one at a time.
 
 #include "services/cli/context/context.hpp"
 #include "services/serve/api/api.hpp"

@@ -22,8 +22,8 @@ namespace holdfast::cli {
 
 namespace {
 
-// A worker that a runner started is not missed: when the database is back, a runner starts another. Without this it
-// would wait for ever for a database that was thrown away, if its runner has died.
+// A worker that a runner started may end: when the database is back, a runner starts another. Without this it would
+// wait for ever for a deleted database, if its runner has died.
 constexpr int kLeasesAway = 10;
 
 awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopSignal& stop,
@@ -53,8 +53,7 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
       was_there = std::chrono::steady_clock::now();
       pause = std::chrono::milliseconds(500);
     } catch (const base::Error& error) {
-      // Once started, a worker waits for its database to come back; before that, the person who starts it wants to
-      // know.
+      // Once started, a worker waits for its database; before that, the user who starts it needs the error.
       if (!again && pause == std::chrono::milliseconds(500)) throw;
       // A full disk is waited out as well.
       if (error.error_class() != base::ErrorClass::unavailable && error.error_class() != base::ErrorClass::temporary &&

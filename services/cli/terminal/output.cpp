@@ -30,7 +30,7 @@ std::size_t width_of(char32_t character) {
   return width < 0 ? 1 : static_cast<std::size_t>(width);
 }
 
-// What people read of an id: the last eight digits, which `holdfast show` takes (the first ones are a time, much the
+// Shortens ids for users to the last eight digits, which `holdfast show` takes (the first ones are a time, much the
 // same for neighbours).
 std::string abridged(std::string text) {
   if (text.size() == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-')

@@ -1,5 +1,5 @@
 #pragma once
-// Output for people and for programs. Stateless; standard output belongs to results, everything else goes to standard
+// Output for users and for programs. Stateless; standard output belongs to results, everything else goes to standard
 // error.
 
 #include "lib/pg/result.hpp"
@@ -23,10 +23,10 @@ void print_fields(const std::vector<std::pair<std::string, std::string>>& fields
 
 // A line of JSON: an object with its type first.
 void print_record(std::string_view type, const nlohmann::ordered_json& fields, std::ostream& out = std::cout);
-// The same of objects that are text.
+// Prints objects that are text.
 void print_records(const std::vector<std::string>& objects, std::string_view type);
 
-// Something of a source or of the archive that cannot be used, and why: a line for people, or a Defect.
+// Prints a part of a source or of the archive that cannot be used, and why: a line for users, or a Defect.
 void print_defect(bool json, const std::string& kind, const std::string& path, const std::string& detail);
 
 // Control characters of foreign text (titles, errors) become "?" so that it cannot steer the terminal.

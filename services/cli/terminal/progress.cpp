@@ -93,7 +93,7 @@ void Progress::loop() {
       std::cerr << frame << std::flush;
       drawn_ = lines.size();
     } catch (const base::Error&) {
-      // The picture is a courtesy: what is wrong with the database is said by who works with it.
+      // The display is optional: the verb that works with the database reports its errors.
       connection.reset();
     }
   }

@@ -27,7 +27,7 @@ struct Adopted {
   std::set<std::string> crawls;
 };
 
-// `given`, relative to the archive root. Of a bucket it is that already: 2026, 2026/11/example.org.
+// Returns `given` relative to the archive root. In a bucket it is already: 2026, 2026/11/example.org.
 std::filesystem::path part_of(const std::filesystem::path& root, const std::string& given) {
   if (root.native().starts_with("s3:")) return std::filesystem::path(given).lexically_normal();
   if (!std::filesystem::is_directory(given))

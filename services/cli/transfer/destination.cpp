@@ -21,7 +21,7 @@ namespace holdfast::cli {
 
 namespace fs = std::filesystem;
 
-// What is one file.
+// Output to one file.
 class ZipFile::Output {
 public:
   virtual ~Output() = default;
@@ -113,7 +113,7 @@ private:
   base::Fd file_;
 };
 
-// What is written goes through a pipe to a thread, which sends it in pieces.
+// Sends output through a pipe to a thread, which uploads it in parts.
 class BucketObject : public ZipFile::Output {
 public:
   BucketObject(s3::Location location, std::string key) : client_(std::move(location)), key_(std::move(key)) {

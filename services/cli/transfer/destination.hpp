@@ -1,6 +1,6 @@
 #pragma once
-// Where an export goes: a directory, a prefix of a bucket, or a zip file, which may be standard output, a pipe or an
-// object of a bucket. Blocking; used from one thread. Without keep(), there is no zip file at the end.
+// Destination of an export: a directory, a prefix of a bucket, or a zip file, which may be standard output, a pipe or
+// an object of a bucket. Blocking; used from one thread. Without keep(), there is no zip file at the end.
 
 #include "lib/wacz/zip.hpp"
 

@@ -61,7 +61,7 @@ struct Exported {
   std::uint64_t bytes{0};
 };
 
-// Where WARC files, their records and pages go.
+// Receives WARC files, their records and pages.
 class Sink {
 public:
   virtual ~Sink() = default;
@@ -106,7 +106,7 @@ private:
   wacz::SortedLines lines_;
 };
 
-// When the page itself was captured: replay looks for a record of that time.
+// Returns the time at which the page itself was captured: replay looks for a record of that time.
 std::string page_date(const store::ExportedSnapshot& snapshot, std::span<const store::Capture> captures) {
   const auto key = warc::url_key(snapshot.url);
   for (const auto& capture : captures)
@@ -163,9 +163,9 @@ std::uint64_t append_member(int from, const warc::Capture& record, int to) {
   return length;
 }
 
-// Records of snapshots that are not exported, to which revisit records of exported ones refer, or which a browser had
-// in its cache. They follow in WARC files of their own. What is noted is sorted outside of memory: by snapshot, then
-// those of a file together.
+// Collects records of snapshots that are not exported, to which revisit records of exported ones refer, or which a
+// browser had in its cache. They follow in WARC files of their own. The notes are sorted outside of memory: by
+// snapshot, then those of a file together.
 class Originals {
 public:
   void exported(const std::string& snapshot) { lines_.add(snapshot); }
@@ -307,7 +307,7 @@ store::ExportQuery query_of(Context& context, const ExportOptions& options) {
   return query;
 }
 
-// What `work` returns. If the destination has failed, its reason comes before what the writer noticed of it.
+// Returns the result of `work`. If the destination has failed, its reason comes before the writer's error.
 template <typename Work>
 auto written_to(Destination& to, Work&& work) {
   try {

@@ -1,6 +1,6 @@
 #pragma once
-// holdfast export --format files: the files of snapshots as people read them, with index.jsonl, which lists the
-// snapshots. Blocking; main thread.
+// holdfast export --format files: the files of snapshots for users, with index.jsonl, which lists the snapshots.
+// Blocking; main thread.
 
 #include "lib/archive/root.hpp"
 #include "lib/store/capture.hpp"
@@ -16,7 +16,7 @@ struct ExportedFiles {
   std::size_t snapshots{0}, files{0};
   std::uint64_t bytes{0};
 };
-// <host>/<time>-<id>/... ; `told` is called after each snapshot.
+// Exports to <host>/<time>-<id>/... ; calls `told` after each snapshot.
 ExportedFiles export_files(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
                            Destination& to, const std::function<void(const ExportedFiles&)>& told);
 

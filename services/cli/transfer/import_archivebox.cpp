@@ -35,7 +35,8 @@ bool is_final(const std::string& status) {
   return status == "succeeded" || status == "failed" || status == "skipped" || status == "noresults";
 }
 
-// One for each hook: the last that succeeded, else the last. Before version 0.9, ArchiveBox kept older ones, too.
+// Returns one result for each hook: the last that succeeded, else the last. Before version 0.9, ArchiveBox kept older
+// ones, too.
 std::vector<archivebox::Result> last_results(const archivebox::Snapshot& snapshot) {
   std::map<std::pair<std::string, std::string>, archivebox::Result> last;
   for (auto result : snapshot.results) {
@@ -66,7 +67,7 @@ archive::ResultView view_of(const archivebox::Result& result) {
   return view;
 }
 
-// Its timestamp is when it was bookmarked, too, unless another snapshot had it.
+// Returns the time of the bookmark: its timestamp, unless another snapshot had it.
 std::string bookmarked_at(const archivebox::Snapshot& snapshot) {
   const auto time = base::canonical_timestamp(snapshot.bookmarked_at);
   return time.empty() ? base::canonical_timestamp(snapshot.timestamp) : time;
@@ -219,8 +220,8 @@ private:
         pending_.push_back({url->text, "", {}, ""});
   }
 
-  // The pages that ArchiveBox has not archived yet, as a crawl that is paused. Its id is made from its URLs, so that it
-  // is added once.
+  // Adds the pages that ArchiveBox has not archived yet, as a crawl that is paused. Its id is made from its URLs, so
+  // that it is added once.
   std::string add_pending() {
     if (!options_.pending || options_.dry_run || pending_.empty()) return "";
     std::string key = "pending";

@@ -20,10 +20,10 @@ class FileTaker {
 public:
   using Problem = std::function<void(const std::string& path, const std::string& problem)>;
 
-  // `top`: the directory of the page. `taking` look: only counts.
+  // Constructs it. `top`: the directory of the page. `taking` look: only counts.
   FileTaker(const std::filesystem::path& top, const std::filesystem::path& attempt, Taking taking, Problem problem);
 
-  // What lies at the top; links to directories are files here.
+  // Returns the entries at the top; links to directories are files here.
   std::vector<archive::DirectoryEntry> entries() const;
 
   // Takes one of them, with all that is in it, to `to` in the attempt ("wget/example.org"; "git": its contents).

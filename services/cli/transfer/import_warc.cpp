@@ -59,10 +59,10 @@ void add_result(archive::SnapshotView& view, const fs::path& attempt, const std:
   view.results.push_back(std::move(result));
 }
 
-// One file that the user names.
+// Import of one file that the user names.
 class WarcImport {
 public:
-  // `again`: the places of pages that run() has put off; their file was told of.
+  // `again`: the positions of pages that run() has postponed; their file was reported.
   WarcImport(Importer& importer, const std::string& path, std::vector<std::size_t> again = {})
       : importer_(importer), path_(path), name_(archive::printable(fs::path(path).filename().native())),
         again_(std::move(again)) {}

@@ -29,7 +29,7 @@ constexpr std::size_t kPagesAtOnce = 50;
 constexpr std::int64_t kFence = 1;
 constexpr int kMostCopies = 1000; // of a URL in one crawl of the source
 
-// Cleared up whatever happens; what publish() has moved away is gone already.
+// Removed in any case; publish() has moved its results away already.
 class Staging {
 public:
   Staging(const fs::path& parent, std::string name) : parent_(fs::canonical(parent)), name_(std::move(name)) {
@@ -150,7 +150,7 @@ nlohmann::json Importer::publish(Waiting& waiting) {
   archive::Published published;
   archive::Captures captures;
   {
-    // Beside its final place, under the name of an unfinished publication: a rename is then all that is left to do.
+    // A directory beside its final place, under the name of an unfinished publication: only a rename remains.
     const Staging staging(parent, ".a" + std::to_string(kFence) + ".partial-" + base::random_hex32());
     waiting.page.fill(staging.path(), view);
     if (waiting.page.bodies == archive::Bodies::own || bucket)

@@ -1,8 +1,8 @@
 #pragma once
 // Makes pages that another program has archived sealed snapshots of this collection: puts their files into the archive,
-// then stores their rows, in batches. A page has the same id and directory in every run, so an import that was
-// interrupted goes on where it was, and a second one adds what is new. Owned by the verb; main thread. Errors of one
-// page are told and counted; errors of the archive or the database are thrown.
+// then stores their rows, in batches. A page has the same id and directory in every run, so an interrupted import
+// continues, and a second one adds new pages. Owned by the verb; main thread. Errors of one page are reported and
+// counted; errors of the archive or the database are thrown.
 
 #include "lib/archive/attempt.hpp"
 #include "lib/base/file.hpp"
@@ -40,12 +40,12 @@ struct IncomingPage {
 
 class Importer {
 public:
-  // `dry_run`: looks only at what there is; no archive and no row is touched.
+  // Constructs it. `dry_run`: only counts; writes no file and no row.
   Importer(Context& context, bool dry_run);
 
   void add(IncomingPage page);
   void finish(); // stores what waits; then nothing more is added
-  // The user wants it to end: what was published is stored, and no more is begun.
+  // Returns true if the user stops the import: published pages are stored, and no more begin.
   bool stopped() const;
   bool dry_run() const noexcept { return dry_run_; }
 

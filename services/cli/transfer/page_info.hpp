@@ -1,6 +1,6 @@
 #pragma once
-// What Browsertrix notes of a page that it archives, in a record of its own (urn:pageinfo:URL): the URLs that the page
-// loaded, also those that the browser had in its cache, which have no record then. Blocking; main thread.
+// Records of Browsertrix about a page (urn:pageinfo:URL): the URLs that the page loaded, also those that the browser
+// had in its cache, which have no record then. Blocking; main thread.
 
 #include "lib/archive/root.hpp"
 #include "lib/pg/connection.hpp"
@@ -13,7 +13,8 @@
 
 namespace holdfast::cli {
 
-// Records of other pages of the crawl that an imported page needs, as far as its own records (`captures`) tell it.
+// Returns records of other pages of the crawl that an imported page needs, as far as its own records (`captures`) name
+// them.
 std::vector<store::Capture> captures_from_cache(pg::Connection& connection, const archive::Root& root,
                                                 std::span<const store::Capture> captures);
 

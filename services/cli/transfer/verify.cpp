@@ -62,8 +62,8 @@ void print(Context& context, const std::string& kind, const std::string& snapsho
     std::cout << kind << std::string(kind.size() < 12 ? 12 - kind.size() : 1, ' ') << printable(path) << '\n';
 }
 
-// Where the attempts at a snapshot are, relative to the root. Throws Error for a row that the constraints of its tables
-// do not let in: a superuser can switch them off.
+// Returns the directory of the attempts at a snapshot, relative to the root. Throws Error for a row that the
+// constraints of its tables reject: a superuser can switch them off.
 std::filesystem::path place_of(const store::SealedFiles& sealed) {
   if (sealed.directory.empty())
     return archive::snapshot_directory(sealed.created_at, base::host_directory(base::parse_url(sealed.url)),
@@ -146,7 +146,7 @@ void replay_one(Context& context, ReplayCheck& check, const store::SealedFiles& 
               << std::endl;
 }
 
-// 1 if a snapshot cannot be replayed. How alike the others look is told and stored.
+// Returns 1 if a snapshot cannot be replayed. Prints and stores the scores of the others.
 int verify_replay(Context& context, const VerifyOptions& options, const archive::Root& root, const EachSealed& each) {
   ReplayCheck check(context, root, options.pictures);
   Replayed told;
@@ -173,11 +173,11 @@ int follow_replays(Context& context, const VerifyOptions& options, const archive
   ::setpriority(PRIO_PROCESS, 0, 19);
   ReplayCheck check(context, root, options.pictures);
   Replayed told;
-  // What was sealed before the last answer without any, less the time that a seal takes to be seen, is not read again.
+  // Pages sealed before the last empty answer, less the time until a seal is visible, are not read again.
   auto begin = std::chrono::steady_clock::now() - kFollowed;
   while (!interrupted()) {
     const auto now = std::chrono::steady_clock::now();
-    // One at a time: the next newest may have been sealed meanwhile, or replayed by another process.
+    // Reads one at a time: the next newest may have been sealed meanwhile, or replayed by another process.
     const auto within = std::chrono::duration_cast<std::chrono::seconds>(now - begin);
     const auto due = store::replays_due(context.connection(), options.every, within, 1);
     if (due.empty()) {

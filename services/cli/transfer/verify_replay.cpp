@@ -94,7 +94,7 @@ void ReplayCheck::run(const fs::path& directory) {
   process::run_to_end(process::executable_directory() / "holdfast-shim", command, kLongestReplay);
 }
 
-// What the browser recorded comes before what other plugins fetched.
+// Records of the browser come before those of other plugins.
 ReplayCheck::Wanted ReplayCheck::what_to_replay(const store::SealedFiles& sealed, const fs::path& scratch) {
   Wanted wanted{nullptr, scratch, {}, ""};
   const auto captures = store::captures_of(context_.connection(), {sealed.snapshot_id});
@@ -154,8 +154,8 @@ void ReplayCheck::add_picture(Wanted& wanted, const std::vector<store::Capture>&
   }
 }
 
-// The browser that archived an imported page had some of it in its cache, from other pages of the crawl. Adds the
-// records of what the page has asked for in vain. False: there are none.
+// Adds the records of failed requests: the browser that archived an imported page had some resources in its cache, from
+// other pages of the crawl. Returns false if there are none.
 bool ReplayCheck::borrow(Wanted& wanted, const store::SealedFiles& sealed, const fs::path& directory) {
   if (wanted.crawl.empty()) return false;
   std::set<std::string> missing;
@@ -176,15 +176,15 @@ bool ReplayCheck::borrow(Wanted& wanted, const store::SealedFiles& sealed, const
   return any;
 }
 
-// As ReplaySource reads it.
+// Returns the record for ReplaySource.
 nlohmann::json ReplayCheck::record_of(Wanted& wanted, const store::Capture& capture) {
   auto& file = wanted.files[capture.file];
   if (file.empty()) file = local_file(capture.file, wanted.scratch);
   return capture::replay_record(capture, file);
 }
 
-// A name for a file of the archive; empty: it is not there. It leads to our open file, because a path into the archive
-// may have become a link by the time when it is opened.
+// Returns a name for a file of the archive; empty: it does not exist. It leads to our open file, because a path into
+// the archive may have become a link by the time when it is opened.
 std::string ReplayCheck::local_file(const std::string& path, const fs::path& scratch) {
   auto file = root_.open_file(path);
   if (!file) return "";

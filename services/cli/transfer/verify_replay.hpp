@@ -22,7 +22,7 @@ namespace holdfast::cli {
 
 class ReplayCheck {
 public:
-  // `pictures`: where the screenshots of both are kept, for people; empty: nowhere.
+  // `pictures`: directory for the screenshots of both, for users; empty: none.
   ReplayCheck(Context& context, const archive::Root& root, std::filesystem::path pictures);
 
   struct Quality {

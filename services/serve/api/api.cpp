@@ -117,8 +117,8 @@ nlohmann::json read_parameters(const Request& request, const ApiOperation& opera
   return values;
 }
 
-// A change with If-Match: whether GET answers there with a tag that the client has seen. Nothing has a tag at a path
-// without GET.
+// Checks a change with If-Match: true if GET answers there with a tag that the client has seen. A path without GET has
+// no tags.
 bool is_as_seen(const ApiCall& call) {
   const auto& seen = call.request.if_match;
   if (seen.empty() || base::trimmed(seen) == "*") return true;
@@ -166,7 +166,7 @@ Response with_problems(Work&& work) {
       return problem(400, "usage", std::string("invalid value: ") + error.what(), "types are in GET /api/openapi.json");
     return problem_of(error);
   } catch (const base::Error& error) {
-    // Not of our settings: parsers of durations and sizes say so of what they are given.
+    // Parsers of durations and sizes throw this class for values of a request, too, not only for settings.
     if (error.error_class() == base::ErrorClass::configuration)
       return problem(400, "usage", error.what(), error.hint());
     return problem_of(error);

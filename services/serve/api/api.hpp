@@ -22,7 +22,7 @@ struct ApiOptions {
   std::function<store::PlannedCrawl(const nlohmann::json& body)> plan; // throws Error(usage) or Error(refused)
   bool allow_private{false};                                           // webhooks may lead to private addresses
   Feed* feed{nullptr};                                                 // for those that watch
-  // Where a file of the archive is, for a client that has asked so; empty: files are not served.
+  // Returns the address of a file of the archive for this client; empty: files are not served.
   std::function<std::string(const Request&, const Caller&, const std::string& path)> file_url{};
 };
 
@@ -33,7 +33,7 @@ inline constexpr std::string_view kApi = "/api/";
 
 Response answer_api(const Request& request, const Caller& caller, const ApiOptions& options, const RunAs& run);
 
-// What a form of the page asks for: fields of the operation's body, each given as text, and `id`, maybe more than one.
+// Answers a form of the page: fields of the operation's body, each given as text, and `id`, maybe more than one.
 // Returns the last answer, or the first that is a problem.
 Response answer_form(const std::string& operation, const Form& form, const Request& request, const Caller& caller,
                      const ApiOptions& options, const RunAs& run);

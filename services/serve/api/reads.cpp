@@ -51,7 +51,7 @@ constexpr ApiField kOfStream[] = {
 
 Json page(Json items, const Json& cursor) { return {{"items", std::move(items)}, {"cursor", cursor}}; }
 
-// As rows have it: in lower case, in ASCII.
+// Converts to the spelling of rows: lower case, ASCII.
 std::optional<std::string> host_asked(const ApiCall& call) {
   auto host = call.parameter("host");
   if (!host) return host;
@@ -165,7 +165,7 @@ Response watch_events(const ApiCall& call) {
   if (!crawl.empty() && !store::find_crawl(call.connection, crawl)) return not_found("crawl");
   std::optional<std::int64_t> after;
   if (call.parameters.contains("after")) after = call.number("after", 0);
-  // A browser that comes back says where it was.
+  // A reconnecting browser sends its position.
   std::int64_t last = 0;
   const auto& told = call.request.last_event_id;
   const auto [end, error] = std::from_chars(told.data(), told.data() + told.size(), last);

@@ -67,7 +67,7 @@ Html acts(const store::Crawl& crawl, const PageRequest& request) {
   return buttons(acts, sealed ? "/crawls" : request.here);
 }
 
-// Which snapshots are shown: all with their pictures, or those with an outcome or a status, as a table.
+// Snapshots to show: all with their thumbnails, or those with an outcome or a status, as a table.
 struct Shown {
   const char *name, *filter, *value;
 };

@@ -15,7 +15,7 @@ Html host_form(const std::string& name, const std::string& delay, const std::str
   return html::fill(embedded::host_form_html, {{"name", name}, {"delay", delay}, {"parallel", parallel}});
 }
 
-// As it is typed: "90s"; empty for none.
+// Formats a delay for an input field: "90s"; empty for none.
 std::string typed(double seconds) {
   const auto all = std::llround(seconds * 1000);
   return all <= 0 ? "" : all % 1000 == 0 ? std::to_string(all / 1000) + "s" : std::to_string(all) + "ms";

@@ -1,6 +1,6 @@
 #pragma once
-// The pages: each function reads what its page shows and returns it. Blocking, on the thread that owns the connection.
-// The table of routes in site.cpp says which path leads where.
+// The pages: each function reads the data of its page and returns it. Blocking, on the thread that owns the connection.
+// The table of routes in site.cpp maps paths to pages.
 
 #include "lib/base/text/percent.hpp"
 #include "lib/html/template.hpp"
@@ -18,7 +18,7 @@ namespace holdfast::serve {
 
 inline constexpr int kSnapshotsOfPage = 48;
 
-// Where the browser finds archived files.
+// Addresses of archived files for the browser.
 struct Links {
   const Files* files{nullptr}; // null: nowhere
   std::string origin;
@@ -27,7 +27,7 @@ struct Links {
 
   bool shown() const noexcept { return files != nullptr; }
   std::string file(const std::string& path) const { return origin + files->href(path, key); }
-  // Of a snapshot, for lists; empty: there is none.
+  // Returns the thumbnail of a snapshot, for lists; empty: there is none.
   std::string picture(const std::string& directory, const std::string& thumbnail) const {
     return shown() && !directory.empty() && !thumbnail.empty() ? file(directory + "/" + thumbnail) : "";
   }
@@ -81,7 +81,7 @@ struct Page {
 // Rows of v_crawl; with a box that selects each.
 Table crawl_table(const pg::Result& rows, bool select);
 
-// Nothing if what the path names is not there.
+// Return nothing if the object of the path does not exist.
 std::optional<Page> overview_page(const PageRequest& request);
 std::optional<Page> crawls_page(const PageRequest& request);
 std::optional<Page> add_page(const PageRequest& request);

@@ -15,7 +15,7 @@ namespace holdfast::serve {
 
 using html::Html;
 
-// The end of an id, which tells it from its neighbours: they begin with the same time.
+// Returns the end of an id, which distinguishes it from its neighbours: they begin with the same time.
 std::string short_id(const std::string& id);
 std::string number(std::int64_t value);
 std::string number_unless_zero(std::int64_t value);
@@ -26,7 +26,7 @@ std::string duration(std::optional<double> seconds); // empty for none
 std::string cut(const std::string& text, std::size_t limit);
 // A time of the database, in UTC; the page's script shows it in the reader's zone. Empty for an empty text.
 Html when(std::string_view time);
-// The same, for lists of what is past: the script says how long ago it was.
+// Formats a past time for lists: the script shows how long ago it was.
 Html ago(std::string_view time);
 // A sentence of holdfast.why(), with its times as above.
 Html sentence(std::string_view text);
@@ -64,7 +64,7 @@ public:
       : columns_(std::move(columns)), caption_(caption), phone_(phone) {}
 
   void row(std::vector<html::Value> cells);
-  // `none`: said instead of a table without rows.
+  // `none`: shown instead of a table without rows.
   Html html(html::Value none) const;
 
 private:

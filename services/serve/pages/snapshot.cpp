@@ -93,7 +93,7 @@ std::vector<File> files_of(const pg::Row& result, const std::string& directory, 
   return files;
 }
 
-// Where the error output of a failed hook is shown; empty: nowhere.
+// Returns where the error output of a failed hook is shown; empty: nowhere.
 std::string errors_of(const pg::Row& result, const std::string& directory, const Links& links) {
   if (result.text("status") != "failed" || directory.empty() || !links.shown()) return "";
   return links.file(directory + "/index.html") + "#" + result.text("plugin") + "/" + result.text("hook_name");
