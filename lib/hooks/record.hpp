@@ -81,7 +81,7 @@ struct FactsRecord {
 using Record = std::variant<ResultRecord, SnapshotRecord, TagRecord, BinaryRecord, MachineRecord, RateLimitRecord,
                             RedirectRecord, ResponseRecord, UnreachableRecord, SignedOutRecord, FactsRecord>;
 
-// Where the lines come from. A urls.jsonl holds discovered URLs and nothing else, so their "type" may be missing there.
+// Source of the lines. A urls.jsonl holds discovered URLs and nothing else, so their "type" may be missing there.
 enum class RecordSource { standard_output, urls_file };
 
 // Lines that a hook meant as records, and that nothing reads.

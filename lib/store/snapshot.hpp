@@ -3,8 +3,8 @@
 // name (migrations/functions/40_claim.sql, 41_finish.sql, 20_worker.sql). Blocking; call on the thread that owns the
 // connection.
 //
-// worker_hooks() and worker_turn() may be repeated, but not with room: what a lost answer has granted comes up in the
-// next heartbeats (HeartbeatAnswer::extra). Times are sent as ages: only the database's clock counts.
+// worker_hooks() and worker_turn() may be repeated, but not with room: snapshots that a lost answer has granted come up
+// in the next heartbeats (HeartbeatAnswer::extra). Times are sent as ages: only the database's clock counts.
 
 #include "lib/base/text/facts.hpp"
 #include "lib/store/crawl.hpp"
@@ -35,7 +35,7 @@ struct Claim {
   std::uint64_t max_snapshot_bytes{0}; // left by all hooks together; 0: no cap
   std::vector<std::string> archived;   // plugins that need not run: the collection has their results
 };
-// Those that are columns of the same name.
+// Members that are columns of the same name.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Claim, url, host, title, created_at, bookmarked_at, depth, max_depth,
                                                 attempts, lapses, tags, plugins, persona, robots, max_snapshot_bytes,
                                                 archived)
@@ -52,7 +52,7 @@ struct ResultFile {
   std::string sha256;
 };
 
-// What one hook did in one attempt: the columns of holdfast.archive_result.
+// Result of one hook in one attempt: the columns of holdfast.archive_result.
 struct HookResult {
   std::string plugin, hook;
   std::string status{"succeeded"}; // succeeded, failed, skipped, noresults
@@ -68,7 +68,7 @@ struct HookResult {
   std::shared_ptr<const std::string> started_with; // hooks::started_with(), of one that failed; may be null
 };
 
-// One finished page: how this attempt ended and what it left.
+// A finished page: how this attempt ended, and its results.
 struct Page {
   Lease lease;
   std::string ending{"sealed"};                   // sealed, released, worker_error, interrupted, declined
@@ -102,7 +102,7 @@ struct PageAnswer {
 };
 std::string_view to_string(PageAnswer::What what) noexcept;
 
-// Which of a crawl's due snapshots goes first.
+// Order of a crawl's due snapshots.
 struct ClaimOrder {
   bool newest{false}; // the newest, not the oldest, as they were found
   int from_top_n{0};  // at random among so many; 0: strictly in order
@@ -125,7 +125,7 @@ struct TurnRequest {
 struct TurnAnswer {
   std::vector<PageAnswer> pages; // one for each page, in the order of the request
   std::vector<Claim> claims;
-  // If there was room for more: until something that waits now is due; nullopt: nothing waits.
+  // Time until a waiting snapshot is due, if there was room for more; nullopt: nothing waits.
   std::optional<std::chrono::milliseconds> wait;
 };
 
@@ -145,7 +145,7 @@ struct ActiveHook {
   std::shared_ptr<const HookResult> ended{};                          // what it did, without files; null: it runs
   friend bool operator==(const ActiveHook&, const ActiveHook&) = default;
 };
-// These hooks, and no others, run on this worker, or have ended on pages that it has in work.
+// Replaces the report of hooks that run on this worker, or have ended on pages that it has in work.
 void worker_hooks(pg::Connection& connection, const std::string& worker, const std::vector<ActiveHook>& hooks);
 
 } // namespace holdfast::store
