@@ -1,9 +1,7 @@
-"""Draining a queue of no-op items: Holdfast's worker_turn through lib/store and through pgbench, the same rows by the
-least SQL, and four other queues."""
+"""Draining a queue of no-op items: Holdfast's worker_turn through lib/store and through pgbench, and the same rows by the
+least SQL."""
 
 import json
-
-import peers
 
 WORKER = "lpad(to_hex(:worker::int), 32, '0')::uuid"
 RESULT = {
@@ -149,22 +147,7 @@ def add_until_claimable(bench, figures, items):
     )
 
 
-def of_peer(bench, figures, tools, name, items):
-    peer, mode, workers = peers.DRAINS[name]
-    with bench.server.database() as database:
-        answer = tools.measure(peer, "drain", database, items, workers, mode, seconds=300)
-    figures.add(name, "items/s", rate(answer), answer["cpu"]["drain"] * 1e6 / items)
-    if mode == "batch":
-        figures.add(
-            f"{name.split(',')[0]}, enqueue in bulk",
-            "items/s",
-            items / answer["enqueue_seconds"],
-            answer["cpu"]["enqueue"] * 1e6 / items,
-        )
-
-
 def measure(bench, figures):
-    tools = peers.Tools(bench)
     many = bench.options.items or bench.pick(20_000, 40_000)
     few = max(640, many // 10)  # a commit for each page takes many times as long
     limit = bench.pick(10, 20)
@@ -201,8 +184,6 @@ def measure(bench, figures):
                 "least SQL of a queue in pgbench, " + claimers(kind, count),
                 lambda name: figures.add(name, "items/s", *least(bench, items, count, batch)),
             )
-        for name, (_, mode, _) in peers.DRAINS.items():
-            attempt(name, lambda name: of_peer(bench, figures, tools, name, few if mode == "single" else many))
     compare(figures)
 
 
@@ -214,13 +195,3 @@ def compare(figures):
     for count in (1, 4):
         name = claimers("batched", count)
         figures.ratio("holdfast, " + name, "the same rows by least SQL in pgbench, " + name)
-    for name in list(figures.rows):
-        if "enqueue in bulk" in name:
-            figures.ratio("holdfast, add in bulk and expand", name, target=1 if name.startswith("River") else None)
-    batched = [f"holdfast, {claimers('batched', count)}" for count in (1, 4, 16, 64)]
-    best = max(batched, key=lambda name: figures.median(name) or 0)
-    for name, (peer, mode, _) in peers.DRAINS.items():
-        if mode == "batch":
-            figures.ratio(best, name, target=0.85 if peer == "graphile" else 1)
-        else:
-            figures.ratio("holdfast, " + claimers("single", 16), name, target=1)

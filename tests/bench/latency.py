@@ -6,7 +6,6 @@ import shutil
 import time
 import uuid
 
-import peers
 import suite
 
 # Straight into the tables: what counts here is their size. 1,000 crawls, one of which has a tenth of all rows.
@@ -71,7 +70,6 @@ def pickup(bench, samples):
 
 
 def measure(bench, figures):
-    tools = peers.Tools(bench)
     samples = bench.pick(40, 200)
     for repeat in range(bench.repeats):
         step = lambda what: bench.say(f"latency {repeat + 1}/{bench.repeats}: {what}")
@@ -85,14 +83,6 @@ def measure(bench, figures):
             answer = bench.queue("listen", database, samples=samples)
             figures.add("floor: NOTIFY and one update, p50", "ms", answer["pickup_p50_ms"])
             figures.add("floor: NOTIFY and one update, p99", "ms", answer["pickup_p99_ms"])
-        for name, (peer, workers) in peers.PICKUPS.items():
-            step("pickup, " + name)
-            with figures.attempt("pickup, " + name), bench.server.database() as database:
-                answer = tools.measure(peer, "pickup", database, samples, workers)
-                figures.add(f"{name}: pickup, p50", "ms", answer["p50_ms"])
-                figures.add(f"{name}: pickup, p99", "ms", answer["p99_ms"])
-    for name in peers.PICKUPS:
-        figures.ratio("pickup of a URL by an idle worker, p50", f"{name}: pickup, p50", target=1, less=True)
     figures.ratio("pickup of a URL by an idle worker, p50", "floor: NOTIFY and one update, p50")
     figures.target("pickup of a URL by an idle worker, p50", 2.3, less=True)
 

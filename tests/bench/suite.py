@@ -308,7 +308,6 @@ class Bench:
         self.small, self.repeats = options.small, options.repeats
         self.programs = options.programs
         self._migrated, self._filled = None, {}
-        self.tools_directory = options.tools or directory / "tools"
 
     def say(self, text):
         progress(text)
