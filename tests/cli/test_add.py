@@ -45,18 +45,15 @@ class Adding(Case):
 
     def add(self, *arguments, **options):
         """Queued, then worked on by `run`; what `add` said, and the crawl's id."""
-        result = self.home.run("add", "--bg", *arguments, **options)
-        self.assertEqual(result.code, OK, str(result))
+        result = self.home.holdfast("add", "--bg", *arguments, **options)
         self.assertEqual([record["type"] for record in result.records], ["Crawl"])
         return result.records[0]
 
     def work(self):
-        result = self.home.run("run")
-        self.assertEqual(result.code, OK, str(result))
+        self.home.holdfast("run")
 
     def records(self, *arguments):
-        result = self.home.run(*arguments)
-        self.assertEqual(result.code, OK, str(result))
+        result = self.home.holdfast(*arguments)
         return result.records
 
     def test_hooks_know_the_machine_and_tag_what_they_find(self):
@@ -143,8 +140,7 @@ class Adding(Case):
         crawls = len(self.records("list", "crawls", "--limit", "1000"))
         for flag in ("--only-new", "--update"):
             with self.subTest(flag=flag):
-                result = self.home.run("add", flag, *urls)
-                self.assertEqual(result.code, OK, str(result))
+                result = self.home.holdfast("add", flag, *urls)
                 self.assertEqual(
                     [(record["type"], record["url"]) for record in result.records], [("Archived", url) for url in urls]
                 )
@@ -191,8 +187,7 @@ class Adding(Case):
     def test_one_bad_line_costs_that_line(self):
         file = self.home.path / "mixed.txt"
         file.write_text('https://site.test/line1\nnot a url\nhttps://site.test/line3\n{"url": 5}\n')
-        crawl = self.home.run("add", "--bg", file)
-        self.assertEqual(crawl.code, OK, str(crawl))
+        crawl = self.home.holdfast("add", "--bg", file)
         self.assertEqual((crawl.records[0]["seeds"], crawl.records[0]["left_out"]), (2, 2))
         for word in ("2 lines", f"{file}:2: ", f"{file}:4: ", "--strict"):
             self.assertIn(word, crawl.err)
@@ -294,8 +289,7 @@ class Adding(Case):
             self.records("resume", crawl)
             self.expand(crawl)
             wanted = [s["id"] for s in self.records("list", "--crawl", crawl) if s["url"].endswith("/3")]
-            done = self.home.run("run", "--snapshot", *wanted)
-            self.assertEqual(done.code, OK, str(done))
+            done = self.home.holdfast("run", "--snapshot", *wanted)
             self.assertEqual([(r["id"], r["outcome"]) for r in done.records], [(wanted[0], "succeeded")])
             self.assertEqual(states(crawl), [("0", "queued"), ("1", "queued"), ("2", "queued"), ("3", "sealed")])
             # What is sealed is not run again.
@@ -658,8 +652,7 @@ class Outcome(Case):
         home.hook(
             "bad", "on_Snapshot__20_bad.sh", '[[ $name == good ]] || { echo "no $name" >&2; exit 1; }; echo x >x.txt'
         )
-        result = home.run("add", "https://site.test/good")
-        self.assertEqual(result.code, OK, str(result))
+        result = home.holdfast("add", "https://site.test/good")
         self.assertEqual([record["type"] for record in result.records], ["Snapshot", "Crawl"])
         snapshot, crawl = result.records
         self.assertEqual(
@@ -671,8 +664,7 @@ class Outcome(Case):
         for line in result.err.splitlines():
             json.loads(line)
 
-        result = home.run("add", "--plugins", "bad", "https://site.test/evil")
-        self.assertEqual(result.code, FAILED_WORK, str(result))
+        result = home.holdfast("add", "--plugins", "bad", "https://site.test/evil", expect=FAILED_WORK)
         self.assertEqual(result.records[-1]["outcome"], "failed")
         self.assertIn("no evil", home.run("list", "failures").out)
 

@@ -44,8 +44,7 @@ CRAWL = (
 
 class Adopting(Case):
     def records(self, *arguments):
-        result = self.home.run(*arguments)
-        self.assertEqual(result.code, OK, str(result))
+        result = self.home.holdfast(*arguments)
         return result.records
 
     def everything(self):
@@ -133,8 +132,7 @@ class Adopting(Case):
         self.assertEqual(
             self.records("adopt", self.home.data / "archive" / one["directory"].rsplit("/", 1)[0])[0]["snapshots"], 1
         )
-        result = self.home.run("verify", "--all")
-        self.assertEqual(result.code, FAILED_WORK, str(result))
+        result = self.home.holdfast("verify", "--all", expect=FAILED_WORK)
         missing = [record for record in result.records if record["type"] == "Defect"]
         self.assertEqual([record["kind"] for record in missing], ["no row"] * 3)
         self.assertEqual(result.records[-1]["without_row"], 3)
@@ -147,8 +145,7 @@ class Adopting(Case):
         index = self.home.data / "archive" / directory / "index.jsonl"
         index.chmod(0o644)
         index.write_text('{"type": "Snapshot", "id": "another"}\n')
-        result = self.home.run("adopt")
-        self.assertEqual(result.code, FAILED_WORK, str(result))
+        result = self.home.holdfast("adopt", expect=FAILED_WORK)
         self.assertEqual((result.records[-1]["snapshots"], result.records[-1]["unreadable"]), (3, 1))
         self.assertIn(directory, result.records[0]["detail"])
         self.assertEqual(self.records("check"), [])

@@ -88,8 +88,7 @@ class CommandLine(Case):
 
     def test_help_and_version(self):
         for flag in ("--version", "-V"):
-            result = self.home.run(flag)
-            self.assertEqual(result.code, OK, str(result))
+            result = self.home.holdfast(flag)
             self.assertRegex(result.out, r"^holdfast \d+\.\d+\.\d+\n$")
         self.assertEqual(self.home.run("help").out, self.home.run("--help").out)
         self.assertEqual(self.home.run("help", "add").out, self.home.run("add", "--help").out)
@@ -207,13 +206,11 @@ class CommandLine(Case):
         (place.plugins / "browser" / "config.json").write_text(
             '{"properties": {"BROWSER_BINARY": {"type": "string", "default": "/bin/false"}}}'
         )
-        added = place.run("add", "http://127.0.0.1:9/")
-        self.assertEqual(added.code, UNAVAILABLE, str(added))
+        added = place.holdfast("add", "http://127.0.0.1:9/", expect=UNAVAILABLE)
         for words in ("holdfast: no worker here can archive it", "its browser does not start", "holdfast why"):
             self.assertIn(words, added.err)
         self.assertEqual([one["status"] for one in place.run("list", "snapshots").records], ["queued"])
-        done = place.run("add", "http://127.0.0.1:9/", "-p", "page")
-        self.assertEqual(done.code, OK, str(done))
+        place.holdfast("add", "http://127.0.0.1:9/", "-p", "page")
 
     def test_plugins_that_are_not_there(self):
         self.check_error(
@@ -227,8 +224,7 @@ class CommandLine(Case):
 
     def test_help_and_version_need_nothing(self):
         for arguments in (["--help"], ["add", "--help"], ["version"], ["inspect", "lifecycle", "--mermaid"]):
-            result = self.home.run(*arguments)
-            self.assertEqual(result.code, OK, str(result))
+            result = self.home.holdfast(*arguments)
             self.assertNotEqual(result.out, "")
 
 

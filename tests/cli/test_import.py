@@ -36,8 +36,7 @@ class Import(Case):
         self.home = self.place(held=self.held, filled=self.held)
 
     def records(self, *arguments, code=OK):
-        result = self.home.run(*arguments)
-        self.assertEqual(result.code, code, str(result))
+        result = self.home.holdfast(*arguments, expect=code)
         return result.records
 
     def take(self, data, *options, code=OK):
@@ -116,8 +115,7 @@ class Versions(Import):
         self.assertEqual([hit["url"] for hit in found], ["https://site6.test/page/20?q=a+b"])
         tagged = self.records("list", "snapshots", "--tag", "日本", "--limit", "100")
         self.assertEqual(len(tagged), 2)
-        shown = self.home.run("show", found[0]["id"], "--json")
-        self.assertEqual(shown.code, OK, str(shown))
+        self.home.holdfast("show", found[0]["id"], "--json")
         wacz = self.home.path / "all.wacz"
         self.assertEqual(self.home.run("export", "--all", "-o", wacz).code, OK)
         with zipfile.ZipFile(wacz) as archive:
@@ -147,8 +145,7 @@ class Use(Import):
         old = Directory(self.home.path / "old", "0.7", 8)
         self.take(old.data)
         self.home.hook("wget", "on_Snapshot__35_wget.sh", 'echo "$url" >page.html')
-        done = self.home.run("add", "--update", "--plugins", "wget", *(page["url"] for page in old.archived))
-        self.assertEqual(done.code, OK, str(done))
+        self.home.holdfast("add", "--update", "--plugins", "wget", *(page["url"] for page in old.archived))
         own = [s["url"] for s in self.records("list", "snapshots", "--limit", "100") if not s["source"]]
         self.assertEqual(sorted(own), ["https://site0.test/page/7?q=a+b", "https://site3.test/page/3?q=a+b"])
 

@@ -32,8 +32,7 @@ class Both(Case):
         cls.owner.doCleanups()
 
     def records(self, *arguments):
-        result = self.home.run(*arguments)
-        self.assertEqual(result.code, OK, str(result))
+        result = self.home.holdfast(*arguments)
         return result.records
 
     def urls(self, *arguments):
@@ -153,8 +152,7 @@ class Adding(Both):
         self.assertEqual((result.code, result.err), (OK, ""), str(result))
 
     def test_verbose_tells_each_hook_as_it_starts_and_ends(self):
-        result = self.home.run("-v", "add", "http://one.test/good-verbose")
-        self.assertEqual(result.code, OK, str(result))
+        result = self.home.holdfast("-v", "add", "http://one.test/good-verbose")
         self.assertRegex(result.err, r"http://one.test/good-verbose: \d+ hooks")
         hook = r"http://one.test/good-verbose (\w+/on_Snapshot\w+): "
         started = re.findall(hook + r"started(?: in the background)?, for \S.* at most", result.err)

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from harness.case import CONFIGURATION, FAILED_WORK, OK, USAGE, Case
+from harness.case import CONFIGURATION, FAILED_WORK, USAGE, Case
 from harness.collection import Embedded
 
 
@@ -28,8 +28,7 @@ class Plugins(Case):
         (at / "options.json").write_text(json.dumps(options or {}))
 
     def listed(self):
-        result = self.home.run("plugins", "list")
-        self.assertEqual(result.code, OK, str(result))
+        result = self.home.holdfast("plugins", "list")
         return {record["name"]: record for record in result.records}
 
     def test_installed_plugins_run_with_the_options_of_their_set(self):
@@ -39,8 +38,7 @@ class Plugins(Case):
         self.assertEqual((plugins["extra"]["enabled"], plugins["extra"]["lacks"]), (True, ""))
         self.assertIn("no-such-program-here", plugins["lacking"]["lacks"])
         self.assertTrue(plugins["browser"]["hooks"])  # of those that come with the program
-        done = self.home.run("add", "-p", "extra", "https://site.test/extra")
-        self.assertEqual(done.code, OK, str(done))
+        self.home.holdfast("add", "-p", "extra", "https://site.test/extra")
         [file] = self.home.data.glob("archive/*/*/*/*/a*/extra/extra.txt")
         self.assertEqual(file.read_text(), "/opt/extra\n")
         shown = self.home.run("config", "--plugin", "extra").records
@@ -58,8 +56,7 @@ class Plugins(Case):
     def test_plugins_are_switched(self):
         self.install("extra", "echo x >extra.txt\n")
         for on in (False, True):
-            done = self.home.run("plugins", "enable" if on else "disable", "extra", "wget")
-            self.assertEqual(done.code, OK, str(done))
+            done = self.home.holdfast("plugins", "enable" if on else "disable", "extra", "wget")
             self.assertEqual([(r["name"], r["enabled"]) for r in done.records], [("extra", on), ("wget", on)])
             plugins = self.listed()
             self.assertEqual((plugins["extra"]["enabled"], plugins["wget"]["enabled"]), (on, on))
@@ -68,14 +65,12 @@ class Plugins(Case):
         self.check_error(self.home.run("plugins", "list"), CONFIGURATION, "plugins.json")
 
     def test_the_plan_of_an_installation_changes_nothing(self):
-        done = self.home.run("plugins", "install", "abx", "--dry-run")
-        self.assertEqual(done.code, OK, str(done))
+        done = self.home.holdfast("plugins", "install", "abx", "--dry-run")
         for word in ("-m venv", "abx-plugins", str(self.home.data / "lib/abx")):
             self.assertIn(word, done.out)
         self.assertFalse((self.home.data / "lib").exists())
         # Without an answer nothing is installed.
-        done = self.home.run("plugins", "install", "abx")
-        self.assertEqual(done.code, FAILED_WORK, str(done))
+        done = self.home.holdfast("plugins", "install", "abx", expect=FAILED_WORK)
         self.assertIn("--yes", done.err)
         self.assertFalse((self.home.data / "lib").exists())
         self.check_error(self.home.run("plugins", "install", "other"), USAGE, "abx")

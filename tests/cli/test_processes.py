@@ -32,8 +32,7 @@ class Processes(Case):
         return self.home.run("psql", "--role", "owner", "-At", "-c", text).out.strip()
 
     def records(self, *arguments):
-        result = self.home.run(*arguments)
-        self.assertEqual(result.code, OK, str(result))
+        result = self.home.holdfast(*arguments)
         return result.records
 
     def states(self, type_):
@@ -79,8 +78,7 @@ class Processes(Case):
         self.assertEqual(self.sql("select workers_lapsed from v_status"), "0")
 
     def test_long_commands_are_processes(self):
-        done = self.home.run("import", "archivebox", Directory(self.home.path / "old", "0.7", 5).data)
-        self.assertEqual(done.code, OK, str(done))
+        self.home.holdfast("import", "archivebox", Directory(self.home.path / "old", "0.7", 5).data)
         self.assertEqual(self.home.run("verify", "--all").code, OK)
         self.assertEqual(self.home.run("export", "--all", "-o", self.home.path / "all.wacz").code, OK)
         self.assertEqual(self.home.run("adopt").code, OK)

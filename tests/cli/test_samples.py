@@ -73,8 +73,7 @@ class Samples(Case):
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def rows(self, home, query):
-        done = home.run("psql", "-Atc", query)
-        self.assertEqual(done.code, 0, str(done))
+        done = home.holdfast("psql", "-Atc", query)
         return [json.loads(line) for line in done.out.splitlines()]
 
     def test_records_and_pages(self):

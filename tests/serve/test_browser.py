@@ -141,8 +141,7 @@ class Browser(Case):
 
     def test_the_screenshot_keeps_its_shape(self):
         browser = self.browser
-        done = self.site.place.run("add", "http://127.0.0.1:9/shot")
-        self.assertEqual(done.code, 0, str(done))
+        done = self.site.place.holdfast("add", "http://127.0.0.1:9/shot")
         snapshot = json.loads(done.out.splitlines()[0])["id"]
         for width, height in ((1280, 900), (390, 844)):
             browser.look(width, height, False)

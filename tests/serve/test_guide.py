@@ -74,8 +74,7 @@ class Guide(Case):
         self.addCleanup(site.close)
         place = self.place()
         self.install(place, "robots", "on_Snapshot__40_robots.sh", text, config)
-        done = place.run("add", site.url + "/page", "--plugins", "robots")
-        self.assertEqual(done.code, OK, str(done))
+        place.holdfast("add", site.url + "/page", "--plugins", "robots")
         [result] = self.results(place, "robots")
         self.assertEqual((result["status"], result["output"]), ("succeeded", "robots.txt"))
 
@@ -105,8 +104,7 @@ class Help(Case):
         seen = 0
         while verbs:
             words = verbs.pop()
-            shown = place.run(*words, "--help")
-            self.assertEqual(shown.code, OK, str(shown))
+            shown = place.holdfast(*words, "--help")
             part = shown.out.split("Subcommands:")[1].split("\n\n")[0] if "Subcommands:" in shown.out else ""
             verbs += [(*words, name) for name in re.findall(r"^  ([a-z][a-z-]*)", part, re.M)]
             if not words:

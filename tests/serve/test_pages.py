@@ -667,8 +667,7 @@ class BehindProxies(Case):
             "serve.trusted_proxies=proxy.example",
             "serve.files_url=https://files.example/sub/",
         ):
-            done = place.run("serve", "--set", setting)
-            self.assertEqual(done.code, CONFIGURATION, str(done))
+            done = place.holdfast("serve", "--set", setting, expect=CONFIGURATION)
             self.assertIn(setting.split("=")[0], done.err)
 
 
@@ -700,8 +699,7 @@ class Thumbnails(Case):
         site = Site(self)
         self.addCleanup(site.close)
         urls = [f"http://127.0.0.1:9/{name}" for name in ("shot", "shot-large", "shot-large-and-small")]
-        done = site.place.run("add", *urls)
-        self.assertEqual(done.code, 0, str(done))
+        done = site.place.holdfast("add", *urls)
         page = site.get(f"/crawl/{done.records[0]['crawl_id']}").text
         shown = re.findall(rf'<img loading="lazy" alt="" src="http://127.0.0.1:{site.files}/([^"]+)"', page)
         self.assertEqual(sorted(path.rsplit("/", 1)[1] for path in shown), ["screenshot.png", "thumbnail.jpg"])
@@ -756,8 +754,7 @@ class Ports(Case):
             port = busy.getsockname()[1]
             place = self.place()
             place.run("add", "--bg", "http://127.0.0.1:9/")
-            done = place.run("serve", "--set", f"serve.listen=127.0.0.1:{port - 1}")
-            self.assertEqual(done.code, UNAVAILABLE, str(done))
+            done = place.holdfast("serve", "--set", f"serve.listen=127.0.0.1:{port - 1}", expect=UNAVAILABLE)
             self.assertIn(f"cannot listen on 127.0.0.1:{port}", done.err)
             self.assertIn("set serve.files to another address or port", done.err)
 
@@ -773,8 +770,7 @@ class Removed(Case):
         for text in (site.get(crawl).text, site.get(page, port=site.files).text):
             self.assertIn("/good", text)
             self.assertIn("/bad", text)
-        removed = site.place.run("remove", "--yes", bad)
-        self.assertEqual(removed.code, 0, str(removed))
+        site.place.holdfast("remove", "--yes", bad)
         inside = site.get(crawl).text
         self.assertIn(good, inside)
         self.assertNotIn(bad, inside)
@@ -925,8 +921,7 @@ class Endpoints(Case):
 
     def test_tokens_are_made_listed_and_revoked(self):
         place = self.place()
-        made = place.run("token", "add", "anna", "--role", "operator", "--expires", "1d")
-        self.assertEqual(made.code, 0, str(made))
+        made = place.holdfast("token", "add", "anna", "--role", "operator", "--expires", "1d")
         token = made.records[0]["token"]
         self.assertRegex(token, r"^hf_[0-9a-f]{64}$")
         (row,) = place.run("token", "list").records

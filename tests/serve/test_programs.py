@@ -256,8 +256,7 @@ class Programs(Case):
         del home.environment["HOLDFAST_HOOK_SANDBOX"]
         home.environment["HOLDFAST_PLUGINS_PATH"] = str(HERE.parents[1] / "deploy/plugins")
         home.environment["HOLDFAST_HOOK_PORTS"] = "1-65535"
-        done = home.run("add", program.page, "--wait")
-        self.assertEqual(done.code, 0, str(done))
+        home.holdfast("add", program.page, "--wait")
         (snapshot,) = home.run("list", "snapshots").records
         self.assertEqual(snapshot["outcome"], "succeeded", snapshot)
         kept = self.archived(home)
@@ -267,8 +266,7 @@ class Programs(Case):
             found = home.run("search", word)
             self.assertEqual([one["url"] for one in found.records], [program.page], f"{word}: {found}")
         pictures = Path(os.environ.get("HOLDFAST_TEST_SCREENSHOTS", home.path))
-        told = home.run("verify", "--all", "--replay", "--pictures", pictures)
-        self.assertEqual(told.code, 0, str(told))
+        told = home.holdfast("verify", "--all", "--replay", "--pictures", pictures)
         (replay,) = (one for one in told.records if one["type"] == "Replay")
         print(f"\n{type(program).__name__}: {replay}", file=sys.stderr)
         missing = [url for url in replay["missing_urls"] if url.startswith("http://127.0.0.1")]

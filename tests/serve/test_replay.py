@@ -237,8 +237,7 @@ class Replay(Case):
             self.assertNotIn("Open as it was", page)
 
     def test_verify_compares_the_index_with_the_files(self):
-        clean = self.home.run("verify", "--all")
-        self.assertEqual(clean.code, 0, str(clean))
+        self.home.holdfast("verify", "--all")
         storm = "where url like '%/storm.html'"
         for change, kind in (
             (f"update holdfast.capture set digest = 'sha1:OTHER' {storm}", "other record"),
@@ -250,16 +249,14 @@ class Replay(Case):
         ):
             with self.subTest(change), self.index_to_change():
                 self.sql(change)
-                told = self.home.run("verify", "--all")
-                self.assertEqual(told.code, 1, str(told))
+                told = self.home.holdfast("verify", "--all", expect=1)
                 defects = [one for one in told.records if one["type"] == "Defect"]
                 self.assertIn(kind, {one["kind"] for one in defects})
                 for one in defects:
                     self.assertRegex(one["path"], r"/a\d+/\w+/[\w.]+\.warc\.gz at \d+")
 
     def replays(self, *arguments, code=0):
-        told = self.home.run("verify", "--all", "--replay", *arguments)
-        self.assertEqual(told.code, code, str(told))
+        told = self.home.holdfast("verify", "--all", "--replay", *arguments, expect=code)
         return {one["url"].rpartition("/")[2]: one for one in told.records if one["type"] == "Replay"}
 
     def test_a_replay_looks_like_the_capture(self):
@@ -380,8 +377,7 @@ class Replay(Case):
         self.assertEqual(added.code, 0, str(added))
 
         def rows(query):
-            done = home.run("psql", "-Atc", query)
-            self.assertEqual(done.code, 0, str(done))
+            done = home.holdfast("psql", "-Atc", query)
             return done.out.splitlines()
 
         picture = "from holdfast.v_capture where url like '%/storm.png'"
@@ -396,8 +392,7 @@ class Replay(Case):
         self.assertEqual(home.run("remove", "--yes", first).code, 0)
         self.assertEqual(rows(f"select mime, split_part(file, '/', 1) {picture} order by 1")[0], "image/png|kept")
         self.assertFalse(list(home.data.glob(f"archive/2*/**/{first}")), "its files are deleted")
-        verified = home.run("verify", "--all")
-        self.assertEqual(verified.code, 0, str(verified))
+        home.holdfast("verify", "--all")
         self.check_export(home, second)
         self.check_adopted(home, rows(f"select file, url, digest {picture} order by file"))
         self.assertEqual(home.run("remove", "--yes", second).code, 0)
@@ -414,8 +409,7 @@ class Replay(Case):
         home.environment.update(HOLDFAST_PLUGINS_PATH=str(ROOT / "deploy/plugins"))
 
         def rows(query):
-            done = home.run("psql", "-Atc", query)
-            self.assertEqual(done.code, 0, str(done))
+            done = home.holdfast("psql", "-Atc", query)
             return done.out.splitlines()
 
         def records(crawl):
@@ -430,8 +424,7 @@ class Replay(Case):
 
         with self.demo_site() as site:
             for more in ({}, {}, {"HOLDFAST_ARCHIVE_DEDUPLICATE": "off"}):
-                added = home.run("add", f"{site}/storm.html", env=more)
-                self.assertEqual(added.code, 0, str(added))
+                home.holdfast("add", f"{site}/storm.html", env=more)
         first, second, third = sorted(rows("select id from holdfast.v_crawl"))
         self.assertEqual(records(first)["storm.png"], "image/png")
         self.assertEqual({records(second)[name] for name in ("storm.html", "storm.png")}, {"warc/revisit"})
@@ -464,8 +457,7 @@ class Replay(Case):
     def check_alone(self, home, crawl, site):
         """The crawl is exported with all that it refers to: it replays in wabac, and in another collection."""
         path = home.path / "alone.wacz"
-        done = home.run("export", crawl, "-o", path)
-        self.assertEqual(done.code, 0, str(done))
+        done = home.holdfast("export", crawl, "-o", path)
         subprocess.run([self.bin / "wacz", "validate", "-f", path], check=True, timeout=120, stdout=subprocess.DEVNULL)
         picture = next((home.data / "archive").glob("2*/**/screenshot.png"))
         if shutil.which("npm"):
@@ -500,8 +492,7 @@ class Replay(Case):
         self.assertEqual(copy.run("psql", "-Atc", "select * from holdfast.check_invariants()").out, "")
 
     def check_replays(self, home, count):
-        told = home.run("verify", "--all", "--replay")
-        self.assertEqual(told.code, 0, str(told))
+        told = home.holdfast("verify", "--all", "--replay")
         replays = [one for one in told.records if one["type"] == "Replay"]
         self.assertEqual(len(replays), count)
         for one in replays:
@@ -511,8 +502,7 @@ class Replay(Case):
     def check_export(self, home, snapshot):
         """A snapshot whose picture is a revisit record is exported with the picture."""
         path = home.path / "one.wacz"
-        done = home.run("export", snapshot, "-o", path)
-        self.assertEqual(done.code, 0, str(done))
+        home.holdfast("export", snapshot, "-o", path)
         with zipfile.ZipFile(path) as archive:
             index = gzip.decompress(archive.read("indexes/index.cdx.gz")).decode().splitlines()
             lines = [json.loads(line.split(" ", 2)[2]) for line in index if "storm.png" in line]
@@ -526,8 +516,7 @@ class Replay(Case):
     def test_files_are_exported_for_people(self):
         for name in ("files", "files.zip"):
             path = self.home.path / name
-            done = self.home.run("export", "--all", "--format", "files", "-o", path)
-            self.assertEqual(done.code, 0, str(done))
+            self.home.holdfast("export", "--all", "--format", "files", "-o", path)
             if name.endswith(".zip"):
                 with zipfile.ZipFile(path) as archive:
                     self.assertIsNone(archive.testzip())
@@ -542,8 +531,7 @@ class Replay(Case):
         self.assertIn("2 snapshots exported", self.home.run("export", "--all", "--format", "files", "-o", "files").err)
 
     def sql(self, statement):
-        done = self.home.run("psql", "--role", "owner", "-qc", statement)
-        self.assertEqual(done.code, 0, str(done))
+        self.home.holdfast("psql", "--role", "owner", "-qc", statement)
 
     @contextlib.contextmanager
     def index_to_change(self):
@@ -602,8 +590,7 @@ class Replay(Case):
         ]
         (home.path / "coded.warc.gz").write_bytes(members(*records))
         self.assertEqual(home.run("import", "warc", home.path / "coded.warc.gz").code, 0)
-        told = home.run("verify", "--all", "--replay")
-        self.assertEqual(told.code, 0, str(told))
+        told = home.holdfast("verify", "--all", "--replay")
         replay = next(one for one in told.records if one["type"] == "Replay")
         self.assertEqual((replay["resources"], replay["missing"], replay["problem"]), (1, 0, ""), replay)
 
@@ -650,8 +637,7 @@ class Replay(Case):
             records.append(record("resource", url, date, picture, 50 + number, "image/png"))
         (home.path / "cached.warc.gz").write_bytes(members(*records))
         self.assertEqual(home.run("import", "warc", home.path / "cached.warc.gz").code, 0)
-        told = home.run("verify", "--all", "--replay", "--pictures", home.path)
-        self.assertEqual(told.code, 0, str(told))
+        told = home.holdfast("verify", "--all", "--replay", "--pictures", home.path)
         replays = [one for one in told.records if one["type"] == "Replay"]
         for one in replays:
             print(f"\n{one}", file=sys.stderr)
@@ -663,8 +649,7 @@ class Replay(Case):
         home.environment["HOLDFAST_PLUGINS_PATH"] = str(ROOT / "deploy/plugins")
         with self.demo_site() as site:
             self.assertEqual(home.run("add", f"{site}/regulations.pdf").code, 0)
-        told = home.run("verify", "--all", "--replay")
-        self.assertEqual(told.code, 0, str(told))
+        told = home.holdfast("verify", "--all", "--replay")
         replay = next(one for one in told.records if one["type"] == "Replay")
         shown = [replay[name] for name in ("score", "screenshot", "text", "resources", "missing", "problem")]
         self.assertEqual(shown, [1, None, None, 1, 0, ""], replay)
@@ -677,8 +662,7 @@ class Replay(Case):
         home.environment["HOLDFAST_PLUGINS_PATH"] = str(ROOT / "deploy/plugins")
         with self.demo_site() as site:
             self.assertEqual(home.run("add", "-p", "browser", f"{site}/storm.html", **user).code, 0)
-        told = home.run("verify", "--all", "--replay", **user)
-        self.assertEqual(told.code, 0, str(told))
+        told = home.holdfast("verify", "--all", "--replay", **user)
         replay = next(one for one in told.records if one["type"] == "Replay")
         self.assertEqual([replay[name] for name in ("score", "missing", "problem")], [1, 0, ""], replay)
 
@@ -704,12 +688,10 @@ class Replay(Case):
             [self.bin / "wacz", "create", "--detect-pages", "--text", "-o", made, "-f", *warcs], check=True, timeout=120
         )
         home = self.place(held=True)
-        done = home.run("import", "warc", made)
-        self.assertEqual(done.code, 0, str(done))
+        home.holdfast("import", "warc", made)
         urls = {one["url"] for one in home.run("list", "snapshots").records}
         self.assertEqual(urls, {f"{site}/{name}" for name in pages})
-        verified = home.run("verify", "--all")
-        self.assertEqual(verified.code, 0, str(verified))
+        home.holdfast("verify", "--all")
         told = home.run("verify", "--all", "--replay")
         replays = [one for one in told.records if one["type"] == "Replay"]
         self.assertEqual([(one["missing"], one["problem"]) for one in replays], [(0, "")] * 2, str(told))
@@ -808,8 +790,7 @@ class Replay(Case):
 
     def test_an_export_is_a_valid_wacz_file(self):
         path = self.home.path / "all.wacz"
-        done = self.home.run("export", "--all", "-o", path)
-        self.assertEqual(done.code, 0, str(done))
+        self.home.holdfast("export", "--all", "-o", path)
         checked = subprocess.run(
             [self.bin / "wacz", "validate", "-f", path], capture_output=True, text=True, timeout=120
         )
@@ -850,8 +831,7 @@ class Replay(Case):
         self.assertIn(done.code, (73, 74), str(done))
         self.assertIn("File too large", done.err)
         self.assertFalse((directory / "index.cdxj").exists())
-        done = self.home.run(*export)
-        self.assertEqual(done.code, 0, str(done))
+        done = self.home.holdfast(*export)
         self.assertEqual({one.name[0] for one in directory.iterdir()} & {"."}, set())
         for warc in directory.glob("*.warc.gz"):
             subprocess.run([self.bin / "warcio", "check", warc], check=True, timeout=60)
@@ -859,8 +839,7 @@ class Replay(Case):
     def test_what_is_exported_can_be_chosen(self):
         snapshot = self.home.run("list", "snapshots", "--url", "storm.html").records[0]["id"]
         directory = self.home.path / "warcs"
-        done = self.home.run("export", snapshot, "--format", "warc", "-o", directory)
-        self.assertEqual(done.code, 0, str(done))
+        done = self.home.holdfast("export", snapshot, "--format", "warc", "-o", directory)
         urls = [
             json.loads(line.split(" ", 2)[2])["url"] for line in (directory / "index.cdxj").read_text().splitlines()
         ]
@@ -887,8 +866,7 @@ class Replay(Case):
             HOLDFAST_ARCHIVE_ROOT=str(copy.path / "archive"),
         )
         shutil.copytree(self.home.data / "archive", copy.path / "archive", symlinks=True)
-        adopted = copy.run("adopt")
-        self.assertEqual(adopted.code, 0, str(adopted))
+        copy.holdfast("adopt")
 
         def indexed():
             return int(copy.run("psql", "-Atc", "select count(*) from holdfast.v_capture").out)

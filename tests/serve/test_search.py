@@ -65,8 +65,7 @@ class Search(Case):
         self.assertEqual(done.code, OK, str(done))
 
     def found(self, *arguments):
-        done = self.site.run("search", *arguments, "--json")
-        self.assertEqual(done.code, OK, str(done))
+        done = self.site.holdfast("search", *arguments, "--json")
         return done.records
 
     def urls(self, *arguments):

@@ -470,8 +470,7 @@ class SignIn(Ground):
 
     def captured_as_a_member(self):
         for more, title in ((["--persona", "press"], "/private"), ([], "/login")):
-            done = self.place.run("add", "--wait", *more, self.address + "/private")
-            self.assertEqual(done.code, 0, str(done))
+            done = self.place.holdfast("add", "--wait", *more, self.address + "/private")
             shown = self.place.run("show", done.records[0]["id"]).out
             self.assertIn(f'"title":"{title}"', shown)
 

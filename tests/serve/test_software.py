@@ -241,14 +241,12 @@ class OfOthers(Ground):
         until("the browser has ended", lambda: not self.place.hooks(), 60)
 
     def rows(self, statement):
-        done = self.place.run("psql", "--role", "owner", "-Atc", statement)
-        self.assertEqual(done.code, 0, str(done))
+        done = self.place.holdfast("psql", "--role", "owner", "-Atc", statement)
         return done.out.splitlines()
 
     def add(self, software, *names):
         pages = [software.page(name) for name in names]
-        done = self.place.run("add", *pages, "--bg", "--persona", "members", "-p", "browser,title")
-        self.assertEqual(done.code, 0, str(done))
+        self.place.holdfast("add", *pages, "--bg", "--persona", "members", "-p", "browser,title")
 
     def sealed(self, count):
         until(

@@ -28,22 +28,19 @@ class Verbs(Case):
         self.site = self.place(held=True)
 
     def add(self, *urls):
-        done = self.site.run("add", *urls)
-        self.assertEqual(done.code, OK, str(done))
+        self.site.holdfast("add", *urls)
 
     def test_why(self):
         self.add("http://127.0.0.1:9/one")
         snapshot = self.site.run("list", "snapshots", "--json").records[0]["id"]
-        whole = self.site.run("why", snapshot, "--json")
-        self.assertEqual(whole.code, OK, str(whole))
+        whole = self.site.holdfast("why", snapshot, "--json")
         record = whole.records[0]
         self.assertEqual((record["type"], record["kind"], record["id"]), ("Why", "snapshot", snapshot))
         self.assertIn("with outcome succeeded", record["reason"])
         self.assertEqual(record["facts"]["outcome"], "succeeded")
         short = self.site.run("why", snapshot[-8:], "--json")
         self.assertEqual(short.records[0]["reason"], record["reason"])
-        unknown = self.site.run("why", "5a5a5a5a")
-        self.assertEqual(unknown.code, REFUSED, str(unknown))
+        self.site.holdfast("why", "5a5a5a5a", expect=REFUSED)
         self.site.run("add", "--bg", "http://127.0.0.1:9/two")
         crawl = [r for r in self.site.run("list", "crawls", "--json").records if r["status"] != "sealed"][0]
         self.assertIn("no worker is running", self.site.run("why", crawl["id"], "--json").records[0]["reason"])
@@ -129,8 +126,7 @@ class Verbs(Case):
 
     def test_csv(self):
         self.add("http://127.0.0.1:9/a?b=c,d")
-        done = self.site.run("list", "snapshots", "--csv")
-        self.assertEqual(done.code, OK, str(done))
+        done = self.site.holdfast("list", "snapshots", "--csv")
         [row] = list(csv.DictReader(io.StringIO(done.out, newline="")))
         self.assertEqual(row["url"], "http://127.0.0.1:9/a?b=c,d")
         self.assertEqual((row["status"], row["outcome"]), ("sealed", "succeeded"))

@@ -93,8 +93,7 @@ class Webhooks(Case):
         return receiver
 
     def run_verb(self, *words, code=OK, env=None):
-        done = self.site.run(*words, env=env)
-        self.assertEqual(done.code, code, str(done))
+        done = self.site.holdfast(*words, env=env, expect=code)
         self.logs.append(done.err)
         return done
 

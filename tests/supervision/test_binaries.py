@@ -128,8 +128,7 @@ class Programs(WorkerCase):
         home = self.worker_place(filled=False, BINARIES_PATH="tools")
         self.needy(home)
         self.plugin(home, "content", {})
-        result = home.run("doctor")
-        self.assertEqual(result.code, FAILED_WORK, str(result))
+        result = home.holdfast("doctor", expect=FAILED_WORK)
         needs = {
             (record["plugin"], record["binary"].rpartition("/")[2]): record
             for record in result.records
@@ -146,8 +145,7 @@ class Programs(WorkerCase):
         needs = {record["binary"]: record for record in home.run("doctor", "needy").records if record["type"] == "Need"}
         self.assertEqual((needs["needed"]["state"], needs["needed"]["version"]), ("old", "1.1.9"))
         program(home.path / "tools/needed")
-        result = home.run("doctor")
-        self.assertEqual(result.code, OK, str(result))
+        result = home.holdfast("doctor")
         self.assertFalse(home.data.exists(), "it needs no database")
         self.check_error(home.run("doctor", "nothing"), USAGE, "nothing")
 
@@ -194,8 +192,7 @@ class Programs(WorkerCase):
             {"name": "extension", "binproviders": "env,chromewebstore"},
         ]
         self.plugin(home, "foreign", {"required_binaries": programs})
-        result = home.run("doctor", "foreign")
-        self.assertEqual(result.code, FAILED_WORK, str(result))
+        result = home.holdfast("doctor", "foreign", expect=FAILED_WORK)
         needs = {record["binary"].rpartition("/")[2]: record for record in result.records if record["type"] == "Need"}
         self.assertEqual(
             {name: (need["state"], need["install"]) for name, need in needs.items() if need["state"] != "found"},
@@ -260,8 +257,7 @@ class Programs(WorkerCase):
         )
 
         def seen(*arguments):
-            result = home.run("config", *arguments)
-            self.assertEqual(result.code, OK, str(result))
+            result = home.holdfast("config", *arguments)
             return {record["key"]: (record["value"], record["origin"]) for record in result.records}
 
         options = seen("--plugin", "sample")

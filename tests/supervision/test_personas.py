@@ -196,8 +196,7 @@ class Personas(WorkerCase):
         options = ("--option", "USER_AGENT=Mozilla/5.0 (persona)", "--option", "LANG=de_DE.UTF-8")
         self.assertEqual(home.run("persona", "set", "press", "--host", "127.0.0.1", *options).code, OK)
         home.work()
-        added = home.run("add", site.url + "/page", "--bg", "-p", "browser,dom,nosy,asks")
-        self.assertEqual(added.code, OK, str(added))
+        home.holdfast("add", site.url + "/page", "--bg", "-p", "browser,dom,nosy,asks")
         self.sealed(home, 1)
         (attempt,) = home.attempts()
         self.assertEqual(home.sql("select outcome from holdfast.snapshot_sealed"), [["succeeded"]], attempt)
@@ -422,8 +421,7 @@ class Personas(WorkerCase):
             "samesite, has_expires)",
             "insert into cookies values (x'ff1b', 'n', '', x'763131', '/', 0, 0, 0, -1, 0)",
         )
-        result = home.run("persona", "import", "jar", odd)
-        self.assertEqual(result.code, OK, str(result))
+        result = home.holdfast("persona", "import", "jar", odd)
         self.assertIn("encrypted with a key of the desktop's keyring", result.records[0]["left_out"][0])
 
 
