@@ -10,16 +10,8 @@ from harness.worker import process_table
 
 # Every step between claim and seal, and of turning seeds into snapshots.
 KILL_POINTS = [
-    "after_crawl_claim",
-    "before_expand",
-    "after_expand",
-    "after_claim",
-    "after_start",
-    "after_hook",
-    "after_scan",
-    "after_publish",
-    "before_seal",
-    "after_seal",
+    "after_crawl_claim", "before_expand", "after_expand", "after_claim", "after_start", "after_hook", "after_scan",
+    "after_publish", "before_seal", "after_seal",
 ]
 ANSWER_POINTS = ["after_crawl_claim", "after_expand", "after_claim", "after_seal"]
 STOP_POINTS = ["after_hook", "after_publish", "before_seal"]

@@ -180,12 +180,7 @@ class Engine:
             (root / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
             (root / "usr/sbin/policy-rc.d").chmod(0o755)
             for name in (
-                "usr/share/doc",
-                "usr/share/man",
-                "usr/share/locale",
-                "var/lib/apt/lists",
-                "var/cache/apt",
-                "var/log",
+                "usr/share/doc", "usr/share/man", "usr/share/locale", "var/lib/apt/lists", "var/cache/apt", "var/log",
             ):
                 shutil.rmtree(root / name, ignore_errors=True)
                 (root / name).mkdir(parents=True, exist_ok=True)

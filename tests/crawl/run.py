@@ -462,12 +462,7 @@ class Workers(Case):
     def test_each_kind_does_its_own_and_knows_who_started_it(self):
         crawls = [self.c.crawl(self.web.url(f"/{n}"), self.web.url(f"/{n}/b")) for n in range(3)]
         run = self.c.start(
-            "run",
-            "--set",
-            "runner.split_workers=true",
-            "--set",
-            "runner.max_workers_per_type=2",
-            "--set",
+            "run", "--set", "runner.split_workers=true", "--set", "runner.max_workers_per_type=2", "--set",
             "worker.snapshots=1",
         )
         self.assertEqual(run.wait(timeout=90), 0)

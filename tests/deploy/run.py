@@ -588,19 +588,8 @@ class Bucket(Case):
         self.addCleanup(log.close)
         self.process = subprocess.Popen(
             [
-                OPTIONS.s3_server,
-                "--quiet",
-                "--port",
-                f"127.0.0.1:{self.port}",
-                "--access",
-                "tester",
-                "--secret",
-                "secret+/=key",
-                "--region",
-                "eu-test-1",
-                "posix",
-                "--sidecar",
-                self.sidecar(),
+                OPTIONS.s3_server, "--quiet", "--port", f"127.0.0.1:{self.port}", "--access", "tester", "--secret",
+                "secret+/=key", "--region", "eu-test-1", "posix", "--sidecar", self.sidecar(),
                 self.directory / "store",
             ],
             stdin=subprocess.DEVNULL,

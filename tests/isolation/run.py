@@ -72,19 +72,7 @@ class Races(postgres.Server):
         script.write_text("select stress.step(:client_id);\n")
         script.chmod(0o644)
         report = self.run(
-            "pgbench",
-            "-n",
-            "-c",
-            16,
-            "-j",
-            2,
-            "-T",
-            seconds,
-            "-M",
-            "prepared",
-            "--failures-detailed",
-            "-f",
-            script,
+            "pgbench", "-n", "-c", 16, "-j", 2, "-T", seconds, "-M", "prepared", "--failures-detailed", "-f", script,
             database,
         )
 

@@ -293,19 +293,8 @@ VERBS = [
     *(
         f"list {what}"
         for what in (
-            "crawls",
-            "snapshots",
-            "results",
-            "queue",
-            "running",
-            "sessions",
-            "workers",
-            "events",
-            "failures",
-            "hosts",
-            "webhooks",
-            "deliveries",
-            "binaries",
+            "crawls", "snapshots", "results", "queue", "running", "sessions", "workers", "events", "failures",
+            "hosts", "webhooks", "deliveries", "binaries",
         )
     ),
     "list snapshots --status queued",
@@ -356,23 +345,9 @@ VERBS = [
     "runner --status",
 ]
 PAGES = [
-    "/",
-    "/workers",
-    "/hosts",
-    "/failures",
-    "/events",
-    "/search?q=page/77",
-    "/search?q=no+such+thing",
-    "/search?q=common",
-    "/search?q=site77.example",
-    "/crawl/{large}",
-    "/crawl/{small}",
-    "/snapshot/{snapshot}",
-    "/snapshot/{waiting}",
-    "/live.json?at=/",
-    "/live.json?at=/workers",
-    "/live.json?at=/crawl/{large}",
-    "/metrics",
+    "/", "/workers", "/hosts", "/failures", "/events", "/search?q=page/77", "/search?q=no+such+thing",
+    "/search?q=common", "/search?q=site77.example", "/crawl/{large}", "/crawl/{small}", "/snapshot/{snapshot}",
+    "/snapshot/{waiting}", "/live.json?at=/", "/live.json?at=/workers", "/live.json?at=/crawl/{large}", "/metrics",
 ]
 
 # In a partition that is mostly one crawl, PostgreSQL reads that crawl in the order of the list.

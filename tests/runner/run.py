@@ -613,18 +613,8 @@ class Schedules(Case):
     def test_the_verbs(self):
         c = self.collection()
         added = c.lines(
-            "schedule",
-            "add",
-            "--every",
-            "0 6 * * mon-fri",
-            "--time-zone",
-            "Europe/Berlin",
-            "--label",
-            "news",
-            "-t",
-            "a,b",
-            "http://127.0.0.1:9/a",
-            "http://127.0.0.1:9/b",
+            "schedule", "add", "--every", "0 6 * * mon-fri", "--time-zone", "Europe/Berlin", "--label", "news", "-t",
+            "a,b", "http://127.0.0.1:9/a", "http://127.0.0.1:9/b",
         )[0]
         self.assertEqual(
             (added["label"], added["state"], added["crawl"]["tags"], len(added["urls"])), ("news", "on", ["a", "b"], 2)
@@ -688,19 +678,8 @@ class Schedules(Case):
         c = self.collection()
         worker = c.start("worker")
         added = c.lines(
-            "schedule",
-            "add",
-            "--every",
-            "daily",
-            "--label",
-            "fresh",
-            "--only-new",
-            "--robots",
-            "--host-delay",
-            "50ms",
-            "--max-bytes",
-            "1g",
-            "http://127.0.0.1:9/a",
+            "schedule", "add", "--every", "daily", "--label", "fresh", "--only-new", "--robots", "--host-delay",
+            "50ms", "--max-bytes", "1g", "http://127.0.0.1:9/a",
         )[0]
         self.assertEqual(
             {k: added["crawl"][k] for k in ("only_new", "robots", "host_delay", "max_bytes")},

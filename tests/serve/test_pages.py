@@ -83,17 +83,8 @@ base64 -d >screenshot.png <<<{base64.b64encode(picture(300, 900)).decode()}
 [[ $name != *large* ]] || head -c 300000 /dev/zero >>screenshot.png""",
         )
         done = self.place.run(
-            "add",
-            "--label",
-            f"label {MARKUP}",
-            "--notes",
-            f"note {MARKUP}",
-            "--tag",
-            "a tag",
-            "--option",
-            "PAGE_TIMEOUT=50",
-            "http://127.0.0.1:9/good?x=<b>&y='\"",
-            "http://127.0.0.1:9/bad",
+            "add", "--label", f"label {MARKUP}", "--notes", f"note {MARKUP}", "--tag", "a tag", "--option",
+            "PAGE_TIMEOUT=50", "http://127.0.0.1:9/good?x=<b>&y='\"", "http://127.0.0.1:9/bad",
         )
         case.assertIn(done.code, (0, 1), str(done))
         # token: its role
@@ -173,21 +164,8 @@ class Pages(Case):
         snapshots = self.links(inside.text, "/snapshot/")
         self.assertEqual(len(snapshots), 2)
         pages = [
-            f"{crawl[0]}?outcome=failed",
-            "/",
-            "/crawls",
-            "/crawls?status=sealed&sort=failed",
-            "/add",
-            "/schedules",
-            "/workers",
-            "/hosts",
-            "/failures",
-            "/events",
-            "/lists",
-            "/results",
-            "/search?q=good",
-            "/search",
-            *crawl,
+            f"{crawl[0]}?outcome=failed", "/", "/crawls", "/crawls?status=sealed&sort=failed", "/add", "/schedules",
+            "/workers", "/hosts", "/failures", "/events", "/lists", "/results", "/search?q=good", "/search", *crawl,
             *snapshots,
         ]
         for path in pages:
@@ -304,14 +282,8 @@ class Pages(Case):
     def test_strange_requests(self):
         get = self.site.get
         for path in (
-            "/nothing",
-            "/crawl/",
-            "/crawl/x",
-            "/crawl/" + "0" * 36,
-            "/crawl/00000000-0000-7000-8000-000000000000",
-            "/snapshot/00000000-0000-7000-8000-000000000000",
-            "/../",
-            "/crawl/%27;drop",
+            "/nothing", "/crawl/", "/crawl/x", "/crawl/" + "0" * 36, "/crawl/00000000-0000-7000-8000-000000000000",
+            "/snapshot/00000000-0000-7000-8000-000000000000", "/../", "/crawl/%27;drop",
         ):
             self.assertEqual(get(path).status, 404, path)
         self.assertEqual(get("/%zz").status, 400)
@@ -326,11 +298,8 @@ class Pages(Case):
         self.assertNotIn(b" 200 ", self.site.raw(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 40000 + b"\r\n\r\n")[:20])
         self.assertNotIn(b" 200 ", self.site.raw(b"\x16\x03\x01 rubbish\r\n\r\n")[:20])
         for twofold in (
-            b"Host: localhost",
-            b"Transfer-Encoding: gzip",
-            b"Transfer-Encoding: chunked, gzip",
-            b"Content-Length: 0\r\nTransfer-Encoding: chunked",
-            b"Content-Length: 1\r\nContent-Length: 0",
+            b"Host: localhost", b"Transfer-Encoding: gzip", b"Transfer-Encoding: chunked, gzip",
+            b"Content-Length: 0\r\nTransfer-Encoding: chunked", b"Content-Length: 1\r\nContent-Length: 0",
         ):
             answer = self.site.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + twofold + b"\r\n\r\n0\r\n\r\n")
             self.assertNotIn(b" 200 ", answer[:20], twofold)

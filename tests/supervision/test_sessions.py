@@ -135,13 +135,8 @@ class Sessions(WorkerCase):
             home.sql("select name, status, path, version, provider, sha256, plugins from holdfast.v_binary"),
             [
                 [
-                    "oldtool",
-                    "installed",
-                    str(program),
-                    "4.2.1",
-                    "custom",
-                    hashlib.sha256(program.read_bytes()).hexdigest(),
-                    "{tool}",
+                    "oldtool", "installed", str(program), "4.2.1", "custom",
+                    hashlib.sha256(program.read_bytes()).hexdigest(), "{tool}",
                 ]
             ],
         )
