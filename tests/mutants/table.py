@@ -85,7 +85,7 @@ TABLE = [
     ("41", "lib/pg/pool.cpp",
      "          connection.reset();\n", "          if (connection) throw Error(ErrorClass::bug, \"lost\");\n"),
     ("43 140", "services/runner/gate.cpp", 'return "stepped down for " + rival_', 'return "done"'),
-    ("45 73", "services/worker/worker.cpp", 'if (options_.kind != "snapshot") spawn(expand());', "spawn(expand());"),
+    ("45 73", "services/worker/worker.cpp", 'not_claiming().empty() || options_.kind == "crawl"', "not_claiming().empty()"),
     ("46", "services/runner/spawner.cpp",
      "timer_.expires_after(options_.poll)", "timer_.expires_after(std::chrono::hours(1))"),
     ("49", "services/runner/spawn_rule.cpp", "|| total >= options.max_total ", ""),
