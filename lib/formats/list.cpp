@@ -228,6 +228,16 @@ bool is_url(std::string_view cell) {
   return urls.size() == 1 && urls.front() == base::trimmed(cell);
 }
 
+// The number of lines that end with one of these marks.
+std::ptrdiff_t ends_of_lines(std::string_view text, std::string_view marks) {
+  std::ptrdiff_t count = 0;
+  for (std::size_t at = 0; at < text.size(); at = std::min(text.find('\n', at), text.size()) + 1) {
+    const auto line = base::trimmed(text.substr(at, text.find('\n', at) - at));
+    count += !line.empty() && marks.find(line.back()) != marks.npos;
+  }
+  return count;
+}
+
 // The column whose cell is a URL in each row from `first` on; the number of columns: there is none, or rows differ.
 // Without a line of names (`first` is 0) there are words beside the URL, lest a comma within URLs be taken for a mark.
 std::size_t url_column(const std::vector<TableRow>& rows, std::size_t first) {
@@ -291,17 +301,27 @@ std::optional<List> read_csv(std::string_view text, bool asked) {
 std::optional<List> read_lines(std::string_view text, bool) {
   List list;
   list.lines = true;
+  const bool shortcut = base::trimmed(text.substr(0, text.find('\n'))) == "[InternetShortcut]"; // a .url of Windows
+  const bool separated = ends_of_lines(text, ",;") > 1; // the marks separate the lines
   for (std::size_t number = 1, at = 0; at < text.size(); ++number) {
     const auto end = std::min(text.find('\n', at), text.size());
     const auto line = base::trimmed(text.substr(at, end - at));
     at = end + 1;
-    if (line.empty()) continue;
+    if (line.empty() || (shortcut && !base::lower_case(line.substr(0, 4)).starts_with("url="))) continue;
     const auto where = std::to_string(number);
     const auto next = std::min(line.find_first_not_of(" \t", 1), line.size() - 1);
     if (line.front() == '{' && (line[next] == '"' || line[next] == '}' || next == 0)) {
       auto entries = read_json_line(line, where);
       if (entries.empty()) entries.push_back({"", "", {}, where, "", "not a JSON object with a \"url\""});
       std::move(entries.begin(), entries.end(), std::back_inserter(list.entries));
+      continue;
+    }
+    if (is_bare_url(line) && !(separated && (line.ends_with(',') || line.ends_with(';')))) {
+      list.entries.push_back({std::string(line), "", {}, where});
+      continue;
+    }
+    if (const auto bar = line.find(" | "); bar != line.npos && is_bare_url(line.substr(0, bar))) { // OneTab
+      list.entries.push_back({std::string(line.substr(0, bar)), std::string(line.substr(bar + 3)), {}, where});
       continue;
     }
     auto urls = urls_in(line);

@@ -37,4 +37,7 @@ List read_list(std::string_view bytes, std::string_view parser = "auto");
 // or LaTeX, and without quotes.
 std::vector<std::string> urls_in(std::string_view text);
 
+// Returns true if a line is nothing but one URL, so that its last character belongs to it: "https://a.test/Jeopardy!".
+bool is_bare_url(std::string_view line);
+
 } // namespace holdfast::formats

@@ -48,7 +48,11 @@ std::pair<std::string, std::size_t> url_at(std::string_view text, std::size_t at
   std::string url(text.substr(at, end - at)), open; // open: the closing brackets that are awaited
   std::erase(url, '\\');
   const auto scheme = url.size();
-  std::array<std::size_t, 3> opened{}; // where the first bracket of a kind that stays open stands
+  std::array<std::size_t, 3> opened{};       // where the first bracket of a kind that stays open stands
+  if (text.substr(0, at).ends_with("](<")) { // Markdown, in which such a URL may have blanks
+    const auto close = std::min(text.find_first_of(">\n", end), text.size());
+    return {base::percent_encode(text.substr(at, close - at), [](char c) { return c != ' '; }), close};
+  }
   bool authority = true;
   while (end < text.size()) {
     end += text[end] == '\\' && end + 1 < text.size() && kEscaped.find(text[end + 1]) != kEscaped.npos;
@@ -96,6 +100,17 @@ std::pair<std::string, std::size_t> url_at(std::string_view text, std::size_t at
 }
 
 } // namespace
+
+bool is_bare_url(std::string_view line) {
+  const auto scheme = scheme_at(line, 0);
+  if (scheme == 0 || line.find_first_of("\\[") != line.npos || urls_in(line).size() != 1) return false;
+  for (std::size_t at = scheme; at < line.size();) {
+    const auto character = base::first_character(line.substr(at));
+    if (ends_url(character.code) && character.code != '|') return false;
+    at += character.length;
+  }
+  return line.size() > scheme;
+}
 
 std::vector<std::string> urls_in(std::string_view text) {
   std::vector<std::string> found;

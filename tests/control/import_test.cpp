@@ -175,6 +175,18 @@ TEST_CASE("formats of other programs") {
        "https://a.test/|A|t,u"},
       {"XML of any program", "<list><bookmark><url>https://a.test/</url><title>A</title></bookmark></list>",
        "https://a.test/|A"},
+      {"a line that is a URL is that URL, whatever it holds and ends with",
+       "https://a.test/Jeopardy!\nhttps://a.test/Acme_Inc.\nhttps://a.test/why?\nhttps://a.test/*\nhttps://a.test/x|y\n"
+       "https://a.test/q;\nhttps://a.test/it's'\nHTTPS://a.test/(\nhttps://a.test/a;b,c:d\n",
+       "https://a.test/Jeopardy!\nhttps://a.test/Acme_Inc.\nhttps://a.test/why?\nhttps://a.test/*\nhttps://a.test/x|y\n"
+       "https://a.test/q;\nhttps://a.test/it's'\nHTTPS://a.test/(\nhttps://a.test/a;b,c:d"},
+      {"a mark that ends several lines separates them", "https://a.test/,\nhttps://b.test/;\nhttps://c.test/",
+       "https://a.test/\nhttps://b.test/\nhttps://c.test/"},
+      {"a title with a URL", "https://a.test/ | See https://no.test/\n", "https://a.test/|See https://no.test/"},
+      {"a shortcut of Windows", "[InternetShortcut]\r\nURL=https://a.test/\r\nIconFile=https://a.test/favicon.ico\r\n",
+       "https://a.test/"},
+      {"a link of Markdown with blanks", "see [x](<https://a.test/a b.pdf>) and <https://b.test/>",
+       "https://a.test/a%20b.pdf\nhttps://b.test/"},
       {"OneTab and other tab keepers",
        R"({"v": "https://no.test/", "tabGroups": [{"id": "x", "tabsMeta": [{"url": "https://a.test/", "title": "A"}]}]})",
        "https://a.test/|A"},
