@@ -2,8 +2,8 @@
 // Binaries that plugins need: which, where on this machine, how they would be installed. Reads the file system; starts
 // nothing. Stateless; any thread.
 
-#include "lib/hooks/catalog.hpp"
 #include "lib/hooks/environment.hpp"
+#include "lib/hooks/plugin_set.hpp"
 
 #include <filesystem>
 #include <optional>

@@ -139,11 +139,11 @@ Options global_keys(const Hook& hook, const Options& options, const HookContext&
 }
 
 // Secrets that are declared by plugins which this hook has nothing to do with, and keys meant for a server.
-std::set<std::string> withheld_keys(const Catalog& catalog, const Plugin& plugin) {
-  const auto near = with_required_plugins(catalog, plugin);
+std::set<std::string> withheld_keys(const PluginSet& plugin_set, const Plugin& plugin) {
+  const auto near = with_required_plugins(plugin_set, plugin);
   std::set<std::string> withheld;
   std::set<std::string> needed;
-  for (const auto& [name, other] : catalog.plugins()) {
+  for (const auto& [name, other] : plugin_set.plugins()) {
     const bool related = std::find(near.begin(), near.end(), &other) != near.end();
     for (const Property& property : other.properties) {
       std::set<std::string>& target = property.server_only || (property.sensitive && !related) ? withheld : needed;
@@ -182,11 +182,11 @@ std::string search_path(const Environment& environment, const std::string& inher
 
 } // namespace
 
-std::set<std::string> crawl_may_set(const Catalog& catalog) {
+std::set<std::string> crawl_may_set(const PluginSet& plugin_set) {
   std::set<std::string> may{"TIMEOUT", "STALL_TIMEOUT", "USER_AGENT", "CHECK_SSL_VALIDITY", "RESOLUTION", "DRY_RUN",
                             "DEBUG",   "LANG",          "TZ",         "CHROME_ISOLATION",   "IDENTIFY"};
   std::set<std::string> own;
-  for (const auto& [name, plugin] : catalog.plugins()) {
+  for (const auto& [name, plugin] : plugin_set.plugins()) {
     const auto prefix = key_prefix(name);
     for (const auto* suffix : {"_ENABLED", "_TIMEOUT", "_STALL_TIMEOUT"})
       may.insert(prefix + suffix);
@@ -204,10 +204,10 @@ std::set<std::string> crawl_may_set(const Catalog& catalog) {
   return may;
 }
 
-Options crawl_options(const Catalog& catalog, const Options& given) {
+Options crawl_options(const PluginSet& plugin_set, const Options& given) {
   Options options;
   if (given.empty()) return options;
-  const auto may = crawl_may_set(catalog);
+  const auto may = crawl_may_set(plugin_set);
   for (const auto& [name, value] : given)
     if (may.contains(name)) options[name] = value;
   return options;
@@ -228,12 +228,12 @@ std::map<std::string, std::string> inherited_environment(const std::vector<std::
   return result;
 }
 
-Options environment_options(const Catalog& catalog, const Options& given) {
+Options environment_options(const PluginSet& plugin_set, const Options& given) {
   std::map<std::string, std::vector<std::string>> names; // by each name of an option: all that it has
   std::set<std::string> secret;
   for (const char* name : {"TIMEOUT", "USER_AGENT", "CHECK_SSL_VALIDITY", "CHROME_SANDBOX", "COOKIES_FILE"})
     names[name];
-  for (const auto& [plugin_name, plugin] : catalog.plugins()) {
+  for (const auto& [plugin_name, plugin] : plugin_set.plugins()) {
     for (const Property& property : plugin.properties) {
       std::vector<std::string> all = property.aliases;
       all.push_back(property.key);
@@ -256,7 +256,7 @@ Options environment_options(const Catalog& catalog, const Options& given) {
   return options;
 }
 
-std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& hook, const Options& options,
+std::vector<std::string> hook_environment(const PluginSet& plugin_set, const Hook& hook, const Options& options,
                                           const HookContext& context, const Environment& inherited) {
   Environment environment;
   for (const auto& [name, value] : inherited) {
@@ -273,12 +273,12 @@ std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& ho
     return name != "ACTIVE_PERSONA";
   };
   std::set<std::string> withheld;
-  if (hook.plugin != nullptr) withheld = withheld_keys(catalog, *hook.plugin);
+  if (hook.plugin != nullptr) withheld = withheld_keys(plugin_set, *hook.plugin);
   for (const auto& [name, value] : options) {
     if (overridable(name) && !withheld.contains(name)) environment[name] = value;
   }
   if (hook.plugin != nullptr) {
-    for (const auto& [name, option] : resolve_properties(catalog, *hook.plugin, options, globals)) {
+    for (const auto& [name, option] : resolve_properties(plugin_set, *hook.plugin, options, globals)) {
       if (option.property->server_only || !overridable(name)) continue;
       // A default never replaces what is there, and an empty one would hide the hook's own fallback.
       if (option.given || (!option.value.empty() && !environment.contains(name))) environment[name] = option.value;
@@ -306,7 +306,7 @@ std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& ho
   return result;
 }
 
-std::string started_with(const Catalog& catalog, const process::Command& command,
+std::string started_with(const PluginSet& plugin_set, const process::Command& command,
                          const std::filesystem::path& directory) {
   constexpr std::size_t kMost = 8192, kLongestWord = 500;
   static const std::regex password("://[^/@ ]*@");
@@ -315,7 +315,7 @@ std::string started_with(const Catalog& catalog, const process::Command& command
     return clean_text(user ? std::regex_replace(text, password, "://") : text, kLongestWord, Lines::one);
   };
   std::unordered_set<std::string_view> open, secret;
-  for (const auto& [name, plugin] : catalog.plugins())
+  for (const auto& [name, plugin] : plugin_set.plugins())
     for (const Property& property : plugin.properties) {
       auto& names = property.sensitive || property.server_only ? secret : open;
       names.insert(property.key);

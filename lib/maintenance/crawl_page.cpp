@@ -4,9 +4,10 @@
 #include "lib/archive/recover.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/timestamp.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/catalog/view.hpp"
 #include "lib/store/control.hpp"
+#include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
 
 namespace holdfast::maintenance {
@@ -46,10 +47,10 @@ void write_crawl_page(pg::Connection& connection, const archive::Root& root, con
     }
     return made;
   }();
-  store::ListQuery query;
+  catalog::ListQuery query;
   query.view = "crawls";
   query.by("crawl", crawl_id);
-  for (const auto& row : store::list_json(connection, query)) // one
+  for (const auto& row : catalog::list_json(connection, query)) // one
     root.write_file(crawl_page_path(crawl_id).replace_filename(archive::kCrawlFacts), row + "\n", "application/json");
   root.write_file(crawl_page_path(crawl_id), archive::render_crawl_html(view), "text/html");
 }

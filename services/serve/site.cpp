@@ -6,8 +6,8 @@
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/timestamp.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/html/parts.hpp"
-#include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/sign_in.hpp"
 #include "lib/store/token.hpp"
@@ -61,7 +61,7 @@ const std::vector<Route>& routes() {
   static std::deque<std::string> paths; // that do not move
   static const auto all = [] {
     std::vector<Route> made(std::begin(kRoutes), std::end(kRoutes));
-    for (const auto& list : store::lists()) {
+    for (const auto& list : catalog::lists()) {
       const auto& path = paths.emplace_back("/" + std::string(list.name));
       const bool has_page = std::any_of(made.begin(), made.end(), [&](const auto& one) { return one.path == path; });
       if (list.for_guests && !has_page) made.push_back({path, "", "page", true, &list_page});

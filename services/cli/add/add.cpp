@@ -1,6 +1,5 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
-#include "lib/store/catalog/view.hpp"
 #include "lib/store/crawl.hpp"
 #include "lib/store/live.hpp"
 #include "services/cli/add/crawl_outcome.hpp"

@@ -3,8 +3,9 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text/duration.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/maintenance/crawl_page.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
 #include "services/cli/terminal/output.hpp"
 
@@ -23,12 +24,12 @@ constexpr std::chrono::seconds kTimeout{20};
 void print_crawl_outcome(Context& context, const std::string& crawl_id) {
   auto& connection = context.connection();
   if (context.json()) {
-    store::ListQuery query;
+    catalog::ListQuery query;
     query.by("crawl", crawl_id);
     query.limit = 100000;
-    print_records(store::list_json(connection, query), "Snapshot");
+    print_records(catalog::list_json(connection, query), "Snapshot");
     query.view = "crawls";
-    for (const auto& line : store::list_json(connection, query)) {
+    for (const auto& line : catalog::list_json(connection, query)) {
       auto json = nlohmann::ordered_json::parse(line);
       json["page"] = archive::shown(context.archive_root(), maintenance::crawl_page_path(crawl_id));
       print_record("Crawl", json);

@@ -1,6 +1,6 @@
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/store/catalog/operation.hpp"
+#include "lib/catalog/operation.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
@@ -29,10 +29,11 @@ int retry(Context& context, const RetryOptions& options) {
       throw base::Error(base::ErrorClass::usage, found.id + " is a worker, not a crawl or snapshot");
     body["ids"].push_back(found.id);
   }
-  if (body.contains("plugins")) context.catalog()->select(body["plugins"]); // names that do not exist are refused here
+  if (body.contains("plugins"))
+    context.plugin_set()->select(body["plugins"]); // names that do not exist are refused here
   const auto by = user_name(), id = base::new_uuid();
   // A pipe may hold nothing.
-  const auto answer = body.contains("ids") ? store::operation("retry").run({connection, id, id, body, by})
+  const auto answer = body.contains("ids") ? catalog::operation("retry").run({connection, id, id, body, by})
                                            : nlohmann::ordered_json::object();
   const auto urls = answer.value("seeds", 0);
   if (context.json()) {
@@ -54,7 +55,7 @@ int retry(Context& context, const RetryOptions& options) {
 Action retry_verb(CLI::App& command) {
   const auto options = std::make_shared<RetryOptions>();
   command.add_option("ids", options->ids, "Crawls or snapshots; - reads them from standard input")->required();
-  for (const auto& field : store::operation("retry").body)
+  for (const auto& field : catalog::operation("retry").body)
     if (field.name != "ids") add_field(command, field, options->body);
   return [options](Context& context) { return retry(context, *options); };
 }

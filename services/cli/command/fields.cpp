@@ -9,7 +9,7 @@ namespace holdfast::cli {
 
 namespace {
 
-std::string flags_of(const store::Field& field) {
+std::string flags_of(const catalog::Field& field) {
   if (!field.flags.empty()) return std::string(field.flags);
   std::string flags = "--" + std::string(field.name);
   std::replace(flags.begin(), flags.end(), '_', '-');
@@ -21,7 +21,7 @@ CLI::Validator fits(const nlohmann::json& schema) {
   if (schema.contains("enum")) return CLI::IsMember(schema["enum"].get<std::vector<std::string>>());
   return {[&schema](std::string& given) -> std::string {
             try {
-              store::check_schema("", schema, given);
+              catalog::check_schema("", schema, given);
               return {};
             } catch (const base::Error& error) {
               return std::string(error.what()).substr(2);
@@ -44,8 +44,8 @@ nlohmann::json members_of(const std::string& flags, const std::vector<std::strin
 
 } // namespace
 
-CLI::Option* add_field(CLI::App& command, const store::Field& field, const std::shared_ptr<nlohmann::json>& given) {
-  const auto& schema = store::schema_of(field);
+CLI::Option* add_field(CLI::App& command, const catalog::Field& field, const std::shared_ptr<nlohmann::json>& given) {
+  const auto& schema = catalog::schema_of(field);
   const auto& type = schema["type"];
   const auto flags = flags_of(field);
   const std::string name(field.name), what(field.what);

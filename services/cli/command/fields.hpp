@@ -1,7 +1,7 @@
 #pragma once
-// Fields of a request (lib/store/catalog/field.hpp) as options of the command line. Main thread.
+// Fields of a request (lib/catalog/field.hpp) as options of the command line. Main thread.
 
-#include "lib/store/catalog/field.hpp"
+#include "lib/catalog/field.hpp"
 
 #include <memory>
 

@@ -8,13 +8,13 @@
 
 namespace holdfast::cli {
 
-void check_option_name(const hooks::Catalog& catalog, const std::string& name) {
-  if (catalog.plugins().empty()) return;
-  const auto known = hooks::crawl_may_set(catalog);
+void check_option_name(const hooks::PluginSet& plugin_set, const std::string& name) {
+  if (plugin_set.plugins().empty()) return;
+  const auto known = hooks::crawl_may_set(plugin_set);
   if (known.contains(name)) return;
   std::string owner; // the plugin that the name begins with, the longest
   std::vector<std::string> of_owner;
-  for (const auto& [plugin_name, plugin] : catalog.plugins()) {
+  for (const auto& [plugin_name, plugin] : plugin_set.plugins()) {
     const auto prefix = hooks::key_prefix(plugin_name);
     if (!name.starts_with(prefix + "_") || plugin_name.size() < owner.size()) continue;
     owner = plugin_name;
@@ -29,7 +29,7 @@ void check_option_name(const hooks::Catalog& catalog, const std::string& name) {
     hint += "plugin " + owner + " has " + base::join(of_owner, ", ");
   else {
     std::vector<std::string> plugins;
-    for (const auto& [plugin_name, plugin] : catalog.plugins())
+    for (const auto& [plugin_name, plugin] : plugin_set.plugins())
       plugins.push_back(plugin_name);
     hint += "holdfast config --plugin NAME lists the options of " + base::join(plugins, ", ");
   }

@@ -1,7 +1,7 @@
 #pragma once
 // Names that `--option NAME=VALUE` may have, as the plugins of this machine declare them. Pure.
 
-#include "lib/hooks/catalog.hpp"
+#include "lib/hooks/plugin_set.hpp"
 
 #include <string>
 
@@ -9,6 +9,6 @@ namespace holdfast::cli {
 
 // Throws Error(usage) with the nearest name, or the names there are, if it is none that a crawl may set.
 // Everything is accepted where there are no plugins.
-void check_option_name(const hooks::Catalog& catalog, const std::string& name);
+void check_option_name(const hooks::PluginSet& plugin_set, const std::string& name);
 
 } // namespace holdfast::cli

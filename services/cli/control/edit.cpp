@@ -1,6 +1,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/store/catalog/operation.hpp"
+#include "lib/catalog/list.hpp"
+#include "lib/catalog/operation.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
@@ -26,7 +27,7 @@ struct EditOptions {
 // A crawl's label, a snapshot's title; the notes and tags of both.
 void print_description(Context& context, pg::Connection& connection, const store::Found& found) {
   const bool crawl = found.kind == "crawl";
-  const auto rows = store::list(connection, store::ListQuery{found.kind + "s", 1}.by(found.kind, found.id));
+  const auto rows = catalog::list(connection, catalog::ListQuery{found.kind + "s", 1}.by(found.kind, found.id));
   const auto now = rows.one();
   const std::string name = now[crawl ? "label" : "title"], notes = now["notes"];
   const std::vector<std::string> tags = now["tags"];
@@ -43,7 +44,7 @@ void print_description(Context& context, pg::Connection& connection, const store
 }
 
 bool has_field(const std::string& kind, const std::string& name) {
-  const auto fields = store::operation(kind == "crawl" ? "changeCrawl" : "changeSnapshot").body;
+  const auto fields = catalog::operation(kind == "crawl" ? "changeCrawl" : "changeSnapshot").body;
   return std::any_of(fields.begin(), fields.end(), [&](const auto& field) { return field.name == name; });
 }
 
@@ -74,7 +75,7 @@ Action edit_verb(CLI::App& command) {
   command.add_option("ids", options->ids, "Crawls and snapshots; - reads them from standard input")->required();
   std::set<std::string_view> seen;
   for (const char* const name : {"changeCrawl", "changeSnapshot"})
-    for (const auto& field : store::operation(name).body)
+    for (const auto& field : catalog::operation(name).body)
       if (seen.insert(field.name).second) add_field(command, field, options->changes);
   return [options](Context& context) { return edit(context, *options); };
 }

@@ -1,7 +1,7 @@
 #pragma once
-// Verbs that are rows of the table of operations (lib/store/catalog/operation.hpp). Main thread.
+// Verbs that are rows of the table of operations (lib/catalog/operation.hpp). Main thread.
 
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/find.hpp"
 #include "services/cli/command/verb.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,6 @@
 #include "lib/base/error.hpp"
-#include "lib/store/catalog/operation.hpp"
+#include "lib/catalog/list.hpp"
+#include "lib/catalog/operation.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
 #include "services/cli/terminal/output.hpp"
@@ -26,8 +27,8 @@ int scope(Context& context, const std::string& given, const Lists& add, const Li
   auto& connection = context.connection();
   const auto id = id_named(connection, given, "crawl");
   const bool changed = (!add.empty() || !remove.empty()) &&
-                       store::command(connection, "scopeCrawl", id, user_name(), {{"add", add}, {"remove", remove}});
-  const auto rows = store::list(connection, store::ListQuery{"crawls", 1}.by("crawl", id));
+                       catalog::command(connection, "scopeCrawl", id, user_name(), {{"add", add}, {"remove", remove}});
+  const auto rows = catalog::list(connection, catalog::ListQuery{"crawls", 1}.by("crawl", id));
   const auto now = rows.one();
   const auto lists = nlohmann::json::parse(now.text("scope"));
   if (context.json()) {

@@ -2,7 +2,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/find.hpp"
 #include "lib/store/text.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/add/input.hpp"

@@ -1,7 +1,8 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/maintenance/crawl_page.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/find.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/look/list.hpp"
 #include "services/cli/terminal/output.hpp"
@@ -19,7 +20,7 @@ namespace {
 int show(Context& context, const std::string& id) {
   auto& connection = context.connection();
   const auto found = store::find_newest(connection, id);
-  store::ListQuery object, parts;
+  catalog::ListQuery object, parts;
   if (found.kind == "crawl") {
     object.view = "crawls";
     object.by("crawl", found.id);
@@ -37,7 +38,7 @@ int show(Context& context, const std::string& id) {
     std::cout << std::flush;
     return base::kExitSuccess;
   }
-  const auto rows = store::list(connection, object);
+  const auto rows = catalog::list(connection, object);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].text("id") != found.id) continue;
     std::vector<std::pair<std::string, std::string>> fields;
@@ -50,10 +51,10 @@ int show(Context& context, const std::string& id) {
     print_fields(fields);
   }
   if (found.kind != "process") {
-    const auto list_of_parts = store::list(connection, parts);
+    const auto list_of_parts = catalog::list(connection, parts);
     if (!list_of_parts.empty()) {
       std::cout << '\n';
-      print_table(list_of_parts, store::list_of(parts.view).columns);
+      print_table(list_of_parts, catalog::list_of(parts.view).columns);
     }
   }
   std::cout << std::flush;

@@ -1,7 +1,8 @@
 #include "lib/base/error.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/pg/sqlstate.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/find.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/terminal/output.hpp"
@@ -43,7 +44,7 @@ int why(Context& context, const std::vector<std::string>& names) {
     std::cout << printable(with_local_times(answer.reason)) << '\n';
     std::vector<std::pair<std::string, std::string>> fields;
     const auto shown = [](const nlohmann::ordered_json& value) {
-      return value.is_string() ? with_local_times(store::written_interval(local_time(value.get<std::string>())))
+      return value.is_string() ? with_local_times(catalog::written_interval(local_time(value.get<std::string>())))
                                : value.dump();
     };
     for (const auto& [key, value] : facts.items()) {

@@ -149,7 +149,7 @@ public:
     const auto& name = plugin.name;
     hooks::Options resolved;
     try {
-      resolved = hooks::resolve_options(*options_.catalog, plugin, options_.hook_options);
+      resolved = hooks::resolve_options(*options_.plugin_set, plugin, options_.hook_options);
     } catch (const base::Error& error) {
       findings_.push_back({name, "", "wrong option", "", "", "", error.what()});
       return;
@@ -357,10 +357,10 @@ bool install_packages(const Context& context, const Packages& packages) {
 int doctor(Context& context, const std::vector<std::string>& plugins, bool installing,
            std::set<std::pair<std::string, std::string>> tried = {}) {
   const auto options = context.worker_options(false);
-  const auto selected = hooks::selected_plugins(*options.catalog, base::join(plugins, ","), options.hook_options);
+  const auto selected = hooks::selected_plugins(*options.plugin_set, base::join(plugins, ","), options.hook_options);
   Examination examination(options);
   for (const auto& name : selected)
-    examination.look_at(*options.catalog->find(name));
+    examination.look_at(*options.plugin_set->find(name));
   examination.look_for_fonts();
   if (const auto packages = installing ? untried(examination.packages(), tried) : Packages(); !packages.empty()) {
     const bool good = install_packages(context, packages);

@@ -1,7 +1,7 @@
 #include "services/cli/machine/machine_plugins.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/hooks/catalog.hpp"
+#include "lib/hooks/plugin_set.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -60,16 +60,16 @@ int run_installer(Context& context, const InstallOptions& options) {
 
 int list_plugins(Context& context) {
   const auto options = context.worker_options(false);
-  const auto& catalog = *options.catalog;
-  const auto selected = hooks::selected_plugins(catalog, "", options.hook_options);
+  const auto& plugin_set = *options.plugin_set;
+  const auto selected = hooks::selected_plugins(plugin_set, "", options.hook_options);
   worker::BinaryLookup binaries(options.binary_directories, options.data_dir / "lib");
-  for (const auto& [name, plugin] : catalog.plugins()) {
+  for (const auto& [name, plugin] : plugin_set.plugins()) {
     const bool on = std::find(selected.begin(), selected.end(), name) != selected.end();
-    std::string lacks = catalog.lacking(name);
+    std::string lacks = plugin_set.lacking(name);
     if (!lacks.empty())
       lacks = "there is no plugin " + lacks;
     else if (!plugin.hooks.empty())
-      lacks = binaries.missing(plugin, hooks::resolve_options(catalog, plugin, options.hook_options)).value_or("");
+      lacks = binaries.missing(plugin, hooks::resolve_options(plugin_set, plugin, options.hook_options)).value_or("");
     if (context.json())
       print_record("Plugin", {{"name", name},
                               {"enabled", on},
@@ -86,9 +86,9 @@ int list_plugins(Context& context) {
 }
 
 int switch_them(Context& context, const std::vector<std::string>& names, bool on) {
-  const auto& catalog = *context.catalog();
+  const auto& plugin_set = *context.plugin_set();
   for (const auto& name : names)
-    if (catalog.find(name) == nullptr) catalog.select({name}); // says what there is
+    if (plugin_set.find(name) == nullptr) plugin_set.select({name}); // says what there is
   switch_plugins(context.data_dir(), names, on);
   for (const auto& name : names)
     if (context.json())

@@ -3,8 +3,9 @@
 #include "services/cli/run/run_some.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/runner.hpp"
 #include "services/cli/add/crawl_outcome.hpp"
@@ -36,7 +37,7 @@ bool is_archived(const std::string& outcome) { return outcome == "succeeded" || 
 
 // Says what became of a snapshot; returns whether it is archived.
 bool print_snapshot_outcome(Context& context, const std::string& id) {
-  const auto rows = store::list(context.connection(), store::ListQuery{"snapshots", 1}.by("snapshot", id));
+  const auto rows = catalog::list(context.connection(), catalog::ListQuery{"snapshots", 1}.by("snapshot", id));
   if (rows.empty()) throw base::Error(base::ErrorClass::refused, "snapshot " + id + " was removed meanwhile");
   const auto snapshot = rows.one();
   const std::string url = snapshot["url"], status = snapshot["status"], outcome = snapshot["outcome"].value_or("");

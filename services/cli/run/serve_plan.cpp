@@ -16,7 +16,7 @@ using nlohmann::json;
 // The context belongs to one thread at a time.
 class RequestPlanner {
 public:
-  explicit RequestPlanner(Context& context) : context_(context) { context.catalog(); }
+  explicit RequestPlanner(Context& context) : context_(context) { context.plugin_set(); }
   store::PlannedCrawl plan(const json& body) {
     const std::lock_guard lock(mutex_);
     return plan_crawl(context_, body,

@@ -5,7 +5,7 @@
 #include "lib/base/text/duration.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/timestamp.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/catalog/list.hpp"
 
 #include <array>
 #include <charconv>
@@ -95,7 +95,7 @@ std::string shown_cell(const pg::Result& result, std::size_t row, std::size_t co
   case pg::Kind::time:
     return local_time(text);
   case pg::Kind::interval:
-    return store::written_interval(text);
+    return catalog::written_interval(text);
   case pg::Kind::list:
     return base::join(result[row][result.columns()[column]].as<std::vector<std::string>>(), ", ");
   case pg::Kind::other:

@@ -1,6 +1,5 @@
 #include "lib/base/error.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/catalog/view.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/presence.hpp"
 #include "services/cli/terminal/output.hpp"

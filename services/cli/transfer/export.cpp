@@ -8,7 +8,7 @@
 #include "lib/base/text/timestamp.hpp"
 #include "lib/s3/location.hpp"
 #include "lib/store/capture.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/find.hpp"
 #include "lib/store/verify.hpp"
 #include "lib/wacz/sorted_lines.hpp"
 #include "lib/wacz/writer.hpp"

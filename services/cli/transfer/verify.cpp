@@ -6,7 +6,7 @@
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/store/capture.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/find.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"

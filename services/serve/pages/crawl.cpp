@@ -1,6 +1,7 @@
+#include "lib/catalog/list.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages/pages.hpp"
@@ -100,11 +101,11 @@ Html shown_links(const PageRequest& request, const store::Crawl& crawl) {
 }
 
 pg::Result snapshot_rows(const PageRequest& request) {
-  store::ListQuery query{"snapshots", kSnapshotsOfTable};
-  query.by("crawl", request.id).by("before", request.before.value_or(store::kNewest));
+  catalog::ListQuery query{"snapshots", kSnapshotsOfTable};
+  query.by("crawl", request.id).by("before", request.before.value_or(catalog::kNewest));
   for (const char* name : {"outcome", "status"})
     if (const auto value = request.parameter(name); !value.empty()) query.by(name, value);
-  return store::list(request.connection, query);
+  return catalog::list(request.connection, query);
 }
 
 Html snapshot_table(const PageRequest& request, const pg::Result& rows) {

@@ -1,6 +1,6 @@
 // Crawls with filters, an order and commands for several at once; and the form that adds one.
+#include "lib/catalog/list.hpp"
 #include "lib/html/parts.hpp"
-#include "lib/store/catalog/view.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages/pages.hpp"
 #include "services/serve/pages/parts.hpp"
@@ -45,13 +45,13 @@ Html crawl_filter(const PageRequest& request) {
 }
 
 pg::Result crawl_rows(const PageRequest& request) {
-  store::ListQuery query{"crawls", kCrawlsOfPage};
+  catalog::ListQuery query{"crawls", kCrawlsOfPage};
   for (const char* name : {"status", "outcome", "tag", "url"})
     if (const auto value = request.parameter(name); !value.empty()) query.by(name, value);
   query.by("before", request.before);
   for (const auto& order : kOrders)
     if (request.parameter("sort") == order.value) query.most = order.column;
-  return store::list(request.connection, query);
+  return catalog::list(request.connection, query);
 }
 
 Html found_crawls(const PageRequest& request) {

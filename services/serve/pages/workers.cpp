@@ -1,4 +1,4 @@
-#include "lib/store/catalog/view.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/store/live.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages/pages.hpp"
@@ -30,7 +30,7 @@ Html running_workers(pg::Connection& connection, bool may_change) {
     const bool worker = process.text("process_type") == "worker";
     std::vector<html::Value> cells{process.text("label"), process.text("hostname"),
                                    worker ? process.text("held") + "/" + process.text("slots") : "",
-                                   store::written_interval(process["lease_left"].value_or("")),
+                                   catalog::written_interval(process["lease_left"].value_or("")),
                                    sentence(process.text("why"))};
     if (may_change) cells.emplace_back(acts_on_process(process));
     table.row(std::move(cells));
@@ -43,7 +43,7 @@ Html tree(pg::Connection& connection) {
               "Processes and their hooks", Table::Phone::scroll);
   for (const auto line : store::process_tree(connection, kTreeLines))
     table.row({html::fill(embedded::tree_name_html, {{"text", line.text("tree")}}), line.text("state"),
-               line.text("hostname"), line["pid"].value_or(""), store::written_interval(line["age"].value_or(""))});
+               line.text("hostname"), line["pid"].value_or(""), catalog::written_interval(line["age"].value_or(""))});
   return table.html("Nothing runs.");
 }
 

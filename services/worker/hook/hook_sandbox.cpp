@@ -49,7 +49,7 @@ public:
     add_homes();
 
     show(fs::path(real("/etc/resolv.conf")).parent_path());
-    for (const auto& [name, plugin] : options_.catalog->plugins())
+    for (const auto& [name, plugin] : options_.plugin_set->plugins())
       show(plugin.directory.parent_path());
     for (const auto& directory : options_.binary_directories)
       show_programs(directory);

@@ -2,12 +2,12 @@
 // The options of a crawl: on the command line (add, schedule add), in a request and a form, and as columns. Immutable;
 // any thread.
 
-#include "lib/store/catalog/field.hpp"
+#include "lib/catalog/field.hpp"
 #include "lib/store/crawl.hpp"
 
 #include <span>
 
-namespace holdfast::store {
+namespace holdfast::catalog {
 
 // Groups of options in the help: identity; limits of size and time; reading of input.
 enum class CrawlOptionKind { identity, limit, reading };
@@ -23,4 +23,4 @@ nlohmann::json crawl_columns(const nlohmann::json& given);
 // A time as a column takes it; null: none.
 nlohmann::json interval(std::chrono::milliseconds time);
 
-} // namespace holdfast::store
+} // namespace holdfast::catalog

@@ -3,8 +3,8 @@
 // command line are the same row. Immutable; any thread. A command blocks, and may be repeated: the answer then reports
 // that nothing changed.
 
+#include "lib/catalog/field.hpp"
 #include "lib/pg/connection.hpp"
-#include "lib/store/catalog/field.hpp"
 
 #include <limits>
 #include <span>
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace holdfast::store {
+namespace holdfast::catalog {
 
 struct OperationCall {
   pg::Connection& connection;
@@ -62,4 +62,4 @@ const Operation& operation(std::string_view name);
 bool command(pg::Connection& connection, std::string_view operation, const std::string& id, const std::string& by,
              const nlohmann::json& body = nlohmann::json::object());
 
-} // namespace holdfast::store
+} // namespace holdfast::catalog

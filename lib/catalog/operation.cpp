@@ -1,4 +1,4 @@
-#include "lib/store/catalog/operation.hpp"
+#include "lib/catalog/operation.hpp"
 
 #include "lib/base/error.hpp"
 #include "lib/base/text/duration.hpp"
@@ -7,7 +7,8 @@
 #include "lib/base/text/timestamp.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/catalog/list.hpp"
+#include "lib/store/find.hpp"
 #include "lib/store/json.hpp"
 #include "lib/store/persona.hpp"
 #include "lib/store/schedule.hpp"
@@ -15,7 +16,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace holdfast::store {
+namespace holdfast::catalog {
 
 namespace {
 
@@ -128,7 +129,9 @@ Answer change_crawl(const Call& call) {
 // Judges the open snapshots by the new scope too, unless the crawl is paused (then that happens when it is resumed).
 Answer change_scope(const Call& call) {
   constexpr int kBatch = 1000; // snapshots judged in one transaction
-  const auto lists = [&](const char* name) { return json_text(call.body.value(name, nlohmann::json::object())); };
+  const auto lists = [&](const char* name) {
+    return store::json_text(call.body.value(name, nlohmann::json::object()));
+  };
   const bool changed = call.connection
                            .call("select holdfast.crawl_scope($1::uuid, $2::jsonb, $3::jsonb, $4) > 0", call.id,
                                  lists("add"), lists("remove"), call.by)
@@ -197,9 +200,9 @@ Answer set_persona(const Call& call) {
   if (call.body.contains("checks")) {
     change["checks"] = nlohmann::json::array();
     for (const auto& text : call.body["checks"].get<std::vector<std::string>>()) // with commas in them
-      if (text != "-") change["checks"].push_back(parse_check(text));
+      if (text != "-") change["checks"].push_back(store::parse_check(text));
   }
-  persona_set(call.connection, call.id, change, call.by);
+  store::persona_set(call.connection, call.id, change, call.by);
   return say_changed(true);
 }
 Answer sign_in(const Call& call) {
@@ -211,7 +214,7 @@ Answer sign_in(const Call& call) {
 Answer set_log_level(const Call& call) {
   const auto level = call.text("level"), worker = call.text("worker");
   call.connection.call("select holdfast.log_level_set(nullif($1, '')::uuid, nullif($2, 'default'))",
-                       worker.empty() ? "" : find(call.connection, worker).id, level);
+                       worker.empty() ? "" : store::find(call.connection, worker).id, level);
   return say_changed(true);
 }
 
@@ -415,7 +418,7 @@ std::string canonical_host(const std::string& name) {
 Answer Operation::run(const OperationCall& given) const {
   const auto what = kind();
   const auto id = what == "host"       ? canonical_host(given.id)
-                  : what == "schedule" ? schedule_find(given.connection, given.id)
+                  : what == "schedule" ? store::schedule_find(given.connection, given.id)
                                        : given.id;
   const OperationCall call{given.connection,  id, given.new_id, given.body, given.by, given.allow_private,
                            given.most_batches};
@@ -444,4 +447,4 @@ bool command(pg::Connection& connection, std::string_view name, const std::strin
   return operation(name).run({connection, id, new_id, body, by}).value("changed", true);
 }
 
-} // namespace holdfast::store
+} // namespace holdfast::catalog

@@ -1,4 +1,4 @@
-#include "lib/store/catalog/lifecycle.hpp"
+#include "lib/store/lifecycle.hpp"
 
 namespace holdfast::store {
 

@@ -2,8 +2,8 @@
 // Lists for users: rows of the stable views as a table or as lines of JSON, the rows of a crawl's page, and the objects
 // that an id names. Blocking; call on the thread that owns the connection.
 
+#include "lib/catalog/field.hpp"
 #include "lib/pg/connection.hpp"
-#include "lib/store/catalog/field.hpp"
 
 #include <cstdint>
 #include <map>
@@ -13,15 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace holdfast::store {
-
-struct CrawlEntry {
-  std::string url, title, outcome, directory, thumbnail; // thumbnail: relative to the directory, or empty
-  int depth{0};
-  std::int64_t bytes{0};
-};
-
-std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit);
+namespace holdfast::catalog {
 
 // Filter of a list: an option of `holdfast list` (--crawl), a parameter of the API (?crawl=).
 struct Filter {

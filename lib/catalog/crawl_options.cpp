@@ -1,8 +1,8 @@
-#include "lib/store/catalog/crawl_options.hpp"
+#include "lib/catalog/crawl_options.hpp"
 
 #include "lib/base/text/duration.hpp"
 
-namespace holdfast::store {
+namespace holdfast::catalog {
 
 namespace {
 
@@ -88,4 +88,4 @@ nlohmann::json crawl_columns(const nlohmann::json& given) {
   return columns;
 }
 
-} // namespace holdfast::store
+} // namespace holdfast::catalog

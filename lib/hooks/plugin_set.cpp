@@ -1,4 +1,4 @@
-#include "lib/hooks/catalog.hpp"
+#include "lib/hooks/plugin_set.hpp"
 
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
@@ -59,8 +59,8 @@ bool captures_by_name(std::string_view name) {
 // The closure over required_plugins, depth first, so that dependencies come before their dependants.
 class Selection {
 public:
-  Selection(const Catalog& catalog, const std::vector<std::string>& disabled)
-      : catalog_(catalog), disabled_(disabled.begin(), disabled.end()) {}
+  Selection(const PluginSet& plugin_set, const std::vector<std::string>& disabled)
+      : plugin_set_(plugin_set), disabled_(disabled.begin(), disabled.end()) {}
 
   bool disabled(const std::string& name) const { return disabled_.contains(name); }
 
@@ -77,8 +77,8 @@ public:
     }
     path_.push_back(name);
     std::string reason;
-    for (const std::string& needed : catalog_.find(name)->required_plugins) {
-      if (catalog_.find(needed) == nullptr) {
+    for (const std::string& needed : plugin_set_.find(name)->required_plugins) {
+      if (plugin_set_.find(needed) == nullptr) {
         reason = "plugin " + name + " requires plugin " + needed + ", which is not installed";
       } else if (disabled(needed)) {
         reason = "plugin " + name + " requires plugin " + needed + ", which is disabled";
@@ -100,7 +100,7 @@ public:
   std::vector<std::string> take() { return std::move(order_); }
 
 private:
-  const Catalog& catalog_;
+  const PluginSet& plugin_set_;
   std::set<std::string> disabled_, done_;
   std::map<std::string, std::string> impossible_;
   std::vector<std::string> path_, order_;
@@ -108,8 +108,8 @@ private:
 
 } // namespace
 
-std::shared_ptr<const Catalog> Catalog::load(const std::vector<fs::path>& directories, std::string_view runtime) {
-  auto catalog = std::make_shared<Catalog>();
+std::shared_ptr<const PluginSet> PluginSet::load(const std::vector<fs::path>& directories, std::string_view runtime) {
+  auto plugin_set = std::make_shared<PluginSet>();
   for (const fs::path& directory : directories) {
     std::error_code error;
     fs::directory_iterator entries(directory, error);
@@ -130,34 +130,34 @@ std::shared_ptr<const Catalog> Catalog::load(const std::vector<fs::path>& direct
       plugin.directory = entry.path();
       plugin.captures_page = captures_by_name(name);
       if (configured && !read_plugin_file(file, runtime, plugin)) {
-        catalog->plugins_.erase(name); // the later directory has the say, even when it says "not here"
+        plugin_set->plugins_.erase(name); // the later directory has the say, even when it says "not here"
         continue;
       }
       plugin.hooks = std::move(hooks);
-      catalog->plugins_.insert_or_assign(name, std::move(plugin));
+      plugin_set->plugins_.insert_or_assign(name, std::move(plugin));
     }
   }
-  for (auto& [name, plugin] : catalog->plugins_) {
+  for (auto& [name, plugin] : plugin_set->plugins_) {
     for (const auto& property : plugin.properties)
-      catalog->options_.insert(property.key);
+      plugin_set->options_.insert(property.key);
     for (Hook& hook : plugin.hooks)
       hook.plugin = &plugin;
     for (const std::string& needed : plugin.required_plugins) {
-      if (!catalog->plugins_.contains(needed)) {
+      if (!plugin_set->plugins_.contains(needed)) {
         const base::LogAbout about({"", "", 0, name, ""});
         spdlog::warn("plugin {} requires plugin {}, which is not installed: it will not run", name, needed);
       }
     }
   }
-  return catalog;
+  return plugin_set;
 }
 
-const Plugin* Catalog::find(const std::string& name) const {
+const Plugin* PluginSet::find(const std::string& name) const {
   const auto found = plugins_.find(name);
   return found == plugins_.end() ? nullptr : &found->second;
 }
 
-std::vector<std::string> Catalog::with_required(const std::string& name) const {
+std::vector<std::string> PluginSet::with_required(const std::string& name) const {
   std::vector<std::string> names{name};
   for (std::size_t index = 0; index < names.size(); ++index)
     if (const Plugin* plugin = find(names[index]))
@@ -166,14 +166,14 @@ std::vector<std::string> Catalog::with_required(const std::string& name) const {
   return names;
 }
 
-std::string Catalog::lacking(const std::string& name) const {
+std::string PluginSet::lacking(const std::string& name) const {
   for (const auto& one : with_required(name))
     if (find(one) == nullptr) return one;
   return {};
 }
 
-std::vector<std::string> Catalog::select(const std::vector<std::string>& roots,
-                                         const std::vector<std::string>& disabled) const {
+std::vector<std::string> PluginSet::select(const std::vector<std::string>& roots,
+                                           const std::vector<std::string>& disabled) const {
   Selection selection(*this, disabled);
   const auto names = base::split(base::join(roots, ","), ",");
   for (const std::string& name : names) {
@@ -198,7 +198,7 @@ std::vector<std::string> Catalog::select(const std::vector<std::string>& roots,
   return selection.take();
 }
 
-std::vector<const Hook*> Catalog::hooks_for(Event event, const std::vector<std::string>& selected) const {
+std::vector<const Hook*> PluginSet::hooks_for(Event event, const std::vector<std::string>& selected) const {
   std::vector<const Hook*> hooks;
   for (const std::string& name : std::set<std::string>(selected.begin(), selected.end())) {
     const Plugin* plugin = find(name);

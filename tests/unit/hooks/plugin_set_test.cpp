@@ -1,5 +1,5 @@
 #include "lib/base/error.hpp"
-#include "lib/hooks/catalog.hpp"
+#include "lib/hooks/plugin_set.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/text.hpp"
 
@@ -35,7 +35,7 @@ std::string requiring(std::initializer_list<const char*> names) {
 
 } // namespace
 
-TEST_SUITE("plugin catalog") {
+TEST_SUITE("plugin plugin_set") {
   TEST_CASE("whether the success of a plugin means that the page is archived") {
     TempDir dir;
     dir.write("shot/config.json", "{}");
@@ -43,14 +43,14 @@ TEST_SUITE("plugin catalog") {
     dir.write("title/config.json", "{}");
     dir.write("headers/config.json", R"({"captures_page":true})");
     dir.write("parse_feed/on_Snapshot__1_a.sh", "");
-    const auto catalog = Catalog::load({dir.path()});
-    CHECK(catalog->find("shot")->captures_page);
-    CHECK_FALSE(catalog->find("sums")->captures_page);
-    CHECK_FALSE(catalog->find("title")->captures_page); // ArchiveBox's, which do not say it
-    CHECK_FALSE(catalog->find("parse_feed")->captures_page);
-    CHECK(catalog->find("headers")->captures_page); // what it says counts
+    const auto plugin_set = PluginSet::load({dir.path()});
+    CHECK(plugin_set->find("shot")->captures_page);
+    CHECK_FALSE(plugin_set->find("sums")->captures_page);
+    CHECK_FALSE(plugin_set->find("title")->captures_page); // ArchiveBox's, which do not say it
+    CHECK_FALSE(plugin_set->find("parse_feed")->captures_page);
+    CHECK(plugin_set->find("headers")->captures_page); // what it says counts
     dir.write("sums/config.json", R"({"captures_page":"no"})");
-    CHECK(contains(error_of([&] { Catalog::load({dir.path()}); }), "\"captures_page\" must be true or false"));
+    CHECK(contains(error_of([&] { PluginSet::load({dir.path()}); }), "\"captures_page\" must be true or false"));
   }
 
   TEST_CASE("a plugin lacks what it requires, however far away") {
@@ -58,11 +58,11 @@ TEST_SUITE("plugin catalog") {
     dir.write("a/config.json", requiring({"b"}));
     dir.write("b/config.json", requiring({"c", "a"})); // a circle ends
     dir.write("d/config.json", requiring({"a"}));
-    const auto catalog = Catalog::load({dir.path()});
-    CHECK(catalog->lacking("d") == "c");
-    CHECK(catalog->lacking("nosuch") == "nosuch");
+    const auto plugin_set = PluginSet::load({dir.path()});
+    CHECK(plugin_set->lacking("d") == "c");
+    CHECK(plugin_set->lacking("nosuch") == "nosuch");
     dir.write("c/config.json", "{}");
-    CHECK(Catalog::load({dir.path()})->lacking("d") == "");
+    CHECK(PluginSet::load({dir.path()})->lacking("d") == "");
   }
 
   TEST_CASE("plugins and their hooks are found, strangers are not") {
@@ -83,13 +83,13 @@ TEST_SUITE("plugin catalog") {
     dir.write("templates/card.html", "");
     dir.write("README.md", "");
 
-    const auto catalog = Catalog::load({dir.path()});
+    const auto plugin_set = PluginSet::load({dir.path()});
     Names plugins;
-    for (const auto& [name, plugin] : catalog->plugins())
+    for (const auto& [name, plugin] : plugin_set->plugins())
       plugins.push_back(name);
     CHECK(plugins == Names{"bare", "schema_only", "wget"});
 
-    const Plugin* wget = catalog->find("wget");
+    const Plugin* wget = plugin_set->find("wget");
     REQUIRE(wget != nullptr);
     CHECK(wget->title == "Wget");
     CHECK(wget->output_mimetypes == Names{"text/html"});
@@ -100,7 +100,7 @@ TEST_SUITE("plugin catalog") {
     }
     CHECK(hooks == Names{"on_Snapshot__35_wget.finite.bg*", "on_Snapshot__36_plain", "on_Snapshot__38_native*",
                          "on_Snapshot__40_link"});
-    CHECK(catalog->find("nothing") == nullptr);
+    CHECK(plugin_set->find("nothing") == nullptr);
   }
 
   TEST_CASE("every kind of property is read") {
@@ -116,8 +116,8 @@ TEST_SUITE("plugin catalog") {
       "P_SERVER": {"type": "string", "x-scope": "server"},
       "P_PLAIN": {}
     }, "required_binaries": [{"name": "{P_BINARY}", "binproviders": "env,apt", "min_version": null}, "node"]})");
-    const auto catalog = Catalog::load({dir.path()});
-    const Plugin& plugin = *catalog->find("p");
+    const auto plugin_set = PluginSet::load({dir.path()});
+    const Plugin& plugin = *plugin_set->find("p");
     const auto property = [&](std::string_view key) -> const Property& {
       for (const Property& each : plugin.properties) {
         if (each.key == key) return each;
@@ -168,7 +168,7 @@ TEST_SUITE("plugin catalog") {
     for (const auto& [text, expected] : mistakes) {
       TempDir dir;
       dir.write("p/config.json", text);
-      const std::string error = error_of([&] { Catalog::load({dir.path()}); });
+      const std::string error = error_of([&] { PluginSet::load({dir.path()}); });
       CAPTURE(error);
       CAPTURE(text);
       CHECK(contains(error, "configuration: " + (dir / "p/config.json").string() + expected));
@@ -177,7 +177,7 @@ TEST_SUITE("plugin catalog") {
 
   TEST_CASE("a missing plugin directory is named") {
     TempDir dir;
-    const std::string error = error_of([&] { Catalog::load({dir / "absent"}); });
+    const std::string error = error_of([&] { PluginSet::load({dir / "absent"}); });
     CHECK(contains(error, "unavailable: "));
     CHECK(contains(error, (dir / "absent").string()));
   }
@@ -188,20 +188,20 @@ TEST_SUITE("plugin catalog") {
     first.write("a/on_Snapshot__1_old.sh", "");
     first.write("b/on_Snapshot__2_b.sh", "");
     second.write("a/on_Snapshot__3_new.sh", "");
-    const auto catalog = Catalog::load({first.path(), second.path()});
-    CHECK(catalog->plugins().size() == 2);
-    REQUIRE(catalog->find("a")->hooks.size() == 1);
-    CHECK(catalog->find("a")->hooks[0].name.name == "on_Snapshot__3_new");
-    CHECK(catalog->find("a")->hooks[0].plugin == catalog->find("a"));
+    const auto plugin_set = PluginSet::load({first.path(), second.path()});
+    CHECK(plugin_set->plugins().size() == 2);
+    REQUIRE(plugin_set->find("a")->hooks.size() == 1);
+    CHECK(plugin_set->find("a")->hooks[0].name.name == "on_Snapshot__3_new");
+    CHECK(plugin_set->find("a")->hooks[0].plugin == plugin_set->find("a"));
   }
 
   TEST_CASE("a plugin for another runtime is left out") {
     TempDir dir;
     dir.write("sonic/config.json", R"({"x-runtimes":["archivebox"]})");
     dir.write("wget/config.json", R"({"x-runtimes":["abx-dl","archivebox"]})");
-    CHECK(Catalog::load({dir.path()})->find("sonic") == nullptr);
-    CHECK(Catalog::load({dir.path()})->find("wget") != nullptr);
-    CHECK(Catalog::load({dir.path()}, "archivebox")->find("sonic") != nullptr);
+    CHECK(PluginSet::load({dir.path()})->find("sonic") == nullptr);
+    CHECK(PluginSet::load({dir.path()})->find("wget") != nullptr);
+    CHECK(PluginSet::load({dir.path()}, "archivebox")->find("sonic") != nullptr);
   }
 
   TEST_CASE("a selection brings what it requires, dependencies first") {
@@ -211,18 +211,18 @@ TEST_SUITE("plugin catalog") {
     dir.write("dom/config.json", requiring({"chrome"}));
     dir.write("pdf/config.json", requiring({"base", "chrome"}));
     dir.write("title/config.json", "{}");
-    const auto catalog = Catalog::load({dir.path()});
-    CHECK(catalog->select({"dom"}) == Names{"base", "chrome", "dom"});
-    CHECK(catalog->select({"pdf", "dom", "pdf"}) == Names{"base", "chrome", "pdf", "dom"});
-    CHECK(catalog->select({" title , dom"}) == Names{"title", "base", "chrome", "dom"});
-    CHECK(catalog->select({}) == Names{"base", "chrome", "dom", "pdf", "title"});
+    const auto plugin_set = PluginSet::load({dir.path()});
+    CHECK(plugin_set->select({"dom"}) == Names{"base", "chrome", "dom"});
+    CHECK(plugin_set->select({"pdf", "dom", "pdf"}) == Names{"base", "chrome", "pdf", "dom"});
+    CHECK(plugin_set->select({" title , dom"}) == Names{"title", "base", "chrome", "dom"});
+    CHECK(plugin_set->select({}) == Names{"base", "chrome", "dom", "pdf", "title"});
   }
 
   TEST_CASE("an unknown plugin is an error that lists the known ones") {
     TempDir dir;
     dir.write("title/config.json", "{}");
     dir.write("wget/config.json", "{}");
-    const std::string error = error_of([&] { Catalog::load({dir.path()})->select({"wget,titel"}); });
+    const std::string error = error_of([&] { PluginSet::load({dir.path()})->select({"wget,titel"}); });
     CHECK(contains(error, "usage: "));
     CHECK(contains(error, "\"titel\""));
     CHECK(contains(error, "known plugins: title, wget"));
@@ -233,7 +233,7 @@ TEST_SUITE("plugin catalog") {
     dir.write("a/config.json", requiring({"b"}));
     dir.write("b/config.json", requiring({"c"}));
     dir.write("c/config.json", requiring({"b"}));
-    const std::string error = error_of([&] { Catalog::load({dir.path()})->select({"a"}); });
+    const std::string error = error_of([&] { PluginSet::load({dir.path()})->select({"a"}); });
     CHECK(contains(error, "configuration: "));
     CHECK(contains(error, "b -> c -> b"));
   }
@@ -245,12 +245,12 @@ TEST_SUITE("plugin catalog") {
     dir.write("seo/config.json", requiring({"dom"}));
     dir.write("orphan/config.json", requiring({"gone"}));
     dir.write("title/config.json", "{}");
-    const auto catalog = Catalog::load({dir.path()});
-    CHECK(contains(error_of([&] { catalog->select({"seo"}, {"chrome"}); }),
+    const auto plugin_set = PluginSet::load({dir.path()});
+    CHECK(contains(error_of([&] { plugin_set->select({"seo"}, {"chrome"}); }),
                    "plugin dom requires plugin chrome, which is disabled"));
-    CHECK(contains(error_of([&] { catalog->select({"orphan"}); }), "requires plugin gone, which is not installed"));
-    CHECK(catalog->select({}, {"chrome"}) == Names{"title"});
-    CHECK(catalog->select({"title,chrome"}, {"chrome"}) == Names{"title"}); // disabling is the stronger word
+    CHECK(contains(error_of([&] { plugin_set->select({"orphan"}); }), "requires plugin gone, which is not installed"));
+    CHECK(plugin_set->select({}, {"chrome"}) == Names{"title"});
+    CHECK(plugin_set->select({"title,chrome"}, {"chrome"}) == Names{"title"}); // disabling is the stronger word
   }
 
   TEST_CASE("plugins that are off by default run only when asked for or required") {
@@ -258,10 +258,10 @@ TEST_SUITE("plugin catalog") {
     dir.write("off/config.json", R"({"properties":{"OFF_ENABLED":{"type":"boolean","default":false}}})");
     dir.write("needs_off/config.json", requiring({"off"}));
     dir.write("on/config.json", "{}");
-    const auto catalog = Catalog::load({dir.path()});
-    CHECK(catalog->select({"off"}) == Names{"off"});
-    CHECK(catalog->select({}) == Names{"off", "needs_off", "on"});
-    CHECK(catalog->select({}, {"needs_off"}) == Names{"on"});
+    const auto plugin_set = PluginSet::load({dir.path()});
+    CHECK(plugin_set->select({"off"}) == Names{"off"});
+    CHECK(plugin_set->select({}) == Names{"off", "needs_off", "on"});
+    CHECK(plugin_set->select({}, {"needs_off"}) == Names{"on"});
   }
 
   TEST_CASE("hooks of an event are ordered by number and name, those without a number last") {
@@ -272,10 +272,10 @@ TEST_SUITE("plugin catalog") {
           "b/on_Snapshot__20_same.sh", "a/on_Snapshot__20_same.sh"}) {
       dir.write(hook, "");
     }
-    const auto catalog = Catalog::load({dir.path()});
+    const auto plugin_set = PluginSet::load({dir.path()});
     const auto names = [&](Event event, const Names& selected) {
       Names result;
-      for (const Hook* hook : catalog->hooks_for(event, selected))
+      for (const Hook* hook : plugin_set->hooks_for(event, selected))
         result.push_back(hook->plugin->name + "/" + hook->name.name);
       return result;
     };

@@ -1,5 +1,5 @@
 // The part of JSON Schema that fields use.
-#include "lib/store/catalog/field.hpp"
+#include "lib/catalog/field.hpp"
 
 #include "lib/base/error.hpp"
 #include "lib/base/text/characters.hpp"
@@ -11,7 +11,7 @@
 #include <charconv>
 #include <map>
 
-namespace holdfast::store {
+namespace holdfast::catalog {
 
 namespace {
 
@@ -98,4 +98,4 @@ json value_of_text(const json& schema, const std::string& text) {
   return text;
 }
 
-} // namespace holdfast::store
+} // namespace holdfast::catalog

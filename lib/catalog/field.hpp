@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace holdfast::store {
+namespace holdfast::catalog {
 
 // `schema` is a JSON schema, in JSON: {"depth", R"({"type":"integer"})"}. On the command line it is --max-urls for
 // max_urls, unless `flags` says otherwise.
@@ -46,4 +46,4 @@ void check_schema(const std::string& name, const nlohmann::json& schema, const n
 // Converts a text to the type that its schema requires.
 nlohmann::json value_of_text(const nlohmann::json& schema, const std::string& text);
 
-} // namespace holdfast::store
+} // namespace holdfast::catalog

@@ -59,7 +59,7 @@ struct Hook {
   HookName name;
   std::filesystem::path path;    // the file
   bool executable{false};        // else it is run through the interpreter of its extension
-  const Plugin* plugin{nullptr}; // owned by the same catalog
+  const Plugin* plugin{nullptr}; // owned by the same plugin set
 };
 
 struct Plugin {
@@ -81,11 +81,11 @@ struct Plugin {
 // leave discovered URLs to urls.jsonl alone, and search plugins expect its database.
 inline constexpr std::string_view kRuntime = "abx-dl";
 
-class Catalog {
+class PluginSet {
 public:
-  Catalog() = default;
-  Catalog(const Catalog&) = delete; // hooks point to their plugins
-  Catalog& operator=(const Catalog&) = delete;
+  PluginSet() = default;
+  PluginSet(const PluginSet&) = delete; // hooks point to their plugins
+  PluginSet& operator=(const PluginSet&) = delete;
 
   // Reads every directory in turn; a plugin in a later directory replaces one of the same name. Names starting with "."
   // or
@@ -93,15 +93,15 @@ public:
   // `runtime`. A hook is a regular file (or a link to one) with an executable bit or a known extension. Throws
   // Error(configuration) naming file and line of a config.json that is not valid, and Error(unavailable) for a
   // directory that does not exist.
-  static std::shared_ptr<const Catalog> load(const std::vector<std::filesystem::path>& directories,
-                                             std::string_view runtime = kRuntime);
+  static std::shared_ptr<const PluginSet> load(const std::vector<std::filesystem::path>& directories,
+                                               std::string_view runtime = kRuntime);
 
   const std::map<std::string, Plugin>& plugins() const noexcept { return plugins_; }
   const Plugin* find(const std::string& name) const;
 
   // Returns this plugin and all that it requires, also those that are not in the catalog.
   std::vector<std::string> with_required(const std::string& name) const;
-  // The first plugin that is not in the catalog, of this one and all that it requires; "": there is none.
+  // The first plugin that is not in the plugin set, of this one and all that it requires; "": there is none.
   std::string lacking(const std::string& name) const;
 
   // Returns true if some plugin declares an option of this name.
