@@ -8,6 +8,7 @@
 #include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/list.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/find.hpp"
 #include "lib/store/json.hpp"
 #include "lib/store/persona.hpp"
@@ -89,19 +90,15 @@ Answer cancel_crawl(const Call& call) {
   int batches = 0;
   for (auto before = left + 1; left > 0 && left < before && batches < call.most_batches; ++batches) {
     before = left;
-    left = call.connection.call("select holdfast.crawl_stop_step($1::uuid, $2::integer)", call.id, kBatch)
-               .value()
-               .as<std::int64_t>();
+    left = store::call_for<std::int64_t>(call.connection, "crawl_stop_step", call.id, kBatch);
   }
   return say_changed(open);
 }
 
 Answer retry(const Call& call) {
-  const std::int64_t urls =
-      call.connection
-          .call("select holdfast.crawl_retry($1::uuid, $2::uuid[], $3::boolean, $4::text[], $5)", call.new_id,
-                call.texts("ids"), call.body.value("failed", false), call.texts("plugins"), call.by)
-          .value();
+  const std::int64_t urls = store::call(call.connection, "crawl_retry", call.new_id, call.texts("ids"),
+                                        call.body.value("failed", false), call.texts("plugins"), call.by)
+                                .value();
   return {{"id", urls > 0 ? Answer(call.new_id) : Answer(nullptr)}, {"seeds", urls}};
 }
 
@@ -112,17 +109,13 @@ Answer change_crawl(const Call& call) {
   bool any = !call.body.contains("priority") || call.body.size() > 1;
   for (const char* name : {"label", "notes", "add_tags", "remove_tags"})
     if (call.body.contains(name)) {
-      call.connection.call("select holdfast.crawl_describe($1::uuid, $2, $3, $4::text[], $5::text[], $6)", call.id,
-                           call.given<std::string>("label"), call.given<std::string>("notes"), call.texts("add_tags"),
-                           call.texts("remove_tags"), call.by);
+      store::call(call.connection, "crawl_describe", call.id, call.given<std::string>("label"),
+                  call.given<std::string>("notes"), call.texts("add_tags"), call.texts("remove_tags"), call.by);
       break;
     }
   if (const auto priority = call.given<int>("priority"))
-    any |= call.connection
-               .call("select holdfast.crawl_priority($1::uuid, $2::integer, $3) > 0", call.id, *priority, call.by)
-               .value()
-               .as<bool>();
-  if (!keep.empty()) call.connection.call("select holdfast.crawl_keep($1::uuid, $2::interval)", call.id, time);
+    any |= store::call_for<std::int64_t>(call.connection, "crawl_priority", call.id, *priority, call.by) > 0;
+  if (!keep.empty()) store::call(call.connection, "crawl_keep", call.id, time);
   return say_changed(any);
 }
 
@@ -132,19 +125,15 @@ Answer change_scope(const Call& call) {
   const auto lists = [&](const char* name) {
     return store::json_text(call.body.value(name, nlohmann::json::object()));
   };
-  const bool changed = call.connection
-                           .call("select holdfast.crawl_scope($1::uuid, $2::jsonb, $3::jsonb, $4) > 0", call.id,
-                                 lists("add"), lists("remove"), call.by)
-                           .value();
-  while (changed && !call.connection.call("select holdfast.crawl_judge_step($1::uuid, $2::integer)", call.id, kBatch)
-                         .value()
-                         .as<bool>()) {
+  const bool changed = store::call_for<std::int64_t>(call.connection, "crawl_scope", call.id, lists("add"),
+                                                     lists("remove"), call.by) > 0;
+  while (changed && !store::call_for<bool>(call.connection, "crawl_judge_step", call.id, kBatch)) {
   }
   return say_changed(changed);
 }
 
 Answer run_schedule(const Call& call) {
-  if (!call.connection.call("select holdfast.schedule_run($1::uuid, $2::uuid)", call.id, call.new_id).value().is_null())
+  if (!store::call(call.connection, "schedule_run", call.id, call.new_id).value().is_null())
     return {{"changed", true}, {"id", call.new_id}};
   const auto rows = list(call.connection, ListQuery{"schedules", 1}.by("schedule", call.id));
   const auto row = rows.one();
@@ -159,16 +148,13 @@ Answer set_host(const Call& call) {
   if (const auto text = call.text("delay"); !text.empty()) delay = base::parse_duration(text);
   const auto parallel = call.given<int>("parallel");
   if (!delay && !parallel) throw base::Error(base::ErrorClass::usage, "nothing to set: give delay or parallel");
-  call.connection.call("select holdfast.host_set($1, $2::interval, $3::integer, $4)", call.id, delay, parallel,
-                       call.by);
+  store::call(call.connection, "host_set", call.id, delay, parallel, call.by);
   return say_changed(true);
 }
 // Every open snapshot of the host, in every crawl.
 Answer cancel_host(const Call& call) {
   for (bool any = false;; any = true)
-    if (!call.connection.call("select holdfast.host_cancel($1, $2, $3) > 0", call.id, call.by, call.text("why"))
-             .value()
-             .as<bool>())
+    if (!store::call_for<std::int64_t>(call.connection, "host_cancel", call.id, call.by, call.text("why")) > 0)
       return say_changed(any);
 }
 
@@ -177,12 +163,11 @@ Answer set_webhook(const Call& call) {
   if (!call.allow_private && base::is_private_host(url.host))
     throw base::Error(base::ErrorClass::refused, "\"" + url.host + "\" is not a public host",
                       "set urls.allow_private to true to send to your own network");
-  call.connection.call("select holdfast.webhook_set($1, $2, $3::text[], $4)", call.id, url.text, call.texts("events"),
-                       call.by);
+  store::call(call.connection, "webhook_set", call.id, url.text, call.texts("events"), call.by);
   return say_changed(true);
 }
 Answer test_webhook(const Call& call) {
-  const std::int64_t delivery = call.connection.call("select holdfast.webhook_test($1, $2)", call.id, call.by).value();
+  const std::int64_t delivery = store::call(call.connection, "webhook_test", call.id, call.by).value();
   return {{"changed", true}, {"delivery", delivery}};
 }
 
@@ -206,15 +191,15 @@ Answer set_persona(const Call& call) {
   return say_changed(true);
 }
 Answer sign_in(const Call& call) {
-  call.connection.call("select holdfast.sign_in_ask($1::uuid, $2, $3, $4)", call.new_id, call.id,
-                       base::parse_url(call.text("url")).text, call.by);
+  store::call(call.connection, "sign_in_ask", call.new_id, call.id, base::parse_url(call.text("url")).text, call.by);
   return {{"changed", true}, {"sign_in", call.new_id}};
 }
 
 Answer set_log_level(const Call& call) {
   const auto level = call.text("level"), worker = call.text("worker");
-  call.connection.call("select holdfast.log_level_set(nullif($1, '')::uuid, nullif($2, 'default'))",
-                       worker.empty() ? "" : store::find(call.connection, worker).id, level);
+  store::call(call.connection, "log_level_set",
+              worker.empty() ? std::nullopt : std::optional(store::find(call.connection, worker).id),
+              level == "default" ? std::nullopt : std::optional(level));
   return say_changed(true);
 }
 
