@@ -48,10 +48,10 @@ Options resolve_options(const PluginSet& plugin_set, const Plugin& plugin, const
 // Returns the options that a crawl may set: those that the plugins declare, by all their names, except for the workers'
 // own; of each plugin whether it is enabled and its time limits; and those of the contract that concern a page
 // (TIMEOUT, USER_AGENT, ...). No other option of a crawl comes into the environment of a hook.
-std::set<std::string> crawl_may_set(const Catalog& catalog);
+std::set<std::string> crawl_may_set(const PluginSet& plugin_set);
 
 // Returns the options of a crawl that it may set.
-Options crawl_options(const Catalog& catalog, const Options& given);
+Options crawl_options(const PluginSet& plugin_set, const Options& given);
 
 // The hook's timeout, in seconds: <PLUGIN>_TIMEOUT in options > TIMEOUT in options > schema default of <PLUGIN>_TIMEOUT
 // > 60 s; at most 12 h.
@@ -67,13 +67,14 @@ bool plugin_enabled(const Plugin& plugin, const Options& options);
 
 // Returns the plugins of a crawl: `plugins` as written in --plugins or the option PLUGINS ("wget,title" or a JSON
 // list), or, if empty, every enabled plugin; with those that they require, dependencies first, and without those that
-// an option disables. Throws as Catalog::select does.
-std::vector<std::string> selected_plugins(const Catalog& catalog, const std::string& plugins, const Options& options);
+// an option disables. Throws as PluginSet::select does.
+std::vector<std::string> selected_plugins(const PluginSet& plugin_set, const std::string& plugins,
+                                          const Options& options);
 
 // Returns those of the `selected` plugins to run where the results of the `archived` ones need not be made again:
 // missing plugins, plugins that require these, and those that both require. Plugins without a hook for snapshots are
 // never missing.
-std::vector<std::string> missing_plugins(const Catalog& catalog, const std::vector<std::string>& selected,
+std::vector<std::string> missing_plugins(const PluginSet& plugin_set, const std::vector<std::string>& selected,
                                          const std::vector<std::string>& archived);
 
 // "NAME=value" list for Command::environment: inherited, then global keys of the contract with their old aliases

@@ -84,7 +84,7 @@ public:
   pid_t pid() const noexcept;
   std::chrono::milliseconds timeout() const noexcept;
   // Returns hooks::started_with(), made at the first call.
-  std::shared_ptr<const std::string> started_with(const Catalog& catalog) const;
+  std::shared_ptr<const std::string> started_with(const PluginSet& plugin_set) const;
   // Returns since when it has made no progress and how long it may, once a tenth of that is over; limit 0: no stall.
   Stall stall() const noexcept;
 

@@ -99,7 +99,7 @@ public:
   const std::map<std::string, Plugin>& plugins() const noexcept { return plugins_; }
   const Plugin* find(const std::string& name) const;
 
-  // Returns this plugin and all that it requires, also those that are not in the catalog.
+  // Returns this plugin and all that it requires, also those that are not in the plugin set.
   std::vector<std::string> with_required(const std::string& name) const;
   // The first plugin that is not in the plugin set, of this one and all that it requires; "": there is none.
   std::string lacking(const std::string& name) const;

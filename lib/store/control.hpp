@@ -1,6 +1,6 @@
 #pragma once
-// Work left by commands (catalog/operation.hpp): crawls to stop, files to delete, pages to make again. Blocking; call
-// on the thread that owns the connection.
+// Work left by commands (lib/catalog/operation.hpp): crawls to stop, files to delete, pages to make again. Blocking;
+// call on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
 

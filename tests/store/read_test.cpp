@@ -1,7 +1,7 @@
 // What people read: finding by a short id, lists with their filters, and every view.
 #include "lib/base/error.hpp"
-#include "lib/store/find.hpp"
 #include "lib/store/control.hpp"
+#include "lib/store/find.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -96,7 +96,7 @@ TEST_CASE("every list can be read without filters and respects its limit") {
     CHECK(library.count(limited) == 1);
   }
   CHECK(library.count(of("events")) > 5);
-  const auto queue = store::list(library.connection, of("queue")); // by retry_at: a lease ends later than what is due
+  const auto queue = catalog::list(library.connection, of("queue")); // by retry_at: a lease ends later than what is due
   CHECK(queue[0].text("status") + " " + queue[1].text("status") == "queued started");
 }
 

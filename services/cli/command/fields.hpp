@@ -13,6 +13,6 @@ class Option;
 namespace holdfast::cli {
 
 // Adds an option whose value becomes a member of `given`, in the type of its schema.
-CLI::Option* add_field(CLI::App& command, const store::Field& field, const std::shared_ptr<nlohmann::json>& given);
+CLI::Option* add_field(CLI::App& command, const catalog::Field& field, const std::shared_ptr<nlohmann::json>& given);
 
 } // namespace holdfast::cli

@@ -58,7 +58,7 @@ public:
   // For verbs that stay: a session that is not used any more is one that others may need.
   void disconnect() { connection_.reset(); }
 
-  std::shared_ptr<const hooks::Catalog> catalog();
+  std::shared_ptr<const hooks::PluginSet> plugin_set();
   // Returns the options of workers. Without the database: for verbs that only examine this machine.
   worker::Options worker_options(bool with_database = true);
   // For verbs that start hooks, before they do anything: they run below holdfast-guard, which leaves nothing behind

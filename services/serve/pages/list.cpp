@@ -102,7 +102,7 @@ std::optional<Page> list_page(const PageRequest& request) {
 
 std::optional<Page> lists_page(const PageRequest&) {
   Table table({{"List", "nw"}, {"Contents", "long"}}, "Lists");
-  for (const auto& list : store::lists())
+  for (const auto& list : catalog::lists())
     if (list.for_guests) table.row({html::link("/" + std::string(list.name), list.name), list.summary});
   return Page{"Lists", "Lists", {{"lists", table.html(""), "", false}}};
 }

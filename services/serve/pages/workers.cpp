@@ -49,7 +49,7 @@ Html tree(pg::Connection& connection) {
 
 Html ended(pg::Connection& connection) {
   Table table({{"Process", "long"}, {"Machine", ""}, {"Ended", "nw"}, {"Why", "long"}}, "Stopped processes");
-  for (const auto process : store::list(connection, store::ListQuery{"workers", kEnded}.by("status", "exited")))
+  for (const auto process : catalog::list(connection, catalog::ListQuery{"workers", kEnded}.by("status", "exited")))
     table.row({process.text("label"), process.text("hostname"), ago(process["ended_at"].value_or("")),
                process["exit_reason"].value_or("")});
   return table.html("None has ended yet.");
