@@ -2,10 +2,8 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/no_links.hpp"
-#include "lib/base/text/characters.hpp"
-#include "lib/base/text/percent.hpp"
-#include "lib/base/text/utf8.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
 #include "lib/catalog/crawl_options.hpp"
 
-#include "lib/base/text/duration.hpp"
+#include "lib/base/text/time.hpp"
 
 namespace holdfast::catalog {
 

@@ -2,9 +2,8 @@
 #include "lib/catalog/field.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
-#include "lib/base/text/duration.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <algorithm>

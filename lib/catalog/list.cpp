@@ -1,9 +1,8 @@
 #include "lib/catalog/list.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
-#include "lib/base/text/duration.hpp"
 #include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/store/lifecycle.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
-// Lists for users: rows of the stable views as a table or as lines of JSON, the rows of a crawl's page, and the objects
-// that an id names. Blocking; call on the thread that owns the connection.
+// Lists for users: rows of the stable views as a table or as lines of JSON. Blocking; call on the thread that owns the
+// connection.
 
 #include "lib/catalog/field.hpp"
 #include "lib/pg/connection.hpp"
@@ -74,31 +74,4 @@ std::optional<std::string> snapshot_number(pg::Connection& connection, std::int6
 // Returns the same rows, each as one line of JSON.
 std::vector<std::string> list_json(pg::Connection& connection, const ListQuery& query);
 
-// Finds the object that a (possibly shortened) id, a URL or the label of a crawl names: ("crawl" | "snapshot" |
-// "process", full id). A short id is the head or the tail of one, at least 4 hex digits. Throws Error(refused) if no
-// object or more than one matches. find_newest() takes the newest of those that a URL or a label names.
-struct Found {
-  std::string kind, id, crawl_id;
-};
-Found find(pg::Connection& connection, const std::string& name);
-Found find_newest(pg::Connection& connection, const std::string& name);
-
-// Why a thing is where it is: holdfast.why() of the database.
-struct Why {
-  std::string kind;   // crawl, snapshot, process, host; "nothing" if the name means nothing, or more than one thing
-  std::string id;     // empty for a host
-  std::string reason; // one sentence
-  std::string facts;  // a JSON object
-};
-
-// `name`: an id, the head or tail of one, or a host.
-Why why(pg::Connection& connection, const std::string& name);
-
-// Returns what all running workers lack for a crawl without a page in work, for users; empty: one of them can take it.
-struct CrawlLacks {
-  std::string what;
-  bool may_pass{false}; // a full disk, not a plugin
-};
-CrawlLacks crawl_lacks(pg::Connection& connection, const std::string& crawl);
-
-} // namespace holdfast::store
+} // namespace holdfast::catalog

@@ -1,18 +1,16 @@
 #include "lib/catalog/operation.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/duration.hpp"
 #include "lib/base/text/host.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/store/call.hpp"
+#include "lib/store/crawl.hpp"
 #include "lib/store/find.hpp"
-#include "lib/store/json.hpp"
 #include "lib/store/persona.hpp"
-#include "lib/store/schedule.hpp"
 
 #include <algorithm>
 #include <utility>

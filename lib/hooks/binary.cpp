@@ -1,7 +1,6 @@
 #include "lib/hooks/binary.hpp"
 
 #include "lib/base/file.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/text.hpp"
 
 #include <nlohmann/json.hpp>

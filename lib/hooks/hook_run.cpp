@@ -1,10 +1,8 @@
 #include "lib/hooks/hook_run.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/no_links.hpp"
-#include "lib/base/text/duration.hpp"
-#include "lib/hooks/directory_meter.hpp"
-#include "lib/hooks/outcome.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/hooks/progress.hpp"
 #include "lib/hooks/record_sink.hpp"
 #include "lib/hooks/runner_files.hpp"

@@ -1,5 +1,4 @@
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/hooks/plugin_options.hpp"
 

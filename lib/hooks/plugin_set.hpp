@@ -2,8 +2,6 @@
 // Plugins found on disk: a directory with an optional config.json and hooks. Read once and immutable afterwards, so
 // that a deploy of plugins never changes a snapshot in flight; share it by shared_ptr between jobs.
 
-#include "lib/hooks/hook_name.hpp"
-
 #include <nlohmann/json_fwd.hpp>
 
 #include <filesystem>
@@ -122,5 +120,22 @@ private:
   std::map<std::string, Plugin> plugins_;
   std::set<std::string> options_;
 };
+
+// The file name of a hook: on_<Event>__[<order>_]<rest>[.bg|.finite.bg|.daemon.bg].<ext>.
+// Pure.
+enum class Event { crawl_setup, snapshot, binary, crawl_end };
+
+struct HookName {
+  Event event{};
+  int order{-1};         // the two-digit number; -1 if absent
+  std::string name;      // file name minus its last extension: "on_Snapshot__35_wget.finite.bg"
+  std::string extension; // "sh", "py", "js" or empty
+  bool background{false};
+  bool daemon{false}; // in the background until it is told to stop
+};
+
+// nullopt if it is no hook name or of an event that Holdfast never runs. "Crawl" and "CrawlSetup" are the same event; a
+// trailing "Event" in the event's name is accepted.
+std::optional<HookName> parse_hook_name(std::string_view file_name);
 
 } // namespace holdfast::hooks

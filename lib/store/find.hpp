@@ -1,5 +1,5 @@
 #pragma once
-// What names mean: ids and their parts, URLs, labels; why a thing is where it is, and the rows of a crawl's page.
+// Objects that ids, URLs and labels name; why an object is where it is; the rows of a crawl's page.
 // Blocking; call on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
@@ -10,9 +10,9 @@
 
 namespace holdfast::store {
 
-// What a (possibly shortened) id, a URL or the label of a crawl names: ("crawl" | "snapshot" | "process", full id). A
-// short id is the head or the tail of one, at least 4 hex digits. Throws Error(refused) if nothing or more than one
-// thing matches. find_newest() takes the newest of those that a URL or a label names.
+// Finds the object that a (possibly shortened) id, a URL or the label of a crawl names: ("crawl" | "snapshot" |
+// "process", full id). A short id is the head or the tail of one, at least 4 hex digits. Throws Error(refused) if no
+// object or more than one matches. find_newest() takes the newest of those that a URL or a label names.
 struct Found {
   std::string kind, id, crawl_id;
 };
@@ -30,7 +30,7 @@ struct Why {
 // `name`: an id, the head or tail of one, or a host.
 Why why(pg::Connection& connection, const std::string& name);
 
-// What all running workers lack for a crawl of which nothing is in work, for people; empty: one of them can take it.
+// Returns what all running workers lack for a crawl without a page in work, for users; empty: one of them can take it.
 struct CrawlLacks {
   std::string what;
   bool may_pass{false}; // a full disk, not a plugin

@@ -1,7 +1,7 @@
 #include "lib/store/snapshot.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/store/json.hpp"
+#include "lib/store/call.hpp"
 
 #include <nlohmann/json.hpp>
 

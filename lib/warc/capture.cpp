@@ -1,9 +1,9 @@
 #include "lib/warc/capture.hpp"
 
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/json.hpp"
-#include "lib/base/text/percent.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/warc/digest.hpp"
 #include "lib/warc/surt.hpp"
 

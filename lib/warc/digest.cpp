@@ -1,6 +1,6 @@
 #include "lib/warc/digest.hpp"
 
-#include "lib/base/text/base64.hpp"
+#include "lib/base/text/encoding.hpp"
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 #include "lib/warc/revisit.hpp"
 
 #include "lib/base/file.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/warc/digest.hpp"
 #include "lib/warc/gzip.hpp"
 #include "lib/warc/reader.hpp"

@@ -1,6 +1,6 @@
 #include "lib/warc/writer.hpp"
 
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/warc/file.hpp"

@@ -3,8 +3,7 @@
 #include "lib/base/async.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
-#include "services/egress/request_head.hpp"
-#include "services/egress/response_end.hpp"
+#include "services/egress/message.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>

@@ -2,8 +2,8 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/text/characters.hpp"
-#include "services/serve/peers.hpp"
+#include "lib/base/text/text.hpp"
+#include "services/serve/access.hpp"
 #include "services/serve/view_relay.hpp"
 
 #include <boost/asio/as_tuple.hpp>

@@ -9,7 +9,6 @@
 #include "services/serve/feed.hpp"
 #include "services/serve/files.hpp"
 #include "services/serve/http_message.hpp"
-#include "services/serve/rates.hpp"
 
 #include <cstdint>
 #include <functional>

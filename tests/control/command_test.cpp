@@ -1,9 +1,9 @@
 // Pause, resume, cancel, scope, retry, remove: what matrix_test.cpp does not see of them.
 #include "lib/base/uuid.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/control.hpp"
-#include "lib/store/host.hpp"
 #include "lib/store/live.hpp"
+#include "lib/store/runner.hpp"
+#include "lib/store/worker.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>

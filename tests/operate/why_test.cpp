@@ -2,7 +2,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/find.hpp"
-#include "lib/store/host.hpp"
+#include "lib/store/worker.hpp"
 #include "migrations/migrations.hpp"
 #include "tests/store/stage.hpp"
 

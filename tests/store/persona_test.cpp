@@ -1,9 +1,8 @@
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/control.hpp"
 #include "lib/store/persona.hpp"
-#include "lib/store/sign_in.hpp"
+#include "lib/store/runner.hpp"
 #include "tests/store/stage.hpp"
 #include "tests/support/temp_dir.hpp"
 

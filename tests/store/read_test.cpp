@@ -1,7 +1,7 @@
 // What people read: finding by a short id, lists with their filters, and every view.
 #include "lib/base/error.hpp"
-#include "lib/store/control.hpp"
 #include "lib/store/find.hpp"
+#include "lib/store/runner.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>

@@ -3,7 +3,7 @@
 #include "lib/base/pidfd.hpp"
 #include "lib/base/text/host.hpp"
 #include "lib/base/text/url.hpp"
-#include "lib/formats/sniff.hpp"
+#include "lib/formats/encoding.hpp"
 #include "lib/warc/coding.hpp"
 #include "lib/warc/pack.hpp"
 #include "lib/warc/reader.hpp"

@@ -2,9 +2,9 @@
 
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text/duration.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/catalog/list.hpp"
-#include "lib/maintenance/crawl_page.hpp"
+#include "lib/maintenance/archive_maintenance.hpp"
 #include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
 #include "services/cli/terminal/output.hpp"

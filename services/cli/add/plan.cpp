@@ -6,7 +6,6 @@
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/crawl_options.hpp"
 #include "services/cli/command/fields.hpp"
-#include "services/cli/command/option_names.hpp"
 
 #include <CLI/CLI.hpp>
 

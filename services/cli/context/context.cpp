@@ -6,7 +6,7 @@
 #include "lib/base/text/text.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/pg/conninfo.hpp"
-#include "lib/pg/timeline.hpp"
+#include "lib/pg/hosts.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/schema.hpp"
 #include "services/cli/context/signals.hpp"

@@ -2,7 +2,7 @@
 // Verbs that are rows of the table of operations (lib/catalog/operation.hpp). Main thread.
 
 #include "lib/store/find.hpp"
-#include "services/cli/command/verb.hpp"
+#include "services/cli/command/verbs.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,9 +1,8 @@
-#include "lib/store/schedule.hpp"
-
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/store/crawl.hpp"
 #include "services/cli/add/plan.hpp"
-#include "services/cli/command/checks.hpp"
+#include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
 #include "services/cli/look/list.hpp"

@@ -2,11 +2,10 @@
 #include "lib/catalog/list.hpp"
 #include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
-#include "services/cli/command/checks.hpp"
+#include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/signals.hpp"
 #include "services/cli/terminal/output.hpp"
-#include "services/cli/terminal/times.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

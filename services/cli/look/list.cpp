@@ -2,12 +2,11 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/store/schedule.hpp"
+#include "lib/store/crawl.hpp"
 #include "services/cli/add/input.hpp"
-#include "services/cli/command/checks.hpp"
+#include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/terminal/output.hpp"
-#include "services/cli/terminal/times.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 // holdfast list, and what other verbs list in the same way. Main thread.
 
 #include "lib/catalog/list.hpp"
-#include "services/cli/command/verb.hpp"
+#include "services/cli/command/verbs.hpp"
 #include "services/cli/context/context.hpp"
 
 #include <cstdint>

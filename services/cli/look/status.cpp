@@ -1,14 +1,13 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/text/duration.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/store/live.hpp"
-#include "services/cli/command/checks.hpp"
+#include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/signals.hpp"
 #include "services/cli/terminal/output.hpp"
-#include "services/cli/terminal/times.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

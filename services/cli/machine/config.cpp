@@ -1,8 +1,8 @@
 #include "lib/base/error.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/hooks/plugin_options.hpp"
-#include "lib/store/binary.hpp"
 #include "lib/store/find.hpp"
+#include "lib/store/worker.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/terminal/output.hpp"
 

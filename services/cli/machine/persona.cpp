@@ -5,7 +5,7 @@
 #include "lib/catalog/operation.hpp"
 #include "lib/persona/import.hpp"
 #include "services/cli/command/verbs.hpp"
-#include "services/cli/context/temporary_directory.hpp"
+#include "services/cli/context/directories.hpp"
 #include "services/cli/control/operate.hpp"
 #include "services/cli/look/list.hpp"
 #include "services/cli/terminal/output.hpp"

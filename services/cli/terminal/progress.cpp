@@ -2,7 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
-#include "lib/base/text/duration.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/store/live.hpp"

@@ -7,12 +7,11 @@
 #include "lib/base/text/url.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/find.hpp"
-#include "lib/store/verify.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/context/directories.hpp"
 #include "services/cli/context/presence.hpp"
 #include "services/cli/context/signals.hpp"
-#include "services/cli/context/unknown_directories.hpp"
 #include "services/cli/terminal/output.hpp"
 #include "services/cli/transfer/verify_replay.hpp"
 

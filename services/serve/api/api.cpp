@@ -1,9 +1,9 @@
 #include "services/serve/api/api.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/base64.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/json.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/operation.hpp"
 #include "lib/pg/sqlstate.hpp"

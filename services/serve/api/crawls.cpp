@@ -2,7 +2,7 @@
 #include "lib/base/error.hpp"
 #include "lib/catalog/crawl_options.hpp"
 #include "lib/catalog/list.hpp"
-#include "lib/store/schedule.hpp"
+#include "lib/store/crawl.hpp"
 #include "lib/store/token.hpp"
 #include "services/serve/api/table.hpp"
 

@@ -1,8 +1,8 @@
 // Operations that change nothing. The lists are those of `holdfast list`.
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/json.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/list.hpp"

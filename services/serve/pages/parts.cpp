@@ -1,8 +1,7 @@
 #include "services/serve/pages/parts.hpp"
 
-#include "lib/base/text/duration.hpp"
-#include "lib/base/text/percent.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/catalog/operation.hpp"
 #include "lib/html/parts.hpp"
 #include "services/serve/embedded.hpp"

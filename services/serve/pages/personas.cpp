@@ -1,6 +1,6 @@
 #include "lib/base/text/text.hpp"
 #include "lib/catalog/list.hpp"
-#include "lib/store/sign_in.hpp"
+#include "lib/store/persona.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages/pages.hpp"
 #include "services/serve/pages/parts.hpp"

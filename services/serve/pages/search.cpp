@@ -1,4 +1,4 @@
-#include "lib/base/text/percent.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"

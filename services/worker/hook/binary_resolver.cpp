@@ -7,7 +7,6 @@
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/binary.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/json.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
 
 #include <boost/asio/as_tuple.hpp>

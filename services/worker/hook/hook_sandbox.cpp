@@ -4,7 +4,6 @@
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/no_links.hpp"
 #include "lib/hooks/binary.hpp"
 
 #include <fcntl.h>

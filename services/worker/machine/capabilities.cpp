@@ -3,7 +3,7 @@
 #include "lib/base/text/host.hpp"
 #include "lib/hooks/environment.hpp"
 #include "lib/member/membership.hpp"
-#include "lib/store/json.hpp"
+#include "lib/store/call.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -2,10 +2,9 @@
 
 #include "lib/base/file.hpp"
 #include "lib/base/test_point.hpp"
-#include "lib/base/text/duration.hpp"
 #include "lib/base/text/host.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
 

@@ -3,7 +3,6 @@
 #include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"

@@ -1,5 +1,5 @@
 // What an archive holds already leaves the WARC files of an attempt, and only that.
-#include "lib/archive/deduplicate.hpp"
+#include "lib/archive/captures.hpp"
 #include "lib/base/file.hpp"
 #include "lib/warc/digest.hpp"
 #include "lib/warc/gzip.hpp"

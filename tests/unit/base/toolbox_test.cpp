@@ -1,12 +1,10 @@
 #include "lib/base/backoff.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/json.hpp"
-#include "lib/base/text/percent.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/timestamp.hpp"
-#include "lib/base/text/utf8.hpp"
+#include "lib/base/text/time.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 #include "lib/hooks/hook_run.hpp"
-#include "lib/hooks/outcome.hpp"
+#include "lib/hooks/runner_files.hpp"
 
 #include <doctest/doctest.h>
 
