@@ -4,6 +4,7 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/formats/encoding.hpp"
 
@@ -23,20 +24,6 @@ using base::Error;
 using base::ErrorClass;
 
 namespace {
-
-// The runner's own files lie beside the outputs (hook contract): "<hook>.<32 hex digits>.stdout.log" and friends, and
-// pid files. Deeper down such a name is content.
-bool is_runner_file(std::string_view name) {
-  if (name.ends_with(".pid")) return true;
-  for (const std::string_view suffix : {".stdout.log", ".stderr.log", ".sh"}) {
-    if (!name.ends_with(suffix)) continue;
-    const std::string_view stem = name.substr(0, name.size() - suffix.size());
-    if (stem.size() < 34 || stem[stem.size() - 33] != '.') continue;
-    const std::string_view cookie = stem.substr(stem.size() - 32);
-    if (cookie.find_first_not_of("0123456789abcdef") == std::string_view::npos) return true;
-  }
-  return false;
-}
 
 // A link that stays inside is listed like the file that it leads to; its bytes are counted there only.
 Fd open_output(int top, const TreeEntry& entry, struct stat& status) {
@@ -79,7 +66,7 @@ ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits
   report.skipped = removed.special;
   report.lost = std::move(removed.lost);
   walk_tree(top.get(), directory, [&](const TreeEntry& entry) {
-    if (entry.depth == 0 && is_runner_file(entry.name)) return;
+    if (entry.depth == 0 && base::is_runner_file(entry.name)) return;
     check_cancelled(limits.cancelled);
     struct stat status {};
     const Fd fd = open_output(top.get(), entry, status);
@@ -130,7 +117,7 @@ void survey_entry(int parent, const std::string& name, const std::filesystem::pa
   struct stat status {};
   if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
   if (S_ISDIR(status.st_mode)) return survey_directory(parent, name, status.st_mode, where, path, depth, outputs);
-  const bool of_runner = depth == 1 && is_runner_file(name);
+  const bool of_runner = depth == 1 && base::is_runner_file(name);
   if (!of_runner) outputs.trace[path] = trace_of(status);
   if (!S_ISREG(status.st_mode)) return;
   const auto size = static_cast<std::uint64_t>(status.st_size);
@@ -152,7 +139,7 @@ Survey survey_attempt(const std::filesystem::path& attempt) {
 void drop_outputs(const std::filesystem::path& directory) {
   const Fd top = open_own_directory(directory);
   for (const std::string& name : list_names(top.get(), directory.native()))
-    if (!is_runner_file(name)) remove_tree_at(top.get(), name, (directory / name).native());
+    if (!base::is_runner_file(name)) remove_tree_at(top.get(), name, (directory / name).native());
 }
 
 void remove_directory(const std::filesystem::path& directory) {

@@ -61,4 +61,14 @@ bool remove_no_links(const std::filesystem::path& file) {
   return parent && ::unlinkat(parent.get(), file.filename().c_str(), 0) == 0;
 }
 
+bool is_runner_file(std::string_view name) noexcept {
+  for (const std::string_view suffix : {".stdout.log", ".stderr.log", ".pid", ".sh"}) {
+    if (!name.ends_with(suffix)) continue;
+    name.remove_suffix(suffix.size());
+    return name.size() > 33 && name[name.size() - 33] == '.' &&
+           name.substr(name.size() - 32).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  }
+  return false;
+}
+
 } // namespace holdfast::base

@@ -73,6 +73,10 @@ std::int64_t each_piece(int descriptor, std::uint64_t begin, std::uint64_t end, 
   return static_cast<std::int64_t>(at - begin);
 }
 
+// True for the files that a worker keeps beside the outputs of a hook: <hook>.<32 hex digits> with ".stdout.log",
+// ".stderr.log", ".pid" or ".sh". All other names belong to the hook.
+bool is_runner_file(std::string_view name) noexcept;
+
 // At most the first `most` bytes of a regular file; empty if it cannot be read. `flags`: of open(2), more of them.
 std::string read_file(const std::filesystem::path& path, std::size_t most, int flags = 0);
 // At most the last `most` bytes of one in a directory that a hook may write.

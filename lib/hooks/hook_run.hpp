@@ -2,7 +2,7 @@
 // Runs one hook from start to outcome. A hook that fails is a value. Main thread only; owned by the job that started
 // it.
 //
-// Foreground: start(), then finish(). Background: start(), ready(), later end_background() and finish().
+// Foreground: start(), then finish(). Background: start(), ready(), later finish(); its HookSet ends it.
 
 #include "lib/hooks/environment.hpp"
 #include "lib/hooks/record.hpp"
@@ -97,8 +97,5 @@ private:
 // the table can be tested row by row. `has_outputs`: files other than runner files are in the directory.
 Status decide_status(const process::Exit& exit, const std::optional<ResultRecord>& record, bool has_outputs,
                      bool ended_politely, bool timed_out);
-
-// Returns true for file names that never count as outputs: <hook>.<32hex>.* and the suffixes of the contract.
-bool is_runner_file(std::string_view file_name);
 
 } // namespace holdfast::hooks

@@ -86,7 +86,7 @@ std::optional<std::string> FilesBefore::first_output() const {
   auto position = begin_of(directory_);
   for (std::size_t index = 0; index < kMostScanned && position != end; ++index, advance(position)) {
     const fs::path& file = position->path();
-    if (is_runner_file(file.filename().string()) || !changed(file)) continue;
+    if (base::is_runner_file(file.filename().string()) || !changed(file)) continue;
     const std::string extension = file.extension().string();
     const bool page = extension == ".html" || extension == ".htm" || extension == ".shtml";
     if (page || !first) first = file.lexically_relative(directory_).string();

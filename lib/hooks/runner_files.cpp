@@ -124,12 +124,6 @@ bool obeyed_signal(const process::Exit& exit) {
   return signal == SIGHUP || signal == SIGINT || signal == SIGTERM;
 }
 
-bool is_hex32(std::string_view text) {
-  return text.size() == 32 && std::all_of(text.begin(), text.end(), [](char letter) {
-           return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'f');
-         });
-}
-
 // Lines that runtimes print after the message: stack frames, closing braces, the version of Node.
 bool part_of_trace(std::string_view raw, std::string_view line) {
   const bool indented = raw.starts_with(' ') || raw.starts_with('\t');
@@ -155,20 +149,6 @@ Status decide_status(const process::Exit& exit, const std::optional<ResultRecord
   if (exit.code == 0 || polite) return has_outputs ? Status::succeeded : Status::noresults;
   if (exit.code == kExitSkipped) return Status::skipped;
   return Status::failed;
-}
-
-bool is_runner_file(std::string_view file_name) {
-  constexpr std::array<std::string_view, 5> kSuffixes{".stdout.log", ".stderr.log", ".log", ".pid", ".sh"};
-  if (std::any_of(kSuffixes.begin(), kSuffixes.end(),
-                  [&](std::string_view suffix) { return file_name.ends_with(suffix); })) {
-    return true;
-  }
-  // <hook>.<32hex>.<anything>
-  for (auto dot = file_name.find('.'); dot != std::string_view::npos; dot = file_name.find('.', dot + 1)) {
-    const auto next = file_name.find('.', dot + 1);
-    if (next != std::string_view::npos && is_hex32(file_name.substr(dot + 1, next - dot - 1))) return true;
-  }
-  return false;
 }
 
 std::string telling_line(std::string_view stderr_text) {

@@ -89,21 +89,6 @@ TEST_SUITE("outcome") {
     }
   }
 
-  TEST_CASE("runner files are recognised") {
-    for (const char* name : {"on_Snapshot__35_wget.0123456789abcdef0123456789abcdef.stdout.log",
-                             "on_Snapshot__35_wget.finite.bg.0123456789abcdef0123456789abcdef.anything", "stdout.log",
-                             "x.stderr.log", "a.log", "chrome.pid", "cmd.sh"}) {
-      CAPTURE(name);
-      CHECK(is_runner_file(name));
-    }
-    for (const char* name : {"index.html", "log", "a.logs", "urls.jsonl", "0123456789abcdef0123456789abcdef",
-                             "a.0123456789abcdef0123456789abcdef", "a.0123456789ABCDEF0123456789ABCDEF.x",
-                             "a.0123456789abcdef0123456789abcde.x"}) {
-      CAPTURE(name);
-      CHECK_FALSE(is_runner_file(name));
-    }
-  }
-
   TEST_CASE("the telling line of stderr is the message, not the tail of a trace") {
     CHECK(telling_line("") == "");
     CHECK(telling_line("\n \n") == "");
