@@ -104,6 +104,13 @@ std::string without_transfer_encoding(std::string text) {
 
 } // namespace
 
+std::vector<std::string> parsers() {
+  std::string names;
+  for (const auto& reader : kReaders)
+    names += reader.names;
+  return base::split(names, " ");
+}
+
 List read_list(std::string_view bytes, std::string_view parser) {
   std::string unpacked;
   if (bytes.starts_with("\x1f\x8b")) bytes = unpacked = gunzip(bytes);

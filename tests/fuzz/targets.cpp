@@ -176,7 +176,9 @@ void read_yaml(std::string_view input) {
 }
 
 void read_import(std::string_view input) {
-  for (const auto parser : formats::kParsers)
+  auto parsers = formats::parsers();
+  parsers.emplace_back("auto");
+  for (const auto& parser : parsers)
     may_refuse([&] {
       for (const auto& entry : formats::read_list(input, parser).entries)
         must(base::is_utf8(entry.url) && base::is_utf8(entry.title), "entries are UTF-8");
