@@ -45,7 +45,7 @@ std::string interpreter_of(const Hook& hook);
 struct Installation {
   std::string manager; // "apt-get"
   std::vector<std::string> packages;
-  std::string command() const; // "apt-get install wget"
+  std::string command() const; // "npm install -g wget"
 };
 std::optional<Installation> installation_of(const WantedBinary& binary, const std::vector<std::string>& available);
 

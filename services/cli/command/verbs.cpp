@@ -175,7 +175,7 @@ constexpr Verb kVerbs[] = {
      "holdfast list deliveries --status given_up\n"
      "holdfast why ops",
      &webhook_verb},
-    {"doctor", "Show missing binaries on this machine, and install them",
+    {"doctor", "Show missing binaries on this machine, and how to install them",
      "holdfast doctor\n"
      "holdfast doctor wget screenshot\n"
      "holdfast doctor --json | jq -r 'select(.state == \"missing\").binary'",
