@@ -195,9 +195,9 @@ public:
 private:
   static constexpr std::uint64_t kEnough = std::uint64_t{256} << 20; // of one file, which is made in a temporary one
 
-  void add(const archive::Root& root, const nlohmann::json& row, Sink& sink, Exported& told) {
-    warc::Capture record{row["key"],    row["date"], row["url"],    row["mime"],  row["status"],
-                         row["digest"], row["file"], row["offset"], row["length"]};
+  void add(const archive::Root& root, const nlohmann::json& line, Sink& sink, Exported& told) {
+    warc::Capture record{line["key"],    line["date"], line["url"],    line["mime"],  line["status"],
+                         line["digest"], line["file"], line["offset"], line["length"]};
     if (record.file != path_) {
       path_ = record.file;
       source_ = root.open_file(path_);
