@@ -124,7 +124,7 @@ private:
   // Names end up in JSON, in PostgreSQL and on file systems that take UTF-8 only, so the name itself is made valid; a
   // page and a row that merely spelled it differently could not lead to the file.
   std::string rename_to_utf8(int directory, const std::string& path, const std::string& name) {
-    const std::string valid = percent_encode_invalid_utf8(name);
+    const std::string valid = base::percent_encode_invalid_utf8(name);
     if (valid == name) return name;
     for (int number = 0; number < 1000; ++number) {
       const std::string suffix = number == 0 ? "" : "~" + std::to_string(number);

@@ -171,4 +171,11 @@ ip::address TrustedProxies::client(const Address& peer, std::string_view forward
   return client;
 }
 
+std::string peer_of(const ip::address& address) {
+  if (!address.is_v6() || address.to_v6().is_v4_mapped() || address.is_loopback()) return address.to_string();
+  auto bytes = address.to_v6().to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
+  return ip::make_address_v6(bytes).to_string();
+}
+
 } // namespace holdfast::serve

@@ -98,6 +98,10 @@ private:
 // Bounds on the connections of one peer, and of all. Owned by the server; any thread. A ConnectionSlot belongs to a
 // connection and frees its slot when it is destroyed.
 
+// The name under which an address is counted. An IPv6 network counts as one peer, because its hosts choose their
+// addresses.
+std::string peer_of(const boost::asio::ip::address& address);
+
 // Connections by peer; some of them have not sent a request, or not all of it. Any thread.
 class Peers {
 public:
@@ -207,6 +211,22 @@ private:
   const int most_;
   std::mutex mutex_;
   std::map<std::string, Bucket> buckets_;
+};
+
+// Place of a large request among the few that are read or answered at once. `all`: their number; one thread.
+class UploadSlot {
+public:
+  static constexpr int kMost = 4;
+
+  explicit UploadSlot(int& all) : all_(all) {}
+  ~UploadSlot() { all_ -= begun_ ? 1 : 0; }
+  UploadSlot(const UploadSlot&) = delete;
+  UploadSlot& operator=(const UploadSlot&) = delete;
+  bool begin() { return begun_ = all_ < kMost && ++all_ > 0; }
+
+private:
+  int& all_;
+  bool begun_{false};
 };
 
 } // namespace holdfast::serve

@@ -19,7 +19,7 @@
 namespace holdfast::serve {
 
 struct Page;
-struct Found; // a page of the table of routes
+struct Found; // routes.hpp
 
 struct SiteOptions {
   std::string dsn;           // of sessions that read

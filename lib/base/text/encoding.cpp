@@ -1,5 +1,7 @@
 #include "lib/base/text/encoding.hpp"
 
+#include "lib/base/text/text.hpp"
+
 #include <array>
 #include <cstdint>
 
@@ -73,5 +75,20 @@ std::string base64_decode(std::string_view text) {
 std::string base64_encode(std::string_view bytes) { return encode(bytes, kBase64, 6, 4); }
 
 std::string base32_encode(std::string_view bytes) { return encode(bytes, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 5, 8); }
+
+std::string percent_encode_invalid_utf8(std::string_view name) {
+  std::string out;
+  out.reserve(name.size());
+  for (std::size_t i = 0; i < name.size();) {
+    if (const std::size_t length = utf8_length(name.substr(i)); length > 0) {
+      out += name.substr(i, length);
+      i += length;
+    } else {
+      append_percent(out, name[i]);
+      ++i;
+    }
+  }
+  return out;
+}
 
 } // namespace holdfast::base

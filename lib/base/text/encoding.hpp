@@ -85,4 +85,7 @@ std::string canonical_codes(std::string_view text, Allowed allowed) {
   return canonical;
 }
 
+// A file name with every byte that is not part of valid UTF-8 written as %XX.
+std::string percent_encode_invalid_utf8(std::string_view name);
+
 } // namespace holdfast::base
