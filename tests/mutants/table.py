@@ -132,7 +132,7 @@ TABLE = [
     ("38", "lib/base/uuid.cpp", '#include "lib/base/uuid.hpp"',
      '#include "lib/base/uuid.hpp"\nconst char* query = "select id from holdfast.crawl";'),
     ("E", "can_run", "coalesce(p_capabilities -> 'plugins' ?& p_plugins, true)", "true"),
-    ("I", "lib/process/shim/shim.cpp", "kill_at_ = sooner(kill_at_, now + kLeftoverGrace);", ""),
+    ("I", "lib/process/shim/shim.cpp", "kill_at_ = shim::sooner(kill_at_, now + kLeftoverGrace);", ""),
     ("J", "docker-compose.yml", "\n  runner: #", "\n  runners: #"),
     ("K", "claim_due",
      "q.owner_id is null\n                   and q.retry_at >= p_low\n                   and q.retry_at <= clock_timestamp()",
