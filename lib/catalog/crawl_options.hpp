@@ -3,8 +3,8 @@
 // any thread.
 
 #include "lib/catalog/field.hpp"
-#include "lib/store/crawl.hpp"
 
+#include <chrono>
 #include <span>
 
 namespace holdfast::catalog {

@@ -1,7 +1,7 @@
 #pragma once
 // Cleans hostile text for users, terminals and a database. Pure functions; any thread.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
 #include <string>

@@ -7,7 +7,7 @@
 // in the next heartbeats (HeartbeatAnswer::extra). Times are sent as ages: only the database's clock counts.
 
 #include "lib/base/text/facts.hpp"
-#include "lib/store/crawl.hpp"
+#include "lib/store/expansion.hpp"
 #include "lib/store/worker.hpp"
 
 #include <chrono>
