@@ -7,7 +7,6 @@
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/warc/capture.hpp"
-#include "lib/warc/revisit.hpp"
 #include "lib/warc/surt.hpp"
 
 #include <spdlog/spdlog.h>

@@ -6,7 +6,7 @@
 #include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/wacz/writer.hpp"
-#include "lib/warc/arc.hpp"
+#include "lib/warc/pack.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/record_bytes.hpp"
 

@@ -3,8 +3,6 @@
 #include "lib/base/text/encoding.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/warc/coding.hpp"
-#include "lib/warc/digest.hpp"
-#include "lib/warc/file.hpp"
 #include "lib/warc/gzip.hpp"
 #include "lib/warc/pack.hpp"
 #include "lib/warc/reader.hpp"

@@ -8,7 +8,7 @@
 #include "lib/pg/pool.hpp"
 #include "lib/process/subprocess.hpp"
 #include "lib/store/runner.hpp"
-#include "services/runner/options.hpp"
+#include "services/runner/gate.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 

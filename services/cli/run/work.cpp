@@ -4,7 +4,7 @@
 #include "lib/store/worker.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/signals.hpp"
-#include "services/cli/run/run_worker.hpp"
+#include "services/cli/run/run.hpp"
 #include "services/serve/endpoint.hpp"
 #include "services/worker/worker.hpp"
 

@@ -1,5 +1,4 @@
 #pragma once
-// Outcome of a crawl, for the verbs that work on one until it ends. Main thread.
 
 #include "services/cli/context/context.hpp"
 
@@ -7,6 +6,8 @@
 #include <string>
 
 namespace holdfast::cli {
+
+// Outcome of a crawl, for the verbs that work on one until it ends. Main thread.
 
 // Prints one sentence and a pointer to the result; as JSON the snapshots and the crawl.
 void print_crawl_outcome(Context& context, const std::string& crawl_id);
