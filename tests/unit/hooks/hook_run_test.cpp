@@ -14,26 +14,55 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 TEST_SUITE("foreground hooks") {
-  TEST_CASE("exit 0 with a file is a success that names the file") {
-    HookStage stage;
-    const auto outcome = stage.outcome_of("echo hello; echo data > data.bin; mkdir sub; echo '<p>' > sub/page.html");
-    CHECK(outcome.status == Status::succeeded);
-    CHECK(outcome.output == "sample/sub/page.html");
-    CHECK(outcome.error.empty()); // prose is no record
-    CHECK(outcome.exit.clean());
-    CHECK_FALSE(outcome.interrupted);
-  }
-
-  TEST_CASE("logs and pid files of the hook itself are its outputs") {
-    for (const char* name : {"build.log", "server.pid", "cmd.sh", "stdout.log"}) {
-      CAPTURE(name);
-      CHECK(HookStage().outcome_of(std::string("echo x >") + name).status == Status::succeeded);
+  TEST_CASE("what a hook leaves, prints and exits with becomes its status, its output and its error") {
+    struct Row {
+      const char *story, *script;
+      Status status;
+      const char *output, *error, *json = "";
+    };
+    const Row rows[] = {
+        {"exit 0 with files names the page among them; prose is no record",
+         "echo hello; echo data > data.bin; mkdir sub; echo '<p>' > sub/page.html", Status::succeeded,
+         "sample/sub/page.html", ""},
+        {"exit 0 without a file", "echo nothing here", Status::noresults, "", ""},
+        {"exit 10, with stderr as the reason", "echo 'not an article' >&2; exit 10", Status::skipped, "not an article",
+         ""},
+        {"any other exit, explained by stderr",
+         "printf 'warning\\n\\033[31mno such \\001page\\033[0m\\n\\n' >&2; exit 3", Status::failed, "",
+         "no such page (exit 3)"},
+        {"any other exit, not explained", "exit 4", Status::failed, "", "exit 4"},
+        {"a record decides, with its texts",
+         R"(echo '{"type":"ArchiveResult","status":"succeeded","output_str":"42 words","output_json":{"n":42}}'; exit 1)",
+         Status::succeeded, "42 words", "", R"({"n":42})"},
+        {"a record of failure",
+         R"(echo x > file; echo noise >&2; echo '{"type":"ArchiveResult","status":"failed","error":"404"}')",
+         Status::failed, "", "404"},
+        {"a record without a line feed", R"(printf '{"type":"ArchiveResult","status":"skipped"}')", Status::skipped, "",
+         ""},
+        {"a record of no results, beside a file", R"(echo x > f; echo '{"type":"ArchiveResult","status":"noresult"}')",
+         Status::noresults, "", ""},
+        {"of several results the last one counts",
+         R"(echo '{"type":"ArchiveResult","status":"succeeded","output_str":"first"}'
+            echo '{"type":"ArchiveResult","status":"failed","output_str":"second"}')",
+         Status::failed, "", "second; 1 record that nothing reads (ArchiveResult before another)"},
+        {"records that nothing reads are named, also beside a success",
+         R"(echo x >x.txt; echo '{"type":"Fact","theme":"dark"}'; echo '{"type":"Snapshot"}'
+            echo '{"type":"ArchiveResult","status":"succeeded","output_str":"done"}')",
+         Status::succeeded, "done", "2 records that nothing reads (the first: Fact)"},
+    };
+    for (const Row& row : rows) {
+      CAPTURE(row.story);
+      const auto outcome = HookStage().outcome_of(row.script);
+      CHECK(to_string(outcome.status) == to_string(row.status));
+      CHECK(outcome.output == row.output);
+      CHECK(outcome.error == row.error);
+      CHECK(outcome.output_json == row.json);
+      CHECK_FALSE(outcome.interrupted);
     }
-  }
-
-  TEST_CASE("exit 0 without a file is no result") {
-    HookStage stage;
-    CHECK(stage.outcome_of("echo nothing here").status == Status::noresults);
+    for (const char* own : {"build.log", "server.pid", "cmd.sh", "stdout.log"})
+      CHECK_MESSAGE(HookStage().outcome_of(std::string("echo x >") + own).status == Status::succeeded, own);
+    for (const char* failing : {"kill -SEGV $$", R"(echo '{"type":"ArchiveResult","status":"fine"}')"})
+      CHECK(HookStage().outcome_of(failing).status == Status::failed);
   }
 
   TEST_CASE("files of another hook of the plugin do not count, rewritten ones do") {
@@ -111,7 +140,7 @@ TEST_SUITE("foreground hooks") {
     for (const std::string& name : stage.files()) {
       CAPTURE(name);
       CHECK(std::regex_match(name, form));
-      CHECK(base::is_runner_file(name));
+      CHECK(holdfast::base::is_runner_file(name));
     }
     const auto pid_file = stage.directory() / stage.files(".pid").at(0);
     CHECK(HookStage::read(pid_file) == std::to_string(run->pid()) + "\n");
