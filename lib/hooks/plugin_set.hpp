@@ -15,6 +15,23 @@
 
 namespace holdfast::hooks {
 
+// The file name of a hook: on_<Event>__[<order>_]<rest>[.bg|.finite.bg|.daemon.bg].<ext>.
+// Pure.
+enum class Event { crawl_setup, snapshot, binary, crawl_end };
+
+struct HookName {
+  Event event{};
+  int order{-1};         // the two-digit number; -1 if absent
+  std::string name;      // file name minus its last extension: "on_Snapshot__35_wget.finite.bg"
+  std::string extension; // "sh", "py", "js" or empty
+  bool background{false};
+  bool daemon{false}; // in the background until it is told to stop
+};
+
+// nullopt if it is no hook name or of an event that Holdfast never runs. "Crawl" and "CrawlSetup" are the same event; a
+// trailing "Event" in the event's name is accepted.
+std::optional<HookName> parse_hook_name(std::string_view file_name);
+
 // A property of a plugin's config.json.
 struct Property {
   std::string key;           // "WGET_TIMEOUT"
@@ -120,22 +137,5 @@ private:
   std::map<std::string, Plugin> plugins_;
   std::set<std::string> options_;
 };
-
-// The file name of a hook: on_<Event>__[<order>_]<rest>[.bg|.finite.bg|.daemon.bg].<ext>.
-// Pure.
-enum class Event { crawl_setup, snapshot, binary, crawl_end };
-
-struct HookName {
-  Event event{};
-  int order{-1};         // the two-digit number; -1 if absent
-  std::string name;      // file name minus its last extension: "on_Snapshot__35_wget.finite.bg"
-  std::string extension; // "sh", "py", "js" or empty
-  bool background{false};
-  bool daemon{false}; // in the background until it is told to stop
-};
-
-// nullopt if it is no hook name or of an event that Holdfast never runs. "Crawl" and "CrawlSetup" are the same event; a
-// trailing "Event" in the event's name is accepted.
-std::optional<HookName> parse_hook_name(std::string_view file_name);
 
 } // namespace holdfast::hooks

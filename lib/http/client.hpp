@@ -15,42 +15,6 @@
 
 namespace holdfast::http {
 
-class Client {
-public:
-  Client(); // throws Error(system)
-  ~Client();
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
-
-  // Throws what Request::sink throws, never for what the network does.
-  Response send(const Request& request);
-
-private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
-
-// Many requests at once on one thread, which owns and uses it, but for wake(). The destructor drops what is under way.
-class Batch {
-public:
-  Batch(); // throws Error(system)
-  ~Batch();
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
-
-  // `body` is sent; `done` is called by step().
-  void start(Request request, std::string body, std::function<void(const Response&)> done);
-  std::size_t under_way() const noexcept;
-  // Does what can be done, then waits for more, for `descriptor` to become readable (-1: none), for wake(), or for that
-  // time to pass.
-  void step(int descriptor, std::chrono::milliseconds at_most);
-  void wake(); // any thread
-
-private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
-
 // Request to an HTTP server, and its answer. Plain values.
 
 // For AWS signature version 4 of the service "s3".
@@ -101,6 +65,42 @@ struct Response {
 
   bool good() const noexcept { return status >= 200 && status < 300; }
   std::string header(std::string_view name) const; // the first of this name, which is in lower case
+};
+
+class Client {
+public:
+  Client(); // throws Error(system)
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Throws what Request::sink throws, never for what the network does.
+  Response send(const Request& request);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Many requests at once on one thread, which owns and uses it, but for wake(). The destructor drops what is under way.
+class Batch {
+public:
+  Batch(); // throws Error(system)
+  ~Batch();
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  // `body` is sent; `done` is called by step().
+  void start(Request request, std::string body, std::function<void(const Response&)> done);
+  std::size_t under_way() const noexcept;
+  // Does what can be done, then waits for more, for `descriptor` to become readable (-1: none), for wake(), or for that
+  // time to pass.
+  void step(int descriptor, std::chrono::milliseconds at_most);
+  void wake(); // any thread
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 } // namespace holdfast::http

@@ -13,6 +13,19 @@
 
 namespace holdfast::warc {
 
+// Digests as WARC headers have them: "sha1:" and the SHA-1 in base32. Values only.
+class Digest {
+public:
+  Digest() { sha1_init(&context_); }
+  void add(std::string_view bytes);
+  std::string finish(); // and starts over
+
+private:
+  sha1_ctx context_{};
+};
+
+std::string sha1_of(std::string_view bytes);
+
 class Spool {
 public:
   Spool() = default;
@@ -36,18 +49,5 @@ private:
   std::uint64_t size_{0};
   Digest digest_;
 };
-
-// Digests as WARC headers have them: "sha1:" and the SHA-1 in base32. Values only.
-class Digest {
-public:
-  Digest() { sha1_init(&context_); }
-  void add(std::string_view bytes);
-  std::string finish(); // and starts over
-
-private:
-  sha1_ctx context_{};
-};
-
-std::string sha1_of(std::string_view bytes);
 
 } // namespace holdfast::warc
