@@ -10,6 +10,11 @@
 
 namespace holdfast::store {
 
+// Members of a claim that are columns of the same name.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Claim, url, host, title, created_at, bookmarked_at, depth, max_depth,
+                                                attempts, lapses, tags, plugins, persona, robots, max_snapshot_bytes,
+                                                archived)
+
 namespace {
 
 constexpr std::int64_t kSettledMs = 1000; // hooks that have run so long are described in full
