@@ -152,7 +152,7 @@ Answer set_host(const Call& call) {
 // Every open snapshot of the host, in every crawl.
 Answer cancel_host(const Call& call) {
   for (bool any = false;; any = true)
-    if (!store::call_for<std::int64_t>(call.connection, "host_cancel", call.id, call.by, call.text("why")) > 0)
+    if (store::call_for<std::int64_t>(call.connection, "host_cancel", call.id, call.by, call.text("why")) == 0)
       return say_changed(any);
 }
 
