@@ -144,7 +144,7 @@ create table holdfast.lifecycle_edge (
   constraint lifecycle_edge_pkey primary key (lifecycle, from_state, event)
 );
 comment on table holdfast.lifecycle_edge is
-  'Every legal transition; triggers refuse all others (HF001). lib/store/catalog/lifecycle.hpp holds the same rows.';
+  'Every legal transition; triggers refuse all others (HF001). lib/store/lifecycle.hpp holds the same rows.';
 comment on column holdfast.lifecycle_edge.lifecycle is 'Name of the lifecycle.';
 comment on column holdfast.lifecycle_edge.from_state is 'State before.';
 comment on column holdfast.lifecycle_edge.event is 'Name of the transition.';

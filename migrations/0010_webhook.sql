@@ -1,6 +1,12 @@
 -- Webhooks by a transactional outbox: an event and its deliveries are one commit. A worker or runner that has
 -- the signing secret delivers them, under a claim that ends by itself.
 
+create function holdfast.webhook_events()
+  returns text[] language sql immutable parallel safe as $$
+  select '{crawl.sealed,snapshot.failed,worker.lapsed,persona.signed_out}'::text[]
+$$;
+comment on function holdfast.webhook_events is 'Events that webhooks may receive.';
+
 create table holdfast.webhook (
   name text primary key,
   url text not null, events text[] not null,
@@ -14,17 +20,14 @@ create table holdfast.webhook (
   last_status integer, last_error text,
   constraint webhook_name check (name ~ '^[a-z0-9][a-z0-9._-]{0,62}$'),
   constraint webhook_url check (url ~ '^https?://[^/?#@]+/' and length(url) <= 2048),
-  constraint webhook_events check (
-    cardinality(events) > 0
-    and events <@ '{crawl.sealed,snapshot.failed,worker.lapsed,persona.signed_out}'::text[])
+  constraint webhook_events check (cardinality(events) > 0 and events <@ holdfast.webhook_events())
 );
 comment on table holdfast.webhook is
   'Receivers of events. The secret is in webhooks.secret_file, never here.';
 comment on column holdfast.webhook.name is 'Name of the webhook.';
 comment on column holdfast.webhook.url is
   'Destination of deliveries. The URL may contain a token, so views show only its origin.';
-comment on column holdfast.webhook.events is
-  'Events to deliver: crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out.';
+comment on column holdfast.webhook.events is 'Events to deliver, of webhook_events().';
 comment on column holdfast.webhook.enabled is 'False: nothing is sent, and no new events are recorded.';
 comment on column holdfast.webhook.created_at is 'Time at which the webhook was added.';
 comment on column holdfast.webhook.changed_by is 'User who changed the webhook last.';
@@ -59,8 +62,7 @@ comment on table holdfast.delivery is
 comment on column holdfast.delivery.id is
   'Order of recording; with the id of the collection the webhook-id header.';
 comment on column holdfast.delivery.webhook is 'The receiver.';
-comment on column holdfast.delivery.event is
-  'crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out or test.';
+comment on column holdfast.delivery.event is 'One of webhook_events(), or test.';
 comment on column holdfast.delivery.object_id is 'Crawl, snapshot or process. No foreign key: it may be removed.';
 comment on column holdfast.delivery.payload is 'The body, sent byte for byte.';
 comment on column holdfast.delivery.status is 'waiting, delivered or given_up.';

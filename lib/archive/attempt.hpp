@@ -162,4 +162,10 @@ void remove_partials(const Root& root, const std::filesystem::path& snapshot_dir
 // Hash of one file; throws Error(input_output).
 std::string sha256_file(const std::filesystem::path& file);
 
+// MIME types of archived files, by extension first and by the first bytes for other names. Pure functions.
+
+// Returns the type of a file. `head`: its first bytes, 512 are enough. Never empty: "application/octet-stream" if
+// unknown.
+std::string_view media_type(std::string_view name, std::string_view head);
+
 } // namespace holdfast::archive

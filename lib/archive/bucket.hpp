@@ -4,7 +4,6 @@
 // same one. Used by root.cpp, publish.cpp and verify.cpp, whose headers describe the functions. Blocking; any thread.
 
 #include "lib/archive/attempt.hpp"
-#include "lib/archive/published.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/s3/client.hpp"
 

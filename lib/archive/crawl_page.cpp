@@ -1,7 +1,7 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/embedded.hpp"
-#include "lib/archive/page_frame.hpp"
-#include "lib/base/text/duration.hpp"
+#include "lib/archive/page_text.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/html/parts.hpp"
 
 #include <algorithm>

@@ -2,10 +2,8 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/no_links.hpp"
-#include "lib/base/text/characters.hpp"
-#include "lib/base/text/percent.hpp"
-#include "lib/base/text/utf8.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <dirent.h>
@@ -63,23 +61,8 @@ void throw_errno(int error_number, std::string_view action, std::string_view pat
 
 std::string printable(std::string_view path) {
   std::string out;
-  for (const char c : percent_encode_invalid_utf8(path))
+  for (const char c : base::percent_encode_invalid_utf8(path))
     base::is_control(c) ? base::append_percent(out, c) : out.push_back(c);
-  return out;
-}
-
-std::string percent_encode_invalid_utf8(std::string_view name) {
-  std::string out;
-  out.reserve(name.size());
-  for (std::size_t i = 0; i < name.size();) {
-    if (const std::size_t length = base::utf8_length(name.substr(i)); length > 0) {
-      out += name.substr(i, length);
-      i += length;
-    } else {
-      base::append_percent(out, name[i]);
-      ++i;
-    }
-  }
   return out;
 }
 

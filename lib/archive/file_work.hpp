@@ -28,8 +28,6 @@ using base::Sha256;
 // A path for a message or a page: control characters and bytes that are not UTF-8 become %XX, so that it stays one
 // line.
 std::string printable(std::string_view path);
-// A file name with every byte that is not part of valid UTF-8 written as %XX.
-std::string percent_encode_invalid_utf8(std::string_view name);
 
 Fd open_directory(const std::filesystem::path& directory); // throws; follows links, for paths of our own
 // Opens a directory that hooks could have locked, or reached by a link that they left: it is unlocked, and no link is

@@ -2,10 +2,15 @@
 // The readable text of a page, as a plugin for text has left it. Blocking; any thread.
 
 #include "lib/archive/root.hpp"
+#include "lib/base/text/facts.hpp"
+#include "lib/html/parts.hpp"
+#include "lib/html/template.hpp"
 
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace holdfast::archive {
 
@@ -14,5 +19,18 @@ namespace holdfast::archive {
 std::string page_text(const std::filesystem::path& attempt, std::size_t limit);
 // Returns the text of a published attempt (a path below the root). Throws Error if a bucket does not answer, too.
 std::string page_text(const Root& root, const std::string& directory, std::size_t limit);
+
+// Common frame of the pages of a snapshot and of a crawl. Self-contained, so that a page outlives everything else. Pure
+// functions.
+
+// Returns a whole page. `icon`: a link, or empty. Its policy holds should any escaping ever fail: nothing runs, nothing
+// is fetched from elsewhere, nothing is sent.
+std::string page_frame(std::string_view title, std::string_view icon, const html::Html& body);
+
+// Adds a line for each fact that people look for: here, and on the page of `serve`.
+void add_facts(html::Facts& list, const base::Facts& facts);
+
+// Empty if there are none.
+html::Html tag_list(const std::vector<std::string>& tags);
 
 } // namespace holdfast::archive

@@ -2,8 +2,8 @@
 
 #include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/published.hpp"
 #include "lib/archive/tidy.hpp"
+#include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text/facts.hpp"
 #include "lib/base/text/json.hpp"

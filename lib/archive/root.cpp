@@ -5,7 +5,7 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <fcntl.h>

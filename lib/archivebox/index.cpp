@@ -3,9 +3,7 @@
 #include "lib/archivebox/layout.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/strange_sqlite.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/utf8.hpp"
 
 #include <sqlite3.h>
 #include <sys/stat.h>

@@ -1,6 +1,8 @@
 #include "lib/base/file.hpp"
 
-#include "lib/base/no_links.hpp"
+#include "lib/base/openat2.hpp"
+
+#include <cerrno>
 
 namespace holdfast::base {
 
@@ -32,6 +34,41 @@ std::string tail_of(const std::filesystem::path& path, std::size_t most) {
   const Fd file = open_no_links(path, O_RDONLY | O_NONBLOCK);
   const auto size = size_of_regular(file);
   return bytes_between(file, size - std::min<std::uint64_t>(size, most), size);
+}
+
+Fd open_no_links(const std::filesystem::path& path, int flags, mode_t mode) {
+  return Fd(open_no_links_at(AT_FDCWD, path.c_str(), flags, mode));
+}
+
+bool stat_no_links(const std::filesystem::path& path, struct stat& status) {
+  const Fd found = open_no_links(path, O_PATH | O_NOFOLLOW);
+  return found && ::fstat(found.get(), &status) == 0;
+}
+
+Fd make_directories_no_links(const std::filesystem::path& directory, mode_t mode) {
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY;
+  Fd found = open_no_links(directory, kFlags);
+  if (found || errno != ENOENT || !directory.has_relative_path()) return found;
+  const Fd parent = make_directories_no_links(directory.parent_path(), mode);
+  if (!parent) return {};
+  const auto name = directory.filename();
+  if (::mkdirat(parent.get(), name.c_str(), mode) != 0 && errno != EEXIST) return {};
+  return Fd(open_no_links_at(parent.get(), name.c_str(), kFlags));
+}
+
+bool remove_no_links(const std::filesystem::path& file) {
+  const Fd parent = open_no_links(file.parent_path(), O_PATH | O_DIRECTORY);
+  return parent && ::unlinkat(parent.get(), file.filename().c_str(), 0) == 0;
+}
+
+bool is_runner_file(std::string_view name) noexcept {
+  for (const std::string_view suffix : {".stdout.log", ".stderr.log", ".pid", ".sh"}) {
+    if (!name.ends_with(suffix)) continue;
+    name.remove_suffix(suffix.size());
+    return name.size() > 33 && name[name.size() - 33] == '.' &&
+           name.substr(name.size() - 32).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  }
+  return false;
 }
 
 } // namespace holdfast::base

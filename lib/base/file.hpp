@@ -1,6 +1,6 @@
 #pragma once
 // Open files: closing, reading at an offset, writing whole buffers, and modes of new files. Any thread. Files in places
-// where a hook may plant links are opened with no_links.hpp.
+// where a hook may plant links are opened with open_no_links().
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -73,6 +73,10 @@ std::int64_t each_piece(int descriptor, std::uint64_t begin, std::uint64_t end, 
   return static_cast<std::int64_t>(at - begin);
 }
 
+// True for the files that a worker keeps beside the outputs of a hook: <hook>.<32 hex digits> with ".stdout.log",
+// ".stderr.log", ".pid" or ".sh". All other names belong to the hook.
+bool is_runner_file(std::string_view name) noexcept;
+
 // At most the first `most` bytes of a regular file; empty if it cannot be read. `flags`: of open(2), more of them.
 std::string read_file(const std::filesystem::path& path, std::size_t most, int flags = 0);
 // At most the last `most` bytes of one in a directory that a hook may write.
@@ -111,5 +115,19 @@ inline mode_t allowed(mode_t mode) {
   }();
   return mode & ~mask;
 }
+
+// Files in directories that a hook may write. A hook plants symbolic links where the worker or its shim, which may do
+// more than the hook, is about to open, create, change, measure or remove something. These functions follow no link in
+// any part of a path: they fail with ELOOP. The path of such a directory must be without links, as work_dir of a
+// running worker is. Any thread; blocking. Linux 5.6.
+
+// Like open(2): empty, with errno, if it fails.
+Fd open_no_links(const std::filesystem::path& path, int flags, mode_t mode = 0);
+// Like lstat(2): what the path names may be a link.
+bool stat_no_links(const std::filesystem::path& path, struct stat& status);
+// Opens a directory, which is made with those above it where they are missing.
+Fd make_directories_no_links(const std::filesystem::path& directory, mode_t mode = 0755);
+// Like unlink(2).
+bool remove_no_links(const std::filesystem::path& file);
 
 } // namespace holdfast::base

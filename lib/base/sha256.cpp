@@ -1,6 +1,6 @@
 #include "lib/base/sha256.hpp"
 
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "lib/base/uuid.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 
 #include <unistd.h>
 

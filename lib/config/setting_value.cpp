@@ -1,9 +1,8 @@
 // Checks texts against the types of keys, with messages for wrong ones.
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/duration.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/utf8.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/config/layers.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,9 @@
 #include "lib/config/settings.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/duration.hpp"
+#include "lib/base/test_point.hpp"
 #include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/config/layers.hpp"
 
 #include <fmt/format.h>
@@ -200,6 +201,91 @@ std::chrono::milliseconds Settings::duration(std::string_view key) const {
 std::uint64_t Settings::size(std::string_view key) const {
   require_key(key, {Type::size});
   return base::parse_size(text(key));
+}
+
+namespace {
+
+constexpr std::string_view kPrefix = "HOLDFAST_";
+
+// Variables of ours that are no settings: the mark that every child carries, and switches of the test suites.
+bool is_reserved(std::string_view variable) {
+  return variable == "HOLDFAST_COOKIE" || base::is_test_variable(variable);
+}
+
+} // namespace
+
+std::string environment_name(std::string_view key) {
+  std::string name(kPrefix);
+  for (const char c : key) {
+    const bool lower = c >= 'a' && c <= 'z';
+    name += lower ? static_cast<char>(c - 'a' + 'A') : c == '.' ? '_' : c;
+  }
+  return name;
+}
+
+std::vector<Setting> read_environment(const std::map<std::string, std::string>& environment) {
+  std::map<std::string, const Key*> keys;
+  std::vector<std::string> names;
+  for (const Key& key : key_table()) {
+    names.push_back(environment_name(key.name));
+    keys.emplace(names.back(), &key);
+  }
+
+  std::vector<Setting> settings;
+  for (auto entry = environment.lower_bound(std::string(kPrefix)); entry != environment.end(); ++entry) {
+    const auto& [variable, text] = *entry;
+    if (!variable.starts_with(kPrefix)) break;
+    if (is_reserved(variable)) continue;
+    const auto key = keys.find(variable);
+    if (key == keys.end()) throw_unknown("environment", variable, names);
+    settings.push_back({key->second, {text, "environment " + variable}});
+    check_value(*key->second, settings.back().value);
+  }
+  return settings;
+}
+
+namespace {
+
+// Returns the time, besides kill_grace, that a worker needs to end its hooks: notice, signal, reap. A lease shorter
+// than a minute is for tests or risk-takers; a twelfth of it must do.
+std::chrono::milliseconds stop_overhead(std::chrono::milliseconds lease) {
+  return std::min<std::chrono::milliseconds>(std::chrono::seconds(5), lease / 12);
+}
+
+// "lease is 60s (default), margin is 20s (/etc/holdfast.yaml:3)".
+std::string describe(const Settings& settings, std::initializer_list<std::string_view> keys) {
+  std::string description;
+  for (const std::string_view key : keys) {
+    const Value& value = settings.value(key);
+    description += fmt::format("{}{} is {} ({})", description.empty() ? "" : ", ", key, value.text, value.origin);
+  }
+  return description;
+}
+
+} // namespace
+
+void check_lease_rule(const Settings& settings) {
+  const auto lease = settings.duration("lease");
+  const auto heartbeat = settings.duration("heartbeat");
+  const auto margin = settings.duration("margin");
+  if (2 * heartbeat > lease - margin) {
+    throw Error(ErrorClass::configuration,
+                "two heartbeats must fit into lease - margin: " + describe(settings, {"heartbeat", "lease", "margin"}),
+                "One lost heartbeat must not cost a worker its work: lengthen lease, or shorten heartbeat or margin.");
+  }
+  if (const auto overhead = stop_overhead(lease); settings.duration("kill_grace") + overhead >= margin) {
+    throw Error(ErrorClass::configuration,
+                fmt::format("kill_grace + {} must be less than margin: ", base::format_duration(overhead)) +
+                    describe(settings, {"kill_grace", "margin"}),
+                "A cut-off worker must have ended its hooks before others take its work: lengthen margin, or shorten "
+                "kill_grace.");
+  }
+  if (2 * settings.duration("runner.heartbeat") > settings.duration("runner.lease")) {
+    throw Error(
+        ErrorClass::configuration,
+        "two heartbeats must fit into runner.lease: " + describe(settings, {"runner.heartbeat", "runner.lease"}),
+        "One lost heartbeat must not cost the runner its lead: lengthen runner.lease or shorten runner.heartbeat.");
+  }
 }
 
 } // namespace holdfast::config

@@ -1,9 +1,8 @@
 #include "lib/formats/html.hpp"
 
-#include "lib/base/text/characters.hpp"
-#include "lib/base/text/utf8.hpp"
-#include "lib/formats/charset.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/formats/embedded.hpp"
+#include "lib/formats/encoding.hpp"
 
 #include <algorithm>
 #include <array>

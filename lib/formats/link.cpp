@@ -1,9 +1,9 @@
 #include "lib/formats/link.hpp"
 
-#include "lib/base/text/characters.hpp"
-#include "lib/base/text/percent.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
-#include "lib/formats/charset.hpp"
+#include "lib/formats/encoding.hpp"
 
 #include <algorithm>
 

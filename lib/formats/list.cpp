@@ -2,14 +2,13 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/inflater.hpp"
-#include "lib/base/text/base64.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
-#include "lib/formats/charset.hpp"
+#include "lib/formats/encoding.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"
 #include "lib/formats/rows.hpp"
-#include "lib/formats/sniff.hpp"
 
 #include <algorithm>
 
@@ -104,6 +103,13 @@ std::string without_transfer_encoding(std::string text) {
 }
 
 } // namespace
+
+std::vector<std::string> parsers() {
+  std::string names;
+  for (const auto& reader : kReaders)
+    names += reader.names;
+  return base::split(names, " ");
+}
 
 List read_list(std::string_view bytes, std::string_view parser) {
   std::string unpacked;

@@ -2,7 +2,6 @@
 // Lists of URLs, handwritten and exported by other programs: the one reader for the command, the page, the API and the
 // hooks that look for links. Text may be broken or hostile. Pure functions; any thread.
 
-#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -25,9 +24,8 @@ struct List {
   std::size_t prose{0}, comments{0}; // lines that hold more than a URL; lines after "#" that hold one
 };
 
-// Names of formats for users. "auto" tries all: the first that fits reads the list.
-inline constexpr std::array<std::string_view, 13> kParsers{
-    "auto", "txt", "jsonl", "json", "netscape", "html", "csv", "rss", "sitemap", "opml", "xbel", "pocket", "pinboard"};
+// Names of formats. Any other name ("auto", "pocket") tries all: the first that fits reads the list.
+std::vector<std::string> parsers();
 
 // Reads a file: unpacked from gzip, decoded by its byte order mark or its declaration. Throws Error(refused) with the
 // place if it is broken, or not of the requested format.

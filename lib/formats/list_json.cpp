@@ -1,5 +1,5 @@
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/formats/rows.hpp"
 
 #include <nlohmann/json.hpp>

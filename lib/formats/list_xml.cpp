@@ -1,5 +1,5 @@
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"

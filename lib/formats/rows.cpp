@@ -1,8 +1,7 @@
 #include "lib/formats/rows.hpp"
 
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/formats/embedded.hpp"
 
 #include <algorithm>

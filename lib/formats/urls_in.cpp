@@ -1,5 +1,4 @@
-#include "lib/base/text/characters.hpp"
-#include "lib/base/text/utf8.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/formats/list.hpp"
 
 #include <algorithm>

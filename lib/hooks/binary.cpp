@@ -1,7 +1,6 @@
 #include "lib/hooks/binary.hpp"
 
 #include "lib/base/file.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -45,7 +44,7 @@ std::vector<unsigned> numbers(std::string_view version) {
 struct Manager {
   std::string_view provider, program, command;
 };
-constexpr std::array<Manager, 7> kManagers{{{"apt", "apt-get", "apt-get install"},
+constexpr std::array<Manager, 7> kManagers{{{"apt", "apt-get", "apt-get install --no-install-recommends"},
                                             {"brew", "brew", "brew install"},
                                             {"npm", "npm", "npm install --global"},
                                             {"pnpm", "npm", "npm install --global"},

@@ -2,8 +2,8 @@
 // Binaries that plugins need: which, where on this machine, how they would be installed. Reads the file system; starts
 // nothing. Stateless; any thread.
 
-#include "lib/hooks/catalog.hpp"
 #include "lib/hooks/environment.hpp"
+#include "lib/hooks/plugin_set.hpp"
 
 #include <filesystem>
 #include <optional>
@@ -45,7 +45,7 @@ std::string interpreter_of(const Hook& hook);
 struct Installation {
   std::string manager; // "apt-get"
   std::vector<std::string> packages;
-  std::string command() const; // "apt-get install wget"
+  std::string command() const; // "npm install -g wget"
 };
 std::optional<Installation> installation_of(const WantedBinary& binary, const std::vector<std::string>& available);
 

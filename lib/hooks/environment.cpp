@@ -32,35 +32,55 @@ constexpr std::size_t kLongestSeeds = 64u << 10;
 
 bool never_inherited(std::string_view name) { return name.starts_with("HOLDFAST_") || name.starts_with("PG"); }
 
-bool inheritable(std::string_view name) {
-  constexpr std::array<std::string_view, 18> kNames{
-      "PATH",      "HOME",          "USER",         "LOGNAME",    "LANG",        "LANGUAGE",
-      "TZ",        "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
-      "ALL_PROXY", "http_proxy",    "https_proxy",  "no_proxy",   "all_proxy",   "SHELL"};
-  return name.starts_with("LC_") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+// Names that hooks know whatever plugins there are, and who may set them.
+enum Setter : unsigned {
+  kInherited = 1, // our own environment
+  kDecided = 2,   // the caller, for this run alone: an option would point into another machine or another page
+  kContract = 4,  // global_keys(), and installers, which have put programs there
+  kOfCrawl = 8,   // a crawl
+  kOfRunner = 16, // an option in our own environment
+};
+struct KnownNames {
+  unsigned setters;
+  std::string_view names;
+};
+constexpr KnownNames kNames[] = {
+    {kInherited | kDecided, " PATH "},
+    {kInherited, " HOME USER LOGNAME LANGUAGE SSL_CERT_FILE SSL_CERT_DIR HTTP_PROXY HTTPS_PROXY NO_PROXY "
+                 "ALL_PROXY http_proxy https_proxy no_proxy all_proxy SHELL "},
+    {kInherited | kOfCrawl, " LANG TZ "},
+    {kDecided, " CONFIG_DIR DATA_DIR ARCHIVE_DIR CRAWL_DIR CRAWL_OUTPUT_DIR SNAP_DIR SNAPSHOT_DIR TMP_DIR "
+               "EXTRA_CONTEXT ABX_RUNTIME TMPDIR MACHINE_ID LIB_BIN_DIR "},
+    {kContract, " ABXPKG_LIB_DIR LIB_DIR PERSONAS_DIR ACTIVE_PERSONA NODE_PATH NODE_MODULES_DIR "
+                "NODE_MODULE_DIR ABXPKG_NO_CACHE ABXPKG_FAST_SCRIPT "},
+    {kContract | kOfCrawl | kOfRunner, " TIMEOUT USER_AGENT CHECK_SSL_VALIDITY "},
+    {kContract | kOfRunner, " CHROME_SANDBOX "},
+    {kContract | kOfCrawl, " DRY_RUN "},
+    {kOfCrawl, " STALL_TIMEOUT RESOLUTION DEBUG CHROME_ISOLATION IDENTIFY "},
+    {kOfRunner, " COOKIES_FILE "}};
+
+std::set<std::string> names_for(unsigned setter) {
+  std::set<std::string> names;
+  for (const auto& known : kNames)
+    if ((known.setters & setter) != 0)
+      for (auto& name : base::split(known.names, " "))
+        names.insert(std::move(name));
+  return names;
 }
 
-// Set by the caller for this run alone; an option of the same name would point into another machine or another page.
-bool decided_by_context(std::string_view name) {
-  constexpr std::array<std::string_view, 14> kNames{
-      "CONFIG_DIR", "DATA_DIR",      "ARCHIVE_DIR", "CRAWL_DIR", "CRAWL_OUTPUT_DIR", "SNAP_DIR",    "SNAPSHOT_DIR",
-      "TMP_DIR",    "EXTRA_CONTEXT", "ABX_RUNTIME", "TMPDIR",    "MACHINE_ID",       "LIB_BIN_DIR", "PATH"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+bool may_set(unsigned setter, std::string_view name) {
+  const auto word = " " + std::string(name) + " ";
+  return std::any_of(std::begin(kNames), std::end(kNames), [&](const KnownNames& known) {
+    return (known.setters & setter) != 0 && known.names.find(word) != std::string_view::npos;
+  });
 }
 
-// The rest of what global_keys() gives, and where installers have put things.
-bool of_contract(std::string_view name) {
-  constexpr std::array<std::string_view, 14> kNames{
-      "ABXPKG_LIB_DIR",     "LIB_DIR",        "PERSONAS_DIR",    "ACTIVE_PERSONA",    "TIMEOUT",
-      "USER_AGENT",         "CHROME_SANDBOX", "NODE_PATH",       "NODE_MODULES_DIR",  "NODE_MODULE_DIR",
-      "CHECK_SSL_VALIDITY", "DRY_RUN",        "ABXPKG_NO_CACHE", "ABXPKG_FAST_SCRIPT"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || name.ends_with("_BINARY");
-}
+bool inheritable(std::string_view name) { return name.starts_with("LC_") || may_set(kInherited, name); }
 
 bool passes_as_option(std::string_view name) {
   if (name.empty() || name.find('=') != std::string_view::npos || name.find('\0') != std::string_view::npos)
     return false;
-  if (never_inherited(name) || decided_by_context(name)) return false;
+  if (never_inherited(name) || may_set(kDecided, name)) return false;
   return !name.starts_with("LD_") && name != "PLUGINS" && name != "SEARCH_BACKEND_ENGINE" &&
          name != "UV_RUN_RECURSION_DEPTH";
 }
@@ -139,11 +159,11 @@ Options global_keys(const Hook& hook, const Options& options, const HookContext&
 }
 
 // Secrets that are declared by plugins which this hook has nothing to do with, and keys meant for a server.
-std::set<std::string> withheld_keys(const Catalog& catalog, const Plugin& plugin) {
-  const auto near = with_required_plugins(catalog, plugin);
+std::set<std::string> withheld_keys(const PluginSet& plugin_set, const Plugin& plugin) {
+  const auto near = with_required_plugins(plugin_set, plugin);
   std::set<std::string> withheld;
   std::set<std::string> needed;
-  for (const auto& [name, other] : catalog.plugins()) {
+  for (const auto& [name, other] : plugin_set.plugins()) {
     const bool related = std::find(near.begin(), near.end(), &other) != near.end();
     for (const Property& property : other.properties) {
       std::set<std::string>& target = property.server_only || (property.sensitive && !related) ? withheld : needed;
@@ -182,11 +202,10 @@ std::string search_path(const Environment& environment, const std::string& inher
 
 } // namespace
 
-std::set<std::string> crawl_may_set(const Catalog& catalog) {
-  std::set<std::string> may{"TIMEOUT", "STALL_TIMEOUT", "USER_AGENT", "CHECK_SSL_VALIDITY", "RESOLUTION", "DRY_RUN",
-                            "DEBUG",   "LANG",          "TZ",         "CHROME_ISOLATION",   "IDENTIFY"};
+std::set<std::string> crawl_may_set(const PluginSet& plugin_set) {
+  auto may = names_for(kOfCrawl);
   std::set<std::string> own;
-  for (const auto& [name, plugin] : catalog.plugins()) {
+  for (const auto& [name, plugin] : plugin_set.plugins()) {
     const auto prefix = key_prefix(name);
     for (const auto* suffix : {"_ENABLED", "_TIMEOUT", "_STALL_TIMEOUT"})
       may.insert(prefix + suffix);
@@ -204,10 +223,10 @@ std::set<std::string> crawl_may_set(const Catalog& catalog) {
   return may;
 }
 
-Options crawl_options(const Catalog& catalog, const Options& given) {
+Options crawl_options(const PluginSet& plugin_set, const Options& given) {
   Options options;
   if (given.empty()) return options;
-  const auto may = crawl_may_set(catalog);
+  const auto may = crawl_may_set(plugin_set);
   for (const auto& [name, value] : given)
     if (may.contains(name)) options[name] = value;
   return options;
@@ -228,12 +247,12 @@ std::map<std::string, std::string> inherited_environment(const std::vector<std::
   return result;
 }
 
-Options environment_options(const Catalog& catalog, const Options& given) {
+Options environment_options(const PluginSet& plugin_set, const Options& given) {
   std::map<std::string, std::vector<std::string>> names; // by each name of an option: all that it has
   std::set<std::string> secret;
-  for (const char* name : {"TIMEOUT", "USER_AGENT", "CHECK_SSL_VALIDITY", "CHROME_SANDBOX", "COOKIES_FILE"})
+  for (const auto& name : names_for(kOfRunner))
     names[name];
-  for (const auto& [plugin_name, plugin] : catalog.plugins()) {
+  for (const auto& [plugin_name, plugin] : plugin_set.plugins()) {
     for (const Property& property : plugin.properties) {
       std::vector<std::string> all = property.aliases;
       all.push_back(property.key);
@@ -256,7 +275,7 @@ Options environment_options(const Catalog& catalog, const Options& given) {
   return options;
 }
 
-std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& hook, const Options& options,
+std::vector<std::string> hook_environment(const PluginSet& plugin_set, const Hook& hook, const Options& options,
                                           const HookContext& context, const Environment& inherited) {
   Environment environment;
   for (const auto& [name, value] : inherited) {
@@ -273,12 +292,12 @@ std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& ho
     return name != "ACTIVE_PERSONA";
   };
   std::set<std::string> withheld;
-  if (hook.plugin != nullptr) withheld = withheld_keys(catalog, *hook.plugin);
+  if (hook.plugin != nullptr) withheld = withheld_keys(plugin_set, *hook.plugin);
   for (const auto& [name, value] : options) {
     if (overridable(name) && !withheld.contains(name)) environment[name] = value;
   }
   if (hook.plugin != nullptr) {
-    for (const auto& [name, option] : resolve_properties(catalog, *hook.plugin, options, globals)) {
+    for (const auto& [name, option] : resolve_properties(plugin_set, *hook.plugin, options, globals)) {
       if (option.property->server_only || !overridable(name)) continue;
       // A default never replaces what is there, and an empty one would hide the hook's own fallback.
       if (option.given || (!option.value.empty() && !environment.contains(name))) environment[name] = option.value;
@@ -306,7 +325,7 @@ std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& ho
   return result;
 }
 
-std::string started_with(const Catalog& catalog, const process::Command& command,
+std::string started_with(const PluginSet& plugin_set, const process::Command& command,
                          const std::filesystem::path& directory) {
   constexpr std::size_t kMost = 8192, kLongestWord = 500;
   static const std::regex password("://[^/@ ]*@");
@@ -315,7 +334,7 @@ std::string started_with(const Catalog& catalog, const process::Command& command
     return clean_text(user ? std::regex_replace(text, password, "://") : text, kLongestWord, Lines::one);
   };
   std::unordered_set<std::string_view> open, secret;
-  for (const auto& [name, plugin] : catalog.plugins())
+  for (const auto& [name, plugin] : plugin_set.plugins())
     for (const Property& property : plugin.properties) {
       auto& names = property.sensitive || property.server_only ? secret : open;
       names.insert(property.key);
@@ -334,7 +353,8 @@ std::string started_with(const Catalog& catalog, const process::Command& command
     const auto equals = std::min(entry.find('='), entry.size());
     const std::string name = entry.substr(0, equals);
     const bool told = !is_secret_key(name) && !secret.contains(name) &&
-                      (open.contains(name) || inheritable(name) || decided_by_context(name) || of_contract(name));
+                      (open.contains(name) || inheritable(name) || may_set(kDecided, name) ||
+                       may_set(kContract, name) || name.ends_with("_BINARY"));
     const std::string value = told && equals < entry.size() ? shown(entry.substr(equals + 1)) : "(set)";
     size += name.size() + value.size() + 8;
     if (size > kMost) break;

@@ -3,7 +3,7 @@
 // over maps: nothing is read from our own environment except through `inherited`, which the caller builds from the
 // allow-list.
 
-#include "lib/hooks/catalog.hpp"
+#include "lib/hooks/plugin_set.hpp"
 #include "lib/process/command.hpp"
 
 #include <chrono>
@@ -32,26 +32,26 @@ struct HookContext {
 // Proxies: HTTP_PROXY, HTTPS_PROXY, NO_PROXY, ALL_PROXY in either case. HOLDFAST_* and PG* never pass, even as `extra`.
 std::map<std::string, std::string> inherited_environment(const std::vector<std::string>& extra);
 
-// Options that are variables of our own environment: properties of any plugin in the catalog, by any of their names,
+// Options that are variables of our own environment: properties of any plugin in the plugin set, by any of their names,
 // and the contract's own (TIMEOUT, USER_AGENT, CHECK_SSL_VALIDITY, CHROME_SANDBOX, COOKIES_FILE). Secrets, and names
 // that the context decides, are left out; so are those that `given` already has, under any of their names. Empty ones
 // count as not set.
-Options environment_options(const Catalog& catalog, const Options& given = {});
+Options environment_options(const PluginSet& plugin_set, const Options& given = {});
 
 // Resolves every property of the plugin and of its required plugins: own name, then aliases, in `options`; else the
 // x-fallback key if that is explicitly in `options`; else the schema default with {VAR} interpolated. A number that
 // comes from a fallback is moved into the bounds: TIMEOUT=3 was not meant for a plugin that needs at least 5. Throws
 // Error(configuration) naming plugin and key (the value too, unless it is secret) if a given value does not fit its
 // type, enum, bounds or pattern.
-Options resolve_options(const Catalog& catalog, const Plugin& plugin, const Options& options);
+Options resolve_options(const PluginSet& plugin_set, const Plugin& plugin, const Options& options);
 
 // Returns the options that a crawl may set: those that the plugins declare, by all their names, except for the workers'
 // own; of each plugin whether it is enabled and its time limits; and those of the contract that concern a page
 // (TIMEOUT, USER_AGENT, ...). No other option of a crawl comes into the environment of a hook.
-std::set<std::string> crawl_may_set(const Catalog& catalog);
+std::set<std::string> crawl_may_set(const PluginSet& plugin_set);
 
 // Returns the options of a crawl that it may set.
-Options crawl_options(const Catalog& catalog, const Options& given);
+Options crawl_options(const PluginSet& plugin_set, const Options& given);
 
 // The hook's timeout, in seconds: <PLUGIN>_TIMEOUT in options > TIMEOUT in options > schema default of <PLUGIN>_TIMEOUT
 // > 60 s; at most 12 h.
@@ -67,13 +67,14 @@ bool plugin_enabled(const Plugin& plugin, const Options& options);
 
 // Returns the plugins of a crawl: `plugins` as written in --plugins or the option PLUGINS ("wget,title" or a JSON
 // list), or, if empty, every enabled plugin; with those that they require, dependencies first, and without those that
-// an option disables. Throws as Catalog::select does.
-std::vector<std::string> selected_plugins(const Catalog& catalog, const std::string& plugins, const Options& options);
+// an option disables. Throws as PluginSet::select does.
+std::vector<std::string> selected_plugins(const PluginSet& plugin_set, const std::string& plugins,
+                                          const Options& options);
 
 // Returns those of the `selected` plugins to run where the results of the `archived` ones need not be made again:
 // missing plugins, plugins that require these, and those that both require. Plugins without a hook for snapshots are
 // never missing.
-std::vector<std::string> missing_plugins(const Catalog& catalog, const std::vector<std::string>& selected,
+std::vector<std::string> missing_plugins(const PluginSet& plugin_set, const std::vector<std::string>& selected,
                                          const std::vector<std::string>& archived);
 
 // "NAME=value" list for Command::environment: inherited, then global keys of the contract with their old aliases
@@ -82,14 +83,14 @@ std::vector<std::string> missing_plugins(const Catalog& catalog, const std::vect
 // the dynamic linker's LD_*. Directories and identity come from `context` alone. PATH: the directories of absolute
 // *_BINARY options, the library's bin, NODE_MODULES_DIR/.bin, then what is inherited. Sorted by name, each name once.
 // Throws Error(configuration) for a value that no environment can carry, and as resolve_options does.
-std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& hook, const Options& options,
+std::vector<std::string> hook_environment(const PluginSet& plugin_set, const Hook& hook, const Options& options,
                                           const HookContext& context,
                                           const std::map<std::string, std::string>& inherited);
 
 // Returns how a hook was started, for users: a JSON object of command, directory and environment, of at most 8 KiB. The
 // value of a variable is there only if it is the contract's, or an option of a plugin that is not secret; else it is
 // "(set)". Passwords in URLs are left out.
-std::string started_with(const Catalog& catalog, const process::Command& command,
+std::string started_with(const PluginSet& plugin_set, const process::Command& command,
                          const std::filesystem::path& directory);
 
 // argv: the file itself when it is executable (behind the program that runs it, for a built-in hook), else interpreter

@@ -1,10 +1,8 @@
 #include "lib/hooks/hook_run.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/no_links.hpp"
-#include "lib/base/text/duration.hpp"
-#include "lib/hooks/directory_meter.hpp"
-#include "lib/hooks/outcome.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/hooks/progress.hpp"
 #include "lib/hooks/record_sink.hpp"
 #include "lib/hooks/runner_files.hpp"
@@ -75,7 +73,7 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
   process::Launcher& launcher;
   asio::any_io_executor executor;
   process::Command command;
-  const Hook hook; // a copy: the catalog may be replaced while we run
+  const Hook hook; // a copy: the plugin set may be replaced while we run
   const fs::path directory;
   const HookLimits limits;
   RunnerFiles files;
@@ -381,9 +379,10 @@ Clock::time_point HookRun::started_at() const noexcept { return impl_->started; 
 pid_t HookRun::pid() const noexcept { return impl_->child ? impl_->child->pid() : 0; }
 milliseconds HookRun::timeout() const noexcept { return impl_->limits.timeout; }
 
-std::shared_ptr<const std::string> HookRun::started_with(const Catalog& catalog) const {
+std::shared_ptr<const std::string> HookRun::started_with(const PluginSet& plugin_set) const {
   auto& text = impl_->started_with;
-  if (!text) text = std::make_shared<const std::string>(hooks::started_with(catalog, impl_->command, impl_->directory));
+  if (!text)
+    text = std::make_shared<const std::string>(hooks::started_with(plugin_set, impl_->command, impl_->directory));
   return text;
 }
 

@@ -2,7 +2,7 @@
 // Runs one hook from start to outcome. A hook that fails is a value. Main thread only; owned by the job that started
 // it.
 //
-// Foreground: start(), then finish(). Background: start(), ready(), later end_background() and finish().
+// Foreground: start(), then finish(). Background: start(), ready(), later finish(); its HookSet ends it.
 
 #include "lib/hooks/environment.hpp"
 #include "lib/hooks/record.hpp"
@@ -84,7 +84,7 @@ public:
   pid_t pid() const noexcept;
   std::chrono::milliseconds timeout() const noexcept;
   // Returns hooks::started_with(), made at the first call.
-  std::shared_ptr<const std::string> started_with(const Catalog& catalog) const;
+  std::shared_ptr<const std::string> started_with(const PluginSet& plugin_set) const;
   // Returns since when it has made no progress and how long it may, once a tenth of that is over; limit 0: no stall.
   Stall stall() const noexcept;
 
@@ -97,8 +97,5 @@ private:
 // the table can be tested row by row. `has_outputs`: files other than runner files are in the directory.
 Status decide_status(const process::Exit& exit, const std::optional<ResultRecord>& record, bool has_outputs,
                      bool ended_politely, bool timed_out);
-
-// Returns true for file names that never count as outputs: <hook>.<32hex>.* and the suffixes of the contract.
-bool is_runner_file(std::string_view file_name);
 
 } // namespace holdfast::hooks

@@ -1,5 +1,4 @@
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/hooks/plugin_options.hpp"
 
@@ -190,17 +189,17 @@ std::string key_prefix(std::string_view plugin) {
   return prefix;
 }
 
-std::vector<const Plugin*> with_required_plugins(const Catalog& catalog, const Plugin& plugin) {
+std::vector<const Plugin*> with_required_plugins(const PluginSet& plugin_set, const Plugin& plugin) {
   std::vector<const Plugin*> plugins;
-  for (const auto& name : catalog.with_required(plugin.name))
-    if (const Plugin* found = catalog.find(name)) plugins.push_back(found);
+  for (const auto& name : plugin_set.with_required(plugin.name))
+    if (const Plugin* found = plugin_set.find(name)) plugins.push_back(found);
   return plugins;
 }
 
-std::map<std::string, ResolvedOption> resolve_properties(const Catalog& catalog, const Plugin& plugin,
+std::map<std::string, ResolvedOption> resolve_properties(const PluginSet& plugin_set, const Plugin& plugin,
                                                          const Options& options, const Options& globals) {
   Properties properties; // of two plugins with the same key, the nearer one declares it
-  for (const Plugin* owner : with_required_plugins(catalog, plugin)) {
+  for (const Plugin* owner : with_required_plugins(plugin_set, plugin)) {
     for (const Property& property : owner->properties)
       properties.try_emplace(property.key, Owned{&property, owner});
   }
@@ -241,9 +240,9 @@ std::map<std::string, ResolvedOption> resolve_properties(const Catalog& catalog,
   return resolved;
 }
 
-Options resolve_options(const Catalog& catalog, const Plugin& plugin, const Options& options) {
+Options resolve_options(const PluginSet& plugin_set, const Plugin& plugin, const Options& options) {
   Options result;
-  for (auto& [key, option] : resolve_properties(catalog, plugin, options, {}))
+  for (auto& [key, option] : resolve_properties(plugin_set, plugin, options, {}))
     result[key] = option.value;
   return result;
 }
@@ -294,10 +293,11 @@ bool plugin_enabled(const Plugin& plugin, const Options& options) {
   return enabled_by_option(plugin, options).value_or(plugin.enabled_by_default);
 }
 
-std::vector<std::string> selected_plugins(const Catalog& catalog, const std::string& plugins, const Options& options) {
+std::vector<std::string> selected_plugins(const PluginSet& plugin_set, const std::string& plugins,
+                                          const Options& options) {
   std::vector<std::string> disabled;
   std::vector<std::string> enabled;
-  for (const auto& [name, plugin] : catalog.plugins()) {
+  for (const auto& [name, plugin] : plugin_set.plugins()) {
     if (plugin_enabled(plugin, options)) {
       enabled.push_back(name);
     } else if (enabled_by_option(plugin, options)) {
@@ -314,16 +314,16 @@ std::vector<std::string> selected_plugins(const Catalog& catalog, const std::str
       roots.push_back(item.get<std::string>());
     }
     if (parsed.is_discarded()) throw Error(ErrorClass::usage, "PLUGINS is not a valid JSON list: " + list);
-    if (!roots.empty()) return catalog.select(roots, disabled);
+    if (!roots.empty()) return plugin_set.select(roots, disabled);
   } else if (!list.empty()) {
-    return catalog.select({list}, disabled);
+    return plugin_set.select({list}, disabled);
   }
 
   // No plugin was named, so a plugin that cannot run is left out, and no other.
   std::vector<std::string> result;
   for (const std::string& name : enabled) {
     try {
-      for (std::string& selected : catalog.select({name}, disabled)) {
+      for (std::string& selected : plugin_set.select({name}, disabled)) {
         if (std::find(result.begin(), result.end(), selected) == result.end()) result.push_back(std::move(selected));
       }
     } catch (const Error&) {
@@ -333,15 +333,15 @@ std::vector<std::string> selected_plugins(const Catalog& catalog, const std::str
   return result;
 }
 
-std::vector<std::string> missing_plugins(const Catalog& catalog, const std::vector<std::string>& selected,
+std::vector<std::string> missing_plugins(const PluginSet& plugin_set, const std::vector<std::string>& selected,
                                          const std::vector<std::string>& archived) {
   std::set<std::string> missing;
-  for (const Hook* hook : catalog.hooks_for(Event::snapshot, selected))
+  for (const Hook* hook : plugin_set.hooks_for(Event::snapshot, selected))
     if (std::find(archived.begin(), archived.end(), hook->plugin->name) == archived.end())
       missing.insert(hook->plugin->name);
   std::set<std::string> wanted;
   for (const std::string& name : selected) {
-    const auto closure = catalog.with_required(name);
+    const auto closure = plugin_set.with_required(name);
     if (std::any_of(closure.begin(), closure.end(), [&](const auto& one) { return missing.contains(one); }))
       wanted.insert(closure.begin(), closure.end());
   }

@@ -2,7 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/text/json.hpp"
-#include "lib/hooks/record_json.hpp"
+#include "lib/hooks/text.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 #pragma once
 // Reads one plugin's config.json. Private to this module.
 
-#include "lib/hooks/catalog.hpp"
+#include "lib/hooks/plugin_set.hpp"
 
 #include <filesystem>
 #include <string_view>

@@ -1,11 +1,9 @@
 #include "lib/hooks/record.hpp"
 
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
-#include "lib/hooks/record_json.hpp"
 #include "lib/hooks/text.hpp"
 
 #include <nlohmann/json.hpp>

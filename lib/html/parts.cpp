@@ -1,6 +1,6 @@
 #include "lib/html/parts.hpp"
 
-#include "lib/base/text/percent.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/html/embedded.hpp"
 

@@ -1,7 +1,7 @@
 #include "lib/html/template.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/utf8.hpp"
+#include "lib/base/text/text.hpp"
 
 namespace holdfast::html {
 

@@ -2,11 +2,70 @@
 // Requests over libcurl that block until they are answered. Keeps connections open between them. Any thread; the
 // destructor closes what is open.
 
-#include "lib/http/message.hpp"
-
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace holdfast::http {
+
+// Request to an HTTP server, and its answer. Plain values.
+
+// For AWS signature version 4 of the service "s3".
+struct Signature {
+  std::string region, key_id, secret;
+};
+
+inline constexpr std::size_t kMostBody = std::size_t{256} << 20;
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+struct Request {
+  std::string method{"GET"}, url;   // http and https only
+  std::vector<std::string> headers; // "Name: value"
+  std::string_view body;            // sent with PUT and POST; lives until there is an answer
+  std::string user_agent{"holdfast"};
+  std::optional<Signature> signature;
+  // False: connections to addresses that are not public are refused. The check uses the address of the real connection,
+  // also after a redirect, so that no name can lead into the own network.
+  bool allow_private{true};
+  bool use_proxy{true}; // that of the environment; then the proxy's address is connected to, and the proxy decides
+  // Proxy to use instead, through a tunnel, so that the server sees the request as it is.
+  std::string proxy;
+  bool check_certificates{true};
+  std::optional<std::string> cookies; // a cookies.txt, or ""; a client keeps what servers set. None: no cookies
+  bool compressed{false};             // the body may come compressed, and is unpacked
+  int redirects{0};                   // that are followed
+  std::chrono::milliseconds timeout{0}, connect_timeout{0}; // 0: none, and libcurl's
+  std::chrono::seconds silence{0};                          // without a byte, after which it is given up; 0: never
+  const std::atomic<bool>* abandon{nullptr};                // ends it within a second or so once it is true
+  std::optional<std::size_t> most_bytes; // of the body; no more is awaited. None: kMostBody, or it fails
+  bool broken_off{false};                // an answer that breaks off is one, if some of the body came
+  // Receives the body of a good answer instead of Response::body. An exception ends the transfer and is thrown on.
+  std::function<void(std::string_view)> sink;
+};
+
+struct Response {
+  int status{0};        // 0: there was no answer
+  std::string error;    // why there was none; never the URL
+  bool is_final{false}; // and no client would get one: no such host, no connection, a certificate that none accepts
+  std::string reason;   // "Not Found"
+  Headers headers;      // of the last answer, also of a proxy that gives no tunnel
+  std::string body;
+  bool truncated{false}; // there was more of it
+  bool too_many_redirects{false};
+  std::string refused; // the address that was not connected to
+  std::optional<std::chrono::seconds> retry_after;
+
+  bool good() const noexcept { return status >= 200 && status < 300; }
+  std::string header(std::string_view name) const; // the first of this name, which is in lower case
+};
 
 class Client {
 public:
@@ -17,6 +76,27 @@ public:
 
   // Throws what Request::sink throws, never for what the network does.
   Response send(const Request& request);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Many requests at once on one thread, which owns and uses it, but for wake(). The destructor drops what is under way.
+class Batch {
+public:
+  Batch(); // throws Error(system)
+  ~Batch();
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  // `body` is sent; `done` is called by step().
+  void start(Request request, std::string body, std::function<void(const Response&)> done);
+  std::size_t under_way() const noexcept;
+  // Does what can be done, then waits for more, for `descriptor` to become readable (-1: none), for wake(), or for that
+  // time to pass.
+  void step(int descriptor, std::chrono::milliseconds at_most);
+  void wake(); // any thread
 
 private:
   struct Impl;

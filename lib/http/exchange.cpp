@@ -1,10 +1,11 @@
 #include "lib/http/exchange.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/host.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 
+#include <dlfcn.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
@@ -12,6 +13,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 namespace holdfast::http {
 
@@ -218,6 +220,27 @@ curl_socket_t Exchange::open_socket(void* self, curlsocktype, curl_sockaddr* to)
     return CURL_SOCKET_BAD;
   }
   return ::socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
+namespace {
+
+void* library() {
+  for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4"})
+    if (void* const loaded = ::dlopen(name, RTLD_LAZY)) return loaded;
+  throw base::Error(base::ErrorClass::unavailable, "libcurl is not installed (apt install libcurl4)");
+}
+
+} // namespace
+
+Symbol::Symbol(const char* name) {
+  static void* const from = library();
+  address = ::dlsym(from, name);
+  if (address == nullptr) throw base::Error(base::ErrorClass::unavailable, std::string("libcurl lacks ") + name);
+}
+
+const Libcurl& libcurl() {
+  static const Libcurl functions;
+  return functions;
 }
 
 } // namespace holdfast::http

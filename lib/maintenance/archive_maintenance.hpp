@@ -6,6 +6,7 @@
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
+#include "lib/pg/connection.hpp"
 #include "lib/pg/pool.hpp"
 
 #include <boost/asio/thread_pool.hpp>
@@ -13,6 +14,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
@@ -54,5 +56,17 @@ private:
 // Before the files of removed snapshots are deleted: records to which others refer get files of their own.
 // `directories`: as store::purge_list() lists them. Blocking; on the thread that owns the connection. May be repeated.
 void keep_captures(pg::Connection& connection, const archive::Root& root, const std::vector<std::string>& directories);
+
+// The page of a crawl: <archive root>/crawls/<crawl-id>/index.html, made from the database when the crawl is sealed,
+// and again after each change or removal of a part (holdfast.crawl_page_stale). It is derived: losing it loses nothing.
+// Blocking; any thread with a connection of its own.
+
+// Returns the path of the page of a crawl, relative to the archive root.
+std::filesystem::path crawl_page_path(const std::string& crawl_id);
+
+// Writes pages that have been stale for `age`, and deletes those of removed crawls; with `crawl_id` only that one's. A
+// few at a time; returns how many. Throws Error(cannot_create) if one cannot be written; it then stays to be done.
+int refresh_crawl_pages(pg::Connection& connection, const archive::Root& root, std::chrono::milliseconds age,
+                        const std::optional<std::string>& crawl_id = {});
 
 } // namespace holdfast::maintenance

@@ -3,7 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/strange_sqlite.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>

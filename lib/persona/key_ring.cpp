@@ -3,8 +3,8 @@
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/text/base64.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <fcntl.h>

@@ -1,12 +1,10 @@
 #include "lib/persona/state.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/json.hpp"
-#include "lib/base/text/percent.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
-#include "lib/base/text/utf8.hpp"
 
 #include <algorithm>
 #include <charconv>

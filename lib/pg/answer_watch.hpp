@@ -4,7 +4,7 @@
 // One thread for the whole process shuts the socket of a session that is overdue, or whose server has been superseded;
 // libpq then reports the session lost. Private to lib/pg. Any thread.
 
-#include "lib/pg/timeline.hpp"
+#include "lib/pg/hosts.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -9,11 +9,10 @@
 // kRefused (by a function, message for people) -> refused; kBrokenInvariant and constraint violations -> bug; disk full
 // (53100) -> temporary; cannot connect at all -> unavailable; wrong password or unknown database -> configuration.
 //
-// A server on an earlier timeline than one seen before is an old primary (timeline.hpp). It is not used: of several
+// A server on an earlier timeline than one seen before is an old primary (hosts.hpp). It is not used: of several
 // hosts, the others are tried, and if none is left, that is unavailable. A session whose server is superseded later
 // counts as lost.
 
-#include "lib/pg/params.hpp"
 #include "lib/pg/result.hpp"
 
 #include <chrono>

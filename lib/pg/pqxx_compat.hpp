@@ -2,7 +2,7 @@
 // Differences between libpqxx 6.4, 7.8 and 7.10, behind one set of names; the only file that checks the version.
 // Private to lib/pg, and to its .cpp files. One thread at a time, as the connection it works on.
 
-#include "lib/pg/params.hpp"
+#include "lib/pg/result.hpp"
 
 #include <pqxx/connection>
 #include <pqxx/except>

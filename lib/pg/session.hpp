@@ -2,7 +2,7 @@
 // Makes a session with a server that is not an old primary; see connection.hpp. Private to lib/pg. Any thread.
 
 #include "lib/pg/connection.hpp"
-#include "lib/pg/timeline.hpp"
+#include "lib/pg/hosts.hpp"
 
 #include <pqxx/connection>
 

@@ -1,7 +1,7 @@
 #include "lib/process/hook_users.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/process/run.hpp"
+#include "lib/process/subprocess.hpp"
 
 #include <pwd.h>
 #include <sys/socket.h>

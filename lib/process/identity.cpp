@@ -3,7 +3,7 @@
 #include "lib/base/sha256.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/process/launcher.hpp"
-#include "lib/process/process_scan.hpp"
+#include "lib/process/orphans.hpp"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

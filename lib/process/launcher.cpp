@@ -1,11 +1,9 @@
 #include "lib/process/launcher.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/process/file_rules.hpp"
-#include "lib/process/network.hpp"
 #include "lib/process/orphans.hpp"
+#include "lib/process/sandbox.hpp"
 #include "lib/process/shim/protocol.hpp"
-#include "lib/process/signal_scope.hpp"
 #include "lib/process/spawn_launcher.hpp"
 
 #include <boost/asio/as_tuple.hpp>

@@ -9,7 +9,7 @@
 #include "lib/base/async.hpp"
 #include "lib/process/cgroups.hpp"
 #include "lib/process/command.hpp"
-#include "lib/process/file_rules.hpp"
+#include "lib/process/sandbox.hpp"
 
 #include <sys/types.h>
 

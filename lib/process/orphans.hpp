@@ -3,14 +3,43 @@
 // declares, and by the launcher when a shim was killed. Owned by one round of cleaning; any thread, one at a time. The
 // destructor does nothing.
 
-#include "lib/process/process_scan.hpp"
+#include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace holdfast::process {
+
+// Reading /proc. Private to this module. Values only; a process may have ended by the time its entry is used, so every
+// entry carries its start time.
+struct ProcessEntry {
+  pid_t pid{0};
+  pid_t parent{0};
+  pid_t session{0};
+  char state{'?'};
+  std::uint64_t start_ticks{0};
+  std::string name; // the kernel's short one
+
+  bool zombie() const { return state == 'Z' || state == 'X'; }
+  bool shim() const { return name == "holdfast-shim"; }
+};
+
+// nullopt if there is no such process.
+std::optional<ProcessEntry> read_process(pid_t pid);
+
+// Every process there is, by pid.
+std::map<pid_t, ProcessEntry> read_processes();
+
+// Returns true if the process belongs to this user, its environment can be read, and one entry of it satisfies
+// `matches`.
+bool environment_has(pid_t pid, const std::function<bool(std::string_view)>& matches);
 
 class Orphans {
 public:

@@ -3,7 +3,7 @@
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/text/percent.hpp"
+#include "lib/base/text/encoding.hpp"
 
 #include <spdlog/spdlog.h>
 

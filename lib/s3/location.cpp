@@ -1,7 +1,7 @@
 #include "lib/s3/location.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/percent.hpp"
+#include "lib/base/text/encoding.hpp"
 
 #include <algorithm>
 #include <cstdlib>

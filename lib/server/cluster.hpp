@@ -2,8 +2,7 @@
 // Files of the embedded server: owner, creation, programs that fit them. Private to lib/server; blocking. Only for the
 // holder of the start lock.
 
-#include "lib/server/launch.hpp"
-#include "lib/server/programs.hpp"
+#include "lib/server/postmaster.hpp"
 
 #include <filesystem>
 #include <vector>

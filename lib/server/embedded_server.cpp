@@ -6,9 +6,8 @@
 #include "lib/pg/sqlstate.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/server/cluster.hpp"
-#include "lib/server/file_lock.hpp"
+#include "lib/server/files.hpp"
 #include "lib/server/postmaster.hpp"
-#include "lib/server/socket_directory.hpp"
 
 #include <spdlog/spdlog.h>
 

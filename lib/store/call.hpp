@@ -5,6 +5,8 @@
 
 #include "lib/pg/connection.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,5 +32,11 @@ std::vector<std::string> call_list(pg::Connection& connection, std::string_view 
                                    const Arguments&... arguments) {
   return call(connection, function, arguments...).map([](const pg::Row& row) { return row.value().as<std::string>(); });
 }
+
+// JSON as a parameter of a query. Pure; any thread.
+
+// Text that the server's jsonb accepts, whatever bytes a hook has printed: invalid UTF-8 and NUL characters are
+// replaced by U+FFFD.
+std::string json_text(nlohmann::json json);
 
 } // namespace holdfast::store

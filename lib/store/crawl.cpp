@@ -1,6 +1,7 @@
 #include "lib/store/crawl.hpp"
 
-#include "lib/store/json.hpp"
+#include "lib/base/error.hpp"
+#include "lib/store/call.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -69,20 +70,33 @@ std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCr
   return archived;
 }
 
-std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& worker,
-                                      std::chrono::milliseconds lease, const std::vector<std::string>& only) {
-  const auto rows = connection.call("select * from holdfast.crawl_claim($1::uuid, $2::interval, $3::uuid[])", worker,
-                                    lease, only.empty() ? std::nullopt : std::optional(only));
-  if (rows.empty()) return std::nullopt;
-  return CrawlLease{rows[0]["crawl_id"], rows[0]["fence"], rows[0]["seeds_left"]};
+std::string schedule_add(pg::Connection& connection, const NewSchedule& schedule) {
+  std::vector<std::string> urls;
+  for (const auto& seed : schedule.seeds)
+    urls.push_back(seed.url);
+  return connection
+      .call("select to_char(holdfast.schedule_add($1::uuid, $2, $3, $4, $5::text[], $6::jsonb) at time zone 'UTC', "
+            "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')",
+            schedule.id, schedule.label, schedule.every, schedule.time_zone, urls, json_text(schedule.crawl.options))
+      .value();
 }
 
-Expansion crawl_expand(pg::Connection& connection, const std::string& worker, const CrawlLease& lease, int batch) {
-  const auto result =
-      connection.call("select * from holdfast.crawl_expand($1::uuid, $2::uuid, $3::bigint, $4::integer)", worker,
-                      lease.crawl_id, lease.fence, batch);
-  const auto row = result.one();
-  return {row["seeds_left"], row["inserted"], row["status"]};
+std::string schedule_find(pg::Connection& connection, const std::string& text) {
+  const auto rows = connection.call("select * from holdfast.schedule_find($1) as id", text);
+  if (rows.size() != 1)
+    throw base::Error(base::ErrorClass::refused,
+                      rows.empty() ? "there is no schedule \"" + text + "\""
+                                   : "\"" + text + "\" names " + std::to_string(rows.size()) + " schedules",
+                      "holdfast schedule list shows ids and labels");
+  return rows.value();
+}
+
+pg::Result schedule_times(pg::Connection& connection, const std::string& every, const std::string& time_zone,
+                          int count) {
+  return connection.call(
+      "select to_char(t at time zone $2, 'Dy YYYY-MM-DD HH24:MI') as local, to_char(t at time zone 'UTC', "
+      "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as at from holdfast.schedule_times($1, $2, clock_timestamp(), $3::integer) t",
+      every, time_zone, count);
 }
 
 } // namespace holdfast::store

@@ -1,8 +1,8 @@
 #pragma once
-// Crawls: adding, claiming, expanding. One free function per SQL function (migrations/functions/30_crawl.sql).
+// Crawls: adding, once or by a schedule. One free function per SQL function (migrations/functions/30_crawl.sql).
 // Blocking; call on the thread that owns the connection.
 
-#include "lib/pg/connection.hpp"
+#include "lib/store/expansion.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -13,13 +13,6 @@
 #include <vector>
 
 namespace holdfast::store {
-
-struct Seed {
-  std::string url; // canonical
-  std::string title;
-  std::vector<std::string> tags;
-  std::string bookmarked_at{}; // as base::written_timestamp() writes it; "": not known
-};
 
 struct NewCrawl {
   std::string id; // chosen by the caller, so that adding may be repeated
@@ -36,17 +29,6 @@ struct PlannedCrawl {
   std::string problems{};  // what is wrong with them
 };
 
-struct CrawlLease {
-  std::string crawl_id;
-  std::int64_t fence{0};
-  std::int64_t seeds_left{0};
-};
-
-struct Expansion {
-  std::int64_t seeds_left{0}, inserted{0};
-  std::string status;
-};
-
 // Adds the crawl with all its seeds in one transaction (in batches, so that a million seeds need no million-element
 // array). Returns false if a crawl with this id exists already: then nothing changes.
 bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vector<Seed>& seeds);
@@ -59,10 +41,23 @@ struct ArchivedSeed {
 std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCrawl& crawl,
                                          const std::vector<Seed>& seeds);
 
-// Claims one due crawl, of `only` unless that is empty. Nothing: none is due.
-std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& worker,
-                                      std::chrono::milliseconds lease, const std::vector<std::string>& only = {});
-// Turns up to `batch` seeds into snapshots. Errors: lease_lost if the fence is stale.
-Expansion crawl_expand(pg::Connection& connection, const std::string& worker, const CrawlLease& lease, int batch);
+// Schedules: crawls that are added again and again. One free function per SQL function
+// (migrations/functions/72_schedule.sql). Blocking; call on the thread that owns the connection. Errors: refused, with
+// a message for users, when a schedule makes no sense.
+struct NewSchedule {
+  std::string id; // chosen by the caller, so that adding may be repeated
+  std::string label, every, time_zone{"UTC"};
+  NewCrawl crawl;          // what each run adds; its id is not used
+  std::vector<Seed> seeds; // canonical
+};
+
+// Returns when it runs first: ISO 8601, UTC.
+std::string schedule_add(pg::Connection& connection, const NewSchedule& schedule);
+// The id of the schedule that a label, or an id, whole or shortened, names. Throws Error(refused) unless it is exactly
+// one.
+std::string schedule_find(pg::Connection& connection, const std::string& text);
+// The next times, as the clock in the zone shows them: columns "local" and "at" (UTC).
+pg::Result schedule_times(pg::Connection& connection, const std::string& every, const std::string& time_zone,
+                          int count);
 
 } // namespace holdfast::store

@@ -2,7 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/store/json.hpp"
+#include "lib/store/call.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -2,6 +2,8 @@
 
 #include "lib/base/error.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace holdfast::store {
 
 namespace {

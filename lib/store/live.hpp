@@ -6,7 +6,7 @@
 #include "lib/base/metrics.hpp"
 #include "lib/pg/connection.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <chrono>
 #include <cstdint>

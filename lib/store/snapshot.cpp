@@ -1,7 +1,7 @@
 #include "lib/store/snapshot.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/store/json.hpp"
+#include "lib/store/call.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +9,11 @@
 #include <utility>
 
 namespace holdfast::store {
+
+// Members of a claim that are columns of the same name.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Claim, url, host, title, created_at, bookmarked_at, depth, max_depth,
+                                                attempts, lapses, tags, plugins, persona, robots, max_snapshot_bytes,
+                                                archived)
 
 namespace {
 

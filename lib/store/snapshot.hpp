@@ -7,7 +7,7 @@
 // in the next heartbeats (HeartbeatAnswer::extra). Times are sent as ages: only the database's clock counts.
 
 #include "lib/base/text/facts.hpp"
-#include "lib/store/crawl.hpp"
+#include "lib/store/expansion.hpp"
 #include "lib/store/worker.hpp"
 
 #include <chrono>
@@ -35,10 +35,6 @@ struct Claim {
   std::uint64_t max_snapshot_bytes{0}; // left by all hooks together; 0: no cap
   std::vector<std::string> archived;   // plugins that need not run: the collection has their results
 };
-// Members that are columns of the same name.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Claim, url, host, title, created_at, bookmarked_at, depth, max_depth,
-                                                attempts, lapses, tags, plugins, persona, robots, max_snapshot_bytes,
-                                                archived)
 
 struct HookCost {
   std::chrono::milliseconds wall{0}, user{0}, system{0};

@@ -3,7 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/store/control.hpp"
+#include "lib/store/runner.hpp"
 
 namespace holdfast::store {
 

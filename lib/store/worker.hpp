@@ -7,6 +7,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,5 +65,65 @@ void process_present(pg::Connection& connection, const ProcessInfo& process, std
 bool worker_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason);
 // Ids of the workers and runners that run on a machine.
 std::vector<std::string> processes_on(pg::Connection& connection, const std::string& hostname);
+
+// Binaries that plugins need, and options that hold on one machine. One free function per SQL function
+// (migrations/functions/62_binary.sql). Blocking; call on the thread that owns the connection.
+struct BinaryClaim {
+  std::string name, id;
+  std::int64_t fence{0};
+  std::string providers, overrides;
+  std::string path, version, sha256, fingerprint; // as last found; empty: never, or gone
+};
+
+struct BinaryFound {
+  std::string path, version, sha256, fingerprint, provider; // path empty: not found, and `error` says why
+  std::string error;
+};
+
+// A claim: what its lost answer held is due again after ten minutes.
+std::vector<BinaryClaim> binary_claim(pg::Connection& connection, const std::string& worker, int limit);
+// May be repeated. Errors: lease_lost if the fence is stale.
+void binary_set(pg::Connection& connection, const std::string& worker, const BinaryClaim& claim,
+                const BinaryFound& found);
+struct KnownBinary {
+  std::string name, path, error; // path empty: not found
+};
+std::vector<KnownBinary> binary_known(pg::Connection& connection, const std::string& worker);
+
+std::map<std::string, std::string> machine_options(pg::Connection& connection, const std::string& worker);
+
+struct CrawlOptions {
+  std::vector<std::string> plugins;
+  std::map<std::string, std::string> options;
+  std::string persona;
+};
+CrawlOptions crawl_options(pg::Connection& connection, const std::string& crawl);
+
+// Hosts: delays, caps, back-off. One free function per SQL function (migrations/functions/50_host.sql). Blocking;
+// call on the thread that owns the connection. Changes take effect with the next claim of any worker; all may be
+// repeated.
+
+// Records that a site requested fewer requests. `by`: the worker that received that. Returns the remaining back-off.
+std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const std::string& host, int status,
+                                            std::optional<std::chrono::milliseconds> retry_after,
+                                            const std::string& by);
+
+// Rules of a site's robots.txt, as the workers share them (migrations/functions/55_robots.sql).
+struct Robots {
+  std::string state; // known, unreachable, wanted (not known yet)
+  std::string rules, error;
+  bool fetch{false};     // the caller is to fetch it within a minute, and to call robots_put
+  bool too_early{false}; // claimed before it was known that the site has a delay: put it back
+};
+Robots robots_get(pg::Connection& connection, const std::string& worker, const Lease& lease, const std::string& origin);
+
+struct RobotsAnswer {
+  int status{0}; // 0: there was none
+  std::string rules, error;
+  std::chrono::milliseconds delay{0}, keep{0}; // Crawl-delay, already capped; how long the answer holds
+};
+// Stores robots.txt. Returns true if the site has a delay, so that the next request must wait.
+bool robots_put(pg::Connection& connection, const std::string& worker, const std::string& origin,
+                const std::string& host, const RobotsAnswer& answer);
 
 } // namespace holdfast::store

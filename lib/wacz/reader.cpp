@@ -3,10 +3,10 @@
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text/json.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
-#include "lib/wacz/sorted_lines.hpp"
-#include "lib/warc/arc.hpp"
+#include "lib/wacz/writer.hpp"
+#include "lib/warc/pack.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/record_bytes.hpp"
 

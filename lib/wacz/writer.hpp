@@ -2,14 +2,67 @@
 // Writes a WACZ 1.1.1 file: WARC files as they are, then the pages, the index and the description. Memory does not grow
 // with what is written. Used from one thread.
 
-#include "lib/wacz/sorted_lines.hpp"
-#include "lib/wacz/zip.hpp"
+#include "lib/base/file.hpp"
+#include "lib/base/sha256.hpp"
 #include "lib/warc/capture.hpp"
 
 #include <cstdint>
+#include <ctime>
+#include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
+
+struct sqlite3;
+struct sqlite3_stmt;
 
 namespace holdfast::wacz {
+
+// Any number of lines in the order of their bytes, in bounded memory: SQLite sorts them, in a temporary file. Used from
+// one thread.
+class SortedLines {
+public:
+  using Statement = std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)>;
+  SortedLines();
+  void add(std::string_view line); // without a line end
+  // All lines, in order.
+  void each(const std::function<void(const std::string&)>& take);
+
+private:
+  std::unique_ptr<sqlite3, int (*)(sqlite3*)> database_;
+  Statement insert_;
+};
+
+// An open file without a name in the temporary directory.
+base::Fd temporary_file();
+void write_all(int file, std::string_view bytes);
+
+// Writes a zip file with stored entries to a descriptor, which may be a pipe; with zip64 where it is needed
+// (libarchive). Does not own the descriptor. Used from one thread. The destructor leaves an unfinished file unfinished.
+class ZipWriter {
+public:
+  ZipWriter(int file, std::time_t time); // `time`: of all entries
+  ~ZipWriter();
+  ZipWriter(const ZipWriter&) = delete;
+  ZipWriter& operator=(const ZipWriter&) = delete;
+
+  // Adds the first `size` bytes of a file, or a text, and returns the SHA-256 of them. Throws Error(input_output) if
+  // there are not so many.
+  std::string add(const std::string& path, int file, std::uint64_t size);
+  std::string add(const std::string& path, std::string_view text);
+  void close();
+
+private:
+  void begin(const std::string& path, std::uint64_t size);
+  void write(std::string_view bytes);
+  std::string end();
+  [[noreturn]] void fail(const std::string& what);
+  std::unique_ptr<void, void (*)(void*)> archive_;
+  std::time_t time_;
+  std::string path_;
+  std::uint64_t left_{0};
+  base::Sha256 digest_;
+};
 
 struct About {
   std::string title, software, created; // created: "2026-01-31T23:59:59Z"

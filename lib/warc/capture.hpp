@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace holdfast::warc {
@@ -35,5 +36,16 @@ void each_capture(int file, std::uint64_t begin, std::uint64_t end, const std::f
 std::string cdxj_line(const Capture& capture);
 // The object alone; `whole`: with urlkey and timestamp.
 std::string cdxj_object(const Capture& capture, bool whole);
+
+// Revisit records that replace responses whose payload is in a record elsewhere. Blocking; any thread.
+
+// Returns true if the record at this offset is a whole response with this payload ("sha1:..."): the digest in its
+// header is not used. Returns false for anything else, and for unreadable records.
+bool holds_payload(int file, std::uint64_t offset, std::uint64_t length, const std::string& digest);
+
+// Makes a revisit record from a response, or from another revisit record: it keeps all but the body, and refers to
+// `original`, which has the same payload. nullopt: the record stays unchanged, because it is not of this kind, or does
+// not have the payload that its header names.
+std::optional<std::string> revisit_of(int file, const Capture& response, const Capture& original);
 
 } // namespace holdfast::warc

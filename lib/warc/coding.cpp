@@ -1,7 +1,7 @@
 #include "lib/warc/coding.hpp"
 
 #include "lib/base/inflater.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 
 #include <brotli/decode.h>
 #include <zstd.h>

@@ -1,9 +1,13 @@
 #pragma once
 // Members of a gzip file, as WARC files and their compressed indexes consist of. Owned by one thread.
 
+#include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
+
 #include <zlib.h>
 
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -28,5 +32,15 @@ private:
 
 // A whole member.
 std::string gzip(std::string_view text, int level = Z_DEFAULT_COMPRESSION);
+
+// Errors and writes of this module's files.
+
+// Throws std::runtime_error: what, and the text of errno.
+[[noreturn]] inline void cannot(const std::string& what) {
+  throw std::runtime_error(what + ": " + base::errno_text(errno));
+}
+inline void write_all(int file, std::string_view bytes) {
+  if (!base::write_all(file, bytes)) cannot("cannot write");
+}
 
 } // namespace holdfast::warc

@@ -1,6 +1,5 @@
 #include "lib/warc/headers.hpp"
 
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/text.hpp"
 
 #include <algorithm>

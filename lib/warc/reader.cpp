@@ -1,6 +1,6 @@
 #include "lib/warc/reader.hpp"
 
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 
 #include <algorithm>
 #include <charconv>

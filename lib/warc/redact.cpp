@@ -1,11 +1,8 @@
 #include "lib/warc/redact.hpp"
 
-#include "lib/base/text/base64.hpp"
-#include "lib/base/text/characters.hpp"
-#include "lib/base/text/utf8.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/warc/coding.hpp"
-#include "lib/warc/digest.hpp"
-#include "lib/warc/file.hpp"
 #include "lib/warc/gzip.hpp"
 #include "lib/warc/pack.hpp"
 #include "lib/warc/reader.hpp"

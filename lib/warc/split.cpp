@@ -1,7 +1,7 @@
 #include "lib/warc/split.hpp"
 
-#include "lib/base/text/characters.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/warc/capture.hpp"
 #include "lib/warc/surt.hpp"
 

@@ -6,7 +6,7 @@
 // document that a browser requested as a document is one; without such information in the requests, each HTML document.
 // Used from one thread.
 
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/warc/reader.hpp"
 
 #include <cstdint>

@@ -1,8 +1,10 @@
 #include "lib/warc/spool.hpp"
 
 #include "lib/base/file.hpp"
+#include "lib/base/text/encoding.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace holdfast::warc {
 
@@ -34,6 +36,22 @@ std::string Spool::head(std::size_t most) const {
   std::string bytes(std::min<std::uint64_t>(most, size_), '\0');
   if (base::read_at(file_.get(), bytes.data(), bytes.size(), 0) < 0) cannot("cannot read a spooled body");
   return bytes;
+}
+
+void Digest::add(std::string_view bytes) {
+  sha1_update(&context_, bytes.size(), reinterpret_cast<const std::uint8_t*>(bytes.data()));
+}
+
+std::string Digest::finish() {
+  std::string result(SHA1_DIGEST_SIZE, '\0');
+  sha1_digest(&context_, result.size(), reinterpret_cast<std::uint8_t*>(result.data()));
+  return "sha1:" + base::base32_encode(result);
+}
+
+std::string sha1_of(std::string_view bytes) {
+  Digest digest;
+  digest.add(bytes);
+  return digest.finish();
 }
 
 } // namespace holdfast::warc

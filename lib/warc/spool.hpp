@@ -3,14 +3,28 @@
 // one thread.
 
 #include "lib/base/file.hpp"
-#include "lib/warc/digest.hpp"
-#include "lib/warc/file.hpp"
+#include "lib/warc/gzip.hpp"
+
+#include <nettle/sha1.h>
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace holdfast::warc {
+
+// Digests as WARC headers have them: "sha1:" and the SHA-1 in base32. Values only.
+class Digest {
+public:
+  Digest() { sha1_init(&context_); }
+  void add(std::string_view bytes);
+  std::string finish(); // and starts over
+
+private:
+  sha1_ctx context_{};
+};
+
+std::string sha1_of(std::string_view bytes);
 
 class Spool {
 public:

@@ -1,8 +1,8 @@
 #include "lib/warc/surt.hpp"
 
 #include "lib/base/sha256.hpp"
-#include "lib/base/text/characters.hpp"
-#include "lib/base/text/percent.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 
 #include <algorithm>

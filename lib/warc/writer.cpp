@@ -1,9 +1,9 @@
 #include "lib/warc/writer.hpp"
 
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/warc/file.hpp"
+#include "lib/warc/gzip.hpp"
 #include "lib/warc/pack.hpp"
 
 #include <fcntl.h>

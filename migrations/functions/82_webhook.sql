@@ -71,16 +71,14 @@ create or replace function holdfast.webhook_set(p_name text, p_url text, p_event
 -- No events: all of them.
 begin
   insert into holdfast.webhook (name, url, events, changed_by)
-    values (p_name, p_url, case p_events when '{}' then
-              '{crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out}' else p_events end, p_by)
+    values (p_name, p_url, case p_events when '{}' then holdfast.webhook_events() else p_events end, p_by)
     on conflict (name) do update
       set url = excluded.url, events = excluded.events, changed_by = excluded.changed_by,
           enabled = true, note = null, failures = 0, hold_until = null;
 exception when check_violation or not_null_violation then
   raise exception 'invalid name, URL or events of webhook "%"', p_name using errcode = 'HF004',
     hint = 'The name has lower case letters, digits, ".", "_" and "-"; the URL is http or https, '
-           'without a user; the events are crawl.sealed, snapshot.failed, '
-           'worker.lapsed and persona.signed_out.';
+           'without a user; the events are ' || array_to_string(holdfast.webhook_events(), ', ') || '.';
 end $$;
 comment on function holdfast.webhook_set is 'Adds a webhook, or changes and enables one.';
 

@@ -1,4 +1,4 @@
--- Lists that are more than a view with a condition for each filter (lib/store/catalog/view.cpp has them all).
+-- Lists that are more than a view with a condition for each filter (lib/catalog/list.cpp has them all).
 -- NULL: no filter. A list has no argument for a filter that it does not support. Each answers quickly in a
 -- collection of millions: an index finds the rows, or they are met soon in the order in which they are shown.
 -- Where neither is certain for one query, there is one query for each case, in PL/pgSQL; those functions read

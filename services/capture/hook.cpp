@@ -1,8 +1,7 @@
 #include "services/capture/hook.hpp"
 
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/formats/link.hpp"
 

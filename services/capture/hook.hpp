@@ -5,7 +5,6 @@
 // is always claimed and never assumed. One hook runs per process, on one thread.
 
 #include "lib/base/file.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/warc/headers.hpp"
 

@@ -5,7 +5,6 @@
 #include "lib/base/file.hpp"
 #include "lib/base/hide_secrets.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/utf8.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/server/embedded_server.hpp"
 #include "services/cli/command/suggestions.hpp"

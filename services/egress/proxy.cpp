@@ -3,8 +3,8 @@
 #include "lib/base/async.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
-#include "services/egress/request_head.hpp"
-#include "services/egress/response_end.hpp"
+#include "services/egress/message.hpp"
+#include "services/egress/traffic.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -24,7 +24,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
@@ -41,7 +40,6 @@ constexpr auto kResult = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kLargestHead = 64u << 10;
 constexpr std::size_t kPiece = 64u << 10;
 constexpr std::size_t kMostConnections = 256; // of one endpoint at once
-constexpr std::size_t kMostHosts = 1000;
 constexpr std::chrono::seconds kHeadTimeout{60}, kConnectTimeout{20};
 
 } // namespace
@@ -63,42 +61,19 @@ struct Proxy::Service {
 
 struct Connection;
 
-// Shared by the endpoint and its connections. The sockets are the egress thread's; `traffic` is under the mutex.
+// Shared by the endpoint and its connections. The sockets are the egress thread's.
 struct Endpoint::State {
   State(asio::io_context& io, const Rules& given) : rules(given), acceptor(io) {}
   const Rules& rules;
   Asker page;
   std::string url;
   const std::string key{base::random_hex32()};
-  std::uint64_t most_bytes{0};
   tcp::acceptor acceptor;
   asio::thread_pool* resolver{nullptr};
   std::set<Connection*> connections;
-  mutable std::mutex mutex;
-  Traffic traffic;
+  TrafficMeter traffic;
 
   void close();
-  bool count_request(const std::string& host) {
-    const std::lock_guard lock(mutex);
-    ++traffic.requests;
-    if (traffic.hosts.size() < kMostHosts || traffic.hosts.contains(host)) ++traffic.hosts[host];
-    return !traffic.over_limit;
-  }
-  void count_refusal(const std::string& why) {
-    const std::lock_guard lock(mutex);
-    if (traffic.refused++ == 0) traffic.first_refusal = why;
-  }
-  void note_trouble(const std::string& what) {
-    const std::lock_guard lock(mutex);
-    traffic.trouble = what;
-  }
-  // Returns false once the endpoint has had its bytes.
-  bool count_bytes(std::size_t bytes) {
-    const std::lock_guard lock(mutex);
-    traffic.bytes += bytes;
-    if (most_bytes > 0 && traffic.bytes > most_bytes) traffic.over_limit = true;
-    return !traffic.over_limit;
-  }
 };
 
 // A client and the server of its last request.
@@ -202,7 +177,7 @@ awaitable<void> Connection::pass(tcp::socket& from, tcp::socket& to, bool counte
       to.shutdown(tcp::socket::shutdown_send, ignored);
       co_return;
     }
-    if (error || (counted && !endpoint->count_bytes(count))) break;
+    if (error || (counted && !endpoint->traffic.count_bytes(count))) break;
     const auto [failure, written] = co_await asio::async_write(to, asio::buffer(piece.data(), count), kResult);
     if (failure) break;
   }
@@ -233,7 +208,7 @@ awaitable<std::size_t> Connection::await_response(std::string& buffer) {
     if (length == 0) co_return 0;
     const std::string head = buffer.substr(0, length);
     if (!is_interim(head)) co_return length;
-    if (!endpoint->count_bytes(length) || !co_await send(client, head)) {
+    if (!endpoint->traffic.count_bytes(length) || !co_await send(client, head)) {
       close();
       co_return 0;
     }
@@ -246,7 +221,7 @@ awaitable<std::size_t> Connection::await_response(std::string& buffer) {
 awaitable<bool> Connection::pass_response(const RequestHead& request, std::string buffer, std::size_t length) {
   ResponseEnd end(request.method);
   end.take(buffer);
-  if (!endpoint->count_bytes(buffer.size())) {
+  if (!endpoint->traffic.count_bytes(buffer.size())) {
     close();
     co_return false;
   }
@@ -263,7 +238,7 @@ awaitable<bool> Connection::pass_response(const RequestHead& request, std::strin
     const int at_once = 1;
     ::setsockopt(server.native_handle(), IPPROTO_TCP, TCP_QUICKACK, &at_once, sizeof at_once);
     const auto [error, count] = co_await server.async_read_some(asio::buffer(piece), kResult);
-    if (error || !endpoint->count_bytes(count)) break;
+    if (error || !endpoint->traffic.count_bytes(count)) break;
     end.take(std::string_view(piece).substr(0, count));
     const auto [failure, written] = co_await asio::async_write(client, asio::buffer(piece.data(), count), kResult);
     passed = !failure;
@@ -280,11 +255,11 @@ awaitable<bool> Connection::reach(const RequestHead& request) {
   };
   const Destination found = co_await asio::co_spawn(*endpoint->resolver, judging(), asio::use_awaitable);
   if (!found.refused.empty()) {
-    endpoint->count_refusal(found.refused);
+    endpoint->traffic.count_refusal(found.refused);
     co_await answer(403, "refused: " + found.refused);
     co_return false;
   }
-  if (found.machine) endpoint->note_trouble(found.unreachable);
+  if (found.machine) endpoint->traffic.note_trouble(found.unreachable);
   std::string trouble = found.unreachable;
   if (trouble.empty()) trouble = co_await connect(found.addresses, request.port);
   if (!trouble.empty()) co_await answer(502, request.host + ": " + trouble);
@@ -294,7 +269,7 @@ awaitable<bool> Connection::reach(const RequestHead& request) {
 
 // Serves a request. Returns true if the client may send another.
 awaitable<bool> Connection::serve(const RequestHead& request, std::string rest) {
-  if (!endpoint->count_request(request.host)) {
+  if (!endpoint->traffic.count_request(request.host)) {
     co_await answer(403, "the page has received as many bytes as it may");
     co_return false;
   }
@@ -380,10 +355,7 @@ Endpoint::~Endpoint() {
 std::string Endpoint::url() const { return state_->url; }
 std::string Endpoint::key() const { return state_->key; }
 
-Traffic Endpoint::traffic() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->traffic;
-}
+Traffic Endpoint::traffic() const { return state_->traffic.read(); }
 
 Proxy::Proxy(Rules rules) : service_(std::make_unique<Service>(std::move(rules))) {}
 Proxy::~Proxy() = default;
@@ -391,7 +363,7 @@ Proxy::~Proxy() = default;
 std::unique_ptr<Endpoint> Proxy::open(EndpointRules rules) {
   auto state = std::make_shared<Endpoint::State>(service_->io, service_->rules);
   state->page = std::move(rules.page);
-  state->most_bytes = rules.most_bytes;
+  state->traffic.limit(rules.most_bytes);
   state->resolver = &service_->resolver;
   try {
     if (rules.listener) {

@@ -2,7 +2,7 @@
 
 #include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text/duration.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/maintenance/archive_maintenance.hpp"
 
 #include <boost/asio/steady_timer.hpp>

@@ -1,6 +1,5 @@
 #include "services/serve/cdx.hpp"
 
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/warc/surt.hpp"

@@ -5,7 +5,7 @@
 // closes all watchers and joins the thread.
 
 #include "lib/pg/connection.hpp"
-#include "services/serve/watch.hpp"
+#include "services/serve/connections.hpp"
 
 #include <chrono>
 #include <condition_variable>

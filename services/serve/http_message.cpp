@@ -1,10 +1,9 @@
 #include "services/serve/http_message.hpp"
 
 #include "lib/base/sha256.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/json.hpp"
-#include "lib/base/text/percent.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/utf8.hpp"
 #include "lib/warc/gzip.hpp"
 
 #include <arpa/inet.h>

@@ -2,7 +2,7 @@
 // Requests and responses of the HTTP server, and what may be believed of a request. Pure; any thread.
 
 #include "lib/base/file.hpp"
-#include "services/serve/watch.hpp"
+#include "services/serve/connections.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -2,8 +2,8 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/text/characters.hpp"
-#include "services/serve/peers.hpp"
+#include "lib/base/text/text.hpp"
+#include "services/serve/access.hpp"
 #include "services/serve/view_relay.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -43,18 +43,9 @@ constexpr std::string_view kStillHere = ":\n\n";
 constexpr std::chrono::seconds kSilence{10}; // between server-sent events
 constexpr std::uint32_t kHeaderLimit = 32 * 1024;
 constexpr std::size_t kPiece = 128 * 1024;
-constexpr int kMostUploads = 4;
 // Limit for unparsed data. A chunk's extensions and a trailer have no limit in the parser.
 constexpr std::size_t kMostBuffered = 2 * kPiece;
 constexpr std::size_t kMostDiscarded = 64 << 20; // of a body that is too large
-
-// An IPv6 network counts as one peer, because its hosts choose their addresses.
-std::string peer_of(const asio::ip::address& address) {
-  if (!address.is_v6() || address.to_v6().is_v4_mapped() || address.is_loopback()) return address.to_string();
-  auto bytes = address.to_v6().to_bytes();
-  std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
-  return asio::ip::make_address_v6(bytes).to_string();
-}
 
 // Proxies that do not extend a header of that name add another one.
 std::string forwarded_for(const Message& message) {
@@ -213,7 +204,7 @@ struct HttpServer::Impl {
       http::request_parser<http::string_body> parser;
       parser.header_limit(kHeaderLimit);
       parser.body_limit(std::max(options.largest_body, options.largest_upload));
-      Upload upload(uploads);
+      UploadSlot upload(uploads);
       stream.expires_after(options.timeout);
       place->set_asking(false);
       auto [read_error, read] =
@@ -383,18 +374,6 @@ struct HttpServer::Impl {
            (target.starts_with("/do/add") || target.starts_with("/api/v1/crawls") ||
             target.starts_with("/api/v1/schedules"));
   }
-  class Upload {
-  public:
-    explicit Upload(int& all) : all_(all) {}
-    ~Upload() { all_ -= begun_ ? 1 : 0; }
-    Upload(const Upload&) = delete;
-    Upload& operator=(const Upload&) = delete;
-    bool begin() { return begun_ = all_ < kMostUploads && ++all_ > 0; }
-
-  private:
-    int& all_;
-    bool begun_{false};
-  };
 
   const HttpOptions options;
   const Handler handler;

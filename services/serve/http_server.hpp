@@ -5,9 +5,9 @@
 // no health check. The destructor closes open connections and joins all threads. Beast is used in http_server.cpp and
 // view_relay.cpp alone.
 
+#include "services/serve/access.hpp"
 #include "services/serve/endpoint.hpp"
 #include "services/serve/http_message.hpp"
-#include "services/serve/proxies.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -2,117 +2,29 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/json.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/html/parts.hpp"
-#include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
-#include "lib/store/sign_in.hpp"
+#include "lib/store/persona.hpp"
 #include "lib/store/token.hpp"
 #include "services/serve/cdx.hpp"
 #include "services/serve/embedded.hpp"
-#include "services/serve/metrics.hpp"
+#include "services/serve/endpoint.hpp"
 #include "services/serve/pages/pages.hpp"
 #include "services/serve/pages/parts.hpp"
+#include "services/serve/routes.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 #include <utility>
 
 namespace holdfast::serve {
 
-// Every page. A path that ends in "/" and is not "/" is followed by an id. live: it shows news by itself.
-struct Route {
-  std::string_view path, tab, what;
-  bool live;
-  std::optional<Page> (*page)(const PageRequest&);
-  bool has_id() const { return path.size() > 1 && path.ends_with('/'); }
-};
-
-struct Found {
-  const Route* route{nullptr};
-  std::string id;
-};
-
 namespace {
-
-// The routes of all lists without a page of their own follow (routes()).
-constexpr Route kRoutes[] = {
-    Route{"/", "Overview", "page", true, &overview_page},
-    Route{"/crawls", "Crawls", "page", true, &crawls_page},
-    Route{"/search", "Snapshots", "page", false, &search_page},
-    Route{"/add", "Add", "page", false, &add_page},
-    Route{"/schedules", "Schedules", "page", true, &list_page},
-    Route{"/personas", "Personas", "page", true, &personas_page},
-    Route{"/workers", "Workers", "page", true, &workers_page},
-    Route{"/hosts", "Hosts", "page", true, &hosts_page},
-    Route{"/failures", "Failures", "page", true, &list_page},
-    Route{"/events", "Events", "page", true, &list_page},
-    Route{"/lists", "Lists", "page", false, &lists_page},
-    Route{"/crawl/", "", "crawl", true, &crawl_page},
-    Route{"/snapshot/", "", "snapshot", true, &snapshot_page},
-    Route{"/persona/", "", "sign-in; it may have ended", false, &persona_view_page},
-};
-
-const std::vector<Route>& routes() {
-  static std::deque<std::string> paths; // that do not move
-  static const auto all = [] {
-    std::vector<Route> made(std::begin(kRoutes), std::end(kRoutes));
-    for (const auto& list : store::lists()) {
-      const auto& path = paths.emplace_back("/" + std::string(list.name));
-      const bool has_page = std::any_of(made.begin(), made.end(), [&](const auto& one) { return one.path == path; });
-      if (list.for_guests && !has_page) made.push_back({path, "", "page", true, &list_page});
-    }
-    return made;
-  }();
-  return all;
-}
-
-Found find_route(const std::string& path) {
-  for (const Route& route : routes()) {
-    if (!route.has_id() && path == route.path) return {&route, path.substr(1)};
-    if (route.has_id() && path.starts_with(route.path) && base::is_uuid(path.substr(route.path.size())))
-      return {&route, path.substr(route.path.size())};
-  }
-  return {};
-}
-
-// Tells a browser whether a section has changed.
-std::string digest_of(const html::Html& html) { return base::sha256_hex(html.text()).substr(0, 16); }
-
-std::string layout(const Route& route, const Page& page, const std::string& query, const Request& request,
-                   const Caller& caller) {
-  html::List tabs, sections;
-  for (const Route& one : kRoutes)
-    if (!one.tab.empty() && (one.path != "/add" || caller.may_change())) {
-      const bool current = one.path == route.path ||
-                           (route.has_id() && one.path == (route.path == "/persona/" ? "/personas" : "/crawls")) ||
-                           (!route.has_id() && route.tab.empty() && one.path == "/lists");
-      tabs.push_back({{"path", one.path}, {"name", one.tab}, {"current", current}});
-    }
-  for (const auto& section : page.sections)
-    sections.push_back({{"id", section.id},
-                        {"name", section.name},
-                        {"framed", section.framed},
-                        {"digest", digest_of(section.html)},
-                        {"html", section.html}});
-  return html::fill(embedded::layout_html, {{"title", page.title},
-                                            {"live", route.live},
-                                            {"sprite", html::icon_sprite()},
-                                            {"pages", std::move(tabs)},
-                                            {"query", query},
-                                            {"who", caller.name},
-                                            {"sign_in", caller.is_guest() && !caller.may_change()},
-                                            {"next", request.path},
-                                            {"kicker", page.kicker},
-                                            {"heading", page.heading},
-                                            {"sections", std::move(sections)},
-                                            {"body", page.body}})
-      .text();
-}
 
 // Returns files that need no token: they reveal nothing of the collection.
 std::optional<Response> asset(const std::string& path) {
@@ -136,31 +48,6 @@ std::string page_after(const Response& answer, const std::string& back) {
   if (told.is_object() && told.contains("sign_in")) return "/persona/" + told["sign_in"].get<std::string>();
   const auto id = told.is_object() ? told.value("id", nlohmann::json()) : nlohmann::json();
   return id.is_string() && !told.contains("every") ? "/crawl/" + id.get<std::string>() : back;
-}
-
-Response problem_page(unsigned status, const std::string& heading, const std::string& detail, const std::string& hint,
-                      const std::string& back) {
-  Response response;
-  response.status = status;
-  response.body =
-      html::fill(embedded::problem_html, {{"heading", heading}, {"detail", detail}, {"hint", hint}, {"back", back}})
-          .text();
-  return response;
-}
-
-Response no_such(std::string_view what) {
-  return problem_page(404, "Not found", "There is no such " + std::string(what) + ".", "", "/");
-}
-
-// `link`: the secret of the link that leads here; empty: a token is required.
-Response sign_in_page(unsigned status, const std::string& next, const std::string& problem,
-                      const std::string& link = "") {
-  Response response;
-  response.status = status;
-  response.body = html::fill(embedded::sign_in_html,
-                             {{"next", next}, {"problem", problem}, {"link", link}, {"by_token", link.empty()}})
-                      .text();
-  return response;
 }
 
 } // namespace

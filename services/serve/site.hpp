@@ -9,7 +9,6 @@
 #include "services/serve/feed.hpp"
 #include "services/serve/files.hpp"
 #include "services/serve/http_message.hpp"
-#include "services/serve/rates.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -20,7 +19,7 @@
 namespace holdfast::serve {
 
 struct Page;
-struct Found; // a page of the table of routes
+struct Found; // routes.hpp
 
 struct SiteOptions {
   std::string dsn;           // of sessions that read

@@ -1,9 +1,9 @@
 #include "services/serve/view_relay.hpp"
 
 #include "lib/base/coroutine.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/json.hpp"
-#include "lib/store/sign_in.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/store/persona.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>

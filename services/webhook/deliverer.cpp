@@ -4,21 +4,26 @@
 #include "lib/base/error.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
-#include "lib/http/batch.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/http/client.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/webhook.hpp"
-#include "services/webhook/signature.hpp"
 
 #include <spdlog/spdlog.h>
 
+#include <nettle/hmac.h>
 #include <pthread.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
+#include <cstdint>
 #include <ctime>
 #include <deque>
+#include <fstream>
 #include <mutex>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -217,6 +222,77 @@ void Deliverer::flush(milliseconds at_most) {
   impl_->sender.wake();
   std::unique_lock lock(impl_->mutex);
   impl_->changed.wait_for(lock, at_most, [this] { return impl_->idle; });
+}
+
+namespace {
+
+constexpr std::string_view kPrefix = "whsec_";
+constexpr std::size_t kLeastKey = 16;
+
+[[noreturn]] void refuse(const std::filesystem::path& file, int line, const std::string& what) {
+  throw base::Error(base::ErrorClass::configuration,
+                    "webhooks.secret_file: " + file.string() + ":" + std::to_string(line) + ": " + what,
+                    "lines SECRET or NAME SECRET, the secret at least 16 characters: "
+                    "echo whsec_$(head -c 32 /dev/urandom | base64)");
+}
+
+// Empty: not base64.
+std::string decoded(const std::string& text) {
+  auto bytes = base::base64_decode(text);
+  return base::base64_encode(bytes) == text ? bytes : "";
+}
+
+} // namespace
+
+Secrets Secrets::read(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  if (!stream) throw base::Error(base::ErrorClass::configuration, "webhooks.secret_file: cannot read " + file.string());
+  Secrets secrets;
+  int number = 0;
+  for (std::string line; std::getline(stream, line);) {
+    ++number;
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string name, key, more;
+    if (!(words >> name)) continue;
+    if (!(words >> key)) std::swap(name, key);
+    if (words >> more) refuse(file, number, "more than two words");
+    if (key.starts_with(kPrefix)) {
+      key = decoded(key.substr(kPrefix.size()));
+      if (key.empty()) refuse(file, number, "what follows whsec_ is no base64");
+    }
+    if (key.size() < kLeastKey) refuse(file, number, "the secret is too short");
+    secrets.keys_[name].push_back(key);
+  }
+  if (secrets.keys_.empty()) refuse(file, number, "there is no secret in it");
+  return secrets;
+}
+
+std::optional<std::vector<std::string>> Secrets::names() const {
+  if (keys_.contains("")) return std::nullopt;
+  std::vector<std::string> names;
+  for (const auto& [name, keys] : keys_)
+    names.push_back(name);
+  return names;
+}
+
+const std::vector<std::string>& Secrets::of(const std::string& webhook) const {
+  static const std::vector<std::string> none;
+  auto found = keys_.find(webhook);
+  if (found == keys_.end()) found = keys_.find("");
+  return found == keys_.end() ? none : found->second;
+}
+
+std::string signature(const std::string& key, std::string_view message_id, std::string_view timestamp,
+                      std::string_view body) {
+  std::string text(message_id);
+  ((text += '.') += timestamp) += '.';
+  text += body;
+  hmac_sha256_ctx context{};
+  hmac_sha256_set_key(&context, key.size(), reinterpret_cast<const std::uint8_t*>(key.data()));
+  hmac_sha256_update(&context, text.size(), reinterpret_cast<const std::uint8_t*>(text.data()));
+  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest{};
+  hmac_sha256_digest(&context, digest.size(), digest.data());
+  return "v1," + base::base64_encode({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
 } // namespace holdfast::webhook

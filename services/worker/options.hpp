@@ -1,9 +1,9 @@
 #pragma once
 // What a worker is told at start. Plain aggregate; immutable while the worker lives. The functions are pure.
 
-#include "lib/hooks/catalog.hpp"
 #include "lib/hooks/environment.hpp"
 #include "lib/hooks/hook_run.hpp"
+#include "lib/hooks/plugin_set.hpp"
 #include "lib/persona/key_ring.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/store/snapshot.hpp"
@@ -32,7 +32,7 @@ struct Options {
     const auto own = shim.parent_path().string();
     return libexec.empty() ? own : libexec.string() + ":" + own;
   }
-  std::shared_ptr<const hooks::Catalog> catalog;
+  std::shared_ptr<const hooks::PluginSet> plugin_set;
   hooks::Options hook_options;                      // of this machine: weaker than the crawl's
   std::vector<std::string> environment_names;       // further variables of ours that hooks may see
   hooks::HookLimits hook_limits;                    // timeout: default for hooks without one

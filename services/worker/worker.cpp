@@ -4,7 +4,7 @@
 #include "lib/base/log.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
-#include "lib/base/text/duration.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/store/call.hpp"
 #include "services/worker/machine/browser_watch.hpp"
 #include "services/worker/machine/capabilities.hpp"

@@ -11,7 +11,7 @@
 
 #include "lib/process/hook_users.hpp"
 #include "lib/process/launcher.hpp"
-#include "lib/process/signal_scope.hpp"
+#include "lib/process/sandbox.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>

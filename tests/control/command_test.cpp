@@ -1,9 +1,9 @@
 // Pause, resume, cancel, scope, retry, remove: what matrix_test.cpp does not see of them.
 #include "lib/base/uuid.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/control.hpp"
-#include "lib/store/host.hpp"
 #include "lib/store/live.hpp"
+#include "lib/store/runner.hpp"
+#include "lib/store/worker.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -134,7 +134,7 @@ TEST_CASE("what failed is tried again as a new crawl, as deep as it was") {
 
   const auto id = base::new_uuid();
   const auto retry = [&](const std::string& new_id, const nlohmann::json& body) {
-    return store::operation("retry").run({stage.connection, "", new_id, body, "ann"})["seeds"].get<int>();
+    return catalog::operation("retry").run({stage.connection, "", new_id, body, "ann"})["seeds"].get<int>();
   };
   CHECK(retry(id, {{"ids", {crawl}}, {"failed", true}}) == 2);
   CHECK(retry(id, {{"ids", {crawl}}, {"failed", true}}) == 2); // a repeat adds nothing

@@ -1,5 +1,5 @@
 // Politeness: delays, caps and back-off of hosts, counted over all workers and crawls, inside the claim.
-#include "lib/store/host.hpp"
+#include "lib/store/worker.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>

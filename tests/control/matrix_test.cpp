@@ -1,7 +1,7 @@
 // Every command in every state of what it is given to: what it answers, the state after it, and that a second time
 // changes nothing. The Stage checks the invariants at the end.
 #include "lib/store/call.hpp"
-#include "lib/store/host.hpp"
+#include "lib/store/worker.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>

@@ -4,19 +4,18 @@
 #include "lib/base/file.hpp"
 #include "lib/base/inflater.hpp"
 #include "lib/base/text/host.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
-#include "lib/base/text/utf8.hpp"
 #include "lib/config/settings.hpp"
-#include "lib/formats/charset.hpp"
+#include "lib/formats/encoding.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/list.hpp"
 #include "lib/hooks/record.hpp"
-#include "lib/robots/rules.hpp"
+#include "lib/robots/robots.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/capture/extract/readable.hpp"
-#include "services/egress/request_head.hpp"
-#include "services/egress/response_end.hpp"
+#include "services/egress/message.hpp"
 #include "services/serve/http_message.hpp"
 
 #include <sys/mman.h>
@@ -177,7 +176,9 @@ void read_yaml(std::string_view input) {
 }
 
 void read_import(std::string_view input) {
-  for (const auto parser : formats::kParsers)
+  auto parsers = formats::parsers();
+  parsers.emplace_back("auto");
+  for (const auto& parser : parsers)
     may_refuse([&] {
       for (const auto& entry : formats::read_list(input, parser).entries)
         must(base::is_utf8(entry.url) && base::is_utf8(entry.title), "entries are UTF-8");

@@ -1,8 +1,9 @@
 // The roles: each can do its work, and nothing else.
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/find.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -67,12 +68,12 @@ TEST_CASE("a reader sees every view and no table, and changes nothing") {
     CHECK(stage.outcome("select holdfast.seal_pages(null)") == kDenied);
     CHECK(store::why(stage.connection, crawl).kind == "crawl");
     CHECK(stage.outcome("select * from holdfast.check_invariants()") == "");
-    store::ListQuery query;
-    CHECK(store::list(stage.connection, query).size() == 2);
-    for (const auto& list : store::lists())
+    catalog::ListQuery query;
+    CHECK(catalog::list(stage.connection, query).size() == 2);
+    for (const auto& list : catalog::lists())
       for (const auto& [filter, column] : list.filters) {
         const std::string value = filter == "status" ? "failed" : filter == "since" ? "2026-01-01T00:00:00Z" : crawl;
-        store::list(stage.connection, store::ListQuery{std::string(list.name)}.by(filter, value));
+        catalog::list(stage.connection, catalog::ListQuery{std::string(list.name)}.by(filter, value));
       }
   }
   stage.become("holdfast_reader");

@@ -1,8 +1,8 @@
 // Every reason that holdfast.why() can give, each from a collection that is really in that state.
 #include "lib/base/uuid.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/catalog/view.hpp"
-#include "lib/store/host.hpp"
+#include "lib/store/find.hpp"
+#include "lib/store/worker.hpp"
 #include "migrations/migrations.hpp"
 #include "tests/store/stage.hpp"
 

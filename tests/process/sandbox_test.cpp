@@ -1,8 +1,8 @@
 // What a sandbox shows: never what a link on the way to a directory leads to. Another hook may have left it there.
 
 #include "lib/process/hook_users.hpp"
+#include "lib/process/sandbox.hpp"
 #include "lib/process/shim/calls.hpp"
-#include "lib/process/signal_scope.hpp"
 #include "tests/process/stage.hpp"
 
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
 // The index of WARC files: written with the seal, read by key and time, gone with the snapshot.
 #include "lib/store/call.hpp"
 #include "lib/store/capture.hpp"
-#include "lib/store/control.hpp"
+#include "lib/store/runner.hpp"
 #include "lib/store/schema.hpp"
 #include "tests/store/stage.hpp"
 

@@ -1,6 +1,6 @@
 // The clock of the server goes back: due times that an earlier clock has set lie too far ahead (74_clock.sql).
 #include "lib/store/call.hpp"
-#include "lib/store/control.hpp"
+#include "lib/store/runner.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>

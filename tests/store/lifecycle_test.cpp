@@ -1,6 +1,6 @@
 // The lifecycles are written down twice, in C++ and in SQL; here the two are held equal, and every other change is
 // tried.
-#include "lib/store/catalog/lifecycle.hpp"
+#include "lib/store/lifecycle.hpp"
 #include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
 

@@ -1,7 +1,6 @@
 #include "tests/store/migrated.hpp"
 
 #include "lib/store/call.hpp"
-#include "lib/store/catalog/view.hpp"
 #include "lib/store/schema.hpp"
 #include "tests/support/test_database.hpp"
 

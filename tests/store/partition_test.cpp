@@ -1,6 +1,6 @@
 // Partitioned tables: what comes finds its month, and a month goes at once.
 #include "lib/store/call.hpp"
-#include "lib/store/control.hpp"
+#include "lib/store/runner.hpp"
 #include "lib/store/schema.hpp"
 #include "tests/store/stage.hpp"
 

@@ -1,9 +1,8 @@
 #include "lib/base/uuid.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/catalog/view.hpp"
-#include "lib/store/control.hpp"
 #include "lib/store/persona.hpp"
-#include "lib/store/sign_in.hpp"
+#include "lib/store/runner.hpp"
 #include "tests/store/stage.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -63,7 +62,7 @@ TEST_CASE("settings of a persona change one by one") {
   const nlohmann::json options = {{"USER_AGENT", "Mozilla"}, {"A", "1"}};
   store::persona_set(connection, "press", {{"options", options}, {"hosts", {"press.test"}}}, "ann");
   store::persona_set(connection, "press", {{"options", {{"A", nullptr}}}, {"worker_label", "office"}}, "bob");
-  const auto rows = store::list(connection, store::ListQuery{"personas"}.by("persona", "press"));
+  const auto rows = catalog::list(connection, catalog::ListQuery{"personas"}.by("persona", "press"));
   const auto row = rows.one();
   CHECK(row.text("options") == R"({"USER_AGENT": "Mozilla"})");
   CHECK(row["hosts"].as<std::vector<std::string>>() == std::vector<std::string>{"press.test"});
@@ -75,7 +74,7 @@ TEST_CASE("settings of a persona change one by one") {
     CHECK(refusal([&] { store::persona_set(connection, name, nlohmann::json::object(), "ann"); }) == pg::kRefused);
   const nlohmann::json no_host = {{"hosts", {"https://press.test/"}}};
   CHECK(refusal([&] { store::persona_set(connection, "press", no_host, "ann"); }) == pg::kRefused);
-  CHECK(store::list(connection, {"personas"}).size() == 1);
+  CHECK(catalog::list(connection, {"personas"}).size() == 1);
 }
 
 TEST_CASE("the pages that checks name are captured on a schedule, which ends with the persona") {
@@ -132,7 +131,7 @@ TEST_CASE("a page that failed before its host had a persona is retried with it")
   stage.finish(worker, Stage::sealed(stage.claim(worker), "failed"));
   store::persona_set(stage.connection, "late", {{"hosts", {"site.test"}}}, "ann");
   const auto again = base::new_uuid();
-  REQUIRE(store::operation("retry").run({stage.connection, "", again, {{"ids", {early}}}, "ann"})["seeds"] == 1);
+  REQUIRE(catalog::operation("retry").run({stage.connection, "", again, {{"ids", {early}}}, "ann"})["seeds"] == 1);
   CHECK(stage.value("select persona from holdfast.crawl where id = $1::uuid", pg::Params::of(again)) == "late");
 }
 

@@ -1,6 +1,7 @@
 // What people read: finding by a short id, lists with their filters, and every view.
 #include "lib/base/error.hpp"
-#include "lib/store/control.hpp"
+#include "lib/store/find.hpp"
+#include "lib/store/runner.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -33,11 +34,11 @@ struct Library : Stage {
     store::worker_hooks(connection, worker_id, {running(held, "title", "hook")});
     run("insert into holdfast.host (name, paused) values ('site.test', true), ('other.test', false)");
   }
-  std::size_t count(store::ListQuery query) { return store::list(connection, query).size(); }
+  std::size_t count(catalog::ListQuery query) { return catalog::list(connection, query).size(); }
 };
 
-store::ListQuery of(const std::string& view) {
-  store::ListQuery query;
+catalog::ListQuery of(const std::string& view) {
+  catalog::ListQuery query;
   query.view = view;
   return query;
 }
@@ -95,7 +96,7 @@ TEST_CASE("every list can be read without filters and respects its limit") {
     CHECK(library.count(limited) == 1);
   }
   CHECK(library.count(of("events")) > 5);
-  const auto queue = store::list(library.connection, of("queue")); // by retry_at: a lease ends later than what is due
+  const auto queue = catalog::list(library.connection, of("queue")); // by retry_at: a lease ends later than what is due
   CHECK(queue[0].text("status") + " " + queue[1].text("status") == "queued started");
 }
 
@@ -258,7 +259,7 @@ TEST_CASE("an event is recorded for every change of state, with who and why") {
   Library library;
   auto query = of("events");
   query.by("snapshot", library.done.lease.snapshot_id);
-  const auto events = store::list(library.connection, query);
+  const auto events = catalog::list(library.connection, query);
   REQUIRE(events.size() == 2);
   CHECK(events[0].text("event") == "seal");
   CHECK(events[0].text("from_state") == "started");
@@ -266,7 +267,7 @@ TEST_CASE("an event is recorded for every change of state, with who and why") {
   CHECK(events[0].text("process") == "reader");
   CHECK(events[1].text("event") == "start");
   query.by("snapshot", library.crawl);
-  const auto of_crawl = store::list(library.connection, query);
+  const auto of_crawl = catalog::list(library.connection, query);
   REQUIRE(of_crawl.size() == 2);
   CHECK(of_crawl[0].text("event") == "start");
   CHECK(of_crawl[1].text("event") == "add");

@@ -43,8 +43,8 @@ TEST_CASE("a hook that runs is seen running, and its result holds what it did") 
   hook.started = std::chrono::steady_clock::now() - 20s;
   hook.still_since = std::chrono::steady_clock::now() - 5s;
   store::worker_hooks(stage.connection, worker, {hook});
-  const auto of_crawl = store::ListQuery{"running", 2}.by("crawl", crawl);
-  const auto running = store::list(stage.connection, of_crawl);
+  const auto of_crawl = catalog::ListQuery{"running", 2}.by("crawl", crawl);
+  const auto running = catalog::list(stage.connection, of_crawl);
   REQUIRE(running.size() == 1);
   CHECK(running[0].text("plugin") == "wget");
   CHECK(running[0].text("hook_name") == kHook);
@@ -64,7 +64,7 @@ TEST_CASE("a hook that runs is seen running, and its result holds what it did") 
   auto page = stage.sealed(claim);
   page.results = {full_result()};
   stage.finish(worker, page);
-  CHECK(store::list(stage.connection, of_crawl).empty()); // although the worker has not said so yet
+  CHECK(catalog::list(stage.connection, of_crawl).empty()); // although the worker has not said so yet
   const auto row = stage.row(
       "select r.*, v.files, v.cpu_ms, v.counts, r.ended_at - r.started_at as took, clock_timestamp() - r.ended_at "
       "between '9 seconds' and '19 seconds' as lately from holdfast.archive_result r join holdfast.v_result v using "
@@ -98,7 +98,7 @@ TEST_CASE("a worker says which hooks it runs, and no others are shown, of it or 
   CHECK(hooks(other, {stage.running(foreign, "wget", "c")}) == "wget/a wget/b wget/c");
   CHECK(hooks(worker, {stage.running(two, "wget", "b"), stage.running(two, "dom", "d")}) == "wget/b wget/c dom/d");
   CHECK(stage.value("select count(*) from holdfast.v_result where status = 'started'") == "3");
-  CHECK(store::list(stage.connection, store::ListQuery{"running", 2}.by("crawl", crawl)).size() == 2);
+  CHECK(catalog::list(stage.connection, catalog::ListQuery{"running", 2}.by("crawl", crawl)).size() == 2);
   // Pages of another worker, and of an attempt that is over.
   stage.release(worker, one);
   CHECK(hooks(worker, {stage.running(foreign, "wget", "e"), stage.running(one, "wget", "a")}) == "wget/c");

@@ -42,7 +42,7 @@ pg::Row Stage::row(const std::string& sql, const pg::Params& params) {
 void Stage::force(const std::string& sql) { connection.script("set local session_replication_role = replica; " + sql); }
 
 bool Stage::command(std::string_view operation, const std::string& id, const nlohmann::json& body) {
-  return store::command(connection, operation, id, "ann", body);
+  return catalog::command(connection, operation, id, "ann", body);
 }
 
 std::string Stage::worker(const std::string& label, std::chrono::milliseconds lease) {

@@ -3,10 +3,10 @@
 // at how a call ended. Main thread only. The destructor checks that every invariant holds, unless the test says
 // otherwise.
 
+#include "lib/catalog/list.hpp"
+#include "lib/catalog/operation.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/pg/sqlstate.hpp"
-#include "lib/store/catalog/operation.hpp"
-#include "lib/store/catalog/view.hpp"
 #include "lib/store/crawl.hpp"
 #include "lib/store/snapshot.hpp"
 #include "lib/store/worker.hpp"
@@ -45,7 +45,7 @@ public:
   // Without triggers and foreign keys, as a careless superuser could.
   void force(const std::string& sql);
 
-  // Ann runs an operation of lib/store/catalog/operation.hpp. Returns whether it has changed anything.
+  // Ann runs an operation of lib/catalog/operation.hpp. Returns whether it has changed anything.
   bool command(std::string_view operation, const std::string& id = "",
                const nlohmann::json& body = nlohmann::json::object());
 

@@ -118,6 +118,17 @@ def braced_arguments(text):
                 break
 
 
+def words_of_relations():
+    """Table, view, function or type of the database -> the names in its definition, and in those that it uses."""
+    text = {}
+    for path in sorted(SOURCE.glob("migrations/**/*.sql")):
+        for part in re.split(r"\n(?=create )", re.sub(r"--.*", "", path.read_text())):
+            if found := re.match(r"create (?:or replace )?(?:table|view|function|type) holdfast\.(\w+)", part):
+                text[found[1]] = text.get(found[1], "") + part
+    used = {name: {name, *re.findall(r"holdfast\.(\w+)", body)} & set(text) for name, body in text.items()}
+    return {name: set(re.findall(r"\w+", " ".join(text[one] for one in used[name]))) for name in text}
+
+
 class Modules(unittest.TestCase):
     maxDiff = None
 
@@ -152,12 +163,12 @@ class Modules(unittest.TestCase):
                             wrong.append(f"{below_source(path)}:{number}: {line.strip()}")
         self.assertEqual(wrong, [])
 
-    def test_sql_stands_only_in_store(self):
+    def test_sql_stands_only_in_store_and_catalog(self):
         """And where the database is made and migrated, or is no server's. A command line that is shown is not ours."""
         statement = re.compile(
             r'(?<!\\)"\s*(select|insert into|update|delete from|alter table|create table) [^"]*("|$)'
         )
-        wrong, may = [], ("store", "pg", "server", "archivebox", "persona", "wacz")
+        wrong, may = [], ("store", "catalog", "pg", "server", "archivebox", "persona", "wacz")
         for name, directory in MODULES.items():
             for path in sources(directory) if name not in may else []:
                 for number, line in enumerate(lines(path), 1):
@@ -182,6 +193,55 @@ class Modules(unittest.TestCase):
             for number in braced_arguments(re.sub(r"//.*", "", path.read_text()))
         ]
         self.assertEqual(wrong, [])
+
+
+class Names(unittest.TestCase):
+    maxDiff = None
+
+    def test_a_column_is_one_of_what_its_file_asks_for(self):
+        """A file asks for functions and views by name and for lists, itself or by a header of `store`."""
+        words = words_of_relations()
+        row = r'\{"(\w+)", "\w+", "\w+", "[^"]*",\s*"\w*",\s*"(\w+)"'
+        lists = dict(re.findall(row, (SOURCE / "lib/catalog/list.cpp").read_text()))
+        literal = re.compile(
+            r'\b(?:row|now|rows\[0\]|one\(\))\["(\w+)"\]|(?<!call)\.(?:text|integer|column)\("(\w+)"\)'
+        )
+
+        def known(text):
+            names = re.findall(r'holdfast\.(\w+)|\bcall\w*(?:<[^>]*>)?\([^";]*"(\w+)"', text)
+            names = [one or other for one, other in names] + [lists.get(name) for name in re.findall(r'"(\w+)"', text)]
+            return set(re.findall(r"\bas (\w+)", text)).union(*(words.get(name, ()) for name in names))
+
+        wrong, seen = [], 0
+        users = ("catalog", "cli", "maintenance", "member", "runner", "serve", "store", "webhook", "worker")
+        for path in [path for name in users for path in sources(MODULES[name])]:
+            text = path.read_text()
+            used = [SOURCE / f"{name}.cpp" for name in re.findall(r'#include "(lib/store/\w+)\.hpp"', text)]
+            columns = known(text).union(*(known(one.read_text()) for one in used if one.exists()))
+            found = {one or other for one, other in literal.findall(text)}
+            seen += len(found)
+            wrong += [f"{below_source(path)}: {name}" for name in sorted(found - columns)]
+        self.assertEqual(wrong, [])
+        self.assertGreater(seen, 200)
+
+    def test_a_key_of_a_setting_is_in_the_table(self):
+        keys = set(re.findall(r'^      \{"([\w.]+)"', (SOURCE / "lib/config/key_table.cpp").read_text(), re.M))
+        literal = r'\bsettings_?(?:\(\))?\.(?:text|path|path_list|boolean|integer|duration|size|value)\("([\w.]+)"\)'
+        used = {
+            (name, below_source(path))
+            for top in ("lib", "services")
+            for path in sources(SOURCE / top)
+            for name in re.findall(literal, path.read_text())
+        }
+        self.assertGreater(len(used), 60)
+        self.assertEqual({one for one in used if one[0] not in keys}, set())
+
+    def test_a_format_of_lists_can_be_asked_for(self):
+        readers = re.search(r"kReaders\[\] = \{(.*?)\};", (SOURCE / "lib/formats/list.cpp").read_text(), re.S)[1]
+        names = {name for row in re.findall(r'" ([\w ]+) "', readers) for name in row.split()}
+        option = re.search(r'"enum":\[(.*?)\]', (SOURCE / "lib/catalog/crawl_options.cpp").read_text())[1]
+        self.assertTrue(names)
+        self.assertLessEqual(names, set(re.findall(r"\w+", option)))
 
 
 class Tables(unittest.TestCase):

@@ -96,7 +96,7 @@ std::string WorkerStage::add(const std::vector<std::string>& urls, store::NewCra
 }
 
 WorkerStage::Running& WorkerStage::start(const std::string& plugins) {
-  options.catalog = hooks::Catalog::load({dir / plugins});
+  options.plugin_set = hooks::PluginSet::load({dir / plugins});
   auto stop = std::make_unique<base::StopSignal>(io_.get_executor());
   auto worker = std::make_unique<worker::Worker>(io_, options, *stop); // may throw
   auto& running = workers_.emplace_back();

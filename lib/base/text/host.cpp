@@ -1,7 +1,7 @@
 #include "lib/base/text/host.hpp"
 
-#include "lib/base/text/characters.hpp"
-#include "lib/base/text/percent.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
 
 #include <arpa/inet.h>
 #include <idn2.h>

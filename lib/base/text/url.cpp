@@ -1,9 +1,9 @@
 #include "lib/base/text/url.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/host.hpp"
-#include "lib/base/text/percent.hpp"
+#include "lib/base/text/text.hpp"
 
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>

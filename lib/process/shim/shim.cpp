@@ -11,25 +11,21 @@
 #include "lib/process/shim/network.hpp"
 #include "lib/process/shim/process_tree.hpp"
 #include "lib/process/shim/protocol.hpp"
+#include "lib/process/shim/self.hpp"
 #include "lib/process/shim/user.hpp"
 #include "lib/process/shim/view.hpp"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/sched.h>
-#include <linux/sched/types.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 namespace {
@@ -43,7 +39,6 @@ constexpr int64_t kLeftoverGrace = 200'000; // TERM to KILL for what a hook left
 constexpr int64_t kUnkillable = 10'000'000; // first KILL to giving up: a process stuck in the kernel cannot be killed
 constexpr int64_t kLook = 100'000;          // between two looks at the memory of the tree
 constexpr int64_t kLookAtCount = 250'000;   // ... at the number of its processes alone
-constexpr int kEndFirst = 500;              // oom_score_adj: before the worker and its database
 constexpr int64_t kFirstRetry = 2'000, kLongestRetry = 200'000; // from one round of KILL to the next
 
 // State of the program: one shim supervises one hook. `list` is large and mostly never touched. Nothing is to run
@@ -51,46 +46,6 @@ constexpr int64_t kFirstRetry = 2'000, kLongestRetry = 200'000; // from one roun
 constinit tree::PidList list{};
 constinit shim::Cgroup cgroup;
 constinit shim::View view;
-
-int64_t now_us() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return int64_t{time.tv_sec} * 1'000'000 + time.tv_nsec / 1'000;
-}
-
-int64_t sooner(int64_t a, int64_t b) { return a < b ? a : b; }
-
-shim::Consumption consumption(const rusage& usage) {
-  return {int64_t{usage.ru_utime.tv_sec} * 1'000'000 + usage.ru_utime.tv_usec,
-          int64_t{usage.ru_stime.tv_sec} * 1'000'000 + usage.ru_stime.tv_usec, static_cast<uint64_t>(usage.ru_maxrss),
-          static_cast<uint64_t>(usage.ru_inblock), static_cast<uint64_t>(usage.ru_oublock)};
-}
-
-void send_report(const shim::Report& report) {
-  // The launcher may have ended or not read; the shim's task does not depend on it.
-  (void)send(kControlDescriptor, &report, sizeof report, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-// Makes hooks the first victims when the machine runs out of memory.
-void prefer_as_victim() {
-  const int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
-  if (fd < 0) return;
-  char text[32]{};
-  static_assert(kEndFirst == 500);
-  if (read(fd, text, sizeof text - 1) > 0 && strtol(text, nullptr, 10) < kEndFirst) (void)!write(fd, "500", 3);
-  close(fd);
-}
-
-// Requests short turns, because the shim works for moments at a time: a process with short turns is served first (from
-// Linux 6.12 on; up to 6.5 one that has slept). Without, a check of a bomb comes 3 s late where its 2,000 processes
-// share our processors' group, as in a container.
-void take_short_turns() {
-  constexpr uint64_t kShortest = 100'000; // ns; the kernel's own least
-  sched_attr turns{};
-  if (syscall(SYS_sched_getattr, 0, &turns, sizeof turns, 0) != 0) return;
-  turns.sched_runtime = kShortest;
-  (void)syscall(SYS_sched_setattr, 0, &turns, 0); // a favour; older kernels pass it over
-}
 
 // Why the hook could not be started; written by the child, which shares this memory until it executes.
 struct Failure {
@@ -134,7 +89,7 @@ pid_t fork_into(int directory, uint64_t namespaces) {
   failure->step = shim::Step::directory;
   if (argv[4][0] != '\0')
     if (const int error = view.enter(argv[4])) give_up(error);
-  prefer_as_victim();
+  shim::prefer_as_victim();
   failure->step = shim::Step::limits;
   if (const int error = shim::apply_limits(limits.of_process)) give_up(error);
   if (const int error = shim::lower_limit(RLIMIT_NPROC, shim::most_tasks(limits.processes, view.user() != 0)))
@@ -149,8 +104,7 @@ pid_t fork_into(int directory, uint64_t namespaces) {
   failure->step = shim::Step::execute;
   sigset_t none;
   sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none,
-              nullptr); // dispositions are the default ones: the launcher reset them, the shim set none
+  sigprocmask(SIG_SETMASK, &none, nullptr); // dispositions are the default ones: the launcher has reset them
   execve(argv[5], argv + 5, environ);
   give_up(errno);
 }
@@ -159,7 +113,7 @@ class Supervisor {
 public:
   Supervisor(pid_t leader, int signals, const shim::Limits& limits, shim::Report& report)
       : leader_(leader), signals_(signals), most_memory_(limits.memory), most_processes_(limits.processes),
-        report_(report), started_(now_us()) {
+        report_(report), started_(shim::now_us()) {
     if (most_memory_ != shim::kUnlimited)
       look_every_ = kLook;
     else if (most_processes_ != shim::kUnlimited)
@@ -174,7 +128,7 @@ public:
   // Returns when no descendant is left, or when what is left cannot be killed.
   void run() {
     while (reap()) {
-      const int64_t now = now_us();
+      const int64_t now = shim::now_us();
       if (leader_gone_ && linger_until_ == kNever && !killing()) linger_until_ = now + kLinger;
       if (leader_gone_ && !ending_leftovers_ && linger_until_ <= now) end_leftovers(now);
       if (next_look_ <= now) look(now);
@@ -207,8 +161,8 @@ private:
       if (pid == leader_) {
         leader_gone_ = true;
         report_.wait_status = status;
-        report_.wall_us = static_cast<uint64_t>(now_us() - started_);
-        report_.leader = consumption(usage);
+        report_.wall_us = static_cast<uint64_t>(shim::now_us() - started_);
+        report_.leader = shim::consumption(usage);
       } else if (ending_leftovers_) {
         ++report_.leftovers;
       }
@@ -238,7 +192,7 @@ private:
   void end_leftovers(int64_t now) {
     ending_leftovers_ = true;
     terminate_all();
-    kill_at_ = sooner(kill_at_, now + kLeftoverGrace);
+    kill_at_ = shim::sooner(kill_at_, now + kLeftoverGrace);
   }
 
   void kill_all(int64_t now) {
@@ -255,8 +209,8 @@ private:
     if (!leader_gone_) kill(-leader_, SIGKILL); // also where /proc cannot be read
     if (crowd) shim::signal_user(view.user(), SIGCONT);
     if (found && report_.terminated != 0) report_.killed = 1;
-    kill_at_ = now_us() + retry_;
-    retry_ = sooner(retry_ * 2, kLongestRetry);
+    kill_at_ = shim::now_us() + retry_;
+    retry_ = shim::sooner(retry_ * 2, kLongestRetry);
   }
 
   // Sends KILL if the tree is over one of its limits. A shared page counts for every process at first, since that is
@@ -292,7 +246,7 @@ private:
   static shim::Consumption used_so_far() {
     rusage usage;
     getrusage(RUSAGE_CHILDREN, &usage);
-    shim::Consumption used = consumption(usage);
+    shim::Consumption used = shim::consumption(usage);
     int64_t user = 0, system = 0;
     if (cgroup.cpu_us(user, system) && user + system > used.user_us + used.system_us) {
       used.user_us = user;
@@ -314,16 +268,16 @@ private:
     shim::Report report = report_;
     report.kind = shim::ReportKind::used;
     report.tree = used;
-    send_report(report);
+    shim::send_report(report);
   }
 
   // TERM now and KILL after `grace`, or KILL at once if it is 0 and `politely` is false.
   void order(int64_t grace_us, bool politely) {
-    const int64_t deadline = now_us() + grace_us;
+    const int64_t deadline = shim::now_us() + grace_us;
     if (!leader_gone_) report_.terminated = 1;
     if (politely && !asked_ && !killing()) terminate_all();
     asked_ = true;
-    if (!killing()) kill_at_ = sooner(kill_at_, deadline);
+    if (!killing()) kill_at_ = shim::sooner(kill_at_, deadline);
   }
 
   void read_commands() {
@@ -347,10 +301,10 @@ private:
 
   void wait_for_event(int64_t now) {
     int64_t until = kill_at_;
-    if (leader_gone_ && !ending_leftovers_) until = sooner(until, linger_until_);
-    until = sooner(until, sooner(next_look_, next_telling_));
+    if (leader_gone_ && !ending_leftovers_) until = shim::sooner(until, linger_until_);
+    until = shim::sooner(until, shim::sooner(next_look_, next_telling_));
     const int timeout =
-        until == kNever ? -1 : static_cast<int>(sooner(until > now ? (until - now + 999) / 1'000 : 0, 60'000));
+        until == kNever ? -1 : static_cast<int>(shim::sooner(until > now ? (until - now + 999) / 1'000 : 0, 60'000));
     pollfd waits[2] = {{signals_, POLLIN, 0}, {listening_ ? kControlDescriptor : -1, POLLIN, 0}};
     if (poll(waits, 2, timeout) <= 0) return;
     if (waits[0].revents != 0) read_signals();
@@ -427,20 +381,20 @@ int main(int argc, char** argv) {
   syscall(SYS_close_range, 0, kControlDescriptor - 1, 0);
   view.close_descriptors();
 
-  take_short_turns(); // the hook has the usual ones
+  shim::take_short_turns(); // the hook has the usual ones
   if (leader > 0) {
     report.pid = leader;
     if (tree::Stat stat; tree::read_stat(leader, stat)) report.start_ticks = stat.start_ticks;
     if (failure->error == 0) {
       report.kind = shim::ReportKind::started;
-      send_report(report);
+      shim::send_report(report);
     }
     Supervisor(leader, signals, limits, report).run();
   }
   report.kind = shim::ReportKind::ended;
   report.start_errno = failure->error;
   report.failed_step = failure->error != 0 ? static_cast<shim::Step>(failure->step) : shim::Step::none;
-  send_report(report);
+  shim::send_report(report);
   cgroup.remove();
   return 0;
 }

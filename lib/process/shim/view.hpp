@@ -11,7 +11,7 @@
 // of its own.
 //
 // Without namespaces ("L"), the same paths are shown or closed by rules of Landlock, which the launcher has made
-// (lib/process/file_rules.hpp).
+// (lib/process/sandbox.hpp).
 
 #include "lib/base/openat2.hpp"
 #include "lib/process/shim/protocol.hpp"

@@ -3,8 +3,6 @@
 #include "services/capture/browser/browser_host.hpp"
 #include "services/capture/browser/page_record.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -42,16 +40,6 @@ Json brands(const std::string& version) {
                            {{"brand", "Chromium"}, {"version", version}}});
   if (seed % 2 != 0) std::swap(list[0], list[1]);
   return list;
-}
-
-// "de-DE,de,en-US,en" for de_DE.UTF-8.
-std::string languages() {
-  auto language = Job::setting("LANG");
-  language.erase(std::min(language.find('.'), language.size()));
-  std::replace(language.begin(), language.end(), '_', '-');
-  if (language.size() < 2 || language == "POSIX" || language.starts_with("en-US")) return "en-US,en";
-  const auto general = language.substr(0, language.find('-'));
-  return language + (general != language ? "," + general : "") + (general == "en" ? "" : ",en-US,en");
 }
 
 } // namespace

@@ -1,8 +1,7 @@
 #include "services/capture/browser/page.hpp"
 
-#include "lib/formats/charset.hpp"
+#include "lib/formats/encoding.hpp"
 #include "lib/formats/html.hpp"
-#include "lib/formats/sniff.hpp"
 #include "lib/warc/coding.hpp"
 #include "services/capture/browser/page_record.hpp"
 #include "services/capture/fetch/fetch.hpp"

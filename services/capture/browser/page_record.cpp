@@ -2,6 +2,7 @@
 
 #include "lib/base/text/url.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace holdfast::capture {
@@ -31,6 +32,15 @@ std::string identified(const std::string& agent) {
 std::string user_agent(const Job& job) {
   if (const auto agent = Job::setting("USER_AGENT"); !agent.empty()) return identified(agent);
   return job.sibling(std::string("browser/") + kFile).value("user_agent", identified(kPlainAgent));
+}
+
+std::string languages() {
+  auto language = Job::setting("LANG");
+  language.erase(std::min(language.find('.'), language.size()));
+  std::replace(language.begin(), language.end(), '_', '-');
+  if (language.size() < 2 || language == "POSIX" || language.starts_with("en-US")) return "en-US,en";
+  const auto general = language.substr(0, language.find('-'));
+  return language + (general != language ? "," + general : "") + (general == "en" ? "" : ",en-US,en");
 }
 
 std::string host_in(const std::string& url) {

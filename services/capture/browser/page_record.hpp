@@ -49,6 +49,8 @@ std::optional<PageRecord> load_page_record(const Job& job);
 std::string identified(const std::string& agent);
 // What a hook that asks without the browser says of itself: the same as the browser, if it has loaded the page.
 std::string user_agent(const Job& job);
+// Accept-Language of all hooks that load pages, by the option LANG: "de-DE,de,en-US,en" for de_DE.UTF-8.
+std::string languages();
 
 // The host in a URL, without port and brackets.
 std::string host_in(const std::string& url);

@@ -1,10 +1,10 @@
 #include "services/capture/browser/recorder.hpp"
 
-#include "lib/base/text/base64.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
-#include "lib/base/text/utf8.hpp"
-#include "lib/formats/charset.hpp"
+#include "lib/formats/encoding.hpp"
 #include "services/capture/fetch/egress.hpp"
 
 #include <boost/beast/http/status.hpp>

@@ -1,7 +1,7 @@
 #include "services/capture/browser/sign_in.hpp"
 
 #include "lib/base/file.hpp"
-#include "lib/base/text/base64.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/json.hpp"
 #include "services/capture/browser/browser_host.hpp"
 #include "services/capture/browser/browser_page.hpp"

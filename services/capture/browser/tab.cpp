@@ -1,10 +1,9 @@
 #include "services/capture/browser/tab.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/host.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "services/capture/browser/browser_page.hpp"
 #include "services/capture/browser/page_record.hpp"

@@ -1,6 +1,6 @@
 #include "services/capture/browser/view.hpp"
 
-#include "lib/base/text/base64.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "services/capture/browser/browser_page.hpp"
 #include "services/capture/browser/chromium.hpp"
 #include "services/capture/browser/page.hpp"

@@ -1,10 +1,9 @@
 #include "services/capture/extract/icon.hpp"
 
-#include "lib/base/text/base64.hpp"
-#include "lib/base/text/percent.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/formats/encoding.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"
-#include "lib/formats/sniff.hpp"
 #include "services/capture/hook.hpp"
 
 namespace holdfast::capture {

@@ -1,8 +1,9 @@
 #include "services/capture/extract/readers.hpp"
 
+#include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/text/characters.hpp"
-#include "lib/base/text/percent.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/formats/link.hpp"
@@ -137,19 +138,6 @@ std::string language_of(const std::string& html) {
   return is_tag ? language : "";
 }
 
-// The worker's own files, which do not outlast the run: <hook>.<32 hex>.stdout.log
-bool is_runner_file(const std::string& name) {
-  for (const char* suffix : {".stdout.log", ".stderr.log", ".pid", ".sh"}) {
-    const std::string_view end = suffix;
-    if (!name.ends_with(end) || name.size() < end.size() + 33) continue;
-    const auto digits = std::string_view(name).substr(name.size() - end.size() - 32, 32);
-    if (name[name.size() - end.size() - 33] == '.' &&
-        digits.find_first_not_of("0123456789abcdef") == std::string_view::npos)
-      return true;
-  }
-  return false;
-}
-
 // Less the files of the browser while it still records: they are not what they will be.
 std::vector<std::string> regular_files(const Job& job) {
   const auto page = load_page_record(job);
@@ -160,7 +148,7 @@ std::vector<std::string> regular_files(const Job& job) {
     const auto path = it->path().lexically_relative(job.snapshot());
     if (it.depth() == 0 && (path == job.plugin() || (recording && path == "browser"))) it.disable_recursion_pending();
     if (it->is_symlink(error) || !it->is_regular_file(error)) continue;
-    if (!is_runner_file(path.filename().string())) files.push_back(path.string());
+    if (!base::is_runner_file(path.filename().string())) files.push_back(path.string());
   }
   // In the order of their parts, as they are listed by directory.
   std::sort(files.begin(), files.end(), [](const std::string& one, const std::string& other) {

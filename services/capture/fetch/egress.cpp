@@ -1,8 +1,8 @@
 #include "services/capture/fetch/egress.hpp"
 
 #include "lib/base/file.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/host.hpp"
-#include "lib/base/text/percent.hpp"
 #include "lib/base/text/url.hpp"
 
 #include <netinet/in.h>

@@ -25,7 +25,7 @@ http::Request request_for(const Job& job, const FetchOptions& options) {
   const double silence = std::min(options.share * job.remaining(), kLongestSilence);
   http::Request request;
   request.method = options.head ? "HEAD" : "GET";
-  request.headers = {"Accept: " + options.accept, "Accept-Encoding: identity"};
+  request.headers = {"Accept: " + options.accept, "Accept-Encoding: identity", "Accept-Language: " + languages()};
   request.user_agent = user_agent(job);
   request.check_certificates = Job::flag("CHECK_SSL_VALIDITY", true);
   request.proxy = egress_proxy();

@@ -2,7 +2,7 @@
 // One bounded HTTP exchange: limited body, every redirect recorded and judged. Used for headers, for icons, and for the
 // page itself when no other plugin has it. Blocking; the hook's alarm ends what takes too long.
 
-#include "lib/http/message.hpp"
+#include "lib/http/client.hpp"
 #include "services/capture/hook.hpp"
 
 #include <string>

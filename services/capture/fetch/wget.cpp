@@ -3,7 +3,7 @@
 #include "lib/base/pidfd.hpp"
 #include "lib/base/text/host.hpp"
 #include "lib/base/text/url.hpp"
-#include "lib/formats/sniff.hpp"
+#include "lib/formats/encoding.hpp"
 #include "lib/warc/coding.hpp"
 #include "lib/warc/pack.hpp"
 #include "lib/warc/reader.hpp"
@@ -68,6 +68,7 @@ std::vector<std::string> arguments(const Job& job, const std::string& program, s
     result.insert(result.end(), {"--warc-file=" + raw_warc().native(), "--no-warc-compression",
                                  "--warc-tempdir=" + raw_warc().parent_path().native(), "--no-warc-keep-log"});
   result.push_back("--user-agent=" + user_agent(job));
+  result.push_back("--header=Accept-Language: " + languages());
   if (const auto cookies = Job::setting("COOKIES_FILE"); !cookies.empty())
     result.push_back("--load-cookies=" + cookies);
   if (!Job::flag("CHECK_SSL_VALIDITY", true)) result.emplace_back("--no-check-certificate");

@@ -1,6 +1,6 @@
 #include "services/capture/replay/replay.hpp"
 
-#include "lib/base/text/base64.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/formats/link.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/capture/browser/browser_host.hpp"

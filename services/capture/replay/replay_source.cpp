@@ -2,10 +2,8 @@
 
 #include "lib/base/file.hpp"
 #include "lib/base/inflater.hpp"
-#include "lib/base/text/base64.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/utf8.hpp"
 #include "lib/warc/coding.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/surt.hpp"

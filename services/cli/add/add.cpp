@@ -1,16 +1,23 @@
+#include "services/cli/add/add.hpp"
+
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/base/text/time.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/catalog/list.hpp"
+#include "lib/catalog/operation.hpp"
+#include "lib/maintenance/archive_maintenance.hpp"
 #include "lib/store/crawl.hpp"
+#include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
-#include "services/cli/add/crawl_outcome.hpp"
 #include "services/cli/add/plan.hpp"
+#include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/signals.hpp"
-#include "services/cli/run/run_worker.hpp"
+#include "services/cli/control/operate.hpp"
+#include "services/cli/run/run.hpp"
 #include "services/cli/terminal/output.hpp"
 #include "services/cli/terminal/progress.hpp"
-#include "services/cli/terminal/times.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -123,6 +130,104 @@ Action add_verb(CLI::App& command) {
   command.add_flag("--wait", given->wait, "Wait until everything is archived; archive it here if no worker runs");
   command.add_flag("--bg", given->background, "Only queue it");
   return [given](Context& context) { return add(context, *given); };
+}
+
+namespace {
+
+struct RetryOptions {
+  std::vector<std::string> ids;
+  std::shared_ptr<nlohmann::json> body = std::make_shared<nlohmann::json>(nlohmann::json::object());
+};
+
+int retry(Context& context, const RetryOptions& options) {
+  auto& connection = context.connection();
+  auto body = *options.body;
+  for (const auto& found : find_all(connection, options.ids)) {
+    if (found.kind == "process")
+      throw base::Error(base::ErrorClass::usage, found.id + " is a worker, not a crawl or snapshot");
+    body["ids"].push_back(found.id);
+  }
+  if (body.contains("plugins"))
+    context.plugin_set()->select(body["plugins"]); // names that do not exist are refused here
+  const auto by = user_name(), id = base::new_uuid();
+  // A pipe may hold nothing.
+  const auto answer = body.contains("ids") ? catalog::operation("retry").run({connection, id, id, body, by})
+                                           : nlohmann::ordered_json::object();
+  const auto urls = answer.value("seeds", 0);
+  if (context.json()) {
+    nlohmann::ordered_json json{{"seeds", urls}};
+    if (urls > 0) json["id"] = id;
+    print_record("Crawl", json);
+  } else if (urls == 0) {
+    std::cout << "nothing to try again\n";
+  } else {
+    std::cout << "crawl " << id << ": " << urls << (urls == 1 ? " URL" : " URLs")
+              << " to be tried again; what was sealed stays as it is\n  more: holdfast show " << id << '\n';
+    if (context.embedded()) std::cout << "  go on: holdfast run\n";
+  }
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+Action retry_verb(CLI::App& command) {
+  const auto options = std::make_shared<RetryOptions>();
+  command.add_option("ids", options->ids, "Crawls or snapshots; - reads them from standard input")->required();
+  for (const auto& field : catalog::operation("retry").body)
+    if (field.name != "ids") add_field(command, field, options->body);
+  return [options](Context& context) { return retry(context, *options); };
+}
+
+namespace {
+
+constexpr std::chrono::seconds kTimeout{20};
+
+} // namespace
+
+void print_crawl_outcome(Context& context, const std::string& crawl_id) {
+  auto& connection = context.connection();
+  if (context.json()) {
+    catalog::ListQuery query;
+    query.by("crawl", crawl_id);
+    query.limit = 100000;
+    print_records(catalog::list_json(connection, query), "Snapshot");
+    query.view = "crawls";
+    for (const auto& line : catalog::list_json(connection, query)) {
+      auto json = nlohmann::ordered_json::parse(line);
+      json["page"] = archive::shown(context.archive_root(), maintenance::crawl_page_path(crawl_id));
+      print_record("Crawl", json);
+    }
+    std::cout.flush();
+    return;
+  }
+  const auto crawl = store::crawl(connection, crawl_id);
+  std::cout << "crawl " << crawl_id << ": " << (crawl.status == "sealed" ? crawl.outcome : crawl.status) << ", "
+            << crawl.total << (crawl.total == 1 ? " snapshot" : " snapshots") << ", "
+            << base::format_size(static_cast<std::uint64_t>(crawl.bytes));
+  if (crawl.partial > 0) std::cout << ", " << crawl.partial << " partial";
+  if (crawl.failed > 0) std::cout << ", " << crawl.failed << " failed";
+  if (crawl.cancelled > 0) std::cout << ", " << crawl.cancelled << " cancelled";
+  if (!crawl.stop_reason.empty()) std::cout << " (stopped by " << crawl.stop_reason << ")";
+  std::cout << '\n';
+  if (crawl.status == "sealed")
+    std::cout << "  page: " << archive::shown(context.archive_root(), maintenance::crawl_page_path(crawl_id)) << '\n';
+  std::cout << "  more: holdfast show " << crawl_id << std::endl;
+}
+
+bool UnableWatch::look(pg::Connection& connection, const std::string& crawl_id) {
+  auto found = store::crawl_lacks(connection, crawl_id);
+  const auto now = std::chrono::steady_clock::now();
+  if (found.what.empty() || lacking_.empty()) since_ = now;
+  crawl_ = crawl_id;
+  lacking_ = std::move(found.what);
+  unable_ = !lacking_.empty() && (!found.may_pass || now - since_ >= kTimeout);
+  return unable_;
+}
+
+void UnableWatch::check() const {
+  if (unable_)
+    throw base::Error(base::ErrorClass::unavailable, "no worker here can archive it: " + lacking_,
+                      "holdfast doctor says more; the crawl stays queued: holdfast why " + crawl_);
 }
 
 } // namespace holdfast::cli

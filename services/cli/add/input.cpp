@@ -1,9 +1,9 @@
 #include "services/cli/add/input.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/host.hpp"
 #include "lib/base/text/json.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/formats/list.hpp"
 #include "services/cli/terminal/output.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 // Input of verbs: URLs as arguments, lines of a file or of standard input; ids from a pipe. Stateless.
 
-#include "lib/store/crawl.hpp"
+#include "lib/store/expansion.hpp"
 
 #include <string>
 #include <vector>

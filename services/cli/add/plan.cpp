@@ -4,9 +4,8 @@
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/store/catalog/crawl_options.hpp"
+#include "lib/catalog/crawl_options.hpp"
 #include "services/cli/command/fields.hpp"
-#include "services/cli/command/option_names.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -21,7 +20,7 @@ namespace holdfast::cli {
 
 namespace {
 
-void check_options(const hooks::Catalog& catalog, const std::map<std::string, std::string>& options) {
+void check_options(const hooks::PluginSet& plugin_set, const std::map<std::string, std::string>& options) {
   for (const auto& [name, value] : options) {
     const bool known = name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
     if (!known) throw base::Error(base::ErrorClass::usage, "--option " + name + ": a crawl cannot set this");
@@ -32,7 +31,7 @@ void check_options(const hooks::Catalog& catalog, const std::map<std::string, st
     if (hooks::is_secret_key(name))
       throw base::Error(base::ErrorClass::usage, "--option " + name + ": secrets are not stored with a crawl",
                         "put it under hooks: in the settings file of the workers");
-    check_option_name(catalog, name);
+    check_option_name(plugin_set, name);
   }
 }
 
@@ -74,13 +73,13 @@ nlohmann::json scope_of(const nlohmann::json& given, const std::vector<store::Se
 // Returns the plugins that make a page complete. Without plugins on this machine, the outcome decides.
 std::vector<std::string> wanted_plugins(Context& context, const std::vector<std::string>& plugins,
                                         const std::map<std::string, std::string>& options) {
-  const auto catalog = context.catalog();
+  const auto plugin_set = context.plugin_set();
   auto hook_options = context.worker_options(false).hook_options;
   for (const auto& [key, value] : options)
     hook_options[key] = value;
   std::set<std::string> wanted;
-  for (const auto* hook : catalog->hooks_for(hooks::Event::snapshot,
-                                             hooks::selected_plugins(*catalog, base::join(plugins, ","), hook_options)))
+  for (const auto* hook : plugin_set->hooks_for(
+           hooks::Event::snapshot, hooks::selected_plugins(*plugin_set, base::join(plugins, ","), hook_options)))
     wanted.insert(hook->plugin->name);
   return {wanted.begin(), wanted.end()};
 }
@@ -98,9 +97,9 @@ std::string registrable_domain(const std::string& host) {
 void add_crawl_options(CLI::App& command, AddOptions& options) {
   command.add_option("inputs", options.inputs,
                      "URLs, files with one URL or JSON object a line, or - for standard input");
-  for (const auto& option : store::crawl_options()) {
+  for (const auto& option : catalog::crawl_options()) {
     auto* const added = add_field(command, option, options.crawl);
-    if (option.kind == store::CrawlOptionKind::limit) added->group("How far and how fast");
+    if (option.kind == catalog::CrawlOptionKind::limit) added->group("How far and how fast");
   }
 }
 
@@ -131,7 +130,7 @@ store::PlannedCrawl plan_crawl(Context& context, const nlohmann::json& given, Re
   store::PlannedCrawl planned{{}, std::move(read.seeds), read.left_out, std::move(read.problems)};
   auto& crawl = planned.crawl;
   crawl.id = base::new_uuid();
-  crawl.options = store::crawl_columns(given);
+  crawl.options = catalog::crawl_columns(given);
   crawl["created_by"] = user_name();
   const auto words = [&](const char* name) {
     return base::split(base::join(given.value(name, std::vector<std::string>()), ","), ",");
@@ -144,19 +143,19 @@ store::PlannedCrawl plan_crawl(Context& context, const nlohmann::json& given, Re
   crawl["only_new"] = only_new;
   if (!given.contains("max_urls")) crawl["max_urls"] = settings.integer("crawl.max_urls");
   if (!given.contains("robots")) crawl["robots"] = settings.boolean("politeness.robots");
-  for (const auto& option : store::crawl_options())
+  for (const auto& option : catalog::crawl_options())
     if (const auto value = given.find(option.name); !option.hook.empty() && value != given.end() && *value != "")
       options.emplace(option.hook, value->get<std::string>());
   if (given.value("effort", "") == "thorough") options.emplace("BROWSER_TIMEOUT", "600"); // seconds of a page
   if (crawl["robots"] == true && !given.contains("identify")) options.emplace("IDENTIFY", "true");
   if (!options.empty()) crawl["options"] = options;
-  if (!given.contains("host_delay")) crawl["host_delay"] = store::interval(settings.duration("politeness.delay"));
+  if (!given.contains("host_delay")) crawl["host_delay"] = catalog::interval(settings.duration("politeness.delay"));
   if (const auto parallel = settings.integer("politeness.parallel"); parallel > 0) crawl["host_parallel"] = parallel;
   // Better now than as a failure of every snapshot: plugins and their options must make sense here.
-  const auto catalog = context.catalog();
-  check_options(*catalog, options);
-  for (const auto& name : catalog->select(plugins))
-    hooks::resolve_options(*catalog, *catalog->find(name), options);
+  const auto plugin_set = context.plugin_set();
+  check_options(*plugin_set, options);
+  for (const auto& name : plugin_set->select(plugins))
+    hooks::resolve_options(*plugin_set, *plugin_set->find(name), options);
   if (update) {
     crawl["only_complete"] = true;
     crawl["wanted"] = wanted_plugins(context, plugins, options);

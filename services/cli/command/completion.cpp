@@ -1,6 +1,6 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/catalog/list.hpp"
 #include "services/cli/command/verbs.hpp"
 
 #include <CLI/CLI.hpp>
@@ -35,7 +35,7 @@ std::string words_after(const CLI::App& verb) {
   for (const auto* inner : verbs_of(verb))
     words.push_back(inner->get_name());
   if (verb.get_name() == "list")
-    for (const auto& list : store::lists())
+    for (const auto& list : catalog::lists())
       words.emplace_back(list.name);
   if (verb.get_name() == "completion")
     for (const char* shell : {"bash", "zsh", "fish"})

@@ -1,15 +1,17 @@
 #include "services/cli/command/fields.hpp"
 
 #include "lib/base/error.hpp"
-#include "services/cli/command/checks.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/hooks/environment.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace holdfast::cli {
 
 namespace {
 
-std::string flags_of(const store::Field& field) {
+std::string flags_of(const catalog::Field& field) {
   if (!field.flags.empty()) return std::string(field.flags);
   std::string flags = "--" + std::string(field.name);
   std::replace(flags.begin(), flags.end(), '_', '-');
@@ -21,7 +23,7 @@ CLI::Validator fits(const nlohmann::json& schema) {
   if (schema.contains("enum")) return CLI::IsMember(schema["enum"].get<std::vector<std::string>>());
   return {[&schema](std::string& given) -> std::string {
             try {
-              store::check_schema("", schema, given);
+              catalog::check_schema("", schema, given);
               return {};
             } catch (const base::Error& error) {
               return std::string(error.what()).substr(2);
@@ -44,8 +46,8 @@ nlohmann::json members_of(const std::string& flags, const std::vector<std::strin
 
 } // namespace
 
-CLI::Option* add_field(CLI::App& command, const store::Field& field, const std::shared_ptr<nlohmann::json>& given) {
-  const auto& schema = store::schema_of(field);
+CLI::Option* add_field(CLI::App& command, const catalog::Field& field, const std::shared_ptr<nlohmann::json>& given) {
+  const auto& schema = catalog::schema_of(field);
   const auto& type = schema["type"];
   const auto flags = flags_of(field);
   const std::string name(field.name), what(field.what);
@@ -65,6 +67,35 @@ CLI::Option* add_field(CLI::App& command, const store::Field& field, const std::
   if (type == "array")
     return command.add_option_function<Texts>(flags, take, what)->allow_extra_args(false)->check(fits(schema["items"]));
   return command.add_option_function<std::string>(flags, take, what)->check(fits(schema));
+}
+
+void check_option_name(const hooks::PluginSet& plugin_set, const std::string& name) {
+  if (plugin_set.plugins().empty()) return;
+  const auto known = hooks::crawl_may_set(plugin_set);
+  if (known.contains(name)) return;
+  std::string owner; // the plugin that the name begins with, the longest
+  std::vector<std::string> of_owner;
+  for (const auto& [plugin_name, plugin] : plugin_set.plugins()) {
+    const auto prefix = hooks::key_prefix(plugin_name);
+    if (!name.starts_with(prefix + "_") || plugin_name.size() < owner.size()) continue;
+    owner = plugin_name;
+    of_owner.clear();
+    for (const auto& property : plugin.properties)
+      if (!property.workers_own) of_owner.push_back(property.key);
+  }
+  const auto near = base::nearest(name, {known.begin(), known.end()});
+  std::string hint;
+  if (!near.empty()) hint = "did you mean " + near + "? ";
+  if (!of_owner.empty())
+    hint += "plugin " + owner + " has " + base::join(of_owner, ", ");
+  else {
+    std::vector<std::string> plugins;
+    for (const auto& [plugin_name, plugin] : plugin_set.plugins())
+      plugins.push_back(plugin_name);
+    hint += "holdfast config --plugin NAME lists the options of " + base::join(plugins, ", ");
+  }
+  throw base::Error(base::ErrorClass::usage, "--option " + name + ": no plugin has such an option that a crawl may set",
+                    hint);
 }
 
 } // namespace holdfast::cli

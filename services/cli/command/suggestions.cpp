@@ -27,7 +27,7 @@ std::string_view elsewhere(std::string_view word) {
       {"import", "holdfast add FILE"},
       {"info", "holdfast status"},
       {"init", "holdfast add URL (it makes the collection where there is none)"},
-      {"install", "holdfast plugins install, or holdfast doctor --install for what plugins lack"},
+      {"install", "holdfast plugins install; holdfast doctor prints how to install what plugins lack"},
       {"log", "holdfast logs ID"},
       {"ls", "holdfast list"},
       {"manage", "holdfast --help"},

@@ -2,6 +2,10 @@
 
 #include "services/cli/control/operate.hpp"
 
+#include <CLI/CLI.hpp>
+
+#include <sstream>
+
 namespace holdfast::cli {
 
 namespace {
@@ -171,7 +175,7 @@ constexpr Verb kVerbs[] = {
      "holdfast list deliveries --status given_up\n"
      "holdfast why ops",
      &webhook_verb},
-    {"doctor", "Show missing binaries on this machine, and install them",
+    {"doctor", "Show missing binaries on this machine, and how to install them",
      "holdfast doctor\n"
      "holdfast doctor wget screenshot\n"
      "holdfast doctor --json | jq -r 'select(.state == \"missing\").binary'",
@@ -204,5 +208,31 @@ constexpr Verb kVerbs[] = {
 } // namespace
 
 std::span<const Verb> all_verbs() { return kVerbs; }
+
+CLI::App* add_command(CLI::App& parent, const char* name, const char* help) {
+  return parent.add_subcommand(name, help);
+}
+
+void show_examples(CLI::App& command, const std::string& examples) {
+  std::string footer = command.get_footer();
+  footer += footer.empty() ? "Examples:" : "\n\nExamples:";
+  std::istringstream lines(examples);
+  for (std::string line; std::getline(lines, line);)
+    footer += "\n  " + line;
+  command.footer(footer);
+}
+
+void choose_when_parsed(CLI::App& command, const Choice& choice, Action action) {
+  // A group's inner verb is parsed before the group, and has been chosen for its action.
+  command.callback([choice, action = std::move(action)] { *choice = action; });
+}
+
+Group::Group(CLI::App& command) : command_(command), choice_(std::make_shared<Action>()) {
+  command_.require_subcommand(1);
+}
+
+Action Group::action() const {
+  return [choice = choice_](Context& context) { return (*choice)(context); };
+}
 
 } // namespace holdfast::cli

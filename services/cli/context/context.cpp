@@ -6,7 +6,7 @@
 #include "lib/base/text/text.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/pg/conninfo.hpp"
-#include "lib/pg/timeline.hpp"
+#include "lib/pg/hosts.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/schema.hpp"
 #include "services/cli/context/signals.hpp"
@@ -138,16 +138,16 @@ pg::Connection& Context::diagnosis() {
 
 std::string Context::who_blocks() noexcept { return connection_ ? pg::who_blocks(*connection_) : ""; }
 
-std::shared_ptr<const hooks::Catalog> Context::catalog() {
-  if (!catalog_) {
+std::shared_ptr<const hooks::PluginSet> Context::plugin_set() {
+  if (!plugin_set_) {
     auto directories = settings_.path_list("plugins.path");
     if (directories.empty()) {
       directories = machine_plugins(data_dir());
       directories.push_back(installed_plugins()); // of two of one name, ours: they share a browser
     }
-    catalog_ = hooks::Catalog::load(directories);
+    plugin_set_ = hooks::PluginSet::load(directories);
   }
-  return catalog_;
+  return plugin_set_;
 }
 
 worker::Options Context::worker_options(bool with_database) {
@@ -162,12 +162,12 @@ worker::Options Context::worker_options(bool with_database) {
   options.shim = process::executable_directory() / "holdfast-shim";
   options.libexec = installed_libexec();
   options.binary_directories = settings_.path_list("binaries.path");
-  options.catalog = catalog();
+  options.plugin_set = plugin_set();
   for (const auto& [key, value] : settings_.hook_options())
     options.hook_options[key] = value.text;
   if (settings_.value("hook.timeout").origin != "default" && !options.hook_options.contains("TIMEOUT"))
     options.hook_options["TIMEOUT"] = std::to_string(settings_.duration("hook.timeout").count() / 1000);
-  options.hook_options.merge(hooks::environment_options(*options.catalog, options.hook_options));
+  options.hook_options.merge(hooks::environment_options(*options.plugin_set, options.hook_options));
   options.environment_names = base::split(settings_.text("plugins.environment"), ",");
   options.hook_limits.stdout_bytes = settings_.size("hook.stdout_limit");
   options.hook_limits.stderr_bytes = settings_.size("hook.stderr_limit");

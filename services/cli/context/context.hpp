@@ -3,7 +3,7 @@
 // main thread only. The destructor closes the connection and leaves the embedded server.
 
 #include "lib/config/settings.hpp"
-#include "lib/hooks/catalog.hpp"
+#include "lib/hooks/plugin_set.hpp"
 #include "lib/persona/key_ring.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/server/embedded_server.hpp"
@@ -58,7 +58,7 @@ public:
   // For verbs that stay: a session that is not used any more is one that others may need.
   void disconnect() { connection_.reset(); }
 
-  std::shared_ptr<const hooks::Catalog> catalog();
+  std::shared_ptr<const hooks::PluginSet> plugin_set();
   // Returns the options of workers. Without the database: for verbs that only examine this machine.
   worker::Options worker_options(bool with_database = true);
   // For verbs that start hooks, before they do anything: they run below holdfast-guard, which leaves nothing behind
@@ -78,7 +78,7 @@ private:
   std::unique_ptr<server::EmbeddedServer> server_;
   std::string dsn_;
   std::unique_ptr<pg::Connection> connection_;
-  std::shared_ptr<const hooks::Catalog> catalog_;
+  std::shared_ptr<const hooks::PluginSet> plugin_set_;
 };
 
 // Returns the user who runs this program, for the record.

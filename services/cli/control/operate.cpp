@@ -2,7 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/store/catalog/operation.hpp"
+#include "lib/catalog/operation.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/terminal/output.hpp"
@@ -29,7 +29,7 @@ std::string shown_kind(std::string_view kind) {
   return kind.empty() ? "everything" : kind == "process" ? "worker" : std::string(kind);
 }
 
-void run_row(Context& context, const std::string& action, const store::Operation& operation, const std::string& id,
+void run_row(Context& context, const std::string& action, const catalog::Operation& operation, const std::string& id,
              const nlohmann::json& body) {
   const auto by = user_name(), new_id = base::new_uuid();
   auto answer = operation.run({context.connection(operation.method == "PUT"), id, new_id, body, by,
@@ -46,7 +46,7 @@ struct Given {
   std::shared_ptr<nlohmann::json> body = std::make_shared<nlohmann::json>(nlohmann::json::object());
 };
 
-int run_verb(Context& context, const std::string& action, const store::Operation& operation, const Given& given) {
+int run_verb(Context& context, const std::string& action, const catalog::Operation& operation, const Given& given) {
   const auto kind = operation.kind();
   std::vector<std::string> ids; // all of them before anything is done
   for (const auto& one : has_uuid(kind) ? read_ids(given.ids) : given.ids)
@@ -61,10 +61,10 @@ int run_verb(Context& context, const std::string& action, const store::Operation
 } // namespace
 
 Action operation_verb(CLI::App& command, std::string_view name, std::string_view only) {
-  const auto& operation = store::operation(name);
+  const auto& operation = catalog::operation(name);
   const auto kind = operation.kind();
   const auto given = std::make_shared<Given>();
-  const auto argument = [&](store::Field field) {
+  const auto argument = [&](catalog::Field field) {
     field.flags = field.name;
     add_field(command, field, given->body)->required();
   };
@@ -89,7 +89,7 @@ Action operation_verb(CLI::App& command, std::string_view name, std::string_view
 }
 
 void operation_verb(Group& group, const char* verb, const std::string& operation, const std::string& examples) {
-  const std::string help(store::operation(operation).summary);
+  const std::string help(catalog::operation(operation).summary);
   group.verb(verb, help.c_str(), examples, [&](CLI::App& command) { return operation_verb(command, operation); });
 }
 
@@ -97,7 +97,7 @@ void operate(Context& context, const std::string& action, const std::string& kin
              const nlohmann::json& body) {
   auto what = kind.empty() ? "all" : shown_kind(kind);
   what.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(what.front())));
-  run_row(context, action, store::operation(action + what), id, body);
+  run_row(context, action, catalog::operation(action + what), id, body);
 }
 
 void print_change(Context& context, const std::string& action, const std::string& kind, const std::string& id,

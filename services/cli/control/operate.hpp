@@ -1,8 +1,8 @@
 #pragma once
-// Verbs that are rows of the table of operations (lib/store/catalog/operation.hpp). Main thread.
+// Verbs that are rows of the table of operations (lib/catalog/operation.hpp). Main thread.
 
-#include "lib/store/catalog/view.hpp"
-#include "services/cli/command/verb.hpp"
+#include "lib/store/find.hpp"
+#include "services/cli/command/verbs.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,9 +1,8 @@
-#include "lib/store/schedule.hpp"
-
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/store/crawl.hpp"
 #include "services/cli/add/plan.hpp"
-#include "services/cli/command/checks.hpp"
+#include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
 #include "services/cli/look/list.hpp"
@@ -50,12 +49,12 @@ int add_schedule(Context& context, const ScheduleOptions& options) {
   schedule.seeds = std::move(planned.seeds);
   auto& connection = context.connection(true);
   store::schedule_add(connection, schedule);
-  const auto added = store::ListQuery{"schedules", 1}.by("schedule", schedule.id);
+  const auto added = catalog::ListQuery{"schedules", 1}.by("schedule", schedule.id);
   if (context.json())
     print_json(connection, added);
   else
     std::cout << "schedule " << schedule.id << ": " << schedule.every << ", next on "
-              << store::list(connection, added).one().text("next_run") << " (" << schedule.time_zone << ")\n"
+              << catalog::list(connection, added).one().text("next_run") << " (" << schedule.time_zone << ")\n"
               << "  it runs while a runner does: holdfast run --daemon, or holdfast runner with workers\n";
   std::cout.flush();
   return base::kExitSuccess;
@@ -67,8 +66,8 @@ int next_times(Context& context, const ScheduleOptions& options) {
   std::string every = options.every;
   std::string zone = options.time_zone.empty() ? local_time_zone() : options.time_zone;
   if (!options.name.empty()) {
-    const auto rows = store::list(
-        connection, store::ListQuery{"schedules", 1}.by("schedule", store::schedule_find(connection, options.name)));
+    const auto rows = catalog::list(
+        connection, catalog::ListQuery{"schedules", 1}.by("schedule", store::schedule_find(connection, options.name)));
     const auto row = rows.one();
     every = row.text("every");
     if (options.time_zone.empty()) zone = row.text("time_zone");

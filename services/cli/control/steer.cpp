@@ -1,9 +1,9 @@
 #include "lib/base/error.hpp"
-#include "lib/store/control.hpp"
+#include "lib/store/runner.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
-#include "services/cli/terminal/times.hpp"
+#include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -1,11 +1,11 @@
 #include "lib/base/error.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/catalog/list.hpp"
+#include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
-#include "services/cli/command/checks.hpp"
+#include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/signals.hpp"
 #include "services/cli/terminal/output.hpp"
-#include "services/cli/terminal/times.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -48,11 +48,11 @@ struct Seen {
 
 Seen print_recent(Context& context, const EventOptions& options, const std::string& crawl) {
   auto& connection = context.connection();
-  store::ListQuery query{"events", options.limit};
+  catalog::ListQuery query{"events", options.limit};
   if (!crawl.empty()) query.by("crawl", crawl);
   Seen seen;
   seen.newest = store::last_event(connection);
-  const auto recent = store::list(connection, query); // newest first
+  const auto recent = catalog::list(connection, query); // newest first
   if (recent.empty()) return seen;
   const auto from = recent[recent.size() - 1].integer("id");
   const auto rows = store::events_after(connection, from - 1, options.limit, crawl);

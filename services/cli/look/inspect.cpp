@@ -1,7 +1,7 @@
 #include "lib/base/error.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/catalog/lifecycle.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/lifecycle.hpp"
 #include "services/cli/command/verbs.hpp"
 
 #include <CLI/CLI.hpp>

@@ -2,12 +2,11 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/store/schedule.hpp"
+#include "lib/store/crawl.hpp"
 #include "services/cli/add/input.hpp"
-#include "services/cli/command/checks.hpp"
+#include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/terminal/output.hpp"
-#include "services/cli/terminal/times.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -22,10 +21,10 @@ namespace {
 
 constexpr std::size_t kFewLists = 3; // help names them
 
-void check_columns(pg::Connection& connection, store::ListQuery query, const std::vector<std::string>& columns) {
+void check_columns(pg::Connection& connection, catalog::ListQuery query, const std::vector<std::string>& columns) {
   if (columns.empty()) return;
   query.limit = 0;
-  const auto rows = store::list(connection, query);
+  const auto rows = catalog::list(connection, query);
   for (const auto& column : columns)
     if (std::find(rows.columns().begin(), rows.columns().end(), column) == rows.columns().end())
       throw base::Error(base::ErrorClass::usage, query.view + " have no column \"" + printable(column) + "\"",
@@ -42,52 +41,52 @@ std::string id_of(pg::Connection& connection, const std::string& kind, const std
 
 // No rows, because no plugin has that name?
 void check_plugin(Context& context, const std::string& plugin) {
-  const auto catalog = context.catalog();
-  if (catalog->plugins().empty() || catalog->find(plugin) != nullptr) return;
+  const auto plugin_set = context.plugin_set();
+  if (plugin_set->plugins().empty() || plugin_set->find(plugin) != nullptr) return;
   std::vector<std::string> names;
-  for (const auto& [name, one] : catalog->plugins())
+  for (const auto& [name, one] : plugin_set->plugins())
     names.push_back(name);
   throw base::Error(base::ErrorClass::usage, "there is no plugin \"" + printable(plugin) + "\"",
                     "one of: " + base::join(names, ", "));
 }
 
 // Converts the value for PostgreSQL.
-std::string value_of(Context& context, const store::List& list, const std::string& filter, const std::string& typed) {
+std::string value_of(Context& context, const catalog::List& list, const std::string& filter, const std::string& typed) {
   if (filter == "crawl" || filter == "snapshot") return id_of(context.connection(), filter, typed);
   if (filter == "schedule") return store::schedule_find(context.connection(), typed);
   if (filter == "host") return host_name(typed);
   if (filter == "since") return time_before(typed);
-  store::check_filter(list, filter, typed);
+  catalog::check_filter(list, filter, typed);
   return typed;
 }
 
 } // namespace
 
-void print_json(pg::Connection& connection, const store::ListQuery& query, const std::vector<std::string>& columns) {
-  for (const auto& line : store::list_json(connection, query)) {
+void print_json(pg::Connection& connection, const catalog::ListQuery& query, const std::vector<std::string>& columns) {
+  for (const auto& line : catalog::list_json(connection, query)) {
     const auto row = nlohmann::ordered_json::parse(line);
     nlohmann::ordered_json chosen;
     for (const auto& column : columns)
       chosen[column] = row.at(column);
-    print_record(store::list_of(query.view).record, columns.empty() ? row : chosen);
+    print_record(catalog::list_of(query.view).record, columns.empty() ? row : chosen);
   }
 }
 
 int list(Context& context, const ListOptions& options) {
-  const auto& shown = store::list_of(options.what);
-  store::ListQuery query{std::string(shown.name), options.limit};
+  const auto& shown = catalog::list_of(options.what);
+  catalog::ListQuery query{std::string(shown.name), options.limit};
   for (const auto& [filter, typed] : options.filters)
     if (!typed.empty()) query.by(filter, value_of(context, shown, filter, typed));
   auto& connection = context.connection();
-  if (const auto plugin = query.filter("plugin"); plugin && store::list(connection, query).empty())
+  if (const auto plugin = query.filter("plugin"); plugin && catalog::list(connection, query).empty())
     check_plugin(context, *plugin);
   check_columns(connection, query, options.columns);
   if (options.csv) {
-    print_csv(store::list(connection, query), options.columns);
+    print_csv(catalog::list(connection, query), options.columns);
   } else if (context.json()) {
     print_json(connection, query, options.columns);
   } else {
-    const auto rows = store::list(connection, query);
+    const auto rows = catalog::list(connection, query);
     if (rows.empty())
       std::cout << "none\n";
     else
@@ -100,7 +99,7 @@ int list(Context& context, const ListOptions& options) {
 }
 
 void list_verb_of(Group& group, std::string_view one) {
-  const auto& shown = store::list_of(one);
+  const auto& shown = catalog::list_of(one);
   group.verb("list", shown.summary.data(), "holdfast " + std::string(one) + " list", [&shown](CLI::App&) {
     return [&shown](Context& context) { return list(context, {.what = std::string(shown.name), .limit = 1'000'000}); };
   });
@@ -109,17 +108,17 @@ void list_verb_of(Group& group, std::string_view one) {
 Action list_verb(CLI::App& command) {
   const auto options = std::make_shared<ListOptions>();
   std::vector<std::string> names;
-  for (const auto& one : store::lists())
+  for (const auto& one : catalog::lists())
     names.emplace_back(one.name);
   command.description("List " + base::join(names, ", "));
   command.add_option("what", options->what, "What to list (default: snapshots)");
-  for (const auto& filter : store::filters()) {
+  for (const auto& filter : catalog::filters()) {
     const std::string name(filter.field.name);
     if (name == "before") continue;
     auto what = std::string(filter.field.what) + std::string(filter.examples);
-    if (const auto of = store::lists_by(name); of.size() <= kFewLists) what += " (" + base::join(of, ", ") + ")";
+    if (const auto of = catalog::lists_by(name); of.size() <= kFewLists) what += " (" + base::join(of, ", ") + ")";
     auto* option = command.add_option("--" + name, options->filters[name], what);
-    if (const auto& schema = store::schema_of(filter.field); schema.contains("enum"))
+    if (const auto& schema = catalog::schema_of(filter.field); schema.contains("enum"))
       option->check(CLI::IsMember(schema["enum"].get<std::vector<std::string>>()));
   }
   command.add_flag("--csv", options->csv, "All columns as CSV, with a header line");

@@ -1,8 +1,8 @@
 #pragma once
 // holdfast list, and what other verbs list in the same way. Main thread.
 
-#include "lib/store/catalog/view.hpp"
-#include "services/cli/command/verb.hpp"
+#include "lib/catalog/list.hpp"
+#include "services/cli/command/verbs.hpp"
 #include "services/cli/context/context.hpp"
 
 #include <cstdint>
@@ -24,7 +24,7 @@ int list(Context& context, const ListOptions& options);
 void list_verb_of(Group& group, std::string_view one);
 
 // Each row as a line of JSON. `columns`: only these; empty: all.
-void print_json(pg::Connection& connection, const store::ListQuery& query,
+void print_json(pg::Connection& connection, const catalog::ListQuery& query,
                 const std::vector<std::string>& columns = {});
 
 } // namespace holdfast::cli

@@ -1,12 +1,13 @@
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/published.hpp"
 #include "lib/archive/root.hpp"
+#include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/text/duration.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/base/text/time.hpp"
+#include "lib/catalog/list.hpp"
+#include "lib/store/capture.hpp"
+#include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
-#include "lib/store/verify.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/signals.hpp"
 #include "services/cli/terminal/output.hpp"
@@ -246,14 +247,14 @@ int logs(Context& context, const LogOptions& options) {
         printer.print("crawl " + found.id + " on " + one.text("worker"), one["plugin"], one["hook_name"], "log",
                       one["log"]);
   }
-  store::ListQuery query;
+  catalog::ListQuery query;
   query.by("crawl", found.kind == "crawl" ? found.id : found.crawl_id);
   if (found.kind == "snapshot") query.by("snapshot", found.id);
   query.limit = 100000;
   Snapshots snapshots(context, printer);
   for (;;) {
     const bool ending = interrupted();
-    const bool open = snapshots.look(store::list(connection, query));
+    const bool open = snapshots.look(catalog::list(connection, query));
     if (ending) return base::kExitInterrupted;
     if (!options.follow || !open || !std::cout) break;
     interrupted_within(kLogPoll);

@@ -1,6 +1,6 @@
 #include "lib/base/error.hpp"
 #include "lib/pg/conninfo.hpp"
-#include "lib/store/control.hpp"
+#include "lib/store/runner.hpp"
 #include "services/cli/command/verbs.hpp"
 
 #include <CLI/CLI.hpp>

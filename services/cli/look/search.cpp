@@ -2,15 +2,14 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/capture.hpp"
+#include "lib/store/find.hpp"
 #include "lib/store/text.hpp"
-#include "lib/store/verify.hpp"
 #include "services/cli/add/input.hpp"
-#include "services/cli/command/checks.hpp"
+#include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/presence.hpp"
 #include "services/cli/terminal/output.hpp"
-#include "services/cli/terminal/times.hpp"
 
 #include <CLI/CLI.hpp>
 

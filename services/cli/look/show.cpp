@@ -1,13 +1,17 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
-#include "lib/maintenance/crawl_page.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/catalog/list.hpp"
+#include "lib/maintenance/archive_maintenance.hpp"
+#include "lib/pg/connection.hpp"
+#include "lib/pg/sqlstate.hpp"
+#include "lib/store/find.hpp"
+#include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/look/list.hpp"
 #include "services/cli/terminal/output.hpp"
-#include "services/cli/terminal/times.hpp"
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <iostream>
 #include <memory>
@@ -19,7 +23,7 @@ namespace {
 int show(Context& context, const std::string& id) {
   auto& connection = context.connection();
   const auto found = store::find_newest(connection, id);
-  store::ListQuery object, parts;
+  catalog::ListQuery object, parts;
   if (found.kind == "crawl") {
     object.view = "crawls";
     object.by("crawl", found.id);
@@ -37,7 +41,7 @@ int show(Context& context, const std::string& id) {
     std::cout << std::flush;
     return base::kExitSuccess;
   }
-  const auto rows = store::list(connection, object);
+  const auto rows = catalog::list(connection, object);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].text("id") != found.id) continue;
     std::vector<std::pair<std::string, std::string>> fields;
@@ -50,10 +54,10 @@ int show(Context& context, const std::string& id) {
     print_fields(fields);
   }
   if (found.kind != "process") {
-    const auto list_of_parts = store::list(connection, parts);
+    const auto list_of_parts = catalog::list(connection, parts);
     if (!list_of_parts.empty()) {
       std::cout << '\n';
-      print_table(list_of_parts, store::list_of(parts.view).columns);
+      print_table(list_of_parts, catalog::list_of(parts.view).columns);
     }
   }
   std::cout << std::flush;
@@ -67,6 +71,67 @@ Action show_verb(CLI::App& command) {
   command.add_option("id", *id, "An id (at least 4 of its first or last digits), a URL, or the label of a crawl")
       ->required();
   return [id](Context& context) { return show(context, *id); };
+}
+
+namespace {
+
+// An answer also while the tables are locked: then that is the reason.
+store::Why answer_for(pg::Connection& connection, const std::string& name) {
+  try {
+    return store::why(connection, name);
+  } catch (const pg::DatabaseError& error) {
+    const auto locks = error.sqlstate() == pg::kLockTimeout ? pg::who_blocks(connection) : "";
+    if (locks.empty()) throw;
+    return {"lock", "", "The tables cannot be read: in the database, " + locks + ".",
+            nlohmann::json{{"locks", locks}}.dump()};
+  }
+}
+
+int why(Context& context, const std::vector<std::string>& names) {
+  auto& connection = context.diagnosis();
+  bool unknown = false;
+  for (const auto& name : read_ids(names)) {
+    const auto answer = answer_for(connection, name);
+    unknown = unknown || answer.kind == "nothing";
+    const auto facts = nlohmann::ordered_json::parse(answer.facts);
+    if (context.json()) {
+      print_record("Why", {{"kind", answer.kind}, {"id", answer.id}, {"reason", answer.reason}, {"facts", facts}});
+      continue;
+    }
+    std::cout << printable(with_local_times(answer.reason)) << '\n';
+    std::vector<std::pair<std::string, std::string>> fields;
+    const auto shown = [](const nlohmann::ordered_json& value) {
+      return value.is_string() ? with_local_times(catalog::written_interval(local_time(value.get<std::string>())))
+                               : value.dump();
+    };
+    for (const auto& [key, value] : facts.items()) {
+      if (value.is_array() && !value.empty() && value[0].is_object()) {
+        for (const auto& one : value) {
+          std::string text;
+          for (const auto& [inner, what] : one.items())
+            if (!(what.is_string() && what.get<std::string>().empty()))
+              text += (text.empty() ? "" : ", ") + inner + " " + shown(what);
+          fields.emplace_back("  " + key, text);
+        }
+      } else {
+        fields.emplace_back("  " + key, shown(value));
+      }
+    }
+    print_fields(fields);
+  }
+  std::cout << std::flush;
+  return unknown ? static_cast<int>(base::ErrorClass::refused) : base::kExitSuccess;
+}
+
+} // namespace
+
+Action why_verb(CLI::App& command) {
+  const auto names = std::make_shared<std::vector<std::string>>();
+  command
+      .add_option("id", *names,
+                  "An id (at least 4 of its first or last digits), a URL or a host; - reads a list from standard input")
+      ->required();
+  return [names](Context& context) { return why(context, *names); };
 }
 
 } // namespace holdfast::cli

@@ -1,14 +1,13 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/text/duration.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/base/text/time.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/store/live.hpp"
-#include "services/cli/command/checks.hpp"
+#include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/signals.hpp"
 #include "services/cli/terminal/output.hpp"
-#include "services/cli/terminal/times.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -29,11 +28,11 @@ namespace holdfast::cli {
 
 namespace {
 
-void print_list(pg::Connection& connection, const store::ListQuery& query, const char* title, std::ostream& out) {
-  const auto rows = store::list(connection, query);
+void print_list(pg::Connection& connection, const catalog::ListQuery& query, const char* title, std::ostream& out) {
+  const auto rows = catalog::list(connection, query);
   if (rows.empty()) return;
   out << '\n' << title << '\n';
-  print_table(rows, store::list_of(query.view).columns, out);
+  print_table(rows, catalog::list_of(query.view).columns, out);
 }
 
 void print_now(pg::Connection& connection, const Context& context, std::ostream& out) {
@@ -100,9 +99,9 @@ std::string picture(pg::Connection& connection, const Context& context) {
     return out.str();
   }
   print_now(connection, context, out);
-  store::ListQuery workers{"workers", 8};
+  catalog::ListQuery workers{"workers", 8};
   print_list(connection, workers.by("status", "running").by("kind", "worker"), "workers", out);
-  store::ListQuery crawls{"crawls", 8};
+  catalog::ListQuery crawls{"crawls", 8};
   print_list(connection, crawls.by("status", "started"), "crawls", out);
   print_list(connection, {"running", 100}, "running now", out);
   return out.str();

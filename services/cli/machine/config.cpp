@@ -1,7 +1,8 @@
 #include "lib/base/error.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/hooks/plugin_options.hpp"
-#include "lib/store/binary.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/find.hpp"
+#include "lib/store/worker.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/terminal/output.hpp"
 
@@ -68,9 +69,9 @@ void print_option(const Context& context, const std::string& plugin, const std::
 
 // Options of a plugin or a crawl as its hooks get them, and where each comes from.
 int show_options(Context& context, const ConfigOptions& options) {
-  const auto catalog = context.catalog();
+  const auto plugin_set = context.plugin_set();
   Layers layers;
-  for (const auto& [key, value] : hooks::environment_options(*catalog))
+  for (const auto& [key, value] : hooks::environment_options(*plugin_set))
     layers.set(key, value, "environment " + key);
   for (const auto& [key, value] : context.settings().hook_options())
     layers.set(key, value.text, value.origin);
@@ -85,7 +86,7 @@ int show_options(Context& context, const ConfigOptions& options) {
     if (found.kind == "process")
       throw base::Error(base::ErrorClass::refused, "\"" + options.crawl + "\" is not a crawl");
     const auto crawl = store::crawl_options(connection, found.crawl_id.empty() ? found.id : found.crawl_id);
-    const auto rows = store::list(connection, store::ListQuery{"personas", 1}.by("persona", crawl.persona));
+    const auto rows = catalog::list(connection, catalog::ListQuery{"personas", 1}.by("persona", crawl.persona));
     for (const auto& row : rows) {
       const auto set = nlohmann::json::parse(row.text("options"));
       for (const auto& [key, value] : set.items())
@@ -96,17 +97,17 @@ int show_options(Context& context, const ConfigOptions& options) {
   }
   std::vector<std::string> shown;
   if (!options.plugin.empty()) {
-    if (catalog->find(options.plugin) == nullptr) catalog->select({options.plugin}); // says what there is
+    if (plugin_set->find(options.plugin) == nullptr) plugin_set->select({options.plugin}); // says what there is
     shown.push_back(options.plugin);
   } else {
     std::string list;
     for (const auto& name : plugins)
       list += (list.empty() ? "" : ",") + name;
-    shown = hooks::selected_plugins(*catalog, list, layers.options());
+    shown = hooks::selected_plugins(*plugin_set, list, layers.options());
   }
   for (const auto& name : shown) {
     if (!context.json() && shown.size() > 1) std::cout << (name == shown.front() ? "" : "\n") << name << '\n';
-    const auto resolved = hooks::resolve_properties(*catalog, *catalog->find(name), layers.options(), {});
+    const auto resolved = hooks::resolve_properties(*plugin_set, *plugin_set->find(name), layers.options(), {});
     for (const auto& [key, option] : resolved) {
       if (!options.key.empty() && key != options.key) continue;
       const bool secret = hooks::is_secret_key(key) || (option.property != nullptr && option.property->sensitive);

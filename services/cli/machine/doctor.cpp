@@ -1,14 +1,14 @@
 #include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text/duration.hpp"
 #include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/binary.hpp"
 #include "lib/pg/migrator.hpp"
 #include "lib/process/launcher.hpp"
 #include "services/cli/command/verbs.hpp"
-#include "services/cli/context/temporary_directory.hpp"
-#include "services/cli/machine/fonts.hpp"
+#include "services/cli/context/directories.hpp"
+#include "services/cli/machine/machine_plugins.hpp"
 #include "services/cli/terminal/output.hpp"
 #include "services/worker/hook/binary_lookup.hpp"
 #include "services/worker/hook/binary_resolver.hpp"
@@ -22,14 +22,11 @@
 #include <boost/asio/io_context.hpp>
 #include <nlohmann/json.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <set>
 
 namespace holdfast::cli {
 
@@ -149,7 +146,7 @@ public:
     const auto& name = plugin.name;
     hooks::Options resolved;
     try {
-      resolved = hooks::resolve_options(*options_.catalog, plugin, options_.hook_options);
+      resolved = hooks::resolve_options(*options_.plugin_set, plugin, options_.hook_options);
     } catch (const base::Error& error) {
       findings_.push_back({name, "", "wrong option", "", "", "", error.what()});
       return;
@@ -304,70 +301,13 @@ std::vector<std::string> database_troubles(Context& context) {
   return troubles;
 }
 
-bool run_command(const std::string& command) {
-  std::cerr << "+ " << command << std::endl;
-  return std::system((command + " >&2").c_str()) == 0;
-}
-
-bool install_with(const Context& context, const hooks::Installation& installation) {
-  const auto command = command_of(installation);
-  if (installation.manager == kInstaller) {
-    const auto program = process::executable_directory() / "holdfast";
-    return run_command(base::shell_quoted(program.native()) + " --data-dir " +
-                       base::shell_quoted(context.data_dir().native()) + command.substr(command.find(' ')) + " --yes");
-  }
-  if (installation.manager != "apt-get") return run_command(command);
-  // Recommended packages of a browser would install a desktop: 300 packages.
-  const auto needed = command + " --no-install-recommends";
-  // apt-get asks before it installs more than requested. That needs a terminal.
-  return run_command(::isatty(STDIN_FILENO) == 1 ? needed : "DEBIAN_FRONTEND=noninteractive " + needed + " -y");
-}
-
-using Packages = std::map<std::string, std::vector<std::string>>; // by manager
-
-// Returns those of `wanted` that are not in `tried`, and adds them to it.
-Packages untried(const Packages& wanted, std::set<std::pair<std::string, std::string>>& tried) {
-  Packages fresh;
-  for (const auto& [manager, names] : wanted)
-    for (const auto& name : names)
-      if (tried.emplace(manager, name).second) fresh[manager].push_back(name);
-  return fresh;
-}
-
-// Runs the commands that install what is missing; returns whether all of them ended well.
-bool install_packages(const Context& context, const Packages& packages) {
-  bool good = true;
-  for (const auto& [manager, names] : packages) {
-    if (manager == "apt-get" && ::geteuid() != 0) {
-      std::cerr << "as root: " << command_of({manager, names}) << std::endl;
-      good = false;
-      continue;
-    }
-    // A fresh system has no list of packages yet. If this fails, the next command prints why.
-    if (manager == "apt-get") run_command("apt-get update -q");
-    if (install_with(context, {manager, names})) continue;
-    good = false;
-    // A package that does not exist must not prevent the others.
-    for (const auto& name : names)
-      if (names.size() > 1 && manager != kInstaller) install_with(context, {manager, {name}});
-  }
-  return good;
-}
-
-int doctor(Context& context, const std::vector<std::string>& plugins, bool installing,
-           std::set<std::pair<std::string, std::string>> tried = {}) {
+int doctor(Context& context, const std::vector<std::string>& plugins) {
   const auto options = context.worker_options(false);
-  const auto selected = hooks::selected_plugins(*options.catalog, base::join(plugins, ","), options.hook_options);
+  const auto selected = hooks::selected_plugins(*options.plugin_set, base::join(plugins, ","), options.hook_options);
   Examination examination(options);
   for (const auto& name : selected)
-    examination.look_at(*options.catalog->find(name));
+    examination.look_at(*options.plugin_set->find(name));
   examination.look_for_fonts();
-  if (const auto packages = installing ? untried(examination.packages(), tried) : Packages(); !packages.empty()) {
-    const bool good = install_packages(context, packages);
-    // New programs may need more: a browser needs fonts.
-    const int left = doctor(context, plugins, true, std::move(tried));
-    return good ? left : std::max<int>(left, base::kExitFailedWork);
-  }
   const auto& findings = examination.findings();
   const auto missing = std::count_if(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.state == "missing" || finding.state == "wrong option";
@@ -424,12 +364,10 @@ int doctor(Context& context, const std::vector<std::string>& plugins, bool insta
 
 Action doctor_verb(CLI::App& command) {
   const auto names = std::make_shared<std::vector<std::string>>();
-  const auto installing = std::make_shared<bool>(false);
   command.add_option("plugins", *names, "Only these (default: all that are enabled)");
-  command.add_flag("--install", *installing, "Run the commands that install what is missing");
   command.footer("Exits with 1 if something is missing, here or in the database server, if the browser does not "
                  "start, or if the clock is wrong.");
-  return [names, installing](Context& context) { return doctor(context, *names, *installing); };
+  return [names](Context& context) { return doctor(context, *names); };
 }
 
 } // namespace holdfast::cli

@@ -4,6 +4,7 @@
 // Stateless.
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -21,5 +22,18 @@ std::vector<MachineOptions> machine_options(const std::filesystem::path& data_di
 
 // Writes the options <PLUGIN>_ENABLED into plugins.json. Throws Error(cannot_create).
 void switch_plugins(const std::filesystem::path& data_dir, const std::vector<std::string>& plugins, bool on);
+
+// Writing systems that a browser on this machine can show. A character without a font is an empty box in every
+// screenshot and PDF. Uses fontconfig, as Chromium does. Used by `holdfast doctor`.
+struct FontNeed {
+  std::string what;    // "font for Chinese"
+  std::string package; // Debian's, that has one
+  std::string found;   // the family that fontconfig chose; "": none
+};
+
+// Runs a program and returns what it prints, "" if it fails.
+using RunProgram = std::function<std::string(const std::vector<std::string>& argv)>;
+
+std::vector<FontNeed> font_needs(const RunProgram& run);
 
 } // namespace holdfast::cli

@@ -2,10 +2,10 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/catalog/operation.hpp"
 #include "lib/persona/import.hpp"
-#include "lib/store/catalog/operation.hpp"
 #include "services/cli/command/verbs.hpp"
-#include "services/cli/context/temporary_directory.hpp"
+#include "services/cli/context/directories.hpp"
 #include "services/cli/control/operate.hpp"
 #include "services/cli/look/list.hpp"
 #include "services/cli/terminal/output.hpp"
@@ -31,7 +31,7 @@ struct PersonaOptions {
 
 // At most one row.
 pg::Result row_of(Context& context, const std::string& name) {
-  return store::list(context.connection(), store::ListQuery{"personas", 1}.by("persona", name));
+  return catalog::list(context.connection(), catalog::ListQuery{"personas", 1}.by("persona", name));
 }
 
 base::Error no_persona(const std::string& name) {
@@ -88,7 +88,7 @@ int export_persona(Context& context, const PersonaOptions& given) {
 int rotate_personas(Context& context) {
   auto& connection = context.connection();
   const auto key_ring = context.key_ring();
-  const auto rows = store::list(connection, {"personas", kAll});
+  const auto rows = catalog::list(connection, {"personas", kAll});
   for (const auto& row : rows) {
     const auto name = row.text("name");
     bool changed = false;
@@ -107,7 +107,7 @@ int rotate_personas(Context& context) {
 int sign_in(Context& context, const PersonaOptions& given) {
   const nlohmann::json body{{"url", given.path}};
   const auto by = user_name(), id = base::new_uuid();
-  store::operation("signIn").run({context.connection(true), given.name, id, body, by});
+  catalog::operation("signIn").run({context.connection(true), given.name, id, body, by});
   const auto endpoint = serve::parse_endpoint(context.settings().text("serve.listen"), "serve.listen");
   const auto link = serve::url_of(endpoint, endpoint.port) + "persona/" + id;
   if (context.json())

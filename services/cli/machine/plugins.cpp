@@ -1,10 +1,12 @@
 // holdfast plugins: what plugins this machine has, and installing more.
-
 #include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/hooks/environment.hpp"
 #include "lib/process/launcher.hpp"
+#include "lib/store/call.hpp"
+#include "lib/store/worker.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/look/list.hpp"
 #include "services/cli/machine/machine_plugins.hpp"
 #include "services/cli/terminal/output.hpp"
 #include "services/worker/hook/binary_lookup.hpp"
@@ -60,16 +62,16 @@ int run_installer(Context& context, const InstallOptions& options) {
 
 int list_plugins(Context& context) {
   const auto options = context.worker_options(false);
-  const auto& catalog = *options.catalog;
-  const auto selected = hooks::selected_plugins(catalog, "", options.hook_options);
+  const auto& plugin_set = *options.plugin_set;
+  const auto selected = hooks::selected_plugins(plugin_set, "", options.hook_options);
   worker::BinaryLookup binaries(options.binary_directories, options.data_dir / "lib");
-  for (const auto& [name, plugin] : catalog.plugins()) {
+  for (const auto& [name, plugin] : plugin_set.plugins()) {
     const bool on = std::find(selected.begin(), selected.end(), name) != selected.end();
-    std::string lacks = catalog.lacking(name);
+    std::string lacks = plugin_set.lacking(name);
     if (!lacks.empty())
       lacks = "there is no plugin " + lacks;
     else if (!plugin.hooks.empty())
-      lacks = binaries.missing(plugin, hooks::resolve_options(catalog, plugin, options.hook_options)).value_or("");
+      lacks = binaries.missing(plugin, hooks::resolve_options(plugin_set, plugin, options.hook_options)).value_or("");
     if (context.json())
       print_record("Plugin", {{"name", name},
                               {"enabled", on},
@@ -86,9 +88,9 @@ int list_plugins(Context& context) {
 }
 
 int switch_them(Context& context, const std::vector<std::string>& names, bool on) {
-  const auto& catalog = *context.catalog();
+  const auto& plugin_set = *context.plugin_set();
   for (const auto& name : names)
-    if (catalog.find(name) == nullptr) catalog.select({name}); // says what there is
+    if (plugin_set.find(name) == nullptr) plugin_set.select({name}); // says what there is
   switch_plugins(context.data_dir(), names, on);
   for (const auto& name : names)
     if (context.json())
@@ -132,6 +134,50 @@ Action plugins_verb(CLI::App& command) {
                  one.add_option("plugins", *names, "Names of plugins")->required();
                  return [names, on](Context& context) { return switch_them(context, *names, on); };
                });
+  return group.action();
+}
+
+namespace {
+
+int recheck_binaries(Context& context, const std::string& name, const std::string& host) {
+  const auto count = store::call_for<std::int64_t>(context.connection(), "binary_recheck", name, host);
+  if (count == 0 && !name.empty())
+    throw base::Error(base::ErrorClass::refused,
+                      "no hook has asked for the binary " + name + (host.empty() ? "" : " on " + host),
+                      "holdfast binary list shows them");
+  if (context.json())
+    print_record("Recheck", {{"count", count}});
+  else
+    std::cout << count << (count == 1 ? " binary" : " binaries") << " will be looked for again within a minute"
+              << std::endl;
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+Action binary_verb(CLI::App& command) {
+  Group group(command);
+  group.verb("list", "List all binaries",
+             "holdfast binary list\n"
+             "holdfast binary list --name chrom",
+             [](CLI::App& all) {
+               const auto listing = std::make_shared<ListOptions>();
+               listing->what = "binaries";
+               listing->limit = 1000;
+               all.add_option("--status", listing->filters["status"], "Only those: installed, or queued (not found)")
+                   ->check(CLI::IsMember({"installed", "queued"}));
+               all.add_option("--name", listing->filters["url"], "Only names that contain this");
+               return [listing](Context& context) { return list(context, *listing); };
+             });
+  group.verb("recheck", "Check binaries again now, for example after an installation",
+             "holdfast binary recheck\n"
+             "holdfast binary recheck wget --host archive-3",
+             [](CLI::App& recheck) {
+               const auto name = std::make_shared<std::string>(), host = std::make_shared<std::string>();
+               recheck.add_option("name", *name, "Only this one");
+               recheck.add_option("--host", *host, "Only on this machine");
+               return [name, host](Context& context) { return recheck_binaries(context, *name, *host); };
+             });
   return group.action();
 }
 

@@ -1,6 +1,6 @@
 #include "lib/base/error.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/control.hpp"
+#include "lib/store/runner.hpp"
 #include "lib/store/worker.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"

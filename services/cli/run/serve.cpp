@@ -1,20 +1,23 @@
+#include "services/cli/run/serve.hpp"
+
 #include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/pg/conninfo.hpp"
+#include "lib/store/capture.hpp"
 #include "lib/store/token.hpp"
-#include "lib/store/verify.hpp"
+#include "services/cli/add/plan.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/presence.hpp"
 #include "services/cli/context/signals.hpp"
-#include "services/cli/run/serve_plan.hpp"
 #include "services/serve/files.hpp"
 #include "services/serve/http_server.hpp"
 #include "services/serve/site.hpp"
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
 #include <unistd.h>
@@ -22,6 +25,7 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -183,6 +187,31 @@ Action serve_verb(CLI::App& command) {
   const auto standby = std::make_shared<bool>(false);
   command.add_flag("--standby", *standby, "Wait while another process listens there, and take over when it ends");
   return [standby](Context& context) { return serve(context, *standby); };
+}
+
+namespace {
+
+using nlohmann::json;
+// The context belongs to one thread at a time.
+class RequestPlanner {
+public:
+  explicit RequestPlanner(Context& context) : context_(context) { context.plugin_set(); }
+  store::PlannedCrawl plan(const json& body) {
+    const std::lock_guard lock(mutex_);
+    return plan_crawl(context_, body,
+                      read_request(body.value("urls", std::vector<std::string>()), body.value("text", ""),
+                                   base::base64_decode(body.value("file", "")), reading_of(context_, body)));
+  }
+
+private:
+  Context& context_;
+  std::mutex mutex_;
+};
+
+} // namespace
+
+std::function<store::PlannedCrawl(const json& body)> plan_of_requests(Context& context) {
+  return [planner = std::make_shared<RequestPlanner>(context)](const json& body) { return planner->plan(body); };
 }
 
 } // namespace holdfast::cli

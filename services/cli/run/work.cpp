@@ -4,8 +4,8 @@
 #include "lib/store/worker.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/signals.hpp"
-#include "services/cli/run/run_worker.hpp"
-#include "services/serve/worker_endpoint.hpp"
+#include "services/cli/run/run.hpp"
+#include "services/serve/endpoint.hpp"
 #include "services/worker/worker.hpp"
 
 #include <CLI/CLI.hpp>

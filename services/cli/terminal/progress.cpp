@@ -2,9 +2,9 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
-#include "lib/base/text/duration.hpp"
+#include "lib/base/text/time.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/pg/connection.hpp"
-#include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "services/cli/terminal/output.hpp"
 
@@ -38,7 +38,7 @@ std::vector<std::string> draw(const store::Crawl& crawl, const pg::Result& hooks
   std::vector<std::string> lines = {fitted(line, width)};
   for (const auto hook : hooks)
     lines.push_back(fitted("  " + printable(hook.text("plugin")) + " " +
-                               store::written_interval(hook.text("running_for")) + "  " + printable(hook.text("url")),
+                               catalog::written_interval(hook.text("running_for")) + "  " + printable(hook.text("url")),
                            width));
   return lines;
 }
@@ -82,7 +82,7 @@ void Progress::loop() {
     try {
       if (!connection || connection->broken()) connection = std::make_unique<pg::Connection>(dsn_);
       const auto crawl = store::crawl(*connection, crawl_id_);
-      const auto hooks = store::list(*connection, store::ListQuery{"running", kHooks}.by("crawl", crawl_id_));
+      const auto hooks = catalog::list(*connection, catalog::ListQuery{"running", kHooks}.by("crawl", crawl_id_));
       const auto lines = draw(crawl, hooks, terminal_width() - 1);
       const std::lock_guard lock(screen_);
       std::string frame;

@@ -4,11 +4,11 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/store/call.hpp"
+#include "lib/store/capture.hpp"
 #include "lib/store/import.hpp"
-#include "lib/store/verify.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/context/directories.hpp"
 #include "services/cli/context/presence.hpp"
-#include "services/cli/context/unknown_directories.hpp"
 #include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
@@ -105,5 +105,32 @@ Action adopt_verb(CLI::App& command) {
   command.add_option("directory", *directory, "The archive, or a directory in it (default: archive.root)");
   return [directory](Context& context) { return adopt(context, *directory); };
 }
+
+namespace {
+
+int check(Context& context) {
+  auto& connection = context.diagnosis();
+  const Presence presence(context, "command", "check");
+  const auto rows = store::call(connection, "check_invariants");
+  if (context.json()) {
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      std::cout << nlohmann::json{{"type", "Violation"},
+                                  {"invariant", rows[i].text("invariant")},
+                                  {"object_id", rows[i]["object_id"].value_or("")},
+                                  {"detail", rows[i]["detail"].value_or("")}}
+                       .dump()
+                << '\n';
+  } else if (rows.empty()) {
+    std::cout << "every invariant holds\n";
+  } else {
+    print_table(rows, {"invariant", "object_id", "detail"});
+  }
+  std::cout << std::flush;
+  return rows.empty() ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+} // namespace
+
+Action check_verb(CLI::App&) { return &check; }
 
 } // namespace holdfast::cli

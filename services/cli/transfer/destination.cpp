@@ -1,7 +1,7 @@
 #include "services/cli/transfer/destination.hpp"
 
+#include "lib/archive/attempt.hpp"
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/media_type.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "lib/s3/client.hpp"

@@ -2,7 +2,7 @@
 // Destination of an export: a directory, a prefix of a bucket, or a zip file, which may be standard output, a pipe or
 // an object of a bucket. Blocking; used from one thread. Without keep(), there is no zip file at the end.
 
-#include "lib/wacz/zip.hpp"
+#include "lib/wacz/writer.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,26 +1,22 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/page_text.hpp"
-#include "lib/archive/published.hpp"
 #include "lib/archive/root.hpp"
+#include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text/duration.hpp"
 #include "lib/base/text/json.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/s3/location.hpp"
 #include "lib/store/capture.hpp"
-#include "lib/store/catalog/view.hpp"
-#include "lib/store/verify.hpp"
-#include "lib/wacz/sorted_lines.hpp"
+#include "lib/store/find.hpp"
 #include "lib/wacz/writer.hpp"
 #include "lib/warc/gzip.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/presence.hpp"
-#include "services/cli/terminal/times.hpp"
+#include "services/cli/terminal/output.hpp"
 #include "services/cli/transfer/destination.hpp"
 #include "services/cli/transfer/export_files.hpp"
-#include "services/cli/transfer/page_info.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -199,9 +195,9 @@ public:
 private:
   static constexpr std::uint64_t kEnough = std::uint64_t{256} << 20; // of one file, which is made in a temporary one
 
-  void add(const archive::Root& root, const nlohmann::json& row, Sink& sink, Exported& told) {
-    warc::Capture record{row["key"],    row["date"], row["url"],    row["mime"],  row["status"],
-                         row["digest"], row["file"], row["offset"], row["length"]};
+  void add(const archive::Root& root, const nlohmann::json& line, Sink& sink, Exported& told) {
+    warc::Capture record{line["key"],    line["date"], line["url"],    line["mime"],  line["status"],
+                         line["digest"], line["file"], line["offset"], line["length"]};
     if (record.file != path_) {
       path_ = record.file;
       source_ = root.open_file(path_);

@@ -1,14 +1,17 @@
 #include "services/cli/transfer/export_files.hpp"
 
-#include "lib/archive/published.hpp"
+#include "lib/archive/verify.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/url.hpp"
-#include "lib/wacz/sorted_lines.hpp"
+#include "lib/wacz/writer.hpp"
 #include "lib/warc/capture.hpp"
+#include "lib/warc/surt.hpp"
+#include "services/capture/replay/replay_source.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <optional>
+#include <set>
 
 namespace holdfast::cli {
 
@@ -52,6 +55,49 @@ ExportedFiles export_files(pg::Connection& connection, const archive::Root& root
   }
   to.add(kList, list.get(), list_size, false);
   return counts;
+}
+
+namespace {
+
+constexpr std::string_view kPageInfo = "urn:pageinfo:";
+constexpr std::size_t kMostUrls = 10'000; // of a page
+constexpr std::int64_t kCandidates = 50;  // captures of a URL, of all crawls
+
+// The URL keys that the record names.
+std::set<std::string> keys_in(const archive::Root& root, const store::Capture& info) {
+  const auto file = root.open_file(info.file);
+  if (!file) return {};
+  const auto records = nlohmann::json::array({capture::replay_record(info, file.get())});
+  const auto answer = capture::ReplaySource(records).answer("GET", info.url);
+  const auto noted = answer ? base::strange_json(answer->body) : nlohmann::json();
+  std::set<std::string> keys;
+  if (!noted.is_object() || !noted.contains("urls") || !noted["urls"].is_object()) return keys;
+  for (const auto& [url, about] : noted["urls"].items())
+    if (keys.size() < kMostUrls && url.starts_with("http")) keys.insert(warc::url_key(url));
+  return keys;
+}
+
+} // namespace
+
+std::vector<store::Capture> captures_from_cache(pg::Connection& connection, const archive::Root& root,
+                                                std::span<const store::Capture> captures) {
+  std::set<std::string> missing;
+  for (const auto& capture : captures)
+    if (capture.url.starts_with(kPageInfo) && capture.mime == "application/json") missing = keys_in(root, capture);
+  for (const auto& capture : captures)
+    missing.erase(capture.key);
+  std::vector<store::Capture> found;
+  for (const auto& key : missing)
+    if (auto one = capture_in_crawl(connection, captures.front().crawl_id, key, captures.front().date))
+      found.push_back(std::move(*one));
+  return found;
+}
+
+std::optional<store::Capture> capture_in_crawl(pg::Connection& connection, const std::string& crawl,
+                                               const std::string& key, const std::string& at) {
+  for (auto& one : store::captures_closest(connection, key, at, kCandidates))
+    if (one.crawl_id == crawl && one.mime != "warc/revisit") return std::move(one);
+  return std::nullopt;
 }
 
 } // namespace holdfast::cli

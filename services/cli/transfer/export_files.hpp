@@ -3,12 +3,16 @@
 // Blocking; main thread.
 
 #include "lib/archive/root.hpp"
+#include "lib/pg/connection.hpp"
 #include "lib/store/capture.hpp"
 #include "services/cli/transfer/destination.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace holdfast::cli {
 
@@ -19,5 +23,17 @@ struct ExportedFiles {
 // Exports to <host>/<time>-<id>/... ; calls `told` after each snapshot.
 ExportedFiles export_files(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
                            Destination& to, const std::function<void(const ExportedFiles&)>& told);
+
+// Records of Browsertrix about a page (urn:pageinfo:URL): the URLs that the page loaded, also those that the browser
+// had in its cache, which have no record then. Blocking; main thread.
+
+// Returns records of other pages of the crawl that an imported page needs, as far as its own records (`captures`) name
+// them.
+std::vector<store::Capture> captures_from_cache(pg::Connection& connection, const archive::Root& root,
+                                                std::span<const store::Capture> captures);
+
+// The record of the same crawl that is closest to a time and holds the answer to a URL key. nullopt: there is none.
+std::optional<store::Capture> capture_in_crawl(pg::Connection& connection, const std::string& crawl,
+                                               const std::string& key, const std::string& at);
 
 } // namespace holdfast::cli

@@ -7,7 +7,7 @@
 #include "lib/base/text/url.hpp"
 #include "lib/store/crawl.hpp"
 #include "services/cli/command/verbs.hpp"
-#include "services/cli/context/temporary_directory.hpp"
+#include "services/cli/context/directories.hpp"
 #include "services/cli/transfer/import_files.hpp"
 #include "services/cli/transfer/importer.hpp"
 

@@ -1,7 +1,7 @@
 #include "services/cli/transfer/import_files.hpp"
 
+#include "lib/archive/attempt.hpp"
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/media_type.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
 

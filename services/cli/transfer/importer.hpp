@@ -6,7 +6,7 @@
 
 #include "lib/archive/attempt.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/import.hpp"
 #include "services/cli/context/presence.hpp"

@@ -7,8 +7,8 @@
 #include "lib/store/capture.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/capture/replay/replay_source.hpp"
-#include "services/cli/context/temporary_directory.hpp"
-#include "services/cli/transfer/page_info.hpp"
+#include "services/cli/context/directories.hpp"
+#include "services/cli/transfer/export_files.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

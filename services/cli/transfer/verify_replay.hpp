@@ -6,7 +6,6 @@
 #include "lib/base/file.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/capture.hpp"
-#include "lib/store/verify.hpp"
 #include "services/cli/context/context.hpp"
 
 #include <nlohmann/json.hpp>

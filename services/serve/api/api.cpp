@@ -1,13 +1,13 @@
 #include "services/serve/api/api.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/base64.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/json.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/catalog/operation.hpp"
 #include "lib/pg/sqlstate.hpp"
-#include "lib/store/catalog/operation.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/find.hpp"
 #include "lib/warc/headers.hpp"
 #include "services/serve/api/table.hpp"
 
@@ -84,7 +84,7 @@ void check_fields(std::span<const ApiField> fields, const nlohmann::json& values
     if (field == fields.end())
       throw base::Error(base::ErrorClass::usage, "there is no " + std::string(what) + " \"" + name + "\" here",
                         "GET /api/openapi.json");
-    store::check_schema(name, store::schema_of(*field), value);
+    catalog::check_schema(name, catalog::schema_of(*field), value);
   }
   for (const auto& field : fields)
     if (field.required && !values.contains(field.name))
@@ -111,7 +111,7 @@ nlohmann::json read_parameters(const Request& request, const ApiOperation& opera
     const auto field = std::find_if(operation.parameters.begin(), operation.parameters.end(),
                                     [&, &key = name](const auto& one) { return one.name == key; });
     values[name] = field == operation.parameters.end() ? nlohmann::json(text)
-                                                       : store::value_of_text(store::schema_of(*field), text);
+                                                       : catalog::value_of_text(catalog::schema_of(*field), text);
   }
   check_fields(operation.parameters, values, "parameter");
   return values;
@@ -206,7 +206,7 @@ namespace {
 constexpr int kBatchesAtOnce = 20; // of a cancelled crawl; its workers and the runner close the rest
 
 Response run_command(const ApiCall& call) {
-  const auto& operation = store::operation(call.operation.name);
+  const auto& operation = catalog::operation(call.operation.name);
   const std::string kind(operation.kind());
   auto id = call.id;
   if (kind == "crawl" || kind == "snapshot" || kind == "process") {
@@ -235,7 +235,7 @@ std::span<const ApiOperation> api_operations() {
     std::vector<ApiOperation> list;
     for (const auto part : {api_reads(), api_crawls(), api_archivebox()})
       list.insert(list.end(), part.begin(), part.end());
-    for (const auto& one : store::operations())
+    for (const auto& one : catalog::operations())
       list.push_back({one.method, one.path, one.name, one.summary, &run_command, {}, one.body});
     return list;
   }();
@@ -286,10 +286,10 @@ nlohmann::json body_of_form(const ApiOperation& operation, const Form& form) {
   for (const auto& field : operation.body)
     for (const auto& [name, text] : form) {
       if (name != field.name || text.empty()) continue;
-      const auto& schema = store::schema_of(field);
+      const auto& schema = catalog::schema_of(field);
       body[name] = schema["type"] == "array"            ? list_of_text(text)
                    : schema.contains("contentEncoding") ? nlohmann::json(base::base64_encode(text))
-                                                        : store::value_of_text(schema, text);
+                                                        : catalog::value_of_text(schema, text);
     }
   return body;
 }

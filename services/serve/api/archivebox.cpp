@@ -2,9 +2,10 @@
 // members, with the values of this collection.
 #include "lib/base/error.hpp"
 #include "lib/base/text/url.hpp"
-#include "lib/store/catalog/operation.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/catalog/list.hpp"
+#include "lib/catalog/operation.hpp"
 #include "lib/store/crawl.hpp"
+#include "lib/store/find.hpp"
 #include "services/serve/api/table.hpp"
 
 #include <algorithm>
@@ -84,7 +85,7 @@ Response cli_remove(const ApiCall& call) {
   for (const auto& pattern : call.body["filter_patterns"]) {
     const auto url = base::parse_url(pattern.get<std::string>()).text;
     for (store::Found found = store::find_newest(call.connection, url); !found.id.empty();) {
-      if (!store::command(call.connection, "removeSnapshot", found.id, call.caller.by())) break;
+      if (!catalog::command(call.connection, "removeSnapshot", found.id, call.caller.by())) break;
       removed.push_back(found.id);
       try {
         found = store::find_newest(call.connection, url);
@@ -103,13 +104,13 @@ Response core_snapshots(const ApiCall& call) {
   const auto limit = call.number("limit", kPageOfSnapshots),
              offset = call.number("offset", 0) > 0 ? call.number("offset", 0)
                                                    : std::min(call.number("page", 0), 100'000 / limit) * limit;
-  store::ListQuery query{"snapshots", limit};
+  catalog::ListQuery query{"snapshots", limit};
   query.by("url", call.parameter("search")).by("url", call.parameter("url"));
   query.by("tag", call.parameter("tag")).by("status", call.parameter("status"));
   query.by("since", call.parameter("created_at__gte"));
-  if (offset > 0) query.by("before", store::snapshot_number(call.connection, offset, query).value_or(kNone));
+  if (offset > 0) query.by("before", catalog::snapshot_number(call.connection, offset, query).value_or(kNone));
   auto items = Json::array();
-  for (const auto& row : array_of(store::list_json(call.connection, query)))
+  for (const auto& row : array_of(catalog::list_json(call.connection, query)))
     items.push_back({{"TYPE", "core.models.Snapshot"},
                      {"id", row["id"]},
                      {"crawl_id", row["crawl_id"]},

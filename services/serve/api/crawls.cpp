@@ -1,8 +1,8 @@
 // Operations that add what `holdfast add` and `holdfast schedule add` add.
 #include "lib/base/error.hpp"
-#include "lib/store/catalog/crawl_options.hpp"
-#include "lib/store/catalog/view.hpp"
-#include "lib/store/schedule.hpp"
+#include "lib/catalog/crawl_options.hpp"
+#include "lib/catalog/list.hpp"
+#include "lib/store/crawl.hpp"
 #include "lib/store/token.hpp"
 #include "services/serve/api/table.hpp"
 
@@ -19,7 +19,7 @@ std::vector<ApiField> crawl_fields(std::vector<ApiField> fields) {
                                 "A list of URLs, bookmarks, a feed or a sitemap, as in a file"},
                                {"file", R"({"type":"string","contentEncoding":"base64","maxLength":90000000})",
                                 "The bytes of such a file, in any encoding or packed by gzip, as base64"}});
-  fields.insert(fields.end(), store::crawl_options().begin(), store::crawl_options().end());
+  fields.insert(fields.end(), catalog::crawl_options().begin(), catalog::crawl_options().end());
   return fields;
 }
 
@@ -70,7 +70,8 @@ Response add_schedule(const ApiCall& call) {
   schedule.seeds = planned.seeds;
   store::schedule_add(call.connection, schedule);
   return json_response(
-      array_of(store::list_json(call.connection, store::ListQuery{"schedules", 1}.by("schedule", schedule.id))).at(0));
+      array_of(catalog::list_json(call.connection, catalog::ListQuery{"schedules", 1}.by("schedule", schedule.id)))
+          .at(0));
 }
 
 const ApiOperation kCrawlOperations[] = {

@@ -1,6 +1,6 @@
 // The OpenAPI document, made of the table of operations.
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/json.hpp"
+#include "lib/base/text/text.hpp"
 #include "services/serve/api/table.hpp"
 
 #include <algorithm>

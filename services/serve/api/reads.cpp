@@ -1,11 +1,12 @@
 // Operations that change nothing. The lists are those of `holdfast list`.
 #include "lib/base/error.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/json.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/catalog/list.hpp"
+#include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/text.hpp"
 #include "services/serve/api/table.hpp"
@@ -64,26 +65,26 @@ std::optional<std::string> time_asked(const ApiCall& call, const char* name) {
   return time;
 }
 
-store::ListQuery query_of(const ApiCall& call) {
-  store::ListQuery query{std::string(call.operation.path.substr(call.operation.path.rfind('/') + 1)),
-                         call.number("limit", kUsualLimit)};
-  const auto& list = store::list_of(query.view);
+catalog::ListQuery query_of(const ApiCall& call) {
+  catalog::ListQuery query{std::string(call.operation.path.substr(call.operation.path.rfind('/') + 1)),
+                           call.number("limit", kUsualLimit)};
+  const auto& list = catalog::list_of(query.view);
   for (const auto& [name, column] : list.filters) {
     const auto value = call.parameter(std::string(name).c_str());
-    if (value) store::check_filter(list, name, *value);
+    if (value) catalog::check_filter(list, name, *value);
     query.by(name, name == "host" ? host_asked(call) : name == "since" ? time_asked(call, "since") : value);
   }
   return query;
 }
 
 Response list(const ApiCall& call) {
-  return json_response({{"items", array_of(store::list_json(call.connection, query_of(call)))}});
+  return json_response({{"items", array_of(catalog::list_json(call.connection, query_of(call)))}});
 }
 
 Response pages(const ApiCall& call) {
   auto query = query_of(call);
-  query.by("before", call.parameter("cursor").value_or(store::kNewest));
-  auto items = array_of(store::list_json(call.connection, query));
+  query.by("before", call.parameter("cursor").value_or(catalog::kNewest));
+  auto items = array_of(catalog::list_json(call.connection, query));
   for (auto& item : items)
     item.erase("age");
   const bool full = static_cast<std::int64_t>(items.size()) == query.limit;
@@ -93,7 +94,7 @@ Response pages(const ApiCall& call) {
 
 Response one_of(const ApiCall& call, const std::string& what) {
   if (!base::is_uuid(call.id)) return not_found(what);
-  const auto rows = store::list_json(call.connection, store::ListQuery{what + "s", 1}.by(what, call.id));
+  const auto rows = catalog::list_json(call.connection, catalog::ListQuery{what + "s", 1}.by(what, call.id));
   if (rows.empty()) return not_found(what);
   auto item = Json::parse(rows[0]);
   item.erase("age"); // it grows, and what has not changed shall have the same ETag
@@ -121,7 +122,7 @@ Response search(const ApiCall& call) {
   query.tag = call.parameter("tag");
   query.crawl_id = call.parameter("crawl");
   query.outcome = call.parameter("outcome");
-  if (query.outcome) store::check_filter(store::list_of("snapshots"), "outcome", *query.outcome);
+  if (query.outcome) catalog::check_filter(catalog::list_of("snapshots"), "outcome", *query.outcome);
   query.since = time_asked(call, "since");
   query.until = time_asked(call, "until");
   query.all = call.flag("all");
@@ -178,7 +179,7 @@ Response watch_events(const ApiCall& call) {
 // Paths are relative to the snapshot's directory.
 Response files(const ApiCall& call) {
   if (!base::is_uuid(call.id)) return not_found("snapshot");
-  const auto rows = store::list(call.connection, store::ListQuery{"snapshots", 1}.by("snapshot", call.id));
+  const auto rows = catalog::list(call.connection, catalog::ListQuery{"snapshots", 1}.by("snapshot", call.id));
   if (rows.empty()) return not_found("snapshot");
   const auto directory = rows.one()["directory"].value_or("");
   auto items = Json::array();
@@ -230,12 +231,12 @@ std::span<const ApiOperation> api_reads() {
   static std::deque<std::vector<ApiField>> parameters; // like these
   static const auto all = [] {
     std::vector<ApiOperation> made(std::begin(kReadOperations), std::end(kReadOperations));
-    for (const auto& list : store::lists()) {
+    for (const auto& list : catalog::lists()) {
       if (list.name == "events") continue; // a program reads those in their order
       if (!list.for_guests) continue;
       auto& fields = parameters.emplace_back();
       for (const auto& [name, column] : list.filters)
-        fields.push_back(name == "before" ? kCursor : store::filter_of(name).field);
+        fields.push_back(name == "before" ? kCursor : catalog::filter_of(name).field);
       fields.push_back(kMost);
       const auto& path = names.emplace_back("v1/" + std::string(list.name));
       auto& name = names.emplace_back("list" + std::string(list.name));

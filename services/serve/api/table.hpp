@@ -1,8 +1,8 @@
 #pragma once
-// The operations of the API: those that read or add, and the commands of lib/store/catalog/operation.hpp. Immutable;
+// The operations of the API: those that read or add, and the commands of lib/catalog/operation.hpp. Immutable;
 // any thread.
 
-#include "lib/store/catalog/field.hpp"
+#include "lib/catalog/field.hpp"
 #include "services/serve/api/api.hpp"
 
 #include <nlohmann/json.hpp>
@@ -38,7 +38,7 @@ struct ApiCall {
   bool checked(const char* name) const;
 };
 
-using ApiField = store::Field;
+using ApiField = catalog::Field;
 
 struct ApiOperation {
   std::string_view method, path; // path: below /api/; "{id}" stands for one part
@@ -51,7 +51,7 @@ struct ApiOperation {
   bool changes() const noexcept { return method != "GET"; }
 };
 
-namespace schema = store::schema;
+namespace schema = catalog::schema;
 
 std::span<const ApiOperation> api_operations();
 // The operation that reads what is at the path of this one; null: none.

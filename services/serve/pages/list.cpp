@@ -1,8 +1,9 @@
 // The page of any list of `holdfast list`: its rows, and buttons for what can be done to each; and the page of all
 // lists.
+#include "lib/catalog/list.hpp"
+
 #include "lib/base/text/text.hpp"
 #include "lib/html/parts.hpp"
-#include "lib/store/catalog/view.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages/pages.hpp"
 #include "services/serve/pages/parts.hpp"
@@ -27,7 +28,7 @@ std::string heading_of(std::string name) {
 }
 
 struct Rows {
-  const store::List& list;
+  const catalog::List& list;
   pg::Result all;
 
   // Empty: the list has no such column, or nothing there.
@@ -47,7 +48,7 @@ html::Value cell(const Rows& rows, const pg::Row& row, const std::string& name) 
   case pg::Kind::time:
     return name.ends_with("ed_at") ? ago(text) : when(text);
   case pg::Kind::interval:
-    return store::written_interval(text);
+    return catalog::written_interval(text);
   case pg::Kind::list:
     return base::join(row[name].as<std::vector<std::string>>(), ", ");
   case pg::Kind::other:
@@ -80,8 +81,8 @@ std::vector<std::string> columns_of(const Rows& rows) {
 } // namespace
 
 std::optional<Page> list_page(const PageRequest& request) {
-  const auto& list = store::list_of(request.id);
-  const Rows rows{list, store::list(request.connection, {request.id, kRowsOfList})};
+  const auto& list = catalog::list_of(request.id);
+  const Rows rows{list, catalog::list(request.connection, {request.id, kRowsOfList})};
   const auto names = columns_of(rows);
   const bool acts = request.may_change && !acts_on(list.one, "", "").empty();
   std::vector<Table::Column> columns;
@@ -101,7 +102,7 @@ std::optional<Page> list_page(const PageRequest& request) {
 
 std::optional<Page> lists_page(const PageRequest&) {
   Table table({{"List", "nw"}, {"Contents", "long"}}, "Lists");
-  for (const auto& list : store::lists())
+  for (const auto& list : catalog::lists())
     if (list.for_guests) table.row({html::link("/" + std::string(list.name), list.name), list.summary});
   return Page{"Lists", "Lists", {{"lists", table.html(""), "", false}}};
 }

@@ -1,4 +1,4 @@
-#include "lib/store/catalog/view.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/store/live.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages/pages.hpp"
@@ -37,7 +37,7 @@ Html stuck(pg::Connection& connection) {
     table.row({kind == "crawl"      ? crawl_link(id, name)
                : kind == "snapshot" ? snapshot_link(id, name)
                                     : html::escaped(name),
-               one.text("what"), store::written_interval(one["stuck_for"].value_or("")),
+               one.text("what"), catalog::written_interval(one["stuck_for"].value_or("")),
                sentence(one["reason"].value_or(""))});
   }
   return html::fill(embedded::stuck_html, {{"table", table.html("")}});
@@ -46,7 +46,7 @@ Html stuck(pg::Connection& connection) {
 Html running(pg::Connection& connection) {
   Table table({{"Hook", "nw"}, {"For", "nw"}, {"Snapshot", "long"}, {"Worker", ""}}, "Running hooks");
   for (const auto hook : store::running_in_front(connection, kRows))
-    table.row({hook.text("plugin"), store::written_interval(hook.text("running_for")),
+    table.row({hook.text("plugin"), catalog::written_interval(hook.text("running_for")),
                snapshot_link(hook["snapshot_id"], hook.text("url")), hook.text("worker")});
   return table.html("Nothing runs.");
 }

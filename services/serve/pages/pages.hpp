@@ -2,7 +2,7 @@
 // The pages: each function reads the data of its page and returns it. Blocking, on the thread that owns the connection.
 // The table of routes in site.cpp maps paths to pages.
 
-#include "lib/base/text/percent.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/html/template.hpp"
 #include "lib/pg/connection.hpp"
 #include "services/serve/files.hpp"

@@ -1,10 +1,9 @@
 #include "services/serve/pages/parts.hpp"
 
-#include "lib/base/text/duration.hpp"
-#include "lib/base/text/percent.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/time.hpp"
+#include "lib/catalog/operation.hpp"
 #include "lib/html/parts.hpp"
-#include "lib/store/catalog/operation.hpp"
 #include "services/serve/embedded.hpp"
 
 #include <algorithm>
@@ -97,7 +96,7 @@ std::vector<Act> acts_on(std::string_view kind, const std::string& id, std::stri
     return when.starts_with('!') ? when.substr(1) != now : when.empty() || when == now;
   };
   std::vector<Act> acts;
-  for (const auto& one : store::operations())
+  for (const auto& one : catalog::operations())
     if (one.kind() == kind && !one.button.empty() && fits(one.when))
       acts.push_back({one.name, one.button, id, {}, one.final});
   return acts;

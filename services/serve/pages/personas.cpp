@@ -1,6 +1,6 @@
 #include "lib/base/text/text.hpp"
-#include "lib/store/catalog/view.hpp"
-#include "lib/store/sign_in.hpp"
+#include "lib/catalog/list.hpp"
+#include "lib/store/persona.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages/pages.hpp"
 #include "services/serve/pages/parts.hpp"
@@ -27,7 +27,7 @@ Html all_personas(const PageRequest& request) {
   std::vector<Table::Column> columns{{"Persona", ""}, {"State", "long"}, {"Hosts", "long"}, {"Changed", "nw"}};
   if (request.may_change) columns.push_back({"Change", "long"});
   Table table(columns, "Personas");
-  for (const auto row : store::list(request.connection, {"personas", kPersonas})) {
+  for (const auto row : catalog::list(request.connection, {"personas", kPersonas})) {
     const auto name = row.text("name");
     std::vector<html::Value> cells{name, state_of(row, request.may_change),
                                    base::join(row["hosts"].as<std::vector<std::string>>(), ", "),

@@ -1,6 +1,6 @@
-#include "lib/base/text/percent.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/html/parts.hpp"
-#include "lib/store/catalog/view.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/text.hpp"
 #include "services/serve/embedded.hpp"
@@ -102,11 +102,11 @@ Html in_names(const PageRequest& request) {
 
 // Without words: the newest that pass the filters.
 Html newest(const PageRequest& request) {
-  store::ListQuery query{"snapshots", kSnapshotsOfPage};
+  catalog::ListQuery query{"snapshots", kSnapshotsOfPage};
   for (const char* name : {"host", "tag", "outcome"})
     query.by(name, filter(request, name));
-  query.by("since", date(request, "since")).by("before", request.before.value_or(store::kNewest));
-  const auto rows = store::list(request.connection, query);
+  query.by("since", date(request, "since")).by("before", request.before.value_or(catalog::kNewest));
+  const auto rows = catalog::list(request.connection, query);
   auto pictures = store::thumbnails(request.connection, rows.column("id"));
   html::List list;
   for (const auto row : rows)

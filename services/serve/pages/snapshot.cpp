@@ -1,12 +1,12 @@
-#include "lib/archive/page_frame.hpp"
-#include "lib/base/text/characters.hpp"
-#include "lib/base/text/duration.hpp"
+#include "lib/archive/page_text.hpp"
 #include "lib/base/text/facts.hpp"
 #include "lib/base/text/json.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/capture.hpp"
-#include "lib/store/catalog/view.hpp"
+#include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/serve/embedded.hpp"
@@ -143,7 +143,7 @@ Html captures_of(const PageRequest& request, const std::string& url) {
 } // namespace
 
 std::optional<Page> snapshot_page(const PageRequest& request) {
-  const auto rows = store::list(request.connection, store::ListQuery{"snapshots", 1}.by("snapshot", request.id));
+  const auto rows = catalog::list(request.connection, catalog::ListQuery{"snapshots", 1}.by("snapshot", request.id));
   if (rows.empty()) return std::nullopt;
   const auto snapshot = rows.one();
   const auto directory = snapshot["directory"].value_or("");

@@ -1,8 +1,10 @@
-#include "lib/store/catalog/view.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/store/live.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages/pages.hpp"
 #include "services/serve/pages/parts.hpp"
+
+#include <cmath>
 
 namespace holdfast::serve {
 
@@ -30,7 +32,7 @@ Html running_workers(pg::Connection& connection, bool may_change) {
     const bool worker = process.text("process_type") == "worker";
     std::vector<html::Value> cells{process.text("label"), process.text("hostname"),
                                    worker ? process.text("held") + "/" + process.text("slots") : "",
-                                   store::written_interval(process["lease_left"].value_or("")),
+                                   catalog::written_interval(process["lease_left"].value_or("")),
                                    sentence(process.text("why"))};
     if (may_change) cells.emplace_back(acts_on_process(process));
     table.row(std::move(cells));
@@ -43,13 +45,13 @@ Html tree(pg::Connection& connection) {
               "Processes and their hooks", Table::Phone::scroll);
   for (const auto line : store::process_tree(connection, kTreeLines))
     table.row({html::fill(embedded::tree_name_html, {{"text", line.text("tree")}}), line.text("state"),
-               line.text("hostname"), line["pid"].value_or(""), store::written_interval(line["age"].value_or(""))});
+               line.text("hostname"), line["pid"].value_or(""), catalog::written_interval(line["age"].value_or(""))});
   return table.html("Nothing runs.");
 }
 
 Html ended(pg::Connection& connection) {
   Table table({{"Process", "long"}, {"Machine", ""}, {"Ended", "nw"}, {"Why", "long"}}, "Stopped processes");
-  for (const auto process : store::list(connection, store::ListQuery{"workers", kEnded}.by("status", "exited")))
+  for (const auto process : catalog::list(connection, catalog::ListQuery{"workers", kEnded}.by("status", "exited")))
     table.row({process.text("label"), process.text("hostname"), ago(process["ended_at"].value_or("")),
                process["exit_reason"].value_or("")});
   return table.html("None has ended yet.");
@@ -64,6 +66,42 @@ std::optional<Page> workers_page(const PageRequest& request) {
               {{"workers", running_workers(connection, request.may_change), "", false},
                {"tree", tree(connection), "Process tree"},
                {"ended", ended(connection), "Ended"}}};
+}
+
+namespace {
+
+constexpr int kHosts = 200;
+
+Html host_form(const std::string& name, const std::string& delay, const std::string& parallel) {
+  return html::fill(embedded::host_form_html, {{"name", name}, {"delay", delay}, {"parallel", parallel}});
+}
+
+// Formats a delay for an input field: "90s"; empty for none.
+std::string typed(double seconds) {
+  const auto all = std::llround(seconds * 1000);
+  return all <= 0 ? "" : all % 1000 == 0 ? std::to_string(all / 1000) + "s" : std::to_string(all) + "ms";
+}
+
+} // namespace
+
+std::optional<Page> hosts_page(const PageRequest& request) {
+  std::vector<Table::Column> columns{{"Host", "long"}, {"Min delay", "nw"}, {"Max parallel", "n"}, {"Now", "long"}};
+  if (request.may_change) columns.push_back({"Change", ""});
+  Table table(columns, "Hosts with limits");
+  for (const auto host : store::limited_hosts(request.connection, kHosts)) {
+    const std::string name = host["name"], parallel = host["max_parallel"].value_or("");
+    const auto delay = host.number("delay_seconds");
+    std::vector<html::Value> cells{name, delay > 0 ? duration(delay) : "", parallel, sentence(host.text("reason"))};
+    if (request.may_change) {
+      Html acts = host_form(name, typed(delay), parallel);
+      acts += buttons(acts_on("host", name, host.boolean("paused") ? "paused" : ""), request.here);
+      cells.emplace_back(std::move(acts));
+    }
+    table.row(std::move(cells));
+  }
+  Page page{"Hosts", "Per-host limits", {{"hosts", table.html("No host has limits of its own."), "", false}}};
+  if (request.may_change) page.sections.push_back({"new", host_form("", "", ""), "Limits for a host", true, false});
+  return page;
 }
 
 } // namespace holdfast::serve

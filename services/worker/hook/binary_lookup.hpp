@@ -2,8 +2,8 @@
 // Binaries that plugins require, looked up on this machine. Main thread only; owned by Worker. Answers are kept for a
 // minute: a binary installed meanwhile is found without a restart.
 
-#include "lib/hooks/catalog.hpp"
 #include "lib/hooks/environment.hpp"
+#include "lib/hooks/plugin_set.hpp"
 
 #include <chrono>
 #include <filesystem>

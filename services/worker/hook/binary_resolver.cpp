@@ -7,7 +7,6 @@
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/binary.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/json.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -87,14 +86,14 @@ void BinaryResolver::stop() {
 }
 
 bool BinaryResolver::can_install() const {
-  for (const auto& [name, plugin] : context_.options.catalog->plugins())
+  for (const auto& [name, plugin] : context_.options.plugin_set->plugins())
     for (const auto& hook : plugin.hooks)
       if (hook.name.event == hooks::Event::binary) return true;
   return false;
 }
 
 void BinaryResolver::also(const std::vector<std::string>& plugins, const hooks::Options& options) {
-  const auto enabled = hooks::selected_plugins(*context_.options.catalog, "", context_.options.hook_options);
+  const auto enabled = hooks::selected_plugins(*context_.options.plugin_set, "", context_.options.hook_options);
   for (const auto& name : plugins) {
     if (std::find(enabled.begin(), enabled.end(), name) != enabled.end() || !asked_.try_emplace(name, options).second)
       continue;
@@ -106,18 +105,18 @@ void BinaryResolver::also(const std::vector<std::string>& plugins, const hooks::
 // What the enabled plugins and those of crawls need, by name; what no environment provides only if a hook could
 // install it.
 std::string BinaryResolver::wanted() const {
-  const auto& catalog = *context_.options.catalog;
+  const auto& plugin_set = *context_.options.plugin_set;
   std::map<std::string, const hooks::Options*> plugins;
-  for (const auto& name : hooks::selected_plugins(catalog, "", context_.options.hook_options))
+  for (const auto& name : hooks::selected_plugins(plugin_set, "", context_.options.hook_options))
     plugins[name] = &context_.options.hook_options;
   for (const auto& [name, options] : asked_)
     plugins[name] = &options;
   std::map<std::string, nlohmann::json> binaries;
   for (const auto& [name, options] : plugins) {
-    const auto& plugin = *catalog.find(name);
+    const auto& plugin = *plugin_set.find(name);
     hooks::Options resolved;
     try {
-      resolved = hooks::resolve_options(catalog, plugin, *options);
+      resolved = hooks::resolve_options(plugin_set, plugin, *options);
     } catch (const base::Error& error) {
       const base::LogAbout about({"", "", 0, name, ""});
       spdlog::debug("binaries of plugin {}: {}", name, error.what());
@@ -205,7 +204,7 @@ awaitable<void> BinaryResolver::look_for(store::BinaryClaim claim) {
 // Hooks that install, in their order, until one says where the binary is, and it is there.
 awaitable<std::string> BinaryResolver::install(const store::BinaryClaim& claim, std::string& provider,
                                                std::string& problem) {
-  const auto& catalog = *context_.options.catalog;
+  const auto& plugin_set = *context_.options.plugin_set;
   const auto& options = context_.options;
   const auto directory = options.work_dir / "tmp" / ("install." + base::random_hex32());
   hooks::HookContext where;
@@ -215,9 +214,9 @@ awaitable<std::string> BinaryResolver::install(const store::BinaryClaim& claim, 
   where.library_dir = options.data_dir / "lib";
   where.last_on_path = options.last_on_path();
   where.machine_id = process::machine_id(options.data_dir / "machine-id");
-  const auto plugins = hooks::selected_plugins(catalog, "", options.hook_options);
+  const auto plugins = hooks::selected_plugins(plugin_set, "", options.hook_options);
   std::string path;
-  for (const hooks::Hook* hook : catalog.hooks_for(hooks::Event::binary, plugins)) {
+  for (const hooks::Hook* hook : plugin_set.hooks_for(hooks::Event::binary, plugins)) {
     auto prepared = prepare_hook(context_, *hook, options.hook_options, where);
     if (!prepared.missing.empty()) continue;
     auto& arguments = prepared.command.argv;

@@ -8,7 +8,7 @@
 #include "lib/base/coroutine.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/hooks/record.hpp"
-#include "lib/store/binary.hpp"
+#include "lib/store/worker.hpp"
 #include "services/worker/hook/job_context.hpp"
 
 #include <boost/asio/steady_timer.hpp>

@@ -5,7 +5,7 @@
 // counts what its hooks ask for. Main thread only. Owned by Worker, which destroys all routes first.
 
 #include "lib/process/command.hpp"
-#include "lib/process/network.hpp"
+#include "lib/process/sandbox.hpp"
 #include "services/egress/proxy.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 

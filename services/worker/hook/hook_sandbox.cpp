@@ -4,7 +4,6 @@
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/no_links.hpp"
 #include "lib/hooks/binary.hpp"
 
 #include <fcntl.h>
@@ -49,7 +48,7 @@ public:
     add_homes();
 
     show(fs::path(real("/etc/resolv.conf")).parent_path());
-    for (const auto& [name, plugin] : options_.catalog->plugins())
+    for (const auto& [name, plugin] : options_.plugin_set->plugins())
       show(plugin.directory.parent_path());
     for (const auto& directory : options_.binary_directories)
       show_programs(directory);

@@ -1,6 +1,6 @@
 #include "services/worker/hook/hook_set.hpp"
 
-#include "lib/base/text/duration.hpp"
+#include "lib/base/text/time.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 #include <spdlog/spdlog.h>

@@ -22,7 +22,7 @@ hooks::HookContext machine_context(const JobContext& context) {
 
 PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, hooks::Options options,
                           const hooks::HookContext& hook_context) {
-  const auto& catalog = *context.options.catalog;
+  const auto& plugin_set = *context.options.plugin_set;
   PreparedHook prepared;
   for (const auto& [key, value] : context.binaries.machine_options()) {
     const auto given = options.find(key);
@@ -31,7 +31,7 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
     if (given == options.end() || (binary && !context.binaries.locate(given->second) && context.binaries.locate(value)))
       options[key] = value;
   }
-  const auto resolved = hooks::resolve_options(catalog, *hook.plugin, options);
+  const auto resolved = hooks::resolve_options(plugin_set, *hook.plugin, options);
   if (const auto missing = context.binaries.missing(*hook.plugin, resolved)) {
     prepared.missing = *missing;
     return prepared;
@@ -56,7 +56,7 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
   if (auto& path = inherited["PATH"]; !first.empty())
     path = first + (path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path);
   prepared.command.argv = hooks::hook_arguments(hook, hook_context);
-  prepared.command.environment = hooks::hook_environment(catalog, hook, options, hook_context, inherited);
+  prepared.command.environment = hooks::hook_environment(plugin_set, hook, options, hook_context, inherited);
   prepared.command.subject = {hook_context.crawl_id, hook_context.snapshot_id, 0, hook.plugin->name, hook.name.name};
   prepared.command.cookie = "HOLDFAST_COOKIE=" + context.cookie + "." + base::random_hex32();
   prepared.limits = context.options.hook_limits;

@@ -1,5 +1,6 @@
 #pragma once
-// From a hook of the catalog to a command for this machine, and from its outcome to a row. Main thread only; stateless.
+// From a hook of the plugin set to a command for this machine, and from its outcome to a row. Main thread only;
+// stateless.
 
 #include "lib/hooks/hook_run.hpp"
 #include "services/worker/hook/job_context.hpp"

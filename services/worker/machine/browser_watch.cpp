@@ -28,10 +28,10 @@ awaitable<void> BrowserWatch::run(bool at_once) {
 }
 
 awaitable<void> BrowserWatch::look() {
-  const auto& catalog = *context_.options.catalog;
-  const auto* const plugin = catalog.find(kBrowserPlugin);
+  const auto& plugin_set = *context_.options.plugin_set;
+  const auto* const plugin = plugin_set.find(kBrowserPlugin);
   if (plugin == nullptr) co_return;
-  const auto resolved = hooks::resolve_options(catalog, *plugin, context_.options.hook_options);
+  const auto resolved = hooks::resolve_options(plugin_set, *plugin, context_.options.hook_options);
   const auto name = resolved.find("BROWSER_BINARY");
   const auto program = name == resolved.end() ? std::nullopt : context_.binaries.locate(name->second);
   if (!program) co_return; // its hooks are skipped, and say so

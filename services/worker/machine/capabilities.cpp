@@ -3,7 +3,7 @@
 #include "lib/base/text/host.hpp"
 #include "lib/hooks/environment.hpp"
 #include "lib/member/membership.hpp"
-#include "lib/store/json.hpp"
+#include "lib/store/call.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -12,17 +12,17 @@
 namespace holdfast::worker {
 
 std::string capabilities_json(const Options& options, const BrowserState& browser) {
-  const auto& catalog = *options.catalog;
+  const auto& plugin_set = *options.plugin_set;
   const auto works = [&](const std::string& name) {
-    const auto needed = catalog.with_required(name);
+    const auto needed = plugin_set.with_required(name);
     return browser.starts || std::find(needed.begin(), needed.end(), kBrowserPlugin) == needed.end();
   };
   nlohmann::json can = {{"plugins", nlohmann::json::array()},
                         {"archive", options.archive_root.native().starts_with("s3:") ? "s3" : "directory"},
                         {"only", !options.only_crawls.empty()}}; // works on some crawls: takes no others
-  for (const auto& [name, plugin] : catalog.plugins())
-    if (catalog.lacking(name).empty() && works(name)) can["plugins"].push_back(name);
-  for (const auto& name : hooks::selected_plugins(catalog, "", options.hook_options))
+  for (const auto& [name, plugin] : plugin_set.plugins())
+    if (plugin_set.lacking(name).empty() && works(name)) can["plugins"].push_back(name);
+  for (const auto& name : hooks::selected_plugins(plugin_set, "", options.hook_options))
     if (!works(name)) can["lacks"] = "its browser does not start (" + browser.description + ")";
   auto labels = options.labels;
   labels.push_back(base::own_host_name());

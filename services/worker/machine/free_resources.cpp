@@ -1,6 +1,6 @@
 #include "services/worker/machine/free_resources.hpp"
 
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/time.hpp"
 
 #include <sys/stat.h>
 

@@ -3,9 +3,9 @@
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
-#include "lib/maintenance/crawl_page.hpp"
+#include "lib/maintenance/archive_maintenance.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/control.hpp"
+#include "lib/store/runner.hpp"
 #include "lib/store/worker.hpp"
 
 #include <spdlog/spdlog.h>

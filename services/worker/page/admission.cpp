@@ -3,8 +3,7 @@
 #include "lib/base/address.hpp"
 #include "lib/base/coroutine.hpp"
 #include "lib/base/log.hpp"
-#include "lib/robots/fetch.hpp"
-#include "lib/robots/rules.hpp"
+#include "lib/robots/robots.hpp"
 #include "services/worker/turn/claim_conditions.hpp"
 
 #include <spdlog/fmt/fmt.h>

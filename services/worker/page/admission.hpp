@@ -7,8 +7,8 @@
 #include "lib/base/async.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/hooks/hook_run.hpp"
-#include "lib/store/host.hpp"
 #include "lib/store/snapshot.hpp"
+#include "lib/store/worker.hpp"
 #include "services/worker/hook/job_context.hpp"
 #include "services/worker/turn/failure.hpp"
 

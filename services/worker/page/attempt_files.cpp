@@ -3,9 +3,9 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/no_links.hpp"
-#include "lib/base/text/duration.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/hooks/text.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/page/scratch.hpp"
@@ -142,7 +142,7 @@ void AttemptFiles::refuse_astray(const archive::Survey& survey) const {
   const auto limit = context_.options.hook_limits.output_bytes;
   std::uint64_t astray = 0;
   for (const auto& [name, outputs] : survey)
-    if (context_.options.catalog->find(name) == nullptr) astray += outputs.most();
+    if (context_.options.plugin_set->find(name) == nullptr) astray += outputs.most();
   if (astray > limit)
     throw base::Error(base::ErrorClass::refused, "its hooks left " + base::format_size(astray) +
                                                      " outside their directories, more than hook.output_limit (" +
@@ -248,7 +248,7 @@ std::vector<std::string> AttemptFiles::remove_planted(const archive::Survey& sur
   for (const auto& [name, outputs] : survey) {
     const bool has_run =
         std::any_of(results_.begin(), results_.end(), [&](const auto& result) { return result.plugin == name; });
-    if (!has_run && context_.options.catalog->find(name) != nullptr) planted.push_back(name);
+    if (!has_run && context_.options.plugin_set->find(name) != nullptr) planted.push_back(name);
   }
   if (planted.empty()) return planted;
   const auto top = archive::open_own_directory(directory_);

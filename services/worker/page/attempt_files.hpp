@@ -4,7 +4,7 @@
 
 #include "lib/archive/attempt.hpp"
 #include "lib/base/async.hpp"
-#include "lib/hooks/catalog.hpp"
+#include "lib/hooks/plugin_set.hpp"
 #include "services/worker/hook/job_context.hpp"
 
 #include <atomic>

@@ -10,41 +10,41 @@
 namespace holdfast::worker {
 
 void require_plugins(const JobContext& context, const store::Claim& claim) {
-  const auto& catalog = *context.options.catalog;
+  const auto& plugin_set = *context.options.plugin_set;
   std::string lacking;
   const auto names = base::join(claim.plugins, ",");
   if (!names.starts_with('[')) // a JSON list
     for (const auto& name : base::split(names, ","))
-      if (lacking.empty()) lacking = catalog.lacking(name);
+      if (lacking.empty()) lacking = plugin_set.lacking(name);
   if (!lacking.empty())
     throw Failure{Failure::Kind::no_plugin, "the worker on " + context.hostname + " has no plugin \"" + lacking + "\""};
   if (!names.empty()) return;
-  const auto selected = hooks::selected_plugins(catalog, "", context.options.hook_options);
-  if (catalog.hooks_for(hooks::Event::snapshot, selected).empty())
+  const auto selected = hooks::selected_plugins(plugin_set, "", context.options.hook_options);
+  if (plugin_set.hooks_for(hooks::Event::snapshot, selected).empty())
     throw Failure{Failure::Kind::no_plugin,
                   "the worker on " + context.hostname + " has no plugin with a hook for snapshots that is enabled"};
 }
 
 HookChoice choose_hooks(const JobContext& context, const store::Claim& claim, const hooks::Options& options) {
-  const auto& catalog = *context.options.catalog;
+  const auto& plugin_set = *context.options.plugin_set;
   HookChoice choice;
-  auto selected = hooks::selected_plugins(catalog, base::join(claim.plugins, ","), options);
+  auto selected = hooks::selected_plugins(plugin_set, base::join(claim.plugins, ","), options);
   if (!claim.archived.empty()) {
-    auto missing = hooks::missing_plugins(catalog, selected, claim.archived);
+    auto missing = hooks::missing_plugins(plugin_set, selected, claim.archived);
     // Where it was added more plugins were wanted than this worker has. Nothing to be done here is no failure of the
     // page.
     if (missing.empty())
       throw Failure{Failure::Kind::refused, "all that this worker can run of it is archived already"};
     std::vector<std::string> left_out;
-    for (const hooks::Hook* hook : catalog.hooks_for(hooks::Event::snapshot, selected))
+    for (const hooks::Hook* hook : plugin_set.hooks_for(hooks::Event::snapshot, selected))
       if (const auto& name = hook->plugin->name; std::find(missing.begin(), missing.end(), name) == missing.end() &&
                                                  std::find(left_out.begin(), left_out.end(), name) == left_out.end())
         left_out.push_back(name);
     if (!left_out.empty()) choice.reason = "only what was missing; archived before: " + base::join(left_out, ", ");
     selected = std::move(missing);
   }
-  choice.crawl_hooks = !catalog.hooks_for(hooks::Event::crawl_setup, selected).empty();
-  choice.hooks = catalog.hooks_for(hooks::Event::snapshot, selected);
+  choice.crawl_hooks = !plugin_set.hooks_for(hooks::Event::crawl_setup, selected).empty();
+  choice.hooks = plugin_set.hooks_for(hooks::Event::snapshot, selected);
   if (choice.hooks.empty())
     throw base::Error(base::ErrorClass::configuration, "no plugin with a hook for snapshots is enabled for this crawl",
                       "name plugins that have one, or leave out the option that disables them: holdfast config");

@@ -1,7 +1,7 @@
 #pragma once
 // Which hooks of this worker a page gets. Stateless; main thread only.
 
-#include "lib/hooks/catalog.hpp"
+#include "lib/hooks/plugin_set.hpp"
 #include "services/worker/hook/job_context.hpp"
 
 #include <string>

@@ -2,10 +2,9 @@
 
 #include "lib/base/file.hpp"
 #include "lib/base/test_point.hpp"
-#include "lib/base/text/duration.hpp"
 #include "lib/base/text/host.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
 
@@ -114,7 +113,7 @@ awaitable<void> HookResults::take(const HookSet::Running& ended, const hooks::Ho
   if (result.status == "failed") {
     if (result.error.empty()) result.error = outcome.exit.describe();
     if (overdue_) add_error(result, kTimeOver);
-    rows_[ended.number].started_with = ended.run->started_with(*context_.options.catalog);
+    rows_[ended.number].started_with = ended.run->started_with(*context_.options.plugin_set);
     if (!outcome.stderr_log.empty()) {
       result.log = base::tail_of(outcome.stderr_log, kLogTail);
       result.stderr_path = outcome.stderr_log.lexically_relative(files_.directory()).string();

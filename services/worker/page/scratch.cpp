@@ -90,7 +90,7 @@ Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& worke
   std::error_code error;
   for (const char* name : {"attempts", kSessions, "tmp"}) {
     std::filesystem::create_directories(path_ / name, error);
-    if (!error) path_ = std::filesystem::canonical(path_, error); // in it, no link is followed (base/no_links.hpp)
+    if (!error) path_ = std::filesystem::canonical(path_, error); // in it, no link is followed (base/file.hpp)
     if (error)
       throw base::Error(base::ErrorClass::cannot_create,
                         "cannot create " + (path_ / name).string() + ": " + error.message(),

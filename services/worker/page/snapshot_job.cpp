@@ -1,16 +1,15 @@
 #include "services/worker/page/snapshot_job.hpp"
 
-#include "lib/archive/deduplicate.hpp"
+#include "lib/archive/captures.hpp"
 #include "lib/archive/page_text.hpp"
-#include "lib/archive/redact.hpp"
+#include "lib/archive/tidy.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/backoff.hpp"
 #include "lib/base/coroutine.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
-#include "lib/base/text/duration.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/capture.hpp"
@@ -68,7 +67,7 @@ SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim)
       hook_context_(machine_context(context_)), results_(context_, claim_, [this] { check(); }), view_(results_.view()),
       files_(results_.files()), admission_(context_, claim_, options_, [this] { check(); }), limit_(context_.executor),
       hooks_(context_) {
-  for (const auto& [key, value] : hooks::crawl_options(*context_.options.catalog, claim_.options))
+  for (const auto& [key, value] : hooks::crawl_options(*context_.options.plugin_set, claim_.options))
     options_[key] = value;
   hook_context_.snapshot_id = claim_.lease.snapshot_id;
   hook_context_.crawl_id = claim_.lease.crawl_id;
@@ -282,7 +281,7 @@ awaitable<void> SnapshotJob::end_background() {
 // not choose what other pages run. Only options that some plugin has: no LD_PRELOAD.
 void SnapshotJob::heed_machine(const hooks::HookOutcome& outcome) {
   const auto set = [this](const std::string& key, const std::string& value) {
-    if (context_.options.catalog->is_option(key)) options_[key] = value;
+    if (context_.options.plugin_set->is_option(key)) options_[key] = value;
   };
   for (const auto& record : outcome.machine_records)
     for (const auto& [key, value] : record.config)
@@ -327,7 +326,7 @@ void SnapshotJob::list_hooks(std::vector<store::ActiveHook>& hooks) const {
     const auto& row = results_.row(number);
     store::ActiveHook hook{lease(),        row.plugin, row.hook,
                            row.background, run->pid(), row.started,
-                           run->timeout(), {},         run->started_with(*context_.options.catalog)};
+                           run->timeout(), {},         run->started_with(*context_.options.plugin_set)};
     if (const auto stall = run->stall(); stall.limit.count() > 0) hook.still_since = stall.since;
     hooks.push_back(std::move(hook));
   }

@@ -4,13 +4,11 @@
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
-#include "lib/base/text/duration.hpp"
 #include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/process/signal_scope.hpp"
+#include "lib/process/sandbox.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/catalog/view.hpp"
-#include "lib/store/json.hpp"
 #include "services/worker/hook/binary_resolver.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
 #include "services/worker/machine/browser_watch.hpp"
@@ -47,8 +45,8 @@ CrawlSession::CrawlSession(JobContext& context, const store::Claim& claim, std::
       persona_(std::move(persona)), options_(context.options.hook_options),
       directory_(context, crawl_id_, id_, persona_ ? persona_->name() : ""), hook_context_(machine_context(context)),
       running_(context), changed_(context.executor, asio::steady_timer::time_point::max()), linger_(context.executor) {
-  const auto& catalog = *context_.options.catalog;
-  const auto of_crawl = hooks::crawl_options(catalog, claim.options);
+  const auto& plugin_set = *context_.options.plugin_set;
+  const auto of_crawl = hooks::crawl_options(plugin_set, claim.options);
   for (const auto& [key, value] : claim.options)
     if (!of_crawl.contains(key))
       spdlog::warn("crawl {} sets {}, which no plugin here lets a crawl set: hooks do not get it", crawl_id_, key);
@@ -57,11 +55,11 @@ CrawlSession::CrawlSession(JobContext& context, const store::Claim& claim, std::
     if (!of_crawl.contains(key)) options_[key] = set_options_[key] = value;
   for (const auto& [key, value] : of_crawl)
     options_[key] = value;
-  const auto selected = hooks::selected_plugins(catalog, base::join(claim.plugins, ","), options_);
+  const auto selected = hooks::selected_plugins(plugin_set, base::join(claim.plugins, ","), options_);
   context_.binary_resolver->also(selected, options_);
-  hooks_ = catalog.hooks_for(hooks::Event::crawl_setup, selected);
+  hooks_ = plugin_set.hooks_for(hooks::Event::crawl_setup, selected);
   directory_.set_hooks(has_hooks());
-  last_hooks_ = catalog.hooks_for(hooks::Event::crawl_end, selected);
+  last_hooks_ = plugin_set.hooks_for(hooks::Event::crawl_end, selected);
 }
 
 int CrawlSession::enter(std::function<void(const std::string&)> broken) {
@@ -213,7 +211,7 @@ void CrawlSession::note(const hooks::Hook& hook, nlohmann::json columns) {
   columns["background"] = hook.name.background;
   for (const auto& one : running_.running())
     if (one.run->hook().path == hook.path)
-      columns["started_with"] = nlohmann::json::parse(*one.run->started_with(*context_.options.catalog));
+      columns["started_with"] = nlohmann::json::parse(*one.run->started_with(*context_.options.plugin_set));
   notes_[hook.plugin->name + "/" + hook.name.name] = store::json_text(columns);
 }
 

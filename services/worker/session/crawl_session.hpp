@@ -7,7 +7,7 @@
 
 #include "lib/base/async.hpp"
 #include "lib/hooks/environment.hpp"
-#include "lib/store/catalog/lifecycle.hpp"
+#include "lib/store/lifecycle.hpp"
 #include "lib/store/snapshot.hpp"
 #include "services/worker/hook/hook_network.hpp"
 #include "services/worker/hook/hook_set.hpp"

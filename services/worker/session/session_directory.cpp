@@ -3,10 +3,10 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
-#include "lib/base/no_links.hpp"
-#include "lib/base/text/timestamp.hpp"
-#include "lib/store/json.hpp"
+#include "lib/base/text/time.hpp"
+#include "lib/store/call.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/page/scratch.hpp"
 

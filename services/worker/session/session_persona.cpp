@@ -3,7 +3,6 @@
 #include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/no_links.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/turn/failure.hpp"
 

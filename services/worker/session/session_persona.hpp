@@ -3,7 +3,7 @@
 // what its page has changed. Owned by CrawlSession; main thread only, with the work on files on the files thread.
 
 #include "lib/base/async.hpp"
-#include "lib/hooks/catalog.hpp"
+#include "lib/hooks/plugin_set.hpp"
 #include "lib/store/persona.hpp"
 #include "lib/warc/redact.hpp"
 #include "services/worker/session/session_directory.hpp"

@@ -3,7 +3,6 @@
 #include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/text/characters.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
@@ -77,7 +76,7 @@ std::string certify(asio::ssl::context& context) {
 
 // The hook whose options the browser has; null: this worker has no browser.
 const hooks::Hook* browser_hook(const JobContext& context) {
-  const auto hooks = context.options.catalog->hooks_for(hooks::Event::crawl_setup, {std::string(kBrowserPlugin)});
+  const auto hooks = context.options.plugin_set->hooks_for(hooks::Event::crawl_setup, {std::string(kBrowserPlugin)});
   return hooks.empty() ? nullptr : hooks.front();
 }
 

@@ -7,7 +7,7 @@
 // A sign-in ends with its state kept, at its deadline, a minute after its view was closed, when it is cancelled, and
 // with its worker. Main thread only; owned by Worker, which waits for what it has spawned.
 
-#include "lib/store/sign_in.hpp"
+#include "lib/store/persona.hpp"
 #include "services/worker/hook/job_context.hpp"
 
 #include <boost/asio/ip/tcp.hpp>

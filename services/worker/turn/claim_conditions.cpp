@@ -1,6 +1,6 @@
 #include "services/worker/turn/claim_conditions.hpp"
 
-#include "lib/base/text/duration.hpp"
+#include "lib/base/text/time.hpp"
 #include "services/worker/machine/free_resources.hpp"
 
 #include <spdlog/fmt/fmt.h>

@@ -4,7 +4,7 @@
 
 #include "lib/base/async.hpp"
 #include "lib/base/coroutine.hpp"
-#include "lib/store/crawl.hpp"
+#include "lib/store/expansion.hpp"
 #include "services/worker/options.hpp"
 #include "services/worker/turn/retry_policy.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 // What the heartbeat thread may read of a worker: written on the main thread, read on the other. Shared by both.
 
-#include "lib/store/json.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/snapshot.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,6 @@
 // Several hosts in a connection string, and the timelines that are remembered; no server is needed.
 #include "lib/pg/conninfo.hpp"
 #include "lib/pg/hosts.hpp"
-#include "lib/pg/timeline.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/text.hpp"
 

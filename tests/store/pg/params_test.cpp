@@ -1,5 +1,5 @@
 // Parameters as text, without a server. That the server reads them as meant is values_on_the_wire_test.cpp.
-#include "lib/pg/params.hpp"
+#include "lib/pg/result.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,9 @@
 // What an archive holds already leaves the WARC files of an attempt, and only that.
-#include "lib/archive/deduplicate.hpp"
+#include "lib/archive/captures.hpp"
 #include "lib/base/file.hpp"
-#include "lib/warc/digest.hpp"
 #include "lib/warc/gzip.hpp"
 #include "lib/warc/reader.hpp"
+#include "lib/warc/spool.hpp"
 #include "tests/support/temp_dir.hpp"
 
 #include <doctest/doctest.h>

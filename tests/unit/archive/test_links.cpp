@@ -2,7 +2,6 @@
 #include "lib/archive/captures.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/page_text.hpp"
-#include "lib/archive/published.hpp"
 #include "lib/archive/recover.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"

@@ -1,4 +1,4 @@
-#include "lib/archive/media_type.hpp"
+#include "lib/archive/attempt.hpp"
 
 #include <doctest/doctest.h>
 

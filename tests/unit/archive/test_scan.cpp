@@ -71,7 +71,7 @@ TEST_CASE("the runner's own files are left out, files that only look like them a
   dir.write("x.0123456789ABCDEF0123456789abcdef.sh", "content");
   dir.write("stdout.log", "content");
   CHECK(paths_of(scan_outputs(dir.path())) ==
-        Paths{"build.sh", "deeper/chrome.pid", "stdout.log", "x.0123456789ABCDEF0123456789abcdef.sh"});
+        Paths{"build.sh", "chrome.pid", "deeper/chrome.pid", "stdout.log", "x.0123456789ABCDEF0123456789abcdef.sh"});
 }
 
 TEST_CASE("executable and set-id bits are stripped and unreadable files made readable") {

@@ -1,4 +1,4 @@
-#include "lib/base/text/base64.hpp"
+#include "lib/base/text/encoding.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 #include "lib/base/error.hpp"
-#include "lib/base/text/duration.hpp"
+#include "lib/base/text/time.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/base/no_links.hpp"
+#include "lib/base/file.hpp"
 #include "tests/support/temp_dir.hpp"
 
 #include <doctest/doctest.h>

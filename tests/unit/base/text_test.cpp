@@ -1,6 +1,6 @@
 #include "lib/base/file.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/timestamp.hpp"
+#include "lib/base/text/time.hpp"
 
 #include <doctest/doctest.h>
 

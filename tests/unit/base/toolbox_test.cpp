@@ -1,12 +1,10 @@
 #include "lib/base/backoff.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/text/characters.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/json.hpp"
-#include "lib/base/text/percent.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/timestamp.hpp"
-#include "lib/base/text/utf8.hpp"
+#include "lib/base/text/time.hpp"
 
 #include <doctest/doctest.h>
 
@@ -18,6 +16,22 @@ using namespace holdfast;
 using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("toolbox");
+
+TEST_CASE("runner files are told from the outputs of hooks by their whole name") {
+  const std::string cookie = "0123456789abcdef0123456789abcdef";
+  for (const char* suffix : {".stdout.log", ".stderr.log", ".pid", ".sh"}) {
+    CAPTURE(suffix);
+    CHECK(base::is_runner_file("on_Snapshot__35_wget.finite.bg." + cookie + suffix));
+    CHECK(base::is_runner_file("x." + cookie + suffix));
+    for (const auto& other : {std::string(suffix), "server" + std::string(suffix), "." + cookie + suffix,
+                              cookie + suffix, "x" + cookie + suffix, "x." + cookie + suffix + "x",
+                              "x." + cookie.substr(1) + suffix, "x.0123456789ABCDEF" + cookie.substr(16) + suffix})
+      CHECK_MESSAGE(!base::is_runner_file(other), other);
+  }
+  for (const auto& other : {"build.log", "index.html", "urls.jsonl", "log", ""})
+    CHECK_MESSAGE(!base::is_runner_file(other), other);
+  CHECK_FALSE(base::is_runner_file("x." + cookie + ".html"));
+}
 
 TEST_CASE("a well-formed character is as long as it says; anything else has no length") {
   CHECK(base::utf8_length("") == 0);

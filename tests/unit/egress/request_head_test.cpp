@@ -1,5 +1,5 @@
 #include "lib/base/error.hpp"
-#include "services/egress/request_head.hpp"
+#include "services/egress/message.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "services/egress/response_end.hpp"
+#include "services/egress/message.hpp"
 
 #include <doctest/doctest.h>
 

@@ -17,7 +17,7 @@ namespace {
 
 struct Sample {
   TempDir dir;
-  std::shared_ptr<const Catalog> catalog;
+  std::shared_ptr<const PluginSet> plugin_set;
   HookContext context;
 
   Sample() {
@@ -33,7 +33,7 @@ struct Sample {
     dir.write("dom/on_Crawl__10_start.bg.sh", "", true);
     dir.write("other/config.json", R"({"properties": {"OTHER_API_KEY": {"type": "string", "x-aliases": ["OTHER_OLD"]},
       "OTHER_COLOUR": {"type": "string"}}})");
-    catalog = Catalog::load({dir.path()});
+    plugin_set = PluginSet::load({dir.path()});
     context.snapshot_id = "s-1";
     context.crawl_id = "c-1";
     context.url = "https://e.org/a b";
@@ -51,7 +51,7 @@ struct Sample {
   }
 
   const Hook& hook(std::string_view name) const {
-    for (const Hook& each : catalog->find("dom")->hooks) {
+    for (const Hook& each : plugin_set->find("dom")->hooks) {
       if (each.path.filename() == name) return each;
     }
     throw std::runtime_error("no hook " + std::string(name));
@@ -60,7 +60,7 @@ struct Sample {
   Map environment(const Options& options, const Map& inherited = {{"PATH", "/usr/bin:/bin"}},
                   std::string_view name = "on_Snapshot__53_dom.js") const {
     Map result;
-    for (const std::string& entry : hook_environment(*catalog, hook(name), options, context, inherited)) {
+    for (const std::string& entry : hook_environment(*plugin_set, hook(name), options, context, inherited)) {
       const auto equals = entry.find('=');
       REQUIRE(equals != std::string::npos);
       REQUIRE(result.emplace(entry.substr(0, equals), entry.substr(equals + 1)).second); // each name once
@@ -80,14 +80,14 @@ TEST_SUITE("hook environment") {
       "SAMPLE_SIDE": {"type": "string", "x-scope": "server"},
       "SAMPLE_TOKEN": {"type": "string"}, "SAMPLE_EMPTY": {"type": "string"},
       "SNAP_DIR": {"type": "string"}, "PGHOST": {"type": "string"}, "LD_PRELOAD_X": {"type": "string"}}})");
-    const auto catalog = Catalog::load({dir.path()});
+    const auto plugin_set = PluginSet::load({dir.path()});
     const std::vector<const char*> names{"SAMPLE_WORD",  "OLD_WORD",       "ANY_WORD",     "SAMPLE_CODE",
                                          "SAMPLE_SIDE",  "SAMPLE_TOKEN",   "SNAP_DIR",     "PGHOST",
                                          "LD_PRELOAD_X", "CHROME_SANDBOX", "UNKNOWN_WORD", "SAMPLE_EMPTY"};
     for (const char* name : names)
       setenv(name, std::string_view(name) == "SAMPLE_EMPTY" ? "" : "said", 1);
-    const auto all = environment_options(*catalog);
-    const auto rest = environment_options(*catalog, {{"OLD_WORD", "given"}, {"CHROME_SANDBOX", "true"}});
+    const auto all = environment_options(*plugin_set);
+    const auto rest = environment_options(*plugin_set, {{"OLD_WORD", "given"}, {"CHROME_SANDBOX", "true"}});
     for (const char* name : names)
       unsetenv(name);
     CHECK(all ==
@@ -238,7 +238,7 @@ TEST_SUITE("hook environment") {
     command.environment = {"CUSTOM=hunter2",    "DOM_HIDDEN=hunter2",    "HTTP_PROXY=http://me:hunter2@proxy:3128/",
                            "LANG=C.UTF-8",      "OTHER_COLOUR=red",      "OTHER_API_KEY=hunter2",
                            "OTHER_OLD=hunter2", "SESSION_TOKEN=hunter2", "SNAP_DIR=/scratch/snap"};
-    const std::string text = started_with(*sample.catalog, command, "/scratch/snap/dom");
+    const std::string text = started_with(*sample.plugin_set, command, "/scratch/snap/dom");
     CHECK(text.find("hunter2") == std::string::npos);
     const auto told = nlohmann::json::parse(text);
     CHECK(told["command"] == command.argv);
@@ -250,7 +250,7 @@ TEST_SUITE("hook environment") {
     CHECK(told["environment"] == environment);
     command.argv.assign(1000, std::string(10000, 'x'));
     command.environment.assign(1000, "LANG=" + std::string(100000, 'x') + "\xff\x01");
-    CHECK(started_with(*sample.catalog, command, "/").size() <= 8192);
+    CHECK(started_with(*sample.plugin_set, command, "/").size() <= 8192);
   }
 
   TEST_CASE("arguments follow the event, the interpreter follows the extension") {
@@ -272,7 +272,7 @@ TEST_SUITE("hook environment") {
   TEST_CASE("a built-in hook is started by its program, not through env") {
     Sample sample;
     sample.dir.write("dom/on_Snapshot__57_own", "#!/usr/bin/env -S holdfast-capture\n", true);
-    sample.catalog = Catalog::load({sample.dir.path()});
+    sample.plugin_set = PluginSet::load({sample.dir.path()});
     const auto own = (sample.dir / "dom").string() + "/on_Snapshot__57_own";
     const auto first = [&] { return hook_arguments(sample.hook("on_Snapshot__57_own"), sample.context).at(0); };
     CHECK(first() == own); // it is not installed: env tells that

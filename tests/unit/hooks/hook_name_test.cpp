@@ -1,4 +1,4 @@
-#include "lib/hooks/hook_name.hpp"
+#include "lib/hooks/plugin_set.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "tests/unit/hooks/hook_stage.hpp"
 
 #include <sys/stat.h>
@@ -24,7 +25,6 @@ TEST_SUITE("foreground hooks") {
          "echo hello; echo data > data.bin; mkdir sub; echo '<p>' > sub/page.html", Status::succeeded,
          "sample/sub/page.html", ""},
         {"exit 0 without a file", "echo nothing here", Status::noresults, "", ""},
-        {"logs and runner files are no outputs", "echo x > own.log; echo 1 > own.pid", Status::noresults, "", ""},
         {"exit 10, with stderr as the reason", "echo 'not an article' >&2; exit 10", Status::skipped, "not an article",
          ""},
         {"any other exit, explained by stderr",
@@ -59,6 +59,8 @@ TEST_SUITE("foreground hooks") {
       CHECK(outcome.output_json == row.json);
       CHECK_FALSE(outcome.interrupted);
     }
+    for (const char* own : {"build.log", "server.pid", "cmd.sh", "stdout.log"})
+      CHECK_MESSAGE(HookStage().outcome_of(std::string("echo x >") + own).status == Status::succeeded, own);
     for (const char* failing : {"kill -SEGV $$", R"(echo '{"type":"ArchiveResult","status":"fine"}')"})
       CHECK(HookStage().outcome_of(failing).status == Status::failed);
   }
@@ -138,7 +140,7 @@ TEST_SUITE("foreground hooks") {
     for (const std::string& name : stage.files()) {
       CAPTURE(name);
       CHECK(std::regex_match(name, form));
-      CHECK(is_runner_file(name));
+      CHECK(holdfast::base::is_runner_file(name));
     }
     const auto pid_file = stage.directory() / stage.files(".pid").at(0);
     CHECK(HookStage::read(pid_file) == std::to_string(run->pid()) + "\n");

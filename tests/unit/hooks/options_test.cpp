@@ -13,7 +13,7 @@ using Names = std::vector<std::string>;
 
 namespace {
 
-std::shared_ptr<const Catalog> sample() {
+std::shared_ptr<const PluginSet> sample() {
   TempDir dir;
   dir.write("base/config.json", R"({"properties": {
     "BASE_DIR": {"type": "string", "default": "{LIB}/base"},
@@ -39,13 +39,13 @@ std::shared_ptr<const Catalog> sample() {
   dir.write("slow-one/config.json", R"({"properties": {"SLOW_ONE_TIMEOUT": {"type": "integer", "default": 3600}}})");
   dir.write("plain/on_Snapshot__1_a.sh", "");
   dir.write("needs_wget/config.json", R"({"required_plugins": ["wget"]})");
-  return Catalog::load({dir.path()});
+  return PluginSet::load({dir.path()});
 }
 
 std::string error_of(const Options& options) {
-  const auto catalog = sample();
+  const auto plugin_set = sample();
   try {
-    resolve_options(*catalog, *catalog->find("wget"), options);
+    resolve_options(*plugin_set, *plugin_set->find("wget"), options);
   } catch (const Error& error) {
     return error.what();
   }
@@ -53,8 +53,8 @@ std::string error_of(const Options& options) {
 }
 
 Options resolved(const Options& options) {
-  const auto catalog = sample();
-  return resolve_options(*catalog, *catalog->find("wget"), options);
+  const auto plugin_set = sample();
+  return resolve_options(*plugin_set, *plugin_set->find("wget"), options);
 }
 
 } // namespace
@@ -103,8 +103,8 @@ TEST_SUITE("plugin options") {
   TEST_CASE("defaults that name each other come to an end") {
     TempDir dir;
     dir.write("p/config.json", R"({"properties": {"A": {"default": "x{B}{B}"}, "B": {"default": "y{A}{A}"}}})");
-    const auto catalog = Catalog::load({dir.path()});
-    CHECK(resolve_options(*catalog, *catalog->find("p"), {}).at("A").size() <= 65536);
+    const auto plugin_set = PluginSet::load({dir.path()});
+    CHECK(resolve_options(*plugin_set, *plugin_set->find("p"), {}).at("A").size() <= 65536);
   }
 
   TEST_CASE("booleans have one spelling in the environment") {
@@ -137,23 +137,23 @@ TEST_SUITE("plugin options") {
   }
 
   TEST_CASE("the timeout is the plugin's, else the general one, else the schema's, else a minute") {
-    const auto catalog = sample();
+    const auto plugin_set = sample();
     using std::chrono::milliseconds;
-    const Plugin& wget = *catalog->find("wget");
+    const Plugin& wget = *plugin_set->find("wget");
     CHECK(hook_timeout(wget, {}) == std::chrono::seconds(60));
     CHECK(hook_timeout(wget, {{"TIMEOUT", "30"}}) == std::chrono::seconds(30));
     CHECK(hook_timeout(wget, {{"TIMEOUT", "30"}, {"WGET_TIMEOUT", "40"}}) == std::chrono::seconds(40));
-    CHECK(hook_timeout(*catalog->find("slow-one"), {}) == std::chrono::hours(1));
-    CHECK(hook_timeout(*catalog->find("plain"), {}) == std::chrono::seconds(60));
-    CHECK(hook_timeout(*catalog->find("plain"), {{"TIMEOUT", "0.25"}}) == milliseconds(250));
-    CHECK(hook_timeout(*catalog->find("plain"), {{"TIMEOUT", "999999999"}}) == std::chrono::hours(12));
-    CHECK(hook_timeout(*catalog->find("plain"), {{"TIMEOUT", "0"}}) == std::chrono::hours(12));
+    CHECK(hook_timeout(*plugin_set->find("slow-one"), {}) == std::chrono::hours(1));
+    CHECK(hook_timeout(*plugin_set->find("plain"), {}) == std::chrono::seconds(60));
+    CHECK(hook_timeout(*plugin_set->find("plain"), {{"TIMEOUT", "0.25"}}) == milliseconds(250));
+    CHECK(hook_timeout(*plugin_set->find("plain"), {{"TIMEOUT", "999999999"}}) == std::chrono::hours(12));
+    CHECK(hook_timeout(*plugin_set->find("plain"), {{"TIMEOUT", "0"}}) == std::chrono::hours(12));
     CHECK_THROWS_AS(hook_timeout(wget, {{"TIMEOUT", "soon"}}), Error);
   }
 
   TEST_CASE("a hook may stand still as long as its plugin's option says, else the general one") {
-    const auto catalog = sample();
-    const Plugin& wget = *catalog->find("wget");
+    const auto plugin_set = sample();
+    const Plugin& wget = *plugin_set->find("wget");
     CHECK_FALSE(stall_timeout(wget, {}));
     CHECK_FALSE(stall_timeout(wget, {{"TIMEOUT", "30"}}));
     CHECK(stall_timeout(wget, {{"STALL_TIMEOUT", "30"}}) == std::chrono::seconds(30));
@@ -164,28 +164,28 @@ TEST_SUITE("plugin options") {
   }
 
   TEST_CASE("a plugin is enabled unless an option or its schema says otherwise") {
-    const auto catalog = sample();
-    const Plugin& wget = *catalog->find("wget");
-    const Plugin& off = *catalog->find("off");
+    const auto plugin_set = sample();
+    const Plugin& wget = *plugin_set->find("wget");
+    const Plugin& off = *plugin_set->find("off");
     CHECK(plugin_enabled(wget, {}));
     CHECK_FALSE(plugin_enabled(wget, {{"WGET_ENABLED", "false"}}));
     CHECK_FALSE(plugin_enabled(wget, {{"FETCH_PAGES", "no"}}));
     CHECK_FALSE(plugin_enabled(wget, {{"SAVE_WGET", "False"}}));
-    CHECK_FALSE(plugin_enabled(*catalog->find("plain"), {{"USE_PLAIN", "0"}}));
+    CHECK_FALSE(plugin_enabled(*plugin_set->find("plain"), {{"USE_PLAIN", "0"}}));
     CHECK_FALSE(plugin_enabled(off, {}));
     CHECK(plugin_enabled(off, {{"OFF_ENABLED", "true"}}));
   }
 
   TEST_CASE("what a crawl runs follows names, options and requirements") {
-    const auto catalog = sample();
-    CHECK(selected_plugins(*catalog, "wget,plain", {}) == Names{"base", "wget", "plain"});
-    CHECK(selected_plugins(*catalog, R"(["plain"])", {}) == Names{"plain"});
-    CHECK(selected_plugins(*catalog, "", {}) == Names{"base", "wget", "needs_wget", "plain", "slow-one"});
-    CHECK(selected_plugins(*catalog, "[]", {{"OFF_ENABLED", "true"}, {"SAVE_WGET", "false"}}) ==
+    const auto plugin_set = sample();
+    CHECK(selected_plugins(*plugin_set, "wget,plain", {}) == Names{"base", "wget", "plain"});
+    CHECK(selected_plugins(*plugin_set, R"(["plain"])", {}) == Names{"plain"});
+    CHECK(selected_plugins(*plugin_set, "", {}) == Names{"base", "wget", "needs_wget", "plain", "slow-one"});
+    CHECK(selected_plugins(*plugin_set, "[]", {{"OFF_ENABLED", "true"}, {"SAVE_WGET", "false"}}) ==
           Names{"base", "off", "plain", "slow-one"});
-    CHECK(selected_plugins(*catalog, "off", {}) == Names{"off"});
-    CHECK_THROWS_AS(selected_plugins(*catalog, "needs_wget", {{"SAVE_WGET", "false"}}), Error);
-    CHECK_THROWS_AS(selected_plugins(*catalog, "[1]", {}), Error);
-    CHECK_THROWS_AS(selected_plugins(*catalog, "[\"a", {}), Error);
+    CHECK(selected_plugins(*plugin_set, "off", {}) == Names{"off"});
+    CHECK_THROWS_AS(selected_plugins(*plugin_set, "needs_wget", {{"SAVE_WGET", "false"}}), Error);
+    CHECK_THROWS_AS(selected_plugins(*plugin_set, "[1]", {}), Error);
+    CHECK_THROWS_AS(selected_plugins(*plugin_set, "[\"a", {}), Error);
   }
 }

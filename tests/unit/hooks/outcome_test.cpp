@@ -1,5 +1,5 @@
 #include "lib/hooks/hook_run.hpp"
-#include "lib/hooks/outcome.hpp"
+#include "lib/hooks/runner_files.hpp"
 
 #include <doctest/doctest.h>
 
@@ -86,21 +86,6 @@ TEST_SUITE("outcome") {
       CAPTURE(row.story);
       CHECK(to_string(decide_status(row.exit, row.record, row.outputs, row.polite, row.timed_out)) ==
             to_string(row.expected));
-    }
-  }
-
-  TEST_CASE("runner files are recognised") {
-    for (const char* name : {"on_Snapshot__35_wget.0123456789abcdef0123456789abcdef.stdout.log",
-                             "on_Snapshot__35_wget.finite.bg.0123456789abcdef0123456789abcdef.anything", "stdout.log",
-                             "x.stderr.log", "a.log", "chrome.pid", "cmd.sh"}) {
-      CAPTURE(name);
-      CHECK(is_runner_file(name));
-    }
-    for (const char* name : {"index.html", "log", "a.logs", "urls.jsonl", "0123456789abcdef0123456789abcdef",
-                             "a.0123456789abcdef0123456789abcdef", "a.0123456789ABCDEF0123456789ABCDEF.x",
-                             "a.0123456789abcdef0123456789abcde.x"}) {
-      CAPTURE(name);
-      CHECK_FALSE(is_runner_file(name));
     }
   }
 

@@ -1,4 +1,4 @@
-#include "lib/base/text/utf8.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/hooks/text.hpp"
 
 #include <doctest/doctest.h>

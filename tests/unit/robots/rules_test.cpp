@@ -1,5 +1,4 @@
-#include "lib/robots/fetch.hpp"
-#include "lib/robots/rules.hpp"
+#include "lib/robots/robots.hpp"
 
 #include <doctest/doctest.h>
 

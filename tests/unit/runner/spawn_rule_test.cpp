@@ -1,4 +1,4 @@
-#include "services/runner/spawn_rule.hpp"
+#include "services/runner/spawner.hpp"
 
 #include <doctest/doctest.h>
 

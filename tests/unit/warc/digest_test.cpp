@@ -1,4 +1,4 @@
-#include "lib/warc/digest.hpp"
+#include "lib/warc/spool.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,49 @@
+#pragma once
+// A field of a request: a member of its JSON, a field of a form, an option of the command line. Immutable; any thread.
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace holdfast::catalog {
+
+// `schema` is a JSON schema, in JSON: {"depth", R"({"type":"integer"})"}. On the command line it is --max-urls for
+// max_urls, unless `flags` says otherwise.
+struct Field {
+  std::string_view name, schema, what;
+  bool required{false};
+  std::string_view flags{};
+};
+
+// The schemas that many fields have.
+namespace schema {
+inline constexpr std::string_view kWord =
+    R"({"type":"string","maxLength":200})"; // for addresses: all must fit a header
+inline constexpr std::string_view kText = R"({"type":"string","maxLength":10000})";
+inline constexpr std::string_view kTexts =
+    R"({"type":"array","items":{"type":"string","maxLength":2000},"maxItems":100})";
+inline constexpr std::string_view kUrlList =
+    R"({"type":"array","items":{"type":"string","maxLength":2000},"maxItems":1000})";
+// Formats of times, sizes and durations, for which JSON schema has no names.
+inline constexpr std::string_view kTime = R"({"type":"string","x-time":true,"maxLength":40})";
+inline constexpr std::string_view kSize = R"({"type":"string","x-size":true,"maxLength":40})";
+inline constexpr std::string_view kDuration = R"({"type":"string","x-duration":true,"maxLength":40})";
+inline constexpr std::string_view kFlag = R"({"type":"boolean"})";
+inline constexpr std::string_view kId = R"({"type":"string","format":"uuid"})";
+inline constexpr std::string_view kIds =
+    R"({"type":"array","items":{"type":"string","format":"uuid"},"minItems":1,"maxItems":1000})";
+inline constexpr std::string_view kCount = R"({"type":"integer","minimum":0,"maximum":1000000000})";
+inline constexpr std::string_view kPositive = R"({"type":"integer","minimum":1,"maximum":1000000000})";
+inline constexpr std::string_view kPriority = R"({"type":"integer","minimum":-1000000,"maximum":1000000})";
+inline constexpr std::string_view kLimit = R"({"type":"integer","minimum":1,"maximum":1000})";
+} // namespace schema
+
+// The schema of a field; parsed once in each thread.
+const nlohmann::json& schema_of(const Field& field);
+// Throws Error(usage), which begins with `name`, if a value does not fit its schema.
+void check_schema(const std::string& name, const nlohmann::json& schema, const nlohmann::json& value);
+// Converts a text to the type that its schema requires.
+nlohmann::json value_of_text(const nlohmann::json& schema, const std::string& text);
+
+} // namespace holdfast::catalog

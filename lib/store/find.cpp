@@ -1,0 +1,57 @@
+#include "lib/store/find.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/text/url.hpp"
+
+namespace holdfast::store {
+
+namespace {
+
+Found find_one(pg::Connection& connection, const std::string& name, bool newest) {
+  const auto url = base::try_parse_url(name);
+  const auto rows = connection.call("select * from holdfast.find($1)", url ? url->text : name);
+  if (rows.empty())
+    throw base::Error(base::ErrorClass::refused, "nothing is called \"" + name + "\"",
+                      "an id is 32 hexadecimal digits, or the first or last few of one; a URL and the label of a "
+                      "crawl will do; see holdfast list");
+  const bool is_id = name.find_first_not_of("0123456789abcdefABCDEF-") == std::string::npos;
+  if (rows.size() > 1 && is_id)
+    throw base::Error(base::ErrorClass::refused, "\"" + name + "\" is short for more than one id: " +
+                                                     rows[0].text("id") + " and " + rows[1].text("id"));
+  if (rows.size() > 1 && !newest)
+    throw base::Error(base::ErrorClass::refused,
+                      "\"" + name + "\" names more than one " + rows[0].text("kind") + "; the newest is " +
+                          rows[0].text("id"),
+                      "give the id");
+  return {rows[0]["kind"], rows[0]["id"], rows[0]["crawl_id"].value_or("")};
+}
+
+} // namespace
+
+Found find(pg::Connection& connection, const std::string& name) { return find_one(connection, name, false); }
+
+Found find_newest(pg::Connection& connection, const std::string& name) { return find_one(connection, name, true); }
+
+Why why(pg::Connection& connection, const std::string& name) {
+  const auto url = base::try_parse_url(name);
+  const auto result = connection.call("select * from holdfast.why($1::text)", url ? url->text : name);
+  const auto row = result.one();
+  return {row["kind"], row["id"].value_or(""), row["reason"], row["facts"]};
+}
+
+CrawlLacks crawl_lacks(pg::Connection& connection, const std::string& crawl) {
+  const auto rows = connection.call("select * from holdfast.crawl_lacks($1::uuid)", crawl);
+  const auto row = rows.one();
+  return {row["lacks"].value_or(""), row["may_pass"].value_or(false)};
+}
+
+std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
+  return connection.call("select * from holdfast.crawl_entries($1::uuid, $2::bigint)", crawl_id, limit)
+      .map([](const pg::Row& row) {
+        return CrawlEntry{
+            row["url"],   row["title"], row["outcome"], row["directory"].value_or(""), row["thumbnail"].value_or(""),
+            row["depth"], row["bytes"]};
+      });
+}
+
+} // namespace holdfast::store

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "services/cli/context/context.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+// holdfast run --crawl, --snapshot. Main thread.
+struct SomeWork {
+  std::vector<std::string> crawls, snapshots; // as given; one of them is empty
+};
+
+// Works on these until only paused pages of them are left, or a signal arrives. Waits for those that other workers
+// hold. Returns the exit code: 1 if one of them is not archived.
+int run_some(Context& context, const SomeWork& work);
+
+// Runs a worker in this process: signals, incarnations, the threads around it. Main thread; returns when the worker
+// has left.
+struct WorkerOptions {
+  std::string kind;   // as the setting worker.kind; empty: as that says
+  std::string parent; // id of the runner that starts it; may be empty
+  // Works only on these, see worker::Options.
+  std::vector<std::string> only_crawls{}, only_snapshots{};
+};
+
+// Runs until a stop signal or until `done` returns true. SIGTERM drains, again: stops, again: kills; SIGINT stops,
+// again: kills. A worker that lost trust is followed by a new incarnation. Returns true if it ended because of a
+// signal.
+bool run_worker(Context& context, const std::function<bool(pg::Connection&)>& done, const WorkerOptions& worker = {});
+
+} // namespace holdfast::cli

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "services/cli/context/context.hpp"
+#include "services/serve/api/api.hpp"
+
+namespace holdfast::cli {
+
+// Plans the crawl of a request: as `holdfast add` with the same options, but it reads no files of this machine. Any
+// thread, one at a time.
+
+// Loads the plugins first, on this thread. `context` must outlive what is returned.
+std::function<store::PlannedCrawl(const nlohmann::json& body)> plan_of_requests(Context& context);
+
+} // namespace holdfast::cli
