@@ -143,6 +143,20 @@ class Modules(unittest.TestCase):
                         wrong.append(f"{below_source(path)}:{number}: {name} does not link {used[1]}")
         self.assertEqual(wrong, [])
 
+    def test_the_rooms_of_the_worker_form_floors(self):
+        text = re.search(r"rooms of `services/worker`(.*?)\n\n", README, re.S)[1]
+        floors = ["", *re.findall(r"`(\w+)`", text)]
+        worker = SOURCE / "services/worker"
+        self.assertEqual(set(floors[1:]), {path.name for path in worker.iterdir() if path.is_dir()})
+        wrong = []
+        for room in floors:
+            for path in sorted((worker / room).glob("*.[ch]pp")) if room else [worker / "options.hpp"]:
+                for number, line in enumerate(lines(path), 1):
+                    used = re.match(r'#include "services/worker/(?:(\w+)/)?(\w+)\.hpp"', line)
+                    if used and (floors.index(used[1] or "") > floors.index(room) or used[2] == "worker"):
+                        wrong.append(f"{below_source(path)}:{number}: {line}")
+        self.assertEqual(wrong, [])
+
     def test_the_graph_is_that_of_the_targets(self):
         self.assertEqual(drawn(), linked())
 
@@ -175,6 +189,21 @@ class Modules(unittest.TestCase):
                     if statement.search(line):
                         wrong.append(f"{below_source(path)}:{number}: {line.strip()}")
         self.assertEqual(wrong, [])
+
+    def test_a_setting_that_code_reads_has_a_row_of_that_type_and_each_row_is_read(self):
+        table = SOURCE / "lib/config/key_table.cpp"
+        types = dict(re.findall(r'\{"([\w.]+)", Type::(\w+),', table.read_text()))
+        self.assertGreater(len(types), 70)
+        read = re.compile(r'[sS]ettings_?(?:\(\))?\.(\w+)\("([^"]*)"\)')
+        wrong, named = [], set()
+        for path in (path for top in ("lib", "services") for path in sources(SOURCE / top) if path != table):
+            text = path.read_text()
+            named |= set(re.findall(r'"([\w.]+)"', text))
+            for getter, key in read.findall(text):
+                if key not in types or getter not in ("text", "value", types[key]):
+                    wrong.append(f'{below_source(path)}: {getter}("{key}"), which is {types.get(key, "no setting")}')
+        self.assertEqual(wrong, [])
+        self.assertEqual(set(types) - named, set(), "settings that nothing reads")
 
     def test_a_name_in_an_anonymous_namespace_is_unique_in_its_module(self):
         # Sources are compiled in units of several, and which ones meet in a unit changes with every new source.

@@ -3,7 +3,7 @@
 // stateless.
 
 #include "lib/hooks/hook_run.hpp"
-#include "services/worker/hook/job_context.hpp"
+#include "services/worker/hook/hook_services.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -20,16 +20,16 @@ struct PreparedHook {
 };
 
 // What hooks of every page and crawl on this machine have in common.
-hooks::HookContext machine_context(const JobContext& context);
+hooks::HookContext machine_context(const HookServices& context);
 
 // `options`: of machine, persona, crawl and snapshot, merged. Paths of binaries are this machine's, whatever they say.
 // Throws Error(configuration) for a value that does not fit.
-PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, hooks::Options options,
+PreparedHook prepare_hook(const HookServices& context, const hooks::Hook& hook, hooks::Options options,
                           const hooks::HookContext& hook_context);
 
 // Puts a hook into its crawl's sandbox, in which it may write to `writable` and `temporary`, and has its persona's
 // files if its plugin may.
-void confine(const JobContext& context, const process::Sandbox& sandbox, process::Command& command,
+void confine(const HookServices& context, const process::Sandbox& sandbox, process::Command& command,
              std::vector<std::filesystem::path> writable, const std::filesystem::path& temporary);
 
 // What a finished hook cost and how it ended.

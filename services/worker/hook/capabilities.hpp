@@ -2,7 +2,7 @@
 // What a worker says of itself when it joins. Stateless.
 
 #include "lib/store/worker.hpp"
-#include "services/worker/machine/try_browser.hpp"
+#include "services/worker/hook/try_browser.hpp"
 #include "services/worker/options.hpp"
 
 #include <string>
