@@ -82,7 +82,7 @@ void remove_directory(const std::filesystem::path& directory);
 struct ResultView {
   std::string plugin, hook, status; // succeeded, failed, skipped, noresults
   std::string title;                // the plugin's title
-  std::string output, error;        // one line each, for people
+  std::string output, error;        // one line each, for users
   std::vector<OutputFile> files;    // paths relative to the attempt's directory
   std::chrono::milliseconds wall_time{0};
   std::chrono::milliseconds cpu_time{0};

@@ -118,7 +118,7 @@ void remove_snapshot(const Root& root, const std::string& directory) {
     return part.empty() || part == "." || part == ".." || part == "/";
   });
   if (odd || std::distance(path.begin(), path.end()) != 4)
-    throw base::Error(base::ErrorClass::bug, "\"" + printable(directory) + "\" is no snapshot's directory",
+    throw base::Error(base::ErrorClass::bug, "\"" + printable(directory) + "\" is not a directory of a snapshot",
                       "see the table holdfast.purge");
   if (root.bucket() != nullptr) return remove_from_bucket(*root.bucket(), directory);
   // Nothing above the snapshot may be a link.

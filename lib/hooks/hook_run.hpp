@@ -39,7 +39,7 @@ struct HookOutcome {
   Status status{Status::failed};
   bool interrupted{false}; // ended because we were leaving, said nothing: put the work back, do not count a failure
   bool timed_out{false};
-  std::string output; // one line for people
+  std::string output; // one line for users
   std::string output_json;
   std::string error; // why it failed: record, "timed out after 60s", last line of stderr, exit status; unread records
   process::Exit exit;

@@ -23,7 +23,7 @@ Status parse_status(std::string_view text) noexcept;
 
 struct ResultRecord {
   Status status{Status::failed};
-  std::string output;      // output_str: one line for people, cut at 4 KiB
+  std::string output;      // output_str: one line for users, cut at 4 KiB
   std::string output_json; // serialised, cut (dropped) above 64 KiB
   std::string error;       // cut at 4 KiB
 };

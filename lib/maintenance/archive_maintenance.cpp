@@ -103,7 +103,7 @@ awaitable<void> ArchiveMaintenance::add_texts(const archive::Root& root) {
     for (const auto& [lease, text] : texts)
       store::text_keep(connection, lease, text);
   });
-  spdlog::info("search knows the text of {} pages that it had lost", texts.size());
+  spdlog::info("restored the text of {} pages for the search", texts.size());
 }
 
 void keep_captures(pg::Connection& connection, const archive::Root& root, const std::vector<std::string>& directories) {

@@ -6,7 +6,7 @@
 //
 // Errors: SQLSTATE is mapped to base::ErrorClass in sqlstate.hpp. Broken connection, shutdown, serialisation failure,
 // deadlock, lock/statement timeout, too many connections -> temporary; kLeaseLapsed, kStaleFence -> lease_lost;
-// kRefused (by a function, message for people) -> refused; kBrokenInvariant and constraint violations -> bug; disk full
+// kRefused (by a function, message for users) -> refused; kBrokenInvariant and constraint violations -> bug; disk full
 // (53100) -> temporary; cannot connect at all -> unavailable; wrong password or unknown database -> configuration.
 //
 // A server on an earlier timeline than one seen before is an old primary (timeline.hpp). It is not used: of several
@@ -67,7 +67,7 @@ public:
   // Returns the socket, to be dup()ed and watched for reading. Only meaningful while nothing else runs on the session.
   int descriptor() const;
   // Returns notifications that have arrived, without blocking: payloads in order. Throws Error(temporary) if the
-  // session is gone.
+  // session is lost.
   std::vector<std::string> notifications();
 
   bool broken() const noexcept;

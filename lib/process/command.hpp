@@ -69,7 +69,7 @@ struct Exit {
   bool terminated{false};                 // we asked it to end (TERM or KILL was sent by us)
   bool killed{false};                     // ... and KILL was needed
   TreeLimit exceeded{TreeLimit::none};    // ... because its tree was over this limit
-  int leftovers{0};                       // descendants that had to be killed after the leader was gone
+  int leftovers{0};                       // descendants that had to be killed after the leader had ended
   int unkillable{0};                      // descendants still there 10 s after KILL: stuck in the kernel
   bool shim_lost{false}; // its shim was killed: the tree was ended by cookie; code and usage are not known
   std::chrono::milliseconds wall_time{0}; // life of the hook's first process

@@ -26,7 +26,7 @@ struct SignInAddress {
   std::string address, certificate_hash; // SHA-256 of what its worker presents
   int port{0};
   std::string key{};     // lets one connection in
-  std::string waits{};   // for what, for people
+  std::string waits{};   // for what, for users
   std::string problem{}; // why there will be none
 };
 // Prepares a new connection. Throws Error(refused) if another user has the view.

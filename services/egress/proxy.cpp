@@ -349,7 +349,7 @@ awaitable<void> accept_all(std::shared_ptr<Endpoint::State> endpoint) {
   while (endpoint->acceptor.is_open()) {
     auto [error, socket] = co_await endpoint->acceptor.async_accept(kResult);
     if (error == asio::error::operation_aborted || !endpoint->acceptor.is_open()) co_return;
-    if (error) { // no more descriptors, or the client has gone
+    if (error) { // no more descriptors, or the client has disconnected
       asio::steady_timer pause(endpoint->acceptor.get_executor(), std::chrono::milliseconds(20));
       co_await pause.async_wait(kResult);
       continue;

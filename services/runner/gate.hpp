@@ -25,7 +25,7 @@ class Gate {
 public:
   enum class Entered {
     leads,      // through: epoch() is valid
-    superseded, // a newer runner wants it: leave
+    superseded, // a newer runner requests it: leave
     stopped,    // told to stop while waiting
     lost,       // lapsed: start again
   };

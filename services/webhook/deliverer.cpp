@@ -136,7 +136,7 @@ struct Deliverer::Impl {
     if (!connection || connection->broken()) connect();
     connection->notifications();
     while (!outcomes.empty()) {
-      report(outcomes.front()); // stays in line if the database goes away
+      report(outcomes.front()); // stays in line if the database becomes unreachable
       outcomes.pop_front();
     }
     auto wait = options.poll;

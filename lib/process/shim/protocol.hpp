@@ -61,7 +61,7 @@ struct Report {
   Step failed_step;
   uint32_t terminated; // 1: TERM or KILL was sent to the hook before it ended
   uint32_t killed;     // 1: KILL found something to kill after that
-  uint32_t leftovers;  // descendants that had to be ended after the hook's first process was gone
+  uint32_t leftovers;  // descendants that had to be ended after the hook's first process had ended
   uint32_t unkillable; // still there when the shim gave up
   Excess excess;       // why the shim ended it, if it did
   uint64_t wall_us;    // life of the hook's first process

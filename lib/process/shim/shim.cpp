@@ -333,7 +333,7 @@ private:
       if (received.kind == shim::CommandKind::terminate) order(int64_t{received.grace_ms} * 1'000, true);
       if (received.kind == shim::CommandKind::kill) order(0, false);
     } else if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-      listening_ = false; // our starter is gone
+      listening_ = false; // our starter has ended
       order(0, false);
     }
   }

@@ -50,11 +50,11 @@ constexpr Field kLimits[] = {{"delay", kDuration, "Minimum time between two of i
 constexpr Field kSignIn[] = {{"url", kText, "Where the browser begins: the page with the login", true}};
 constexpr Field kWebhook[] = {
     {"url", kText, "Where to send", true},
-    {"events", kTexts, "What it is told: crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out (all)", false,
-     "--on"}};
+    {"events", kTexts, "Events to deliver: crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out (all)",
+     false, "--on"}};
 constexpr std::string_view kStrings = R"({"type":"object","additionalProperties":{"type":"string","maxLength":10000}})";
 constexpr Field kPersona[] = {
-    {"options", kStrings, "Option for hooks, as NAME=VALUE; none that is secret", false, "--option"},
+    {"options", kStrings, "Set an option of a plugin, for example WGET_TIMEOUT=60; no secrets", false, "--option"},
     {"unset", kTexts, "Option to remove"},
     {"hosts", kTexts, "Crawls with seeds on these hosts, or below them, use it unless they name another; - for none",
      false, "--host"},

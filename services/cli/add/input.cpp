@@ -237,7 +237,8 @@ ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& 
 
 std::string host_name(const std::string& given) {
   const auto url = base::try_parse_url(given.find("://") == std::string::npos ? "http://" + given + "/" : given);
-  if (!url) throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is no host name", "for example example.com");
+  if (!url)
+    throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is not a host name", "for example example.com");
   return url->host;
 }
 

@@ -64,7 +64,7 @@ std::string files_origin(const std::string& given) {
   const auto url = base::try_parse_url(given);
   if (!url || url->text.find_first_of("/?", url->scheme.size() + 3) != url->text.size() - 1)
     throw base::Error(base::ErrorClass::configuration,
-                      "serve.files_url: \"" + given + "\" is no origin: scheme, host and port",
+                      "serve.files_url: \"" + given + "\" is not an origin (scheme, host and port)",
                       "serve.files_url: https://files.example");
   return url->text.substr(0, url->text.size() - 1);
 }
