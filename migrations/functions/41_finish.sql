@@ -151,7 +151,7 @@ end $$;
 
 create or replace function holdfast.judge_released(p_pages holdfast.finished_page[])
   returns holdfast.finished_page[] language plpgsql as $$
--- What becomes of pages without an outcome:
+-- Decides about pages without an outcome:
 --   its crawl is being stopped: cancelled
 --   lapsed, and so did max_lapses workers by now: quarantined
 --   failed by itself (released, spend, no delay): tried again, later each time, until it has failed
@@ -555,7 +555,7 @@ end $$;
 
 create or replace function holdfast.finish_answer(p_page holdfast.finished_page)
   returns text language sql immutable as $$
-  -- What became of a page that the worker held: a judged page.
+  -- Returns the end of a page that the worker held: a judged page.
   select case
            when (p_page).outcome is null then 'released'
            when (p_page).outcome in ('cancelled', 'quarantined') then 'cancelled'

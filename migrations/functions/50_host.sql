@@ -256,8 +256,8 @@ end $$;
 
 create or replace function holdfast.host_wake(p_host text)
   returns void language plpgsql as $$
--- Its lanes are looked at again, and the crawls they belong to; the crawls' rows are locked first, as
--- everywhere. A lane made while this waits for a lock is new and will be looked at anyway.
+-- Makes the lanes of a host due, and the crawls they belong to; the crawls' rows are locked first, as
+-- everywhere. A lane made while this waits for a lock is new and due anyway.
 declare
   v_lanes constant uuid[] := array(select l.crawl_id from holdfast.crawl_lane l where l.host = p_host);
   v_crawls uuid[];
