@@ -23,7 +23,7 @@ constexpr Verb kVerbs[] = {
      "holdfast run --daemon\n"
      "holdfast run --crawl 7f3a",
      &run_verb},
-    {"runner", "Run maintenance: schedules, lapsed workers, cleanup; the newest runner takes over",
+    {"runner", "Run schedules and maintenance; the newest runner takes over",
      "holdfast runner --standby\n"
      "holdfast runner --status",
      &runner_verb},
@@ -42,7 +42,7 @@ constexpr Verb kVerbs[] = {
      "holdfast cancel 7f3a --yes\n"
      "holdfast cancel --worker 02c4",
      &steer_verb},
-    {"drain", "Let workers or runners finish their pages and exit, for example before an upgrade",
+    {"drain", "Let workers or runners finish their pages and exit, before an upgrade",
      "holdfast drain 02c4 --wait\n"
      "holdfast drain --machine archive-3 --wait",
      &drain_verb},
