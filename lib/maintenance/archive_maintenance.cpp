@@ -97,7 +97,7 @@ awaitable<void> ArchiveMaintenance::add_texts(const archive::Root& root) {
     }
   });
   for (const auto& [directory, why] : unread)
-    refuse("text of " + directory, "search does not know the text of " + directory + ": " + why);
+    refuse("text of " + directory, "could not index the text of " + directory + ": " + why);
   if (texts.empty()) co_return;
   co_await pool_.run([&](pg::Connection& connection) {
     for (const auto& [lease, text] : texts)
@@ -111,7 +111,7 @@ void keep_captures(pg::Connection& connection, const archive::Root& root, const 
     if (archive::keep_record(root, kept.source_file, kept.source_offset, kept.length, kept.file))
       store::call(connection, "captures_moved", kept.snapshot_id, kept.position);
     else
-      spdlog::warn("a record that other snapshots need is gone: {} at {}", kept.source_file, kept.source_offset);
+      spdlog::warn("a record that other snapshots need does not exist: {} at {}", kept.source_file, kept.source_offset);
   }
 }
 

@@ -112,7 +112,7 @@ struct Heartbeat::Impl {
       connection.listen(channel);
     } catch (const Error& error) {
       if (connection.broken()) throw;
-      spdlog::warn("no notification, polling only: {}", error.what()); // a pooler, or a standby
+      spdlog::warn("no notifications, polling only: {}", error.what()); // a pooler, or a standby
     }
   }
 

@@ -74,7 +74,7 @@ struct Deliverer::Impl {
       secrets = Secrets::read(options.secret_file);
       secrets_good = true;
     } catch (const base::Error& problem) {
-      if (std::exchange(secrets_good, false)) spdlog::error("no webhooks: {}", problem.what());
+      if (std::exchange(secrets_good, false)) spdlog::error("webhooks are disabled: {}", problem.what());
     }
     return secrets_good;
   }

@@ -85,7 +85,7 @@ bool listen(std::optional<serve::HttpServer>& server, Presence& presence, bool s
       return true;
     } catch (const base::Error& error) {
       if (!standby || error.error_class() != base::ErrorClass::unavailable) throw;
-      if (!waits) spdlog::info("stands by: {}", error.what());
+      if (!waits) spdlog::info("standing by: {}", error.what());
     }
     presence.set_standby(true);
     if (interrupted_within(kLookAgain)) return false;

@@ -150,7 +150,7 @@ awaitable<void> SnapshotJob::keep_text() {
     co_await context_.retry.once(call);
   } catch (const base::Error& error) {
     const auto about = log_about(lease());
-    spdlog::warn("search does not know the text of {} yet: {}", claim_.url, error.what());
+    spdlog::warn("could not index the text of {} yet: {}", claim_.url, error.what());
   }
 }
 
