@@ -138,7 +138,7 @@ begin
     perform holdfast.worker_leave(p_id, null, p_reason);
   end if;
 end $$;
-comment on function holdfast.process_left is 'A server or a long command ends.';
+comment on function holdfast.process_left is 'Records the end of a server or a long command.';
 
 create or replace function holdfast.lease_check(p_lease interval)
   returns void language plpgsql immutable as $$

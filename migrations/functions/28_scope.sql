@@ -52,7 +52,7 @@ begin
   end if;
   return null;
 end $$;
-comment on function holdfast.scope_refusal is 'Why a URL is outside a crawl''s scope, or NULL.';
+comment on function holdfast.scope_refusal is 'Returns why a URL is outside a crawl''s scope, or NULL.';
 
 create or replace function holdfast.scope_check(p_scope jsonb)
   returns void language plpgsql immutable as $$

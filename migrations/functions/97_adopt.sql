@@ -192,8 +192,7 @@ begin
     on conflict do nothing;
   return found;
 end $$;
-comment on function holdfast.adopt_kept is
-  'Takes a kept record, whose file is in the archive, into the index again.';
+comment on function holdfast.adopt_kept is 'Adds a kept record, whose file is in the archive, to the index again.';
 
 create or replace function holdfast.import_check(p_pages jsonb)
   returns table (n bigint, place text) language sql stable as $$
