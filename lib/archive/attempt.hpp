@@ -78,7 +78,6 @@ void remove_attempt(const std::filesystem::path& attempt);
 // Removes a directory of the worker's own, also what hooks have locked in it. A missing one is fine.
 void remove_directory(const std::filesystem::path& directory);
 
-// A card of the page.
 struct ResultView {
   std::string plugin, hook, status; // succeeded, failed, skipped, noresults
   std::string title;                // the plugin's title

@@ -15,7 +15,6 @@ namespace holdfast::archive {
 
 inline constexpr const char* kManifestName = "manifest-sha256.txt";
 
-// A file of an attempt as it is published.
 struct PublishedFile {
   std::string sha256; // 64 hex digits
   std::uint64_t size{0};

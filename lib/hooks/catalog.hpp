@@ -17,7 +17,6 @@
 
 namespace holdfast::hooks {
 
-// A property of a plugin's config.json.
 struct Property {
   std::string key;           // "WGET_TIMEOUT"
   std::string type;          // string, boolean, integer, number, array, object

@@ -41,7 +41,6 @@ struct Command {
   base::LogSubject subject; // of what we log about it
 };
 
-// Sets a variable in an environment, replacing one of its name.
 void set_variable(std::vector<std::string>& environment, const std::string& name, const std::string& value);
 
 // CPU and memory of a hook. From wait4 in the shim: exact for everything that was reaped below it. Where hooks have
@@ -60,7 +59,6 @@ enum class StartStep { none, fork, sandbox, directory, limits, execute };
 // The limit of the tree that it exceeded.
 enum class TreeLimit { none, memory, processes };
 
-// End of a hook.
 struct Exit {
   int code{0};                            // exit status if it exited by itself, else -1
   int signal{0};                          // signal that ended it, else 0

@@ -10,7 +10,6 @@
 
 namespace holdfast::store {
 
-// A sign-in for a worker.
 struct SignIn {
   std::string id, persona, url, asked_by;
   std::string seen_at; // address of this worker, as the database sees it

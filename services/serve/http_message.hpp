@@ -56,7 +56,6 @@ struct Response {
   FindFarEnd far_end;           // the same: a WebSocket, which ends with `watch`
 };
 
-// A response of plain text.
 Response plain(unsigned status, std::string text);
 // A good response of any type.
 Response content(std::string type, std::string body);

@@ -21,7 +21,6 @@ namespace holdfast::cli {
 
 namespace fs = std::filesystem;
 
-// Output to one file.
 class ZipFile::Output {
 public:
   virtual ~Output() = default;

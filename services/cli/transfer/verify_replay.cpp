@@ -176,7 +176,6 @@ bool ReplayCheck::borrow(Wanted& wanted, const store::SealedFiles& sealed, const
   return any;
 }
 
-// Returns the record for ReplaySource.
 nlohmann::json ReplayCheck::record_of(Wanted& wanted, const store::Capture& capture) {
   auto& file = wanted.files[capture.file];
   if (file.empty()) file = local_file(capture.file, wanted.scratch);
