@@ -49,7 +49,7 @@ Membership::heartbeating(std::function<std::function<void()>(pg::Connection&)> h
       if (alive.expired()) return;
       base::test_point("take_heartbeat");
       trust_.extend(sent);
-      trouble_.clear();
+      last_error_.clear();
       take_answer();
     });
   };
@@ -64,7 +64,7 @@ void Membership::start(const std::string& dsn, pg::ConnectionOptions options, st
     notified(payloads);
   };
   heard.on_lost = [this](const std::string& reason) {
-    trouble_ = reason;
+    last_error_ = reason;
     spdlog::warn("lost the database: {}", reason);
   };
   heard.on_restored = [restored = std::move(callbacks.restored)] {

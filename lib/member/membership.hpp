@@ -58,7 +58,7 @@ public:
   const std::string& collection_id() const noexcept { return collection_id_; }
   const base::TrustWindow& trust() const noexcept { return trust_; }
   // Returns why the database cannot be reached, for users; "": it can, or the present call has not failed yet.
-  const std::string& trouble() const noexcept { return trouble_; }
+  const std::string& last_error() const noexcept { return last_error_; }
   bool trusted() const { return trust_.trusted(base::TrustWindow::Clock::now()); }
 
 private:
@@ -69,7 +69,7 @@ private:
   const store::ProcessInfo process_;
   const std::chrono::milliseconds lease_;
   std::string collection_id_;
-  std::string trouble_;
+  std::string last_error_;
   base::TrustWindow trust_;
   std::shared_ptr<bool> alive_; // what the heartbeat thread has posted may come after stop()
   std::unique_ptr<pg::Heartbeat> heartbeat_;

@@ -106,8 +106,8 @@ bool Gate::leads() const { return epoch_ > 0 && rival_.empty() && lost_.empty() 
 std::string Gate::ending() const {
   if (!rival_.empty()) return "stepped down for " + rival_;
   if (!lost_.empty()) return lost_;
-  const auto& trouble = membership_.trouble();
-  return trouble.empty() ? "lost its lease: no heartbeat was answered in time" : "lost the database: " + trouble;
+  const auto& error = membership_.last_error();
+  return error.empty() ? "lost its lease: no heartbeat was answered in time" : "lost the database: " + error;
 }
 
 bool Gate::is_local(const store::RunnerInWay& other) const {
