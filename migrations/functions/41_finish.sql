@@ -533,7 +533,7 @@ begin
     into v_asked
     from jsonb_populate_recordset(null::holdfast.finished_page, p_pages) p;
   if v_asked.wrong is not null then
-    raise exception 'a worker cannot end a page like this: %', v_asked.wrong using errcode = 'HF001';
+    raise exception 'unknown ending of a page: %', v_asked.wrong using errcode = 'HF001';
   end if;
   perform holdfast.lock_for(v_asked.crawls, v_asked.ids, case when v_asked.links then v_asked.pages end);
   v_held := holdfast.judge_pages(v_asked.pages, p_worker);

@@ -170,7 +170,7 @@ create or replace function holdfast.crawl_priority(p_crawl uuid, p_priority inte
 -- Takes effect with the next claim of any worker.
 begin
   if p_priority is null then
-    raise exception 'a priority is a number' using errcode = 'HF004',
+    raise exception 'the priority must be a number' using errcode = 'HF004',
       hint = 'Above 0: before other crawls; below 0: after them.';
   end if;
   perform holdfast.crawl_lock(p_crawl);

@@ -152,7 +152,7 @@ begin
     from holdfast.persona_sign_in s
     where s.id = p_id and s.process_id = p_worker;
   if held is null then
-    raise exception 'the persona of % is no longer in the hands of worker %', p_id, p_worker
+    raise exception 'the persona of % is no longer held by worker %', p_id, p_worker
       using errcode = 'HF003';
   end if;
 end $$;

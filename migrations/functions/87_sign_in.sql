@@ -80,8 +80,8 @@ begin
     for update;
   if not found then return; end if;
   if v_own.viewer <> p_by then
-    raise exception '% has this view', v_own.viewer
-      using errcode = 'HF004', hint = 'Ask for a sign-in of your own once it has ended.';
+    raise exception '% has opened this view', v_own.viewer
+      using errcode = 'HF004', hint = 'Start a sign-in of your own once it has ended.';
   end if;
   -- A notification may be lost, and a worker may come that has heard none.
   if v_own.process_id is null then perform pg_notify('holdfast', 'sign_in'); end if;

@@ -217,7 +217,7 @@ begin
       order by (p.page ->> 'crawl_id')::uuid, (p.page ->> 'id')::uuid
   loop
     if coalesce(v_page.page ->> 'source', '') = '' then
-      raise exception 'an imported page names its source' using errcode = 'HF004';
+      raise exception 'an imported page needs a source' using errcode = 'HF004';
     end if;
     n := v_page.n;
     place := holdfast.store_page(v_page.page, 'import');

@@ -482,7 +482,7 @@ class SignIn(Ground):
         self.assertIn('token anna is signing in to the persona "press" since', bert.value("document.body.innerText"))
         bert.open(anna.value("location.href"))
         told = "document.querySelector('#view-state').textContent"
-        bert.until("he is told", f"{told}.includes('token anna has this view')")
+        bert.until("he is told", f"{told}.includes('token anna has opened this view')")
         told = self.place.run("persona", "sign-in", "press", self.address + "/login")
         self.check_error(told, REFUSED, "token anna is signing in")
         anna.window("/login")
