@@ -236,7 +236,7 @@ class Wire:
         self.socket.close()
 
 
-class Ground(Case):
+class SignInCase(Case):
     """A server, a worker with a browser, and people in front of it."""
 
     settings = {}
@@ -331,7 +331,7 @@ class Ground(Case):
 
 
 @unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
-class SignIn(Ground):
+class SignIn(SignInCase):
     def test_signed_in(self):
         view = self.person()
         self.ask(view)
@@ -710,7 +710,7 @@ class SignIn(Ground):
         view.screenshot("sign-in-phone")
 
 
-class OwnDatabase(Ground):
+class OwnDatabase(SignInCase):
     """With a database that is not the embedded one."""
 
     def place(self):
