@@ -175,7 +175,7 @@ struct Deliverer::Impl {
     farewell();
   }
 
-  // Reports deliveries that have ended by now; others release the rest.
+  // Waits a moment for deliveries under way, reports those that have ended, and releases the others.
   void farewell() {
     try {
       const auto until = steady_clock::now() + kFarewell;
