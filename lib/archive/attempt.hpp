@@ -103,7 +103,7 @@ struct SnapshotView {
   std::string worker;                  // host name of the worker
   std::string bookmarked_at;           // ISO 8601, UTC; "": not known
   std::string source;                  // "archivebox:1700000000.5"; "": not imported
-  std::uint64_t bytes{0};              // of the whole directory, as published; publish() says it
+  std::uint64_t bytes{0};              // of the whole directory, as published; set by publish()
   std::size_t files{0};
 };
 

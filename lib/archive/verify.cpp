@@ -89,7 +89,7 @@ std::vector<std::filesystem::path> find_leftovers(const Root& root, const std::f
   const auto path = root.path() / snapshot_directory;
   const Fd directory = open_below(root.path(), snapshot_directory, O_RDONLY | O_DIRECTORY);
   if (!directory) {
-    if (errno == ENOENT || errno == ELOOP || errno == ENOTDIR) return leftovers; // verify_attempt() tells it
+    if (errno == ENOENT || errno == ELOOP || errno == ENOTDIR) return leftovers; // verify_attempt() reports it
     throw_errno(errno, "open the directory", path.native());
   }
   for (const std::string& name : list_names(directory.get(), path.native()))

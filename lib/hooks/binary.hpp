@@ -14,7 +14,7 @@
 namespace holdfast::hooks {
 
 struct WantedBinary {
-  std::string name; // as the plugin asks for it, templates filled in: "wget", "/opt/bin/wget"
+  std::string name; // as the plugin names it, templates filled in: "wget", "/opt/bin/wget"
   std::string providers, min_version, overrides;
   // True if one of its providers may take it from the environment; else the hook finds it (npm modules and such).
   bool from_environment{true};

@@ -130,7 +130,7 @@ std::shared_ptr<const Catalog> Catalog::load(const std::vector<fs::path>& direct
       plugin.directory = entry.path();
       plugin.captures_page = captures_by_name(name);
       if (configured && !read_plugin_file(file, runtime, plugin)) {
-        catalog->plugins_.erase(name); // the later directory has the say, even when it says "not here"
+        catalog->plugins_.erase(name); // the later directory counts, also for "not here"
         continue;
       }
       plugin.hooks = std::move(hooks);

@@ -125,7 +125,7 @@ Property read_property(const Source& source, const std::string& key, const json&
   property.type = "string";
   if (const json* type = reader.find("type")) {
     const json* word = type;
-    if (type->is_array()) { // ["integer", "null"]: null only says that it may be absent
+    if (type->is_array()) { // ["integer", "null"]: null only means that it may be absent
       const auto named = std::find_if(type->begin(), type->end(), [](const json& item) { return item != "null"; });
       if (named == type->end()) reader.wrong("type", "a JSON schema type");
       word = &*named;
@@ -201,7 +201,7 @@ bool read_plugin_file(const std::filesystem::path& file, std::string_view runtim
     document = json::parse(source.text());
   } catch (const json::parse_error& error) {
     source.fail_at(error.byte == 0 ? 0 : error.byte - 1, "not valid JSON: " + parser_message(error));
-  } catch (const json::exception& error) { // a number out of range; the parser does not say where
+  } catch (const json::exception& error) { // a number out of range; the parser has no position
     source.fail_at(0, std::string("not valid JSON: ") + error.what());
   }
   if (!document.is_object()) source.fail_at(0, "must hold a JSON object");

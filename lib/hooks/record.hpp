@@ -46,7 +46,7 @@ struct MachineRecord { // old installers patch machine configuration with it
   std::vector<std::pair<std::string, std::string>> config;
 };
 
-struct RateLimitRecord { // a site asked us to slow down: {"type":"RateLimit","host":...,"status":429,"retry_after":30}
+struct RateLimitRecord { // a site limited requests: {"type":"RateLimit","host":...,"status":429,"retry_after":30}
   std::string host;
   int status{0};
   std::optional<double> retry_after_seconds;

@@ -73,7 +73,7 @@ awaitable<int> ArchiveMaintenance::step(const archive::Root& root) {
         [&](pg::Connection& connection) { return refresh_crawl_pages(connection, root, ages_.pages); });
   } catch (const base::Error& error) {
     if (error.error_class() != base::ErrorClass::cannot_create) throw;
-    refuse("crawls", std::string("no page for a crawl: ") + error.what()); // a full disk, say: it is tried again
+    refuse("crawls", std::string("no page for a crawl: ") + error.what()); // for example a full disk: it is retried
   }
   if (text_bytes_ > 0) co_await add_texts(root);
   co_return static_cast<int>(gone.size()) + written;

@@ -31,8 +31,9 @@ public:
     std::function<std::function<void()>(pg::Connection&)> heartbeat;
     // The others on the main thread.
     std::function<void(const std::vector<std::string>& notifications)> notified;
-    std::function<void()> restored;                       // the database is back
-    std::function<void(const std::string& reason)> ended; // no further heartbeat is made: the lease has lapsed, say
+    std::function<void()> restored; // the database is back
+    std::function<void(const std::string& reason)>
+        ended; // no further heartbeat is made: for example, the lease has lapsed
   };
   using Leave = std::function<void(pg::Connection&)>;
 

@@ -191,7 +191,7 @@ State State::parse(std::string_view text, const std::string& where, std::vector<
 std::string State::text() const {
   Json json = *this;
   for (auto& cookie : json["cookies"])
-    if (cookie["sameSite"] == "") cookie.erase("sameSite"); // no browser knows an empty one
+    if (cookie["sameSite"] == "") cookie.erase("sameSite"); // browsers have no empty one
   return base::json_text(json);
 }
 

@@ -36,7 +36,7 @@ struct ConnectionOptions {
   // Time after which a call without an answer ends the session, whatever the network reports. Zero: statement_timeout
   // and 5 s more.
   std::chrono::milliseconds answer_timeout{0};
-  bool read_only{false}; // each transaction is, unless it says otherwise
+  bool read_only{false}; // default of each transaction
 };
 
 class Transaction;

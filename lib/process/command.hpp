@@ -64,7 +64,7 @@ struct Exit {
   int signal{0};                          // signal that ended it, else 0
   int start_errno{0};                     // != 0: it could not be executed at all (ENOENT, EACCES, ...)
   StartStep failed_step{StartStep::none}; // ... and what could not be done
-  bool terminated{false};                 // we asked it to end (TERM or KILL was sent by us)
+  bool terminated{false};                 // TERM or KILL was sent by us
   bool killed{false};                     // ... and KILL was needed
   TreeLimit exceeded{TreeLimit::none};    // ... because its tree was over this limit
   int leftovers{0};                       // descendants that had to be killed after the leader had ended

@@ -49,7 +49,7 @@ constexpr std::chrono::seconds kHeadTimeout{60}, kConnectTimeout{20};
 // The thread and what it owns.
 struct Proxy::Service {
   explicit Service(Rules given) : rules(std::move(given)), work(io.get_executor()), thread([this] { io.run(); }) {}
-  ~Service() { // no endpoint is left: what runs has been told to end
+  ~Service() { // no endpoint is left: the rest has been stopped
     work.reset();
     thread.join();
     resolver.join();
@@ -216,7 +216,7 @@ awaitable<void> Connection::read_response_head(std::string& buffer, std::size_t&
   for (length = head_length(buffer); length == 0 && buffer.size() < kLargestHead; length = head_length(buffer)) {
     const auto [error, count] = co_await server.async_read_some(asio::buffer(piece), kResult);
     if (error) {
-      ended = true; // Asio waits for ever if the end is asked for again
+      ended = true; // Asio waits for ever at a second read of the end
       break;
     }
     buffer.append(piece, 0, count);
@@ -253,7 +253,7 @@ awaitable<bool> Connection::pass_response(const RequestHead& request, std::strin
   if (!request.lasts || !end.leaves_open() || end.behind() > 0) {
     const auto head = closing_response(std::string_view(buffer).substr(0, length));
     if (co_await send(client, head + buffer.substr(length)) && !ended) co_await pass(server, client, true);
-    close(); // a server that has answered has nothing more to say
+    close(); // a server that has answered sends nothing more
     co_return false;
   }
   bool passed = co_await send(client, std::move(buffer));

@@ -222,7 +222,7 @@ Response Site::admit(const Request& request) {
   // A name that leads here but is not ours: a page elsewhere that had its name changed to our address.
   if (!is_named(options_.hosts, request))
     return plain(403, "ask for this page by its address, or add this name to serve.hosts\n");
-  if (request.method == "OPTIONS" && request.path.starts_with(kApi)) { // what a browser asks first for another page
+  if (request.method == "OPTIONS" && request.path.starts_with(kApi)) { // a browser's preflight for another page
     auto allowed = plain(204, "");
     allowed.headers = {{"Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE"},
                        {"Access-Control-Allow-Headers",

@@ -46,7 +46,7 @@ enum class Excess : uint32_t { none, memory, processes };
 struct Consumption {
   int64_t user_us;
   int64_t system_us;
-  uint64_t peak_kib; // largest resident set of one process or, if the cgroup tells more, memory of all at once
+  uint64_t peak_kib; // largest resident set of one process or, if the cgroup reports more, memory of all at once
   uint64_t read_blocks;
   uint64_t written_blocks;
 };

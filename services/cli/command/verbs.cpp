@@ -96,7 +96,7 @@ constexpr Verb kVerbs[] = {
      "holdfast list queue --crawl 7f3a\n"
      "holdfast list failures --limit 200 --csv >failures.csv\n"
      "holdfast list snapshots --status paused | holdfast resume -",
-     &list_verb}, // it says itself what can be listed
+     &list_verb}, // its help names the lists
     {"search", "Find words in the text, titles and URLs of archived pages",
      "holdfast search solar wind\n"
      "holdfast search '\"solar wind\" -moon' --host example.org\n"

@@ -96,7 +96,7 @@ int show_options(Context& context, const ConfigOptions& options) {
   }
   std::vector<std::string> shown;
   if (!options.plugin.empty()) {
-    if (catalog->find(options.plugin) == nullptr) catalog->select({options.plugin}); // says what there is
+    if (catalog->find(options.plugin) == nullptr) catalog->select({options.plugin}); // throws, naming all
     shown.push_back(options.plugin);
   } else {
     std::string list;

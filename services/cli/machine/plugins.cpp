@@ -87,7 +87,7 @@ int list_plugins(Context& context) {
 int switch_them(Context& context, const std::vector<std::string>& names, bool on) {
   const auto& catalog = *context.catalog();
   for (const auto& name : names)
-    if (catalog.find(name) == nullptr) catalog.select({name}); // says what there is
+    if (catalog.find(name) == nullptr) catalog.select({name}); // throws, naming all
   switch_plugins(context.data_dir(), names, on);
   for (const auto& name : names)
     if (context.json())

@@ -116,7 +116,7 @@ Action worker_verb(CLI::App& command) {
   const auto options = std::make_shared<WorkerOptions>();
   command.add_option("--kind", options->kind, "Only turn seeds into snapshots (crawl), or only work on snapshots")
       ->check(CLI::IsMember({"all", "crawl", "snapshot"}));
-  command.add_option("--parent", options->parent)->group(""); // said by `holdfast run`
+  command.add_option("--parent", options->parent)->group(""); // given by `holdfast run`
   return [options](Context& context) { return work(context, *options); };
 }
 

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::minutes kLongestReplay{4};
-constexpr int kMostRuns = 4;                             // of an imported page: what was borrowed may ask for more
+constexpr int kMostRuns = 4;                             // of an imported page: borrowed records may request more
 constexpr std::string_view kPictureOf = "urn:fullPage:"; // Browsertrix's name of a screenshot
 
 nlohmann::json read_json(const fs::path& path) {
