@@ -13,8 +13,8 @@ namespace {
 using base::Error;
 using base::ErrorClass;
 
-// Returns the time, besides kill_grace, that a worker needs to end its hooks: notice, signal, reap. With a lease shorter
-// than a minute, a late kill costs less, so a twelfth of the lease is enough.
+// Returns the time, besides kill_grace, that a worker needs to end its hooks: notice, signal, reap. With a lease
+// shorter than a minute, a late kill costs less, so a twelfth of the lease is enough.
 std::chrono::milliseconds stop_overhead(std::chrono::milliseconds lease) {
   return std::min<std::chrono::milliseconds>(std::chrono::seconds(5), lease / 12);
 }

@@ -24,7 +24,8 @@ struct Persona {
   nlohmann::json checks;
   persona::State state;
 };
-// Loads a persona; nullopt: there is none. For workers and the owner alone. Throws Error(configuration) if the key ring cannot decrypt it.
+// Loads a persona; nullopt: there is none. For workers and the owner alone. Throws Error(configuration) if the key ring
+// cannot decrypt it.
 std::optional<Persona> persona_load(pg::Connection& connection, const persona::KeyRing& key_ring,
                                     const std::string& name);
 // Stores a state; returns the new version, or nullopt if `version`, from which it was made, is not the last one any
