@@ -36,7 +36,7 @@ create function holdfast.retry_at_max() returns timestamptz language sql immutab
   -- The due time of what is parked.
   select timestamptz '9999-01-01T00:00:00Z'
 $$;
-comment on function holdfast.retry_at_max() is 'The due time of what is parked.';
+comment on function holdfast.retry_at_max() is 'Due time of parked rows.';
 
 create function holdfast.host_of(p_url text) returns text language plpgsql immutable parallel safe as $$
 -- The host of a canonical URL, as url.host in lib/base/url.cpp: without port, an IPv6 address without
@@ -210,7 +210,8 @@ comment on table holdfast.event is
 comment on column holdfast.event.id is 'Order of recording.';
 comment on column holdfast.event.at is 'Time of the transition.';
 comment on column holdfast.event.lifecycle is 'Name of the lifecycle.';
-comment on column holdfast.event.object_id is 'The crawl, snapshot, session or process; of a persona, the crawl that noticed.';
+comment on column holdfast.event.object_id is
+  'Crawl, snapshot, session or process; for a persona, the crawl that found it signed out.';
 comment on column holdfast.event.objects is
   'Instead of object_id: the snapshots of a crawl that one call started or sealed. v_event has a row '
   'for each.';

@@ -42,7 +42,7 @@ comment on column holdfast.maintenance_task.function is
   'Function of the task: takes this row, returns the number of changes.';
 comment on column holdfast.maintenance_task.batch is
   'Maximum number of changes in one transaction; after a full batch the task runs again at once.';
-comment on column holdfast.maintenance_task.keep is 'Maintenance that trim: how long records are kept.';
+comment on column holdfast.maintenance_task.keep is 'Age at which tasks that trim delete records.';
 comment on column holdfast.maintenance_task.enabled is 'False: the task does not run.';
 comment on column holdfast.maintenance_task.about is 'A sentence for users.';
 comment on column holdfast.maintenance_task.next_at is 'Next due time.';

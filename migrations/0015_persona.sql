@@ -20,8 +20,7 @@ create table holdfast.persona (
   constraint persona_signed_out_for_a_reason check ((signed_out_at is null) = (signed_out_reason is null))
 );
 comment on table holdfast.persona is
-  'Named sets of browser state (cookies, storage, credentials), sealed with a key that the database does '
-  'not have.';
+  'Named sets of browser state (cookies, storage, credentials), encrypted with a key that the database does not have.';
 comment on column holdfast.persona.name is 'Name of the persona.';
 comment on column holdfast.persona.version is
   'Counts the states of the persona. A write names the version that it replaces, so that no write undoes another.';

@@ -78,11 +78,10 @@ void remove_attempt(const std::filesystem::path& attempt);
 // Removes a directory of the worker's own, also what hooks have locked in it. A missing one is fine.
 void remove_directory(const std::filesystem::path& directory);
 
-// A card of the page.
 struct ResultView {
   std::string plugin, hook, status; // succeeded, failed, skipped, noresults
   std::string title;                // the plugin's title
-  std::string output, error;        // one line each, for people
+  std::string output, error;        // one line each, for users
   std::vector<OutputFile> files;    // paths relative to the attempt's directory
   std::chrono::milliseconds wall_time{0};
   std::chrono::milliseconds cpu_time{0};
@@ -104,7 +103,7 @@ struct SnapshotView {
   std::string worker;                  // host name of the worker
   std::string bookmarked_at;           // ISO 8601, UTC; "": not known
   std::string source;                  // "archivebox:1700000000.5"; "": not imported
-  std::uint64_t bytes{0};              // of the whole directory, as published; publish() says it
+  std::uint64_t bytes{0};              // of the whole directory, as published; set by publish()
   std::size_t files{0};
 };
 

@@ -74,7 +74,7 @@ public:
   void read(int file, const std::string& path) {
     warc::each_capture(
         file, 0, file_size(file, path), [&](const warc::Capture& capture) { return compare(capture, path), true; },
-        [](const warc::Damaged&) {}); // was told when it was sealed
+        [](const warc::Damaged&) {}); // reported when it was sealed
   }
 
   std::vector<Defect> take() {
@@ -178,7 +178,7 @@ std::vector<Defect> verify_captures(const Root& root, const std::string& directo
   Comparison comparison(directory, indexed);
   try {
     each_file(root, directory, is_warc, [&](int file, const std::string& path) { comparison.read(file, path); });
-  } catch (const base::Error&) { // the files could not be read: verify_attempt() tells it
+  } catch (const base::Error&) { // verify_attempt() reports files that cannot be read
   }
   return comparison.take();
 }

@@ -13,7 +13,7 @@ namespace holdfast::archive {
 
 namespace {
 
-constexpr std::size_t kTiles = 24;         // snapshots with a picture; the rest are rows
+constexpr std::size_t kTiles = 24;         // snapshots with a thumbnail; the rest are rows
 constexpr std::size_t kRowsPerTable = 200; // a browser lays out only the tables in sight
 constexpr std::size_t kSeedsShown = 5;
 
@@ -39,7 +39,7 @@ Html title_of(const Entry& entry) {
 
 std::string outcome_word(const Entry& entry) { return entry.outcome.empty() ? "pending" : entry.outcome; }
 
-// The title is the link to tab to; the picture is a bigger target for the same.
+// The title is the link to tab to; the thumbnail is a bigger target for the same.
 html::Fields tile(const Entry& entry) {
   const auto tone = html::status_tone(entry.outcome);
   const auto host = html::without_scheme(entry.url);

@@ -33,7 +33,7 @@ Fd open_directory(const std::filesystem::path& directory); // throws; follows li
 // Opens a directory that hooks could have locked, or reached by a link that they left: it is unlocked, and no link is
 // followed in any part of the path.
 Fd open_own_directory(const std::filesystem::path& directory);
-Fd find_own_directory(const std::filesystem::path& directory); // the same, but empty if it is gone
+Fd find_own_directory(const std::filesystem::path& directory); // the same, but empty if it does not exist
 Fd open_own_parent(const std::filesystem::path& path);         // the directory that holds it; no link is followed
 Fd open_directory_at(int parent, const std::string& name);     // empty if it is not a directory; never follows
 // Opens a regular file for reading, without following a link and without blocking on a fifo; empty if it is none or

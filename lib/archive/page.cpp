@@ -103,11 +103,11 @@ html::List ways(const SnapshotView& view) {
 }
 
 struct Preview {
-  Html html;          // empty if no hook made a picture or a page
+  Html html;          // empty if no hook made a screenshot or a page
   bool beside{false}; // large enough for a column of its own
 };
 
-// The big picture of the page.
+// The large screenshot of the page.
 Preview preview_of(const SnapshotView& view) {
   if (const OutputFile* image = main_file(view, "screenshot", kImages))
     return {fill(embedded::screenshot_html,

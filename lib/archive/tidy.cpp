@@ -131,7 +131,7 @@ private:
       const std::string candidate = shortened(valid, kMaximumNameBytes - suffix.size()) + suffix;
       if (::renameat2(directory, name.c_str(), directory, candidate.c_str(), RENAME_NOREPLACE) == 0) return candidate;
       if (errno == EINVAL && ::faccessat(directory, candidate.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
-          ::renameat(directory, name.c_str(), directory, candidate.c_str()) == 0) // NFS knows no NOREPLACE
+          ::renameat(directory, name.c_str(), directory, candidate.c_str()) == 0) // NFS has no NOREPLACE
         return candidate;
       if (errno != EEXIST && errno != EINVAL) throw_errno(errno, "rename", full_path(child_path(path, name)));
     }

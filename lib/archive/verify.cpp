@@ -91,7 +91,7 @@ std::vector<std::filesystem::path> find_leftovers(const Root& root, const std::f
   const auto path = root.path() / snapshot_directory;
   const Fd directory = open_below(root.path(), snapshot_directory, O_RDONLY | O_DIRECTORY);
   if (!directory) {
-    if (errno == ENOENT || errno == ELOOP || errno == ENOTDIR) return leftovers; // verify_attempt() tells it
+    if (errno == ENOENT || errno == ELOOP || errno == ENOTDIR) return leftovers; // verify_attempt() reports it
     throw_errno(errno, "open the directory", path.native());
   }
   for (const std::string& name : list_names(directory.get(), path.native()))
@@ -120,7 +120,7 @@ void remove_snapshot(const Root& root, const std::string& directory) {
     return part.empty() || part == "." || part == ".." || part == "/";
   });
   if (odd || std::distance(path.begin(), path.end()) != 4)
-    throw base::Error(base::ErrorClass::bug, "\"" + printable(directory) + "\" is no snapshot's directory",
+    throw base::Error(base::ErrorClass::bug, "\"" + printable(directory) + "\" is not a directory of a snapshot",
                       "see the table holdfast.purge");
   if (root.bucket() != nullptr) return remove_from_bucket(*root.bucket(), directory);
   // Nothing above the snapshot may be a link.

@@ -15,7 +15,7 @@ enum class ErrorClass : int {
   refused = 65,         // the request makes no sense here (unknown id, sealed crawl, unusable URL): print it
   unavailable = 69,     // something outside is missing at start: database, archive root, server programs
   bug = 70,             // an invariant of ours is broken: log everything, stop the process
-  system = 71,          // the operating system said no: no more processes, no more files
+  system = 71,          // the operating system refused: no more processes, no more files
   cannot_create = 73,   // a directory or file cannot be created or written: full disk, wrong owner
   input_output = 74,    // reading or writing failed half-way
   temporary = 75,       // try again: lost connection, serialisation failure, lost trust

@@ -54,7 +54,7 @@ constexpr CrawlOption kOptions[] = {
      limit},
     {{"robots", kFlag, "Obey robots.txt (default: politeness.robots)", false, "--robots,!--no-robots"}, limit},
     {{"effort", R"({"type":"string","enum":["quick","normal","thorough"]})",
-      "How pages are read: quick, normal (default) or thorough, which may take minutes for each"},
+      "Effort of reading pages: quick, normal (default) or thorough, which may take minutes for each"},
      limit,
      false,
      "BROWSER_EFFORT"},

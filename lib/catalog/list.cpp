@@ -26,7 +26,7 @@ constexpr Filter kFilters[] = {
     {{"status", schema::kWord, "Only with this status"}, "text"},
     {{"outcome", schema::kWord, "Only with this outcome"}, "text"},
     {{"host", schema::kWord, "Only of this host"}, "text"},
-    {{"since", schema::kTime, "Only what was added, or failed, since this time: 2026-11-22T14:00:00Z"},
+    {{"since", schema::kTime, "Only added, or failed, since this time: 2026-11-22T14:00:00Z"},
      "timestamptz",
      "% >= $",
      ", 2h, 7d, 2026-11-22, \"2026-11-22 14:00\""},
@@ -36,7 +36,7 @@ constexpr Filter kFilters[] = {
     {{"plugin", schema::kWord, "Only of this plugin"}, "text"},
     {{"persona", schema::kWord, "Only this persona"}, "text"},
     {{"schedule", schema::kId, "Only this schedule"}, "uuid"},
-    {{"before", schema::kId, "Only with a lesser id"}, "uuid", "% < $"},
+    {{"before", schema::kId, "Only with a smaller id"}, "uuid", "% < $"},
 };
 
 } // namespace

@@ -40,34 +40,33 @@ constexpr Field kCrawl[] = {{"label", kText, "Name of a crawl"},
                             kAddTags,
                             kRemoveTags,
                             {"priority", kPriority, "Above 0: before other crawls; below 0: after them"},
-                            {"keep", kText, "How long it is kept: 90d, or forever"}};
+                            {"keep", kText, "Keep for this time: 90d, or forever"}};
 constexpr Field kScope[] = {{"add", kLists, "Patterns to add to allow, deny, hosts, domains, prefixes, schemes"},
                             {"remove", kLists, "Patterns to remove"}};
 constexpr Field kSnapshot[] = {
     {"title", kText, "Title of a snapshot; empty: that of the page"}, kNotes, kAddTags, kRemoveTags};
 constexpr Field kLimits[] = {{"delay", kDuration, "Minimum time between two of its pages: 5s"},
                              {"parallel", kCount, "Maximum number of its pages at once; 0: no limit"}};
-constexpr Field kSignIn[] = {{"url", kText, "Where the browser begins: the page with the login", true}};
+constexpr Field kSignIn[] = {{"url", kText, "First page of the browser: the login", true}};
 constexpr Field kWebhook[] = {
-    {"url", kText, "Where to send", true},
-    {"events", kTexts, "What it is told: crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out (all)", false,
-     "--on"}};
+    {"url", kText, "URL of the receiver", true},
+    {"events", kTexts, "Events to deliver: crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out (all)",
+     false, "--on"}};
 constexpr std::string_view kStrings = R"({"type":"object","additionalProperties":{"type":"string","maxLength":10000}})";
 constexpr Field kPersona[] = {
-    {"options", kStrings, "Option for hooks, as NAME=VALUE; none that is secret", false, "--option"},
+    {"options", kStrings, "Set an option of a plugin, for example WGET_TIMEOUT=60; no secrets", false, "--option"},
     {"unset", kTexts, "Option to remove"},
-    {"hosts", kTexts, "Crawls with seeds on these hosts, or below them, use it unless they name another; - for none",
-     false, "--host"},
+    {"hosts", kTexts, "Hosts whose crawls use it unless they name another; - for none", false, "--host"},
     {"worker_label", kWord, "Only workers with this label, or of the machine of this name; empty: any"},
     {"checks", kTexts,
-     "What its pages show while it is signed in: text=Log out, selector=#account, cookie=sid; or when it is not: "
+     "Checks of a signed-in page: text=Log out, selector=#account, cookie=sid; or of a signed-out one: "
      "not-text=Sign in, not-selector=form.login, redirect=https://press.example/login; then maybe @URL of a page of "
      "the site that it is for; - for none. At first: login, a page with one field for a password",
      false, "--check"},
     {"check_every", kText,
-     "Also capture the pages that checks name so often, and keep them a day: hourly, daily, every 30 minutes; empty: "
+     "Also capture the pages of the checks this often, and keep them a day: hourly, daily, every 30 minutes; empty: "
      "never"},
-    {"notes", kText, "What it is for"}};
+    {"notes", kText, "Purpose"}};
 constexpr Field kLevel[] = {{"level",
                              R"({"type":"string","enum":["trace","debug","info","warn","error","off","default"]})",
                              "default: what each has configured", true},
@@ -213,8 +212,8 @@ constexpr Operation kOperations[] = {
      "Resume", "paused"},
     {"POST", "v1/crawls/{id}/cancel", "cancelCrawl", "End a crawl for ever", &cancel_crawl, kReason, "Cancel",
      "!sealed", true},
-    {"POST", "v1/crawls/{id}/scope", "scopeCrawl", "Change what belongs to a crawl", &change_scope, kScope},
-    {"POST", "v1/retry", "retry", "Try crawls and snapshots again, as one new crawl", &retry, kRetry},
+    {"POST", "v1/crawls/{id}/scope", "scopeCrawl", "Change the scope of a crawl", &change_scope, kScope},
+    {"POST", "v1/retry", "retry", "Retry crawls and snapshots, as one new crawl", &retry, kRetry},
     {"PATCH", "v1/snapshots/{id}", "changeSnapshot", "Change title, notes and tags of a snapshot",
      "snapshot_describe(:id, :title, :notes, :add_tags, :remove_tags, :by)", kSnapshot},
     {"DELETE", "v1/snapshots/{id}", "removeSnapshot",
@@ -264,7 +263,7 @@ constexpr Operation kOperations[] = {
     {"DELETE", "v1/personas/{id}", "removePersona", "Delete a persona and its state", "persona_remove(:id)", {},
      "Remove", "", true},
     {"POST", "v1/personas/{id}/sign-in", "signIn", "Open a browser on a worker, to sign in by hand", &sign_in, kSignIn},
-    {"DELETE", "v1/sign-ins/{id}", "cancelSignIn", "End the browser of a sign-in; nothing of it is kept",
+    {"DELETE", "v1/sign-ins/{id}", "cancelSignIn", "End the browser of a sign-in; nothing is saved",
      "sign_in_cancel(:id)"},
     {"POST", "v1/pause", "pauseAll", "Workers claim nothing until it is resumed", "collection_pause(:by, :why)",
      kReason},

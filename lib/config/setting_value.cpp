@@ -63,7 +63,7 @@ void check_text(const Key& key, const std::string& text) {
   for (std::string_view rest = text; !rest.empty();) {
     const auto character = base::first_character(rest);
     if (base::is_unprintable(character.code) || base::utf8_length(rest) == 0)
-      throw Error(ErrorClass::configuration, "it holds a control character, or bytes that are no UTF-8");
+      throw Error(ErrorClass::configuration, "it holds a control character, or bytes that are not UTF-8");
     rest.remove_prefix(character.length);
   }
   switch (key.type) {

@@ -39,9 +39,9 @@ struct DocumentStart : YAML::EventHandler {
 };
 
 // Reads one file in one pass. Lives on the stack of read_yaml_file().
-class Reader {
+class FileReader {
 public:
-  explicit Reader(const std::filesystem::path& file) : file_(file.string()) {}
+  explicit FileReader(const std::filesystem::path& file) : file_(file.string()) {}
 
   YamlFile read() {
     const YAML::Node document = parse();
@@ -219,6 +219,6 @@ private:
 
 } // namespace
 
-YamlFile read_yaml_file(const std::filesystem::path& file) { return Reader(file).read(); }
+YamlFile read_yaml_file(const std::filesystem::path& file) { return FileReader(file).read(); }
 
 } // namespace holdfast::config

@@ -224,7 +224,7 @@ std::string decode_file(std::string_view bytes) {
   if (bytes.size() > 1 && (bytes[0] == '\0') != (bytes[1] == '\0'))
     codec = bytes[0] == '\0' ? "UTF-16BE" : "UTF-16LE";
   else if (codec == "UTF-8")
-    codec = guessed_codec(bytes); // what says so and is not
+    codec = guessed_codec(bytes); // wrongly declared
   return decode(bytes, codec, codec == "UTF-8");
 }
 

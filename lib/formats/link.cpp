@@ -11,7 +11,7 @@ namespace holdfast::formats {
 
 namespace {
 
-constexpr std::size_t kLongestLink = 1u << 16; // more is no link of a person
+constexpr std::size_t kLongestLink = 1u << 16; // more is not a handwritten link
 
 // Normalises slashes of http(s) URLs by the URL standard: "\\" is "/" up to the query, and any number of slashes stands
 // before a host.

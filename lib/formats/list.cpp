@@ -120,7 +120,8 @@ List read_list(std::string_view bytes, std::string_view parser) {
                         std::string(binary.remedy));
   const auto text = without_transfer_encoding(decode_file(bytes));
   if (text.substr(0, kSniffed).find('\0') != std::string::npos)
-    throw base::Error(base::ErrorClass::refused, "it is no text", "let the program that it belongs to export its URLs");
+    throw base::Error(base::ErrorClass::refused, "not a text file",
+                      "let the program that it belongs to export its URLs");
   const auto name = " " + std::string(parser) + " ";
   for (const auto& reader : kReaders)
     if (reader.names.find(name) != std::string_view::npos)

@@ -19,7 +19,7 @@ struct Entry {
 
 struct List {
   std::vector<Entry> entries;
-  bool lines{false};                 // plain text: each entry is a line of a person, or a URL in it
+  bool lines{false};                 // plain text: each entry is a handwritten line, or a URL in it
   bool index{false};                 // of sitemaps: the entries are lists, not pages
   std::size_t prose{0}, comments{0}; // lines that hold more than a URL; lines after "#" that hold one
 };

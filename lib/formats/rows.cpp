@@ -29,7 +29,7 @@ bool is_one_of(const std::vector<std::string>& names, std::string_view name) {
 
 // `day_first`: "06/05/2021" is the sixth of May (Wallabag).
 std::string written_time(const std::string& text, bool day_first) {
-  if (text.find_first_not_of("0.") == text.npos) return {}; // of a program that does not know it
+  if (text.find_first_not_of("0.") == text.npos) return {}; // of a program without the time
   int day = 0, month = 0, year = 0, read = 0;
   if (!day_first || std::sscanf(text.c_str(), "%2d/%2d/%4d%n", &day, &month, &year, &read) != 3)
     return base::canonical_timestamp(text);

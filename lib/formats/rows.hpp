@@ -27,7 +27,7 @@ private:
 
 bool names_url(std::string_view column); // of a table
 bool names_tags(std::string_view field);
-bool holds_pages(std::string_view field);      // else it tells of a list or an entry, and may have URLs of its own
+bool holds_pages(std::string_view field);      // else it describes a list or an entry, and may have URLs of its own
 std::string plain_name(std::string_view name); // "createdat"
 
 // Readers of one family each. nullopt: the text is of another format. `asked`: the user named this format.

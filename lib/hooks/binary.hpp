@@ -14,7 +14,7 @@
 namespace holdfast::hooks {
 
 struct WantedBinary {
-  std::string name; // as the plugin asks for it, templates filled in: "wget", "/opt/bin/wget"
+  std::string name; // as the plugin names it, templates filled in: "wget", "/opt/bin/wget"
   std::string providers, min_version, overrides;
   // True if one of its providers may take it from the environment; else the hook finds it (npm modules and such).
   bool from_environment{true};
@@ -26,7 +26,6 @@ std::vector<WantedBinary> wanted_binaries(const Plugin& plugin, const Options& r
 
 // Absolute directories of a PATH, in order.
 std::vector<std::filesystem::path> path_directories(std::string_view path);
-// An executable regular file.
 bool is_executable(const std::filesystem::path& path);
 // A name is looked for in the directories, a path (with a slash) is taken as it is; nullopt if it is not executable.
 std::optional<std::string> find_binary(const std::string& name, const std::vector<std::filesystem::path>& directories);

@@ -97,7 +97,7 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
   bool more_stdout{false};
   int waiting_for_readiness{0};
 
-  bool exited{false}; // the process tree is gone
+  bool exited{false}; // the process tree has ended
   bool ended{false};  // and the outcome is there
   bool interrupting{false}, polite{false}, stopped{false}, timed_out{false};
   std::string limit_error;

@@ -37,9 +37,9 @@ struct Stall {
 
 struct HookOutcome {
   Status status{Status::failed};
-  bool interrupted{false}; // ended because we were leaving, said nothing: put the work back, do not count a failure
+  bool interrupted{false}; // ended because we were leaving, without a result: release the work, count no failure
   bool timed_out{false};
-  std::string output; // one line for people
+  std::string output; // one line for users
   std::string output_json;
   std::string error; // why it failed: record, "timed out after 60s", last line of stderr, exit status; unread records
   process::Exit exit;
@@ -49,10 +49,10 @@ struct HookOutcome {
   std::vector<MachineRecord> machine_records;
   std::vector<RateLimitRecord> rate_limits;
   std::vector<std::string> redirects;           // URLs that the page led to, in order, not yet validated
-  std::optional<ResponseRecord> response;       // the last one told
+  std::optional<ResponseRecord> response;       // the last reported one
   base::Facts facts;                            // of the page
-  std::optional<std::string> signed_out;        // what tells that the persona's session has ended
-  std::string unreachable;                      // why no hook can get the page; empty: it has not said so
+  std::optional<std::string> signed_out;        // sign that the persona's session has ended
+  std::string unreachable;                      // why no hook can get the page; empty: no reason
   std::filesystem::path stdout_log, stderr_log; // kept only if the hook failed, else empty
 };
 

@@ -65,9 +65,9 @@ private:
 };
 
 // Typed access to one object of the file, with errors that name the position.
-class Reader {
+class ObjectReader {
 public:
-  Reader(const Source& source, const json& object, std::string name)
+  ObjectReader(const Source& source, const json& object, std::string name)
       : source_(source), object_(object), name_(std::move(name)) {}
 
   // Null if absent; null is as good as absent.
@@ -119,13 +119,13 @@ private:
 Property read_property(const Source& source, const std::string& key, const json& value) {
   if (!value.is_object()) source.fail({}, key, "property " + key + " must be an object");
   constexpr std::array<std::string_view, 6> kTypes{"string", "boolean", "integer", "number", "array", "object"};
-  const Reader reader(source, value, key);
+  const ObjectReader reader(source, value, key);
   Property property;
   property.key = key;
   property.type = "string";
   if (const json* type = reader.find("type")) {
     const json* word = type;
-    if (type->is_array()) { // ["integer", "null"]: null only says that it may be absent
+    if (type->is_array()) { // ["integer", "null"]: null only means that it may be absent
       const auto named = std::find_if(type->begin(), type->end(), [](const json& item) { return item != "null"; });
       if (named == type->end()) reader.wrong("type", "a JSON schema type");
       word = &*named;
@@ -161,7 +161,7 @@ Property read_property(const Source& source, const std::string& key, const json&
 RequiredBinary read_binary(const Source& source, const json& value) {
   if (value.is_string()) return {value.get<std::string>(), {}, {}, {}};
   if (!value.is_object()) source.fail({}, "required_binaries", "\"required_binaries\" must be a list of objects");
-  const Reader reader(source, value, "required_binaries");
+  const ObjectReader reader(source, value, "required_binaries");
   RequiredBinary binary{reader.text("name"), reader.text("binproviders"), reader.text("min_version"), {}};
   if (const json* overrides = reader.find("overrides"); overrides != nullptr && overrides->is_object())
     binary.overrides = base::json_text(*overrides);
@@ -201,11 +201,11 @@ bool read_plugin_file(const std::filesystem::path& file, std::string_view runtim
     document = json::parse(source.text());
   } catch (const json::parse_error& error) {
     source.fail_at(error.byte == 0 ? 0 : error.byte - 1, "not valid JSON: " + parser_message(error));
-  } catch (const json::exception& error) { // a number out of range; the parser does not say where
+  } catch (const json::exception& error) { // a number out of range; the parser has no position
     source.fail_at(0, std::string("not valid JSON: ") + error.what());
   }
   if (!document.is_object()) source.fail_at(0, "must hold a JSON object");
-  const Reader reader(source, document, {});
+  const ObjectReader reader(source, document, {});
 
   const auto runtimes = reader.texts("x-runtimes");
   if (!runtimes.empty() && std::find(runtimes.begin(), runtimes.end(), runtime) == runtimes.end()) return false;

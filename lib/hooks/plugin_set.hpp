@@ -43,7 +43,7 @@ struct Property {
   std::string pattern;
   std::vector<std::string> aliases; // x-aliases
   std::string fallback;             // x-fallback
-  bool sensitive{false};            // x-sensitive, or a key that is_secret_key() knows: never stored, never printed
+  bool sensitive{false};            // x-sensitive, or a key of is_secret_key(): never stored, never printed
   bool server_only{false};          // x-scope "server": never passed to a hook
   bool workers_own{false};          // x-scope "worker" or "server", or a name of is_workers_own(): no crawl sets it
   std::string description;
@@ -53,7 +53,7 @@ struct RequiredBinary {
   std::string name;      // "wget" or "{WGET_BINARY}"
   std::string providers; // "env,apt"
   std::string min_version;
-  std::string overrides; // what it tells single providers, as JSON; may be empty
+  std::string overrides; // settings for single providers, as JSON; may be empty
 };
 
 // Returns true for keys whose value must not be stored or printed, regardless of the schema: TOKEN, SECRET, API_KEY,

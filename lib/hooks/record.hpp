@@ -23,7 +23,7 @@ Status parse_status(std::string_view text) noexcept;
 
 struct ResultRecord {
   Status status{Status::failed};
-  std::string output;      // output_str: one line for people, cut at 4 KiB
+  std::string output;      // output_str: one line for users, cut at 4 KiB
   std::string output_json; // serialised, cut (dropped) above 64 KiB
   std::string error;       // cut at 4 KiB
 };
@@ -46,7 +46,7 @@ struct MachineRecord { // old installers patch machine configuration with it
   std::vector<std::pair<std::string, std::string>> config;
 };
 
-struct RateLimitRecord { // a site asked us to slow down: {"type":"RateLimit","host":...,"status":429,"retry_after":30}
+struct RateLimitRecord { // a site limited requests: {"type":"RateLimit","host":...,"status":429,"retry_after":30}
   std::string host;
   int status{0};
   std::optional<double> retry_after_seconds;

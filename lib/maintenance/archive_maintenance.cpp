@@ -79,7 +79,7 @@ awaitable<int> ArchiveMaintenance::step(const archive::Root& root) {
         [&](pg::Connection& connection) { return refresh_crawl_pages(connection, root, ages_.pages); });
   } catch (const base::Error& error) {
     if (error.error_class() != base::ErrorClass::cannot_create) throw;
-    refuse("crawls", std::string("no page for a crawl: ") + error.what()); // a full disk, say: it is tried again
+    refuse("crawls", std::string("no page for a crawl: ") + error.what()); // for example a full disk: it is retried
   }
   if (text_bytes_ > 0) co_await add_texts(root);
   co_return static_cast<int>(gone.size()) + written;
@@ -103,13 +103,13 @@ awaitable<void> ArchiveMaintenance::add_texts(const archive::Root& root) {
     }
   });
   for (const auto& [directory, why] : unread)
-    refuse("text of " + directory, "search does not know the text of " + directory + ": " + why);
+    refuse("text of " + directory, "could not index the text of " + directory + ": " + why);
   if (texts.empty()) co_return;
   co_await pool_.run([&](pg::Connection& connection) {
     for (const auto& [lease, text] : texts)
       store::text_keep(connection, lease, text);
   });
-  spdlog::info("search knows the text of {} pages that it had lost", texts.size());
+  spdlog::info("restored the text of {} pages for the search", texts.size());
 }
 
 void keep_captures(pg::Connection& connection, const archive::Root& root, const std::vector<std::string>& directories) {
@@ -117,7 +117,7 @@ void keep_captures(pg::Connection& connection, const archive::Root& root, const 
     if (archive::keep_record(root, kept.source_file, kept.source_offset, kept.length, kept.file))
       store::call(connection, "captures_moved", kept.snapshot_id, kept.position);
     else
-      spdlog::warn("a record that other snapshots need is gone: {} at {}", kept.source_file, kept.source_offset);
+      spdlog::warn("a record that other snapshots need does not exist: {} at {}", kept.source_file, kept.source_offset);
   }
 }
 

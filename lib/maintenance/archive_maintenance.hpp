@@ -50,7 +50,7 @@ private:
   const spdlog::level::level_enum level_;
   const std::uint64_t text_bytes_;
   std::optional<std::string> looked_at_; // the last snapshot whose text was looked for; nullopt: begin with the first
-  std::set<std::string> refused_;        // said once
+  std::set<std::string> refused_;        // logged once
 };
 
 // Before the files of removed snapshots are deleted: records to which others refer get files of their own.

@@ -49,7 +49,7 @@ Membership::heartbeating(std::function<std::function<void()>(pg::Connection&)> h
       if (alive.expired()) return;
       base::test_point("take_heartbeat");
       trust_.extend(sent);
-      trouble_.clear();
+      last_error_.clear();
       take_answer();
     });
   };
@@ -64,7 +64,7 @@ void Membership::start(const std::string& dsn, pg::ConnectionOptions options, st
     notified(payloads);
   };
   heard.on_lost = [this](const std::string& reason) {
-    trouble_ = reason;
+    last_error_ = reason;
     spdlog::warn("lost the database: {}", reason);
   };
   heard.on_restored = [restored = std::move(callbacks.restored)] {
@@ -115,7 +115,7 @@ store::ProcessInfo describe_process(const std::string& process_type, const std::
                                     const std::string& version, int slots, const std::filesystem::path& keep_in) {
   store::ProcessInfo process;
   process.id = base::new_uuid();
-  std::error_code ignored; // where it cannot be made, machine_id() says so, if it needs it
+  std::error_code ignored; // machine_id() reports a failure, if it needs the directory
   if (!keep_in.empty()) std::filesystem::create_directories(keep_in, ignored);
   process.machine.id = process::machine_id(keep_in.empty() ? keep_in : keep_in / "machine-id");
   utsname names{};

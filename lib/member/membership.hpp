@@ -31,8 +31,9 @@ public:
     std::function<std::function<void()>(pg::Connection&)> heartbeat;
     // The others on the main thread.
     std::function<void(const std::vector<std::string>& notifications)> notified;
-    std::function<void()> restored;                       // the database is back
-    std::function<void(const std::string& reason)> ended; // no further heartbeat is made: the lease has lapsed, say
+    std::function<void()> restored; // the database is back
+    std::function<void(const std::string& reason)>
+        ended; // no further heartbeat is made: for example, the lease has lapsed
   };
   using Leave = std::function<void(pg::Connection&)>;
 
@@ -58,7 +59,7 @@ public:
   const std::string& collection_id() const noexcept { return collection_id_; }
   const base::TrustWindow& trust() const noexcept { return trust_; }
   // Returns why the database cannot be reached, for users; "": it can, or the present call has not failed yet.
-  const std::string& trouble() const noexcept { return trouble_; }
+  const std::string& last_error() const noexcept { return last_error_; }
   bool trusted() const { return trust_.trusted(base::TrustWindow::Clock::now()); }
 
 private:
@@ -69,7 +70,7 @@ private:
   const store::ProcessInfo process_;
   const std::chrono::milliseconds lease_;
   std::string collection_id_;
-  std::string trouble_;
+  std::string last_error_;
   base::TrustWindow trust_;
   std::shared_ptr<bool> alive_; // what the heartbeat thread has posted may come after stop()
   std::unique_ptr<pg::Heartbeat> heartbeat_;

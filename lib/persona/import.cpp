@@ -221,7 +221,7 @@ Imported import_from(const fs::path& path, const fs::path& scratch) {
       any = true;
     }
   if (!any)
-    throw Error(ErrorClass::refused, path.string() + " is no profile of a browser",
+    throw Error(ErrorClass::refused, path.string() + " is not a browser profile",
                 "a directory with Cookies (Chromium), cookies.sqlite (Firefox), cookies.txt or auth.json (ArchiveBox)");
   return imported;
 }

@@ -11,7 +11,7 @@ namespace holdfast::persona {
 
 struct Imported {
   State state;
-  std::vector<std::string> left_out; // what could not be taken, and why, for people
+  std::vector<std::string> left_out; // what could not be taken, and why, for users
 };
 // Imports a file: cookies.txt, storage state, or a Browsertrix profile (a tar file of a Chromium profile); or a
 // directory: a profile of Chromium or Firefox, or a persona of ArchiveBox. `scratch`: a private directory for copies of

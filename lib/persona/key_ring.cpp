@@ -74,7 +74,7 @@ KeyRing KeyRing::open(const std::filesystem::path& key_file) {
     auto id = base::sha256_hex(bytes).substr(0, kKeyId);
     key_ring.keys_.push_back({std::move(id), std::move(bytes)});
   }
-  if (key_ring.empty()) wrong_file(key_file, ": there is no key in it");
+  if (key_ring.empty()) wrong_file(key_file, ": no key found");
   return key_ring;
 }
 
@@ -104,7 +104,7 @@ std::vector<std::string> KeyRing::key_ids() const {
 
 std::string KeyRing::seal(const std::string& name, std::int64_t version, std::string_view plain) const {
   if (empty())
-    throw Error(ErrorClass::configuration, "there is no key to seal persona \"" + name + "\" with",
+    throw Error(ErrorClass::configuration, "there is no key to encrypt persona \"" + name + "\" with",
                 "set persona.key_file here and for the workers");
   const auto nonce = base::random_bytes(GCM_IV_SIZE);
   std::string sealed = kForm + nonce;

@@ -182,14 +182,14 @@ State State::parse(std::string_view text, const std::string& where, std::vector<
   for (auto& cookie : std::exchange(state.cookies, {}))
     add_cookie(state, std::move(cookie), left_out);
   const auto none = std::erase_if(state.origins, [](const Origin& one) { return !one.origin.starts_with("http"); });
-  if (none > 0) left_out.push_back("storage of something that is no web site");
+  if (none > 0) left_out.push_back("storage of something that is not a web site");
   return state;
 }
 
 std::string State::text() const {
   Json json = *this;
   for (auto& cookie : json["cookies"])
-    if (cookie["sameSite"] == "") cookie.erase("sameSite"); // no browser knows an empty one
+    if (cookie["sameSite"] == "") cookie.erase("sameSite"); // browsers have no empty one
   return base::json_text(json);
 }
 

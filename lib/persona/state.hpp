@@ -18,7 +18,7 @@ struct Cookie {
   std::string name, value, domain, path{"/"};
   double expires{-1}; // seconds since 1970; below 0: with the browser
   bool httpOnly{false}, secure{false};
-  std::string sameSite{}; // Strict, Lax, None; "": the site did not say
+  std::string sameSite{}; // Strict, Lax, None; "": not set by the site
   bool is_same(const Cookie& other) const { return name == other.name && domain == other.domain && path == other.path; }
   std::string host() const { return domain.starts_with('.') ? domain.substr(1) : domain; }
   bool operator==(const Cookie&) const = default;

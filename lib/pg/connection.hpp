@@ -6,7 +6,7 @@
 //
 // Errors: SQLSTATE is mapped to base::ErrorClass in sqlstate.hpp. Broken connection, shutdown, serialisation failure,
 // deadlock, lock/statement timeout, too many connections -> temporary; kLeaseLapsed, kStaleFence -> lease_lost;
-// kRefused (by a function, message for people) -> refused; kBrokenInvariant and constraint violations -> bug; disk full
+// kRefused (by a function, message for users) -> refused; kBrokenInvariant and constraint violations -> bug; disk full
 // (53100) -> temporary; cannot connect at all -> unavailable; wrong password or unknown database -> configuration.
 //
 // A server on an earlier timeline than one seen before is an old primary (hosts.hpp). It is not used: of several
@@ -35,7 +35,7 @@ struct ConnectionOptions {
   // Time after which a call without an answer ends the session, whatever the network reports. Zero: statement_timeout
   // and 5 s more.
   std::chrono::milliseconds answer_timeout{0};
-  bool read_only{false}; // each transaction is, unless it says otherwise
+  bool read_only{false}; // default of each transaction
 };
 
 class Transaction;
@@ -66,7 +66,7 @@ public:
   // Returns the socket, to be dup()ed and watched for reading. Only meaningful while nothing else runs on the session.
   int descriptor() const;
   // Returns notifications that have arrived, without blocking: payloads in order. Throws Error(temporary) if the
-  // session is gone.
+  // session is lost.
   std::vector<std::string> notifications();
 
   bool broken() const noexcept;

@@ -29,7 +29,7 @@ using base::ErrorClass;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Guards callbacks posted to the owner, which may run after the Heartbeat is gone.
+// Guards callbacks posted to the owner, which may run after the Heartbeat was destroyed.
 struct Recipient {
   Heartbeat::Callbacks callbacks;
   std::atomic<bool> alive{true};
@@ -112,7 +112,7 @@ struct Heartbeat::Impl {
       connection.listen(channel);
     } catch (const Error& error) {
       if (connection.broken()) throw;
-      spdlog::warn("no notification, polling only: {}", error.what()); // a pooler, or a standby
+      spdlog::warn("no notifications, polling only: {}", error.what()); // a pooler, or a standby
     }
   }
 
@@ -208,7 +208,7 @@ struct Heartbeat::Impl {
   bool requested{false}; // heartbeat_now()
   bool due{false};       // the timer has fired
   bool readable{false};  // the socket has something
-  bool lost{false};      // the owner has been told that the session is gone
+  bool lost{false};      // the loss of the session was reported
   std::thread thread;    // uses everything above
   std::optional<HostWatch> watch_hosts;
 };

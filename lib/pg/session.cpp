@@ -80,7 +80,7 @@ constexpr Pinned kPinned[] = {
     {"gin_fuzzy_search_limit", "0"},
     {"exit_on_error", "off"},
     {"default_transaction_isolation", "read committed"},
-    {"synchronous_commit", "on", false, "off"}}; // else a crash of the server takes what was said to be done
+    {"synchronous_commit", "on", false, "off"}}; // else a crash of the server loses confirmed commits
 
 // Behind a pooler, the next transaction may have a server session that has only its defaults.
 void require_defaults(pqxx::nontransaction& transaction) {

@@ -13,7 +13,7 @@ namespace holdfast::pg {
 inline constexpr std::string_view kBrokenInvariant = "HF001"; // also an illegal transition
 inline constexpr std::string_view kLeaseLapsed = "HF002";     // the process has been lost; it must join again
 inline constexpr std::string_view kStaleFence = "HF003";      // another owner has what the caller names
-inline constexpr std::string_view kRefused = "HF004";         // the request is refused; the message is for people
+inline constexpr std::string_view kRefused = "HF004";         // the request is refused; the message is for users
 
 // SQLSTATEs of PostgreSQL that callers compare with.
 inline constexpr std::string_view kDeadlock = "40P01";
@@ -36,7 +36,7 @@ private:
 
 base::ErrorClass class_of_sqlstate(std::string_view sqlstate) noexcept;
 
-// Returns true if a session that reported this is gone, or about to be.
+// Returns true if a session that reported this is lost, or will be.
 bool ends_session(std::string_view sqlstate) noexcept;
 
 // Report of the server, split: the text of libpq ("ERROR:  no such crawl\nHINT:  ...").

@@ -41,7 +41,6 @@ struct Command {
   base::LogSubject subject; // of what we log about it
 };
 
-// Sets a variable in an environment, replacing one of its name.
 void set_variable(std::vector<std::string>& environment, const std::string& name, const std::string& value);
 
 // CPU and memory of a hook. From wait4 in the shim: exact for everything that was reaped below it. Where hooks have
@@ -60,16 +59,15 @@ enum class StartStep { none, fork, sandbox, directory, limits, execute };
 // The limit of the tree that it exceeded.
 enum class TreeLimit { none, memory, processes };
 
-// End of a hook.
 struct Exit {
   int code{0};                            // exit status if it exited by itself, else -1
   int signal{0};                          // signal that ended it, else 0
   int start_errno{0};                     // != 0: it could not be executed at all (ENOENT, EACCES, ...)
   StartStep failed_step{StartStep::none}; // ... and what could not be done
-  bool terminated{false};                 // we asked it to end (TERM or KILL was sent by us)
+  bool terminated{false};                 // TERM or KILL was sent by us
   bool killed{false};                     // ... and KILL was needed
   TreeLimit exceeded{TreeLimit::none};    // ... because its tree was over this limit
-  int leftovers{0};                       // descendants that had to be killed after the leader was gone
+  int leftovers{0};                       // descendants that had to be killed after the leader had ended
   int unkillable{0};                      // descendants still there 10 s after KILL: stuck in the kernel
   bool shim_lost{false}; // its shim was killed: the tree was ended by cookie; code and usage are not known
   std::chrono::milliseconds wall_time{0}; // life of the hook's first process

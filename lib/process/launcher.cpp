@@ -166,7 +166,7 @@ struct Supervision {
   std::chrono::microseconds cpu_time{0};
   std::string cookie, leaves;
   Clock::time_point started{Clock::now()};
-  std::optional<Clock::time_point> kill_at; // the ladder has been entered
+  std::optional<Clock::time_point> kill_at; // the termination has begun
   std::optional<Exit> exit;
 };
 

@@ -77,7 +77,7 @@ Exit run_to_end(const std::filesystem::path& shim_path, const Command& command, 
 
 // Makes this process the parent of whatever is orphaned below it (PR_SET_CHILD_SUBREAPER), so that it can end and reap
 // what a killed shim leaves behind. Call it once, early in main. Orphans are reaped by their pids, never by
-// waitpid(-1), which would steal the exit statuses of other people's children. Throws Error(system).
+// waitpid(-1), which would steal the exit statuses of children of others. Throws Error(system).
 void become_subreaper();
 
 // Keeps other processes of this user from reading this one's memory and environment, or tracing it (PR_SET_DUMPABLE):

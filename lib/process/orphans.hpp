@@ -61,7 +61,7 @@ public:
 private:
   Matcher matches_;
   Matcher reapable_;
-  std::map<pid_t, std::uint64_t> pending_; // killed, not yet gone: pid and start time
+  std::map<pid_t, std::uint64_t> pending_; // killed, not yet ended: pid and start time
   std::set<std::pair<pid_t, std::uint64_t>> killed_;
 };
 

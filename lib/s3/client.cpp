@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kFirstWait{250}, kLongestWait{4000}; // between two tries
 constexpr std::chrono::seconds kConnect{4};
-constexpr std::chrono::seconds kSilentAway{4}; // without an answer, of a store that is taken for away
+constexpr std::chrono::seconds kSilentAway{4}; // without an answer, of a store that counts as unreachable
 constexpr std::size_t kSlowest = 64 * 1024;    // bytes a second: what takes longer than that is given up
 
 // "<Code>: <Message>" of an error's body, or nothing.

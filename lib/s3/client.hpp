@@ -36,7 +36,7 @@ struct Object {
 
 struct Listing {
   std::vector<Object> objects;          // in the order of their keys' bytes
-  std::vector<std::string> directories; // "a/b/": only if asked for one level
+  std::vector<std::string> directories; // "a/b/": only for one level
 };
 
 class Client {

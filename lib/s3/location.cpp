@@ -51,7 +51,7 @@ Location parse_location(std::string_view text) {
   location.prefix = slash < rest.size() ? rest.substr(slash + 1) : "";
   if (location.bucket.empty()) refuse(text, "it names no bucket");
   if (!std::all_of(location.bucket.begin(), location.bucket.end(), base::is_unreserved))
-    refuse(text, "\"" + location.bucket + "\" is no name of a bucket");
+    refuse(text, "\"" + location.bucket + "\" is not a bucket name");
   while (location.prefix.ends_with('/'))
     location.prefix.pop_back();
   if (location.prefix.starts_with('/') || location.prefix.find("//") != std::string::npos)
@@ -82,7 +82,7 @@ Location parse_location(std::string_view text) {
     location.endpoint = "https://" + (location.bucket_in_host ? location.bucket + "." : "") + "s3." + location.region +
                         ".amazonaws.com";
   } else if (!location.endpoint.starts_with("http://") && !location.endpoint.starts_with("https://")) {
-    refuse(text, "its endpoint is no http or https URL");
+    refuse(text, "the endpoint is not an http or https URL");
   }
   return location;
 }

@@ -12,9 +12,9 @@ struct Location {
   std::string prefix;   // "" or "a/b/": what every key of ours begins with
   std::string endpoint; // "https://s3.eu-west-1.amazonaws.com", without a slash at the end
   std::string region;
-  bool bucket_in_host{false}; // https://BUCKET.s3... as Amazon wants it; else https://host/BUCKET
+  bool bucket_in_host{false}; // https://BUCKET.s3... as Amazon requires it; else https://host/BUCKET
 
-  std::string text() const; // "s3://bucket/prefix", for people
+  std::string text() const; // "s3://bucket/prefix", for users
 };
 
 // Returns true for what parse_location() is meant for.

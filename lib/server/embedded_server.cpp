@@ -95,7 +95,7 @@ private:
       if (error.sqlstate() == "3D000") {
         pg::Connection maintenance(dsn_of(directory, "postgres"), options);
         maintenance.call("create database holdfast");
-        maintenance.call("alter database holdfast set search_path = holdfast, public"); // for people, in every role
+        maintenance.call("alter database holdfast set search_path = holdfast, public"); // for users, in every role
         return true;
       }
       last = error.what();

@@ -20,7 +20,6 @@ pg::Result call(pg::Connection& connection, std::string_view function, const Arg
   return call_with(connection, function, pg::Params::of(arguments...));
 }
 
-// The one value that it answers with.
 template <class Value, class... Arguments>
 Value call_for(pg::Connection& connection, std::string_view function, const Arguments&... arguments) {
   return call(connection, function, arguments...).value().template as<Value>();

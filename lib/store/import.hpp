@@ -16,7 +16,7 @@ namespace holdfast::store {
 
 struct ImportName {
   std::string kind;   // "archivebox", "warc"
-  std::string source; // what tells sources of this kind apart, if `key` does not: a digest, a collection's name
+  std::string source; // distinguishes sources of this kind, if `key` does not: a digest, a collection's name
   std::string key;    // of the page or crawl in its source; never changes there
 };
 

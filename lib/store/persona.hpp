@@ -25,12 +25,13 @@ struct Persona {
   nlohmann::json checks;
   persona::State state;
 };
-// nullopt: there is none. For workers and the owner alone. Throws Error(configuration) if the key_ring cannot open it.
+// Loads a persona; nullopt: there is none. For workers and the owner alone. Throws Error(configuration) if the key ring
+// cannot decrypt it.
 std::optional<Persona> persona_load(pg::Connection& connection, const persona::KeyRing& key_ring,
                                     const std::string& name);
-// The new version; nullopt: the state was made from `version`, and that is not the last one any more. Version 0: there
-// was no state, and the persona is made if need be. `signed_in`: it is the state of a new session, and what waits for
-// one goes on. Throws Error(configuration) without a key.
+// Stores a state; returns the new version, or nullopt if `version`, from which it was made, is not the last one any
+// more. Version 0: there was no state, and the persona is made if need be. `signed_in`: it is the state of a new
+// session, and the crawls that wait for one continue. Throws Error(configuration) without a key.
 std::optional<std::int64_t> persona_save(pg::Connection& connection, const persona::KeyRing& key_ring,
                                          const std::string& name, std::int64_t version, const persona::State& state,
                                          const std::string& by, bool signed_in = true);

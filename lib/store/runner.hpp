@@ -30,7 +30,7 @@ struct Entry {
 struct RunnerHeartbeat {
   bool leads{false};
   std::string request;   // "", "leave", "drain", "stop"
-  std::string rival;     // who wants the gate, for people; may be empty
+  std::string rival;     // who wants the gate, for users; may be empty
   std::string log_level; // "": the configured one
 };
 

@@ -29,7 +29,7 @@ struct ProcessInfo {
   std::uint64_t start_ticks{0};
   std::string process_type, worker_type, label, version;
   int slots{0};
-  std::string capabilities_json{"{}"}; // what it can do, for people and for upgrades
+  std::string capabilities_json{"{}"}; // what it can do, for users and for upgrades
   bool standby{false};                 // it waits for another process to end
 };
 

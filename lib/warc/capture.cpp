@@ -87,7 +87,7 @@ std::string timestamp_of(std::string_view date) {
 void each_capture(int file, std::uint64_t begin, std::uint64_t end, const std::function<bool(Capture)>& found,
                   const std::function<void(const Damaged&)>& damaged) {
   Reader reader(file, begin, end);
-  std::optional<Capture> waiting; // for its request, which tells the method
+  std::optional<Capture> waiting; // for its request, which has the method
   std::string waiting_id;
   for (;;) {
     try {

@@ -92,7 +92,7 @@ void pack(const std::string& from, const std::string& to, const OmittedHeaders& 
       const bool request = record->type == "request";
       const auto changed = request && head ? request_without(reader, *record, *head, omitted) : std::string();
       const auto end = record->offset + reader.finish();
-      if (request && (!head || reader.was_cut())) continue; // it may still tell who asked
+      if (request && (!head || reader.was_cut())) continue; // it may still name the client
       if (reader.was_cut()) {
         mend(source.get(), record->offset, size, true, put);
         continue;

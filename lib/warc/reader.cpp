@@ -162,7 +162,7 @@ bool Reader::has_members(int file, std::uint64_t size) {
   Reader reader(file, 0, size);
   reader.bytes_.open(0);
   const bool packed = reader.bytes_.compressed();
-  try { // the second record tells of a member with more than one
+  try { // the second record shows a member with more than one
     for (int records = 0; records < 2 && reader.next(); ++records)
       reader.finish();
   } catch (const Damaged&) {

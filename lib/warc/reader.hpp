@@ -33,7 +33,7 @@ struct Record {
   std::uint64_t offset{0}; // of its first byte in the file
   std::uint64_t length{0}; // of its block, without WARC headers
   std::string type, url;   // WARC-Type, WARC-Target-URI
-  bool http{false};        // its block is an HTTP message, as its header says
+  bool http{false};        // its block is an HTTP message, by its header
   Headers headers;
 };
 

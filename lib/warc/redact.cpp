@@ -175,7 +175,6 @@ std::string codings_of(const Headers& headers, std::string_view wanted) {
   return all;
 }
 
-// The value of a Set-Cookie field.
 std::string_view cookie_value(std::string_view field) {
   const auto pair = field.substr(0, field.find(';'));
   return pair.substr(std::min(pair.find('='), pair.size() - 1) + 1);

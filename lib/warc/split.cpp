@@ -194,7 +194,7 @@ void Splitter::place_by_id() {
     if (group.page == kNone && group.id != kNone) group.page = page_of_id_[group.id];
 }
 
-// A picture of a page was made after the page had begun, and before the same URL was archived again.
+// A screenshot of a page was made after the page had begun, and before the same URL was archived again.
 void Splitter::place_by_url() {
   for (const auto& [number, key] : about_) {
     auto& group = groups_[number];

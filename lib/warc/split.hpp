@@ -27,7 +27,7 @@ struct SplitPage {
   std::size_t file{0};
   std::uint64_t offset{0};
   bool revisit{false};   // another record has its payload
-  bool truncated{false}; // as the record says
+  bool truncated{false}; // by the record
 };
 
 class Splitter {
@@ -70,19 +70,19 @@ private:
   void place_by_url();
   void place_by_time();
 
-  bool listed_{false}, by_browser_{false}; // by_browser_: requests tell what they were for
+  bool listed_{false}, by_browser_{false}; // by_browser_: requests have their purpose
   bool exact_{true};                       // all dates have a fraction of a second
   std::vector<SplitPage> pages_;
   std::vector<base::Timestamp> begins_; // of each page
   struct Candidate {                    // what is a page if there is no list of them
     std::size_t group{0};
     SplitPage page;
-    bool document{false}; // its request said so
+    bool document{false}; // by its request
   };
   std::vector<Candidate> candidates_;
   std::multimap<std::string, std::uint32_t> by_key_;
   std::map<std::string, std::uint32_t> ids_;               // WARC-Page-ID: its number
-  std::vector<std::uint32_t> page_of_id_;                  // as the list says, or the page's own response
+  std::vector<std::uint32_t> page_of_id_;                  // from the list, or the page's own response
   std::vector<std::pair<std::size_t, std::string>> about_; // groups that a page's URL names: their number, its key
   std::vector<Group> groups_;
   std::vector<std::uint32_t> order_; // groups, by page

@@ -14,7 +14,6 @@
 
 namespace holdfast::warc {
 
-// A request and its answer.
 struct Exchange {
   std::string url, method{"GET"}, date; // date: "2026-01-31T23:59:59Z", when it was sent
   Headers request_headers;

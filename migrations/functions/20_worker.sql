@@ -78,7 +78,7 @@ begin
   -- A breaking migration locks the table until it commits. So this insert comes before the migration looks
   -- for running programs, or after its end.
   if v_new.revision < holdfast.schema_minimum() then
-    raise exception 'this program (schema revision %) is too old for the database, which demands %',
+    raise exception 'this program (schema revision %) is too old for the database, which requires %',
         v_new.revision, holdfast.schema_minimum()
       using errcode = 'HF004', hint = 'Use a newer holdfast.';
   end if;
@@ -120,7 +120,7 @@ declare
 begin
   perform holdfast.mine(p_id);
   if v_type not in ('serve', 'command') then
-    raise exception 'a % does not join in this way', v_type using errcode = 'HF004';
+    raise exception 'a % cannot join with this function', v_type using errcode = 'HF004';
   end if;
   perform holdfast.lease_check(p_lease);
   update holdfast.process
@@ -138,13 +138,13 @@ begin
     perform holdfast.worker_leave(p_id, null, p_reason);
   end if;
 end $$;
-comment on function holdfast.process_left is 'A server or a long command ends.';
+comment on function holdfast.process_left is 'Records the end of a server or a long command.';
 
 create or replace function holdfast.lease_check(p_lease interval)
   returns void language plpgsql immutable as $$
 begin
   if p_lease is null or p_lease < '100 milliseconds' or p_lease > '1 hour' then
-    raise exception 'a lease is between 100 ms and 1 hour, not %', coalesce(p_lease::text, 'NULL')
+    raise exception 'a lease must be from 100 ms to 1 hour, not %', coalesce(p_lease::text, 'NULL')
       using errcode = 'HF004';
   end if;
 end $$;
@@ -193,7 +193,7 @@ create or replace function holdfast.log_level_set(p_process uuid, p_level text)
 -- configured.
 begin
   if p_level not in ('trace', 'debug', 'info', 'warn', 'error', 'off') then
-    raise exception '"%" is no log level: trace, debug, info, warn, error or off', p_level
+    raise exception '"%" is not a log level: trace, debug, info, warn, error or off', p_level
       using errcode = 'HF004';
   end if;
   if p_process is null then

@@ -52,7 +52,7 @@ begin
   end if;
   return null;
 end $$;
-comment on function holdfast.scope_refusal is 'Why a URL is outside a crawl''s scope, or NULL.';
+comment on function holdfast.scope_refusal is 'Returns why a URL is outside a crawl''s scope, or NULL.';
 
 create or replace function holdfast.scope_check(p_scope jsonb)
   returns void language plpgsql immutable as $$
@@ -65,7 +65,7 @@ begin
   loop
     if v_key not in ('schemes', 'deny', 'allow', 'hosts', 'domains', 'prefixes')
        or jsonb_typeof(p_scope -> v_key) <> 'array' then
-      raise exception 'scope: "%" is no list that a scope has', v_key
+      raise exception 'scope: "%" is not a list of a scope', v_key
         using errcode = 'HF004', hint = 'A scope has schemes, deny, allow, hosts, domains and prefixes.';
     end if;
   end loop;
@@ -76,7 +76,7 @@ begin
     begin
       perform holdfast.url_matches(v_pattern, 'https://example.com/', 'example.com');
     exception when invalid_regular_expression then
-      raise exception 'scope: "%" is no pattern: %', v_pattern, sqlerrm
+      raise exception 'scope: "%" is not a pattern: %', v_pattern, sqlerrm
         using errcode = 'HF004',
           hint = 'A pattern is a domain (example.com), *.example.com, or a regular expression.';
     end;

@@ -151,7 +151,7 @@ end $$;
 
 create or replace function holdfast.judge_released(p_pages holdfast.finished_page[])
   returns holdfast.finished_page[] language plpgsql as $$
--- What becomes of pages without an outcome:
+-- Decides about pages without an outcome:
 --   its crawl is being stopped: cancelled
 --   lapsed, and so did max_lapses workers by now: quarantined
 --   failed by itself (released, spend, no delay): tried again, later each time, until it has failed
@@ -533,7 +533,7 @@ begin
     into v_asked
     from jsonb_populate_recordset(null::holdfast.finished_page, p_pages) p;
   if v_asked.wrong is not null then
-    raise exception 'a worker cannot end a page like this: %', v_asked.wrong using errcode = 'HF001';
+    raise exception 'unknown ending of a page: %', v_asked.wrong using errcode = 'HF001';
   end if;
   perform holdfast.lock_for(v_asked.crawls, v_asked.ids, case when v_asked.links then v_asked.pages end);
   v_held := holdfast.judge_pages(v_asked.pages, p_worker);
@@ -555,7 +555,7 @@ end $$;
 
 create or replace function holdfast.finish_answer(p_page holdfast.finished_page)
   returns text language sql immutable as $$
-  -- What became of a page that the worker held: a judged page.
+  -- Returns the end of a page that the worker held: a judged page.
   select case
            when (p_page).outcome is null then 'released'
            when (p_page).outcome in ('cancelled', 'quarantined') then 'cancelled'

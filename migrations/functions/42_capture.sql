@@ -64,7 +64,7 @@ create or replace function holdfast.kept_file(p_snapshot uuid, p_crawl uuid, p_p
   returns text language sql immutable as $$
   select holdfast.kept_directory(p_snapshot, p_crawl, p_position) || '/record.warc.gz'
 $$;
-comment on function holdfast.kept_file is 'The file of such a record.';
+comment on function holdfast.kept_file is 'Returns the file of such a record.';
 
 create or replace view holdfast.capture_of_page as
   select c.url_key, c.at, c.url, c.status, c.mime, c.digest,

@@ -256,8 +256,8 @@ end $$;
 
 create or replace function holdfast.host_wake(p_host text)
   returns void language plpgsql as $$
--- Its lanes are looked at again, and the crawls they belong to; the crawls' rows are locked first, as
--- everywhere. A lane made while this waits for a lock is new and will be looked at anyway.
+-- Makes the lanes of a host due, and the crawls they belong to; the crawls' rows are locked first, as
+-- everywhere. A lane made while this waits for a lock is new and due anyway.
 declare
   v_lanes constant uuid[] := array(select l.crawl_id from holdfast.crawl_lane l where l.host = p_host);
   v_crawls uuid[];
@@ -316,7 +316,7 @@ create or replace function holdfast.host_set(p_host text, p_delay interval, p_pa
 begin
   perform holdfast.host_check(p_host);
   if p_delay < '0' or p_delay > '1 day' or p_parallel < 0 then
-    raise exception 'a delay is between 0 and 1 day, a cap is not negative' using errcode = 'HF004';
+    raise exception 'a delay must be from 0 to 1 day, and a cap must not be negative' using errcode = 'HF004';
   end if;
   perform holdfast.host_enter(p_host, p_by);
   update holdfast.host

@@ -13,7 +13,7 @@ begin
     values (p_session, p_crawl, p_worker, p_directory)
     on conflict (id) do nothing;
 end $$;
-comment on function holdfast.session_open is 'A worker opens a session for a crawl.';
+comment on function holdfast.session_open is 'Opens a session of a worker for a crawl.';
 
 create or replace function holdfast.session_set(p_session uuid, p_status text, p_reason text, p_hooks jsonb)
   returns void language plpgsql as $$

@@ -75,7 +75,7 @@ begin
           + case when v_there then interval '30 minutes' else interval '5 minutes' end
     where b.machine_id = v_row.machine_id and b.name = p_name;
 end $$;
-comment on function holdfast.binary_set is 'Stores what a worker found of a binary.';
+comment on function holdfast.binary_set is 'Stores the result of a look-up of a binary.';
 
 create or replace function holdfast.binary_known(p_worker uuid)
   returns table (name text, path text, status text, error text) language sql stable as $$

@@ -164,7 +164,7 @@ begin
   perform holdfast.worker_leave(p_id, p_exit_code, p_reason);
   perform pg_notify('holdfast', 'runner');
 end $$;
-comment on function holdfast.runner_leave is 'A runner ends in good order.';
+comment on function holdfast.runner_leave is 'Records the orderly exit of a runner.';
 
 create or replace function holdfast.runner_maintenance(p_id uuid, p_epoch bigint, p_task text default null)
   returns table (task text, count bigint, duration interval, error text) language plpgsql as $$

@@ -133,9 +133,9 @@ begin
       execute format('lock table holdfast.%I in access exclusive mode', v_table);
     end loop;
   exception when lock_not_available then
-    raise exception 'others use the pages at the moment, and workers would have to wait for them'
+    raise exception 'other sessions use the pages now, and workers would have to wait'
       using errcode = 'HF004',
-        hint = 'Try again, or see what takes so long: select * from pg_stat_activity order by xact_start';
+        hint = 'Try again, or see the long transactions: select * from pg_stat_activity order by xact_start';
   end;
   select * into v_crawl
     from holdfast.crawl c

@@ -170,7 +170,7 @@ create or replace function holdfast.crawl_priority(p_crawl uuid, p_priority inte
 -- Takes effect with the next claim of any worker.
 begin
   if p_priority is null then
-    raise exception 'a priority is a number' using errcode = 'HF004',
+    raise exception 'the priority must be a number' using errcode = 'HF004',
       hint = 'Above 0: before other crawls; below 0: after them.';
   end if;
   perform holdfast.crawl_lock(p_crawl);
@@ -305,8 +305,7 @@ begin
     (v_row.owner_id is not null)::integer);
 end $$;
 comment on function holdfast.snapshot_command is
-  'Tells one snapshot to pause, resume (not before p_at) or cancel (p_action); returns 0 if that changes '
-  'nothing.';
+  'Pauses, resumes (not before p_at) or cancels (p_action) one snapshot; returns 0 if that changes nothing.';
 
 create or replace function holdfast.host_pause(p_host text, p_by text, p_why text)
   returns bigint language plpgsql as $$
@@ -400,7 +399,7 @@ begin
   if not found then return 0; end if;
   return holdfast.control_done('resume', 'worker', p_worker::text, null, p_by, p_why, 0);
 end $$;
-comment on function holdfast.worker_resume is 'A paused worker goes on.';
+comment on function holdfast.worker_resume is 'Resumes a paused worker.';
 
 create or replace function holdfast.worker_cancel(p_worker uuid, p_by text, p_why text)
   returns bigint language plpgsql as $$
@@ -457,7 +456,8 @@ begin
   if not found then return 0; end if;
   return holdfast.control_done('resume', 'all', 'everything', null, p_by, p_why, 0);
 end $$;
-comment on function holdfast.collection_resume is 'Everything goes on, but for what is paused by itself.';
+comment on function holdfast.collection_resume is
+  'Resumes everything, except for crawls, snapshots, hosts and workers that are paused by themselves.';
 
 create or replace view holdfast.v_control as
   select c.id, c.at, c.action, c.kind, c.target, c.by_whom, c.detail, c.held, c.crawl_id

@@ -176,7 +176,7 @@ begin
   update holdfast.crawl set keep_until = v_until where id = p_crawl;
   return v_until;
 end $$;
-comment on function holdfast.crawl_keep is 'Says how long a crawl is kept from now on; NULL: for ever.';
+comment on function holdfast.crawl_keep is 'Sets how long a crawl is kept from now on; NULL: for ever.';
 
 create or replace function holdfast.crawls_expired(p_limit bigint)
   returns setof uuid language sql stable as $$

@@ -237,7 +237,7 @@ begin
     where name = v_row.webhook;
   return true;
 end $$;
-comment on function holdfast.webhook_report is 'Stores the result.';
+comment on function holdfast.webhook_report is 'Stores the result of a delivery.';
 
 create or replace function holdfast.webhook_release(p_id bigint, p_fence bigint)
   returns void language sql as $$

@@ -73,7 +73,7 @@ begin
     on conflict do nothing;
   select * into strict v_row from holdfast.api_request where caller = p_caller and key = p_key;
   if v_row.body_hash <> decode(p_body_hash, 'hex') then
-    raise exception 'another request had the Idempotency-Key "%"', p_key
+    raise exception 'Idempotency-Key "%" was used for another request', p_key
       using errcode = 'HF004', hint = 'Use a new key for each request.';
   end if;
   return v_row.crawl_id;

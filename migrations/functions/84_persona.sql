@@ -152,7 +152,7 @@ begin
     from holdfast.persona_sign_in s
     where s.id = p_id and s.process_id = p_worker;
   if held is null then
-    raise exception 'the persona of % is no longer in the hands of worker %', p_id, p_worker
+    raise exception 'the persona of % is no longer held by worker %', p_id, p_worker
       using errcode = 'HF003';
   end if;
 end $$;
@@ -268,7 +268,7 @@ create or replace view holdfast.v_persona as
                left join holdfast.process w on w.id = s.process_id)
       on s.persona = p.name and s.deadline > clock_timestamp() and (w.id is null or w.status = 'running')
     order by p.name;
-comment on view holdfast.v_persona is 'Personas, without what is sealed, and who signs in to them by hand.';
+comment on view holdfast.v_persona is 'Personas, without secrets, and sign-ins by hand.';
 comment on column holdfast.v_persona.version is 'Number of states so far. 0: not signed in yet.';
 comment on column holdfast.v_persona.sign_in is 'Sign-in under way, whose page is /persona/ID. NULL: none.';
 comment on column holdfast.v_persona.sign_in_by is 'User who signs in.';

@@ -27,7 +27,7 @@ begin
   perform pg_notify('holdfast', 'sign_in');
 end $$;
 comment on function holdfast.sign_in_ask is
-  'Asks workers for a browser to sign in to a persona with; the persona is made if need be.';
+  'Requests a browser from the workers, to sign in to a persona; the persona is made if need be.';
 
 create or replace function holdfast.sign_in_take(p_worker uuid)
   returns table (id uuid, persona text, url text, asked_by text, address text, left_ms bigint)
@@ -51,7 +51,7 @@ begin
       returning s.id, s.persona, s.url, s.asked_by, coalesce(host(inet_client_addr()), '127.0.0.1'),
                 (extract(epoch from s.deadline - clock_timestamp()) * 1000)::bigint;
 end $$;
-comment on function holdfast.sign_in_take is 'A worker takes one that waits; no row: none does.';
+comment on function holdfast.sign_in_take is 'Takes a waiting sign-in for a worker; no row: none waits.';
 
 create or replace function holdfast.sign_in_ready(
     p_worker uuid, p_id uuid, p_address inet, p_port integer, p_certificate_hash text)
@@ -63,7 +63,8 @@ begin
     where id = p_id and process_id = p_worker;
   return found;
 end $$;
-comment on function holdfast.sign_in_ready is 'The browser can be reached now. False: the sign-in has ended.';
+comment on function holdfast.sign_in_ready is
+  'Records that the browser can be reached. Returns false if the sign-in has ended.';
 
 create or replace function holdfast.sign_in_open(p_id uuid, p_by text, p_key_hash text)
   returns table (address text, port integer, certificate_hash text, waits text, problem text)
@@ -79,8 +80,8 @@ begin
     for update;
   if not found then return; end if;
   if v_own.viewer <> p_by then
-    raise exception '% has this view', v_own.viewer
-      using errcode = 'HF004', hint = 'Ask for a sign-in of your own once it has ended.';
+    raise exception '% has opened this view', v_own.viewer
+      using errcode = 'HF004', hint = 'Start a sign-in of your own once it has ended.';
   end if;
   -- A notification may be lost, and a worker may come that has heard none.
   if v_own.process_id is null then perform pg_notify('holdfast', 'sign_in'); end if;
@@ -117,7 +118,7 @@ begin
   return v_id;
 end $$;
 comment on function holdfast.sign_in_check is
-  'The sign-in of this worker whose view has the key, which is then used up; NULL: none.';
+  'Returns the sign-in of this worker whose view has the key, which is then used up; NULL: none.';
 
 create or replace function holdfast.sign_in_end(p_worker uuid, p_id uuid, p_problem text)
   returns void language plpgsql as $$
@@ -132,7 +133,7 @@ begin
     delete from holdfast.persona_sign_in where id = p_id and process_id = p_worker;
   end if;
 end $$;
-comment on function holdfast.sign_in_end is 'The browser has ended. May be repeated.';
+comment on function holdfast.sign_in_end is 'Records that the browser has ended. May be repeated.';
 
 create or replace function holdfast.sign_in_cancel(p_id uuid)
   returns boolean language plpgsql as $$
@@ -142,4 +143,4 @@ begin
   perform pg_notify('holdfast', 'sign_in_over ' || p_id);
   return true;
 end $$;
-comment on function holdfast.sign_in_cancel is 'Ends a sign-in. False: there is none.';
+comment on function holdfast.sign_in_cancel is 'Ends a sign-in. Returns false if there is none.';

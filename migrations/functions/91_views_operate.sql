@@ -179,7 +179,7 @@ create or replace view holdfast.v_throughput as
     order by 1 desc;
 comment on view holdfast.v_throughput is 'Snapshots sealed in each of the last fifteen minutes.';
 comment on column holdfast.v_throughput.minute is 'The minute.';
-comment on column holdfast.v_throughput.sealed is 'Snapshots sealed in this hour.';
+comment on column holdfast.v_throughput.sealed is 'Snapshots sealed in this minute.';
 comment on column holdfast.v_throughput.succeeded is 'Sealed snapshots with the outcome succeeded.';
 comment on column holdfast.v_throughput.partial is 'With outcome partial.';
 comment on column holdfast.v_throughput.failed is 'With any other outcome.';

@@ -192,8 +192,7 @@ begin
     on conflict do nothing;
   return found;
 end $$;
-comment on function holdfast.adopt_kept is
-  'Takes a kept record, whose file is in the archive, into the index again.';
+comment on function holdfast.adopt_kept is 'Adds a kept record, whose file is in the archive, to the index again.';
 
 create or replace function holdfast.import_check(p_pages jsonb)
   returns table (n bigint, place text) language sql stable as $$
@@ -218,7 +217,7 @@ begin
       order by (p.page ->> 'crawl_id')::uuid, (p.page ->> 'id')::uuid
   loop
     if coalesce(v_page.page ->> 'source', '') = '' then
-      raise exception 'an imported page names its source' using errcode = 'HF004';
+      raise exception 'an imported page needs a source' using errcode = 'HF004';
     end if;
     n := v_page.n;
     place := holdfast.store_page(v_page.page, 'import');

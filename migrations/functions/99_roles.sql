@@ -1,4 +1,4 @@
--- Who may do what. Four roles without login; give them to the users that people and machines log in as:
+-- Permissions. Four roles without login; give them to the logins of users and machines:
 --   grant holdfast_reader to alice;            sees everything, changes nothing
 --   grant holdfast_operator to bob;            also adds, pauses, resumes, cancels, retries, removes, drains
 --   grant holdfast_worker to worker_user;      what a worker and a runner need, and no table

@@ -73,7 +73,7 @@ void add_global_options(CLI::App& app, GivenOptions& given) {
       "-v,--verbose", [&given] { given.log_level = "debug"; },
       "Also each hook as it starts and ends: --log-level debug");
   app.add_option("--set", given.settings, "Any setting, as KEY=VALUE; see holdfast config")->allow_extra_args(false);
-  app.add_flag("--json", given.json, "JSON lines, as when standard output is no terminal");
+  app.add_flag("--json", given.json, "JSON lines, as when standard output is not a terminal");
   app.set_version_flag("-V,--version", std::string("holdfast " HOLDFAST_VERSION), "Print the version");
 }
 
@@ -96,7 +96,7 @@ cli::GlobalOptions global_options(const GivenOptions& given, char** argv) {
 void parse(CLI::App& app, std::vector<std::string> words) {
   for (const auto& word : words)
     if (!base::is_utf8(word) && ::access(word.c_str(), F_OK) != 0) // files may have any name
-      throw base::Error(base::ErrorClass::usage, "an argument is no UTF-8 text: " + word);
+      throw base::Error(base::ErrorClass::usage, "an argument is not UTF-8: " + word);
   // holdfast help VERB is holdfast VERB --help.
   if (!words.empty() && words.front() == "help") {
     words.erase(words.begin());

@@ -44,7 +44,8 @@ Ports parse_ports(std::string_view text, const std::string& setting) {
     const auto first = port_in(std::string_view(one).substr(0, dash));
     const auto last = dash == one.size() ? first : port_in(std::string_view(one).substr(dash + 1));
     if (first == 0 || last < first)
-      throw base::Error(base::ErrorClass::configuration, setting + ": \"" + one + "\" is no port and no range of ports",
+      throw base::Error(base::ErrorClass::configuration,
+                        setting + ": \"" + one + "\" is neither a port nor a range of ports",
                         setting + ": 80, 443, 8000-8999");
     ports.emplace_back(first, last);
   }

@@ -28,7 +28,7 @@ struct Asker {
 
 struct Destination {
   std::vector<std::string> addresses; // what is connected to: the name is not resolved again
-  std::string refused;                // why it may not be asked; empty: it may
+  std::string refused;                // why it is not allowed; empty: it is
   std::string unreachable;            // why it cannot be: the name does not exist
   bool machine{false};                // ... and that lies with this machine
 };

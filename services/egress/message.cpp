@@ -56,7 +56,7 @@ void set_authority(RequestHead& request, std::string_view authority, std::uint16
   }
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), request.port);
   if (error != std::errc() || end != port.data() + port.size() || request.port == 0)
-    refuse("the port in the request is no number from 1 to 65535");
+    refuse("the port in the request is not a number from 1 to 65535");
 }
 
 // Returns true if a header of this name, in lower case, has `word` in its value.

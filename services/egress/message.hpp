@@ -14,7 +14,7 @@ struct RequestHead {
   std::string host; // lower case; of an IPv6 address without brackets
   std::uint16_t port{0};
   bool tunnel{false};    // CONNECT
-  bool lasts{false};     // GET or HEAD without a body, of a client that may ask for more on its connection
+  bool lasts{false};     // GET or HEAD without a body, of a client that may send more on its connection
   std::string forwarded; // the head for the server, in origin form, with "Connection: close" unless it lasts; empty for
                          // a tunnel
 };

@@ -47,7 +47,7 @@ constexpr std::chrono::seconds kHeadTimeout{60}, kConnectTimeout{20};
 // The thread and what it owns.
 struct Proxy::Service {
   explicit Service(Rules given) : rules(std::move(given)), work(io.get_executor()), thread([this] { io.run(); }) {}
-  ~Service() { // no endpoint is left: what runs has been told to end
+  ~Service() { // no endpoint is left: the rest has been stopped
     work.reset();
     thread.join();
     resolver.join();
@@ -191,7 +191,7 @@ awaitable<void> Connection::read_response_head(std::string& buffer, std::size_t&
   for (length = head_length(buffer); length == 0 && buffer.size() < kLargestHead; length = head_length(buffer)) {
     const auto [error, count] = co_await server.async_read_some(asio::buffer(piece), kResult);
     if (error) {
-      ended = true; // Asio waits for ever if the end is asked for again
+      ended = true; // Asio waits for ever at a second read of the end
       break;
     }
     buffer.append(piece, 0, count);
@@ -228,7 +228,7 @@ awaitable<bool> Connection::pass_response(const RequestHead& request, std::strin
   if (!request.lasts || !end.leaves_open() || end.behind() > 0) {
     const auto head = closing_response(std::string_view(buffer).substr(0, length));
     if (co_await send(client, head + buffer.substr(length)) && !ended) co_await pass(server, client, true);
-    close(); // a server that has answered has nothing more to say
+    close(); // a server that has answered sends nothing more
     co_return false;
   }
   bool passed = co_await send(client, std::move(buffer));
@@ -324,7 +324,7 @@ awaitable<void> accept_all(std::shared_ptr<Endpoint::State> endpoint) {
   while (endpoint->acceptor.is_open()) {
     auto [error, socket] = co_await endpoint->acceptor.async_accept(kResult);
     if (error == asio::error::operation_aborted || !endpoint->acceptor.is_open()) co_return;
-    if (error) { // no more descriptors, or the client has gone
+    if (error) { // no more descriptors, or the client has disconnected
       asio::steady_timer pause(endpoint->acceptor.get_executor(), std::chrono::milliseconds(20));
       co_await pause.async_wait(kResult);
       continue;

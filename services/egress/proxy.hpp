@@ -25,7 +25,6 @@ namespace holdfast::egress {
 // built-in hooks check it (services/capture/fetch/egress.hpp).
 inline constexpr const char* kReasonHeader = "X-Holdfast-Egress";
 
-// Requests through an endpoint.
 struct Traffic {
   std::uint64_t bytes{0};    // received from servers
   std::uint64_t requests{0}; // connections for CONNECT

@@ -106,8 +106,8 @@ bool Gate::leads() const { return epoch_ > 0 && rival_.empty() && lost_.empty() 
 std::string Gate::ending() const {
   if (!rival_.empty()) return "stepped down for " + rival_;
   if (!lost_.empty()) return lost_;
-  const auto& trouble = membership_.trouble();
-  return trouble.empty() ? "lost its lease: no heartbeat was answered in time" : "lost the database: " + trouble;
+  const auto& error = membership_.last_error();
+  return error.empty() ? "lost its lease: no heartbeat was answered in time" : "lost the database: " + error;
 }
 
 bool Gate::is_local(const store::RunnerInWay& other) const {
@@ -119,7 +119,7 @@ bool Gate::is_local(const store::RunnerInWay& other) const {
 // runner_enter has requested it to leave. On this machine it is visible whether it still runs.
 awaitable<void> Gate::end_if_dead(store::RunnerInWay other) {
   if (!other.leads || !is_local(other) || !found_dead(other)) co_return;
-  spdlog::info("{} is dead: not waiting for its lease", other.label);
+  spdlog::info("{} is dead: ending its lease now", other.label);
   co_await pool_->run([&](pg::Connection& connection) { store::worker_gone(connection, other, "found dead"); });
   wake();
 }

@@ -55,8 +55,8 @@ class Gate {
 public:
   enum class Entered {
     leads,      // through: epoch() is valid
-    superseded, // a newer runner wants it: leave
-    stopped,    // told to stop while waiting
+    superseded, // a newer runner requests it: leave
+    stopped,    // stopped while waiting
     lost,       // lapsed: start again
   };
 
@@ -77,7 +77,7 @@ public:
   bool stepped_down() const noexcept { return !rival_.empty(); } // a newer runner wants to lead
   // Returns why it does not lead, for users: "stepped down for ...", "lost its lease ...", "lost the database: ...".
   std::string ending() const;
-  void lose(const std::string& why); // the database says that it does not lead any more
+  void lose(const std::string& why); // the database reports that it does not lead any more
 
   const std::string& id() const noexcept { return membership_.id(); }
   const std::string& label() const noexcept { return membership_.label(); }

@@ -71,7 +71,7 @@ awaitable<int> Purge::step() {
 // Runs due maintenance tasks until the gate is lost, another runner requests it, or we are stopped. Returns at most one
 // task after that.
 awaitable<void> do_maintenance(Gate& gate, Purge& purge, std::chrono::milliseconds poll, base::StopSignal& stop) {
-  std::map<std::string, std::string> failing; // told once, not each time
+  std::map<std::string, std::string> failing; // logged once, not each time
   auto lapsed = std::chrono::steady_clock::time_point{};
   while (gate.leads() && stop.strength() == base::Strength::none) {
     bool done = false;

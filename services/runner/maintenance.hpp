@@ -9,7 +9,7 @@
 namespace holdfast::runner {
 
 enum class Ending {
-  stopped,    // told to
+  stopped,    // by a signal
   superseded, // a newer runner leads or is about to
 };
 

@@ -130,7 +130,7 @@ awaitable<bool> Spawner::say_next(std::string about) {
 
 awaitable<void> Spawner::run() {
   std::exception_ptr failure;
-  co_await asio::post(io_, asio::use_awaitable); // the runner joins first: by it we know our machine
+  co_await asio::post(io_, asio::use_awaitable); // the runner joins first: it identifies our machine
   try {
     while (stop_.strength() == base::Strength::none) {
       try {

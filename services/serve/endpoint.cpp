@@ -23,7 +23,7 @@ namespace holdfast::serve {
 
 Endpoint parse_endpoint(const std::string& text, const std::string& setting) {
   const auto wrong = [&] {
-    return base::Error(base::ErrorClass::configuration, setting + ": \"" + text + "\" is no address to listen on",
+    return base::Error(base::ErrorClass::configuration, setting + ": \"" + text + "\" is not a listen address",
                        "ADDRESS:PORT, [IPv6]:PORT, or PORT for this machine alone");
   };
   Endpoint endpoint;

@@ -54,7 +54,7 @@ private:
   struct Listener {
     std::weak_ptr<Watch> watch;
     std::string crawl;
-    std::optional<std::int64_t> after; // what it wants first
+    std::optional<std::int64_t> after; // its first request
   };
 
   std::shared_ptr<Watch> admit(const std::string& token); // with mutex_

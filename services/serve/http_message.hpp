@@ -22,7 +22,7 @@ namespace holdfast::serve {
 using FindFarEnd = std::function<store::SignInAddress()>; // where a WebSocket leads (view_relay.hpp); blocking
 
 struct Request {
-  std::string method{"GET"};                     // HEAD is not told apart
+  std::string method{"GET"};                     // HEAD counts as GET
   std::string path;                              // decoded, begins with "/"; never holds NUL
   std::multimap<std::string, std::string> query; // decoded, in order
   std::string host;                              // lower case, without the port: letters, digits, ".-_:[]" only
@@ -56,7 +56,6 @@ struct Response {
   FindFarEnd far_end;           // the same: a WebSocket, which ends with `watch`
 };
 
-// A response of plain text.
 Response plain(unsigned status, std::string text);
 // A good response of any type.
 Response content(std::string type, std::string body);

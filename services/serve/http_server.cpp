@@ -261,7 +261,7 @@ struct HttpServer::Impl {
       return refusal(target, 431, "usage", "the header is larger than " + std::to_string(kHeaderLimit) + " bytes");
     const bool is_http = error.category() == make_error_code(http::error::bad_version).category();
     if (!is_http || error == http::error::end_of_stream || error == http::error::partial_message) return std::nullopt;
-    return refusal(target, 400, "usage", "this is no HTTP request: " + error.message());
+    return refusal(target, 400, "usage", "not an HTTP request: " + error.message());
   }
 
   // A client that still sends would not see the answer if the connection were closed at once.

@@ -109,7 +109,7 @@ Response Site::admit(const Request& request) {
   // A name that leads here but is not ours: a page elsewhere that had its name changed to our address.
   if (!is_named(options_.hosts, request))
     return plain(403, "ask for this page by its address, or add this name to serve.hosts\n");
-  if (request.method == "OPTIONS" && request.path.starts_with(kApi)) { // what a browser asks first for another page
+  if (request.method == "OPTIONS" && request.path.starts_with(kApi)) { // a browser's preflight for another page
     auto allowed = plain(204, "");
     allowed.headers = {{"Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE"},
                        {"Access-Control-Allow-Headers",
@@ -162,7 +162,7 @@ Response Site::sign_in_by_link(const Request& request, const std::string& secret
 Response Site::sign_in(const Request& request) {
   if (!request.changes()) return sign_in_page(200, request.parameter("next"), "", request.parameter("link"));
   Form form;
-  if (request.method != "POST" || !read_form(request, form)) return plain(400, "this is no form\n");
+  if (request.method != "POST" || !read_form(request, form)) return plain(400, "not a form\n");
   std::string token, link, next = "/";
   for (const auto& [name, value] : form)
     (name == "token" ? token : name == "link" ? link : next) = value;
@@ -199,7 +199,7 @@ Response Site::run_as(Role role, const std::function<Response(pg::Connection&)>&
 // The operation's name is in the path; "back" is where the browser goes then.
 Response Site::form(const Request& request, const Caller& caller) {
   Form fields;
-  if (!read_form(request, fields)) return plain(400, "this is no form\n");
+  if (!read_form(request, fields)) return plain(400, "not a form\n");
   std::string back = "/";
   for (const auto& [name, value] : fields)
     if (name == "back") back = value;

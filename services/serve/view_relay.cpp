@@ -122,7 +122,7 @@ awaitable<void> from_browser(Both ends) {
 awaitable<void> relay_view(boost::beast::tcp_stream stream,
                            boost::beast::http::request<boost::beast::http::string_body> request,
                            const Response& response, asio::thread_pool& blocking) {
-  stream.expires_never(); // the WebSocket has limits of its own, and asks whether the page is still there
+  stream.expires_never(); // the WebSocket has limits of its own, and pings the page
   boost::system::error_code error;
   stream.socket().set_option(tcp::no_delay(true), error);
   const auto ends = std::make_shared<Ends>(std::move(stream));

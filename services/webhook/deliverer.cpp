@@ -79,7 +79,7 @@ struct Deliverer::Impl {
       secrets = Secrets::read(options.secret_file);
       secrets_good = true;
     } catch (const base::Error& problem) {
-      if (std::exchange(secrets_good, false)) spdlog::error("no webhooks: {}", problem.what());
+      if (std::exchange(secrets_good, false)) spdlog::error("webhooks are disabled: {}", problem.what());
     }
     return secrets_good;
   }
@@ -141,7 +141,7 @@ struct Deliverer::Impl {
     if (!connection || connection->broken()) connect();
     connection->notifications();
     while (!outcomes.empty()) {
-      report(outcomes.front()); // stays in line if the database goes away
+      report(outcomes.front()); // stays in line if the database becomes unreachable
       outcomes.pop_front();
     }
     auto wait = options.poll;
@@ -180,7 +180,7 @@ struct Deliverer::Impl {
     farewell();
   }
 
-  // Reports deliveries that have ended by now; others release the rest.
+  // Waits a moment for deliveries under way, reports those that have ended, and releases the others.
   void farewell() {
     try {
       const auto until = steady_clock::now() + kFarewell;

@@ -18,6 +18,7 @@ from harness.case import (
 from harness.collection import as_plain_user
 
 URL = "https://site.test/page"
+NEXT = ["schedule", "next", "--every", "daily"]
 
 
 class CommandLine(Case):
@@ -58,6 +59,7 @@ class CommandLine(Case):
             (["host", "set"], ["missing argument: HOST"]),
             (["resume", "7f3a", "--at"], ["--at needs a value", "2026-11-22 14:00"]),
             (["schedule", "add"], ["missing option: --every", "hint: --every: "]),
+            (["schedule", "next"], ["neither a schedule nor --every"]),
         ):
             with self.subTest(arguments=arguments):
                 self.check_error(self.home.run(*arguments), USAGE, *words)
@@ -218,7 +220,7 @@ class CommandLine(Case):
         )
 
     def test_reading_does_not_make_a_collection(self):
-        for verb in (["status"], ["list"], ["list", "crawls"], ["show", "abcdef"], ["check"]):
+        for verb in (["status"], ["list"], ["list", "crawls"], ["show", "abcdef"], ["check"], NEXT):
             with self.subTest(verb=verb):
                 self.check_error(self.home.run(*verb), UNAVAILABLE, "no collection", str(self.home.data))
 

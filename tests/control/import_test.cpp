@@ -343,7 +343,7 @@ TEST_CASE("a format that does not fit gives way, and a broken one is named") {
       CHECK_FALSE(error.hint().empty());
     }
   }
-  CHECK_THROWS_WITH_AS(read_list("\x89PNG\r\n\0https://a.test/"s), "it is no text", base::Error);
+  CHECK_THROWS_WITH_AS(read_list("\x89PNG\r\n\0https://a.test/"s), "not a text file", base::Error);
   // No external entity is read, none of one's own multiplies.
   const auto xml =
       read(R"(<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd"><!ENTITY f "&e;&e;">]>

@@ -1,4 +1,4 @@
-"""The ground of the suites: a directory with plugins, data and archive, and the holdfast processes that work on it.
+"""The environment of the suites: a directory with plugins, data and archive, and the holdfast processes on it.
 
 A suite takes a profile as it is, or makes its own of one: a class that names the settings and the database it needs.
 Everything else is as users have it.

@@ -236,7 +236,7 @@ class Wire:
         self.socket.close()
 
 
-class Ground(Case):
+class SignInCase(Case):
     """A server, a worker with a browser, and people in front of it."""
 
     settings = {}
@@ -331,7 +331,7 @@ class Ground(Case):
 
 
 @unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
-class SignIn(Ground):
+class SignIn(SignInCase):
     def test_signed_in(self):
         view = self.person()
         self.ask(view)
@@ -482,7 +482,7 @@ class SignIn(Ground):
         self.assertIn('token anna is signing in to the persona "press" since', bert.value("document.body.innerText"))
         bert.open(anna.value("location.href"))
         told = "document.querySelector('#view-state').textContent"
-        bert.until("he is told", f"{told}.includes('token anna has this view')")
+        bert.until("he is told", f"{told}.includes('token anna has opened this view')")
         told = self.place.run("persona", "sign-in", "press", self.address + "/login")
         self.check_error(told, REFUSED, "token anna is signing in")
         anna.window("/login")
@@ -710,7 +710,7 @@ class SignIn(Ground):
         view.screenshot("sign-in-phone")
 
 
-class OwnDatabase(Ground):
+class OwnDatabase(SignInCase):
     """With a database that is not the embedded one."""
 
     def place(self):

@@ -23,7 +23,7 @@ import urllib.request
 from pathlib import Path
 
 import chromium
-from test_sign_in import Ground
+from test_sign_in import SignInCase
 
 from harness.case import PROGRAM
 from harness.environment import python_with
@@ -216,7 +216,7 @@ def titled(view, title):
 
 
 @unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
-class OfOthers(Ground):
+class OfOthers(SignInCase):
     settings = {"HOLDFAST_HOOK_PORTS": "1-65535"}  # that of the provider is another than the site's
 
     def signed_in(self, view, software):

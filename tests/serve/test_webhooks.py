@@ -324,7 +324,7 @@ class Webhooks(Case):
             ("short\n", "too short"),
             ("a b c\n", "two words"),
             ("# nothing\n", "no secret"),
-            ("whsec_!!!!\n", "no base64"),
+            ("whsec_!!!!\n", "not base64"),
         ):
             self.secrets.write_text(text)
             self.check_error(self.site.run("worker"), CONFIGURATION, "webhooks.secret_file", word)

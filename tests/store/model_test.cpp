@@ -24,7 +24,7 @@ using What = store::PageAnswer::What;
 constexpr int kMaxAttempts = 2, kMaxLapses = 2, kMaxWorkerErrors = 2; // settings of the collection
 
 struct Page {
-  int depth{0}, attempts{0}, lapses{0}, troubles{0};
+  int depth{0}, attempts{0}, lapses{0}, worker_errors{0};
   std::int64_t fence{0};
   std::string id, owner, outcome; // outcome: sealed
   std::set<std::string> hooks;    // that its worker says it runs
@@ -362,14 +362,14 @@ private:
     Ending ending{Stage::released(one.claim(), 0ms), {What::released, 0, false}};
     static const char* const kEndings[] = {"released", "released", "released", "interrupted", "declined", "worker_error"};
     ending.page.ending = kEndings[pick(6)];
-    one.page->troubles += ending.page.ending == "worker_error";
+    one.page->worker_errors += ending.page.ending == "worker_error";
     ending.page.spend = ending.page.ending == "released" && pick(3) != 0;
     if (pick(3) != 0) ending.page.delay.reset();
     if (ending.page.spend && !ending.page.delay && one.page->attempts >= kMaxAttempts) {
       ending.expected.what = What::failed;
       one.page->outcome = "failed";
       ++done["give up"];
-    } else if (ending.page.ending == "worker_error" && one.page->troubles >= kMaxWorkerErrors) {
+    } else if (ending.page.ending == "worker_error" && one.page->worker_errors >= kMaxWorkerErrors) {
       ending.expected.what = What::failed;
       one.page->outcome = "failed";
     } else if (!ending.page.spend) {

@@ -322,7 +322,7 @@ class Personas(WorkerCase):
             self.check_error(result, REFUSED, *words)
             self.assertNotIn("hush", result.err)
         self.check_error(home.run("persona", "import", "jar", home.path / "none"), REFUSED, "none")
-        self.check_error(home.run("persona", "import", "jar", home.plugins), REFUSED, "no profile of a browser")
+        self.check_error(home.run("persona", "import", "jar", home.plugins), REFUSED, "not a browser profile")
         large = {"origins": [{"origin": "https://a.test", "localStorage": [{"name": "n", "value": "v" * 10_000_000}]}]}
         self.assertEqual(self.imported(home, "large", large).code, OK)
         self.assertEqual(
@@ -408,7 +408,7 @@ class Personas(WorkerCase):
         pipe.mkdir()
         os.mkfifo(pipe / "Cookies")
         (pipe / "cookies.txt").symlink_to("/dev/zero")
-        refused(pipe, "no profile of a browser")
+        refused(pipe, "not a browser profile")
         head = tarfile.TarInfo("large")
         head.size = 2 << 30
         zeros = gzip.compress(bytes(16 << 20))

@@ -262,7 +262,7 @@ int main(int, char** argv) {
   sigprocmask(SIG_BLOCK, &blocked, nullptr);
   signal(SIGCHLD, SIG_DFL); // inherited as ignored, it would reap for us and hide the status
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  prctl(PR_SET_DUMPABLE, 0); // hooks of the same user must not read the memory of a program that knows secrets
+  prctl(PR_SET_DUMPABLE, 0); // hooks of the same user must not read the memory of a program with secrets
   holdfast::base::hide_secrets(environ);
   return Guard(handled, spare, at_end).run(program);
 }

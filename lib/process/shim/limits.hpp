@@ -14,7 +14,7 @@ namespace holdfast::process::shim {
 constexpr uint64_t kUnlimited = UINT64_MAX;
 
 struct Limits {
-  uint64_t of_process[kLimitCount]; // which the kernel knows
+  uint64_t of_process[kLimitCount]; // enforced by the kernel
   uint64_t memory, processes;       // of the tree
   uint64_t tell_ms;                 // between two reports of the CPU time
 };

@@ -46,7 +46,7 @@ enum class Excess : uint32_t { none, memory, processes };
 struct Consumption {
   int64_t user_us;
   int64_t system_us;
-  uint64_t peak_kib; // largest resident set of one process or, if the cgroup tells more, memory of all at once
+  uint64_t peak_kib; // largest resident set of one process or, if the cgroup reports more, memory of all at once
   uint64_t read_blocks;
   uint64_t written_blocks;
 };
@@ -61,7 +61,7 @@ struct Report {
   Step failed_step;
   uint32_t terminated; // 1: TERM or KILL was sent to the hook before it ended
   uint32_t killed;     // 1: KILL found something to kill after that
-  uint32_t leftovers;  // descendants that had to be ended after the hook's first process was gone
+  uint32_t leftovers;  // descendants that had to be ended after the hook's first process had ended
   uint32_t unkillable; // still there when the shim gave up
   Excess excess;       // why the shim ended it, if it did
   uint64_t wall_us;    // life of the hook's first process

@@ -287,7 +287,7 @@ private:
       if (received.kind == shim::CommandKind::terminate) order(int64_t{received.grace_ms} * 1'000, true);
       if (received.kind == shim::CommandKind::kill) order(0, false);
     } else if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-      listening_ = false; // our starter is gone
+      listening_ = false; // our starter has ended
       order(0, false);
     }
   }
@@ -319,12 +319,12 @@ private:
   const int64_t started_;
   int64_t kill_at_{kNever};      // when the next round of KILL is due
   int64_t first_kill_{kNever};   // when the first one was
-  int64_t linger_until_{kNever}; // when what the leader left behind is asked to end
+  int64_t linger_until_{kNever}; // when the leader's remains are requested to end
   int64_t retry_{kFirstRetry};
   int64_t look_every_{kNever}, next_look_{kNever};    // at what the tree uses
   int64_t tell_every_{kNever}, next_telling_{kNever}; // of its CPU time
   int64_t told_{0};
-  uint64_t peak_memory_{0}; // as the cgroup says
+  uint64_t peak_memory_{0}; // from the cgroup
   bool leader_gone_{false};
   bool asked_{false};            // TERM or KILL has been ordered
   bool ending_leftovers_{false}; // signals have been sent to what the leader left behind

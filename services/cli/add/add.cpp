@@ -77,7 +77,7 @@ bool works(const AddVerbOptions& options, const Context& context) {
 }
 
 int add(Context& context, const AddVerbOptions& options) {
-  // The picture of the work and its log would disturb each other on a terminal.
+  // The progress display and the log would disturb each other on a terminal.
   if (isatty(STDERR_FILENO) != 0 && context.settings().value("log.level").origin == "default")
     spdlog::set_level(spdlog::level::warn);
   if (works(options, context)) context.guard();

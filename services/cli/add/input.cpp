@@ -47,9 +47,9 @@ private:
   std::size_t count_{0};
 };
 
-class Reader {
+class SeedReader {
 public:
-  explicit Reader(const ReadOptions& options) : allow_private_(options.allow_private), strict_(options.strict) {}
+  explicit SeedReader(const ReadOptions& options) : allow_private_(options.allow_private), strict_(options.strict) {}
 
   // `where`: of a line; empty: it was typed, or given by a program.
   void take_url(std::string_view text, const std::string& where, store::Seed seed = {}) {
@@ -199,7 +199,7 @@ std::vector<std::string> read_ids(const std::vector<std::string>& given) {
 }
 
 ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& options) {
-  Reader reader(options);
+  SeedReader reader(options);
   const auto take = [&](std::istream& stream, const std::string& name) {
     const std::string bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
     if (!stream || stream.bad()) throw base::Error(base::ErrorClass::input_output, "cannot read " + name);
@@ -227,7 +227,7 @@ ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& 
 
 ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& text, const std::string& file,
                        const ReadOptions& options) {
-  Reader reader(options);
+  SeedReader reader(options);
   for (const auto& url : urls)
     reader.take_url(base::trimmed(url), "");
   if (!text.empty()) reader.take_bytes(text, "text", options.parser);
@@ -237,7 +237,8 @@ ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& 
 
 std::string host_name(const std::string& given) {
   const auto url = base::try_parse_url(given.find("://") == std::string::npos ? "http://" + given + "/" : given);
-  if (!url) throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is no host name", "for example example.com");
+  if (!url)
+    throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is not a host name", "for example example.com");
   return url->host;
 }
 

@@ -21,7 +21,7 @@ struct ReadOptions {
 struct ReadSeeds {
   std::vector<store::Seed> seeds;
   std::size_t left_out{0}; // lines
-  std::string problems;    // of read_request: what would be told on standard error
+  std::string problems;    // of read_request: texts for standard error
 };
 ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& options);
 // Reads a request over HTTP in the same way: without files, standard input and reports. `text` and `file` are contents

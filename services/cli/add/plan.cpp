@@ -116,7 +116,7 @@ store::PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
 store::PlannedCrawl plan_crawl(Context& context, const nlohmann::json& given, ReadSeeds read) {
   const auto& settings = context.settings();
   if (read.seeds.empty())
-    throw base::Error(base::ErrorClass::refused, "there is no URL in what was given", "nothing was added");
+    throw base::Error(base::ErrorClass::refused, "no URL found in the input", "nothing was added");
   if (const auto depth = given.value("max_depth", 0); depth > settings.integer("crawl.max_depth"))
     throw base::Error(base::ErrorClass::usage, "--depth " + std::to_string(depth) + " is more than crawl.max_depth (" +
                                                    settings.text("crawl.max_depth") + ", from " +

@@ -27,7 +27,7 @@ constexpr Verb kVerbs[] = {
      "holdfast run --daemon\n"
      "holdfast run --crawl 7f3a",
      &run_verb},
-    {"runner", "Run maintenance: schedules, lapsed workers, cleanup; the newest runner takes over",
+    {"runner", "Run schedules and maintenance; the newest runner takes over",
      "holdfast runner --standby\n"
      "holdfast runner --status",
      &runner_verb},
@@ -46,7 +46,7 @@ constexpr Verb kVerbs[] = {
      "holdfast cancel 7f3a --yes\n"
      "holdfast cancel --worker 02c4",
      &steer_verb},
-    {"drain", "Let workers or runners finish their pages and exit, for example before an upgrade",
+    {"drain", "Let workers or runners finish their pages and exit, before an upgrade",
      "holdfast drain 02c4 --wait\n"
      "holdfast drain --machine archive-3 --wait",
      &drain_verb},
@@ -100,7 +100,7 @@ constexpr Verb kVerbs[] = {
      "holdfast list queue --crawl 7f3a\n"
      "holdfast list failures --limit 200 --csv >failures.csv\n"
      "holdfast list snapshots --status paused | holdfast resume -",
-     &list_verb}, // it says itself what can be listed
+     &list_verb}, // its help names the lists
     {"search", "Find words in the text, titles and URLs of archived pages",
      "holdfast search solar wind\n"
      "holdfast search '\"solar wind\" -moon' --host example.org\n"

@@ -81,7 +81,6 @@ private:
   std::shared_ptr<const hooks::PluginSet> plugin_set_;
 };
 
-// Returns the user who runs this program, for the record.
 std::string user_name();
 
 } // namespace holdfast::cli

@@ -62,7 +62,10 @@ int add_schedule(Context& context, const ScheduleOptions& options) {
 
 // Prints the next times of an existing schedule, or of one that is still to be made.
 int next_times(Context& context, const ScheduleOptions& options) {
-  auto& connection = context.connection(true);
+  if (options.name.empty() && options.every.empty())
+    throw base::Error(base::ErrorClass::usage, "neither a schedule nor --every is given",
+                      "holdfast schedule next NAME, or holdfast schedule next --every '0 6 * * mon-fri'");
+  auto& connection = context.connection();
   std::string every = options.every;
   std::string zone = options.time_zone.empty() ? local_time_zone() : options.time_zone;
   if (!options.name.empty()) {
@@ -72,9 +75,6 @@ int next_times(Context& context, const ScheduleOptions& options) {
     every = row.text("every");
     if (options.time_zone.empty()) zone = row.text("time_zone");
   }
-  if (every.empty())
-    throw base::Error(base::ErrorClass::usage, "neither a schedule nor --every is given",
-                      "holdfast schedule next NAME, or holdfast schedule next --every '0 6 * * mon-fri'");
   const auto rows = store::schedule_times(connection, every, zone, options.count);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (context.json())

@@ -94,7 +94,7 @@ void print_views(pg::Connection& connection) {
     if (name != last) {
       const bool first_function =
           row.text("kind") == "function" && (last.empty() || last.find('(') == std::string::npos);
-      if (first_function) std::cout << "\n# Functions that people call\n";
+      if (first_function) std::cout << "\n# Functions for users\n";
       if (row.text("kind") == "view")
         std::cout << "\n## " << name << "\n\n"
                   << row["about"].value_or("") << "\n\n| column | type | what it is |\n|---|---|---|\n";

@@ -274,31 +274,31 @@ HookSurroundings describe_surroundings(const worker::Options& options, const std
 }
 
 // Returns problems of this machine's clock, certificates and key of personas; empty: none.
-std::vector<std::string> machine_troubles(const worker::Options& options) {
-  std::vector<std::string> troubles;
-  if (const auto clock = worker::clock_trouble(); !clock.empty()) troubles.push_back(clock);
-  if (!options.key_ring_problem.empty()) troubles.push_back(options.key_ring_problem);
+std::vector<std::string> machine_problems(const worker::Options& options) {
+  std::vector<std::string> problems;
+  if (const auto clock = worker::clock_trouble(); !clock.empty()) problems.push_back(clock);
+  if (!options.key_ring_problem.empty()) problems.push_back(options.key_ring_problem);
   const char* const own = std::getenv("SSL_CERT_FILE");
   const std::filesystem::path certificates = own != nullptr ? own : "/etc/ssl/certs/ca-certificates.crt";
   std::error_code error;
   if (const auto size = std::filesystem::file_size(certificates, error); error || size == 0)
-    troubles.push_back("there are no certificates to check sites with, " + certificates.native() +
+    problems.push_back("there are no certificates to check sites with, " + certificates.native() +
                        " is missing or empty: install ca-certificates");
-  return troubles;
+  return problems;
 }
 
 // Returns what an external database lacks, or why there is none; empty: nothing.
-std::vector<std::string> database_troubles(Context& context) {
+std::vector<std::string> database_problems(Context& context) {
   if (context.embedded()) return {};
-  std::vector<std::string> troubles;
+  std::vector<std::string> problems;
   try {
     pg::Connection connection(context.dsn());
     for (const auto& [what, remedy] : pg::unmet_preconditions(connection))
-      troubles.push_back("needs " + what + ": " + remedy);
+      problems.push_back("needs " + what + ": " + remedy);
   } catch (const base::Error& error) {
-    troubles.push_back(error.what() + (error.hint().empty() ? "" : ": " + error.hint()));
+    problems.push_back(error.what() + (error.hint().empty() ? "" : ": " + error.hint()));
   }
-  return troubles;
+  return problems;
 }
 
 int doctor(Context& context, const std::vector<std::string>& plugins) {
@@ -317,8 +317,8 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
   });
   const auto hooks = describe_surroundings(options, browser == findings.end() ? "" : browser->path);
   const auto of_browser = hooks.browser ? hooks.browser->description : "none";
-  const auto troubles = database_troubles(context);
-  const auto of_machine = machine_troubles(options);
+  const auto problems = database_problems(context);
+  const auto of_machine = machine_problems(options);
   const bool named = base::name_server_answers();
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   if (context.json()) {
@@ -327,8 +327,8 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
                              {"sandbox", hooks.sandbox},
                              {"network", hooks.network},
                              {"browser", of_browser},
-                             {"database", troubles},
-                             {"troubles", of_machine},
+                             {"database", problems},
+                             {"problems", of_machine},
                              {"name_server", named}});
   } else {
     print_findings(findings);
@@ -339,11 +339,11 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
     if (missing == 0 && !selected.empty()) std::cout << "\nNothing is missing on this machine.\n";
     std::cout << "\nDatabase: "
               << (context.embedded() ? "its own"
-                  : troubles.empty() ? "has what it needs"
+                  : problems.empty() ? "has what it needs"
                                      : "")
               << '\n';
-    for (const auto& trouble : troubles)
-      std::cout << "  " << printable(trouble) << '\n';
+    for (const auto& problem : problems)
+      std::cout << "  " << printable(problem) << '\n';
     std::cout << "Archive: " << printable(space_at(context.archive_root()))
               << "\nWork directory: " << printable(space_at(options.work_dir)) << '\n';
     std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n'
@@ -351,11 +351,11 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
               << "Network of hooks that are started from here: " << hooks.network << '\n'
               << "Browser: " << of_browser << '\n'
               << "Name server: " << (named ? "answers" : "none answers (/etc/resolv.conf)") << '\n';
-    for (const auto& trouble : of_machine)
-      std::cout << "This machine: " << printable(trouble) << '\n';
+    for (const auto& problem : of_machine)
+      std::cout << "This machine: " << printable(problem) << '\n';
   }
   std::cout << std::flush;
-  return missing == 0 && troubles.empty() && of_machine.empty() && (!hooks.browser || hooks.browser->starts)
+  return missing == 0 && problems.empty() && of_machine.empty() && (!hooks.browser || hooks.browser->starts)
              ? base::kExitSuccess
              : base::kExitFailedWork;
 }

@@ -43,7 +43,6 @@ fs::path installer(const std::string& set) {
   throw base::Error(base::ErrorClass::unavailable, "there is no installer of \"" + set + "\" beside this program");
 }
 
-// Becomes the installer.
 int run_installer(Context& context, const InstallOptions& options) {
   const auto program = installer(options.set).string();
   std::vector<std::string> words = {program, (context.data_dir() / "lib" / options.set).string()};

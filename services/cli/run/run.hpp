@@ -20,7 +20,7 @@ int run_some(Context& context, const SomeWork& work);
 // Runs a worker in this process: signals, incarnations, the threads around it. Main thread; returns when the worker
 // has left.
 struct WorkerOptions {
-  std::string kind;   // as the setting worker.kind; empty: as that says
+  std::string kind;   // as the setting worker.kind; empty: that setting
   std::string parent; // id of the runner that starts it; may be empty
   // Works only on these, see worker::Options.
   std::vector<std::string> only_crawls{}, only_snapshots{};

@@ -68,7 +68,7 @@ std::string files_origin(const std::string& given) {
   const auto url = base::try_parse_url(given);
   if (!url || url->text.find_first_of("/?", url->scheme.size() + 3) != url->text.size() - 1)
     throw base::Error(base::ErrorClass::configuration,
-                      "serve.files_url: \"" + given + "\" is no origin: scheme, host and port",
+                      "serve.files_url: \"" + given + "\" is not an origin (scheme, host and port)",
                       "serve.files_url: https://files.example");
   return url->text.substr(0, url->text.size() - 1);
 }
@@ -89,7 +89,7 @@ bool listen(std::optional<serve::HttpServer>& server, Presence& presence, bool s
       return true;
     } catch (const base::Error& error) {
       if (!standby || error.error_class() != base::ErrorClass::unavailable) throw;
-      if (!waits) spdlog::info("stands by: {}", error.what());
+      if (!waits) spdlog::info("standing by: {}", error.what());
     }
     presence.set_standby(true);
     if (interrupted_within(kLookAgain)) return false;

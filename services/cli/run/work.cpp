@@ -65,7 +65,7 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
     if (!again || stop.strength() != base::Strength::none) co_return;
     if (!problem.empty()) spdlog::warn("cannot join again yet: {}", problem);
     if (!given.parent.empty() && std::chrono::steady_clock::now() - was_there > timeout) {
-      spdlog::warn("the database was away for too long; a runner starts another worker when it is back");
+      spdlog::warn("the database was unreachable for too long; a runner starts another worker when it is back");
       co_return;
     }
     asio::steady_timer timer(io, pause);
@@ -116,7 +116,7 @@ Action worker_verb(CLI::App& command) {
   const auto options = std::make_shared<WorkerOptions>();
   command.add_option("--kind", options->kind, "Only turn seeds into snapshots (crawl), or only work on snapshots")
       ->check(CLI::IsMember({"all", "crawl", "snapshot"}));
-  command.add_option("--parent", options->parent)->group(""); // said by `holdfast run`
+  command.add_option("--parent", options->parent)->group(""); // given by `holdfast run`
   return [options](Context& context) { return work(context, *options); };
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // Live progress of one crawl on a terminal: a thread with its own connection that redraws a few lines a few times a
 // second. Owned by the verb; the destructor stops the thread, joins it and leaves the last state on the screen. Draws
-// on standard error, and only if that is a terminal: quiet in a pipe. Lines of the log go above the picture.
+// on standard error, and only if that is a terminal: quiet in a pipe. Lines of the log go above the display.
 
 #include <condition_variable>
 #include <mutex>

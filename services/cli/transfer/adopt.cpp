@@ -70,7 +70,7 @@ int adopt(Context& context, const std::string& given) {
         }
         return;
       }
-    } catch (const base::Error& error) { // what these files say cannot be true
+    } catch (const base::Error& error) { // the facts in these files are impossible
       if (error.error_class() == base::ErrorClass::temporary || error.error_class() == base::ErrorClass::unavailable)
         throw;
       problem = error.what();

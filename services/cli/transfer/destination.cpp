@@ -21,7 +21,6 @@ namespace holdfast::cli {
 
 namespace fs = std::filesystem;
 
-// Output to one file.
 class ZipFile::Output {
 public:
   virtual ~Output() = default;
@@ -121,7 +120,7 @@ public:
     if (::pipe2(ends, O_CLOEXEC) != 0) archive::throw_errno(errno, "make", "a pipe");
     from_.reset(ends[0]);
     to_.reset(ends[1]);
-    ::signal(SIGPIPE, SIG_IGN); // a store that fails closes the pipe: write() says so
+    ::signal(SIGPIPE, SIG_IGN); // a store that fails closes the pipe: write() fails
     sender_ = std::thread([this] { send(); });
   }
   ~BucketObject() override { end(); }

@@ -79,7 +79,7 @@ void FileTaker::take_file(int parent, const std::string& name, const std::string
   struct stat about {};
   if (::fstatat(parent, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) return tell(path, base::errno_text(errno));
   const bool is_link = S_ISLNK(about.st_mode);
-  if (!is_link && !S_ISREG(about.st_mode)) return tell(path, "it is no file and no readable directory");
+  if (!is_link && !S_ISREG(about.st_mode)) return tell(path, "neither a file nor a readable directory");
   const auto from =
       is_link ? archive::open_beneath(top_.get(), path, O_RDONLY) : archive::open_file_at(parent, name, about);
   if (!from) {

@@ -198,7 +198,7 @@ private:
   void each_capture(std::size_t warc, std::uint64_t from, const std::function<bool(warc::Capture)>& take) {
     const auto& [name, file, size, members] = archive_.warcs[warc];
     const auto in_file = [&](warc::Capture capture) { return capture.offset += from, take(std::move(capture)); };
-    warc::each_capture(file.get(), from, size, in_file, [](auto&) {}); // was told
+    warc::each_capture(file.get(), from, size, in_file, [](auto&) {}); // reported before
   }
 
   warc::Capture capture_of(const warc::SplitPage& page) {

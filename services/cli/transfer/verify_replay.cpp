@@ -24,8 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::minutes kLongestReplay{4};
-constexpr int kMostRuns = 4;                             // of an imported page: what was borrowed may ask for more
-constexpr std::string_view kPictureOf = "urn:fullPage:"; // what Browsertrix calls the picture of a page
+constexpr int kMostRuns = 4;                             // of an imported page: borrowed records may request more
+constexpr std::string_view kPictureOf = "urn:fullPage:"; // Browsertrix's name of a screenshot
 
 nlohmann::json read_json(const fs::path& path) {
   std::ifstream file(path);
@@ -137,7 +137,7 @@ ReplayCheck::Wanted ReplayCheck::what_to_replay(const store::SealedFiles& sealed
   return wanted;
 }
 
-// The picture that is among the records of an imported page.
+// The screenshot among the records of an imported page.
 void ReplayCheck::add_picture(Wanted& wanted, const std::vector<store::Capture>& captures) {
   for (const auto& capture : captures) {
     if (!capture.url.starts_with(kPictureOf) || capture.mime != "image/png") continue;
@@ -176,7 +176,6 @@ bool ReplayCheck::borrow(Wanted& wanted, const store::SealedFiles& sealed, const
   return any;
 }
 
-// Returns the record for ReplaySource.
 nlohmann::json ReplayCheck::record_of(Wanted& wanted, const store::Capture& capture) {
   auto& file = wanted.files[capture.file];
   if (file.empty()) file = local_file(capture.file, wanted.scratch);

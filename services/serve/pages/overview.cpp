@@ -31,7 +31,7 @@ Html numbers(pg::Connection& connection) {
 Html stuck(pg::Connection& connection) {
   const auto all = store::stuck(connection, kRows);
   if (all.empty()) return {};
-  Table table({{"What", "long"}, {"Wrong", ""}, {"For", "nw"}, {"Why", "long"}}, "What is stuck");
+  Table table({{"What", "long"}, {"Wrong", ""}, {"For", "nw"}, {"Why", "long"}}, "Stuck");
   for (const auto one : all) {
     const std::string kind = one["kind"], id = one["id"].value_or(""), name = one["name"].value_or(short_id(id));
     table.row({kind == "crawl"      ? crawl_link(id, name)

@@ -96,7 +96,7 @@ Html in_names(const PageRequest& request) {
     list.push_back(found(row, {}, request.links.picture(row)));
   return html::fill(embedded::search_html, {{"found", std::move(list)},
                                             {"none", none},
-                                            {"more_name", "Search older ones"},
+                                            {"more_name", "Search older"},
                                             {"more", page.next.empty() ? "" : href(request, "before", page.next)}});
 }
 

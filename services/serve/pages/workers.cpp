@@ -25,7 +25,7 @@ Html acts_on_process(const pg::Row& process) {
 
 Html running_workers(pg::Connection& connection, bool may_change) {
   std::vector<Table::Column> columns{
-      {"Process", "long"}, {"Machine", ""}, {"Holds", "n"}, {"Lease left", "nw"}, {"What it does", "long"}};
+      {"Process", "long"}, {"Machine", ""}, {"Holds", "n"}, {"Lease left", "nw"}, {"Activity", "long"}};
   if (may_change) columns.push_back({"Change", ""});
   Table table(columns, "Running processes");
   for (const auto process : store::running_processes(connection, kRunning)) {

@@ -9,7 +9,6 @@
 
 namespace holdfast::worker {
 
-// How one hook ended.
 struct HookEnd {
   hooks::Status status{hooks::Status::failed};
   bool captures_page{true};                      // as its plugin says (hooks::Plugin)

@@ -37,7 +37,6 @@ void take_exit(store::HookResult& row, const hooks::HookOutcome& outcome);
 // The same and what it said, as columns of session_hook.
 nlohmann::json result_columns(const hooks::HookOutcome& outcome);
 
-// Counts it for /metrics.
 void count_hook(const std::string& plugin, hooks::Status status);
 void count_hook(const std::string& plugin, const hooks::HookOutcome& outcome);
 

@@ -41,7 +41,7 @@ awaitable<void> Housekeeping::run() {
 awaitable<void> Housekeeping::check_clock() {
   const auto mended = co_await pool_.run(
       [](pg::Connection& connection) { return store::call_for<std::int64_t>(connection, "clock_check"); });
-  if (mended > 0) spdlog::warn("the clock of the database has gone back: {} due times were too far ahead", mended);
+  if (mended > 0) spdlog::warn("the clock of the database was set back: {} due times were too far ahead", mended);
 }
 
 bool Housekeeping::lapse_due() const { return !lapsing_ && std::chrono::steady_clock::now() - lapsed_ > poll_; }

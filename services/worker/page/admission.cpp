@@ -166,7 +166,7 @@ awaitable<std::optional<Failure>> Admission::heed_rate_limits(const hooks::HookO
     });
     {
       const auto about = log_about(claim_.lease, result.plugin, result.hook);
-      spdlog::info("{} asked to be left alone for {} s (status {})", *site, limit.retry_after_seconds.value_or(0),
+      spdlog::info("{} requested a pause of {} s (status {})", *site, limit.retry_after_seconds.value_or(0),
                    limit.status);
     }
     if (*site != claim_.host || !failed || claim_.attempts > context_.options.rate_limit_retries) continue;

@@ -132,7 +132,7 @@ void CrawlSession::spawn(awaitable<void> work) {
       std::rethrow_exception(failure);
     } catch (const std::exception& error) {
       const auto about = self->log_about();
-      spdlog::error("the session of crawl {} went wrong: {}", self->crawl_id_, error.what());
+      spdlog::error("the session of crawl {} failed: {}", self->crawl_id_, error.what());
     }
   });
 }

@@ -109,7 +109,7 @@ std::vector<SessionPersona::Change> SessionPersona::read_changes() const {
       changes.push_back({nlohmann::json::parse(text).value("version", std::int64_t{0}),
                          persona::State::parse(text, "changes", left_out)});
     } catch (const std::exception&) { // the hook's mistake; it says nothing that may be logged
-      spdlog::warn("persona \"{}\": what a hook says that its page has changed cannot be read", persona_.name);
+      spdlog::warn("persona \"{}\": the changes reported by a hook cannot be read", persona_.name);
     }
   }
   return changes;

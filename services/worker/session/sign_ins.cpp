@@ -144,7 +144,7 @@ void SignIns::SignIn::end_at(Clock::time_point at, const std::string& why) {
 }
 
 awaitable<void> SignIns::SignIn::run() {
-  spdlog::info("a person signs in to persona {} ({}), for {}", asked_.persona, asked_.id, asked_.asked_by);
+  spdlog::info("sign-in to persona {} ({}) by {}", asked_.persona, asked_.id, asked_.asked_by);
   try {
     co_await work();
   } catch (const Failure& failure) { // its persona is gone, or cannot be opened

@@ -117,7 +117,7 @@ TEST_CASE("hostile text stays text wherever it stands") {
   check_harmless(render_crawl_html(crawl));
 }
 
-TEST_CASE("bytes that are no UTF-8 and characters that turn the writing never reach the page") {
+TEST_CASE("bytes that are not UTF-8 and characters that turn the writing never reach the page") {
   auto view = sample_view();
   view.title = std::string("bad \xff byte, bell \x07, nul ") + '\0' + " and \xe2\x80\xaegnp.exe";
   const std::string page = render_snapshot_html(view);

@@ -53,7 +53,7 @@ const BadFile kBadFiles[] = {
     {"log:\n  level: loud\n", "2: log.level: \"loud\" is not a choice", "trace, debug, info, warn, error, off"},
     {"plugins:\n  path: [/a, [b]]\n", "2: plugins.path: each item must be a path", ""},
     {"plugins:\n  path: [\"/a:b\"]\n", "2: plugins.path: a path in a list cannot contain \":\"", ""},
-    {"data_dir: \"a\\0b\"\n", "1: data_dir: it holds a control character, or bytes that are no UTF-8", ""},
+    {"data_dir: \"a\\0b\"\n", "1: data_dir: it holds a control character, or bytes that are not UTF-8", ""},
     // out of bounds
     {"worker:\n  snapshots: 501\n", "2: worker.snapshots: 501 is out of bounds", "from 1 to 500"},
     {"worker:\n  snapshots: -1\n", "2: worker.snapshots: -1 is out of bounds", ""},
