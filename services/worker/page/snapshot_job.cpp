@@ -96,9 +96,10 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   count_traffic(work_);
   work_.route.reset();
   auto ending = Ending::lost;
-  if (!failure || reasons_.lost.empty())
-    ending =
-        co_await submission_.submit(work_, results_.take_rows(failure ? failure->reason : ""), failure, reasons_.lost);
+  if (!failure || reasons_.lost.empty()) {
+    auto rows = results_.take_rows(failure ? failure->reason : "");
+    ending = co_await submission_.submit(work_, std::move(rows), failure, reasons_.lost);
+  }
   results_.forget_ended();
   context_.running_hooks.changed();
   session_.reset();
