@@ -1,5 +1,5 @@
 #pragma once
-// What the jobs and sessions of one worker share. Owned by Worker, which outlives them; main thread only.
+// State shared by the jobs and sessions of one worker. Owned by Worker, which outlives them; main thread only.
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
@@ -48,7 +48,7 @@ struct JobContext {
   ClaimConditions* claim_conditions{nullptr};
 };
 
-// What is logged while it lives is about this attempt, and a hook of it.
+// Adds this attempt, and a hook of it, to log lines during its life.
 inline base::LogAbout log_about(const store::Lease& lease, const std::string& plugin = "",
                                 const std::string& hook = "") {
   return base::LogAbout({lease.crawl_id, lease.snapshot_id, lease.fence, plugin, hook});

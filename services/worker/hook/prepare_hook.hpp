@@ -18,11 +18,11 @@ struct PreparedHook {
   hooks::HookLimits limits;
 };
 
-// What hooks of every page and crawl on this machine have in common.
+// Returns the part of the context that hooks of every page and crawl on this machine share.
 hooks::HookContext machine_context(const JobContext& context);
 
-// `options`: of machine, persona, crawl and snapshot, merged. Paths of binaries are this machine's, whatever they say.
-// Throws Error(configuration) for a value that does not fit.
+// Prepares a hook. `options`: of machine, persona, crawl and snapshot, merged. Paths of binaries are always this
+// machine's. Throws Error(configuration) for a value that does not fit.
 PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, hooks::Options options,
                           const hooks::HookContext& hook_context);
 
@@ -31,9 +31,9 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
 void confine(const JobContext& context, const process::Sandbox& sandbox, process::Command& command,
              std::vector<std::filesystem::path> writable, const std::filesystem::path& temporary);
 
-// What a finished hook cost and how it ended.
+// Copies the cost and the end of a finished hook into the row.
 void take_exit(store::HookResult& row, const hooks::HookOutcome& outcome);
-// The same and what it said, as columns of session_hook.
+// Returns cost, end and output of a hook as columns of session_hook.
 nlohmann::json result_columns(const hooks::HookOutcome& outcome);
 
 void count_hook(const std::string& plugin, hooks::Status status);

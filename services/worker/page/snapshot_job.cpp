@@ -34,14 +34,14 @@ namespace holdfast::worker {
 
 namespace {
 
-// How far its end went: what was asked of it, and what it left.
+// Describes how far its end went: the signals, and the remains.
 std::string ending_of(const process::Exit& exit) {
   std::string text = exit.killed ? ", killed after SIGTERM" : exit.terminated ? ", ended by SIGTERM" : "";
   if (exit.leftovers > 0) text += fmt::format(", {} processes that it left were killed", exit.leftovers);
   return text;
 }
 
-// What its files say is for archive::redact_attempt().
+// Takes secrets out of the texts of a hook. archive::redact_attempt() does that for its files.
 void hide_secrets(const warc::Redactor& redactor, hooks::HookOutcome& outcome) {
   const auto all = [&](std::initializer_list<std::string*> texts) {
     for (auto* const text : texts)
@@ -154,8 +154,8 @@ awaitable<void> SnapshotJob::keep_text() {
   }
 }
 
-// What was published and is not sealed is ours alone: its name holds our fence. If the answer to its seal was lost,
-// `holdfast verify` decides.
+// Removes the published files of an unsealed page, which are ours alone: their name holds our fence. If the answer to
+// its seal was lost, `holdfast verify` decides.
 awaitable<void> SnapshotJob::remove_published() {
   if (in_doubt_ || published_.empty()) co_return;
   co_await base::on_thread(context_.files, [this] {
@@ -278,8 +278,8 @@ awaitable<void> SnapshotJob::end_background() {
     co_await collect(one);
 }
 
-// What a hook says of this machine holds for the hooks of this page that start after it. It is not kept: a page must
-// not choose what other pages run. Only options that some plugin has: no LD_PRELOAD.
+// Applies options that a hook reports for this machine to the hooks of this page that start after it. They are not
+// kept: a page must not choose programs for other pages. Only options of plugins: no LD_PRELOAD.
 void SnapshotJob::heed_machine(const hooks::HookOutcome& outcome) {
   const auto set = [this](const std::string& key, const std::string& value) {
     if (context_.options.catalog->is_option(key)) options_[key] = value;
@@ -347,8 +347,8 @@ awaitable<void> SnapshotJob::publish() {
   }
   count_traffic();
   view_.ended_at = base::utc_timestamp();
-  // What fails for want of room on this worker's disk, or for its network, is not the page's failure: elsewhere, or
-  // later, it will do.
+  // Lack of space on this worker's disk and errors of its network are not the page's failure: elsewhere, or later, the
+  // page will succeed.
   if (view_.outcome != "succeeded") {
     std::error_code error;
     const auto space = std::filesystem::space(context_.options.work_dir, error);
@@ -390,7 +390,7 @@ awaitable<void> SnapshotJob::publish() {
   fill_page(published, verdict, lost);
 }
 
-// What the seal says of the page. `lost`: files that were left out.
+// Fills the page for the seal. `lost`: files that were left out.
 void SnapshotJob::fill_page(const archive::Published& published, const Verdict& verdict,
                             const std::vector<std::string>& lost) {
   const auto add_reason = [this](const std::string& why) { page_.reason += (page_.reason.empty() ? "" : "; ") + why; };
@@ -460,7 +460,7 @@ void SnapshotJob::count_traffic() {
     spdlog::warn("{}: {} requests of its hooks were refused: {}", claim_.url, traffic.refused, traffic.first_refusal);
 }
 
-// Nothing of this snapshot runs afterwards.
+// Ends all processes of this snapshot.
 awaitable<void> SnapshotJob::reap() {
   hooks_.interrupt(interrupted_.empty() ? std::chrono::milliseconds(0) : context_.options.kill_grace);
   for (const auto& hook : hooks_.running()) {
@@ -477,7 +477,7 @@ awaitable<void> SnapshotJob::reap() {
   context_.running_hooks->changed();
 }
 
-// Hands the page in. What the database refuses is handed in once more, as a failure and without anything that could be
+// Submits the page. If the database refuses it, submits it once more as a failure, without the parts that could be
 // refused.
 awaitable<SnapshotJob::Ending> SnapshotJob::hand_in(const std::optional<Failure>& failure) {
   std::optional<Failure> why = failure;

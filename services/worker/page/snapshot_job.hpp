@@ -1,7 +1,7 @@
 #pragma once
 // Takes one claimed snapshot from its first hook to the end of its attempt. Owned by Worker; main thread only. run() is
-// a coroutine that never throws: however it ends, the hooks it started are gone, and the page was handed in - sealed,
-// released - or its lease was lost and nothing was written.
+// a coroutine that never throws: at its end, its hooks have ended, and the page was submitted - sealed, released - or
+// its lease was lost and nothing was written.
 
 #include "lib/archive/captures.hpp"
 #include "lib/base/async.hpp"
@@ -36,16 +36,16 @@ public:
 
   awaitable<Ending> run();
 
-  // We are leaving: end the hooks by the ladder and release the snapshot.
+  // Ends the hooks in three phases and releases the snapshot, because the worker leaves.
   void interrupt(const std::string& reason);
   // The lease is no longer ours: kill the hooks, write nothing.
   void lose(const std::string& reason);
 
   const store::Claim& claim() const noexcept { return claim_; }
   const store::Lease& lease() const noexcept { return claim_.lease; }
-  // The hooks are gone, and the page was handed in: it takes up no slot.
+  // Returns true once the hooks have ended and the page was submitted: it takes up no slot.
   bool handed_in() const noexcept { return handed_in_; }
-  // Whether this snapshot was its crawl's last.
+  // Returns true if this snapshot was its crawl's last.
   bool sealed_crawl() const noexcept { return sealed_crawl_; }
   // Adds the hooks that run at this moment.
   void list_hooks(std::vector<store::ActiveHook>& hooks) const;

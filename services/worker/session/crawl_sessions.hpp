@@ -23,7 +23,7 @@ public:
   // A snapshot's share in a session, which stays open while there is one. Destroyed before the sessions.
   using Share = std::shared_ptr<CrawlSession>;
 
-  // `changed`: called when a session has opened or gone, so that the worker claims again.
+  // `changed`: called when a session has opened or ended, so that the worker claims again.
   CrawlSessions(JobContext& context, std::function<void()> changed);
   ~CrawlSessions();
   CrawlSessions(const CrawlSessions&) = delete;
@@ -41,7 +41,7 @@ public:
 
   // The crawl needs no session any more: it ends with its last share here.
   void crawl_over(const std::string& crawl_id, const std::string& reason);
-  // We are leaving (hurry: what is opening is given up), or may not act any more (kill). Nothing opens afterwards.
+  // Ends all sessions because the worker leaves, or may not act any more (immediate). Nothing opens afterwards.
   void shut_down(ShutdownMode mode, const std::string& reason);
   // Ends every session; completes when nothing of them runs.
   awaitable<void> close(const std::string& reason);

@@ -1,6 +1,6 @@
 #pragma once
-// The persona of a crawl session, opened. Its files are cookies.txt and auth.json, and changes/, where a hook may put
-// what its page has changed. Owned by CrawlSession; main thread only, with the work on files on the files thread.
+// The persona of a crawl session, decrypted. Its files are cookies.txt and auth.json, and changes/, where a hook may
+// put the changes of its page. Owned by CrawlSession; main thread only, with the work on files on the files thread.
 
 #include "lib/base/async.hpp"
 #include "lib/hooks/catalog.hpp"
@@ -16,13 +16,14 @@ namespace holdfast::worker {
 
 class SessionPersona {
 public:
-  // Null without a name. Throws Failure(no_plugin) if it is gone or cannot be opened here: another worker may.
+  // Opens the persona; null without a name. Throws Failure(no_plugin) if it was removed or cannot be decrypted here:
+  // another worker may.
   static awaitable<std::unique_ptr<SessionPersona>> open(JobContext& context, const std::string& name);
 
   const std::string& name() const { return persona_.name; }
   const hooks::Options& options() const { return persona_.options; } // for all hooks
   std::int64_t version() const { return persona_.version; }
-  // What is secret of the versions that pages were given.
+  // Returns a redactor for the secrets of the versions that pages were given.
   warc::Redactor redactor() const;
   // A page that was given `version` was captured signed out. Notes it, and throws Failure(later).
   awaitable<void> signed_out(std::int64_t version, const store::Lease& lease, std::string reason);
