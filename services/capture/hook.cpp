@@ -36,7 +36,7 @@ std::string in_seconds(double seconds) {
   return text;
 }
 
-// What the handler of the alarm writes: made before, because little may be done there.
+// Text for the handler of the alarm: made before, because a handler may do little.
 std::string out_of_time;
 
 void stop(int signal) {

@@ -1,5 +1,6 @@
 #pragma once
-// What every built-in hook shares: its settings, its deadline, its directory, its records on stdout and the one result.
+// Shared parts of every built-in hook: its settings, its deadline, its directory, its records on stdout and the one
+// result.
 //
 // A hook is a function of a Job that returns a Result for a success and throws an Ending otherwise, so that a success
 // is always claimed and never assumed. One hook runs per process, on one thread.
@@ -108,7 +109,7 @@ private:
 };
 
 using base::read_file;
-// False, with errno, if it cannot be written; a part of it may be there then.
+// Writes a file. Returns false, with errno, if it cannot be written; a part of it may be there then.
 bool write_file(const std::filesystem::path& path, const Pieces& pieces);
 
 void emit(const Json& record);
@@ -120,13 +121,13 @@ std::string json_text(const Json& value, int indent = -1);
 // Names in lower case; a name sent twice has its values joined.
 Json joined(const Headers& headers);
 
-// The hook has done what its timeout is for, and now waits to be told to end.
+// Ends the timeout: the hook has done its work, and now waits for its end.
 void stop_alarm();
 
 // Called by the handler of SIGTERM before the process ends: must be async-signal-safe.
 extern void (*on_stop)();
 
-// Runs `body` as the hook of `plugin` and returns the exit status. A hook that is asked to stop exits with 143 and
+// Runs `body` as the hook of `plugin` and returns the exit status. A hook that is requested to stop exits with 143 and
 // without a result.
 int run_hook(const std::string& plugin, const std::string& url, const std::function<Result(Job&)>& body);
 

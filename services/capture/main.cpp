@@ -1,6 +1,6 @@
 // holdfast-capture SCRIPT [--url=URL ...]: the built-in hooks. SCRIPT is the hook's file; it names this program as its
 // interpreter, and its directory is the plugin. For holdfast-capture replay DIRECTORY, see replay.hpp. holdfast-capture
-// browser starts the browser, says so, and ends it; holdfast-capture sign-in URL has it driven by a person.
+// browser starts the browser, reports it, and ends it; holdfast-capture sign-in URL lets a user drive it.
 #include "services/capture/browser/browser_host.hpp"
 #include "services/capture/browser/sign_in.hpp"
 #include "services/capture/browser/tab.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// What a worker is told at start. Plain aggregate; immutable while the worker lives. The functions are pure.
+// Options of a worker. Plain aggregate; immutable while the worker lives. The functions are pure.
 
 #include "lib/hooks/environment.hpp"
 #include "lib/hooks/hook_run.hpp"
@@ -27,7 +27,7 @@ struct Options {
   std::filesystem::path temporary_dir;                   // TMPDIR of hooks; the worker's own if empty
   std::vector<std::filesystem::path> binary_directories; // looked in before PATH, and first on the PATH of hooks
   std::filesystem::path libexec;                         // stand-ins, last on the PATH of hooks; may be empty
-  // What hooks find last on their PATH: the stand-ins, and what is installed beside the shim (holdfast-capture).
+  // Returns the last directories on the PATH of hooks: the stand-ins, and programs beside the shim (holdfast-capture).
   std::string last_on_path() const {
     const auto own = shim.parent_path().string();
     return libexec.empty() ? own : libexec.string() + ":" + own;
@@ -70,8 +70,8 @@ struct Options {
   std::int64_t maximum_load{0};                   // per processor; 0: does not look
 };
 
-// How long a worker waits for the database, as a function of its lease. An answer that comes after the end of trust is
-// of no use, so no call waits longer than trust could last.
+// Returns how long a worker waits for the database, as a function of its lease. An answer after the end of trust is of
+// no use, so no call waits longer than trust could last.
 pg::ConnectionOptions connection_options(const std::string& label, const Options& worker);
 // A heartbeat that hangs is worth less than the next one: the session is given up, and a new one made, in time for it.
 pg::ConnectionOptions heartbeat_options(const std::string& label, const Options& worker);

@@ -31,7 +31,7 @@ constexpr int kOpenSeeds = 200;                       // a new crawl of no more 
 constexpr std::chrono::milliseconds kRoomCheck{2000}; // how often a worker that stopped claiming looks again
 // For what is left once no hook runs: a few database calls, each with its own deadline.
 constexpr std::chrono::milliseconds kLeave{60000};
-// Once the hooks were killed: what then still runs hangs, in a file system that does not answer, say.
+// Time after the hooks were killed: anything that still runs hangs, for example in a file system that does not answer.
 constexpr std::chrono::milliseconds kLeaveKilled{10000};
 constexpr std::chrono::milliseconds kDoneCheck{1000};
 constexpr std::chrono::milliseconds kLeastWait{20}; // between claims that find nothing
@@ -65,7 +65,7 @@ Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, st
   spdlog::info("cgroups of hooks: {}", cgroups.describe());
   launcher_ = std::make_unique<process::Launcher>(io_.get_executor(), options_.shim, std::move(cgroups));
 
-  // Joining is done on a connection of its own: if the database is away at start, say so and stop.
+  // Joins on a connection of its own: if the database is unreachable at start, this throws.
   pg::Connection connection(options_.dsn, connection_options(label(), options_));
   membership_.join(connection);
   make_parts(connection);
@@ -118,7 +118,8 @@ void Worker::make_parts(pg::Connection& connection) {
   binaries_.add_machine_options(store::machine_options(connection, id()));
 }
 
-// The archive of a collection that has files is there already: what looks empty then is a volume that is not mounted.
+// Opens the archive. That of a collection with files exists already: an empty directory then is a volume that is not
+// mounted.
 void Worker::open_archive(pg::Connection& connection) {
   try {
     archive_root_ = std::make_unique<archive::Root>(archive::Root::open(
@@ -171,7 +172,7 @@ awaitable<Worker::Ending> Worker::run() {
   co_return fenced_ ? Ending::lost_trust : Ending::left;
 }
 
-// Says good-bye to the database.
+// Records the exit in the database.
 awaitable<void> Worker::leave() {
   const bool lost = fenced_ && !failure_;
   const int exit_code = failure_ ? static_cast<int>(base::ErrorClass::bug)
@@ -233,7 +234,7 @@ void Worker::take_heartbeat(const store::HeartbeatAnswer& answer) {
 // "crawl_sealed <id>", "crawl_paused <id>": nothing more of it is to be done here. Anything else is the notification.
 void Worker::heed(const std::vector<std::string>& notifications) {
   for (const auto& notification : notifications) {
-    // Something was paused or cancelled: the heartbeat says what of ours.
+    // After a pause or a cancel, the heartbeat returns which pages of ours it concerns.
     if (notification == "control") membership_.heartbeat_now();
     sign_ins_->heed(notification);
     const auto space = notification.find(' ');
@@ -271,7 +272,7 @@ void Worker::fail(std::exception_ptr failure) {
 }
 
 void Worker::watch_trust() {
-  // The timer does not count the time that the machine sleeps, trust does: so it looks every second.
+  // The timer does not count the time that the machine sleeps, trust does: so it checks every second.
   const auto left = membership_.trust().trusted_until() - base::TrustWindow::Clock::now();
   trust_timer_.expires_after(std::clamp<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1), kTrustCheck));
   trust_timer_.async_wait([this](const boost::system::error_code& error) {
@@ -321,8 +322,8 @@ void Worker::wake() {
   expander_->wake();
 }
 
-// Until it leaves and every job has ended. A turn is made when a page was handed in, something may be due, or a poll
-// is.
+// Runs until the worker leaves and every job has ended. Makes a turn when a page was submitted, a page may be due, or a
+// poll is.
 awaitable<void> Worker::turn_loop() {
   while (!leaving() || !jobs_->empty()) {
     if (!leaving()) archive_->look();
@@ -340,7 +341,7 @@ awaitable<void> Worker::turn_loop() {
         throw;
       spdlog::debug("worker_turn failed: {}", error.what());
     }
-    // A turn looks for lapsed workers, unless it has finished pages. A worker that makes no other turns does it here.
+    // A turn lapses workers, unless it has finished pages. A worker that makes no other turns does it here.
     if ((claim.room == 0 || !answer.pages.empty()) && !fenced_ && housekeeping_->lapse_due())
       spawn(housekeeping_->lapse_workers()); // its end wakes this loop
     if (!answer.claims.empty() || turns_->waiting() > 0) continue;
@@ -373,14 +374,14 @@ store::ClaimRequest Worker::claim_request() {
   return claim;
 }
 
-// How long to sleep unless woken, after a turn that claimed nothing.
+// Returns how long to sleep unless woken, after a turn that claimed nothing.
 std::chrono::milliseconds Worker::pause_after(const store::TurnAnswer& answer) const {
   auto pause = options_.poll;
   if (done_) pause = std::min(pause, kDoneCheck);
   if (!claim_conditions_->not_claiming().empty()) pause = kRoomCheck;
   pause = base::jittered(pause);
   if (!answer.wait) return pause;
-  // What is due already although nothing was found is not for us: paused, or of a crawl that has no room here.
+  // A row is due, but the claim found nothing: it is paused, or its crawl cannot run here.
   const auto due =
       answer.wait->count() > 0 ? std::max(*answer.wait + std::chrono::milliseconds(1), kLeastWait) : kDueElsewhere;
   return std::min(pause, due);

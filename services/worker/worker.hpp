@@ -50,8 +50,9 @@ public:
     lost_trust, // past the trust window: hooks killed; the caller starts a new incarnation
   };
 
-  // `done`: polled whenever the worker is idle and now and then; true ends the worker as if it had been asked to drain
-  // (for `add` and `run`). May be empty. Throws Error(unavailable, cannot_create, ...) if the worker cannot start.
+  // Constructs it. `done`: polled whenever the worker is idle and now and then; true ends the worker as if it had been
+  // drained (for `add` and `run`). May be empty. Throws Error(unavailable, cannot_create, ...) if the worker cannot
+  // start.
   Worker(asio::io_context& io, Options options, base::StopSignal& stop, std::function<bool(pg::Connection&)> done = {});
   ~Worker();
   Worker(const Worker&) = delete;

@@ -28,6 +28,8 @@ WIDTH = {".sql": 110, ".py": 120, ".cpp": 120, ".hpp": 120, ".c": 120, ".h": 120
 
 # Words that made readers stop: a paraphrase where the field has a term, or a subject that hides who acts.
 BANNED = r"nobody|somebody|whoever|whatsoever|dear|dearer|forgotten|what it is asked|at that very moment|anew"
+# A comment that begins so paraphrases its subject, or needs a sentence before it.
+CLAUSE = "What|Of|Whether|The same|As|Nothing|Those|These|This|That|It|Its|They|Who|Whose"
 # The account, and names inside tests' data, are not prose.
 NOT_PROSE = r"\"nobody\"|'nobody'|-u nobody|kNobody|as nobody|nobody\.invalid|http://nobody|user nobody|nobody:|nobody\.pw|nobody ="
 
@@ -70,6 +72,16 @@ def python_lines(text):
         if kind in ("STRING", "FSTRING_END") and first != token.end[0]:
             inside.update(range(first, token.end[0] + 1))
     return ((number, line) for number, line in enumerate(text.splitlines(), 1) if number not in inside)
+
+
+def descriptions(name, text):
+    """(number, beginning) of each comment that describes a file, a declaration, a function or a column."""
+    # In functions, which are indented but in headers, a comment may refer to the lines around it.
+    mark = "--" if name.endswith(".sql") else " *//" if name.endswith(".hpp") else "//"
+    for found in re.finditer(rf"^(?P<line>{mark} (.*))|^comment on [^']* is\s+'([^']*)", text, re.M):
+        before = text[: found.start()].rstrip("\n").rpartition("\n")[2]
+        if not found["line"] or not re.match(mark, before):
+            yield text.count("\n", 0, found.start()) + 1, found[2] or found[3] or ""
 
 
 def anchors(text):
@@ -122,6 +134,16 @@ class Documents(unittest.TestCase):
                 if re.search(rf"\b({BANNED})\b", re.sub(NOT_PROSE, "", line), re.I):
                     found.append(f"{name}:{number}: {line.strip()[:100]}")
         self.none_of(found, "words that the style rules out")
+
+    def test_a_description_stands_by_itself(self):
+        """A comment above a declaration begins with a verb or a name, not with a clause or a pronoun."""
+        found = []
+        for name in tracked():
+            if name.startswith(("lib/", "services/", "migrations/")) and name.endswith((".hpp", ".cpp", ".sql")):
+                for number, begin in descriptions(name, text_of(name)):
+                    if re.match(rf"({CLAUSE})\b", begin):
+                        found.append(f"{name}:{number}: {begin[:80]}")
+        self.none_of(found, "comments that begin with a clause or a pronoun")
 
     def test_links_lead_somewhere(self):
         broken = []

@@ -61,7 +61,8 @@ def ctest_of(test, cases):
     text = text_of(file_of(test))
     if suite != "isolation" and method and f"def {method}(" not in text or group and f"class {group}(" not in text:
         return None
-    return f"{suite}_{part}" if part else suite
+    parted = "holdfast_parts" in text_of(f"tests/{suite}/CMakeLists.txt") if group else False
+    return f"{suite}_{group}" if parted else f"{suite}_{part}" if part else suite
 
 
 def tracked():

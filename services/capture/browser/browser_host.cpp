@@ -37,7 +37,7 @@ constexpr int kPagesPerBrowser = 500;           // then another Chromium is star
 
 volatile sig_atomic_t stopping = 0;
 
-// Not with a stream of C++: <iostream> sets up its locales in each start of the program.
+// Prints without a stream of C++: <iostream> sets up its locales in each start of the program.
 void say(std::FILE* stream, std::string text) {
   text += '\n';
   std::fputs(text.c_str(), stream);
@@ -54,7 +54,7 @@ std::string_view session_of(std::string_view message) {
   return message.substr(begin, message.size() - 2 - begin);
 }
 
-// What a hook may ask of a page that another hook has opened: what it shows, and nothing of its cookies, its storage
+// Commands that a hook may send to a page that another hook has opened: its content, but not its cookies, its storage
 // and its requests, which may be those of a persona.
 const std::set<std::string, std::less<>> kOfOthers{"Inspector.enable",
                                                    "Page.getFrameTree",
@@ -154,7 +154,7 @@ void Host::launch() {
   throw failed("Chromium does not start: " + (reason.empty() ? "it ends without a word" : reason));
 }
 
-// False if it ends before its first answer. True also if we are told to end meanwhile.
+// Returns false if it ends before its first answer. Also returns true if we are requested to end meanwhile.
 bool Host::start_browser() {
   browser_.start(program_, sandboxed_);
   pages_ = 0;
@@ -318,7 +318,7 @@ void Host::take_event(std::string_view message) {
   }
   if (session.empty()) {
     if (!message.starts_with(kCreated)) return;
-    // A page that opens windows gets none: what they show would be neither judged nor recorded.
+    // A page cannot open windows: their content would be neither checked nor recorded.
     const auto event = Json::parse(message, nullptr, false);
     const auto& info = event["params"]["targetInfo"];
     if (info.value("type", "") == "page" && !info.value("openerId", "").empty())
@@ -432,7 +432,7 @@ int Host::run_for(int socket) {
   return serve() ? 0 : 1;
 }
 
-// False if Chromium has ended by itself.
+// Serves hooks. Returns false if Chromium has ended by itself.
 bool Host::serve() {
   try {
     while (stopping == 0 && round() && !(for_one_ && clients_.empty())) {

@@ -1,5 +1,5 @@
 #pragma once
-// What the hook that loads a page and the hooks that look at it ask the browser for in the same way.
+// Requests to the browser that the hook that loads a page shares with the hooks that look at it.
 
 #include "services/capture/browser/devtools.hpp"
 
@@ -11,12 +11,12 @@ namespace holdfast::capture {
 
 inline constexpr double kLargestSide = 8192; // of a window or a picture, in pixels
 
-// Of the window: <PLUGIN>_RESOLUTION or RESOLUTION. Throws Ending if it is not WIDTH,HEIGHT.
+// Returns the size of the window: <PLUGIN>_RESOLUTION or RESOLUTION. Throws Ending if it is not WIDTH,HEIGHT.
 std::pair<int, int> resolution(const Job& job);
 Json device_metrics(std::pair<int, int> size);
 
-// What Chromium says of itself, as with windows: parameters of Emulation.setUserAgentOverride. `own`: its user agent,
-// as it is without one. USER_AGENT replaces it, and IDENTIFY adds whose crawl it is.
+// Returns the identity of Chromium, as with windows: parameters of Emulation.setUserAgentOverride. `own`: its user
+// agent, as it is without one. USER_AGENT replaces it, and IDENTIFY adds a contact.
 Json identity(const std::string& own);
 
 // The socket of the crawl's browser.
@@ -25,10 +25,10 @@ std::filesystem::path browser_socket();
 // If Chromium shows an error page of its own instead of the page: "the page led to URL: ". Empty: it shows the page.
 std::string error_page_shown(DevTools& browser, const std::string& session, Clock::time_point until);
 inline constexpr const char* kShownText = "document.body.innerText"; // is evaluated in it
-// The error that such a page names. Chromium may only say that a navigation was aborted.
+// Returns the error on such a page. Chromium may only report that a navigation was aborted.
 std::string reason_on_error_page(DevTools& browser, const std::string& session, Clock::time_point until);
 
-// Answers alert(), confirm() and prompt(), which would hold everything up. True if the event was one.
+// Answers alert(), confirm() and prompt(), which would block the page. Returns true if the event was one.
 bool close_dialog(DevTools& browser, const std::string& method, const Json& parameters, const std::string& session);
 
 } // namespace holdfast::capture

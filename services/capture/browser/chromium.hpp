@@ -1,6 +1,6 @@
 #pragma once
-// One Chromium process and the pipe that its DevTools listen on. Messages are texts that end with a NUL. Used from one
-// thread; end() kills Chromium with all its processes and removes its profile, which lies in the current directory.
+// A Chromium process and the pipe that its DevTools listen on. Messages are texts that end with a NUL. Used from one
+// thread; end() kills Chromium with all its processes and removes its profile, which is in the current directory.
 
 #include <sys/types.h>
 
@@ -10,10 +10,10 @@
 
 namespace holdfast::capture {
 
-// What is still to be written to a descriptor.
+// Data still to be written to a descriptor.
 struct Outgoing {
   std::string bytes; // the first of them may have been written already
-  // False if the other end is gone.
+  // Returns false if the other end has closed.
   bool flush(int descriptor);
 
 private:
@@ -32,18 +32,18 @@ Got read_messages(int descriptor, std::string& buffer, const Take& take);
 // Ending(skipped) if there is none.
 std::string browser_program();
 
-// Whether Chromium may be given its own sandbox: not as root, which it refuses, and not if CHROME_SANDBOX is false.
+// Returns true if Chromium may get its own sandbox: not as root, which it refuses, and not if CHROME_SANDBOX is false.
 bool may_be_sandboxed();
 
 class Chromium {
 public:
-  // Throws Ending if it cannot be started. Whether it runs shows only with its first answer: without the namespaces
-  // that its sandbox needs, it ends at once.
+  // Starts Chromium. Throws Ending if it cannot be started. Only its first answer shows that it runs: without the
+  // namespaces that its sandbox needs, it ends at once.
   void start(const std::string& program, bool sandboxed);
   void end();
   bool runs() const { return pid_ >= 0; }
 
-  // False if Chromium has ended.
+  // Returns false if Chromium has ended.
   bool read(const Take& take);
   bool flush() { return outgoing.flush(commands_); }
 

@@ -21,8 +21,8 @@ constexpr std::size_t kLargestMessage = 256u << 20;
 constexpr const char* kReplaced = "Inspected target navigated or closed"; // Chromium's words
 constexpr const char* kEnded = "the browser ended by itself";
 
-// Pictures and bodies come as base64, which needs no look at each letter: it is cut out of what is parsed. It is the
-// member "data" of the result or the parameters; in a string, its quotes would be escaped.
+// Parses a message. Screenshots and bodies come as base64, whose letters need no check: it is cut out of the parsed
+// text. It is the member "data" of the result or the parameters; in a string, its quotes would be escaped.
 Json parse_message(std::string_view text) {
   constexpr std::string_view kKey = "\"data\":\"";
   constexpr std::size_t kWorthwhile = 4096;

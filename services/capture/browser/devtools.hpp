@@ -55,11 +55,11 @@ public:
   // A session of a target. Throws as call().
   std::string attach_to(const std::string& target, Clock::time_point until);
 
-  // Takes in what the browser says until done() or until the time is up; true if done. Throws Ending(failed) if the
-  // browser has ended.
+  // Takes messages of the browser until done() or until the time is up; returns true if done. Throws Ending(failed) if
+  // the browser has ended.
   bool pump(Clock::time_point until, const std::function<bool()>& done);
 
-  // Also waits in pump() for something to read there; negative: no more.
+  // Also waits in pump() for data to read there; negative: no more.
   void also(int descriptor, std::function<void()> readable) {
     other_ = descriptor;
     other_readable_ = std::move(readable);

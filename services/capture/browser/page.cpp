@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t kLargestPage = 8u << 20;
 
-// Some servers compress whatever the client says, and wget may keep it so. A browser's copy is decoded already.
+// Decompresses a body. Some servers compress whatever the client accepts, and wget may keep it so. A browser's copy is
+// decoded already.
 std::string decompressed(std::string bytes, const std::string& coding) {
   const bool packed = bytes.starts_with("\x1f\x8b");
   auto plain = warc::decode_body(bytes, packed ? "gzip" : coding, kLargestPage);
@@ -62,12 +63,12 @@ std::optional<Page> saved_page(Job& job, const std::string& plugin) {
   const auto name = about.value(plugin == "read" ? "read" : "path", "");
   Page page{about.value("url", job.url()),
             plugin == "read" ? "text/html; charset=utf-8" : about.value("content_type", ""), "", plugin};
-  // The bytes say more than the page in which Chromium's viewer shows them.
+  // The bytes have more than the page in which Chromium's viewer shows them.
   if (const auto record = load_page_record(job);
       plugin == "dom" && record && Page{"", record->content_type, "", ""}.is_plain_text())
     return std::nullopt;
   if (name.empty()) {
-    // What is no page for a browser: its kind is known, and there is nothing to read in it.
+    // Other types than pages of a browser: the type is known, and there is nothing to read in it.
     const bool other = plugin == "browser" && status != 0 && !page.content_type.empty();
     return other && about.contains("ending") ? std::optional(page) : std::nullopt;
   }

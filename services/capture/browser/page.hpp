@@ -25,9 +25,8 @@ struct Page {
   bool is_plain_text() const; // letters without markup: text, tables, Markdown, JSON
 };
 
-// As `plugin` saved it; "browser" is what the server sent, "read" what there was to
-// read in it, with its frames and shadow roots, "tab" what the browser made of it. nullopt: it has not.
-// Throws Ending if the site answered with an error.
+// Returns the page as `plugin` saved it; "browser" is the document of the server, "read" its text with its frames and
+// shadow roots, "tab" the rendered document. nullopt: not saved. Throws Ending if the site answered with an error.
 std::optional<Page> saved_page(Job& job, const std::string& plugin);
 
 // The best copy of the page: the first of `prefer` that there is, else a fetch.

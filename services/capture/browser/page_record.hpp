@@ -1,5 +1,5 @@
 #pragma once
-// What the browser plugin knows of the page: browser/page.json, which the other hooks read.
+// Facts of the browser plugin about the page: browser/page.json, which the other hooks read.
 
 #include "services/capture/hook.hpp"
 
@@ -42,12 +42,12 @@ struct PageRecord {
 };
 
 void save_page_record(const Job& job, const PageRecord& page);
-// Nothing if the browser plugin did not run for this page.
+// Loads the record; nothing if the browser plugin did not run for this page.
 std::optional<PageRecord> load_page_record(const Job& job);
 
-// A user agent with whose crawl it is, if IDENTIFY says so: "true", or where to ask.
+// Adds a contact to a user agent, if IDENTIFY is set: "true", or a URL or address.
 std::string identified(const std::string& agent);
-// What a hook that asks without the browser says of itself: the same as the browser, if it has loaded the page.
+// Returns the user agent of a hook without the browser: that of the browser, if it has loaded the page.
 std::string user_agent(const Job& job);
 // Accept-Language of all hooks that load pages, by the option LANG: "de-DE,de,en-US,en" for de_DE.UTF-8.
 std::string languages();

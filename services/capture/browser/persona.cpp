@@ -24,8 +24,8 @@ std::string origin_of(const std::string& url) {
 constexpr std::size_t kLargestState = 64u << 20;
 constexpr std::chrono::seconds kPerOrigin{10};
 
-// Whether an address is the login or a step of it. Below the root of a site stand all its pages, so there only the root
-// itself is the login.
+// Returns true if an address is the login or a step of it. All pages of a site are below its root, so there only the
+// root itself is the login.
 bool is_login(std::string_view url, std::string_view login) {
   if (!url.starts_with(login)) return false;
   const auto rest = url.substr(login.size());
@@ -162,7 +162,7 @@ Json Persona::headers(const std::string& url, const Json& own) const {
   return all;
 }
 
-// It has something for this host: its pages are to be seen signed in.
+// Returns true if it has something for this host: its pages must be captured signed in.
 bool Persona::is_for(const std::string& host) const {
   const auto covers = [&](std::string domain) {
     const bool below = domain.starts_with('.');

@@ -68,7 +68,7 @@ Headers headers_from_list(const Json& list) {
   return headers;
 }
 
-// That of HTTP/1.1: a response of HTTP/2 has none.
+// Returns the reason of HTTP/1.1: a response of HTTP/2 has none.
 std::string reason_of(int status) {
   using namespace boost::beast::http;
   const auto known = int_to_status(static_cast<unsigned>(status));
@@ -77,7 +77,7 @@ std::string reason_of(int status) {
 
 enum class Length { unknown, right, wrong };
 
-// What the site announced, beside what has come. The length of a coded body is that of its code.
+// Compares the announced length with the received one. The length of a coded body is that of its code.
 Length compared(const warc::Exchange& exchange, std::uint64_t size) {
   if (exchange.method == "HEAD" || exchange.status == 204 || exchange.status == 304) return Length::right;
   if (!header_of(exchange.response_headers, "content-encoding").empty()) return Length::unknown;
@@ -139,7 +139,8 @@ bool Recorder::take(const std::string& method, const Json& parameters, const std
   return true;
 }
 
-// A site that asks for a password gets that of the persona, a proxy that of the environment; each once.
+// Answers a site that requires a password with that of the persona, and a proxy with that of the environment; each
+// once.
 void Recorder::log_in(const Json& parameters, const std::string& session) {
   Json answer{{"response", "CancelAuth"}};
   const auto& challenge = parameters["authChallenge"];
@@ -197,8 +198,8 @@ void Recorder::request_sent(const Json& parameters, const std::string& session) 
   if (entry->type != "Document") stream(entry);
 }
 
-// From now on the bytes come as they arrive, behind those that have. A document is known to its renderer only when its
-// response has come, and can be asked for no more once its frame goes elsewhere. `awaited`: before the record ends.
+// Streams the bytes as they arrive, behind those that have. A document is known to its renderer only when its response
+// has come, and cannot be requested any more once its frame goes elsewhere. `awaited`: before the record ends.
 void Recorder::stream(const std::shared_ptr<Entry>& entry, bool awaited) {
   awaited_ += awaited;
   browser_.send("Network.streamResourceContent", {{"requestId", entry->request_id}}, entry->session,
@@ -298,7 +299,7 @@ void Recorder::loading_finished(const Json& parameters) {
   fetch_body(entry, ended);
 }
 
-// What Chromium keeps of a body: the bytes, whatever the browser makes of them.
+// Fetches Chromium's copy of a body: the bytes before any interpretation.
 void Recorder::fetch_body(const std::shared_ptr<Entry>& entry, std::function<void()> then) {
   entry->fetching = true;
   ++awaited_;
@@ -349,7 +350,7 @@ void Recorder::end(const std::shared_ptr<Entry>& entry) {
   if (rules_.finished) rules_.finished({entry->exchange, entry->body, entry->request_id, entry->type, entry->frame});
 }
 
-// What a page has itself given up is nothing that the record lacks.
+// A request that the page itself has cancelled is not missing in the record.
 void Recorder::count(const Entry& entry) {
   if (entry.skip || entry.type == "Preflight" || entry.type == "Ping") return;
   std::string why;

@@ -1,16 +1,16 @@
 #pragma once
-// Records what a page's sessions exchange with the network, as Chromium tells it, into a WARC.
+// Records the network traffic of a page's sessions, as Chromium reports it, into a WARC.
 //
-// Bodies come as bytes, after the content coding, whatever the browser makes of them. Those of a page's files are
-// streamed as they arrive (Network.streamResourceContent) and pass through a Spool, so that memory stays bounded. A
-// document's, and what did not come by itself, is fetched when it has ended, from the copy that Chromium's network
-// service keeps of what it received (durable messages), also of downloads and of what broke off.
+// Bodies come as bytes, after the content coding, before any interpretation. Those of a page's files are streamed as
+// they arrive (Network.streamResourceContent) and pass through a Spool, so that memory stays bounded. Documents, and
+// other bodies without a stream, are fetched when they have ended, from the copy that Chromium's network service keeps
+// of received data (durable messages), also of downloads and of broken responses.
 //
 // CPU for a page of 14 requests, Chromium included (debug build, medians): 355 ms with each request held until its
 // stream was agreed on, 369 ms so; if all bodies were fetched at their end, 422 ms beside 385 ms. Taking documents at
 // their response and handing them on (Fetch.fulfillRequest) was not measured: it would show a page only when all of it
-// has come, and hide from Chromium what it finds out about the type. A proxy with a certificate authority would also
-// see what wget fetches, but ends TLS and HTTP/2 itself.
+// has come, and hide from Chromium the facts that it finds about the type. A proxy with a certificate authority would
+// also see wget's traffic, but ends TLS and HTTP/2 itself.
 
 #include "lib/warc/writer.hpp"
 #include "services/capture/browser/devtools.hpp"
@@ -39,13 +39,13 @@ public:
   struct Rules {
     std::uint64_t most_bytes{0};
     ReplaySource* source{nullptr}; // answers in place of the network; null: the network does
-    // Why a request must not be sent ("" : it may), in words for people.
+    // Returns why a request must not be sent ("" : it may), in words for users.
     std::function<std::string(const std::string& url, const std::string& type, const std::string& frame)> refuse;
     // A document's response has come; true: it is taken here instead of being shown (see take_body).
     std::function<bool(const Json& paused)> keep_from_browser;
-    // User and password for a server that asks for them.
+    // Returns user and password for a server that requires them.
     std::function<std::optional<std::pair<std::string, std::string>>(const std::string& origin)> login;
-    // The headers to send to a URL in place of its own; null: those.
+    // Returns the headers to send to a URL in place of its own; null: those.
     std::function<Json(const std::string& url, const Json& own)> headers;
     std::function<void(const Finished&)> finished;
   };
@@ -57,7 +57,8 @@ public:
   // Takes an event of any session; false if it is none of the recorder's.
   bool take(const std::string& method, const Json& parameters, const std::string& session);
 
-  // Requests whose answers a person would wait for; without pictures, those that may bring more requests.
+  // Returns the number of requests whose answers a user would wait for; without images, those that may bring more
+  // requests.
   std::size_t open_requests(bool pictures = true) const;
   std::size_t urls_asked() const { return asked_.size(); }
   Clock::time_point last_change() const { return last_change_; }
@@ -67,7 +68,7 @@ public:
   std::uint64_t taken_bytes() const { return taking_ && taking_->entry ? taking_->entry->body.size() : 0; }
   bool full() const { return full_; }
   std::size_t failed_requests() const { return failed_; }
-  // What was asked for and is not in the record, or not whole: URL and reason. `requests`: all that was asked for.
+  // Returns requests that are not in the record, or not complete: URL and reason. `requests`: all of them.
   const std::vector<std::pair<std::string, std::string>>& missing() const { return missing_; }
   // URLs of documents that the browser has dropped before they were whole.
   std::vector<std::string> dropped() const;
@@ -120,7 +121,7 @@ private:
   const Rules rules_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_; // by request
   // Documents that the browser has dropped, such as downloads. They are written at the end, unless their URL has been
-  // taken: asked for again, or recorded whole. That may be known before what was dropped is.
+  // taken: requested again, or recorded whole. That may be known before the drop is.
   std::vector<std::shared_ptr<Entry>> dropped_;
   std::set<std::string> taken_;                  // URLs
   std::unordered_map<std::string, Extra> extra_; // by request

@@ -43,7 +43,7 @@ struct Window {
   std::vector<Json> logins{}; // that servers ask for; the person answers the first
 };
 
-// What a view may do to the page that is shown, in DevTools' words: with the parameters as they come.
+// Commands of a view for the shown page, of DevTools: with the parameters as they come.
 const std::set<std::string> kCommands{
     "Input.dispatchKeyEvent", "Input.dispatchMouseEvent",    "Input.dispatchTouchEvent", "Input.imeSetComposition",
     "Input.insertText",       "Page.handleJavaScriptDialog", "Page.screencastFrameAck",  "Page.stopLoading"};
@@ -126,7 +126,8 @@ private:
     tell();
   }
 
-  // A page, a window that it has opened, or a frame in a process of its own. It is halted until it has been prepared.
+  // Handles a page, a window that it has opened, or a frame in a process of its own. It is halted until it has been
+  // prepared.
   void attached(const Json& parameters, const std::string& parent) {
     const auto& info = parameters["targetInfo"];
     const auto session = text_at(parameters, "sessionId"), target = text_at(info, "targetId");
@@ -148,7 +149,7 @@ private:
   void prepare(const std::string& session) {
     command("Page.enable", {}, session);
     command("Network.enable", {}, session);
-    // A server's question for a login is told only of requests that are held for a moment.
+    // A server's request for a login is reported only for requests that are held for a moment.
     command("Fetch.enable", {{"patterns", Json::array({{{"urlPattern", "*"}}})}, {"handleAuthRequests", true}},
             session);
     command("Page.setInterceptFileChooserDialog", {{"enabled", true}}, session);
@@ -189,7 +190,7 @@ private:
     tell();
   }
 
-  // Which pages there are, and what the one that is shown waits for.
+  // Reports the pages, and what the shown one waits for.
   void tell() {
     Json list = Json::array();
     for (const auto& page : pages_)
@@ -226,7 +227,7 @@ private:
       if (!page.loading) { // it may have been stopped
         std::erase_if(page.logins,
                       [&](const Json& asked) { return asked["frame"] == page.target && asked["document"] == true; });
-        // Its title may have come without news of it.
+        // Its title may have changed without an event.
         browser_.send("Target.getTargetInfo", {{"targetId", page.target}}, "", [this](const Json& answer, const auto&) {
           if (answer.contains("targetInfo")) describe(answer["targetInfo"]);
         });
@@ -291,7 +292,7 @@ private:
     }
   }
 
-  // Files of the person's machine, for the field that asks; none: the choice was given up.
+  // Gives files of the user's machine to the field that requested them; none: the choice was cancelled.
   void give_files(const Json& files) {
     auto* page = current();
     const auto chooser = std::exchange(page->chooser, nullptr);
@@ -310,7 +311,7 @@ private:
             text_at(chooser, "session"));
   }
 
-  // A server asks for user and password. What it was given before is tried first, and dropped if that was wrong.
+  // Handles a server that requires user and password. The earlier ones are tried first, and dropped if they were wrong.
   void log_in(Window& page, const std::string& session, const Json& parameters) {
     const auto& challenge = parameters["authChallenge"];
     const auto request = text_at(parameters, "requestId"), origin = text_at(challenge, "origin");
@@ -328,7 +329,7 @@ private:
     page.logins.push_back(asked);
   }
 
-  // To all that this server asks of the page that is shown.
+  // Answers all requests of this server on the shown page.
   void give_login(const Json& login) {
     auto* page = current();
     if (page->logins.empty()) return;
@@ -354,7 +355,7 @@ private:
             text_at(asked, "session"));
   }
 
-  // False if the state cannot be written.
+  // Saves the state. Returns false if it cannot be written.
   bool save() {
     say({{"type", "saving"}});
     for (const auto& page : pages_) {
@@ -413,7 +414,7 @@ int run_sign_in(const std::string& url) {
   } catch (const std::exception& error) {
     problem = error.what();
   }
-  // If the browser has ended by itself, its host has said so.
+  // If the browser has ended by itself, its host has reported it.
   if (::waitpid(host, &ended, 0) == host && ended == 0 && !problem.empty())
     std::fprintf(stderr, "%s\n", problem.c_str());
   return status;

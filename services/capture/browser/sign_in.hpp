@@ -1,9 +1,9 @@
 #pragma once
-// A browser that a person drives from elsewhere, to sign in to a site (services/worker/session/sign_ins.hpp). Its
+// A browser that a user drives from elsewhere, to sign in to a site (services/worker/session/sign_ins.hpp). Its
 // standard input is a socket that the worker connects with a view, now and then with another one. Messages in both
-// directions are JSON texts that end with a NUL; their member "type" says what they are (PersonsBrowser::take_input,
-// html/persona_view.js). What a person types goes to the browser and nowhere else. One thread; ends with that socket,
-// or once the state is kept in CRAWL_DIR/browser/state.json, as Playwright writes it.
+// directions are JSON texts that end with a NUL; their member "type" is their kind (PersonsBrowser::take_input,
+// html/persona_view.js). Typed text goes to the browser and nowhere else. One thread; ends with that socket, or once
+// the state is kept in CRAWL_DIR/browser/state.json, as Playwright writes it.
 
 #include <string>
 

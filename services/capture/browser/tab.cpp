@@ -40,7 +40,7 @@ constexpr const char* kSource = "source";
 constexpr const char* kRead = "read";  // what there is to read, for other hooks
 constexpr const char* kFiles = "file"; // a directory: what a site calls its file must not be one of ours
 
-// Errors that say nothing about the page.
+// Errors that are not the page's.
 constexpr std::string_view kOwnTrouble[] = {"net::ERR_ABORTED", "net::ERR_BLOCKED_BY_CLIENT",
                                             "net::ERR_INSUFFICIENT_RESOURCES", "net::ERR_INTERNET_DISCONNECTED",
                                             "net::ERR_NETWORK_CHANGED"};
@@ -63,7 +63,7 @@ std::string file_name(const std::string& url) {
 
 Clock::time_point after(Seconds seconds) { return Clock::now() + std::chrono::duration_cast<Clock::duration>(seconds); }
 
-// What a browser shows as a page; empty: that. Else why not.
+// Returns why a browser does not show a type as a page; empty: it does.
 std::string not_a_page(const std::string& content_type, const std::string& disposition) {
   const auto type = media_type(content_type);
   if (lower_case(disposition).starts_with("attachment")) return kDownload;
@@ -174,8 +174,9 @@ Recorder::Rules Tab::rules() {
   return rules;
 }
 
-// A page on the internet must not read machines inside through our browser. If the page itself is inside, the operator
-// has allowed that. Names are resolved for the page itself only. The egress proxy judges better: all connections.
+// Returns why a request is refused. A page on the internet must not read machines inside through our browser. If the
+// page itself is inside, the operator has allowed that. Names are resolved for the page itself only. The egress proxy
+// checks all connections.
 std::string Tab::refuse(const std::string& url, const std::string& type, const std::string& frame) {
   if (source_ != nullptr) return {}; // nothing is connected to
   const auto host = host_in(url);
@@ -188,7 +189,7 @@ std::string Tab::refuse(const std::string& url, const std::string& type, const s
   return "a private address";
 }
 
-// What the browser would not show as the page is recorded without it.
+// Records content without the browser if the browser would not show it as the page.
 bool Tab::keep_from_browser(const Json& paused) {
   if (text_at(paused, "frameId") != frame_) return false;
   Headers headers;
@@ -223,7 +224,7 @@ void Tab::request_sent(const Json& parameters) {
     page_.redirects.push_back({page_.url, navigation_url_, page_.status, how});
 }
 
-// A document's response has come, of the site or of the egress proxy in its place.
+// Takes the response of a document, of the site or of the egress proxy in its place.
 void Tab::answered(const Json& response) {
   Json headers = Json::object();
   const auto sent = response.value("headers", Json::object());
@@ -288,7 +289,7 @@ void Tab::take(const std::string& method, const Json& parameters, const std::str
   recorder_.take(method, parameters, session);
 }
 
-// A PDF, picture or download, so that people can open it without a replay tool.
+// Keeps a PDF, image or download as a file, so that users can open it without a replay tool.
 void Tab::keep_file(const warc::Spool& body) {
   const auto name = std::string(kFiles) + "/" + file_name(page_.url);
   ::mkdir(kFiles, 0777); // if it fails, the file cannot be written either
@@ -332,7 +333,7 @@ Json Tab::call(const std::string& method, Json parameters, std::optional<Clock::
   return browser_.call(method, std::move(parameters), session_, until.value_or(job_.deadline()));
 }
 
-// As pump(), but ends the hook when it is told to.
+// Waits like pump(), but ends the hook on request.
 bool Tab::wait(Clock::time_point until, const std::function<bool()>& done) {
   const bool is_done = browser_.pump(until, [&] { return told_to_end != 0 || done(); });
   if (told_to_end != 0) ::_exit(128 + SIGTERM);
@@ -361,7 +362,7 @@ void Tab::open() {
   reading_.attach(session_, frame_);
 }
 
-// Why the egress proxy did not fetch the document that was asked for last; empty: it did.
+// Returns why the egress proxy did not fetch the last requested document; empty: it did.
 std::string Tab::not_fetched(const std::string& error) const {
   if (error == "net::ERR_TUNNEL_CONNECTION_FAILED") return egress_reason(navigation_url_);
   return proxy_reason_;
@@ -386,7 +387,8 @@ void Tab::navigate() {
   throw unreachable(site() + ": " + error);
 }
 
-// Chromium has looked at the first bytes and takes the page for a download. It is asked for once more and kept from it.
+// Handles a page that Chromium treats as a download after its first bytes. It is requested once more and kept from
+// Chromium.
 void Tab::take_download() {
   if (source_ != nullptr) throw no_results(kDownload); // its bytes are those of the record
   if (std::exchange(downloads_, true)) throw failed("the server sent a download, then another that could not be kept");
@@ -406,7 +408,7 @@ void Tab::refuse_error_page() {
   throw failed(led + (navigation_error_.empty() ? reason_on_error_page(browser_, session_, until) : navigation_error_));
 }
 
-// Files that the document names now and that were not asked for, such as what Chromium has no viewer for.
+// Returns files that the document names now and that were not requested, such as types without a viewer in Chromium.
 std::vector<std::string> Tab::not_asked_for(std::string_view elements) {
   constexpr std::string_view kNamed = R"((elements => {
     const named = new Set();
@@ -425,7 +427,7 @@ std::vector<std::string> Tab::not_asked_for(std::string_view elements) {
   return found;
 }
 
-// What a page can do without: one that does not answer in time is kept as it is.
+// Reads the page. Optional: a page that does not answer in time is kept unchanged.
 void Tab::read() {
   try {
     reading_.settle();
@@ -459,7 +461,7 @@ void Tab::load() {
   }
 }
 
-// What a page shows without a login is not the page. The worker is told: it waits for a new session.
+// Refuses a page that is shown without a login. The worker gets a report: it waits for a new session.
 void Tab::refuse_signed_out() {
   if (source_ != nullptr) return;
   const auto reason = persona_.why_signed_out(context_, session_, job_.url(), page_.url, page_.status, !kept_,
@@ -469,7 +471,7 @@ void Tab::refuse_signed_out() {
   throw unreachable("signed out: " + reason);
 }
 
-// What came of it. Throws if there is no page to look at.
+// Decides the outcome. Throws if there is no page to look at.
 void Tab::judge() {
   if (kept_ || page_.status >= kFirstError) refuse_signed_out();
   if (kept_) {
@@ -515,7 +517,7 @@ void Tab::judge() {
   page_.broken = broken_;
 }
 
-// Reads the record back against what was asked for and what the document names.
+// Compares the record with the requests and the URLs in the document.
 void Tab::count_resources() {
   page_.missing = recorder_.missing();
   auto count = recorder_.requests();
@@ -529,7 +531,7 @@ void Tab::count_resources() {
   job_.report_resources(count, page_.missing);
 }
 
-// Ends the record, and takes away what only the hooks of this page read.
+// Ends the record, and removes files that only the hooks of this page read.
 Result Tab::close() {
   recorder_.finish("time");
   warc_.close();

@@ -9,7 +9,7 @@ namespace holdfast::capture {
 // Loads the page once, in a browser context of its own, records its traffic into page.warc.gz, prints that it is ready,
 // and keeps the tab until SIGTERM. Throws Ending when there is nothing to keep.
 Result run_tab(Job& job);
-// The same, with answers of `source` in place of the network.
+// Captures a page with answers of `source` in place of the network.
 Result replay_tab(Job& job, ReplaySource& source);
 
 } // namespace holdfast::capture

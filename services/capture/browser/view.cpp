@@ -36,7 +36,7 @@ public:
     refuse_error_page();
     return data;
   }
-  // The page may have left after it was judged.
+  // The page may have left after the check.
   void refuse_error_page() {
     if (const auto led = error_page_shown(browser_, session_, job_.deadline()); !led.empty())
       throw failed(led + reason_on_error_page(browser_, session_, job_.deadline()));
@@ -51,7 +51,7 @@ public:
     return {file, page_.about()};
   }
   const PageRecord& page() const { return page_; }
-  // Of reader/view.js, in the world of this hook; null if the page does not answer as it should.
+  // Calls reader/view.js, in the world of this hook; null if the page does not answer as it should.
   Json ask(const std::string& what) {
     if (world_ == 0) {
       const auto frame = call("Page.getFrameTree")["frameTree"]["frame"]["id"];
@@ -155,7 +155,7 @@ Result print_pdf(Job& job) {
 Result save_dom(Job& job) {
   View view(job);
   const auto html = html_of(view);
-  // The browser gives text and we write UTF-8, whatever the page's <meta> says: a byte order mark wins over it.
+  // The browser returns text and we write UTF-8, whatever the page's <meta> declares: a byte order mark overrides it.
   job.write("output.html", "\xEF\xBB\xBF" + html);
   job.write_json("page.json", {{"url", view.page().url},
                                {"status", view.page().status},

@@ -1,5 +1,5 @@
 #pragma once
-// The hooks that look at the tab which the browser plugin keeps. See also page_of_tab() in page.hpp.
+// Hooks that look at the tab which the browser plugin keeps. See also page_of_tab() in page.hpp.
 
 #include "services/capture/hook.hpp"
 

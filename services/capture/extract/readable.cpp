@@ -63,7 +63,7 @@ private:
     current_.size += size;
     if (anchor_ > 0) current_.linked += size;
   }
-  // How deep the page is inside the elements of a kind.
+  // Counts how deep the page is inside the elements of a kind.
   void count(std::string_view name, bool start) {
     int& depth = depth_[name];
     const int before = depth;
@@ -168,7 +168,7 @@ std::vector<Block> readable_blocks(const std::string& html) {
     } else if (!block.in_surroundings && !is_menu(block)) {
       rest += block.size;
     }
-  // One element's word is not believed against most of the page.
+  // A single element does not count against most of the page.
   if (size >= kEnoughMain && size >= rest / 3 && !splitter.is_list()) found = std::move(in_main);
   std::vector<Block> worth;
   std::copy_if(found.begin(), found.end(), std::back_inserter(worth),

@@ -1,7 +1,7 @@
 #pragma once
-// The part of a page that people read, as a list of plain blocks: headings, paragraphs, list items, rows of tables.
-// What counts is inside <article> or <main> if there is one; menus, footers and lists of links are left out. If nothing
-// would remain, nothing is left out. Pure functions.
+// The readable part of a page, as a list of plain blocks: headings, paragraphs, list items, rows of tables. Text inside
+// <article> or <main> counts if there is one; menus, footers and lists of links are left out. If nothing would remain,
+// nothing is left out. Pure functions.
 
 #include <string>
 #include <vector>

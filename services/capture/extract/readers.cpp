@@ -45,7 +45,7 @@ Result keep_headers(const Job& job, const Json& answer, const std::string& metho
           {{"status", kept["status"]}, {"final_url", kept["final_url"]}, {"redirects", kept["redirects"].size()}}};
 }
 
-// What the browser was answered, when it has asked already.
+// Returns the answer to the browser, if it has made the request.
 std::optional<Result> headers_of_browser(Job& job) {
   const auto page = load_page_record(job);
   if (!page || (page->status == 0 && !page->ending)) return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<Result> headers_of_browser(Job& job) {
   throw *page->ending;
 }
 
-// What wget was answered, when it has asked already.
+// Returns the answer to wget, if it has made the request.
 std::optional<Result> headers_of_wget(Job& job) {
   const auto page = job.sibling("wget/page.json");
   if (page.value("status", 0) == 0 || page.value("headers", Json::object()).empty()) return std::nullopt;
@@ -64,7 +64,7 @@ std::optional<Result> headers_of_wget(Job& job) {
   return keep_headers(job, page);
 }
 
-// Many servers answer HEAD wrongly or not at all; then only GET is the truth. Its body is not read.
+// Sends HEAD, then GET if needed: many servers answer HEAD wrongly or not at all. The body of GET is not read.
 std::pair<std::string, Response> ask(Job& job) {
   try {
     auto response = fetch(job, job.url(), {.head = true, .share = 0.5});
@@ -95,7 +95,7 @@ Result keep_icon(const Job& job, const std::string& kind, const std::string& byt
   return {name, {{"url", url}, {"size", bytes.size()}}};
 }
 
-// Where this worker keeps what it was sent for the URL of an icon, for the other pages of the crawl; empty: nowhere.
+// Returns where this worker keeps the answer for the URL of an icon, for the other pages of the crawl; empty: nowhere.
 fs::path known_icon(const std::string& url) {
   constexpr std::size_t kLongestName = 200;
   const auto crawl = Job::setting("CRAWL_DIR");

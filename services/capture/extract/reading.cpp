@@ -69,7 +69,7 @@ std::string behavior_for(const std::string& host) {
   return read_file(directory / "any.js", kLargest);
 }
 
-// What makes `reader` in a frame's world, once.
+// Returns the source of `reader` for a frame's world, run once.
 std::string reader_source(const std::string& name) {
   auto source = "'use strict'; if (!globalThis.reader) {\nconst name = '" + name +
                 "', words_of = " + std::string(embedded::words_json) + ";\n";
@@ -136,7 +136,7 @@ bool Reading::stop(const Json& paused, const std::string& session) {
   const auto method = text_at(paused["request"], "method");
   const bool document = text_at(paused, "resourceType") == "Document";
   const bool leads = document && text_at(paused, "frameId") == frame_;
-  // What a click changes on the site is nothing that a reader wants, nor what a form sends from a frame.
+  // A reader's click must not change the site, nor send a form from a frame.
   if (!leads && !(document && method == "POST") && method != "PUT" && method != "PATCH" && method != "DELETE")
     return false;
   browser_.send("Fetch.failRequest", {{"requestId", paused["requestId"]}, {"errorReason", "Aborted"}}, session);
@@ -160,7 +160,8 @@ Json Reading::reply_to(const std::string& method, Json parameters, Frame& frame,
   return nullptr;
 }
 
-// The value of an expression in the reader's world of a frame; nothing if the frame has gone or its reader has failed.
+// Returns the value of an expression in the reader's world of a frame; nothing if the frame was removed or its reader
+// has failed.
 std::optional<Json> Reading::ask(Frame& frame, const std::string& expression, std::optional<Clock::time_point> until) {
   if (frame.silent) return std::nullopt;
   const auto longest = until.value_or(in(is_main(frame) ? Seconds(3) : kFrameAnswer));
@@ -214,7 +215,7 @@ void Reading::find_frames() {
   if (!found.empty()) frames_ = std::move(found);
 }
 
-// What has changed in the page since the last call.
+// Returns the changes in the page since the last call.
 Reading::Pulse Reading::pulse(int longest) {
   find_frames();
   const auto asked = recorder_.urls_asked();
@@ -231,7 +232,7 @@ Reading::Pulse Reading::pulse(int longest) {
   return all;
 }
 
-// Until nothing has happened for a moment; false: time ended it.
+// Waits until nothing has happened for a moment; false: time ended it.
 bool Reading::rest(Seconds quiet, Clock::time_point until, int longest_timer, bool pictures) {
   auto last = Clock::now();
   for (;;) {
@@ -275,7 +276,7 @@ void Reading::step(const char* name, Seconds longest, const std::function<std::s
   note();
 }
 
-// Nearly empty, and says that it is not all.
+// Returns true for a nearly empty page whose text announces more.
 bool Reading::looks_unfinished() {
   const auto seen = ask(frames_.front(), "reader.look()");
   if (!seen || !seen->is_object()) return false;
@@ -345,7 +346,7 @@ std::string Reading::scroll(Clock::time_point until) {
     moved = moved || how == "moved";
     wait_(std::min(until, in(how == "bottom" ? std::max(kBlink, effort_.quiet / 4) : kBlink)), [] { return false; });
     if (!effort_.acts) continue;
-    // What the step has started: not its pictures.
+    // Waits for requests of the step: not for images.
     const auto longest = std::min(until, in(kLongestAfterStep));
     bool came = false, timed = false;
     for (;;) {
@@ -388,7 +389,7 @@ std::string Reading::click(Clock::time_point until) {
   return "end, after " + std::to_string(count) + " clicks";
 }
 
-// What a behavior of the operator does, and why it ended.
+// Runs a behavior of the operator, and returns why it ended.
 std::string Reading::own(const std::string& source, Clock::time_point until) {
   find_frames();
   auto& main = frames_.front();
@@ -413,7 +414,7 @@ std::string Reading::own(const std::string& source, Clock::time_point until) {
   return "time";
 }
 
-// False: time ended it. The page then has a moment to end what it has begun.
+// Fetches files; returns false if time ended it. The page then has a moment to end its requests.
 bool Reading::fetch(Frame& frame, const Json& what, Clock::time_point until) {
   const auto left = std::max<long>(0, static_cast<long>(Seconds(until - Clock::now()).count() * 1000));
   try {
@@ -486,7 +487,7 @@ void Reading::leave() {
   look();
 }
 
-// What there is to read, and whether it is what was asked for.
+// Reads the content, and checks whether it is the requested page.
 void Reading::look() {
   std::string title, words;
   std::size_t size = 0;

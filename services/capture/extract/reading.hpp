@@ -1,9 +1,9 @@
 #pragma once
-// Reads a loaded page as a patient person does: waits until it rests, accepts what asks about cookies, scrolls, clicks
-// what acts inside the page, and fetches the files that it names. What runs in the page is in reader/ (see reader.js),
-// in a world of its own in each frame; this class calls it step by step and waits between the steps for what they have
-// started. While it reads, the page stays where it is: navigations of its main frame are stopped and kept as links.
-// Each step has a limit of its own, and says why it ended. Owned by the tab, used from its thread.
+// Reads a loaded page as a patient user does: waits until it rests, accepts cookie dialogs, scrolls, clicks controls
+// inside the page, and fetches the files that it names. Its scripts are in reader/ (see reader.js), in a world of their
+// own in each frame; this class calls them step by step and waits between the steps for their effects. While it reads,
+// the page stays where it is: navigations of its main frame are stopped and kept as links. Each step has a limit of its
+// own, and reports why it ended. Owned by the tab, used from its thread.
 
 #include "services/capture/browser/devtools.hpp"
 #include "services/capture/browser/recorder.hpp"
@@ -40,7 +40,7 @@ public:
   // Before the page is loaded.
   void attach(const std::string& session, const std::string& frame);
   void take(const std::string& method, const Json& parameters, const std::string& session);
-  // Stops a request that would lead away from the page; true if it did.
+  // Stops a request that would lead away from the page; returns true if it did.
   bool stop(const Json& paused, const std::string& session);
   bool holds() const { return holding_; }
 
@@ -48,15 +48,15 @@ public:
   void settle();
   // Scrolls, clicks, fetches; throws Silent if the page does not answer.
   void read();
-  // Goes back to the top, and looks at what there is.
+  // Goes back to the top, and reads the content.
   void leave();
 
   const Json& steps() const { return steps_; }
   const std::vector<std::string>& cut() const { return cut_; } // steps that time ended
-  // What there is to read, as HTML; empty if the page did not answer.
+  // Returns the content as HTML; empty if the page did not answer.
   const std::string& text() const { return text_; }
-  // Why the page is not what was asked for, as far as one can see: a challenge, nothing but "Loading", or less than it
-  // showed at first.
+  // Returns why the page is probably not the requested one: a challenge, nothing but "Loading", or less than it showed
+  // at first.
   const std::string& doubt() const { return doubt_; }
 
 private:

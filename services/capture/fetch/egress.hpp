@@ -1,7 +1,6 @@
 #pragma once
-// The worker's egress proxy (services/egress) as the built-in hooks see it. It judges addresses, so with it they need
-// no judgement of their own; without it HOLDFAST_EGRESS is not set. What it answers itself must not be taken for the
-// page.
+// The worker's egress proxy (services/egress) for the built-in hooks. It checks addresses, so with it they need no
+// checks of their own; without it HOLDFAST_EGRESS is not set. Its own answers must not be taken for the page.
 
 #include "services/capture/hook.hpp"
 
@@ -22,13 +21,14 @@ struct OtherProxy {
   std::string user, password;
 };
 std::vector<OtherProxy> other_proxies();
-// The answer to a proxy that asks for a login, as Fetch.continueWithAuth takes it.
+// Returns the answer to a proxy that requires a login, as Fetch.continueWithAuth takes it.
 Json proxy_login();
 
-// Why the proxy has answered in place of the server; empty: it has not. A site that sends its header lacks its key.
+// Returns why the proxy has answered in place of the server; empty: it has not. A site that sends its header lacks its
+// key.
 std::string egress_reason(const Headers& headers);
-// Why it gives no connection for an https URL, which Chromium does not say; empty: it does, or there is no proxy.
-// Blocking; asks the proxy for another connection.
+// Returns why it gives no connection for an https URL, which Chromium does not report; empty: it does, or there is no
+// proxy. Blocking; requests another connection from the proxy.
 std::string egress_reason(const std::string& url);
 
 // The hook's end for that reason: a page that cannot be fetched, or one that must not be.

@@ -1,6 +1,6 @@
 #pragma once
-// One bounded HTTP exchange: limited body, every redirect recorded and judged. Used for headers, for icons, and for the
-// page itself when no other plugin has it. Blocking; the hook's alarm ends what takes too long.
+// A bounded HTTP exchange: limited body, every redirect recorded and checked. Used for headers, for icons, and for the
+// page itself when no other plugin has it. Blocking; the hook's alarm ends long ones.
 
 #include "lib/http/client.hpp"
 #include "services/capture/hook.hpp"
@@ -25,7 +25,7 @@ struct Response : http::Response {
 // none: unreachable, if it is the page's URL and no other client could get one either.
 Response fetch(Job& job, const std::string& url, const FetchOptions& options);
 
-// Whether a host, by its name or by the addresses that it resolves to now, is a machine inside.
+// Returns true if a host, by its name or by the addresses that it resolves to now, is a machine inside.
 bool is_private(const std::string& host);
 
 // A page on the internet must not steer us to a machine inside. If the page itself is inside, the operator has allowed

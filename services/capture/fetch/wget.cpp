@@ -35,12 +35,13 @@ constexpr std::size_t kMostMissing = 50;
 constexpr std::size_t kLargestChecked = 64u << 20; // of a body that is decoded to see whether it is whole
 constexpr const char* kLog = "wget.log";
 
-// wget cannot be told to leave the machines inside alone, only which URLs not to follow.
+// wget cannot refuse private machines by address, only URLs by pattern.
 constexpr const char* kPrivateUrls =
     R"(^https?://([^/@]*@)?(localhost|[^/:]*\.localhost|0\.|10\.|127\.|169\.254\.|192\.168\.|172\.(1[6-9]|2[0-9]|3[01])\.)"
     R"(|\[(::|f[cd]|fe[89ab])))";
 
-// What wget writes holds cookies and passwords. It lies where nothing is archived, in case that we are killed.
+// Returns the path of wget's output, which holds cookies and passwords. It is outside the archived files, in case that
+// we are killed.
 fs::path raw_warc() { return fs::absolute(Job::setting("TMP_DIR", "warc")) / ("wget-" + std::to_string(::getpid())); }
 
 std::vector<std::string> arguments(const Job& job, const std::string& program, std::uint64_t limit) {
@@ -132,8 +133,8 @@ void pack_warc() {
   fs::remove(raw);
 }
 
-// wget tells neither a whole chunked body from one that broke off, nor a whole gzip stream. False if the last response
-// for `url` in its WARC ends too early; true if it does not, or that cannot be told.
+// Returns false if the last response for `url` in wget's WARC ends too early; true if it does not, or that is unknown.
+// wget reports neither a whole chunked body from one that broke off, nor a whole gzip stream.
 bool body_is_whole(const char* path, const std::string& url) {
   const base::Fd file(::open(path, O_RDONLY | O_CLOEXEC));
   std::error_code error;
@@ -174,7 +175,7 @@ void check_completeness(WgetExchange& main, std::uint64_t size) {
   }
 }
 
-// What was asked for and not got, as "404 URL".
+// Returns failed requests, as "404 URL".
 Json missing(const std::vector<WgetExchange>& exchanges) {
   std::vector<const WgetExchange*> last; // the last try counts
   for (const auto& exchange : exchanges) {
@@ -193,9 +194,9 @@ Json missing(const std::vector<WgetExchange>& exchanges) {
   return result;
 }
 
-// The browser keeps what it was sent, and what scripts asked for besides: a second copy costs the site every request
-// again. wget is for machines without a browser, for pages that the browser could not load, and for those in a coding
-// that may be cut, which it sees and Chromium does not.
+// Skips wget where the browser has the page. The browser records its traffic, and requests of scripts besides: a second
+// copy costs the site every request again. wget is for machines without a browser, for pages that the browser could not
+// load, and for those in a coding that may be cut, which it sees and Chromium does not.
 void leave_to_browser(const Job& job) {
   const auto page = load_page_record(job);
   const bool answered =
@@ -207,7 +208,8 @@ void leave_to_browser(const Job& job) {
     throw skipped("the browser has recorded the page (WGET_ALWAYS=true runs wget all the same)");
 }
 
-// wget goes wherever it is led. Where no proxy of the worker judges each address, we look first where the page leads.
+// Refuses redirects to private addresses. wget follows all redirects. Where no proxy of the worker checks each address,
+// we first check where the page leads.
 void refuse_private_redirects(Job& job) {
   if (!egress_proxy().empty()) return;
   constexpr double kShare = 0.1; // of the time: wget needs the rest

@@ -54,7 +54,7 @@ bool take_response_line(std::string_view line, WgetExchange& exchange) {
   return true;
 }
 
-// What went wrong, in fewer words than wget's; empty: the line tells of nothing.
+// Returns the error, in fewer words than wget's; empty: the line has none.
 std::string error_in(std::string_view line) {
   if (contains(line, "redirections exceeded")) {
     const auto end = line.find(" redirections exceeded");

@@ -1,5 +1,5 @@
 #pragma once
-// What wget's log says. Pure functions.
+// Parses wget's log. Pure functions.
 
 #include <string>
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace holdfast::capture {
 
-// One request as the log of wget (with --server-response) reports it.
+// A request in the log of wget (with --server-response).
 struct WgetExchange {
   std::string url;
   bool retry{false};

@@ -39,9 +39,9 @@ constexpr int kScrollBar = 15;       // the width of Chromium's
 constexpr Seconds kComparison{60};
 constexpr const char* kNoProxy = "http://127.0.0.1:9"; // nothing listens there
 
-// Two pictures, as data: URLs: the share of pixels that are equal. Colours that differ by less than text is smoothed
-// count as equal; where only one picture has a pixel, it is different. What is transparent is white. `as_left`: of the
-// right one, what is beyond the width of the left one does not count.
+// Compares two images, as data: URLs: the share of pixels that are equal. Colours that differ by less than text is
+// smoothed count as equal; where only one image has a pixel, it is different. Transparent pixels are white. `as_left`:
+// of the right one, pixels beyond the width of the left one do not count.
 constexpr const char* kCompare = R"((async (left, right, asLeft) => {
   const open = async (url) => createImageBitmap(await (await fetch(url)).blob());
   const pictures = [await open(left), await open(right)];
@@ -95,7 +95,7 @@ public:
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Until it has printed something; false: it has ended without.
+  // Waits until it has printed something; returns false if it has ended without.
   bool ready() {
     char byte = 0;
     return ::read(output_, &byte, 1) == 1;
@@ -130,7 +130,7 @@ int run_host_without_network() {
   return run_browser_host();
 }
 
-// Where the kernel forbids a network without a way out, there is still no proxy.
+// Removes proxies. Where the kernel forbids a network without a way out, there is still no proxy.
 void forget_proxies() {
   for (const char* name : {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"})
     ::setenv(name, kNoProxy, 1);
@@ -160,7 +160,7 @@ public:
     const auto page = Json::parse(bytes_of(directory_ / "snapshot/browser/page.json"), nullptr, false);
     if (!page.is_object()) throw failed("the page did not open");
     const auto ending = page.value("ending", Json());
-    // What browsers do not show, such as a PDF, has neither picture nor text: that it was sent is all there is to see.
+    // Types that browsers do not show, such as PDF, have neither image nor text: only the response can be compared.
     const bool shown_then = !asked_.value("picture", "").empty() || !asked_.value("dom", "").empty();
     const bool shown = ending.is_null();
     if (!shown && (shown_then || ending.value("status", "") != "noresults"))
@@ -206,7 +206,7 @@ private:
     return same_words(blocks_as_text(readable_blocks(left)), blocks_as_text(readable_blocks(right)));
   }
 
-  // What the browser loaded then, and what it loads now.
+  // Compares the resources that the browser loaded then with those that it loads now.
   void compare_resources(Json& result) {
     std::set<std::string> captured, loaded, missing;
     for (const auto& record : asked_.at("records"))

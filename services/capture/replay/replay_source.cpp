@@ -46,15 +46,15 @@ bool open_record(OpenRecord& open, const std::string& file, std::uint64_t offset
   return true;
 }
 
-// Of a record that has no body: the site sent one.
+// Returns true for a record without a body of a response that had one.
 bool lost_body(const warc::Record& record, const Headers& sent) {
   const auto length = header_of(sent, "content-length");
   return !header_of(record.headers, "warc-truncated").empty() || (!length.empty() && length != "0");
 }
 
-// The body as it was before the coding of its transfer. Archives keep headers over bodies that are decoded already, and
-// lose them over bodies that are not: the bytes say more than the header. What breaks off is shown as far as it goes,
-// as browsers do. nullopt: too large.
+// Returns the body before the transfer coding. Archives keep headers over bodies that are decoded already, and lose
+// them over bodies that are not: the bytes count more than the header. A broken body is used as far as it goes, as
+// browsers do. nullopt: too large.
 std::optional<std::string> decoded(std::string body, Headers& headers) {
   if (lower_case(header_of(headers, "transfer-encoding")).find("chunked") != std::string::npos)
     body = warc::without_chunks(body);

@@ -1,6 +1,6 @@
 #pragma once
-// The answers of a snapshot's WARC files, by URL: what a page that is replayed gets in place of the network. Files come
-// from strangers: memory is bounded, and what cannot be read is an answer that is missing. Used from one thread.
+// Answers of a snapshot's WARC files, by URL, for the replay of a page in place of the network. Files are untrusted:
+// memory is bounded, and an unreadable record is a missing answer. Used from one thread.
 
 #include "lib/warc/capture.hpp"
 #include "services/capture/browser/devtools.hpp"
@@ -24,7 +24,7 @@ public:
   // URL after "+" (answered) or "-" (missing).
   explicit ReplaySource(const Json& records, std::filesystem::path log = "/dev/null");
 
-  // The next record of the URL that a page asks for; the last one again and again. nullopt: there is none.
+  // Returns the next record of the requested URL; the last one again and again. nullopt: there is none.
   std::optional<Answer> answer(const std::string& method, const std::string& url);
 
 private:
@@ -47,7 +47,8 @@ private:
 // Answers a request that Chromium holds (Fetch.requestPaused).
 void answer_from(ReplaySource& source, DevTools& browser, const Json& paused, const std::string& session);
 
-// One in a file of this name, or in one that is open. Without its key, it only lends its payload to revisit records.
+// Returns a record in a file of this name, or in one that is open. Without its key, it only lends its payload to
+// revisit records.
 Json replay_record(const warc::Capture& capture, const std::string& file);
 Json replay_record(const warc::Capture& capture, int file);
 

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A few, for people.
+// Lists a few names, for users.
 std::string shortened(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 5;
   auto text =
@@ -137,7 +137,7 @@ std::string AttemptFiles::overweight(const archive::Survey& survey, const std::s
   return "";
 }
 
-// What lies outside the plugins' directories is no output, but it would be published too.
+// Files outside the plugins' directories are not outputs, but they would be published too.
 void AttemptFiles::refuse_astray(const archive::Survey& survey) const {
   const auto limit = context_.options.hook_limits.output_bytes;
   std::uint64_t astray = 0;
@@ -176,7 +176,7 @@ void AttemptFiles::check_room(const archive::Root& root) const {
                                                           ", and the archive has room for " + base::format_size(free));
 }
 
-// Of other hooks of the same plugin, whose files were removed with those of the culprit.
+// Forgets files of other hooks of the same plugin, which were removed with those of the culprit.
 void AttemptFiles::forget_files_of(const archive::ResultView& culprit) {
   for (auto& other : results_) {
     if (&other == &culprit || other.plugin != culprit.plugin || other.files.empty()) continue;
@@ -242,7 +242,7 @@ std::map<std::string, archive::ScanReport> AttemptFiles::changes_beside(const ar
   return changes;
 }
 
-// Blocking. What lies ready for a plugin that has yet to run would pass for its own.
+// Removes files in the directory of a plugin that has yet to run, which would pass for its own. Blocking.
 std::vector<std::string> AttemptFiles::remove_planted(const archive::Survey& survey) const {
   std::vector<std::string> planted;
   for (const auto& [name, outputs] : survey) {

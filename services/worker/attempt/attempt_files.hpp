@@ -34,9 +34,9 @@ public:
   // Blocking. Throws Error(refused) unless the directory is still the one that was made: what is not must not be
   // tidied up, nor published.
   void check() const;
-  // What a hook that has ended left, but for what other hooks of its plugin had left before; paths relative to the
-  // attempt. Everything is measured before anything is read: if the plugin's directory holds more than
-  // hook.output_limit or the page may have, its files are removed, and `refusal` says so.
+  // Files that an ended hook left, without those of other hooks of its plugin before; paths relative to the attempt.
+  // Everything is measured before anything is read: if the plugin's directory holds more than hook.output_limit or the
+  // page may have, its files are removed, and `refusal` has the reason.
   struct Left {
     std::vector<archive::OutputFile> files;
     archive::Survey survey;        // of the attempt, once the plugin's directory is tidy
@@ -47,18 +47,18 @@ public:
   // Blocking. Throws Error(refused) if the attempt holds more than the page may have, or if what lies in no directory
   // of a plugin is more than hook.output_limit.
   void check_weight() const;
-  // Blocking. Throws Error(input_output) if the attempt has to be copied and the archive has no room for it, while
-  // there would be room for others. That counts as an attempt: every other try would fetch the page in vain.
+  // Throws Error(input_output) if the attempt has to be copied and the archive has no space for it, while there would
+  // be space for others. That counts as an attempt: every other try would fetch the page in vain. Blocking.
   void check_room(const archive::Root& root) const;
   // Scans and publications end early, with Error(temporary).
   void abandon() noexcept { abandoned_ = true; }
   const std::atomic<bool>& abandoned() const noexcept { return abandoned_; }
 
-  // Hooks of one snapshot run as the same user and read each other's files, so nothing keeps one from writing there.
-  // What was changed, or only touched, in the directory of a plugin whose hooks have all ended may not be what that
-  // plugin made (the files are not hashed before they are published, and a hook can set times back): its results
-  // are made to list what is there now, and to name the suspects. Returns what `hook`, which has just ended, has
-  // changed, if it can only have been that one. `running`: plugin and name of `hook` and of those that run beside it.
+  // Finds writes of a hook into other plugins' directories. Hooks of one snapshot run as the same user and can write
+  // there. Files that were changed, or only touched, in the directory of a plugin whose hooks have all ended may not be
+  // of that plugin (the files are not hashed before they are published, and a hook can set times back): its results are
+  // made to list the present files, and to name the suspects. Returns the changes of `hook`, which has just ended, if
+  // it can only have been that one. `running`: plugin and name of `hook` and of those that run beside it.
   using Names = std::vector<std::pair<std::string, std::string>>;
   // `survey`: after `hook`.
   awaitable<std::string> find_meddling(const hooks::Hook& hook, const archive::Survey& survey, Names running,
@@ -66,7 +66,7 @@ public:
   // Plugins whose files were changed after they had ended.
   const std::set<std::string>& spoiled() const noexcept { return spoiled_; }
 
-  // What is in the plugin's directory already, by results.
+  // Returns the size of the plugin's directory so far, by results.
   std::uint64_t bytes_of(const std::string& plugin) const;
   awaitable<void> drop(const std::vector<archive::OutputFile>& files);
   void remove_all() noexcept; // blocking

@@ -1,5 +1,5 @@
 #pragma once
-// What a page's hooks amount to: the outcome of its snapshot. Pure.
+// Decides the outcome of a snapshot from the ends of its hooks. Pure.
 
 #include "lib/hooks/record.hpp"
 
@@ -21,17 +21,17 @@ struct Verdict {
   std::optional<hooks::ResponseRecord> response; // of the page
 };
 
-// The page is archived if a hook that captures pages has succeeded; if no such hook was selected, any hook will do. It
-// is partial if some other hook failed. An answer of 400 or above is never a page: then it has failed, whatever hooks
-// have saved of it. The response that counts is that of the last hook that captured the page, else the last one told.
-// `unreachable`: what a hook has said of a page that cannot be had; empty: nothing. `overdue`: the time of the page was
-// over before its hooks had ended: then it is partial at best.
+// Decides the outcome. The page is archived if a hook that captures pages has succeeded; if no such hook was selected,
+// any hook will do. It is partial if some other hook failed. An answer of 400 or above is never a page: then it has
+// failed, even if hooks have saved files of it. The response that counts is that of the last hook that captured the
+// page, else the last reported one. `unreachable`: the reason of a hook for an unreachable page; empty: none.
+// `overdue`: the time of the page was over before its hooks had ended: then it is partial at best.
 Verdict judge_hooks(const std::vector<HookEnd>& hooks, const std::string& unreachable, bool overdue = false);
 
 // Why no further hook of the page is started; empty: the next one is.
 std::string reason_to_skip(const std::vector<HookEnd>& hooks, const std::string& unreachable, bool overdue);
 
-// What the error of a hook that failed after the time of its page says besides.
+// Added to the error of a hook that failed after the time of its page.
 inline constexpr const char* kTimeOver = "the time of the page was over";
 
 } // namespace holdfast::worker

@@ -25,9 +25,9 @@ public:
 
   // Absolute path of a binary by its name or by a path; nullopt if there is none.
   std::optional<std::string> locate(const std::string& name);
-  // The same, not from memory.
+  // Locates the binary again, not from memory.
   std::optional<std::string> locate_now(const std::string& name);
-  // Where an installer has put a binary that is in none of the directories.
+  // Remembers where an installer has put a binary that is in none of the directories.
   void remember(const std::string& name, const std::string& path);
 
   // Options that hold on this machine alone, as hooks of the old generation have set them.

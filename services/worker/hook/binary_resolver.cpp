@@ -102,8 +102,8 @@ void BinaryResolver::also(const std::vector<std::string>& plugins, const hooks::
   }
 }
 
-// What the enabled plugins and those of crawls need, by name; what no environment provides only if a hook could
-// install it.
+// Returns the binaries that the enabled plugins and those of crawls require, by name; those that no environment
+// provides only if a hook could install them.
 std::string BinaryResolver::wanted() const {
   const auto& plugin_set = *context_.options.plugin_set;
   std::map<std::string, const hooks::Options*> plugins;
@@ -201,7 +201,7 @@ awaitable<void> BinaryResolver::look_for(store::BinaryClaim claim) {
     spdlog::info("found binary {} {} at {}", claim.name, found.version, found.path);
 }
 
-// Hooks that install, in their order, until one says where the binary is, and it is there.
+// Runs hooks that install, in their order, until one reports the place of the binary, and it is there.
 awaitable<std::string> BinaryResolver::install(const store::BinaryClaim& claim, std::string& provider,
                                                std::string& problem) {
   const auto& plugin_set = *context_.options.plugin_set;

@@ -1,8 +1,8 @@
 #pragma once
-// Keeps the rows of holdfast.binary for this machine: says which binaries the plugins need, looks for those that are
-// due - path, version, digest - and runs hooks of the old generation (on_Binary__*) to install what is not there, each
-// under a claim. Main thread only; owned by Worker. Its work is on the side: it never throws, and no snapshot waits for
-// it unless a crawl hook has asked for a binary.
+// Keeps the rows of holdfast.binary for this machine: records which binaries the plugins require, looks for those that
+// are due - path, version, digest - and runs hooks of the old generation (on_Binary__*) to install missing ones, each
+// under a claim. Main thread only; owned by Worker. It never throws, and no snapshot waits for it unless a crawl hook
+// has requested a binary.
 
 #include "lib/base/async.hpp"
 #include "lib/base/coroutine.hpp"
@@ -28,15 +28,16 @@ public:
   BinaryResolver(const BinaryResolver&) = delete;
   BinaryResolver& operator=(const BinaryResolver&) = delete;
 
-  // Until stop(). Spawned by the worker, which waits for its end.
+  // Runs until stop(). Spawned by the worker, which waits for its end.
   awaitable<void> run();
   // Ends what runs for it.
   void stop();
 
-  // A crawl runs these plugins. What those of them need that are not enabled here otherwise is looked for, too.
+  // Adds the plugins of a crawl. Binaries that they require and that are not enabled here otherwise are looked for,
+  // too.
   void also(const std::vector<std::string>& plugins, const hooks::Options& options);
-  // A crawl hook asks for binaries, or says where it has put them. Completes when those that were not requested before
-  // before have been looked for, at most ten minutes later.
+  // Handles a crawl hook that requests binaries, or reports where it has put them. Completes when those that were not
+  // requested before have been looked for, at most ten minutes later.
   awaitable<void> provide(std::vector<hooks::BinaryRecord> records, std::string plugin);
   // A hook has set options of this machine.
   awaitable<void> keep(hooks::Options options);
@@ -58,8 +59,8 @@ private:
   hooks::HookRun* installer_{nullptr};
 };
 
-// What a binary prints, its beginning; "" if it fails. Ends after ten seconds at the latest; `running` is the process
-// while it runs, for who wants to end it. `scratch`: a directory for what it prints.
+// Returns the beginning of the output of a binary; "" if it fails. Ends after ten seconds at the latest; `running` is
+// the process while it runs, so that it can be ended. `scratch`: a directory for its output.
 awaitable<std::string> binary_output(process::Launcher& launcher, std::vector<std::string> argv,
                                      std::filesystem::path scratch, std::string cookie,
                                      std::shared_ptr<process::Child>& running);

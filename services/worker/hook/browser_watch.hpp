@@ -1,7 +1,7 @@
 #pragma once
-// Whether the browser of the built-in plugins starts on this machine, seen by trying: when a worker that stays begins,
-// after a crawl could not be opened here, and again as long as it does not start. The database is told, and leaves
-// crawls that need it to other workers. Owned by Worker; main thread only, the try is on a thread.
+// Checks whether the browser of the built-in plugins starts on this machine, by starting it: when a worker that stays
+// begins, after a crawl could not be opened here, and again as long as it does not start. The database gets the result,
+// and leaves crawls that need the browser to other workers. Owned by Worker; main thread only, the try is on a thread.
 
 #include "lib/base/async.hpp"
 #include "lib/base/coroutine.hpp"
@@ -15,7 +15,7 @@ class BrowserWatch {
 public:
   BrowserWatch(HookServices& context, const SandboxState& sandbox);
 
-  // Until stop(). Not `at_once`: a worker that ends with its pages starts the browser for them anyway.
+  // Runs until stop(). Not `at_once`: a worker that ends with its pages starts the browser for them anyway.
   awaitable<void> run(bool at_once);
   void suspect() { sleeper_.wake(); }
   void stop() { sleeper_.stop(); }

@@ -1,5 +1,5 @@
 #pragma once
-// What a worker says of itself when it joins. Stateless.
+// Description of a worker for its join. Stateless.
 
 #include "lib/store/worker.hpp"
 #include "services/worker/hook/try_browser.hpp"
@@ -12,9 +12,9 @@ namespace holdfast::worker {
 // The plugin whose hook starts the browser of the built-in ones.
 inline constexpr const char* kBrowserPlugin = "browser";
 
-// What a worker can do, as a claim looks at it: `plugins`, those that it has and that work here; `lacks`, why not all
-// that are enabled without being named do; `persona`, whose pages it can take; `browser`, what is known of it;
-// `archive`, where its files go.
+// Returns the capabilities of a worker for claims: `plugins`, those that it has and that work here; `lacks`, why not
+// all that are enabled without being named do; `persona`, whose pages it can take; `browser`, its state; `archive`,
+// where its files go.
 std::string capabilities_json(const Options& options, const BrowserState& browser);
 
 // A worker of these options, with the plugins that it has.

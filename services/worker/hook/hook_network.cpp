@@ -11,9 +11,9 @@ namespace holdfast::worker {
 namespace {
 
 constexpr std::size_t kKept = 4; // networks that no session uses
-// NO_PROXY in a network of their own: what a session's programs say to each other. If private pages are allowed, pages
-// may be there too; then everything goes through the proxy, as where loopback is the machine's. Chromium needs to be
-// told.
+// NO_PROXY in a network of their own, for traffic among a session's programs. If private pages are allowed, pages may
+// be there too; then everything goes through the proxy, as where loopback is the machine's. Chromium needs it
+// explicitly.
 constexpr const char* kLoopback = "localhost,127.0.0.1,::1";
 constexpr const char* kNothing = "<-loopback>";
 
@@ -103,7 +103,7 @@ std::shared_ptr<HookNetwork> HookNetworks::enter() {
     network = std::move(free_->back());
     free_->pop_back();
   }
-  // Comes back once its session and the last route are gone.
+  // Returned once its session and the last route have ended.
   HookNetwork* const shared = network.get();
   return {shared, [network = std::move(network), free = std::weak_ptr(free_)](HookNetwork*) {
             if (const auto list = free.lock(); list && list->size() < kKept) list->push_back(network);

@@ -1,8 +1,8 @@
 #pragma once
-// How the hooks of a worker reach the web: through its egress proxy, and where the sandbox is full, from a network of
+// Connects the hooks of a worker to the web: through its egress proxy, and where the sandbox is full, from a network of
 // their own that has no other way out. Each crawl's session has such a network, because hooks of one crawl talk to its
 // browser over loopback; used ones are kept for other crawls. Each page and each session has a Route of its own, which
-// counts what its hooks ask for. Main thread only. Owned by Worker, which destroys all routes first.
+// counts the requests of its hooks. Main thread only. Owned by Worker, which destroys all routes first.
 
 #include "lib/process/command.hpp"
 #include "lib/process/sandbox.hpp"

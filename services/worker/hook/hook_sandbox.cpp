@@ -93,7 +93,7 @@ private:
            std::any_of(sandbox_.emptied.begin(), sandbox_.emptied.end(), covers);
   }
 
-  // True for what would uncover something as a whole.
+  // Returns true for a path that would uncover a hidden one as a whole.
   bool uncovers(const fs::path& path) const {
     const auto lies_in_it = [&](const fs::path& cover) { return within(cover, path); };
     return lies_in_it("/tmp") || lies_in_it("/var/tmp") ||
@@ -115,7 +115,7 @@ private:
     show((found.filename() == "bin" || found.filename() == "sbin") && !uncovers(prefix) ? prefix : found);
   }
 
-  // What lies in another directory of its list is covered, or shown, with that.
+  // Drops paths below another path of the same list, which covers or shows them already.
   void drop_nested() {
     std::vector<fs::path> covers = sandbox_.hidden;
     covers.insert(covers.end(), sandbox_.emptied.begin(), sandbox_.emptied.end());

@@ -1,6 +1,6 @@
 #pragma once
-// What the hooks of this worker may see: the part of each sandbox that is the same for all of them. A pure function of
-// the worker's options and of the paths that exist.
+// Files that the hooks of this worker may see: the part of each sandbox that is the same for all of them. A pure
+// function of the worker's options and of the paths that exist.
 
 #include "lib/process/hook_users.hpp"
 #include "lib/process/sandbox.hpp"
@@ -38,8 +38,8 @@ SandboxState choose_sandbox(const Options& options, const std::filesystem::path&
 // others. Links are not followed.
 // Throws Error if the directory is not there.
 void give_to_hooks(const process::Sandbox& sandbox, const std::filesystem::path& directory);
-// Writes a file in a directory of hooks, or replaces it. No link that a hook may have left there leads elsewhere.
-// False, with errno, if it cannot be written.
+// Writes a file in a directory of hooks, or replaces it. Follows no link that a hook may have left there. Returns
+// false, with errno, if it cannot be written.
 bool replace_own_file(const std::filesystem::path& file, std::string_view text, mode_t mode);
 // Takes it back, before it is published.
 void take_from_hooks(const process::Sandbox& sandbox, const std::filesystem::path& directory);

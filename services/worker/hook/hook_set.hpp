@@ -28,17 +28,17 @@ public:
   // Starts it in `directory`/PLUGIN. Throws what HookRun::start() throws.
   std::shared_ptr<hooks::HookRun> start(const hooks::Hook& hook, PreparedHook prepared,
                                         const std::filesystem::path& directory, std::size_t number = 0);
-  // It has been collected.
+  // Removes a collected hook.
   void forget(const hooks::HookRun& run);
   void clear() { running_.clear(); }
 
-  // Background hooks may use the rest of their time, each its own: at least kill_grace, at most `most`. Then TERM, and
-  // after kill_grace KILL. A hook that ends so has not failed.
+  // Lets background hooks use the rest of their time, each its own: at least kill_grace, at most `most`. Then sends
+  // TERM, and after kill_grace KILL. A hook that ends so has not failed.
   void end_background(std::chrono::milliseconds most = std::chrono::milliseconds::max());
   // Lets background hooks run until their time is over; ends them then. Completes when all have ended but daemons,
   // which have nothing of their own to finish.
   awaitable<void> outlast_background();
-  // TERM now, KILL after `grace`. What ends so and has said nothing was interrupted.
+  // Sends TERM now, KILL after `grace`. A hook that ends so without a result was interrupted.
   void interrupt(std::chrono::milliseconds grace);
   // Every hook is ended as one whose time is over.
   void end_all(std::chrono::milliseconds grace);
@@ -53,7 +53,7 @@ private:
   std::vector<Running> running_;
 };
 
-// How long to wait until a background hook is ready, beyond its timeout.
+// Time to wait until a background hook is ready, beyond its timeout.
 inline constexpr std::chrono::seconds kReadiness{30};
 
 } // namespace holdfast::worker

@@ -26,7 +26,7 @@ PreparedHook prepare_hook(const HookServices& context, const hooks::Hook& hook, 
   PreparedHook prepared;
   for (const auto& [key, value] : context.binaries.machine_options()) {
     const auto given = options.find(key);
-    // A path that does not hold here gives way to one that does; anything else was said on purpose.
+    // A path that does not exist here is replaced by one that does; any other value was set on purpose.
     const bool binary = key.ends_with("_BINARY");
     if (given == options.end() || (binary && !context.binaries.locate(given->second) && context.binaries.locate(value)))
       options[key] = value;

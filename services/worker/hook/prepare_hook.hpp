@@ -32,9 +32,9 @@ PreparedHook prepare_hook(const HookServices& context, const hooks::Hook& hook, 
 void confine(const HookServices& context, const process::Sandbox& sandbox, process::Command& command,
              std::vector<std::filesystem::path> writable, const std::filesystem::path& temporary);
 
-// What a finished hook cost and how it ended.
+// Copies the cost and the end of a finished hook into the row.
 void take_exit(store::HookResult& row, const hooks::HookOutcome& outcome);
-// The same and what it said, as columns of session_hook.
+// Returns cost, end and output of a hook as columns of session_hook.
 nlohmann::json result_columns(const hooks::HookOutcome& outcome);
 
 void count_hook(const std::string& plugin, hooks::Status status);

@@ -9,13 +9,13 @@
 
 namespace holdfast::worker {
 
-// What can be said of it here: "with its own sandbox", "without its own sandbox, in that of its hook", or why it does
-// not start.
+// State of the browser here: "with its own sandbox", "without its own sandbox, in that of its hook", or why it does not
+// start.
 struct BrowserState {
   bool starts{false};
   std::string description;
 };
-// `place`: an empty directory of the caller's, which hooks get and may fill.
+// Starts the browser once. `place`: an empty directory of the caller's, which hooks get and may fill.
 BrowserState try_browser(const Options& options, const SandboxState& state, const std::string& program,
                          const std::filesystem::path& place);
 

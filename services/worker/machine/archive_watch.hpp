@@ -1,7 +1,7 @@
 #pragma once
-// How the archive is, as far as can be told soon. A directory whose server is away (NFS) blocks its readers for as long
-// as that lasts, so a thread of its own looks at it, and nothing waits longer than five seconds. A bucket is asked only
-// while it is in trouble. Owned by Worker; main thread only. The destructor joins the thread: first wait for ended().
+// Watches the archive. A directory whose server is unreachable (NFS) blocks its readers for as long as that lasts, so a
+// thread of its own checks it, and no caller waits longer than five seconds. A bucket is checked only after a failure.
+// Owned by Worker; main thread only. The destructor joins the thread: first wait for ended().
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
@@ -18,21 +18,21 @@ namespace holdfast::worker {
 
 class ArchiveWatch {
 public:
-  // `name`: of the archive, for people.
+  // `name`: of the archive, for users.
   ArchiveWatch(asio::any_io_executor executor, const archive::Root& root, std::string name);
   ~ArchiveWatch();
   ArchiveWatch(const ArchiveWatch&) = delete;
   ArchiveWatch& operator=(const ArchiveWatch&) = delete;
 
-  // Begins to look unless the last look is recent.
+  // Begins a check unless the last one is recent.
   void look();
-  // Completes when that look has an answer, has taken too long, or hurry() is called.
+  // Completes when that check has an answer, has taken too long, or hurry() is called.
   awaitable<void> answered();
   void hurry();
-  // No look is under way.
+  // Completes when no check is running.
   awaitable<void> ended();
 
-  // As it was last; empty: none.
+  // Returns the error of the last check; empty: none.
   const std::string& trouble() const noexcept { return trouble_; }
   // Bytes; of a bucket: more than can be needed.
   std::uint64_t free_bytes() const noexcept { return free_; }

@@ -1,6 +1,6 @@
 #pragma once
-// Whether this machine has memory and processor time left for another snapshot, and the right time. Functions of /proc
-// and the cgroup file systems alone; any thread. What cannot be read counts as no limit.
+// Checks whether this machine has memory and processor time left for another snapshot, and the right time. Functions of
+// /proc and the cgroup file systems alone; any thread. Values that cannot be read count as no limit.
 
 #include <cstdint>
 #include <optional>
@@ -15,8 +15,8 @@ std::optional<std::uint64_t> available_memory();
 // The load average of the last minute by processor.
 double load_per_processor();
 
-// What is wrong with its clock, for people; empty: it may be right. One that is before our program was made is not:
-// certificates do not hold then, and what is archived would carry that time.
+// Returns the error of its clock, for users; empty: it may be right. A clock before the build of our program is wrong:
+// certificates are not valid then, and the archive would carry that time.
 std::string clock_trouble();
 
 } // namespace holdfast::worker

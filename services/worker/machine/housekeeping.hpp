@@ -1,9 +1,9 @@
 #pragma once
-// What every worker does for the archive beside its pages, because a runner may have no access to it: deletes the files
-// of removed snapshots and writes the pages of crawls again. It also looks after the clock of the database if no runner
-// does, and ends the leases of workers that lapsed. Nothing fails because of it; another round, or another worker, does
-// what could not be done. Owned by Worker;
-// main thread only, its file work on the files thread and the pool.
+// Maintenance that every worker does for the archive beside its pages, because a runner may have no access to it:
+// deletes the files of removed snapshots and writes the pages of crawls again. It also corrects due times after a
+// change of the database's clock if no runner does, and ends the leases of workers that lapsed. Nothing fails because
+// of it; another round, or another worker, repeats failed work. Owned by Worker; main thread only, its file work on the
+// files thread and the pool.
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
@@ -30,7 +30,7 @@ public:
   void stop() { sleeper_.stop(); }
   // The page of a crawl that has just been sealed.
   awaitable<void> make_crawl_page(std::string crawl_id);
-  // Whether workers that lapsed have not been looked for just now.
+  // Returns true if lapsed workers were not looked for recently.
   bool lapse_due() const;
   // Releases the work of workers that lapsed.
   awaitable<void> lapse_workers();

@@ -30,7 +30,7 @@ std::string own_identity() {
          std::to_string(process::process_start_ticks(getpid()));
 }
 
-// Where the link to an incarnation's temporary directory is, if it needs one.
+// Returns the path of the link to an incarnation's temporary directory, if it needs one.
 std::filesystem::path short_name(const std::string& worker_id) { return "/tmp/holdfast-" + short_id(worker_id); }
 
 void remove_short_name(const std::string& worker_id) {
@@ -60,7 +60,7 @@ void remove_dangling_names() {
   }
 }
 
-// As its file says; without a pid: there is none.
+// Reads the owner from its file; without a pid: there is none.
 store::LocalProcess owner_of(const std::filesystem::path& directory) {
   store::LocalProcess owner;
   owner.id = directory.filename().string();
@@ -96,8 +96,8 @@ Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& worke
                         "cannot create " + (path_ / name).string() + ": " + error.message(),
                         "check owner, permissions and free space of work_dir");
   }
-  // What pages hold while they are in work is for no other user of the machine. As root, the users of hooks pass
-  // through it, into directories that are closed to each other (give_to_hooks).
+  // Pages in work are closed to other users of the machine. As root, the users of hooks pass through it, into
+  // directories that are closed to each other (give_to_hooks).
   std::filesystem::permissions(path_, std::filesystem::perms(::geteuid() == 0 ? 0711 : 0700), error);
   temporary_ = path_ / "tmp";
   if (temporary_.native().size() > kLongTemporary) {

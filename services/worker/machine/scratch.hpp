@@ -1,5 +1,5 @@
 #pragma once
-// A worker's directory for work in progress: <work_dir>/workers/<incarnation>/, with a file that says whose it is.
+// A worker's directory for work in progress: <work_dir>/workers/<incarnation>/, with a file that names its owner.
 // Blocking file work. Owned by Worker; the destructor removes the directory.
 
 #include "lib/store/worker.hpp"
@@ -34,9 +34,9 @@ private:
   std::filesystem::path path_, temporary_;
 };
 
-// Ends the processes and removes the directories that incarnations which are no longer alive left on this machine.
-// Returns these incarnations: nothing of them runs any more, so their leases may end (store::worker_gone). Those whose
-// directory does not say which process made it are left out.
+// Ends the processes and removes the directories of dead incarnations on this machine. Returns these incarnations: none
+// of their processes runs any more, so their leases may end (store::worker_gone). Those without a readable owner in
+// their directory are left out.
 std::vector<store::LocalProcess> collect_leftovers(const Options& options, const std::string& machine_id);
 
 } // namespace holdfast::worker

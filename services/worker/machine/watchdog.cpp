@@ -12,10 +12,10 @@ namespace holdfast::worker {
 
 namespace {
 
-// Time asleep counts for the window, not for a thread's waiting: so it looks now and then.
+// Time asleep counts for the window, not for a thread's waiting: so it checks now and then.
 constexpr std::chrono::milliseconds kLook{500};
 
-// Not by the logger: the thread that hangs may hold it.
+// Writes without the logger: the thread that hangs may hold it.
 [[noreturn]] void end_process(std::string_view text) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   ::_exit(static_cast<int>(base::ErrorClass::temporary));
@@ -53,8 +53,8 @@ void Watchdog::watch() {
   auto not_before = looked;
   while (!over_) {
     const auto now = base::TrustWindow::Clock::now();
-    // Not even this thread could look: the process was stopped, or the machine slept. The main thread gets its time
-    // from here on.
+    // This thread did not run either: the process was stopped, or the machine slept. The main thread gets its time from
+    // here on.
     if (now - looked > 3 * kLook) {
       not_before = now + grace_;
       if (leave_by_) *leave_by_ += now - looked;

@@ -1,9 +1,8 @@
 #pragma once
-// Self-fencing that does not depend on the main thread. A thread of its own looks at the trust
-// window; if that is over and the main thread has not said in time that it deals with it - it hangs, or starves - the
-// process ends at once, without a word to anybody: the shims see their sockets close and kill their trees. It also sees
-// to it that leaving ends. Owned by Worker, made and destroyed on the main thread. The destructor joins the thread,
-// which never blocks on anything else.
+// Self-fencing that does not depend on the main thread. A thread of its own checks the trust window; if that is over
+// and the main thread has not reacted in time - it hangs, or starves - the process ends at once: the shims see their
+// sockets close and kill their trees. It also ends an exit that hangs. Owned by Worker, made and destroyed on the main
+// thread. The destructor joins the thread, which never blocks on anything else.
 
 #include "lib/base/trust_window.hpp"
 

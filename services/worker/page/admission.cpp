@@ -44,14 +44,14 @@ robots::FetchOptions fetch_options(const hooks::Options& options, bool allow_pri
 awaitable<void> Admission::judge_page() {
   if (!context_.options.allow_private) co_await require_public();
   if (!claim_.robots) co_return;
-  // Before anything of the page is asked for.
+  // Parsed before the first request for the page.
   const auto url = base::parse_url(claim_.url);
   const std::string rule = co_await robots_rule_against(url);
   if (!rule.empty()) throw refused("the site's robots.txt forbids it (Disallow: " + rule + ")");
 }
 
-// The URL may have been private all along (a name that resolves to 127.0.0.1), so it is asked where it leads.
-// A name that does not exist is no refusal: that error ends the page as failed.
+// Checks the addresses of a URL that may have been private all along (a name that resolves to 127.0.0.1). A name that
+// does not exist is no refusal: that error ends the page as failed.
 awaitable<void> Admission::require_public() {
   std::string where;
   try {
@@ -64,8 +64,8 @@ awaitable<void> Admission::require_public() {
   if (!where.empty()) throw refused(where + " (" + base::kAllowPrivateHint + ")");
 }
 
-// A redirect is followed by the hook that meets it, so its target is judged when that hook has ended: no later hook
-// asks for it, and nothing of it is kept.
+// Checks redirects. The hook follows them, so the target is checked when that hook has ended: no later hook requests
+// it, and nothing of it is kept.
 awaitable<void> Admission::judge_redirects(const std::vector<std::string>& urls) {
   if (context_.options.allow_private && !claim_.robots) co_return;
   for (const auto& text : urls) {
@@ -140,8 +140,8 @@ awaitable<void> Admission::fetch_robots(const std::string& origin, const base::U
   known.error = fetched.error;
 }
 
-// Another host is not slowed down on a hook's word: that would stop its pages in all crawls. The page comes back when
-// its host may be asked again.
+// Only the page's own hosts are slowed down by a hook's report: others would stop in all crawls. The page is due again
+// with its host.
 awaitable<std::optional<Failure>> Admission::heed_rate_limits(const hooks::HookOutcome& outcome,
                                                               archive::ResultView& result) {
   for (const auto& location : outcome.redirects) {

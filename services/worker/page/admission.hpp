@@ -1,7 +1,7 @@
 #pragma once
-// Whether a page may be asked for: only at public addresses, unless allowed otherwise, and as robots.txt allows, if its
-// crawl honours that. Redirects are judged by the same rules. Owned by SnapshotJob; main thread only, with blocking
-// look-ups on the resolver threads.
+// Decides whether a page may be requested: only at public addresses, unless allowed otherwise, and as robots.txt
+// allows, if its crawl obeys it. Redirects are checked by the same rules. Owned by SnapshotJob; main thread only, with
+// blocking look-ups on the resolver threads.
 
 #include "lib/archive/attempt.hpp"
 #include "lib/base/async.hpp"
@@ -31,8 +31,8 @@ public:
   // Both throw Failure: refused or later.
   awaitable<void> judge_page();
   awaitable<void> judge_redirects(const std::vector<std::string>& urls);
-  // A hook that has ended may say that a host asked for fewer requests: the page's own, or one to which the page
-  // redirects. A failure, if the page has to wait for that. What is ignored is added to the result's error.
+  // Handles rate limits that an ended hook reports: of the page's own host, or one to which the page redirects. Returns
+  // a failure if the page has to wait for that. Ignored ones are added to the result's error.
   awaitable<std::optional<Failure>> heed_rate_limits(const hooks::HookOutcome& outcome, archive::ResultView& result);
   // Ends a robots.txt request that is under way.
   void abandon() { abandon_ = true; }

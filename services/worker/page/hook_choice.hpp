@@ -1,5 +1,5 @@
 #pragma once
-// Which hooks of this worker a page gets. Stateless; main thread only.
+// Selects the hooks of this worker for a page. Stateless; main thread only.
 
 #include "lib/hooks/plugin_set.hpp"
 #include "services/worker/hook/hook_services.hpp"

@@ -22,7 +22,7 @@ std::filesystem::path attempt_directory(const HookServices& context, const store
          ("a" + std::to_string(lease.fence));
 }
 
-// What a row has of the result on the page.
+// Copies the result on the page into a row.
 void fill(store::HookResult& row, const archive::ResultView& result) {
   row.status = result.status;
   row.output = result.output;
@@ -40,7 +40,7 @@ void add_error(archive::ResultView& result, const std::string& error) {
   result.error += (result.error.empty() ? "" : "; ") + error;
 }
 
-// What it left is not kept.
+// Fails the result; its files are not kept.
 void refuse(archive::ResultView& result, const std::string& error) {
   result.status = "failed";
   result.output.clear();
@@ -132,7 +132,7 @@ awaitable<void> HookResults::take(const HookSet::Running& ended, const hooks::Ho
   add_ended(ended.number);
 }
 
-// Its status, and the files that it left.
+// Sets its status, and the files that it left.
 awaitable<void> HookResults::take_files(const hooks::Hook& hook, archive::ResultView& result,
                                         const hooks::HookOutcome& outcome, AttemptFiles::Names running) {
   auto left = co_await files_.left_by(result);
@@ -153,7 +153,7 @@ awaitable<void> HookResults::take_files(const hooks::Hook& hook, archive::Result
   for (const auto& file : left.files)
     bytes += file.size;
   if (claim_.max_snapshot_bytes > 0 && left_bytes_ + bytes > claim_.max_snapshot_bytes) {
-    // None of it: half a page that looks like a page would be worse.
+    // All files are dropped: half a page that looks like a page would be worse.
     co_await files_.drop(left.files);
     co_return refuse(result, "with its " + base::format_size(bytes) +
                                  " the snapshot would hold more than max_snapshot_bytes (" +
@@ -188,7 +188,7 @@ bool HookResults::only_background() const {
 
 Verdict HookResults::judge() const {
   auto verdict = judge_hooks(ends_, unreachable_, overdue_);
-  // It may be that no hook could be blamed for it.
+  // Possibly no single hook is to blame.
   if (const auto& spoiled = files_.spoiled(); verdict.outcome != "failed" && !spoiled.empty()) {
     verdict.outcome = "partial";
     verdict.reason +=

@@ -1,6 +1,6 @@
 #pragma once
-// What the hooks of one attempt have made so far: their results on the page and in rows, what they found, and the
-// verdict. Owned by SnapshotJob; main thread only, with the work on files on the files thread.
+// Results of the hooks of one attempt so far: on the page and in rows, links and titles, and the verdict. Owned by
+// SnapshotJob; main thread only, with the work on files on the files thread.
 
 #include "lib/archive/attempt.hpp"
 #include "lib/base/async.hpp"
@@ -26,7 +26,7 @@ public:
   // `check`: throws when the job is to end.
   HookResults(HookServices& context, const store::Claim& claim, std::function<void()> check);
 
-  // The page as people will see it.
+  // Returns the page as users will see it.
   archive::SnapshotView& view() noexcept { return view_; }
   AttemptFiles& files() noexcept { return files_; }
   const std::vector<store::Seed>& discovered() const noexcept { return discovered_; }
@@ -39,17 +39,17 @@ public:
   std::size_t add(const hooks::Hook& hook);
   void skip(const hooks::Hook& hook, const std::string& reason);
   void set_started(std::size_t number, std::chrono::steady_clock::time_point at) { rows_[number].started = at; }
-  // How a hook has ended, for its row.
+  // Records the end of a hook in its row.
   void take_end(const HookSet::Running& hook, const hooks::HookOutcome& outcome);
   // What it has left and said. `running`: it and those that run beside it.
   awaitable<void> take(const HookSet::Running& hook, const hooks::HookOutcome& outcome, AttemptFiles::Names running);
 
-  // What the page still may have, for a hook of that plugin: `most` bytes or fewer.
+  // Returns the bytes that the page may still have, for a hook of that plugin: `most` or fewer.
   std::uint64_t room_for(const std::string& plugin, std::uint64_t most) const;
   // The time of the page is over (worker.snapshot_timeout).
   void set_overdue() { overdue_ = true; }
   std::string reason_to_skip() const { return worker::reason_to_skip(ends_, unreachable_, overdue_); }
-  // What hooks did that have ended, in that order, without their files.
+  // Returns the results of hooks that have ended, in that order, without their files.
   const std::vector<std::shared_ptr<const store::HookResult>>& ended() const noexcept { return ended_; }
   void forget_ended() { ended_.clear(); } // the database has their rows
   // No foreground hook has run.

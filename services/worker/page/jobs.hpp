@@ -1,6 +1,6 @@
 #pragma once
-// The snapshots that a worker has in work: a job for each, from its claim to its page's answer; and what the database
-// says it holds beside them. Owned by Worker; main thread only. Destroy it when it is empty.
+// The snapshots that a worker has in work: a job for each, from its claim to its page's answer; and others that it
+// holds according to the database. Owned by Worker; main thread only. Destroy it when it is empty.
 
 #include "lib/base/async.hpp"
 #include "lib/store/snapshot.hpp"
@@ -32,7 +32,7 @@ public:
   Jobs& operator=(const Jobs&) = delete;
 
   void start(const std::vector<store::Claim>& claims);
-  // Also those that start later.
+  // Interrupts all jobs, also those that start later.
   void interrupt_all(const std::string& reason);
   void lose_all(const std::string& reason);
 
@@ -44,8 +44,8 @@ public:
   std::vector<store::ActiveHook> hooks() const;
   std::set<std::string> crawls() const;
 
-  // What a heartbeat was told: leases that are not ours, and leases that are ours without our knowing. The latter are
-  // released, unless a turn that was in flight when they were first heard of may still answer for them.
+  // Takes the answer of a heartbeat: leases that are not ours, and leases that are ours without our knowledge. The
+  // latter are released, unless a turn that was in flight when they were first reported may still answer for them.
   void take_heartbeat(const std::vector<store::Lease>& lost, const std::vector<store::Lease>& extra);
 
 private:
@@ -56,7 +56,7 @@ private:
 
   PageServices& context_;
   const Callbacks callbacks_;
-  // What was taken from us may be claimed again while its first run still ends.
+  // A lost page may be claimed again while its first run still ends.
   std::map<Key, std::shared_ptr<SnapshotJob>> jobs_;
   std::map<Key, std::uint64_t> unaware_; // of the last heartbeat: the last turn that may still answer for it
   std::set<Key> releasing_;

@@ -22,7 +22,7 @@ namespace holdfast::worker {
 
 namespace {
 
-// How far its end went: what was asked of it, and what it left.
+// Describes how far its end went: the signals, and the remains.
 std::string ending_of(const process::Exit& exit) {
   std::string text = exit.killed ? ", killed after SIGTERM" : exit.terminated ? ", ended by SIGTERM" : "";
   if (exit.leftovers > 0) text += fmt::format(", {} processes that it left were killed", exit.leftovers);
@@ -232,8 +232,8 @@ awaitable<void> SnapshotJob::end_background() {
     co_await collect(one);
 }
 
-// What a hook says of this machine holds for the hooks of this page that start after it. It is not kept: a page must
-// not choose what other pages run. Only options that some plugin has: no LD_PRELOAD.
+// Applies options that a hook reports for this machine to the hooks of this page that start after it. They are not
+// kept: a page must not choose programs for other pages. Only options of plugins: no LD_PRELOAD.
 void SnapshotJob::heed_machine(const hooks::HookOutcome& outcome) {
   const auto set = [this](const std::string& key, const std::string& value) {
     if (context_.options.plugin_set->is_option(key)) options_[key] = value;
@@ -310,7 +310,7 @@ awaitable<void> SnapshotJob::take_steps_after_seal() {
     }
 }
 
-// Nothing of this snapshot runs afterwards.
+// Ends all processes of this snapshot.
 awaitable<void> SnapshotJob::reap() {
   hooks_.interrupt(reasons_.interrupted.empty() ? std::chrono::milliseconds(0) : context_.options.kill_grace);
   for (const auto& hook : hooks_.running()) {

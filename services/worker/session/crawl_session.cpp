@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kSessionLogTail = 16384; // of each log of a crawl hook that failed
 constexpr std::int64_t kSeeds = 1000;          // told to crawl hooks
 
-// What sweeps up behind others may fail without harm to the crawl.
+// Hooks that clean up may fail without harm to the crawl.
 bool may_fail(const hooks::Hook& hook) { return hook.name.name.find("kill_zombies") != std::string::npos; }
 
 std::string title(const hooks::Hook& hook) { return "crawl hook " + hook.plugin->name + "/" + hook.name.name; }
@@ -106,7 +106,7 @@ void CrawlSession::shut_down(ShutdownMode mode, const std::string& reason) {
   if (mode == ShutdownMode::immediate) running_.kill();
 }
 
-// False if it is past that.
+// Changes the state; returns false if it is past that.
 bool CrawlSession::become(SessionState state, const std::string& reason) {
   if (!may_become(state_, state)) return false;
   state_ = state;
@@ -124,7 +124,7 @@ base::LogAbout CrawlSession::log_about(const hooks::Hook* hook) const {
       {crawl_id_, "", 0, hook == nullptr ? "" : hook->plugin->name, hook == nullptr ? "" : hook->name.name});
 }
 
-// The session lives as long as its coroutines.
+// Runs work that keeps the session alive.
 void CrawlSession::spawn(awaitable<void> work) {
   asio::co_spawn(context_.executor, std::move(work), [self = shared_from_this()](std::exception_ptr failure) {
     if (!failure) return;
@@ -219,7 +219,7 @@ void CrawlSession::note(const hooks::Hook& hook, const hooks::HookOutcome& outco
   count_hook(hook.plugin->name, outcome);
   auto columns = result_columns(outcome);
   columns["status"] = hooks::to_string(outcome.status);
-  // Its directory goes with the session.
+  // Copied because its directory is deleted with the session.
   std::string log =
       base::tail_of(outcome.stdout_log, kSessionLogTail) + base::tail_of(outcome.stderr_log, kSessionLogTail);
   std::erase(log, '\0');
@@ -281,7 +281,7 @@ awaitable<void> CrawlSession::watch(std::shared_ptr<hooks::HookRun> run) {
   co_await wind_up(true);
 }
 
-// Ends what runs, tells the database, and removes the directories.
+// Ends its hooks, reports that, and removes the directories.
 awaitable<void> CrawlSession::wind_up(bool was_ready) {
   linger_.cancel();
   if (state_ == SessionState::draining) {
@@ -308,7 +308,7 @@ awaitable<void> CrawlSession::wind_up(bool was_ready) {
   route_.reset();
   network_.reset();
   co_await directory_.remove();
-  // Only now: who waits for the end looks for the session again at once, and must not find it.
+  // Set last: a caller that waits for the end looks for the session again at once, and must not find it.
   gone_ = true;
   callbacks_.ended(*this);
   wake();
@@ -327,7 +327,7 @@ awaitable<void> CrawlSession::run_last_hooks() {
   }
 }
 
-// Tells the database. What it cannot hear is closed there when this worker lapses.
+// Reports the state to the database. If that fails, the database closes the session when this worker lapses.
 awaitable<void> CrawlSession::report(SessionState state) {
   if (!has_hooks() || shutdown_ == ShutdownMode::immediate) co_return;
   std::vector<std::string> hooks;

@@ -1,7 +1,7 @@
 #pragma once
 // The crawl hooks of one crawl, run once for it on this worker and shared by its snapshots here. A session opens with
-// its first snapshot, stays while it has any and a while longer, and ends by the ladder: each hook has its own
-// remaining time. A crawl without crawl hooks has one as well, which costs nothing.
+// its first snapshot, stays while it has any and a while longer, and ends its hooks in three phases: remaining time,
+// SIGTERM, SIGKILL. A crawl without crawl hooks has one as well, which costs nothing.
 //
 // Main thread only; shared by CrawlSessions, its users and its own coroutines.
 
@@ -51,7 +51,7 @@ constexpr bool may_become(SessionState from, SessionState to) {
   return false;
 }
 
-// How its hooks end: in their own time, within kill_grace, at once and without another word to the database.
+// How its hooks end: in their own time; within kill_grace; at once and without another report to the database.
 enum class ShutdownMode { smart, fast, immediate };
 
 class CrawlSession : public std::enable_shared_from_this<CrawlSession> {
@@ -69,7 +69,7 @@ public:
   const SessionDirectory& directory() const { return directory_; }
   std::shared_ptr<HookNetwork> network() const { return network_; }          // of its hooks; null: the machine's
   std::shared_ptr<process::SignalScope> signals() const { return signals_; } // of its hooks; null: there is none
-  // What crawl hooks and the persona have set for the hooks of its snapshots.
+  // Returns the options that crawl hooks and the persona have set for the hooks of its snapshots.
   const hooks::Options& set_options() const { return set_options_; }
   SessionPersona* persona() const { return persona_.get(); } // null: it has none
   bool has_hooks() const { return !hooks_.empty(); }
@@ -86,7 +86,7 @@ public:
   int enter(std::function<void(const std::string&)> broken);
   void leave(int user);
 
-  // It is not needed once its last user has left.
+  // Ends the session once its last user has left.
   void finish_soon(const std::string& reason);
   void drain(const std::string& reason);
   // From now on its hooks end so; `kill` also ends it.

@@ -41,7 +41,7 @@ public:
 
   // The crawl needs no session any more: it ends with its last share here.
   void crawl_over(const std::string& crawl_id, const std::string& reason);
-  // We are leaving (hurry: what is opening is given up), or may not act any more (kill). Nothing opens afterwards.
+  // Ends all sessions because the worker leaves, or may not act any more (immediate). Nothing opens afterwards.
   void shut_down(ShutdownMode mode, const std::string& reason);
   // Ends every session; completes when nothing of them runs.
   awaitable<void> close(const std::string& reason);

@@ -28,13 +28,14 @@ public:
   // The crawl's browser saves what it downloads into the directories of its pages.
   std::filesystem::path attempts() const;
 
-  // Also leases the user of its hooks. Throws Error(cannot_create) and what HookUsers::lease() does.
+  // Makes the directory and leases the user of its hooks. Throws Error(cannot_create), and as HookUsers::lease() does.
   awaitable<void> make();
   // Says where it all is.
   void describe(hooks::HookContext& hook) const;
-  // Of all hooks of the crawl on this worker; from make() on.
+  // Returns the sandbox of all hooks of the crawl on this worker; from make() on.
   const process::Sandbox& sandbox() const { return sandbox_; }
-  // Until remove(). Hooks that sweep up take a crawl directory without a fresh heartbeat for abandoned.
+  // Refreshes the heartbeat file until remove(). Hooks that clean up treat a crawl directory without a fresh heartbeat
+  // as abandoned.
   awaitable<void> keep_heartbeat();
   awaitable<void> remove();
 

@@ -1,6 +1,6 @@
 #pragma once
-// The persona of a crawl session, opened. Its files are cookies.txt and auth.json, and changes/, where a hook may put
-// what its page has changed. Owned by CrawlSession; main thread only, with the work on files on the files thread.
+// The persona of a crawl session, decrypted. Its files are cookies.txt and auth.json, and changes/, where a hook may
+// put the changes of its page. Owned by CrawlSession; main thread only, with the work on files on the files thread.
 
 #include "lib/base/async.hpp"
 #include "lib/hooks/plugin_set.hpp"
@@ -22,7 +22,7 @@ public:
   const std::string& name() const { return persona_.name; }
   const hooks::Options& options() const { return persona_.options; } // for all hooks
   std::int64_t version() const { return persona_.version; }
-  // What is secret of the versions that pages were given.
+  // Returns a redactor for the secrets of the versions that pages were given.
   warc::Redactor redactor() const;
   // A page that was given `version` was captured signed out. Notes it, and throws Failure(later).
   awaitable<void> signed_out(std::int64_t version, const store::Lease& lease, std::string reason);

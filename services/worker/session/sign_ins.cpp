@@ -57,7 +57,7 @@ constexpr std::chrono::seconds kLeaveIt{1}; // for the browser to end by itself
 constexpr std::size_t kPassed = 1 << 16;
 constexpr std::size_t kLargestState = 64u << 20;
 
-// Makes a certificate that nothing vouches for: who connects knows its SHA-256, which this returns.
+// Makes a self-signed certificate: clients compare its SHA-256, which this returns.
 std::string certify(asio::ssl::context& context) {
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
   const std::unique_ptr<X509, decltype(&X509_free)> made(X509_new(), &X509_free);
@@ -97,7 +97,7 @@ public:
 
   // Completes when nothing of it is left. Does not throw.
   awaitable<void> run();
-  // Passes on what a view says, until it ends or a newer one takes its place.
+  // Passes on the messages of a view, until it ends or a newer one replaces it.
   awaitable<void> show(std::shared_ptr<View> view);
   void end(const std::string& why);
   const std::string& id() const { return asked_.id; }
@@ -153,7 +153,7 @@ awaitable<void> SignIns::SignIn::run() {
     end(error.what());
   }
   limit_.cancel();
-  // Who has no view yet is told by the page why there will be none.
+  // A user without a view yet reads the reason on the page.
   const auto problem = ready_ ? "" : why_;
   try {
     co_await context_.retry.repeat([&](pg::Connection& connection) {
@@ -191,7 +191,7 @@ awaitable<void> SignIns::SignIn::start() {
   route_ = context_.networks.route(network_, {url.host, url.port}, 0);
   auto hook_context = machine_context(context_);
   directory_.describe(hook_context);
-  // The browser says of itself what that of a crawl will say.
+  // The browser identifies itself like that of a crawl.
   const auto persona = co_await SessionPersona::open(context_, asked_.persona);
   auto options = context_.options.hook_options;
   for (const auto& [name, value] : persona->options())
@@ -223,7 +223,7 @@ awaitable<process::Exit> SignIns::SignIn::browser_ended() {
   co_return exit;
 }
 
-// What the browser shows. Without a view it is lost: a new one has all shown again.
+// Passes on the screen of the browser. Without a view it is dropped: a new view gets a full one.
 awaitable<void> SignIns::SignIn::pass_on() {
   std::array<char, kPassed> piece;
   for (;;) {
@@ -356,7 +356,8 @@ awaitable<void> SignIns::run(std::shared_ptr<SignIn> one) {
   look();
 }
 
-// Where servers find this worker. The database sees another address than they if a pooler stands between.
+// Returns the address of this worker for servers. The database sees another address than they if a pooler stands
+// between.
 store::SignInAddress SignIns::listen(const std::string& seen_at) {
   const auto set = asio::ip::make_address(context_.options.address);
   const tcp::endpoint place(set.is_unspecified() ? asio::ip::make_address(seen_at) : set, context_.options.port);
@@ -387,7 +388,7 @@ awaitable<void> SignIns::take_views() {
   }
 }
 
-// It begins with the key of a sign-in. What follows is for the browser of that.
+// Reads the key of a sign-in, then passes the connection to its browser.
 awaitable<void> SignIns::greet(tcp::socket socket) {
   auto view = std::make_shared<View>(boost::beast::tcp_stream(std::move(socket)), tls_);
   auto& connection = boost::beast::get_lowest_layer(*view);

@@ -1,11 +1,11 @@
 #pragma once
-// People who sign in to sites by hand. For each, a worker runs a browser (services/capture/browser/sign_in.hpp) as it
-// runs that of a crawl: in the sandbox, with the user and the way to the web of hooks. It passes on what a server sends
-// and gets (services/serve/view_relay.hpp), without looking at it. The server connects to a port that is open
-// meanwhile, at worker.address, and shows a key that is valid once.
+// Sign-ins of users to sites by hand. For each, a worker runs a browser (services/capture/browser/sign_in.hpp) as it
+// runs that of a crawl: in the sandbox, with the user and the network of hooks. It passes on the bytes of a server
+// (services/serve/view_relay.hpp) unread. The server connects to a port that is open meanwhile, at worker.address, and
+// shows a key that is valid once.
 //
 // A sign-in ends with its state kept, at its deadline, a minute after its view was closed, when it is cancelled, and
-// with its worker. Main thread only; owned by Worker, which waits for what it has spawned.
+// with its worker. Main thread only; owned by Worker, which waits for its coroutines.
 
 #include "lib/store/persona.hpp"
 #include "services/worker/hook/hook_services.hpp"
@@ -27,7 +27,7 @@ public:
 
   // "sign_in": one waits for a worker; "sign_in_over ID": it was cancelled.
   void heed(const std::string& notification);
-  // Takes what waits, if there is room.
+  // Takes waiting sign-ins, if there is a free slot.
   void look();
   // Ends all, and takes no more.
   void stop(const std::string& reason);

@@ -16,7 +16,7 @@ constexpr std::chrono::minutes kRest{1};
 
 } // namespace
 
-// It is in several files of /proc and of the control groups, and is asked for at each turn.
+// Cached, because it takes reading several files of /proc and of the control groups at each turn.
 std::optional<std::uint64_t> ClaimConditions::memory() {
   const auto now = std::chrono::steady_clock::now();
   if (now - memory_read_ >= std::chrono::seconds(1)) {

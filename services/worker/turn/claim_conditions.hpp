@@ -1,5 +1,5 @@
 #pragma once
-// Whether this machine takes new work. Owned by Worker; main thread only.
+// Decides whether this machine takes new work. Owned by Worker; main thread only.
 
 #include "services/worker/machine/archive_watch.hpp"
 #include "services/worker/machine/scratch.hpp"
@@ -18,7 +18,7 @@ public:
   ClaimConditions(const Options& options, const Scratch& scratch, const ArchiveWatch& archive)
       : options_(options), scratch_(scratch), archive_(archive) {}
 
-  // What this machine is short of. `kind` stays while its figures move.
+  // Resource that this machine lacks. `kind` stays while its figures change.
   struct Shortage {
     std::string_view kind{};
     std::string text{}; // for people; empty: nothing
@@ -26,10 +26,10 @@ public:
   Shortage shortage();
   // A page could not be archived for the network of this machine: the next is tried in a minute.
   void rest(std::string why);
-  // Looks again, and says it in the log if that has changed: then true. `draining`: why it leaves, which is said
-  // already; empty: it does not.
+  // Checks again; logs a change and returns true. `draining`: why it leaves, which is logged already; empty: it does
+  // not.
   bool look(const std::string& draining);
-  // Why no new work was taken at the last look; empty: it was.
+  // Returns why no new work was taken at the last check; empty: it was.
   const std::string& not_claiming() const noexcept { return not_claiming_; }
 
 private:

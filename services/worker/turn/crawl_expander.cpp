@@ -35,8 +35,8 @@ awaitable<void> CrawlExpander::run() {
   }
 }
 
-// False if no crawl was due. One crawl is expanded at a time, so what this worker owns before a claim is left over from
-// a claim whose answer was lost.
+// Expands one crawl; returns false if none was due. One crawl is expanded at a time, so a crawl that this worker owns
+// before a claim is left over from a claim whose answer was lost.
 awaitable<bool> CrawlExpander::expand_one() {
   if (in_doubt_) co_await release();
   in_doubt_ = true;

@@ -26,7 +26,7 @@ public:
   CrawlExpander(const CrawlExpander&) = delete;
   CrawlExpander& operator=(const CrawlExpander&) = delete;
 
-  // Until stop(). Waits out temporary trouble; throws any other, and Error(lease_lost) if the worker has lapsed.
+  // Runs until stop(). Waits out temporary errors; throws any other, and Error(lease_lost) if the worker has lapsed.
   awaitable<void> run();
   // Releases what it is expanding, so that others need not wait until this worker has left.
   void stop() { sleeper_.stop(); }

@@ -27,8 +27,8 @@ struct Failure {
   bool spend{false};                                   // of later: the attempt counts
 };
 
-// The page to hand in; not for `lost`. When a page with trouble of its own is tried again, and when it is given up, is
-// for the database to decide.
+// Returns the page to submit; not for `lost`. The database decides when a failed page is tried again, and when it is
+// given up.
 store::Page page_after(const store::Lease& lease, const Failure& failure);
 
 } // namespace holdfast::worker

@@ -1,5 +1,5 @@
 #pragma once
-// What the heartbeat thread may read of a worker: written on the main thread, read on the other. Shared by both.
+// Part of the worker's state for the heartbeat thread: written on the main thread, read on the other. Shared by both.
 
 #include "lib/store/call.hpp"
 #include "lib/store/snapshot.hpp"

@@ -40,7 +40,7 @@ public:
     }
   }
 
-  // Once: for claims, whose answer may be lost (the next beat mends that).
+  // Calls once: for claims, whose answer may be lost (the next heartbeat mends that).
   template <class Call>
   auto once(Call call) -> awaitable<std::invoke_result_t<Call&, pg::Connection&>> {
     static_assert(std::is_trivially_destructible_v<Call>);

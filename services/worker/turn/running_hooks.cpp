@@ -46,7 +46,7 @@ awaitable<void> RunningHooks::run() {
   }
 }
 
-// False: it has to be told again.
+// Reports the running hooks. Returns false if the report failed.
 awaitable<bool> RunningHooks::tell() {
   auto hooks = collect_();
   if (!lost_ && hooks == told_) co_return true;

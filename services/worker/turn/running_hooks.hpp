@@ -1,8 +1,8 @@
 #pragma once
-// Tells the database which hooks of snapshots run on this worker, and how those have ended whose page is still in work
-// (holdfast.running_hook): at once when the set changes,
-// but at most four times a second, and every ten seconds while some run. Nothing waits for these calls, and one that
-// fails is made again. Owned by Worker; main thread only. Destroy it when run() has completed.
+// Reports to the database which hooks of snapshots run on this worker, and the ends of those whose page is still in
+// work (holdfast.running_hook): at once when the set changes, but at most four times a second, and every ten seconds
+// while some run. Nothing waits for these calls, and one that fails is made again. Owned by Worker; main thread only.
+// Destroy it when run() has completed.
 
 #include "lib/base/async.hpp"
 #include "lib/base/coroutine.hpp"
@@ -23,7 +23,7 @@ public:
   RunningHooks(const RunningHooks&) = delete;
   RunningHooks& operator=(const RunningHooks&) = delete;
 
-  // Until stop().
+  // Runs until stop().
   awaitable<void> run();
   void stop() { sleeper_.stop(); }
 

@@ -1,6 +1,6 @@
 #pragma once
 // A worker's turns: one database call at a time, which finishes the pages whose jobs have ended and claims new ones, in
-// one transaction. Pages that are handed in while a call is in flight go with the next. Owned by Worker, outlives its
+// one transaction. Pages that are submitted while a call is in flight go with the next. Owned by Worker, outlives its
 // jobs. Main thread only; the calls themselves run on the database pool.
 
 #include "lib/base/async.hpp"
@@ -19,11 +19,11 @@ namespace holdfast::worker {
 
 class Turns {
 public:
-  // Blocking, on a thread of the pool. With room it may not be repeated.
+  // Call of a turn: blocking, on a thread of the pool. With room it may not be repeated.
   using Call = store::TurnAnswer (*)(pg::Connection&, const std::string& worker, const store::TurnRequest&);
 
-  // `handed_in`: called when a page waits for a turn. `given_up`: called first of all when the database says that this
-  // worker has lost its lease.
+  // `handed_in`: called when a page waits for a turn. `given_up`: called first of all when the database reports that
+  // this worker has lost its lease.
   Turns(RetryPolicy& retry, const std::string& worker, Call call, std::function<void()> handed_in,
         std::function<void(const std::string&)> given_up);
   Turns(const Turns&) = delete;
@@ -33,18 +33,18 @@ public:
   // Error(lease_lost) if the worker's trust ends before there is an answer.
   awaitable<store::PageAnswer> finish(store::Page page);
 
-  // Pages that were handed in and are in no call yet.
+  // Returns the number of submitted pages that are in no call yet.
   std::size_t waiting() const noexcept { return waiting_.size(); }
-  // How many turns have begun, and have ended.
+  // Return how many turns have begun, and have ended.
   std::uint64_t begun() const noexcept { return begun_; }
   std::uint64_t ended() const noexcept { return ended_; }
 
-  // Makes a turn: finishes what waits (at most 100 pages) and claims. A temporary error is thrown if no page waits;
-  // else the turn is built again, without a claim, until the pages are finished. If the database refuses the whole,
-  // each page is finished alone, so that none fails because of another. One at a time.
+  // Makes a turn: finishes waiting pages (at most 100) and claims. A temporary error is thrown if no page waits; else
+  // the turn is built again, without a claim, until the pages are finished. If the database refuses the whole, each
+  // page is finished alone, so that none fails because of another. One at a time.
   awaitable<store::TurnAnswer> make(store::ClaimRequest claim);
 
-  // No more turns: what waits, and what is handed in from now on, ends with Error(lease_lost).
+  // Ends turns: waiting pages, and pages submitted from now on, end with Error(lease_lost).
   void close(const std::string& reason);
 
 private:
@@ -65,7 +65,7 @@ private:
   std::string closed_; // why; empty: open
 };
 
-// The call of the product: worker_turn(), or finish() if there is no room. With the fault suite's test points.
+// Calls worker_turn(), or finish() if there is no room. With the fault suite's test points.
 store::TurnAnswer call_turn(pg::Connection& connection, const std::string& worker, const store::TurnRequest& request);
 
 } // namespace holdfast::worker
