@@ -42,7 +42,7 @@ std::vector<archive::DirectoryEntry> FileTaker::entries() const {
 
 std::vector<archive::OutputFile> FileTaker::take(const archive::DirectoryEntry& entry, const std::string& to) {
   taken_.clear();
-  const auto target = archive::percent_encode_invalid_utf8(to);
+  const auto target = base::percent_encode_invalid_utf8(to);
   if (entry.type == S_IFDIR) {
     const auto inside = archive::open_directory_at(top_.get(), entry.name);
     if (!inside)
@@ -64,7 +64,7 @@ void FileTaker::take_directory(int from, const std::string& path, const std::str
   }
   for (const auto& name : archive::list_names(from, (where_ / path).native())) {
     const auto inner = path + "/" + name;
-    const auto target = to + "/" + archive::percent_encode_invalid_utf8(name);
+    const auto target = to + "/" + base::percent_encode_invalid_utf8(name);
     if (target.size() > kLongestPath) {
       tell(inner, "its path is too long");
     } else if (const auto directory = archive::open_directory_at(from, name)) {

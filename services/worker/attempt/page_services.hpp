@@ -1,5 +1,5 @@
 #pragma once
-// What the attempts at pages use besides hooks. Owned by Worker, which outlives its users; main thread only.
+// Services that the attempts at pages use besides hooks. Owned by Worker, which outlives its users; main thread only.
 
 #include "lib/archive/root.hpp"
 #include "services/worker/hook/hook_services.hpp"

@@ -15,7 +15,7 @@ struct PageStep {
   awaitable<void> (*run)(PageWork&);
 };
 std::span<const PageStep> steps_before_seal();
-// They may fail: the page is sealed. ArchiveMaintenance does again what is lost here.
+// Returns the steps that may fail, because the page is sealed. ArchiveMaintenance repeats those that did.
 std::span<const PageStep> steps_after_seal();
 
 // On the main thread: the outcome, and what the egress proxy counted (also of a page that failed).

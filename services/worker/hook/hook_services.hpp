@@ -1,5 +1,5 @@
 #pragma once
-// What runs hooks on this machine. Owned by Worker, which outlives its users; main thread only.
+// Services that run hooks on this machine. Owned by Worker, which outlives its users; main thread only.
 
 #include "lib/process/hook_users.hpp"
 #include "lib/process/launcher.hpp"

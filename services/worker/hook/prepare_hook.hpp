@@ -19,7 +19,7 @@ struct PreparedHook {
   hooks::HookLimits limits;
 };
 
-// What hooks of every page and crawl on this machine have in common.
+// Returns the part of the context that hooks of every page and crawl on this machine share.
 hooks::HookContext machine_context(const HookServices& context);
 
 // `options`: of machine, persona, crawl and snapshot, merged. Paths of binaries are this machine's, whatever they say.

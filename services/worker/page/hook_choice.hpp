@@ -15,8 +15,8 @@ struct HookChoice {
   std::string reason;                    // why some are left out; empty: none is
 };
 
-// What this worker lacks, another may have: that is no failure of the page. A claim passes over crawls that name a
-// plugin which its worker has not announced, so this is for crawls that name none. Throws Failure(no_plugin).
+// Throws Failure(no_plugin) if a plugin is missing here. That does not fail the page, because another worker may have
+// it. A claim skips crawls that name a plugin which its worker has not announced, so this is for crawls that name none.
 void require_plugins(const HookServices& context, const store::Claim& claim);
 
 // Without those whose results the collection has. `options`: of the page's hooks. Throws Failure(refused) if all that

@@ -41,7 +41,7 @@ public:
   void set_started(std::size_t number, std::chrono::steady_clock::time_point at) { rows_[number].started = at; }
   // Records the end of a hook in its row.
   void take_end(const HookSet::Running& hook, const hooks::HookOutcome& outcome);
-  // What it has left and said. `running`: it and those that run beside it.
+  // Records the files and records of a hook. `running`: it and those that run beside it.
   awaitable<void> take(const HookSet::Running& hook, const hooks::HookOutcome& outcome, AttemptFiles::Names running);
 
   // Returns the bytes that the page may still have, for a hook of that plugin: `most` or fewer.

@@ -113,8 +113,8 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   co_return ending;
 }
 
-// What was published and is not sealed is ours alone: its name holds our fence. If the answer to its seal was lost,
-// `holdfast verify` decides.
+// Removes a published directory that was not sealed: its name holds our fence, so no other attempt uses it. If the
+// answer to its seal was lost, `holdfast verify` decides.
 awaitable<void> SnapshotJob::remove_published() {
   const auto directory = work_.published.directory;
   if (submission_.in_doubt() || directory.empty()) co_return;

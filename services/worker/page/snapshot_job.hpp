@@ -44,7 +44,7 @@ public:
   const store::Lease& lease() const noexcept { return claim_.lease; }
   // The hooks are gone, and the page was submitted: it takes up no slot.
   bool submitted() const noexcept { return submission_.submitted(); }
-  // This snapshot was its crawl's last.
+  // Returns true if this snapshot was its crawl's last.
   bool sealed_crawl() const noexcept { return submission_.sealed_crawl(); }
   // Adds the hooks that run at this moment.
   void list_hooks(std::vector<store::ActiveHook>& hooks) const;

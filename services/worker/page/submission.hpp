@@ -25,7 +25,7 @@ public:
   bool submitted() const noexcept { return submitted_; }
   // The seal may have been granted without our knowing.
   bool in_doubt() const noexcept { return in_doubt_; }
-  // This snapshot was its crawl's last.
+  // Returns true if this snapshot was its crawl's last.
   bool sealed_crawl() const noexcept { return sealed_crawl_; }
 
 private:

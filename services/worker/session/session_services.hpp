@@ -1,5 +1,5 @@
 #pragma once
-// What the sessions of crawls use besides hooks. Owned by Worker, which outlives its users; main thread only.
+// Services that the sessions of crawls use besides hooks. Owned by Worker, which outlives its users; main thread only.
 
 #include "services/worker/hook/hook_services.hpp"
 

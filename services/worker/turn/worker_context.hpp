@@ -1,5 +1,5 @@
 #pragma once
-// What all parts of one worker use. Owned by Worker, which outlives them; main thread only. Each room above adds what
+// Context that all parts of one worker use. Owned by Worker, which outlives them; main thread only. Each room above adds what
 // it needs besides: HookServices, SessionServices, PageServices.
 
 #include "lib/base/async.hpp"
@@ -24,7 +24,7 @@ struct WorkerContext {
   asio::thread_pool& resolver; // name resolution
 };
 
-// What is logged while it lives is about this attempt, and a hook of it.
+// Returns an object for whose life the log lines name this attempt, and a hook of it.
 inline base::LogAbout log_about(const store::Lease& lease, const std::string& plugin = "",
                                 const std::string& hook = "") {
   return base::LogAbout({lease.crawl_id, lease.snapshot_id, lease.fence, plugin, hook});
