@@ -12,7 +12,6 @@ namespace holdfast::hooks {
 // databases reject (NUL, lone surrogates, bytes that are not UTF-8) are replaced.
 nlohmann::json parse_record_line(std::string_view line);
 
-// A value as it stands in an environment.
 std::string environment_text(const nlohmann::json& value);
 
 } // namespace holdfast::hooks

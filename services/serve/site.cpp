@@ -80,7 +80,6 @@ Found find_route(const std::string& path) {
   return {};
 }
 
-// Tells a browser whether a section has changed.
 std::string digest_of(const html::Html& html) { return base::sha256_hex(html.text()).substr(0, 16); }
 
 std::string layout(const Route& route, const Page& page, const std::string& query, const Request& request,
@@ -392,7 +391,6 @@ Response Site::page(const Request& request, const Caller& caller) {
   return response;
 }
 
-// The live sections of a page, as JSON.
 std::string Site::sections(pg::Connection& connection, const Request& shown, const Caller& caller) const {
   nlohmann::json sections = nlohmann::json::object(), digests = nlohmann::json::object();
   const auto found = find_route(shown.path);

@@ -65,7 +65,6 @@ const std::string& openapi_document();
 
 Response json_response(const Json& json, unsigned status = 200);
 Response not_found(const std::string& what);
-// Lines of JSON as an array.
 Json array_of(const std::vector<std::string>& lines);
 // The id of the path, if it names a thing of this kind: crawl, snapshot, process.
 std::optional<std::string> target(const ApiCall& call, const std::string& kind);

@@ -18,7 +18,6 @@ namespace holdfast::serve {
 
 inline constexpr int kSnapshotsOfPage = 48;
 
-// Addresses of archived files for the browser.
 struct Links {
   const Files* files{nullptr}; // null: nowhere
   std::string origin;

@@ -55,7 +55,6 @@ html::Fields found(const std::string& id, const std::string& name, const std::st
           {"when", std::move(at)}};
 }
 
-// A row of v_snapshot.
 html::Fields found(const pg::Row& row, Html at, const std::string& picture) {
   const std::string url = row["url"], title = row["title"].value_or("");
   return found(row["id"], title.empty() ? url : title, url, state_badge(row["status"], row["outcome"].value_or("")), {},
