@@ -19,7 +19,6 @@ struct SignIn {
 // The row of v_persona with this sign-in; none: it has ended.
 pg::Result sign_in_row(pg::Connection& connection, const std::string& id);
 
-// Address of the browser of a sign-in. Port 0: not ready yet.
 struct SignInAddress {
   static constexpr std::size_t kKeySize = 64;
   std::string address, certificate_hash; // SHA-256 of what its worker presents

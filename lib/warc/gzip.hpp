@@ -26,7 +26,6 @@ private:
   std::string buffer_;
 };
 
-// A whole member.
 std::string gzip(std::string_view text, int level = Z_DEFAULT_COMPRESSION);
 
 } // namespace holdfast::warc

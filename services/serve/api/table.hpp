@@ -56,7 +56,6 @@ namespace schema = store::schema;
 std::span<const ApiOperation> api_operations();
 // The operation that reads what is at the path of this one; null: none.
 const ApiOperation* get_beside(const ApiOperation& operation);
-// Parts of it, in the files of these names.
 std::span<const ApiOperation> api_reads();
 std::span<const ApiOperation> api_crawls();
 std::span<const ApiOperation> api_archivebox();

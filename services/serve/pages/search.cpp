@@ -61,7 +61,6 @@ html::Fields found(const pg::Row& row, Html at, const std::string& picture) {
                std::move(at), picture);
 }
 
-// The address of this search, for another cursor.
 std::string href(const PageRequest& request, const std::string& name, const std::string& value) {
   return "/search?q=" + base::percent_encode(request.query) + request.kept(kFilters) + "&" + name + "=" +
          base::percent_encode(value);
