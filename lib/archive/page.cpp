@@ -107,7 +107,6 @@ struct Preview {
   bool beside{false}; // large enough for a column of its own
 };
 
-// The large screenshot of the page.
 Preview preview_of(const SnapshotView& view) {
   if (const OutputFile* image = main_file(view, "screenshot", kImages))
     return {fill(embedded::screenshot_html,

@@ -77,7 +77,6 @@ Contents describe(int attempt, const std::filesystem::path& where, Cancelled can
   return contents;
 }
 
-// Writes a file of ours.
 void add_file(int attempt, const std::filesystem::path& where, const char* name, std::string_view text,
               Contents& contents) {
   write_file_at(attempt, name, text, (where / name).native(), false);

@@ -34,7 +34,6 @@ public:
   void check() const;
   // Returns the path of a directory; not of a bucket.
   const std::filesystem::path& path() const noexcept { return path_; }
-  // The bucket, if that is what it is.
   s3::Client* bucket() const noexcept { return bucket_.get(); }
   // Returns the bytes free for us on its file system; of a bucket: a very large number.
   std::uint64_t free_bytes() const;

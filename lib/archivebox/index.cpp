@@ -27,7 +27,6 @@ constexpr int kLongestResults = 2000; // of a snapshot
 constexpr const char* kIndexFile = "index.sqlite3";
 constexpr std::array<const char*, 3> kIndexFiles = {kIndexFile, "index.sqlite3-wal", "index.sqlite3-journal"};
 
-// Identity of the files of the index: it changes with them.
 using Stamp = std::array<std::array<std::int64_t, 4>, kIndexFiles.size()>;
 Stamp stamp_of(const fs::path& directory) {
   Stamp stamp{};

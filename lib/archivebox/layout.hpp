@@ -23,7 +23,6 @@ struct Place {
 };
 Place place_of(const std::string& name, bool is_directory, const Snapshot& snapshot);
 
-// The directories of a collection's snapshots.
 class Directories {
 public:
   explicit Directories(std::filesystem::path data_dir);

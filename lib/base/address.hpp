@@ -6,7 +6,6 @@
 
 namespace holdfast::base {
 
-// Returns the host name of this machine.
 std::string own_host_name();
 
 // Returns the addresses of a host name, as text. Throws Error(refused) if the name does not exist, Error(temporary) if

@@ -36,7 +36,6 @@ public:
     woken_ = true;
     timer_.cancel();
   }
-  // Wakes it for good.
   void stop() {
     stopped_ = true;
     wake();

@@ -41,7 +41,6 @@ Unpacked unpack(Decoder&& decoder, std::size_t most) {
   }
 }
 
-// Formats of the input, as inflateInit2() takes them.
 inline constexpr int kGzip = 15 + 16, kGzipOrZlib = 15 + 32, kBareDeflate = -15;
 
 // Decodes zlib data piece by piece; several gzip members in a row are one text. Owned by one thread.

@@ -18,7 +18,6 @@ struct Sample {
   double value{0};
 };
 
-// Adds to a counter.
 void count(std::string_view family, const Labels& labels = {}, double by = 1);
 // A value of a histogram; of a gauge, the largest is kept.
 void observe(std::string_view family, const Labels& labels, double value);

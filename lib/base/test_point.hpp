@@ -18,7 +18,6 @@ namespace holdfast::base {
 
 void test_point(const char* name);
 
-// Returns true if HOLDFAST_TEST_<name> is set.
 bool test_switch(const char* name);
 
 // Returns true for a variable that is a switch of the tests and not a misspelt setting.

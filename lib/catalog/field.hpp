@@ -16,7 +16,6 @@ struct Field {
   std::string_view flags{};
 };
 
-// The schemas that many fields have.
 namespace schema {
 inline constexpr std::string_view kWord =
     R"({"type":"string","maxLength":200})"; // for addresses: all must fit a header

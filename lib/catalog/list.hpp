@@ -47,7 +47,6 @@ std::span<const Filter> filters();
 const Filter& filter_of(std::string_view name);
 // Throws Error(usage) if no row of the list can have this status or outcome, as the filter is.
 void check_filter(const List& list, std::string_view filter, const std::string& value);
-// Returns the names of the lists that have this filter.
 std::vector<std::string> lists_by(std::string_view filter);
 
 struct ListQuery {
@@ -64,7 +63,6 @@ struct ListQuery {
   std::optional<std::string> filter(std::string_view name) const;
 };
 inline constexpr const char* kNewest = "ffffffff-ffff-ffff-ffff-ffffffffffff"; // every id is less
-// Rows as they are, for tables.
 pg::Result list(pg::Connection& connection, const ListQuery& query);
 // Formats an interval for users: "1 day 00:02:05.753" -> "1 d". Anything else stays unchanged.
 std::string written_interval(std::string_view interval);

@@ -23,7 +23,6 @@ using base::ErrorClass;
 constexpr std::string_view kHooks = "hooks";
 constexpr int kDeepest = 32; // an alias may refer to the list that holds it
 
-// Records where the last parsed document began.
 struct DocumentStart : YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override { line = mark.line + 1; }
   void OnDocumentEnd() override {}

@@ -100,7 +100,6 @@ std::string header_charset(std::string_view content_type) {
   return at == std::string::npos ? "" : charset_behind(std::string_view(text).substr(at + 7));
 }
 
-// The charset of <meta> or of an XML declaration.
 std::string declared_charset(std::string_view bytes) {
   const auto text = base::lower_case(bytes.substr(0, kDeclaredWithin));
   if (const auto xml = text.find_first_not_of(" \t\r\n");
@@ -156,7 +155,6 @@ std::string seen_codec(std::string_view bytes) {
   return codec_for(name);
 }
 
-// Guesses the codec of bytes without a declaration.
 std::string guessed_codec(std::string_view bytes) {
   const auto strange =
       std::find_if(bytes.begin(), bytes.end(), [](char c) { return !base::is_ascii(c) || c == '\x1b'; });

@@ -28,7 +28,6 @@ constexpr Reader kReaders[] = {{" rss sitemap opml xbel ", read_xml},
                                {" csv ", read_csv},
                                {" txt jsonl ", read_lines}};
 
-// Binary formats of bookmark files.
 struct Binary {
   std::string_view begin, what, remedy;
 };

@@ -24,7 +24,6 @@ struct WantedBinary {
 // resolve_options().
 std::vector<WantedBinary> wanted_binaries(const Plugin& plugin, const Options& resolved);
 
-// Absolute directories of a PATH, in order.
 std::vector<std::filesystem::path> path_directories(std::string_view path);
 bool is_executable(const std::filesystem::path& path);
 // A name is looked for in the directories, a path (with a slash) is taken as it is; nullopt if it is not executable.

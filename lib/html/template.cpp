@@ -28,7 +28,6 @@ std::string escaped_text(std::string_view text) {
   return out;
 }
 
-// The next "{{kind name}}" of a text.
 struct Tag {
   std::size_t begin{std::string_view::npos}, end{0};
   char kind{' '}; // '#', '?', '^', '/', or ' ' for a value

@@ -214,7 +214,6 @@ DatabaseError both(const DatabaseError& first, const DatabaseError& second) {
 } // namespace
 
 std::string in_one_line(std::string_view text) {
-  // Replaces libpqxx's message for a session that has ended.
   if (text.find("client encoding") != std::string_view::npos) return "the server closed the connection";
   return base::one_line(text, kLongestReason);
 }

@@ -56,7 +56,6 @@ struct Usage {
 // The step at which starting a command failed.
 enum class StartStep { none, fork, sandbox, directory, limits, execute };
 
-// The limit of the tree that it exceeded.
 enum class TreeLimit { none, memory, processes };
 
 struct Exit {

@@ -45,7 +45,6 @@ public:
   // Sends TERM to the hook's group and to everything the shim has adopted; after `grace`, KILL to the whole tree.
   // Signals only get stronger: a later call may shorten the grace, never lengthen it. Idempotent.
   void terminate(std::chrono::milliseconds grace);
-  // KILL now.
   void kill();
 
 private:

@@ -17,7 +17,6 @@ struct Location {
   std::string text() const; // "s3://bucket/prefix", for users
 };
 
-// Returns true for what parse_location() is meant for.
 bool is_location(std::string_view text);
 
 // s3://BUCKET[/PREFIX][?endpoint=https://host:port&region=name]; without an endpoint, Amazon's for the region (default

@@ -55,13 +55,11 @@ pg::Result running_in_front(pg::Connection& connection, int limit);
 // Rows of v_session_log: the end of what crawl hooks wrote to stderr, and where they ran.
 pg::Result session_logs(pg::Connection& connection, const std::string& crawl);
 
-// Rows of v_stuck.
 pg::Result stuck(pg::Connection& connection, int limit);
 
 // Rows of v_worker, with why.
 pg::Result running_processes(pg::Connection& connection, int limit);
 
-// Rows of v_process.
 pg::Result process_tree(pg::Connection& connection, int limit);
 
 // name, delay_seconds, max_parallel, paused, reason.

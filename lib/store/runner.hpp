@@ -40,13 +40,11 @@ struct MaintenanceRun {
   std::chrono::microseconds duration{0};
 };
 
-// Backlog of the collection: holdfast.v_backlog.
 struct Backlog {
   std::int64_t crawls_due{0}, snapshots_due{0}, held{0};
   bool unfinished{false};
 };
 
-// Workers of one kind (all, crawl, snapshot).
 struct WorkerCount {
   int running{0};
   int able{0}; // of those: claim whatever is due; not paused, draining, bound to some crawls, or without room on disk

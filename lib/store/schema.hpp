@@ -8,7 +8,6 @@
 
 namespace holdfast::store {
 
-// The files that are embedded in this binary.
 const pg::Migrator& migrator();
 
 // Parts that a migrated database lacks because this login may not make them, and the SQL for an administrator.

@@ -98,7 +98,6 @@ struct PageAnswer {
 };
 std::string_view to_string(PageAnswer::What what) noexcept;
 
-// Order of a crawl's due snapshots.
 struct ClaimOrder {
   bool newest{false}; // the newest, not the oldest, as they were found
   int from_top_n{0};  // at random among so many; 0: strictly in order

@@ -29,7 +29,6 @@ std::optional<TokenOwner> token_check(pg::Connection& connection, const std::str
 std::string api_request_once(pg::Connection& connection, const std::string& caller, const std::string& key,
                              const std::string& body, const std::string& crawl);
 
-// Returns those of these tokens, by name, that are valid now.
 std::set<std::string> tokens_valid(pg::Connection& connection, const std::vector<std::string>& names);
 
 // Returns the database role for requests of this role ("reader", "operator"), or empty for the login itself, if this

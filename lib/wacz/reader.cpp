@@ -94,7 +94,6 @@ public:
     return true;
   }
 
-  // Returns true if what next() has found is compressed.
   bool is_packed() const { return ::archive_filter_code(archive_.get(), 0) != ARCHIVE_FILTER_NONE; }
 
   // All bytes of the entry, piece by piece, as far as it is not damaged. `entry`: for messages.

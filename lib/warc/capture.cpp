@@ -35,7 +35,6 @@ std::string mime_of(const Headers& headers) {
   return whole ? type : "unk";
 }
 
-// Digests the rest of the block.
 std::string payload_digest(Reader& reader) {
   Digest digest;
   reader.read_rest([&](std::string_view piece) { digest.add(piece); });

@@ -30,7 +30,6 @@ private:
   std::string buffer_;
 };
 
-// A whole member.
 std::string gzip(std::string_view text, int level = Z_DEFAULT_COMPRESSION);
 
 // Errors and writes of this module's files.

@@ -16,7 +16,6 @@
 
 namespace holdfast::warc {
 
-// A record that cannot be read.
 class Damaged : public std::runtime_error {
 public:
   Damaged(std::uint64_t offset, const std::string& what, bool cut = false)

@@ -11,7 +11,6 @@
 
 namespace holdfast::warc {
 
-// Bytes that are not what they should be.
 struct BadBytes : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

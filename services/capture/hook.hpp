@@ -40,14 +40,14 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Status, {{Status::failed, "failed"},
                                       {Status::skipped, "skipped"}})
 
 struct Result {
-  std::string output; // one line for people
+  std::string output; // one line for users
   Json detail;        // null: none
 };
 
 // Ends a hook otherwise than by success.
 struct Ending {
   Status status{Status::failed};
-  std::string reason; // one line for people
+  std::string reason; // one line for users
   Json detail;
   bool unreachable{false}; // the page cannot be fetched: other hooks need not try
 };

@@ -41,7 +41,6 @@ void print_error(const base::Error& error) {
   if (!error.hint().empty()) std::cerr << "  hint: " << told(error.hint()) << '\n';
 }
 
-// Options as they were typed.
 struct GivenOptions {
   std::string config_file, data_dir, database_url, log_level;
   std::vector<std::string> settings;

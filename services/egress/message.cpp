@@ -20,7 +20,6 @@ constexpr std::string_view kEnd = "\r\n";
 
 [[noreturn]] void refuse(const std::string& why) { throw base::Error(base::ErrorClass::configuration, why); }
 
-// Takes the next line off, without its end.
 std::string_view next_line(std::string_view& text) {
   const auto end = std::min(text.find(kEnd), text.size());
   const auto line = text.substr(0, end);

@@ -44,7 +44,6 @@ constexpr std::chrono::seconds kHeadTimeout{60}, kConnectTimeout{20};
 
 } // namespace
 
-// The thread and what it owns.
 struct Proxy::Service {
   explicit Service(Rules given) : rules(std::move(given)), work(io.get_executor()), thread([this] { io.run(); }) {}
   ~Service() { // no endpoint is left: the rest has been stopped
@@ -76,7 +75,6 @@ struct Endpoint::State {
   void close();
 };
 
-// A client and the server of its last request.
 struct Connection : std::enable_shared_from_this<Connection> {
   Connection(std::shared_ptr<Endpoint::State> of, tcp::socket socket)
       : endpoint(std::move(of)), client(std::move(socket)), server(client.get_executor()),

@@ -81,7 +81,6 @@ private:
   std::thread thread_;
 };
 
-// A message of server-sent events.
 std::string event_message(const std::string& event, const std::string& data, const std::string& id = {});
 
 } // namespace holdfast::serve

@@ -57,7 +57,6 @@ struct Response {
 };
 
 Response plain(unsigned status, std::string text);
-// A good response of any type.
 Response content(std::string type, std::string body);
 
 // application/problem+json (RFC 9457). kind: a class of lib/base/error.hpp, or not_found, unauthorized, forbidden.
@@ -89,10 +88,8 @@ std::string with_usual_scheme(std::string_view authorization);
 bool read_target(std::string_view target, Request& request);
 // "Host" in lower case, without its port; sets `out` and returns whether it is safe in headers and pages.
 bool read_host(std::string_view host, std::string& out);
-// Returns true if a value may be sent as a header.
 bool is_header_value(std::string_view value);
 
-// Range of bytes of a file in a request.
 struct ByteRange {
   std::uint64_t begin{0}, end{0};
   enum class What { whole, part, none } what{What::whole}; // none: it has no such bytes
@@ -104,7 +101,6 @@ ByteRange read_range(std::string_view header, std::uint64_t size);
 bool is_plain_path(std::string_view path);
 // Returns a path of this server, with its query; "/" for anything else.
 std::string local_path(const std::string& path);
-// A response that leads there.
 Response see_other(const std::string& path);
 // Returns true if the request names this server by an address, or by one of its names, in lower case. Without names:
 // always. A page elsewhere can make its own name lead here (DNS rebinding), but not an address.

@@ -279,7 +279,6 @@ Response Site::page(const Request& request, const Caller& caller) {
   return response;
 }
 
-// The live sections of a page, as JSON.
 std::string Site::sections(pg::Connection& connection, const Request& shown, const Caller& caller) const {
   nlohmann::json sections = nlohmann::json::object(), digests = nlohmann::json::object();
   const auto found = find_route(shown.path);

@@ -136,7 +136,6 @@ struct Deliverer::Impl {
                    delivery.attempts, error);
   }
 
-  // Runs one round: report, claim, send, wait.
   void round() {
     if (!connection || connection->broken()) connect();
     connection->notifications();

@@ -9,7 +9,6 @@ TITLES = {
     "workers": "Simulated workers",
     "latency": "Latency",
     "supervise": "Supervision",
-    "scale": "Scale-out",
     "export": "Exports",
     "idle": "Idle",
     "month": "A month of steady work",

@@ -14,7 +14,6 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-// Quotes any word for a POSIX shell, in single quotes.
 std::string shell_quoted(std::string_view word);
 
 // true/false, yes/no, on/off, 1/0 in any case; nullopt: none of these.

@@ -51,7 +51,6 @@ std::optional<std::chrono::minutes> offset_of(std::string_view zone) {
   return zone.front() == '-' ? -offset : offset;
 }
 
-// Offset of the zones that RFC 822 names.
 std::optional<std::chrono::minutes> named_offset(std::string_view zone) {
   constexpr std::array<std::pair<std::string_view, int>, 11> kZones{{{"UT", 0},
                                                                      {"UTC", 0},

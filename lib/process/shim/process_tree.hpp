@@ -207,7 +207,6 @@ inline size_t freeze_and_kill(PidList& list) {
   return list.count;
 }
 
-// CPU time of living processes, in clock ticks.
 inline uint64_t cpu_ticks(const PidList& list) {
   uint64_t sum = 0;
   for (size_t i = 0; i < list.count; ++i)

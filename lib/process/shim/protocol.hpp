@@ -22,7 +22,6 @@ inline constexpr int kRulesDescriptor = 4;
 inline constexpr unsigned kMostListeners = 250; // of one network; the kernel passes 253 descriptors at once
 inline constexpr int kLimitCount = 2;           // of the kernel
 
-// Launcher to shim.
 enum class CommandKind : uint32_t {
   terminate = 'T', // TERM to everything now, KILL after grace_ms; a later order may only shorten what is left
   kill = 'K',      // KILL everything now

@@ -191,7 +191,6 @@ private:
     return written;
   }
 
-  // Restricts this process for good.
   static int take_on_rules() {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno;
     return syscall(SYS_landlock_restrict_self, kRulesDescriptor, 0) == 0 ? 0 : errno;

@@ -68,7 +68,6 @@ public:
       take_url(text, "");
   }
 
-  // Reads the contents of a file.
   void take_bytes(std::string_view bytes, const std::string& name, const std::string& parser) {
     formats::List list;
     try {

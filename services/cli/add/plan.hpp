@@ -25,7 +25,6 @@ void add_crawl_options(CLI::App& command, AddOptions& options);
 store::PlannedCrawl plan_crawl(Context& context, const AddOptions& options);
 // `given`: options by name (lib/catalog/crawl_options.hpp), each of which fits its schema.
 store::PlannedCrawl plan_crawl(Context& context, const nlohmann::json& given, ReadSeeds read);
-// Returns the options for reading the texts that list the URLs.
 ReadOptions reading_of(const Context& context, const nlohmann::json& given);
 
 // "news.example.co.uk" -> "example.co.uk": the part of a host name that can be registered.

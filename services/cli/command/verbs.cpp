@@ -10,7 +10,6 @@ namespace holdfast::cli {
 
 namespace {
 
-// In the order of the help.
 constexpr Verb kVerbs[] = {
     {"add", "Add URLs as one crawl; with the embedded database, also archive them now",
      "holdfast add https://example.org/\n"

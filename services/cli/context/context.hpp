@@ -18,7 +18,6 @@
 
 namespace holdfast::cli {
 
-// Options before the verb.
 struct GlobalOptions {
   std::string config_file;
   std::vector<std::pair<std::string, std::string>> overrides; // setting, value

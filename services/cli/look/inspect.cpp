@@ -35,7 +35,6 @@ int inspect_lifecycle(const std::string& name, bool mermaid) {
   return base::kExitSuccess;
 }
 
-// In a cell of a table.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char character : text)

@@ -31,7 +31,6 @@ void check_columns(pg::Connection& connection, catalog::ListQuery query, const s
                         "one of: " + base::join(rows.columns(), ", "));
 }
 
-// The id that --crawl or --snapshot names.
 std::string id_of(pg::Connection& connection, const std::string& kind, const std::string& given) {
   const auto found = store::find(connection, given);
   if (found.kind != kind)

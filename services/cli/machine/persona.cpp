@@ -29,7 +29,6 @@ struct PersonaOptions {
   bool cookies{false};
 };
 
-// At most one row.
 pg::Result row_of(Context& context, const std::string& name) {
   return catalog::list(context.connection(), catalog::ListQuery{"personas", 1}.by("persona", name));
 }

@@ -22,7 +22,6 @@ int run_some(Context& context, const SomeWork& work);
 struct WorkerOptions {
   std::string kind;   // as the setting worker.kind; empty: that setting
   std::string parent; // id of the runner that starts it; may be empty
-  // Works only on these, see worker::Options.
   std::vector<std::string> only_crawls{}, only_snapshots{};
 };
 

@@ -23,7 +23,6 @@ void print_fields(const std::vector<std::pair<std::string, std::string>>& fields
 
 // A line of JSON: an object with its type first.
 void print_record(std::string_view type, const nlohmann::ordered_json& fields, std::ostream& out = std::cout);
-// Prints objects that are text.
 void print_records(const std::vector<std::string>& objects, std::string_view type);
 
 // Prints a part of a source or of the archive that cannot be used, and why: a line for users, or a Defect.

@@ -55,7 +55,6 @@ private:
   const fs::path directory_;
 };
 
-// Objects below a prefix of a bucket.
 class Prefix : public Destination {
 public:
   explicit Prefix(const std::string& location) : client_(s3::parse_location(location)) {}

@@ -57,7 +57,6 @@ struct Exported {
   std::uint64_t bytes{0};
 };
 
-// Receives WARC files, their records and pages.
 class Sink {
 public:
   virtual ~Sink() = default;

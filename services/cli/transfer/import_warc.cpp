@@ -59,7 +59,6 @@ void add_result(archive::SnapshotView& view, const fs::path& attempt, const std:
   view.results.push_back(std::move(result));
 }
 
-// Import of one file that the user names.
 class WarcImport {
 public:
   // `again`: the positions of pages that run() has postponed; their file was reported.
@@ -67,7 +66,6 @@ public:
       : importer_(importer), path_(path), name_(archive::printable(fs::path(path).filename().native())),
         again_(std::move(again)) {}
 
-  // Returns the number of pages.
   std::size_t run() {
     read();
     const auto& pages = splitter_.pages();

@@ -79,7 +79,6 @@ Response cli_add(const ApiCall& call) {
 
 Response check_token(const ApiCall& call) { return json_response({{"success", true}, {"user_id", call.caller.by()}}); }
 
-// All snapshots of these URLs.
 Response cli_remove(const ApiCall& call) {
   auto removed = Json::array();
   for (const auto& pattern : call.body["filter_patterns"]) {

@@ -56,7 +56,6 @@ namespace schema = catalog::schema;
 std::span<const ApiOperation> api_operations();
 // The operation that reads what is at the path of this one; null: none.
 const ApiOperation* get_beside(const ApiOperation& operation);
-// Parts of it, in the files of these names.
 std::span<const ApiOperation> api_reads();
 std::span<const ApiOperation> api_crawls();
 std::span<const ApiOperation> api_archivebox();
@@ -65,7 +64,6 @@ const std::string& openapi_document();
 
 Response json_response(const Json& json, unsigned status = 200);
 Response not_found(const std::string& what);
-// Lines of JSON as an array.
 Json array_of(const std::vector<std::string>& lines);
 // The id of the path, if it names a thing of this kind: crawl, snapshot, process.
 std::optional<std::string> target(const ApiCall& call, const std::string& kind);

@@ -18,7 +18,6 @@ namespace holdfast::serve {
 
 inline constexpr int kSnapshotsOfPage = 48;
 
-// Addresses of archived files for the browser.
 struct Links {
   const Files* files{nullptr}; // null: nowhere
   std::string origin;
@@ -46,7 +45,6 @@ struct PageRequest {
   std::string here;                                          // path and query of this page
   const std::multimap<std::string, std::string>& parameters; // all of the address
 
-  // Empty: it is not given.
   std::string parameter(const char* name) const {
     const auto found = parameters.find(name);
     return found == parameters.end() ? "" : found->second;

@@ -55,14 +55,12 @@ html::Fields found(const std::string& id, const std::string& name, const std::st
           {"when", std::move(at)}};
 }
 
-// A row of v_snapshot.
 html::Fields found(const pg::Row& row, Html at, const std::string& picture) {
   const std::string url = row["url"], title = row["title"].value_or("");
   return found(row["id"], title.empty() ? url : title, url, state_badge(row["status"], row["outcome"].value_or("")), {},
                std::move(at), picture);
 }
 
-// The address of this search, for another cursor.
 std::string href(const PageRequest& request, const std::string& name, const std::string& value) {
   return "/search?q=" + base::percent_encode(request.query) + request.kept(kFilters) + "&" + name + "=" +
          base::percent_encode(value);

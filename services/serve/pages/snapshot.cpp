@@ -79,7 +79,6 @@ struct File {
   std::string href, name, type;
 };
 
-// The files of a result that the browser can open.
 std::vector<File> files_of(const pg::Row& result, const std::string& directory, const Links& links) {
   std::vector<File> files;
   const auto list = nlohmann::json::parse(result.text("files_json"), nullptr, false);

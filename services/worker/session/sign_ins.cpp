@@ -147,7 +147,7 @@ awaitable<void> SignIns::SignIn::run() {
   spdlog::info("sign-in to persona {} ({}) by {}", asked_.persona, asked_.id, asked_.asked_by);
   try {
     co_await work();
-  } catch (const Failure& failure) { // its persona is gone, or cannot be opened
+  } catch (const Failure& failure) { // its persona was removed, or cannot be decrypted
     end(failure.reason);
   } catch (const std::exception& error) {
     end(error.what());

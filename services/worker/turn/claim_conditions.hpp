@@ -21,7 +21,7 @@ public:
   // Resource that this machine lacks. `kind` stays while its figures change.
   struct Shortage {
     std::string_view kind{};
-    std::string text{}; // for people; empty: nothing
+    std::string text{}; // for users; empty: none
   };
   Shortage shortage();
   // A page could not be archived for the network of this machine: the next is tried in a minute.

@@ -5,7 +5,7 @@ namespace holdfast::worker {
 namespace {
 
 constexpr std::chrono::milliseconds kNoSession{2000};      // for a worker with room for the crawl to take it
-constexpr std::chrono::milliseconds kWorkerTrouble{60000}; // a full disk, an archive that is away
+constexpr std::chrono::milliseconds kWorkerError{60000}; // a full disk, an unreachable archive
 
 void seal(store::Page& page, const char* outcome) {
   page.ending = "sealed";
@@ -26,8 +26,8 @@ void settle_error(store::Page& page, base::ErrorClass error_class) {
     return seal(page, "failed");
   case base::ErrorClass::cannot_create:
   case base::ErrorClass::unavailable:
-  case base::ErrorClass::system: // this worker's trouble, not the page's
-    return release(page, "worker_error", kWorkerTrouble);
+  case base::ErrorClass::system: // an error of this worker, not of the page
+    return release(page, "worker_error", kWorkerError);
   default:
     page.ending = "released";
     page.spend = true;
@@ -56,7 +56,7 @@ store::Page page_after(const store::Lease& lease, const Failure& failure) {
     release(page, "declined", kNoSession);
     break;
   case Failure::Kind::no_plugin:
-    release(page, "declined", kWorkerTrouble);
+    release(page, "declined", kWorkerError);
     break;
   case Failure::Kind::error:
     settle_error(page, failure.error_class);

@@ -15,10 +15,10 @@ struct Failure {
     lost,        // the lease is no longer ours
     interrupted, // this worker leaves
     refused,     // nothing of this page may be kept
-    later,       // its host, or its robots.txt, asks for a pause
+    later,       // its host, or its robots.txt, requests a pause
     no_session,  // this worker may not open another crawl
     no_plugin,   // this worker has not the plugins that are wanted, or cannot open the persona
-    error,       // trouble: of the page, or of this worker
+    error,       // of the page, or of this worker
   };
   Kind kind{Kind::error};
   std::string reason;
