@@ -294,6 +294,7 @@ TABLE = [
     ("persona_signed_out", "persona_held", "and q.owner_id = p_worker", ""),
     ("persona_signed_out", "persona_held", "and q.fence = p_fence", ""),
     ("persona_signed_out", "persona_lacks", "v_persona.signed_out_at is not null", "false"),
+    ("persona_signed_out", "claim_needs", "holdfast.persona_lacks(n.persona, v_can) is null", "true"),
     ("sign_in", "sign_in_ask", "on conflict (persona) do nothing", ""),
     ("sign_in", "sign_in_take", "for update skip locked", ""),
     ("sign_in", "sign_in_ready", "and process_id = p_worker", ""),
