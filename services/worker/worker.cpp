@@ -6,8 +6,8 @@
 #include "lib/base/test_point.hpp"
 #include "lib/base/text/duration.hpp"
 #include "lib/store/call.hpp"
-#include "services/worker/machine/browser_watch.hpp"
-#include "services/worker/machine/capabilities.hpp"
+#include "services/worker/hook/browser_watch.hpp"
+#include "services/worker/hook/capabilities.hpp"
 #include "services/worker/options.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -94,26 +94,25 @@ void Worker::make_parts(pg::Connection& connection) {
                                [this](std::string crawl) { return housekeeping_->make_crawl_page(std::move(crawl)); }});
   housekeeping_ = std::make_unique<Housekeeping>(executor, *pool_, files_, *archive_root_, options_);
 
-  context_ = std::unique_ptr<JobContext>(new JobContext{options_, id(), membership_.process().machine.hostname, *retry_,
-                                                        *launcher_, binaries_, files_, resolver_, *archive_root_,
-                                                        executor, sandbox_.sandbox, sandbox_.users, *networks_, id(),
-                                                        nullptr, nullptr, running_hooks_.get(), turns_.get()});
-  context_->claim_conditions = claim_conditions_.get();
-  sessions_ = std::make_unique<CrawlSessions>(*context_, [this] { wake(); });
-  context_->sessions = sessions_.get();
-  jobs_ = std::make_unique<Jobs>(*context_, *turns_,
-                                 Jobs::Callbacks{[this] {
-                                                   publish_heartbeat_state();
-                                                   sleeper_.wake();
-                                                 },
-                                                 [this](std::string crawl) { return crawl_sealed(std::move(crawl)); },
-                                                 [this](awaitable<void> work) { spawn(std::move(work)); }});
-  sign_ins_ = std::make_unique<SignIns>(*context_, [this](awaitable<void> work) { spawn(std::move(work)); });
+  const auto spawned = [this](awaitable<void> work) { spawn(std::move(work)); };
+  const WorkerContext context{options_, id(),     membership_.process().machine.hostname, *retry_, executor,
+                              files_,   resolver_};
+  hook_services_.reset(new HookServices{context, *launcher_, binaries_, sandbox_.sandbox, sandbox_.users, *networks_});
+  binary_resolver_ = std::make_unique<BinaryResolver>(*hook_services_);
+  browser_ = std::make_unique<BrowserWatch>(*hook_services_, sandbox_);
+  sign_ins_ = std::make_unique<SignIns>(*hook_services_, spawned);
   if (done_) sign_ins_->stop("its worker ends with its pages"); // it takes none
-  binary_resolver_ = std::make_unique<BinaryResolver>(*context_);
-  context_->binary_resolver = binary_resolver_.get();
-  browser_ = std::make_unique<BrowserWatch>(*context_, sandbox_);
-  context_->browser = browser_.get();
+  session_services_.reset(new SessionServices{*hook_services_, *binary_resolver_, *browser_});
+  sessions_ = std::make_unique<CrawlSessions>(*session_services_, [this] { wake(); });
+  page_services_.reset(
+      new PageServices{*hook_services_, *archive_root_, *sessions_, *turns_, *running_hooks_, *claim_conditions_});
+  const auto changed = [this] {
+    publish_heartbeat_state();
+    sleeper_.wake();
+  };
+  jobs_ = std::make_unique<Jobs>(
+      *page_services_,
+      Jobs::Callbacks{changed, [this](std::string crawl) { return crawl_sealed(std::move(crawl)); }, spawned});
   for (const auto& binary : store::binary_known(connection, id()))
     if (!binary.path.empty()) binaries_.remember(binary.name, binary.path);
   binaries_.add_machine_options(store::machine_options(connection, id()));

@@ -16,15 +16,15 @@
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/machine/archive_watch.hpp"
 #include "services/worker/machine/housekeeping.hpp"
+#include "services/worker/machine/scratch.hpp"
 #include "services/worker/machine/watchdog.hpp"
 #include "services/worker/options.hpp"
-#include "services/worker/page/scratch.hpp"
+#include "services/worker/page/jobs.hpp"
 #include "services/worker/session/crawl_sessions.hpp"
 #include "services/worker/session/sign_ins.hpp"
 #include "services/worker/turn/claim_conditions.hpp"
 #include "services/worker/turn/crawl_expander.hpp"
 #include "services/worker/turn/heartbeat_state.hpp"
-#include "services/worker/turn/jobs.hpp"
 #include "services/worker/turn/running_hooks.hpp"
 #include "services/worker/turn/turns.hpp"
 
@@ -104,18 +104,20 @@ private:
   asio::thread_pool resolver_{4}; // names, and robots.txt
   std::unique_ptr<pg::Pool> pool_;
   std::unique_ptr<RetryPolicy> retry_;
-  std::unique_ptr<JobContext> context_;
-  std::unique_ptr<CrawlSessions> sessions_;
-  std::unique_ptr<BinaryResolver> binary_resolver_;
-  std::unique_ptr<BrowserWatch> browser_;
   std::unique_ptr<ArchiveWatch> archive_;
   std::unique_ptr<ClaimConditions> claim_conditions_;
   std::unique_ptr<Turns> turns_;
-  std::unique_ptr<Jobs> jobs_;
   std::unique_ptr<RunningHooks> running_hooks_;
   std::unique_ptr<CrawlExpander> expander_;
   std::unique_ptr<Housekeeping> housekeeping_;
+  std::unique_ptr<HookServices> hook_services_;
+  std::unique_ptr<BinaryResolver> binary_resolver_;
+  std::unique_ptr<BrowserWatch> browser_;
   std::unique_ptr<SignIns> sign_ins_;
+  std::unique_ptr<SessionServices> session_services_;
+  std::unique_ptr<CrawlSessions> sessions_;
+  std::unique_ptr<PageServices> page_services_;
+  std::unique_ptr<Jobs> jobs_;
   std::shared_ptr<HeartbeatState> heartbeat_state_{std::make_shared<HeartbeatState>()};
   base::Sleeper sleeper_;
   asio::steady_timer trust_timer_;

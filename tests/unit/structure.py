@@ -132,6 +132,20 @@ class Modules(unittest.TestCase):
                         wrong.append(f"{below_source(path)}:{number}: {name} does not link {used[1]}")
         self.assertEqual(wrong, [])
 
+    def test_the_rooms_of_the_worker_form_floors(self):
+        text = re.search(r"rooms of `services/worker`(.*?)\n\n", README, re.S)[1]
+        floors = ["", *re.findall(r"`(\w+)`", text)]
+        worker = SOURCE / "services/worker"
+        self.assertEqual(set(floors[1:]), {path.name for path in worker.iterdir() if path.is_dir()})
+        wrong = []
+        for room in floors:
+            for path in sorted((worker / room).glob("*.[ch]pp")) if room else [worker / "options.hpp"]:
+                for number, line in enumerate(lines(path), 1):
+                    used = re.match(r'#include "services/worker/(?:(\w+)/)?(\w+)\.hpp"', line)
+                    if used and (floors.index(used[1] or "") > floors.index(room) or used[2] == "worker"):
+                        wrong.append(f"{below_source(path)}:{number}: {line}")
+        self.assertEqual(wrong, [])
+
     def test_the_graph_is_that_of_the_targets(self):
         self.assertEqual(drawn(), linked())
 

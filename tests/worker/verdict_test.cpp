@@ -1,6 +1,6 @@
 // The outcome of a page by how its hooks ended, as a table.
 
-#include "services/worker/page/verdict.hpp"
+#include "services/worker/attempt/verdict.hpp"
 
 #include <doctest/doctest.h>
 

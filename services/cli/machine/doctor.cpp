@@ -14,8 +14,8 @@
 #include "services/worker/hook/binary_resolver.hpp"
 #include "services/worker/hook/hook_network.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
+#include "services/worker/hook/try_browser.hpp"
 #include "services/worker/machine/free_resources.hpp"
-#include "services/worker/machine/try_browser.hpp"
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>

@@ -72,7 +72,7 @@ awaitable<std::string> binary_output(process::Launcher& launcher, std::vector<st
   co_return exit.clean() ? text : std::string();
 }
 
-BinaryResolver::BinaryResolver(JobContext& context)
+BinaryResolver::BinaryResolver(HookServices& context)
     : context_(context), sleeper_(context.executor), looked_(context.executor) {
   looked_.expires_at(std::chrono::steady_clock::time_point::max());
 }
@@ -185,7 +185,7 @@ awaitable<void> BinaryResolver::look_for(store::BinaryClaim claim) {
       std::vector<std::string> argv{found.path, "--version"};
       found.version = hooks::version_in(
           co_await binary_output(context_.launcher, std::move(argv), context_.options.work_dir / "tmp",
-                                 "HOLDFAST_COOKIE=" + context_.cookie + "." + base::random_hex32(), probe_));
+                                 "HOLDFAST_COOKIE=" + context_.worker_id + "." + base::random_hex32(), probe_));
       if (sleeper_.stopped()) co_return;
       found.sha256 = co_await base::on_thread(context_.files, [&] { return archive::sha256_file(found.path); });
     }

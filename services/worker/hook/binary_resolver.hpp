@@ -9,7 +9,7 @@
 #include "lib/hooks/hook_run.hpp"
 #include "lib/hooks/record.hpp"
 #include "lib/store/binary.hpp"
-#include "services/worker/hook/job_context.hpp"
+#include "services/worker/hook/hook_services.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 
@@ -23,7 +23,7 @@ namespace holdfast::worker {
 
 class BinaryResolver {
 public:
-  explicit BinaryResolver(JobContext& context);
+  explicit BinaryResolver(HookServices& context);
   ~BinaryResolver();
   BinaryResolver(const BinaryResolver&) = delete;
   BinaryResolver& operator=(const BinaryResolver&) = delete;
@@ -48,7 +48,7 @@ private:
   awaitable<std::string> install(const store::BinaryClaim& claim, std::string& provider, std::string& problem);
   bool can_install() const;
 
-  JobContext& context_;
+  HookServices& context_;
   base::Sleeper sleeper_;
   asio::steady_timer looked_;                   // never expires; cancel() wakes those who wait
   bool looking_{false};                         // the first second is over

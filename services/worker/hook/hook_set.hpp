@@ -5,7 +5,7 @@
 
 #include "lib/base/async.hpp"
 #include "lib/hooks/hook_run.hpp"
-#include "services/worker/hook/job_context.hpp"
+#include "services/worker/hook/hook_services.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
 
 #include <chrono>
@@ -23,7 +23,7 @@ public:
     std::size_t number; // the owner's
   };
 
-  explicit HookSet(JobContext& context) : context_(context) {}
+  explicit HookSet(HookServices& context) : context_(context) {}
 
   // Starts it in `directory`/PLUGIN. Throws what HookRun::start() throws.
   std::shared_ptr<hooks::HookRun> start(const hooks::Hook& hook, PreparedHook prepared,
@@ -49,7 +49,7 @@ public:
   std::size_t number_of(const hooks::HookRun& run) const;
 
 private:
-  JobContext& context_;
+  HookServices& context_;
   std::vector<Running> running_;
 };
 

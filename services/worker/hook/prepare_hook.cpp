@@ -11,7 +11,7 @@
 
 namespace holdfast::worker {
 
-hooks::HookContext machine_context(const JobContext& context) {
+hooks::HookContext machine_context(const HookServices& context) {
   hooks::HookContext hook;
   hook.data_dir = context.options.data_dir;
   hook.temporary_dir = context.sandbox.level == process::SandboxLevel::full ? "/tmp" : context.options.temporary_dir;
@@ -20,7 +20,7 @@ hooks::HookContext machine_context(const JobContext& context) {
   return hook;
 }
 
-PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, hooks::Options options,
+PreparedHook prepare_hook(const HookServices& context, const hooks::Hook& hook, hooks::Options options,
                           const hooks::HookContext& hook_context) {
   const auto& catalog = *context.options.catalog;
   PreparedHook prepared;
@@ -58,7 +58,7 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
   prepared.command.argv = hooks::hook_arguments(hook, hook_context);
   prepared.command.environment = hooks::hook_environment(catalog, hook, options, hook_context, inherited);
   prepared.command.subject = {hook_context.crawl_id, hook_context.snapshot_id, 0, hook.plugin->name, hook.name.name};
-  prepared.command.cookie = "HOLDFAST_COOKIE=" + context.cookie + "." + base::random_hex32();
+  prepared.command.cookie = "HOLDFAST_COOKIE=" + context.worker_id + "." + base::random_hex32();
   prepared.limits = context.options.hook_limits;
   prepared.limits.timeout = hooks::hook_timeout(*hook.plugin, options);
   if (const auto stall = hooks::stall_timeout(*hook.plugin, options)) prepared.limits.stall = *stall;
@@ -66,7 +66,7 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
   return prepared;
 }
 
-void confine(const JobContext& context, const process::Sandbox& sandbox, process::Command& command,
+void confine(const HookServices& context, const process::Sandbox& sandbox, process::Command& command,
              std::vector<std::filesystem::path> writable, const std::filesystem::path& temporary) {
   const auto own = std::exchange(command.sandbox, sandbox);
   command.sandbox.readable.insert(command.sandbox.readable.end(), own.readable.begin(), own.readable.end());

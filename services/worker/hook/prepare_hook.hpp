@@ -2,7 +2,7 @@
 // From a hook of the catalog to a command for this machine, and from its outcome to a row. Main thread only; stateless.
 
 #include "lib/hooks/hook_run.hpp"
-#include "services/worker/hook/job_context.hpp"
+#include "services/worker/hook/hook_services.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -19,16 +19,16 @@ struct PreparedHook {
 };
 
 // Returns the part of the context that hooks of every page and crawl on this machine share.
-hooks::HookContext machine_context(const JobContext& context);
+hooks::HookContext machine_context(const HookServices& context);
 
 // Prepares a hook. `options`: of machine, persona, crawl and snapshot, merged. Paths of binaries are always this
 // machine's. Throws Error(configuration) for a value that does not fit.
-PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, hooks::Options options,
+PreparedHook prepare_hook(const HookServices& context, const hooks::Hook& hook, hooks::Options options,
                           const hooks::HookContext& hook_context);
 
 // Puts a hook into its crawl's sandbox, in which it may write to `writable` and `temporary`, and has its persona's
 // files if its plugin may.
-void confine(const JobContext& context, const process::Sandbox& sandbox, process::Command& command,
+void confine(const HookServices& context, const process::Sandbox& sandbox, process::Command& command,
              std::vector<std::filesystem::path> writable, const std::filesystem::path& temporary);
 
 // Copies the cost and the end of a finished hook into the row.

@@ -58,7 +58,7 @@ awaitable<void> Admission::require_public() {
   try {
     where = co_await base::on_thread(context_.resolver, [&] { return base::private_address_of(claim_.host); });
   } catch (const base::Error& error) {
-    if (error.error_class() == base::ErrorClass::unavailable) context_.claim_conditions->rest(error.what());
+    if (error.error_class() == base::ErrorClass::unavailable) context_.claim_conditions.rest(error.what());
     throw;
   }
   check_();

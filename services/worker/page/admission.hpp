@@ -9,7 +9,7 @@
 #include "lib/hooks/hook_run.hpp"
 #include "lib/store/host.hpp"
 #include "lib/store/snapshot.hpp"
-#include "services/worker/hook/job_context.hpp"
+#include "services/worker/attempt/page_services.hpp"
 #include "services/worker/turn/failure.hpp"
 
 #include <atomic>
@@ -25,7 +25,8 @@ namespace holdfast::worker {
 class Admission {
 public:
   // `options`: of the page's hooks. `check`: throws when the job is to end.
-  Admission(JobContext& context, const store::Claim& claim, const hooks::Options& options, std::function<void()> check)
+  Admission(PageServices& context, const store::Claim& claim, const hooks::Options& options,
+            std::function<void()> check)
       : context_(context), claim_(claim), options_(options), check_(std::move(check)), hosts_{claim.host} {}
 
   // Both throw Failure: refused or later.
@@ -42,7 +43,7 @@ private:
   awaitable<std::string> robots_rule_against(const base::Url& url);
   awaitable<void> fetch_robots(const std::string& origin, const base::Url& url, bool own, store::Robots& known);
 
-  JobContext& context_;
+  PageServices& context_;
   const store::Claim& claim_;
   const hooks::Options& options_;
   const std::function<void()> check_;

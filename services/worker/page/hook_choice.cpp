@@ -9,7 +9,7 @@
 
 namespace holdfast::worker {
 
-void require_plugins(const JobContext& context, const store::Claim& claim) {
+void require_plugins(const HookServices& context, const store::Claim& claim) {
   const auto& catalog = *context.options.catalog;
   std::string lacking;
   const auto names = base::join(claim.plugins, ",");
@@ -25,7 +25,7 @@ void require_plugins(const JobContext& context, const store::Claim& claim) {
                   "the worker on " + context.hostname + " has no plugin with a hook for snapshots that is enabled"};
 }
 
-HookChoice choose_hooks(const JobContext& context, const store::Claim& claim, const hooks::Options& options) {
+HookChoice choose_hooks(const HookServices& context, const store::Claim& claim, const hooks::Options& options) {
   const auto& catalog = *context.options.catalog;
   HookChoice choice;
   auto selected = hooks::selected_plugins(catalog, base::join(claim.plugins, ","), options);

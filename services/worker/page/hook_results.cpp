@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kFilesInRow = 1000; // files named in a result's row; the manifest names all
 constexpr std::size_t kLogTail = 4096;    // of a failed hook's stderr, for the page
 
-std::filesystem::path attempt_directory(const JobContext& context, const store::Lease& lease) {
+std::filesystem::path attempt_directory(const HookServices& context, const store::Lease& lease) {
   return context.options.work_dir / "attempts" / lease.crawl_id / lease.snapshot_id /
          ("a" + std::to_string(lease.fence));
 }
@@ -50,7 +50,7 @@ void refuse(archive::ResultView& result, const std::string& error) {
 
 } // namespace
 
-HookResults::HookResults(JobContext& context, const store::Claim& claim, std::function<void()> check)
+HookResults::HookResults(HookServices& context, const store::Claim& claim, std::function<void()> check)
     : context_(context), claim_(claim), check_(std::move(check)),
       files_(context_, attempt_directory(context_, claim_.lease), view_.results, claim_.max_snapshot_bytes) {
   view_.id = claim_.lease.snapshot_id;
@@ -103,10 +103,10 @@ void HookResults::take_end(const HookSet::Running& hook, const hooks::HookOutcom
 }
 
 awaitable<void> HookResults::take(const HookSet::Running& ended, const hooks::HookOutcome& outcome,
-                                  AttemptFiles::Names running, bool beside_crawl_hooks) {
+                                  AttemptFiles::Names running) {
   const hooks::Hook& hook = ended.run->hook();
   auto& result = view_.results[ended.number];
-  co_await take_files(hook, result, outcome, std::move(running), beside_crawl_hooks);
+  co_await take_files(hook, result, outcome, std::move(running));
   result.wall_time = outcome.exit.wall_time;
   result.cpu_time = std::chrono::duration_cast<std::chrono::milliseconds>(outcome.exit.usage.user_time +
                                                                           outcome.exit.usage.system_time);
@@ -135,12 +135,11 @@ awaitable<void> HookResults::take(const HookSet::Running& ended, const hooks::Ho
 
 // Sets its status, and the files that it left.
 awaitable<void> HookResults::take_files(const hooks::Hook& hook, archive::ResultView& result,
-                                        const hooks::HookOutcome& outcome, AttemptFiles::Names running,
-                                        bool beside_crawl_hooks) {
+                                        const hooks::HookOutcome& outcome, AttemptFiles::Names running) {
   auto left = co_await files_.left_by(result);
   base::test_point("after_scan");
   check_();
-  const std::string meddled = co_await files_.find_meddling(hook, left.survey, std::move(running), beside_crawl_hooks);
+  const std::string meddled = co_await files_.find_meddling(hook, left.survey, std::move(running), crawl_hooks_);
   check_();
   result.status = hooks::to_string(outcome.status);
   result.output = outcome.output;

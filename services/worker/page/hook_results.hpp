@@ -6,10 +6,10 @@
 #include "lib/base/async.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/store/snapshot.hpp"
+#include "services/worker/attempt/attempt_files.hpp"
+#include "services/worker/attempt/verdict.hpp"
+#include "services/worker/hook/hook_services.hpp"
 #include "services/worker/hook/hook_set.hpp"
-#include "services/worker/hook/job_context.hpp"
-#include "services/worker/page/attempt_files.hpp"
-#include "services/worker/page/verdict.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace holdfast::worker {
 class HookResults {
 public:
   // `check`: throws when the job is to end.
-  HookResults(JobContext& context, const store::Claim& claim, std::function<void()> check);
+  HookResults(HookServices& context, const store::Claim& claim, std::function<void()> check);
 
   // Returns the page as users will see it.
   archive::SnapshotView& view() noexcept { return view_; }
@@ -33,6 +33,8 @@ public:
   const store::HookResult& row(std::size_t number) const { return rows_[number]; }
   archive::ResultView& result(std::size_t number) { return view_.results[number]; }
 
+  // The crawl has hooks of its own, which may write here too.
+  void set_crawl_hooks(bool any) { crawl_hooks_ = any; }
   // A hook begins; returns its number.
   std::size_t add(const hooks::Hook& hook);
   void skip(const hooks::Hook& hook, const std::string& reason);
@@ -40,8 +42,7 @@ public:
   // Records the end of a hook in its row.
   void take_end(const HookSet::Running& hook, const hooks::HookOutcome& outcome);
   // Records the files and records of a hook. `running`: it and those that run beside it.
-  awaitable<void> take(const HookSet::Running& hook, const hooks::HookOutcome& outcome, AttemptFiles::Names running,
-                       bool beside_crawl_hooks);
+  awaitable<void> take(const HookSet::Running& hook, const hooks::HookOutcome& outcome, AttemptFiles::Names running);
 
   // Returns the bytes that the page may still have, for a hook of that plugin: `most` or fewer.
   std::uint64_t room_for(const std::string& plugin, std::uint64_t most) const;
@@ -59,11 +60,11 @@ public:
 
 private:
   awaitable<void> take_files(const hooks::Hook& hook, archive::ResultView& result, const hooks::HookOutcome& outcome,
-                             AttemptFiles::Names running, bool beside_crawl_hooks);
+                             AttemptFiles::Names running);
   void take_discovered(const hooks::HookOutcome& outcome);
   void add_ended(std::size_t number);
 
-  JobContext& context_;
+  HookServices& context_;
   const store::Claim& claim_;
   const std::function<void()> check_;
   archive::SnapshotView view_;
@@ -73,7 +74,7 @@ private:
   AttemptFiles files_;
   std::vector<store::Seed> discovered_;
   std::string unreachable_; // why no hook can get the page; empty: none has said so
-  bool overdue_{false};
+  bool overdue_{false}, crawl_hooks_{false};
   std::uint64_t left_bytes_{0}; // by hooks so far, for claim_.max_snapshot_bytes
 };
 

@@ -3,16 +3,15 @@
 // a coroutine that never throws: at its end, its hooks have ended, and the page was submitted - sealed, released - or
 // its lease was lost and nothing was written.
 
-#include "lib/archive/captures.hpp"
 #include "lib/base/async.hpp"
-#include "lib/base/log.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/store/snapshot.hpp"
-#include "services/worker/hook/hook_network.hpp"
+#include "services/worker/attempt/page_work.hpp"
 #include "services/worker/hook/hook_set.hpp"
-#include "services/worker/hook/job_context.hpp"
 #include "services/worker/page/admission.hpp"
 #include "services/worker/page/hook_results.hpp"
+#include "services/worker/page/page_persona.hpp"
+#include "services/worker/page/submission.hpp"
 #include "services/worker/session/crawl_sessions.hpp"
 #include "services/worker/turn/failure.hpp"
 
@@ -27,9 +26,9 @@ namespace holdfast::worker {
 
 class SnapshotJob : public std::enable_shared_from_this<SnapshotJob> {
 public:
-  enum class Ending { sealed, released, cancelled, lost };
+  using Ending = Submission::Ending;
 
-  SnapshotJob(JobContext& context, store::Claim claim);
+  SnapshotJob(PageServices& context, store::Claim claim);
   ~SnapshotJob();
   SnapshotJob(const SnapshotJob&) = delete;
   SnapshotJob& operator=(const SnapshotJob&) = delete;
@@ -44,14 +43,20 @@ public:
   const store::Claim& claim() const noexcept { return claim_; }
   const store::Lease& lease() const noexcept { return claim_.lease; }
   // Returns true once the hooks have ended and the page was submitted: it takes up no slot.
-  bool handed_in() const noexcept { return handed_in_; }
+  bool submitted() const noexcept { return submission_.submitted(); }
   // Returns true if this snapshot was its crawl's last.
-  bool sealed_crawl() const noexcept { return sealed_crawl_; }
+  bool sealed_crawl() const noexcept { return submission_.sealed_crawl(); }
   // Adds the hooks that run at this moment.
   void list_hooks(std::vector<store::ActiveHook>& hooks) const;
 
 private:
-  void check() const; // throws Failure if the job is to end
+  // Why the job is to end, each empty until then.
+  struct Reasons {
+    std::string interrupted, lost;
+    std::string broken; // its crawl session died
+    void check() const; // throws Failure if there is one
+  };
+
   awaitable<void> archive_page();
   awaitable<void> join_session();
   awaitable<void> run_hooks();
@@ -60,40 +65,24 @@ private:
   awaitable<void> end_background();
   void heed_machine(const hooks::HookOutcome& outcome);
   awaitable<void> collect(HookSet::Running hook);
-  awaitable<void> publish();
-  void fill_page(const archive::Published& published, const Verdict& verdict, const std::vector<std::string>& lost);
-  awaitable<void> deduplicate();
-  void count_traffic();
+  awaitable<void> take_steps_before_seal();
+  awaitable<void> take_steps_after_seal();
   awaitable<void> reap();
-  awaitable<Ending> hand_in(const std::optional<Failure>& failure);
-  void log_answer(const store::PageAnswer& answer, const std::optional<Failure>& failure) const;
-  Ending take_answer(const store::PageAnswer& answer);
-  awaitable<void> keep_text();
   awaitable<void> remove_published();
 
-  JobContext& context_;
+  PageServices& context_;
   store::Claim claim_;
   hooks::Options options_;
   hooks::HookContext hook_context_;
+  Reasons reasons_;
   HookResults results_;
-  archive::SnapshotView& view_;
-  AttemptFiles& files_;
   Admission admission_;
   asio::steady_timer limit_; // worker.snapshot_timeout
-  bool crawl_hooks_{false};  // the crawl has hooks of its own, which may write here too
   HookSet hooks_;            // their numbers are those in results_
-  store::Page page_;
   CrawlSessions::Share session_;
-  std::int64_t persona_version_{0};         // of its persona, as its hooks were given it
-  std::optional<warc::Redactor> redactor_;  // of its persona, unless archive.redact is off
-  std::unique_ptr<Route> route_;            // null: hooks have the machine's network
-  std::string interrupted_, lost_, broken_; // reasons; empty: not. broken_: its crawl session died
-  std::string published_;                   // directory published but not yet sealed
-  std::string text_;                        // of the page, for search
-  archive::Captures captures_;              // the records of its WARC files
-  std::string summary_;                     // of it, for the log
-  bool in_doubt_{false};                    // the seal may have been granted without our knowing
-  bool handed_in_{false}, sealed_crawl_{false};
+  PagePersona persona_;
+  PageWork work_;
+  Submission submission_;
 };
 
 } // namespace holdfast::worker

@@ -12,8 +12,8 @@
 #include "lib/store/catalog/view.hpp"
 #include "lib/store/json.hpp"
 #include "services/worker/hook/binary_resolver.hpp"
+#include "services/worker/hook/browser_watch.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
-#include "services/worker/machine/browser_watch.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -41,7 +41,7 @@ static_assert(!may_become(SessionState::opening, SessionState::closed), "the dat
 
 } // namespace
 
-CrawlSession::CrawlSession(JobContext& context, const store::Claim& claim, std::unique_ptr<SessionPersona> persona,
+CrawlSession::CrawlSession(SessionServices& context, const store::Claim& claim, std::unique_ptr<SessionPersona> persona,
                            Callbacks callbacks)
     : context_(context), callbacks_(std::move(callbacks)), crawl_id_(claim.lease.crawl_id), id_(base::new_uuid()),
       persona_(std::move(persona)), options_(context.options.hook_options),
@@ -58,7 +58,7 @@ CrawlSession::CrawlSession(JobContext& context, const store::Claim& claim, std::
   for (const auto& [key, value] : of_crawl)
     options_[key] = value;
   const auto selected = hooks::selected_plugins(catalog, base::join(claim.plugins, ","), options_);
-  context_.binary_resolver->also(selected, options_);
+  context_.binary_resolver.also(selected, options_);
   hooks_ = catalog.hooks_for(hooks::Event::crawl_setup, selected);
   directory_.set_hooks(has_hooks());
   last_hooks_ = catalog.hooks_for(hooks::Event::crawl_end, selected);
@@ -171,7 +171,7 @@ awaitable<void> CrawlSession::open() {
     if (become(SessionState::failed, error.what())) {
       const auto about = log_about();
       spdlog::warn("crawl {} could not be opened here: {}", crawl_id_, error.what());
-      context_.browser->suspect();
+      context_.browser.suspect();
     }
   }
   if (!become(SessionState::ready, "")) co_return co_await wind_up(false);
@@ -258,7 +258,7 @@ awaitable<void> CrawlSession::run_hook(const hooks::Hook& hook) {
   if (!hook.name.background) running_.forget(*run);
   check();
   if (!outcome.binaries.empty()) {
-    co_await context_.binary_resolver->provide(outcome.binaries, hook.plugin->name);
+    co_await context_.binary_resolver.provide(outcome.binaries, hook.plugin->name);
     check();
   }
   if (hook.name.background && outcome.status != hooks::Status::failed)

@@ -11,9 +11,9 @@
 #include "lib/store/snapshot.hpp"
 #include "services/worker/hook/hook_network.hpp"
 #include "services/worker/hook/hook_set.hpp"
-#include "services/worker/hook/job_context.hpp"
 #include "services/worker/session/session_directory.hpp"
 #include "services/worker/session/session_persona.hpp"
+#include "services/worker/session/session_services.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json_fwd.hpp>
@@ -62,7 +62,7 @@ public:
   };
 
   // `persona`: of the claim; null: it has none.
-  CrawlSession(JobContext& context, const store::Claim& claim, std::unique_ptr<SessionPersona> persona,
+  CrawlSession(SessionServices& context, const store::Claim& claim, std::unique_ptr<SessionPersona> persona,
                Callbacks callbacks);
 
   const std::string& crawl_id() const { return crawl_id_; }
@@ -111,7 +111,7 @@ private:
   awaitable<void> report(SessionState state);
   base::LogAbout log_about(const hooks::Hook* hook = nullptr) const;
 
-  JobContext& context_;
+  SessionServices& context_;
   const Callbacks callbacks_;
   const std::string crawl_id_, id_;
   const std::unique_ptr<SessionPersona> persona_;

@@ -4,7 +4,7 @@
 
 namespace holdfast::worker {
 
-CrawlSessions::CrawlSessions(JobContext& context, std::function<void()> changed)
+CrawlSessions::CrawlSessions(SessionServices& context, std::function<void()> changed)
     : context_(context), changed_(std::move(changed)) {}
 CrawlSessions::~CrawlSessions() = default;
 

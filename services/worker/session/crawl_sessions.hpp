@@ -4,8 +4,8 @@
 
 #include "lib/base/async.hpp"
 #include "lib/store/snapshot.hpp"
-#include "services/worker/hook/job_context.hpp"
 #include "services/worker/session/crawl_session.hpp"
+#include "services/worker/session/session_services.hpp"
 
 #include <functional>
 #include <map>
@@ -24,7 +24,7 @@ public:
   using Share = std::shared_ptr<CrawlSession>;
 
   // `changed`: called when a session has opened or ended, so that the worker claims again.
-  CrawlSessions(JobContext& context, std::function<void()> changed);
+  CrawlSessions(SessionServices& context, std::function<void()> changed);
   ~CrawlSessions();
   CrawlSessions(const CrawlSessions&) = delete;
   CrawlSessions& operator=(const CrawlSessions&) = delete;
@@ -50,7 +50,7 @@ private:
   std::size_t with_hooks() const;
   std::shared_ptr<CrawlSession> idle() const;
 
-  JobContext& context_;
+  SessionServices& context_;
   std::function<void()> changed_;
   std::map<std::string, std::shared_ptr<CrawlSession>> sessions_; // by crawl id
   ShutdownMode shutdown_{ShutdownMode::smart};

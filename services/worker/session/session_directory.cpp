@@ -8,7 +8,7 @@
 #include "lib/base/text/timestamp.hpp"
 #include "lib/store/json.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
-#include "services/worker/page/scratch.hpp"
+#include "services/worker/machine/scratch.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -33,7 +33,7 @@ constexpr int kHeartbeatKills = 180; // seconds without a heartbeat after which 
 
 } // namespace
 
-SessionDirectory::SessionDirectory(JobContext& context, const std::string& crawl_id, const std::string& session_id,
+SessionDirectory::SessionDirectory(HookServices& context, const std::string& crawl_id, const std::string& session_id,
                                    const std::string& persona)
     : context_(context), crawl_id_(crawl_id), session_id_(session_id), persona_(persona),
       path_(context.options.work_dir / "crawls" / session_id), sandbox_(context.sandbox), pulse_(context.executor) {}

@@ -4,7 +4,7 @@
 
 #include "lib/base/async.hpp"
 #include "lib/hooks/environment.hpp"
-#include "services/worker/hook/job_context.hpp"
+#include "services/worker/hook/hook_services.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 
@@ -15,7 +15,7 @@ namespace holdfast::worker {
 
 class SessionDirectory {
 public:
-  SessionDirectory(JobContext& context, const std::string& crawl_id, const std::string& session_id,
+  SessionDirectory(HookServices& context, const std::string& crawl_id, const std::string& session_id,
                    const std::string& persona); // its name; empty: none
 
   // The crawl has hooks: they need more than its snapshots do.
@@ -47,7 +47,7 @@ private:
   std::filesystem::path library() const;
   bool sandboxed() const { return context_.sandbox.level != process::SandboxLevel::none; }
 
-  JobContext& context_;
+  HookServices& context_;
   const std::string crawl_id_, session_id_, persona_;
   const std::filesystem::path path_;
   process::Sandbox sandbox_;

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kLargestChange = 64u << 20;
 constexpr std::size_t kVersions = 8;
 
-awaitable<store::Persona> load(JobContext& context, const std::string& name) {
+awaitable<store::Persona> load(HookServices& context, const std::string& name) {
   std::string problem;
   try {
     const auto call = [&](pg::Connection& connection) {
@@ -38,10 +38,10 @@ awaitable<store::Persona> load(JobContext& context, const std::string& name) {
 
 } // namespace
 
-SessionPersona::SessionPersona(JobContext& context, store::Persona persona)
+SessionPersona::SessionPersona(HookServices& context, store::Persona persona)
     : context_(context), persona_(std::move(persona)) {}
 
-awaitable<std::unique_ptr<SessionPersona>> SessionPersona::open(JobContext& context, const std::string& name) {
+awaitable<std::unique_ptr<SessionPersona>> SessionPersona::open(HookServices& context, const std::string& name) {
   if (name.empty()) co_return nullptr;
   auto persona = co_await load(context, name);
   co_return std::unique_ptr<SessionPersona>(new SessionPersona(context, std::move(persona)));

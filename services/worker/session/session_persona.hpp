@@ -18,7 +18,7 @@ class SessionPersona {
 public:
   // Opens the persona; null without a name. Throws Failure(no_plugin) if it was removed or cannot be decrypted here:
   // another worker may.
-  static awaitable<std::unique_ptr<SessionPersona>> open(JobContext& context, const std::string& name);
+  static awaitable<std::unique_ptr<SessionPersona>> open(HookServices& context, const std::string& name);
 
   const std::string& name() const { return persona_.name; }
   const hooks::Options& options() const { return persona_.options; } // for all hooks
@@ -41,12 +41,12 @@ private:
     persona::State state;
   };
 
-  SessionPersona(JobContext& context, store::Persona persona);
+  SessionPersona(HookServices& context, store::Persona persona);
   awaitable<void> take(store::Persona persona);
   void write_files() const;
   std::vector<Change> read_changes() const;
 
-  JobContext& context_;
+  HookServices& context_;
   store::Persona persona_;
   const SessionDirectory* directory_{nullptr};   // from make() on
   std::map<std::int64_t, persona::State> given_; // the last versions that pages were given

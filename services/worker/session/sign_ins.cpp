@@ -10,11 +10,11 @@
 #include "lib/process/launcher.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/persona.hpp"
+#include "services/worker/hook/capabilities.hpp"
 #include "services/worker/hook/hook_network.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
-#include "services/worker/machine/capabilities.hpp"
-#include "services/worker/machine/try_browser.hpp"
+#include "services/worker/hook/try_browser.hpp"
 #include "services/worker/session/session_directory.hpp"
 #include "services/worker/session/session_persona.hpp"
 #include "services/worker/turn/failure.hpp"
@@ -76,7 +76,7 @@ std::string certify(asio::ssl::context& context) {
 }
 
 // The hook whose options the browser has; null: this worker has no browser.
-const hooks::Hook* browser_hook(const JobContext& context) {
+const hooks::Hook* browser_hook(const HookServices& context) {
   const auto hooks = context.options.catalog->hooks_for(hooks::Event::crawl_setup, {std::string(kBrowserPlugin)});
   return hooks.empty() ? nullptr : hooks.front();
 }
@@ -117,7 +117,7 @@ private:
   void end_at(Clock::time_point at, const std::string& why);
 
   SignIns& all_;
-  JobContext& context_;
+  HookServices& context_;
   const store::SignIn asked_;
   const Clock::time_point deadline_;
   SessionDirectory directory_;
@@ -306,7 +306,7 @@ awaitable<void> SignIns::SignIn::say_good_bye() {
   close(*view);
 }
 
-SignIns::SignIns(JobContext& context, Spawn spawn)
+SignIns::SignIns(HookServices& context, Spawn spawn)
     : context_(context), spawn_(std::move(spawn)), views_(context.executor) {}
 
 void SignIns::heed(const std::string& notification) {

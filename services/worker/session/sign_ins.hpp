@@ -8,7 +8,7 @@
 // with its worker. Main thread only; owned by Worker, which waits for its coroutines.
 
 #include "lib/store/sign_in.hpp"
-#include "services/worker/hook/job_context.hpp"
+#include "services/worker/hook/hook_services.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
@@ -23,7 +23,7 @@ namespace holdfast::worker {
 class SignIns {
 public:
   using Spawn = std::function<void(awaitable<void>)>;
-  SignIns(JobContext& context, Spawn spawn);
+  SignIns(HookServices& context, Spawn spawn);
 
   // "sign_in": one waits for a worker; "sign_in_over ID": it was cancelled.
   void heed(const std::string& notification);
@@ -41,7 +41,7 @@ private:
   awaitable<void> take_views();
   awaitable<void> greet(asio::ip::tcp::socket socket);
 
-  JobContext& context_;
+  HookServices& context_;
   const Spawn spawn_;
   std::map<std::string, std::shared_ptr<SignIn>> running_; // by id
   asio::ip::tcp::acceptor views_;                          // of all of them: one port is enough

@@ -2,8 +2,8 @@
 // Decides whether this machine takes new work. Owned by Worker; main thread only.
 
 #include "services/worker/machine/archive_watch.hpp"
+#include "services/worker/machine/scratch.hpp"
 #include "services/worker/options.hpp"
-#include "services/worker/page/scratch.hpp"
 
 #include <chrono>
 #include <cstdint>

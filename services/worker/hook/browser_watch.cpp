@@ -1,11 +1,11 @@
-#include "services/worker/machine/browser_watch.hpp"
+#include "services/worker/hook/browser_watch.hpp"
 
 #include "lib/base/coroutine.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/hooks/environment.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/worker.hpp"
-#include "services/worker/machine/capabilities.hpp"
+#include "services/worker/hook/capabilities.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -17,7 +17,7 @@ constexpr std::chrono::minutes kTryAgain{1};
 
 } // namespace
 
-BrowserWatch::BrowserWatch(JobContext& context, const SandboxState& sandbox)
+BrowserWatch::BrowserWatch(HookServices& context, const SandboxState& sandbox)
     : context_(context), sandbox_(sandbox), sleeper_(context.executor) {}
 
 awaitable<void> BrowserWatch::run(bool at_once) {

@@ -1,4 +1,4 @@
-#include "services/worker/page/scratch.hpp"
+#include "services/worker/machine/scratch.hpp"
 
 #include "lib/archive/attempt.hpp"
 #include "lib/base/error.hpp"

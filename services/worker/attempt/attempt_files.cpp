@@ -1,4 +1,4 @@
-#include "services/worker/page/attempt_files.hpp"
+#include "services/worker/attempt/attempt_files.hpp"
 
 #include "lib/archive/file_work.hpp"
 #include "lib/base/coroutine.hpp"
@@ -8,7 +8,7 @@
 #include "lib/base/text/text.hpp"
 #include "lib/hooks/text.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
-#include "services/worker/page/scratch.hpp"
+#include "services/worker/machine/scratch.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -5,7 +5,7 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/base/async.hpp"
 #include "lib/hooks/catalog.hpp"
-#include "services/worker/hook/job_context.hpp"
+#include "services/worker/hook/hook_services.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -22,7 +22,7 @@ class AttemptFiles {
 public:
   // `results`: of the hooks so far, running ones included; what a hook changes afterwards is corrected there.
   // `most`: bytes that the page may have, 0: any number.
-  AttemptFiles(JobContext& context, std::filesystem::path directory, std::vector<archive::ResultView>& results,
+  AttemptFiles(HookServices& context, std::filesystem::path directory, std::vector<archive::ResultView>& results,
                std::uint64_t most)
       : context_(context), directory_(std::move(directory)), results_(results), most_(most) {}
 
@@ -84,7 +84,7 @@ private:
   std::vector<std::string> correct(const std::string& plugin, std::vector<archive::OutputFile> files,
                                    const archive::Trace& before);
 
-  JobContext& context_;
+  HookServices& context_;
   const std::filesystem::path directory_;
   std::vector<archive::ResultView>& results_;
   const std::uint64_t most_;

@@ -1,4 +1,4 @@
-#include "services/worker/machine/try_browser.hpp"
+#include "services/worker/hook/try_browser.hpp"
 
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"

@@ -2,7 +2,7 @@
 // Description of a worker for its join. Stateless.
 
 #include "lib/store/worker.hpp"
-#include "services/worker/machine/try_browser.hpp"
+#include "services/worker/hook/try_browser.hpp"
 #include "services/worker/options.hpp"
 
 #include <string>

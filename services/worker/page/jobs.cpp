@@ -1,7 +1,8 @@
-#include "services/worker/turn/jobs.hpp"
+#include "services/worker/page/jobs.hpp"
 
 #include "lib/base/error.hpp"
 #include "lib/base/metrics.hpp"
+#include "services/worker/turn/turns.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -11,8 +12,7 @@
 
 namespace holdfast::worker {
 
-Jobs::Jobs(JobContext& context, Turns& turns, Callbacks callbacks)
-    : context_(context), turns_(turns), callbacks_(std::move(callbacks)) {}
+Jobs::Jobs(PageServices& context, Callbacks callbacks) : context_(context), callbacks_(std::move(callbacks)) {}
 
 void Jobs::start(const std::vector<store::Claim>& claims) {
   if (claims.empty()) return;
@@ -55,7 +55,7 @@ void Jobs::lose_all(const std::string& reason) {
 
 std::size_t Jobs::running() const noexcept {
   return static_cast<std::size_t>(
-      std::count_if(jobs_.begin(), jobs_.end(), [](const auto& entry) { return !entry.second->handed_in(); }));
+      std::count_if(jobs_.begin(), jobs_.end(), [](const auto& entry) { return !entry.second->submitted(); }));
 }
 
 std::vector<store::Lease> Jobs::leases() const {
@@ -88,10 +88,10 @@ void Jobs::take_heartbeat(const std::vector<store::Lease>& lost, const std::vect
     const Key key{lease.snapshot_id, lease.fence};
     if (jobs_.contains(key) || releasing_.contains(key)) continue;
     const auto seen = unaware_.find(key);
-    if (seen != unaware_.end() && seen->second <= turns_.ended())
+    if (seen != unaware_.end() && seen->second <= context_.turns.ended())
       callbacks_.spawn(release(lease));
     else
-      unaware[key] = seen != unaware_.end() ? seen->second : turns_.begun();
+      unaware[key] = seen != unaware_.end() ? seen->second : context_.turns.begun();
   }
   unaware_ = std::move(unaware);
 }
@@ -104,7 +104,7 @@ awaitable<void> Jobs::release(store::Lease lease) {
   page.ending = "declined";
   page.reason = "the answer to its claim was lost";
   try {
-    co_await turns_.finish(std::move(page));
+    co_await context_.turns.finish(std::move(page));
   } catch (const base::Error& error) {
     spdlog::debug("not released: {}", error.what());
   }

@@ -1,4 +1,4 @@
-#include "services/worker/machine/capabilities.hpp"
+#include "services/worker/hook/capabilities.hpp"
 
 #include "lib/base/text/host.hpp"
 #include "lib/hooks/environment.hpp"

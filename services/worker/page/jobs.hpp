@@ -4,9 +4,8 @@
 
 #include "lib/base/async.hpp"
 #include "lib/store/snapshot.hpp"
-#include "services/worker/hook/job_context.hpp"
+#include "services/worker/attempt/page_services.hpp"
 #include "services/worker/page/snapshot_job.hpp"
-#include "services/worker/turn/turns.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +27,7 @@ public:
     std::function<void(awaitable<void>)> spawn;                        // what must end before the jobs are destroyed
   };
 
-  Jobs(JobContext& context, Turns& turns, Callbacks callbacks);
+  Jobs(PageServices& context, Callbacks callbacks);
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
 
@@ -55,8 +54,7 @@ private:
   awaitable<void> run(std::shared_ptr<SnapshotJob> job);
   awaitable<void> release(store::Lease lease);
 
-  JobContext& context_;
-  Turns& turns_;
+  PageServices& context_;
   const Callbacks callbacks_;
   // A lost page may be claimed again while its first run still ends.
   std::map<Key, std::shared_ptr<SnapshotJob>> jobs_;

@@ -6,14 +6,14 @@
 #include "lib/base/async.hpp"
 #include "lib/base/coroutine.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
-#include "services/worker/hook/job_context.hpp"
-#include "services/worker/machine/try_browser.hpp"
+#include "services/worker/hook/hook_services.hpp"
+#include "services/worker/hook/try_browser.hpp"
 
 namespace holdfast::worker {
 
 class BrowserWatch {
 public:
-  BrowserWatch(JobContext& context, const SandboxState& sandbox);
+  BrowserWatch(HookServices& context, const SandboxState& sandbox);
 
   // Runs until stop(). Not `at_once`: a worker that ends with its pages starts the browser for them anyway.
   awaitable<void> run(bool at_once);
@@ -24,7 +24,7 @@ private:
   awaitable<void> look();
   awaitable<void> tell();
 
-  JobContext& context_;
+  HookServices& context_;
   const SandboxState& sandbox_;
   BrowserState state_{true, ""};
   base::Sleeper sleeper_;

@@ -1,4 +1,4 @@
-#include "services/worker/page/verdict.hpp"
+#include "services/worker/attempt/verdict.hpp"
 
 #include <algorithm>
 

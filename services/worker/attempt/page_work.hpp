@@ -1,0 +1,40 @@
+#pragma once
+// One page between the end of its last hook and its seal: what the steps (steps.hpp) read and change. Owned by
+// SnapshotJob, which runs one step at a time; a step may use it on the files thread.
+
+#include "lib/archive/attempt.hpp"
+#include "lib/archive/captures.hpp"
+#include "lib/store/snapshot.hpp"
+#include "lib/warc/redact.hpp"
+#include "services/worker/attempt/attempt_files.hpp"
+#include "services/worker/attempt/page_services.hpp"
+#include "services/worker/attempt/verdict.hpp"
+#include "services/worker/hook/hook_network.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace holdfast::worker {
+
+struct PageWork {
+  PageServices& services;
+  const store::Claim& claim;
+  AttemptFiles& files;
+  archive::SnapshotView& view;
+
+  std::unique_ptr<Route> route{};           // null: hooks have the machine's network
+  std::optional<warc::Redactor> redactor{}; // of its persona, unless archive.redact is off
+  process::Sandbox sandbox{};               // of its hooks
+  Verdict verdict{};
+
+  archive::Captures captures{};   // the records of its WARC files
+  std::string text{};             // of the page, for search
+  archive::Published published{}; // not yet sealed
+  store::Page page{};             // for the seal
+
+  // Adds a sentence to the reason of the page.
+  void add_reason(const std::string& why) { page.reason += (page.reason.empty() ? "" : "; ") + why; }
+};
+
+} // namespace holdfast::worker

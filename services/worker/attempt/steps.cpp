@@ -1,0 +1,42 @@
+#include "services/worker/attempt/steps.hpp"
+
+#include "lib/base/coroutine.hpp"
+
+#include <array>
+
+namespace holdfast::worker {
+
+namespace {
+
+template <void (*Run)(PageWork&)>
+awaitable<void> on_main_thread(PageWork& work) {
+  Run(work);
+  co_return;
+}
+
+template <void (*Run)(PageWork&)>
+awaitable<void> on_files_thread(PageWork& work) {
+  co_await base::on_thread(work.services.files, [&work] { Run(work); });
+}
+
+constexpr std::array<PageStep, 8> kBeforeSeal{{
+    {"conclude", on_main_thread<conclude>},
+    {"traffic", on_main_thread<count_traffic>},
+    {"tidy", on_files_thread<tidy>},
+    {"redact", on_files_thread<redact>},
+    {"index captures", on_files_thread<index_captures>},
+    {"deduplicate", deduplicate},
+    {"search text", on_files_thread<read_search_text>},
+    {"publish", on_files_thread<publish>},
+}};
+
+constexpr std::array<PageStep, 1> kAfterSeal{{
+    {"search text", keep_search_text},
+}};
+
+} // namespace
+
+std::span<const PageStep> steps_before_seal() { return kBeforeSeal; }
+std::span<const PageStep> steps_after_seal() { return kAfterSeal; }
+
+} // namespace holdfast::worker

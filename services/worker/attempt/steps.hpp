@@ -1,0 +1,35 @@
+#pragma once
+// The steps that a page takes between the end of its last hook and its seal, and after it. A step is a row of a table
+// in steps.cpp: a function that reads and changes the page's PageWork. It throws what ends the attempt. Between two
+// steps the job checks whether it still has the lease.
+
+#include "lib/base/async.hpp"
+#include "services/worker/attempt/page_work.hpp"
+
+#include <span>
+
+namespace holdfast::worker {
+
+struct PageStep {
+  const char* name;
+  awaitable<void> (*run)(PageWork&);
+};
+std::span<const PageStep> steps_before_seal();
+// Steps that may fail, because the page is sealed. ArchiveMaintenance repeats what is lost here.
+std::span<const PageStep> steps_after_seal();
+
+// On the main thread: the outcome, and what the egress proxy counted (also of a page that failed).
+void conclude(PageWork& work);
+void count_traffic(PageWork& work);
+// On the files thread: make files fit for publication, take the persona's secrets out of them, list the records of WARC
+// files, read the text for the search, move everything into the archive.
+void tidy(PageWork& work);
+void redact(PageWork& work);
+void index_captures(PageWork& work);
+void read_search_text(PageWork& work);
+void publish(PageWork& work);
+// With the database: remove payloads from WARC files that sealed pages hold; store the text for the search.
+awaitable<void> deduplicate(PageWork& work);
+awaitable<void> keep_search_text(PageWork& work);
+
+} // namespace holdfast::worker

@@ -1,0 +1,33 @@
+#pragma once
+// The parts of a worker that all others use. Owned by Worker, which outlives its users; main thread only. Each floor
+// above adds what it needs besides: HookServices, SessionServices, PageServices.
+
+#include "lib/base/async.hpp"
+#include "lib/base/log.hpp"
+#include "lib/store/worker.hpp"
+#include "services/worker/options.hpp"
+#include "services/worker/turn/retry_policy.hpp"
+
+#include <boost/asio/thread_pool.hpp>
+
+#include <string>
+
+namespace holdfast::worker {
+
+struct WorkerContext {
+  const Options& options;
+  const std::string& worker_id;
+  const std::string& hostname;
+  RetryPolicy& retry;
+  asio::any_io_executor executor;
+  asio::thread_pool& files;    // hashing, fsync, publication; not two jobs of one attempt at once
+  asio::thread_pool& resolver; // name resolution
+};
+
+// Marks all that is logged while the result lives as being about this attempt, and a hook of it.
+inline base::LogAbout log_about(const store::Lease& lease, const std::string& plugin = "",
+                                const std::string& hook = "") {
+  return base::LogAbout({lease.crawl_id, lease.snapshot_id, lease.fence, plugin, hook});
+}
+
+} // namespace holdfast::worker
