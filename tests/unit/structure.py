@@ -179,6 +179,21 @@ class Modules(unittest.TestCase):
                         wrong.append(f"{below_source(path)}:{number}: {line.strip()}")
         self.assertEqual(wrong, [])
 
+    def test_a_setting_that_code_reads_has_a_row_of_that_type_and_each_row_is_read(self):
+        table = SOURCE / "lib/config/key_table.cpp"
+        types = dict(re.findall(r'\{"([\w.]+)", Type::(\w+),', table.read_text()))
+        self.assertGreater(len(types), 70)
+        read = re.compile(r'[sS]ettings_?(?:\(\))?\.(\w+)\("([^"]*)"\)')
+        wrong, named = [], set()
+        for path in (path for top in ("lib", "services") for path in sources(SOURCE / top) if path != table):
+            text = path.read_text()
+            named |= set(re.findall(r'"([\w.]+)"', text))
+            for getter, key in read.findall(text):
+                if key not in types or getter not in ("text", "value", types[key]):
+                    wrong.append(f'{below_source(path)}: {getter}("{key}"), which is {types.get(key, "no setting")}')
+        self.assertEqual(wrong, [])
+        self.assertEqual(set(types) - named, set(), "settings that nothing reads")
+
     def test_a_name_in_an_anonymous_namespace_is_unique_in_its_module(self):
         # Sources are compiled in units of several, and which ones meet in a unit changes with every new source.
         for name, files in compiled_together():
