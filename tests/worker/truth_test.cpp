@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <map>
+
 using namespace holdfast;
 using namespace holdfast::test;
 
@@ -64,6 +66,34 @@ TEST_CASE("a page that one hook has is not given up because another cannot reach
   CHECK(stage.table("select plugin, status from holdfast.v_result order by plugin") ==
         "a_fetch|succeeded\nb_browser|failed\nc_more|succeeded");
   CHECK(stage.table("select outcome, http_status, mime from holdfast.v_snapshot") == "partial|200|text/html");
+}
+
+TEST_CASE("facts of hooks reach the row, the files and why; a record that nothing reads is named in the result") {
+  WorkerStage stage;
+  stage.hook("a_fetch", "on_Snapshot__10_fetch.sh",
+             response(200) + R"(echo '{"type":"Facts","theme":"dark","cut":["load"],"pages":3}')" + "\n" + kSucceeded);
+  stage.hook("b_more", "on_Snapshot__20_more.sh",
+             R"(echo '{"type":"Facts","theme":"light"}'; echo '{"type":"Fact","theme":"none"}'; echo prose)"
+             "\n" +
+                 std::string(kSucceeded));
+  stage.hook("c_forged", "on_Snapshot__30_forged.sh",
+             R"(echo '{"type":"Facts","http_status":500,"pages":4}')"
+             "\n" +
+                 std::string(kSucceeded));
+  stage.add({WorkerStage::url("page")});
+  stage.work();
+  CHECK(stage.table("select plugin, status, error from holdfast.v_result order by plugin") ==
+        "a_fetch|succeeded|\n"
+        "b_more|succeeded|1 record that nothing reads (Fact)\n"
+        "c_forged|succeeded|1 record that nothing reads (Facts)");
+  const auto facts = nlohmann::json::parse(stage.value("select facts from holdfast.v_snapshot"));
+  for (const auto& [name, value] : std::map<std::string, nlohmann::json>{
+           {"theme", "light"}, {"cut", {"load"}}, {"pages", 3}, {"http_status", 200}, {"mime", "text/html"}})
+    CHECK_MESSAGE(facts.value(name, nlohmann::json()) == value, name);
+  CHECK(stage.value("select w.facts ->> 'theme' from holdfast.snapshot s, holdfast.why(s.id) w") == "light");
+  const auto index = read_file(stage.published(WorkerStage::url("page")) / "index.jsonl");
+  CHECK(nlohmann::json::parse(index.substr(0, index.find('\n')))["facts"] == facts);
+  stage.check_disk_and_rows();
 }
 
 TEST_CASE("an HTTP error is a failed page, shown with its status, kept, and tried again") {
