@@ -170,6 +170,8 @@ create table holdfast.crawl_queue (
   shuffle double precision not null default random(),
   priority integer not null default 0, max_parallel integer,
   plugins text[] not null default '{}', persona text not null default '',
+  needs bigint not null generated always as (
+    hash_array_extended(array_append(plugins, persona), 0)) stored,
   stop_at timestamptz, ready_at timestamptz,
   wakes bigint not null default 0
 ) with (fillfactor = 50);
@@ -185,17 +187,20 @@ comment on column holdfast.crawl_queue.plugins is
   'Plugins that the crawl names. Only workers that have announced all of them claim its pages.';
 comment on column holdfast.crawl_queue.persona is
   'Copy of crawl.persona. Only workers that can use this persona (persona_lacks) claim its pages.';
+comment on column holdfast.crawl_queue.needs is
+  'Hash of plugins and persona: a worker can take either all crawls with one value, or none of them.';
 comment on column holdfast.crawl_queue.stop_at is 'Copy of crawl.deadline_at: claims skip the crawl after this time.';
 comment on column holdfast.crawl_queue.ready_at is
   'Claims skip this crawl until this time. NULL: the crawl has had no work yet. Claims move it later; new work moves '
   'it earlier.';
 comment on column holdfast.crawl_queue.wakes is
   'Counts new work: a claim parks a crawl only if this has not changed.';
-create index crawl_queue_walk on holdfast.crawl_queue (shuffle) where ready_at is not null;
+create index crawl_queue_walk on holdfast.crawl_queue (needs, shuffle) where ready_at is not null;
 comment on index holdfast.crawl_queue_walk is 'The walk of a claim.';
-create index crawl_queue_first on holdfast.crawl_queue (priority) where ready_at is not null and priority > 0;
+create index crawl_queue_first on holdfast.crawl_queue (needs, priority)
+  where ready_at is not null and priority > 0;
 comment on index holdfast.crawl_queue_first is 'Crawls that go first.';
-create index crawl_queue_next on holdfast.crawl_queue (ready_at) where ready_at is not null;
+create index crawl_queue_next on holdfast.crawl_queue (needs, ready_at) where ready_at is not null;
 comment on index holdfast.crawl_queue_next is 'Next time at which an idle worker should claim.';
 
 create table holdfast.crawl_lane (

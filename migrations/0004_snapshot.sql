@@ -173,8 +173,8 @@ comment on index holdfast.snapshot_sealed_by_time is 'Latest seals: pages, v_sta
 create index snapshot_sealed_incomplete on holdfast.snapshot_sealed (sealed_at)
   where holdfast.fact_integer(facts, 'resources_missing') > 0;
 comment on index holdfast.snapshot_sealed_incomplete is 'Pages whose record lacks something.';
-create index snapshot_sealed_failures on holdfast.snapshot_sealed (sealed_at) where outcome <> 'succeeded';
-comment on index holdfast.snapshot_sealed_failures is 'The latest failures.';
+create index snapshot_sealed_unusual on holdfast.snapshot_sealed (outcome, snapshot_id) where outcome <> 'succeeded';
+comment on index holdfast.snapshot_sealed_unusual is 'The newest snapshots with an outcome.';
 
 create table holdfast.attempt (
   snapshot_id uuid not null, crawl_id uuid not null, fence bigint not null,

@@ -247,8 +247,8 @@ pg::Result list(pg::Connection& connection, const ListQuery& query) {
 
 std::optional<std::string> snapshot_number(pg::Connection& connection, std::int64_t number, const ListQuery& query) {
   return connection
-      .call("select holdfast.snapshot_number($1::bigint, $2, $3, $4)::text as id", number, query.filter("status"),
-            query.filter("url"), query.filter("tag"))
+      .call("select holdfast.snapshot_number($1::bigint, $2, $3, $4, $5::timestamptz)::text as id", number,
+            query.filter("status"), query.filter("url"), query.filter("tag"), query.filter("since"))
       .value()
       .optional<std::string>();
 }

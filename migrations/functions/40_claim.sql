@@ -1,7 +1,7 @@
 -- Claiming: due snapshots are taken and started in one write, by FOR UPDATE SKIP LOCKED; their fence grows
--- and their owner is recorded. A claim walks the ready crawls (claim_round), takes from each
--- (claim_from_crawl), and parks those in which nothing more is due (claim_park). Rows that another
--- transaction has locked are left to the next claim.
+-- and their owner is recorded. A claim walks the ready crawls that its worker can take (claim_needs,
+-- claim_round), takes from each (claim_from_crawl), and parks those in which nothing more is due
+-- (claim_park). Rows that another transaction has locked are left to the next claim.
 --
 -- In spite of SKIP LOCKED, PostgreSQL can wait for a row version that was just updated. A turn that holds
 -- locks could deadlock there and would stand still for a second (deadlock_timeout). So it fails after 50 ms
@@ -42,6 +42,7 @@ create or replace function holdfast.claim(
 --   p_only       take only these snapshots (`holdfast run --snapshot`); NULL: any
 declare
   v_may constant boolean := holdfast.worker_may_claim(p_worker);
+  v_needs bigint[];
   v_opened uuid;
   v_share integer;
   v_ids uuid[] := '{}';
@@ -55,15 +56,16 @@ begin
     end if;
   end if;
   if not v_may or p_room <= 0 then return; end if;
+  v_needs := holdfast.claim_needs(p_worker);
   if p_open <> '{}' and (p_open_only or random() < 0.5) then
-    v_ids := holdfast.claim_round(p_worker, p_room, p_room, p_open, p_newest, p_top_n, p_only);
+    v_ids := holdfast.claim_round(p_worker, v_needs, p_room, p_room, p_open, p_newest, p_top_n, p_only);
   end if;
   if not p_open_only then
     foreach v_share in array array[greatest(1, p_room / 4), p_room]
     loop
       exit when cardinality(v_ids) >= p_room;
       v_ids := v_ids || holdfast.claim_round(
-        p_worker, p_room - cardinality(v_ids), v_share, null, p_newest, p_top_n, p_only);
+        p_worker, v_needs, p_room - cardinality(v_ids), v_share, null, p_newest, p_top_n, p_only);
     end loop;
   end if;
   if v_opened is not null
@@ -74,9 +76,37 @@ begin
   return query select c.* from holdfast.claimed_snapshot c where c.snapshot_id = any (v_ids);
 end $$;
 
+create or replace function holdfast.claim_needs(p_worker uuid)
+  returns bigint[] language plpgsql as $$
+-- Returns the values of crawl_queue.needs that the worker meets. Walks from one value to the next by an
+-- index, so crawls that the worker cannot take cost a claim nothing, however many they are.
+declare
+  v_can constant jsonb := coalesce((select w.capabilities from holdfast.process w where w.id = p_worker), '{}');
+begin
+  return array(
+    with recursive need as (
+      (select q.needs, q.plugins, q.persona
+         from holdfast.crawl_queue q
+         where q.ready_at is not null
+         order by q.needs
+         limit 1)
+      union all
+      select x.*
+        from need n
+        cross join lateral (select q.needs, q.plugins, q.persona
+                              from holdfast.crawl_queue q
+                              where q.ready_at is not null and q.needs > n.needs
+                              order by q.needs
+                              limit 1) x)
+    select n.needs
+      from need n
+      where holdfast.can_run(v_can, n.plugins)
+        and (n.persona = '' or holdfast.persona_lacks(n.persona, v_can) is null));
+end $$;
+
 create or replace function holdfast.claim_round(
-    p_worker uuid, p_room integer, p_share integer, p_crawls uuid[], p_newest boolean, p_top_n integer,
-    p_only uuid[])
+    p_worker uuid, p_needs bigint[], p_room integer, p_share integer, p_crawls uuid[], p_newest boolean,
+    p_top_n integer, p_only uuid[])
   returns uuid[] language plpgsql set lock_timeout = '50ms' as $$
 -- Fairness: one walk around the ready crawls, taking at most p_share of each until p_room are taken. The
 -- crawls lie on a ring in random places and each claim starts at a random place, so no crawl waits behind
@@ -91,7 +121,6 @@ declare
   v_from constant double precision := random();
   v_ranked constant boolean := random() < 0.875;
   v_least constant integer := case when v_ranked and p_share < p_room then 0 else -2147483648 end;
-  v_can constant jsonb := coalesce((select w.capabilities from holdfast.process w where w.id = p_worker), '{}');
   v_queue holdfast.crawl_queue;
   v_ids uuid[] := '{}';
 begin
@@ -101,27 +130,43 @@ begin
        where q.crawl_id = any (p_crawls) and q.ready_at <= v_now)
     union all
     (select q.*
-       from holdfast.crawl_queue q
-       where p_crawls is null and v_ranked and q.priority > 0 and q.ready_at <= v_now
+       from unnest(p_needs) n(needs)
+       cross join lateral (select c.*
+                             from holdfast.crawl_queue c
+                             where c.needs = n.needs and c.priority > 0 and c.ready_at <= v_now
+                             order by c.priority desc
+                             limit 100) q
+       where p_crawls is null and v_ranked
        order by q.priority desc
        limit 100)
     union all
     (select q.*
-       from holdfast.crawl_queue q
-       where p_crawls is null and q.shuffle >= v_from and q.priority >= v_least and q.ready_at <= v_now
+       from unnest(p_needs) n(needs)
+       cross join lateral (select c.*
+                             from holdfast.crawl_queue c
+                             where c.needs = n.needs and c.shuffle >= v_from and c.priority >= v_least
+                               and c.ready_at <= v_now
+                             order by c.shuffle
+                             limit 100) q
+       where p_crawls is null
        order by q.shuffle
        limit 100)
     union all
     (select q.*
-       from holdfast.crawl_queue q
-       where p_crawls is null and q.shuffle < v_from and q.priority >= v_least and q.ready_at <= v_now
+       from unnest(p_needs) n(needs)
+       cross join lateral (select c.*
+                             from holdfast.crawl_queue c
+                             where c.needs = n.needs and c.shuffle < v_from and c.priority >= v_least
+                               and c.ready_at <= v_now
+                             order by c.shuffle
+                             limit 100) q
+       where p_crawls is null
        order by q.shuffle
        limit 100)
   loop
     exit when cardinality(v_ids) >= p_room;
-    continue when v_queue.stop_at <= v_now; -- its time is over
-    continue when not holdfast.can_run(v_can, v_queue.plugins);
-    continue when v_queue.persona <> '' and holdfast.persona_lacks(v_queue.persona, v_can) is not null;
+    continue when v_queue.stop_at <= v_now -- its time is over
+      or v_queue.needs <> all (p_needs);
     v_ids := v_ids || holdfast.claim_from_crawl(
       p_worker, v_queue,
       least(case when v_ranked and v_queue.priority > 0 then greatest(p_share, p_room / 2) else p_share end,
@@ -287,14 +332,16 @@ begin
                          for update skip locked);
 end $$;
 
-create or replace function holdfast.claim_wait()
+create or replace function holdfast.claim_wait(p_worker uuid)
   returns interval language sql stable as $$
-  -- Returns the time until a waiting page is due, or the lease of a worker expires; NULL: neither. Work that
-  -- is due already may be locked by others.
+  -- Returns the time until a waiting page is due for this worker, or the lease of a worker expires; NULL:
+  -- neither. Work that is due already may be locked by others.
   select case when w.at is not null then greatest(w.at - clock_timestamp(), interval '0') end
     from (select least((select min(q.ready_at)
-                          from holdfast.crawl_queue q
-                          where q.ready_at is not null),
+                          from unnest(holdfast.claim_needs(p_worker)) n(needs)
+                          cross join lateral (select min(c.ready_at) as ready_at
+                                                from holdfast.crawl_queue c
+                                                where c.needs = n.needs and c.ready_at is not null) q),
                        (select min(c.retry_at)
                           from holdfast.crawl c
                           where c.owner_id is null

@@ -640,7 +640,7 @@ begin
     return query
       select 'wait', null::uuid, null::uuid, null::bigint, null::bigint, null::boolean, w.ms::text,
              null::jsonb
-        from (select ceil(extract(epoch from holdfast.claim_wait()) * 1000)::bigint as ms) w
+        from (select ceil(extract(epoch from holdfast.claim_wait(p_worker)) * 1000)::bigint as ms) w
         where w.ms is not null;
   end if;
 end $$;

@@ -6,9 +6,9 @@
 --                 so no table may be read whole, and rows are taken from an index one by one, in its order:
 --                 often the first will do, and a sort would be repeated for each batch of seeds.
 --                 A disabled scan that is unavoidable looks expensive enough to trigger JIT, hence jit = off.
--- by_arguments    A part of a URL, or a word, is in few rows or in all: each call is planned for its
---                 arguments. To compile such a plan takes longer than to run it. While tables are not
---                 analysed, the planner would look for newer captures of a hit in the texts of all pages.
+-- by_arguments    A word is in few rows or in all: each call is planned for its arguments. To compile such a
+--                 plan takes longer than to run it. While tables are not analysed, the planner would look for
+--                 newer captures of a hit in the texts of all pages.
 do $$
 declare
   v_kind record;
@@ -21,8 +21,8 @@ begin
           captures_stored, text_keep, snapshot_remove, crawl_remove}',
          'set enable_seqscan = off set enable_bitmapscan = off set jit = off '
          'set plan_cache_mode = force_generic_plan'),
-        ('{list_results, search}', 'set jit = off set plan_cache_mode = force_custom_plan'),
-        ('{search}', 'set enable_seqscan = off')) k(names, settings)
+        ('{search}', 'set jit = off set plan_cache_mode = force_custom_plan set enable_seqscan = off'))
+        k(names, settings)
   loop
     foreach v_name in array v_kind.names loop
       execute format('alter function %s %s', ('holdfast.' || v_name)::regproc, v_kind.settings);

@@ -199,6 +199,24 @@ ASKS = [
     ),
     ("list snapshots --status sealed", "select * from holdfast.list_snapshots(null, null, 'sealed', null, null, 50)"),
     (
+        "list snapshots --outcome partial",
+        "select * from holdfast.list_snapshots(null, null, null, null, null, 50, 'partial')",
+    ),
+    (
+        "list snapshots --outcome partial of a large crawl",
+        "select * from holdfast.list_snapshots(:'large', null, null, null, null, 50, 'partial')",
+    ),
+    (
+        "list snapshots --outcome failed (none)",
+        "select * from holdfast.list_snapshots(null, null, null, null, null, 50, 'failed')",
+    ),
+    (
+        "list snapshots --status sealed of a small crawl",
+        "select * from holdfast.list_snapshots(:'small', null, 'sealed', null, null, 50)",
+    ),
+    ("snapshot_number(), far", "select holdfast.snapshot_number(5000, null, null, null, null)"),
+    ("snapshot_number(), sealed", "select holdfast.snapshot_number(5000, 'sealed', null, null, null)"),
+    (
         "list snapshots --status started of a large crawl",
         "select * from holdfast.list_snapshots(:'large', null, 'started', null, null, 50)",
     ),
@@ -248,6 +266,7 @@ ASKS = [
     ("list queue --status paused (none)", "select * from holdfast.list_queue(null, null, 'paused', null, 50)"),
     ("list queue --url, none", "select * from holdfast.list_queue(null, null, null, 'no such thing', 50)"),
     ("list failures --url, none", "select * from holdfast.list_failures(null, null, 'no such thing', 50)"),
+    ("list failures --host", "select * from holdfast.list_failures(null, null, null, 50, null, 'site77.example')"),
     ("list failures --plugin, none", "select * from holdfast.list_failures(null, null, null, 50, 'none')"),
     ("list failures of a large crawl", "select * from holdfast.list_failures(:'large', null, null, 50)"),
     (
@@ -353,7 +372,7 @@ PAGES = [
 # In a partition that is mostly one crawl, PostgreSQL reads that crawl in the order of the list.
 READS_THE_CRAWL = {"list results --url of a large crawl, none"}
 # The newest 2,000 failures, more than the small collection has.
-READS_A_WINDOW = {"list failures --url, none"}
+READS_A_WINDOW = {"list failures --url, none", "list failures --host"}
 
 
 class Kept(Database):

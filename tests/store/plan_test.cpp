@@ -127,6 +127,42 @@ TEST_CASE("a claim planned while the queue was empty does not read all of a larg
   }
 }
 
+TEST_CASE("crawls that a worker cannot take cost its claims nothing, however many are ready") {
+  Stage stage;
+  stage.broken_on_purpose = true; // crawls without pages
+  stage.start(Stage::seeds(1, 1000));
+  const auto worker = stage.worker();
+  const auto reads = [&] {
+    Reads all{};
+    stage.connection.transaction([&](pg::Transaction& transaction) {
+      const auto before = reads_of(transaction, "crawl_queue crawl_lane crawl");
+      for (int i = 0; i < 10; ++i)
+        CHECK(claim(transaction, worker, 8).size() == 8);
+      const auto after = reads_of(transaction, "crawl_queue crawl_lane crawl");
+      all = {after.whole - before.whole, after.ranges - before.ranges, after.tuples - before.tuples};
+    });
+    return all;
+  };
+  reads(); // plans
+  const auto alone = reads();
+  stage.run(R"(insert into holdfast.crawl (id, status, retry_at, persona)
+                 select holdfast.new_uuid(), 'started', null, 'no persona ' || n % 3 from generate_series(1, 3000) n)");
+  stage.run(R"(insert into holdfast.crawl_queue (crawl_id, persona, priority, ready_at)
+                 select id, persona, case when random() < 0.3 then 5 else 0 end, now() from holdfast.crawl
+                   where persona like 'no persona%'
+                 on conflict (crawl_id) do update set persona = excluded.persona, priority = excluded.priority,
+                   ready_at = excluded.ready_at)");
+  REQUIRE(stage.value("select count(*) from holdfast.crawl_queue where ready_at <= now()") >= "3001");
+  const auto beside = reads();
+  CHECK(beside.whole == alone.whole);
+  CHECK(beside.tuples - alone.tuples <= 10 * 3 * 2); // one row of each kind, in each claim
+  CHECK(beside.tuples < 10 * 40);
+  stage.run("analyze");
+  CHECK(reads().tuples - alone.tuples <= 10 * 3 * 2);
+  stage.run("update holdfast.crawl_queue set ready_at = now() + interval '20 seconds' where persona = ''");
+  CHECK(stage.value("select holdfast.claim_wait($1::uuid) between '10 s' and '20 s'", pg::Params::of(worker)) == "t");
+}
+
 TEST_CASE("a heartbeat, a finished page and a lapse on a large queue touch only what the worker holds") {
   Stage stage;
   fill(stage);

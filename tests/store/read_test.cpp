@@ -45,6 +45,40 @@ catalog::ListQuery of(const std::string& view) {
 
 } // namespace
 
+TEST_CASE("a filter is a value and never SQL, in every list") {
+  Library library;
+  const auto words = [](const store::List& list) {
+    std::vector<std::string> names;
+    for (const auto& [name, column] : list.filters)
+      if (store::filter_of(name).type == "text") names.emplace_back(name);
+    return names;
+  };
+  const char* const values[] = {"' or true --",         "'; drop table holdfast.event cascade; --",
+                                "\\' or true --",       "\\",
+                                "%s %L %I %1$s %",      "$1",
+                                "$$ or true $$",        "'') or ('' = '",
+                                "}'::text[] or true--", "E'\\x27'"};
+  for (const auto& list : store::lists())
+    for (const auto& filter : words(list))
+      for (const std::string value : values) {
+        CAPTURE(list.name);
+        CAPTURE(filter);
+        CAPTURE(value);
+        CHECK(library.count(of(std::string(list.name)).by(filter, value)) == 0);
+      }
+  std::vector<store::Seed> tagged;
+  for (const char* value : values) {
+    tagged.push_back(Stage::seed("tagged" + std::to_string(tagged.size())));
+    tagged.back().tags = {value};
+  }
+  Stage stage;
+  stage.start(tagged);
+  for (const char* value : values) {
+    CAPTURE(value);
+    CHECK(store::list(stage.connection, of("snapshots").by("tag", value)).size() == 1);
+  }
+}
+
 TEST_CASE("an id is found whole, without dashes, in capitals, by its head and by its tail") {
   Library library;
   for (const char* text : {"11112222-3333-7444-8555-666677778888", "11112222333374448555666677778888", "1111",
