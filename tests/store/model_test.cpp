@@ -74,7 +74,7 @@ struct Crawl {
   }
 };
 
-// A page as it is handed in, and what must be answered.
+// A page as it is submitted, and what must be answered.
 struct Ending {
   store::Page page;
   store::PageAnswer expected;
@@ -393,7 +393,7 @@ private:
     return ending;
   }
 
-  // A worker hands in up to `count` of its pages and claims into `room`.
+  // A worker submits up to `count` of its pages and claims into `room`.
   void turn(const std::string& worker, int count, int room) {
     std::vector<Ending> endings;
     if (pick(4) == 0)
@@ -424,7 +424,7 @@ private:
     check_answers(endings, answer.pages);
     if (!endings.empty()) request.claim.seeds = 0; // such a turn opens no crawl
     claimed(worker, request.claim, answer.claims);
-    if (pick(4) == 0) { // the answer was lost, and the pages are handed in again
+    if (pick(4) == 0) { // the answer was lost, and the pages are submitted again
       for (auto& ending : endings)
         ending.expected.children = 0;
       check_answers(endings, stage_.finish_all(worker, request.pages));

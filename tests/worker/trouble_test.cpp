@@ -300,7 +300,7 @@ TEST_CASE("a page whose attempts always meet an archive that is away is given up
     stage.until_arrived(attempt);
     std::filesystem::rename(stage.archive(), stage.dir / "aside");
     stage.open(attempt);
-    stage.until("it is handed in", [&] { return stage.value("select status from holdfast.v_snapshot") != "started"; });
+    stage.until("it is submitted", [&] { return stage.value("select status from holdfast.v_snapshot") != "started"; });
     std::filesystem::rename(stage.dir / "aside", stage.archive());
     stage.pass("1 day");
   }
@@ -313,7 +313,7 @@ TEST_CASE("a page whose attempts always meet an archive that is away is given up
   stage.check_disk_and_rows();
 }
 
-TEST_CASE("a page that the database refuses is handed in once more as a failure, and its files go") {
+TEST_CASE("a page that the database refuses is submitted once more as a failure, and its files go") {
   WorkerStage stage;
   stage.run("alter table holdfast.snapshot_sealed add constraint no_files check (directory is null)");
   stage.hook("page", "on_Snapshot__10_page.sh", "echo \"$url\" >page.txt; gate \"${url##*/}\"");

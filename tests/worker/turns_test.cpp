@@ -1,4 +1,4 @@
-// Turns: which pages go together, and what each hears. The first call is held until the others have been handed in.
+// Turns: which pages go together, and what each hears. The first call is held until the others have been submitted.
 
 #include "lib/base/error.hpp"
 #include "services/worker/turn/turns.hpp"
@@ -61,7 +61,7 @@ struct Told {
   std::string given_up, error; // error: of the loop
 };
 
-// Pages that are handed in while the call with the first is under way. The loop makes turns until all have answers.
+// Pages that are submitted while the call with the first is under way. The loop makes turns until all have answers.
 Told run(const std::vector<std::int64_t>& pages, std::chrono::milliseconds trusted_for = 1h) {
   calls = std::make_unique<Calls>();
   const test::TestDatabase database(false);
@@ -116,7 +116,7 @@ using Pages = std::vector<std::vector<std::int64_t>>;
 
 } // namespace
 
-TEST_CASE("a page goes at once; those handed in meanwhile go together, each with its own answer") {
+TEST_CASE("a page goes at once; those submitted meanwhile go together, each with its own answer") {
   const auto told = run({1, 2, 3, 4});
   CHECK(told.answers == Answers{{1, "sealed 10"}, {2, "sealed 20"}, {3, "sealed 30"}, {4, "sealed 40"}});
   CHECK(calls->pages == Pages{{1}, {2, 3, 4}});

@@ -38,7 +38,7 @@ public:
 
   bool empty() const noexcept { return jobs_.empty(); }
   std::size_t size() const noexcept { return jobs_.size(); }
-  std::size_t running() const noexcept; // whose pages are not handed in: they take up slots
+  std::size_t running() const noexcept; // whose pages are not submitted: they take up slots
   std::uint64_t sealed() const noexcept { return sealed_; }
   std::vector<store::Lease> leases() const;
   std::vector<store::ActiveHook> hooks() const;

@@ -42,7 +42,7 @@ store::Page page_after(const store::Lease& lease, const Failure& failure) {
   page.reason = failure.reason;
   switch (failure.kind) {
   case Failure::Kind::lost:
-    throw base::Error(base::ErrorClass::bug, "a lost page is not handed in");
+    throw base::Error(base::ErrorClass::bug, "a lost page is not submitted");
   case Failure::Kind::interrupted:
     release(page, "interrupted", std::chrono::milliseconds(0));
     break;

@@ -41,15 +41,15 @@ struct Turns::HandedIn {
   std::exception_ptr refusal;
 };
 
-Turns::Turns(RetryPolicy& retry, const std::string& worker, Call call, std::function<void()> handed_in,
+Turns::Turns(RetryPolicy& retry, const std::string& worker, Call call, std::function<void()> submitted,
              std::function<void(const std::string&)> given_up)
-    : retry_(retry), worker_(worker), call_(call), handed_in_(std::move(handed_in)), given_up_(std::move(given_up)) {}
+    : retry_(retry), worker_(worker), call_(call), submitted_(std::move(submitted)), given_up_(std::move(given_up)) {}
 
 awaitable<store::PageAnswer> Turns::finish(store::Page page) {
   if (!closed_.empty()) throw base::Error(base::ErrorClass::lease_lost, closed_);
   HandedIn self(co_await asio::this_coro::executor, std::move(page));
   waiting_.push_back(&self);
-  handed_in_();
+  submitted_();
   while (!self.answer && !self.refusal) {
     boost::system::error_code woken;
     co_await self.wake.async_wait(asio::redirect_error(asio::use_awaitable, woken));

@@ -22,9 +22,9 @@ public:
   // Call of a turn: blocking, on a thread of the pool. With room it may not be repeated.
   using Call = store::TurnAnswer (*)(pg::Connection&, const std::string& worker, const store::TurnRequest&);
 
-  // `handed_in`: called when a page waits for a turn. `given_up`: called first of all when the database reports that
+  // `submitted`: called when a page waits for a turn. `given_up`: called first of all when the database reports that
   // this worker has lost its lease.
-  Turns(RetryPolicy& retry, const std::string& worker, Call call, std::function<void()> handed_in,
+  Turns(RetryPolicy& retry, const std::string& worker, Call call, std::function<void()> submitted,
         std::function<void(const std::string&)> given_up);
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
@@ -58,7 +58,7 @@ private:
   RetryPolicy& retry_;
   const std::string& worker_;
   const Call call_;
-  const std::function<void()> handed_in_;
+  const std::function<void()> submitted_;
   const std::function<void(const std::string&)> given_up_;
   std::deque<HandedIn*> waiting_;
   std::uint64_t begun_{0}, ended_{0};
