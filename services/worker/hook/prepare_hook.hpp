@@ -22,8 +22,8 @@ struct PreparedHook {
 // Returns the part of the context that hooks of every page and crawl on this machine share.
 hooks::HookContext machine_context(const HookServices& context);
 
-// `options`: of machine, persona, crawl and snapshot, merged. Paths of binaries are this machine's, whatever they say.
-// Throws Error(configuration) for a value that does not fit.
+// Prepares a hook. `options`: of machine, persona, crawl and snapshot, merged. Paths of binaries are always this
+// machine's. Throws Error(configuration) for a value that does not fit.
 PreparedHook prepare_hook(const HookServices& context, const hooks::Hook& hook, hooks::Options options,
                           const hooks::HookContext& hook_context);
 

@@ -31,8 +31,8 @@ HookChoice choose_hooks(const HookServices& context, const store::Claim& claim, 
   auto selected = hooks::selected_plugins(plugin_set, base::join(claim.plugins, ","), options);
   if (!claim.archived.empty()) {
     auto missing = hooks::missing_plugins(plugin_set, selected, claim.archived);
-    // Where it was added more plugins were wanted than this worker has. Nothing to be done here is no failure of the
-    // page.
+    // When it was added, more plugins were selected than this worker has. Without any hook here the page has not
+    // failed.
     if (missing.empty())
       throw Failure{Failure::Kind::refused, "all that this worker can run of it is archived already"};
     std::vector<std::string> left_out;

@@ -16,8 +16,8 @@ class Submission {
 public:
   enum class Ending { sealed, released, cancelled, lost };
 
-  // Submits the page, or what becomes of it after a failure. What the database rejects is submitted once more, as a
-  // failure and without anything that it could reject. `lost`: gets the reason if the lease is lost; may have one.
+  // Submits the page, or what becomes of it after a failure. A page that the database rejects is submitted once more,
+  // as a failure and without anything that it could reject. `lost`: gets the reason if the lease is lost; may have one.
   awaitable<Ending> submit(PageWork& work, std::vector<store::HookResult> rows, const std::optional<Failure>& failure,
                            std::string& lost);
 

@@ -23,7 +23,7 @@ public:
   // A snapshot's share in a session, which stays open while there is one. Destroyed before the sessions.
   using Share = std::shared_ptr<CrawlSession>;
 
-  // `changed`: called when a session has opened or gone, so that the worker claims again.
+  // `changed`: called when a session has opened or ended, so that the worker claims again.
   CrawlSessions(SessionServices& context, std::function<void()> changed);
   ~CrawlSessions();
   CrawlSessions(const CrawlSessions&) = delete;

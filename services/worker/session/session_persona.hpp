@@ -16,7 +16,8 @@ namespace holdfast::worker {
 
 class SessionPersona {
 public:
-  // Null without a name. Throws Failure(no_plugin) if it is gone or cannot be opened here: another worker may.
+  // Opens the persona; null without a name. Throws Failure(no_plugin) if it was removed or cannot be decrypted here:
+  // another worker may.
   static awaitable<std::unique_ptr<SessionPersona>> open(HookServices& context, const std::string& name);
 
   const std::string& name() const { return persona_.name; }
