@@ -143,17 +143,17 @@ class Modules(unittest.TestCase):
                         wrong.append(f"{below_source(path)}:{number}: {name} does not link {used[1]}")
         self.assertEqual(wrong, [])
 
-    def test_the_rooms_of_the_worker_form_floors(self):
-        text = re.search(r"rooms of `services/worker`(.*?)\n\n", README, re.S)[1]
-        floors = ["", *re.findall(r"`(\w+)`", text)]
+    def test_the_directories_of_the_worker_form_layers(self):
+        text = re.search(r"directories of `services/worker`(.*?)\n\n", README, re.S)[1]
+        layers = ["", *re.findall(r"`(\w+)`", text)]
         worker = SOURCE / "services/worker"
-        self.assertEqual(set(floors[1:]), {path.name for path in worker.iterdir() if path.is_dir()})
+        self.assertEqual(set(layers[1:]), {path.name for path in worker.iterdir() if path.is_dir()})
         wrong = []
-        for room in floors:
-            for path in sorted((worker / room).glob("*.[ch]pp")) if room else [worker / "options.hpp"]:
+        for layer in layers:
+            for path in sorted((worker / layer).glob("*.[ch]pp")) if layer else [worker / "options.hpp"]:
                 for number, line in enumerate(lines(path), 1):
                     used = re.match(r'#include "services/worker/(?:(\w+)/)?(\w+)\.hpp"', line)
-                    if used and (floors.index(used[1] or "") > floors.index(room) or used[2] == "worker"):
+                    if used and (layers.index(used[1] or "") > layers.index(layer) or used[2] == "worker"):
                         wrong.append(f"{below_source(path)}:{number}: {line}")
         self.assertEqual(wrong, [])
 

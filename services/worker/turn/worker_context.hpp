@@ -1,6 +1,6 @@
 #pragma once
-// Context that all parts of one worker use. Owned by Worker, which outlives them; main thread only. Each room above
-// adds what it needs besides: HookServices, SessionServices, PageServices.
+// Context that all parts of one worker use. Owned by Worker, which outlives them; main thread only. Each directory
+// above adds what it needs besides: HookServices, SessionServices, PageServices.
 
 #include "lib/base/async.hpp"
 #include "lib/base/log.hpp"
