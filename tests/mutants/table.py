@@ -142,9 +142,8 @@ TABLE = [
     ("E", "can_run", "coalesce(p_capabilities -> 'plugins' ?& p_plugins, true)", "true"),
     ("I", "lib/process/shim/shim.cpp", "kill_at_ = shim::sooner(kill_at_, now + kLeftoverGrace);", ""),
     ("J", "docker-compose.yml", "\n  runner: #", "\n  runners: #"),
-    ("K", "claim_due",
-     "q.owner_id is null\n                   and q.retry_at >= p_low\n                   and q.retry_at <= clock_timestamp()",
-     "true"),
+    ("K", "worker_may_claim", "select not p.draining",
+     "select p.id = (select id from holdfast.process order by started_at limit 1) and not p.draining"),
 
     ("5", "services/runner/spawner.cpp", "std::max(1, processors / 2)", "std::max(1, processors)"),
     ("39", "services/worker/worker.cpp",
