@@ -253,18 +253,6 @@ class Names(unittest.TestCase):
         self.assertEqual(wrong, [])
         self.assertGreater(seen, 200)
 
-    def test_a_key_of_a_setting_is_in_the_table(self):
-        keys = set(re.findall(r'^      \{"([\w.]+)"', (SOURCE / "lib/config/key_table.cpp").read_text(), re.M))
-        literal = r'\bsettings_?(?:\(\))?\.(?:text|path|path_list|boolean|integer|duration|size|value)\("([\w.]+)"\)'
-        used = {
-            (name, below_source(path))
-            for top in ("lib", "services")
-            for path in sources(SOURCE / top)
-            for name in re.findall(literal, path.read_text())
-        }
-        self.assertGreater(len(used), 60)
-        self.assertEqual({one for one in used if one[0] not in keys}, set())
-
     def test_a_format_of_lists_can_be_asked_for(self):
         readers = re.search(r"kReaders\[\] = \{(.*?)\};", (SOURCE / "lib/formats/list.cpp").read_text(), re.S)[1]
         names = {name for row in re.findall(r'" ([\w ]+) "', readers) for name in row.split()}
