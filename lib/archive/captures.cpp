@@ -258,7 +258,6 @@ private:
     return open_file_ ? open_file_.get() : -1;
   }
 
-  // Returns its size.
   static std::uint64_t write(int directory, const std::string& name, const std::string& path, int from,
                              const std::vector<Replaced>& replaced, Cancelled cancelled) {
     std::uint64_t written = 0;

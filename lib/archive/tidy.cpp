@@ -4,6 +4,7 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <climits>

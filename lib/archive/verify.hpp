@@ -43,7 +43,6 @@ void remove_lost_attempts(const Root& root, const std::filesystem::path& snapsho
 // for each file, in the format that `sha256sum -c` checks. Blocking; any thread.
 inline constexpr const char* kManifestName = "manifest-sha256.txt";
 
-// A file of an attempt as it is published.
 struct PublishedFile {
   std::string sha256; // 64 hex digits
   std::uint64_t size{0};

@@ -243,7 +243,7 @@ constexpr Operation kOperations[] = {
     {"PUT", "v1/hosts/{id}", "setHost", "Set the delay and cap of a host; applies to the next claim", &set_host,
      kLimits},
     {"DELETE", "v1/hosts/{id}", "forgetHost", "Remove all limits of a host", "host_forget(:id, :by)", {},
-     "Take limits off"},
+     "Remove limits"},
     {"POST", "v1/hosts/{id}/pause", "pauseHost", "Pause a host", "host_pause(:id, :by, :why)", kReason, "Pause",
      "open"},
     {"POST", "v1/hosts/{id}/resume", "resumeHost", "Resume a host", "host_resume(:id, :by, :why)", kReason, "Resume",

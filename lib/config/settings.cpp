@@ -246,8 +246,8 @@ std::vector<Setting> read_environment(const std::map<std::string, std::string>& 
 
 namespace {
 
-// Returns the time, besides kill_grace, that a worker needs to end its hooks: notice, signal, reap. A lease shorter
-// than a minute is for tests or risk-takers; a twelfth of it must do.
+// Returns the time, besides kill_grace, that a worker needs to end its hooks: notice, signal, reap. With a lease
+// shorter than a minute, a late kill costs less, so a twelfth of the lease is enough.
 std::chrono::milliseconds stop_overhead(std::chrono::milliseconds lease) {
   return std::min<std::chrono::milliseconds>(std::chrono::seconds(5), lease / 12);
 }

@@ -299,7 +299,7 @@ std::string sniffed_type(std::string_view content_type, std::string_view bytes) 
     return std::string(type_of_bytes(bytes));
   const auto head = bytes.substr(0, kSniffed);
   for (const auto plain : {"text/plain", "text/plain; charset=ISO-8859-1", "text/plain; charset=iso-8859-1",
-                           "text/plain; charset=UTF-8"}) // what Apache said of files that it did not know
+                           "text/plain; charset=UTF-8"}) // types of Apache for unknown files
     if (content_type == plain) return std::string(text_or_binary(head));
   const auto kind = type.substr(0, type.find('/') + 1);
   if (kind == "image/" || kind == "audio/" || kind == "video/")

@@ -131,7 +131,7 @@ std::shared_ptr<const PluginSet> PluginSet::load(const std::vector<fs::path>& di
       plugin.directory = entry.path();
       plugin.captures_page = captures_by_name(name);
       if (configured && !read_plugin_file(file, runtime, plugin)) {
-        plugin_set->plugins_.erase(name); // the later directory has the say, even when it says "not here"
+        plugin_set->plugins_.erase(name); // the later directory counts, also for "not here"
         continue;
       }
       plugin.hooks = std::move(hooks);

@@ -25,14 +25,13 @@ struct HookName {
   std::string name;      // file name minus its last extension: "on_Snapshot__35_wget.finite.bg"
   std::string extension; // "sh", "py", "js" or empty
   bool background{false};
-  bool daemon{false}; // in the background until it is told to stop
+  bool daemon{false}; // in the background until it is stopped
 };
 
 // nullopt if it is no hook name or of an event that Holdfast never runs. "Crawl" and "CrawlSetup" are the same event; a
 // trailing "Event" in the event's name is accepted.
 std::optional<HookName> parse_hook_name(std::string_view file_name);
 
-// A property of a plugin's config.json.
 struct Property {
   std::string key;           // "WGET_TIMEOUT"
   std::string type;          // string, boolean, integer, number, array, object

@@ -21,7 +21,6 @@ std::string clean_text(std::string_view text, std::size_t limit, Lines lines);
 // databases reject (NUL, lone surrogates, bytes that are not UTF-8) are replaced.
 nlohmann::json parse_record_line(std::string_view line);
 
-// A value as it stands in an environment.
 std::string environment_text(const nlohmann::json& value);
 
 } // namespace holdfast::hooks

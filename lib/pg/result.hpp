@@ -172,7 +172,6 @@ public:
     return value ? add(*value) : add(std::nullopt);
   }
   Params& add(std::chrono::milliseconds value); // an interval
-  // Appends one-dimensional SQL array literals.
   Params& add(const std::vector<std::string>& values);
   Params& add(const std::vector<std::optional<std::string>>& values);
   Params& add(const std::vector<std::int64_t>& values);

@@ -31,10 +31,8 @@ struct ProcessEntry {
   bool shim() const { return name == "holdfast-shim"; }
 };
 
-// nullopt if there is no such process.
 std::optional<ProcessEntry> read_process(pid_t pid);
 
-// Every process there is, by pid.
 std::map<pid_t, ProcessEntry> read_processes();
 
 // Returns true if the process belongs to this user, its environment can be read, and one entry of it satisfies

@@ -48,7 +48,7 @@ struct User {
 struct Launch {
   std::filesystem::path program;
   std::vector<std::string> arguments; // without the program itself
-  std::filesystem::path directory;    // entered after the change of user, so the error tells if it is closed to them
+  std::filesystem::path directory;    // entered after the change of user, so an error shows if it is closed to them
   int output; // descriptor for stdout and stderr; run_to_end() reads the reason of a failure there
   User user;
   int input{-1}; // descriptor for stdin; -1: /dev/null

@@ -63,7 +63,6 @@ bool persona_signed_out(pg::Connection& connection, const PersonaHeld& page, std
 // People who sign in by hand (migrations/functions/87_sign_in.sql). Blocking; call on the thread that owns the
 // connection. All may be repeated.
 
-// A sign-in for a worker.
 struct SignIn {
   std::string id, persona, url, asked_by;
   std::string seen_at; // address of this worker, as the database sees it
@@ -73,13 +72,12 @@ struct SignIn {
 // The row of v_persona with this sign-in; none: it has ended.
 pg::Result sign_in_row(pg::Connection& connection, const std::string& id);
 
-// Address of the browser of a sign-in. Port 0: not ready yet.
 struct SignInAddress {
   static constexpr std::size_t kKeySize = 64;
   std::string address, certificate_hash; // SHA-256 of what its worker presents
   int port{0};
   std::string key{};     // lets one connection in
-  std::string waits{};   // for what, for people
+  std::string waits{};   // for what, for users
   std::string problem{}; // why there will be none
 };
 // Prepares a new connection. Throws Error(refused) if another user has the view.

@@ -79,10 +79,8 @@ std::string next_work(pg::Connection& connection);
 
 // Open crawls that nothing stops yet.
 std::vector<std::string> crawls_to_stop(pg::Connection& connection, int limit);
-// Returns those of these workers and runners that still run.
 std::vector<std::string> workers_running(pg::Connection& connection, const std::vector<std::string>& ids);
 
-// Page of a crawl in the archive that is out of date.
 struct StalePage {
   std::string crawl_id, since;
   bool there{true}; // else the crawl was removed, and its page is to go
@@ -91,7 +89,6 @@ struct StalePage {
 std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age,
                                          const std::optional<std::string>& crawl);
 
-// Returns true if this login may take a role.
 bool may_act_as(pg::Connection& connection, const std::string& role);
 
 } // namespace holdfast::store

@@ -75,7 +75,7 @@ struct BinaryClaim {
 };
 
 struct BinaryFound {
-  std::string path, version, sha256, fingerprint, provider; // path empty: not found, and `error` says why
+  std::string path, version, sha256, fingerprint, provider; // path empty: not found, `error` has the reason
   std::string error;
 };
 

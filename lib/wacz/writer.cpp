@@ -248,7 +248,7 @@ std::string ZipWriter::add(const std::string& path, int file, std::uint64_t size
   begin(path, size);
   if (base::each_piece(file, 0, size, [&](std::string_view piece) { write(piece); }) < 0)
     throw base::Error(base::ErrorClass::input_output, "cannot read " + path + ": " + base::errno_text(errno));
-  return end(); // says if there is less
+  return end(); // fails if there is less
 }
 
 std::string ZipWriter::add(const std::string& path, std::string_view text) {

@@ -25,7 +25,6 @@ public:
   using Statement = std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)>;
   SortedLines();
   void add(std::string_view line); // without a line end
-  // All lines, in order.
   void each(const std::function<void(const std::string&)>& take);
 
 private:

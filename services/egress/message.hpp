@@ -37,7 +37,6 @@ public:
   // `method`: of the request; a response to HEAD has no body, whatever its header.
   explicit ResponseEnd(std::string_view method);
   ~ResponseEnd();
-  // The bytes that came next, from the head on.
   void take(std::string_view bytes);
   // All of it has come; `behind`: bytes that came after it.
   bool found() const;

@@ -30,9 +30,9 @@ struct GateOptions {
   std::string version;
   std::filesystem::path data_dir; // keeps the machine's id where the system has none
   std::filesystem::path archive_root;
-  std::function<void(const std::string&)> joined; // told the id of each incarnation; may be empty
+  std::function<void(const std::string&)> joined; // called with the id of each incarnation; may be empty
   bool spawns{false};                             // it has local workers: it steps down without ending, and goes on
-  bool standby{false}; // wait for the leading runner to be gone instead of asking it to leave
+  bool standby{false}; // wait until the leading runner has left instead of requesting it to leave
   std::chrono::milliseconds lease{15000}, heartbeat{3000}, poll{1000};
   // Time that a leading runner may take to leave. Then its lease ends, as if it were dead.
   std::chrono::milliseconds graceful_timeout{5000};

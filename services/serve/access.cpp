@@ -140,7 +140,8 @@ TrustedProxies::TrustedProxies(std::string_view text, const std::string& setting
     const auto four = ip::make_network_v4(network ? one : one + "/32", error);
     const auto six = ip::make_network_v6(network ? one : one + "/128", error6);
     if (error && error6)
-      throw base::Error(base::ErrorClass::configuration, setting + ": \"" + one + "\" is no address and no network",
+      throw base::Error(base::ErrorClass::configuration,
+                        setting + ": \"" + one + "\" is neither an address nor a network",
                         setting + ": 127.0.0.1, 10.0.0.0/8, ::1");
     if (!error) four_.push_back(four.canonical());
     if (error) six_.push_back(six.canonical());

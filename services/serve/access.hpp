@@ -195,7 +195,6 @@ private:
   int all_{0};
 };
 
-// A connection among the peer's.
 class ConnectionSlot {
 public:
   ConnectionSlot(Peers& peers, std::string peer) : peers_(peers), peer_(std::move(peer)) {}

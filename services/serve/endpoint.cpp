@@ -83,7 +83,7 @@ struct WorkerEndpoint::Impl {
       samples = connections.with([](pg::Connection& connection) { return worker_samples(connection); });
       if (samples.empty()) problem = "this worker is not counted on: its lease does not hold";
     } catch (const base::Error& error) {
-      problem = "the database does not answer"; // it may be anybody who asks
+      problem = "the database does not answer"; // the client may be anybody
       spdlog::debug("{}: {}", request.path, error.what());
     }
     if (request.path == "/readyz") return problem.empty() ? plain(200, "ok\n") : plain(503, problem + "\n");

@@ -257,12 +257,12 @@ Secrets Secrets::read(const std::filesystem::path& file) {
     if (words >> more) refuse(file, number, "more than two words");
     if (key.starts_with(kPrefix)) {
       key = decoded(key.substr(kPrefix.size()));
-      if (key.empty()) refuse(file, number, "what follows whsec_ is no base64");
+      if (key.empty()) refuse(file, number, "the text after whsec_ is not base64");
     }
     if (key.size() < kLeastKey) refuse(file, number, "the secret is too short");
     secrets.keys_[name].push_back(key);
   }
-  if (secrets.keys_.empty()) refuse(file, number, "there is no secret in it");
+  if (secrets.keys_.empty()) refuse(file, number, "no secret found");
   return secrets;
 }
 

@@ -140,7 +140,7 @@ TABLE = [
     ("38", "lib/base/uuid.cpp", '#include "lib/base/uuid.hpp"',
      '#include "lib/base/uuid.hpp"\nconst char* query = "select id from holdfast.crawl";'),
     ("E", "can_run", "coalesce(p_capabilities -> 'plugins' ?& p_plugins, true)", "true"),
-    ("I", "lib/process/shim/shim.cpp", "kill_at_ = shim::sooner(kill_at_, now + kLeftoverGrace);", ""),
+    ("I", "lib/process/shim/shim.cpp", "++report_.leftovers;", ";"),
     ("J", "docker-compose.yml", "\n  runner: #", "\n  runners: #"),
     ("K", "worker_may_claim", "select not p.draining",
      "select p.id = (select id from holdfast.process order by started_at limit 1) and not p.draining"),

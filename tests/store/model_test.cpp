@@ -360,7 +360,8 @@ private:
 
   Ending release(const Held& one) {
     Ending ending{Stage::released(one.claim(), 0ms), {What::released, 0, false}};
-    static const char* const kEndings[] = {"released", "released", "released", "interrupted", "declined", "worker_error"};
+    static const char* const kEndings[] = {"released",    "released", "released",
+                                           "interrupted", "declined", "worker_error"};
     ending.page.ending = kEndings[pick(6)];
     one.page->worker_errors += ending.page.ending == "worker_error";
     ending.page.spend = ending.page.ending == "released" && pick(3) != 0;

@@ -47,10 +47,10 @@ catalog::ListQuery of(const std::string& view) {
 
 TEST_CASE("a filter is a value and never SQL, in every list") {
   Library library;
-  const auto words = [](const store::List& list) {
+  const auto words = [](const catalog::List& list) {
     std::vector<std::string> names;
     for (const auto& [name, column] : list.filters)
-      if (store::filter_of(name).type == "text") names.emplace_back(name);
+      if (catalog::filter_of(name).type == "text") names.emplace_back(name);
     return names;
   };
   const char* const values[] = {"' or true --",         "'; drop table holdfast.event cascade; --",
@@ -58,7 +58,7 @@ TEST_CASE("a filter is a value and never SQL, in every list") {
                                 "%s %L %I %1$s %",      "$1",
                                 "$$ or true $$",        "'') or ('' = '",
                                 "}'::text[] or true--", "E'\\x27'"};
-  for (const auto& list : store::lists())
+  for (const auto& list : catalog::lists())
     for (const auto& filter : words(list))
       for (const std::string value : values) {
         CAPTURE(list.name);
@@ -75,7 +75,7 @@ TEST_CASE("a filter is a value and never SQL, in every list") {
   stage.start(tagged);
   for (const char* value : values) {
     CAPTURE(value);
-    CHECK(store::list(stage.connection, of("snapshots").by("tag", value)).size() == 1);
+    CHECK(catalog::list(stage.connection, of("snapshots").by("tag", value)).size() == 1);
   }
 }
 

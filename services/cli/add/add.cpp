@@ -227,7 +227,7 @@ bool UnableWatch::look(pg::Connection& connection, const std::string& crawl_id) 
 void UnableWatch::check() const {
   if (unable_)
     throw base::Error(base::ErrorClass::unavailable, "no worker here can archive it: " + lacking_,
-                      "holdfast doctor says more; the crawl stays queued: holdfast why " + crawl_);
+                      "see holdfast doctor; the crawl stays queued: holdfast why " + crawl_);
 }
 
 } // namespace holdfast::cli

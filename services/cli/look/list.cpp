@@ -49,7 +49,6 @@ void check_plugin(Context& context, const std::string& plugin) {
                     "one of: " + base::join(names, ", "));
 }
 
-// Converts the value for PostgreSQL.
 std::string value_of(Context& context, const catalog::List& list, const std::string& filter, const std::string& typed) {
   if (filter == "crawl" || filter == "snapshot") return id_of(context.connection(), filter, typed);
   if (filter == "schedule") return store::schedule_find(context.connection(), typed);

@@ -97,7 +97,7 @@ int show_options(Context& context, const ConfigOptions& options) {
   }
   std::vector<std::string> shown;
   if (!options.plugin.empty()) {
-    if (plugin_set->find(options.plugin) == nullptr) plugin_set->select({options.plugin}); // says what there is
+    if (plugin_set->find(options.plugin) == nullptr) plugin_set->select({options.plugin}); // throws, naming all
     shown.push_back(options.plugin);
   } else {
     std::string list;

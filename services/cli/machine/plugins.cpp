@@ -89,7 +89,7 @@ int list_plugins(Context& context) {
 int switch_them(Context& context, const std::vector<std::string>& names, bool on) {
   const auto& plugin_set = *context.plugin_set();
   for (const auto& name : names)
-    if (plugin_set.find(name) == nullptr) plugin_set.select({name}); // says what there is
+    if (plugin_set.find(name) == nullptr) plugin_set.select({name}); // throws, naming all
   switch_plugins(context.data_dir(), names, on);
   for (const auto& name : names)
     if (context.json())

@@ -256,7 +256,7 @@ std::string point_in_time(const std::string& given, int direction) {
     const auto distance = base::parse_duration(given) * direction;
     return base::utc_timestamp(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() + distance));
   } catch (const base::Error&) {
-    throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is no time",
+    throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is not a time",
                       "for example 2h, 7d, 2026-11-22, \"2026-11-22 14:00\"");
   }
 }

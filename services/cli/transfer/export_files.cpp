@@ -63,7 +63,6 @@ constexpr std::string_view kPageInfo = "urn:pageinfo:";
 constexpr std::size_t kMostUrls = 10'000; // of a page
 constexpr std::int64_t kCandidates = 50;  // captures of a URL, of all crawls
 
-// The URL keys that the record names.
 std::set<std::string> keys_in(const archive::Root& root, const store::Capture& info) {
   const auto file = root.open_file(info.file);
   if (!file) return {};

@@ -4,7 +4,7 @@ namespace holdfast::worker {
 
 namespace {
 
-constexpr std::chrono::milliseconds kNoSession{2000};      // for a worker with room for the crawl to take it
+constexpr std::chrono::milliseconds kNoSession{2000};    // for a worker with room for the crawl to take it
 constexpr std::chrono::milliseconds kWorkerError{60000}; // a full disk, an unreachable archive
 
 void seal(store::Page& page, const char* outcome) {
