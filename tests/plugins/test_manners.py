@@ -91,7 +91,6 @@ WAYS = {
 }  # fmt: skip
 SETUP = """<iframe name=f src=/blank></iframe><script>
 const worker = new Worker('/worker.js'), shared = new SharedWorker('/shared.js'), socket = new WebSocket(`ws://${location.host}/socket`);
-navigator.serviceWorker.register('/service.js');
 </script>"""
 WORKER = (
     "const socket = new WebSocket(`ws://${location.host}/socket`); onmessage = e => e.data.startsWith('socket:') ? "
@@ -128,14 +127,21 @@ def labels_page(labels, code, icon=""):
     return body
 
 
+def ways_page(ways):
+    return "".join(
+        button(i, f"Some thing {letters(i)}", code.format(k=name)) for i, (name, code) in enumerate(ways.items())
+    )
+
+
 ACTING = [label for line in LABELS for label in line.split("|")[:-1]]
 SHOWING = [line.split("|")[-1] for line in LABELS]
 PAGES = {
     "/labels": labels_page(ACTING, WAYS["post"]),
     "/disguised": "".join(button(i, text, WAYS["post"].format(k=i)) for i, text in enumerate(DISGUISED)),
     "/icons": "".join(button(i, icon, WAYS["post"].format(k=i)) for i, icon in enumerate(ICONS)),
-    "/ways": SETUP
-    + "".join(button(i, f"Some thing {letters(i)}", way.format(k=name)) for i, (name, way) in enumerate(WAYS.items())),
+    "/ways": SETUP + ways_page({name: way for name, way in WAYS.items() if "service" not in name}),
+    "/service": "<script>navigator.serviceWorker.register('/service.js')</script>"
+    + ways_page({name: way for name, way in WAYS.items() if "service" in name}),
     "/shows": labels_page(SHOWING, "fetch('/j/{k}')"),
     "/roles": "".join(
         f"<details><summary>{label}</summary><img loading=lazy src=/j/fold{i} width=9 height=9></details>"
@@ -226,9 +232,11 @@ class Manners(BrowserTest):
         outcome = self.read("/ways")
         self.assertEqual(self.changed(), [])
         held = " ".join(one["url"] for one in outcome.json("page.json")["held"])
-        for name in ("post", "beacon", "late", "worker", "service", "get", "picture", "frame"):
+        for name in ("post", "put", "beacon", "late", "worker", "get", "picture", "frame", "form"):
             self.assertIn(f"/act/{name}", held)
         self.assertTrue(any(one["what"] == "MESSAGE" for one in outcome.json("page.json")["held"]))
+        self.read("/service")
+        self.assertEqual(self.changed(), [])
 
     def test_with_a_persona_only_what_shows_more_by_its_role_is_pressed(self):
         outcome = self.read("/ways", COOKIES_FILE=str(self.jar))

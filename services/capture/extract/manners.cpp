@@ -1,7 +1,6 @@
 #include "services/capture/extract/manners.hpp"
 
-#include "lib/base/text/characters.hpp"
-#include "lib/base/text/percent.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/url.hpp"
 #include "services/capture/browser/page_record.hpp"
 

@@ -235,7 +235,9 @@ std::string Reading::press(const char* which, int& left) {
       if (what != "look" && what != "rest" && what != "again" && ++count > 0 && --left <= 0)
         return std::to_string(count) + " presses, which are enough";
       pause(what == "rest" ? Seconds(0.4) : kBlink);
-      rest(Seconds(0), kShortTimer, false, in(kLongestAfterPress));
+      // The next press may take away a picture that is still to come.
+      const bool pictures = what.starts_with("next") || what.starts_with("over") || what.starts_with("choice");
+      rest(Seconds(0), kShortTimer, pictures, in(pictures ? kLongestAfterStep : kLongestAfterPress));
       then = after(asked, leaving, held);
       gate_.name(noted, what);
     }

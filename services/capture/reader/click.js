@@ -1,5 +1,5 @@
 // Clicking: what to press, in which order, and what is looked at in between.
-const kOrder = ['fold', 'more', 'picture', 'next', 'button', 'tab'];
+const kOrder = ['fold', 'more', 'picture', 'button', 'next', 'tab'];
 const pressed = new WeakSet(), groups = new Map(), before = new WeakSet(), opened_by = new WeakSet();
 const switched = new Map(); // controls of labels, as they were
 let selected = [], focused = null;
@@ -27,14 +27,16 @@ function pointed(top) {
   return found;
 }
 function candidates(want, within) {
-  const list = [], known = new Set(), places = within ?? roots;
+  const list = [], known = new Set(), alike = new Map(), places = within ?? roots;
   const offered = places.flatMap(place => [...place.querySelectorAll(kCandidates)].slice(0, kMostCandidates));
   if (document.scripts.length)
     offered.push(...places.flatMap(place => pointed(place.body ?? place)));
   for (const e of offered) {
     if (known.has(e) || pressed.has(e) || list.length >= kMostCandidates) continue;
     known.add(e);
-    if (useless(e) || !usable(e)) continue;
+    const group = group_of(e), count = (alike.get(group) ?? 0) + 1;
+    alike.set(group, count);
+    if (count > kMostAlike || useless(e) || !usable(e)) continue;
     const meaning = meaning_of(e);
     if (meaning && want(meaning)) list.push({e, ...meaning, rank: kOrder.indexOf(meaning.kind)});
   }
@@ -155,6 +157,10 @@ function* repeat({e, kind}, most, want) {
       return;
     }
     if (brought && kind !== 'next') yield* look_through();
+    if (brought && kind === 'next') { // what it shows is gone with the next press
+      const places = new Set(came.filter(c => c.isConnected).map(c => c.parentElement).filter(Boolean));
+      for (const c of candidates(want, [...places])) if (c.kind !== 'next' && c.kind !== 'tab') yield* repeat(c, 40, want);
+    }
     misses = brought ? 0 : misses + 1;
     // What comes next may have been loaded ahead.
     if (then.held || (kind !== 'next' ? !brought || kind !== 'more' : misses > 1)) return;
@@ -183,6 +189,7 @@ function* through(want, later) {
     const next = list.shift(), known = news;
     if (pressed.has(next.e) || !usable(next.e) || useless(next.e)) continue;
     again = true;
+    if (later && next.kind === 'next' && candidates(later).length) continue; // with what it shows, then
     if (later && next.kind === 'tab') {
       const open = next.e.closest('[role=tablist]')?.querySelector('[role=tab][aria-selected=true]');
       if (open && candidates(later).length) left_in.add(open);

@@ -12,7 +12,11 @@ function* choices() {
       if (pressed.has(e) || !usable(e) || on(e) || e.form || useless(e) || acts(e, names_of(e))) continue;
       yield* repeat({e, kind: 'choice'}, 1, () => true);
     }
-    for (const e of first) if (usable(e) && !on(e)) { press(e); yield 'choice as before'; }
+    if (list.some(e => pressed.has(e)))
+      for (const e of first.filter(e => usable(e) && (!on(e) || e.matches('[role=radio]')))) {
+        press(e);
+        yield 'choice as before';
+      }
   }
   for (const e of all('select').slice(0, 10)) {
     if (e.form || e.disabled || e.multiple || !usable(e) || acts(e, names_of(e))) continue;
@@ -141,14 +145,16 @@ function* moves() {
   document.activeElement?.blur?.();
   for (const [on, back] of ways) {
     const is_wheel = typeof on === 'number';
-    let count = 0;
-    for (let misses = 0; misses < Math.min(2, count + 1) && count < 60; ++count) {
+    let count = 0, hits = 0;
+    for (let misses = 0; misses < (hits ? 2 : 1) && count < 60; ++count) {
       const known = look_again(), was = place_of();
       const {asked} = yield is_wheel ? turn(on) : turn(0, on);
       yield count ? 'rest' : 'look'; // until it has moved
-      misses = look_again() > known || asked || place_of() !== was ? 0 : misses + 1;
+      const moved = look_again() > known || asked || place_of() !== was;
+      misses = moved ? 0 : misses + 1;
+      hits += moved;
     }
-    if (count < 2) continue;
+    if (!hits) continue;
     for (; count > 0; --count) {
       yield is_wheel ? turn(back) : turn(0, back);
       yield 'rest';

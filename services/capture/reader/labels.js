@@ -105,7 +105,7 @@ function names_of(e) {
 }
 function label(e) {
   const {said, name} = names_of(e);
-  return (said || name || e.textContent.trim()).slice(0, 100);
+  return ((worded(said) ? said : name) || said || e.textContent.trim()).slice(0, 100);
 }
 const hints = e => { const {name, marks} = names_of(e); return name + ' ' + marks; };
 const worded = text => /\p{L}/u.test(text);
@@ -160,14 +160,14 @@ function meaning_of(e) {
   const link = e.closest('a[href]'), where = leads(link), names = names_of(e), {said, name, marks} = names;
   if (e.localName === 'label') return folds(e) && !kIdle.test(said) ? {kind: 'fold', shows: true} : null;
   if (e.matches(kFolds)) return where === 'away' ? null : {kind: e.matches('[role=tab]') ? 'tab' : 'fold', shows: true};
-  const read = said || name, opens = e.matches(kOpens) || where === 'hidden';
+  const read = worded(said) ? said : name || said, opens = e.matches(kOpens) || where === 'hidden';
   if (acts(e, names)) return e.matches('[aria-expanded],[popovertarget]') ? {kind: 'fold', shows: false} : null;
   if (where === 'picture')
     return e.querySelector('img,picture,svg') || getComputedStyle(e).backgroundImage !== 'none'
       ? {kind: 'picture', shows: true} : null;
   const bare = worded(said) ? '' : said.replace(/\s/g, '');
   if (kBackSign.test(bare)) return null;
-  if (kOnlyNext.test(said || name) || kNextSign.test(bare)) return {kind: 'next', shows: true};
+  if (kOnlyNext.test(read) || kNextSign.test(bare)) return {kind: 'next', shows: true};
   const only_more = kOnlyMore.test(read);
   // A link that leads away is pressed only where a script may take it over; it is then kept from leading there.
   if (where === 'away') return only_more ? {kind: 'more', shows: true} : null;

@@ -1,6 +1,6 @@
 // What the other parts share: the document with its shadow roots, what is new in it, and what was there at any time.
 const kMostElements = 20000, kMostWords = 200000, kMostCandidates = 2000, kMostGone = 3000, kLongestGone = 4000,
-  kMostCame = 300;
+  kMostCame = 300, kMostAlike = 60; // of one group at a time
 const kSilent = new Set(['script', 'style', 'template', 'noscript', 'svg', 'link', 'meta', 'object', 'iframe', 'frame']);
 
 // The document and its open shadow roots.
