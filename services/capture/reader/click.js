@@ -188,8 +188,8 @@ function* through(want, later) {
     }
     const next = list.shift(), known = news;
     if (pressed.has(next.e) || !usable(next.e) || useless(next.e)) continue;
-    again = true;
     if (later && next.kind === 'next' && candidates(later).length) continue; // with what it shows, then
+    again = true;
     if (later && next.kind === 'tab') {
       const open = next.e.closest('[role=tablist]')?.querySelector('[role=tab][aria-selected=true]');
       if (open && candidates(later).length) left_in.add(open);
