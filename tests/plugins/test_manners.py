@@ -90,7 +90,7 @@ WAYS = {
     "mutation": "fetch('/act/{k}', {{method: 'POST', body: JSON.stringify({{query: 'mutation {{ like }}'}})}})",
 }  # fmt: skip
 SETUP = """<iframe name=f src=/blank></iframe><script>
-const worker = new Worker('/worker.js'), shared = new SharedWorker('/shared.js'), socket = new WebSocket(`ws://${location.host}/socket`);
+const worker = new Worker('/worker.js'), socket = new WebSocket(`ws://${location.host}/socket`);
 </script>"""
 WORKER = (
     "const socket = new WebSocket(`ws://${location.host}/socket`); onmessage = e => e.data.startsWith('socket:') ? "
@@ -127,10 +127,12 @@ def labels_page(labels, code, icon=""):
     return body
 
 
-def ways_page(ways):
-    return "".join(
-        button(i, f"Some thing {letters(i)}", code.format(k=name)) for i, (name, code) in enumerate(ways.items())
-    )
+OF_WORKERS = {"service", "through-service", "shared"}
+
+
+def ways_page(names):
+    ways = enumerate((name, code) for name, code in WAYS.items() if name in names)
+    return "".join(button(i, f"Some thing {letters(i)}", code.format(k=name)) for i, (name, code) in ways)
 
 
 ACTING = [label for line in LABELS for label in line.split("|")[:-1]]
@@ -139,9 +141,10 @@ PAGES = {
     "/labels": labels_page(ACTING, WAYS["post"]),
     "/disguised": "".join(button(i, text, WAYS["post"].format(k=i)) for i, text in enumerate(DISGUISED)),
     "/icons": "".join(button(i, icon, WAYS["post"].format(k=i)) for i, icon in enumerate(ICONS)),
-    "/ways": SETUP + ways_page({name: way for name, way in WAYS.items() if "service" not in name}),
+    "/ways": SETUP + ways_page({name for name in WAYS if name not in OF_WORKERS}),
     "/service": "<script>navigator.serviceWorker.register('/service.js')</script>"
-    + ways_page({name: way for name, way in WAYS.items() if "service" in name}),
+    + ways_page({"service", "through-service"}),
+    "/shared": "<script>const shared = new SharedWorker('/shared.js')</script>" + ways_page({"shared"}),
     "/shows": labels_page(SHOWING, "fetch('/j/{k}')"),
     "/roles": "".join(
         f"<details><summary>{label}</summary><img loading=lazy src=/j/fold{i} width=9 height=9></details>"
@@ -235,8 +238,9 @@ class Manners(BrowserTest):
         for name in ("post", "put", "beacon", "late", "worker", "get", "picture", "frame", "form"):
             self.assertIn(f"/act/{name}", held)
         self.assertTrue(any(one["what"] == "MESSAGE" for one in outcome.json("page.json")["held"]))
-        self.read("/service")
-        self.assertEqual(self.changed(), [])
+        for path in ("/service", "/shared"):
+            self.read(path)
+            self.assertEqual(self.changed(), [])
 
     def test_with_a_persona_only_what_shows_more_by_its_role_is_pressed(self):
         outcome = self.read("/ways", COOKIES_FILE=str(self.jar))
