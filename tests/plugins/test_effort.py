@@ -363,7 +363,7 @@ class Effort(BrowserTest):
         outcome = self.read("/clicks", BROWSER_EFFORT="quick")
         self.assert_status(outcome, "succeeded")
         self.assert_not_asked("/j/")
-        self.assertNotIn("click", outcome.steps)
+        self.assertNotIn("shows", outcome.steps)
         self.assert_failed(self.read("/plain", BROWSER_EFFORT="endless"), "is not quick, normal or thorough")
 
     def test_a_page_that_is_not_what_was_asked_for_is_no_success(self):
@@ -376,13 +376,13 @@ class Effort(BrowserTest):
     def test_what_never_ends_is_ended(self):
         ends = {
             "/grows": ("scroll", "height|time"),
-            "/tabs": ("click", "leads away too often"),
+            "/tabs": ("tries", "leads away too often"),
             "/reloads": ("scroll", "end"),
-            "/moves": ("click", "end"),
-            "/buttons": ("click", "end|time"),
-            "/all-lead": ("click", "end|leads away"),
+            "/moves": ("shows", "end"),
+            "/buttons": ("tries", "end|time"),
+            "/all-lead": ("tries", "end|leads away"),
             "/endless-film": ("files", "time|end|nothing"),
-            "/trap": ("click", "end"),
+            "/trap": ("tries", "end"),
         }
         for path, (step, ended) in some_of(ends.items(), 2):
             with self.subTest(path):

@@ -81,6 +81,7 @@ void save_page_record(const Job& job, const PageRecord& page) {
   for (const auto& [name, text] : kTexts)
     if (!(page.*text).empty()) record[name] = page.*text;
   if (!page.steps.empty()) record["steps"] = page.steps;
+  if (!page.held.empty()) record["held"] = page.held;
   for (const auto& [url, reason] : page.missing)
     if (record["missing"].size() < kMostLacking) record["missing"].push_back({{"url", url}, {"reason", reason}});
   if (page.ending)

@@ -33,6 +33,7 @@ struct PageRecord {
   std::vector<std::string> cut;                             // steps that time ended: "wait", "scroll", "script"
   std::string user_agent;                                   // what the browser has said of itself
   Json steps = Json::array();                               // of reading it: what each brought, and why it ended
+  Json held = Json::array();                                // what presses wanted to send, and was stopped
   std::optional<Ending> ending;                             // why there is no page to show
 
   Json about() const;

@@ -162,6 +162,12 @@ Json Persona::headers(const std::string& url, const Json& own) const {
   return all;
 }
 
+bool Persona::signs_in() const {
+  for (const char* list : {"cookies", "origins", "httpCredentials", "headers"})
+    if (!state_.value(list, Json::array()).empty()) return true;
+  return false;
+}
+
 // Returns true if it has something for this host: its pages must be captured signed in.
 bool Persona::is_for(const std::string& host) const {
   const auto covers = [&](std::string domain) {

@@ -31,6 +31,8 @@ public:
   std::string why_signed_out(const std::string& context, const std::string& session, const std::string& requested,
                              const std::string& url, int status, bool shown, Clock::time_point until);
 
+  // Returns true if the browser acts for a user: with cookies, storage, passwords or headers.
+  bool signs_in() const;
   // User and password for a server of this origin.
   std::optional<std::pair<std::string, std::string>> login(const std::string& origin) const;
   // Headers to send to this URL besides its own, as Fetch.continueRequest takes them; null: none.

@@ -93,10 +93,10 @@ public:
                {"format", "WARC File Format 1.1"},
                {"isPartOf", job.url()}},
               warc::OmittedHeaders(Job::setting("WARC_OMIT_HEADERS"))),
-        recorder_(browser_, warc_, rules()),
-        reading_(browser_, recorder_, effort_of(job), give_up_, [this](auto until, const auto& done) {
-          return wait(until, [&] { return !crashed_.empty() || done(); });
-        }) {
+        recorder_(browser_, warc_, rules()), reading_(browser_, recorder_, effort_of(job, persona_.signs_in()),
+                                                      give_up_, [this](auto until, const auto& done) {
+                                                        return wait(until, [&] { return !crashed_.empty() || done(); });
+                                                      }) {
     page_.url = job.url();
   }
   Result run();
@@ -359,7 +359,7 @@ void Tab::open() {
   if (!Job::flag("CHECK_SSL_VALIDITY", true))
     browser_.send("Security.setIgnoreCertificateErrors", {{"ignore", true}}, session_);
   frame_ = text_at(call("Page.getFrameTree")["frameTree"]["frame"], "id");
-  reading_.attach(session_, frame_);
+  reading_.attach(session_, frame_, site());
 }
 
 // Returns why the egress proxy did not fetch the last requested document; empty: it did.
@@ -439,6 +439,7 @@ void Tab::read() {
   }
   page_.cut.insert(page_.cut.end(), reading_.cut().begin(), reading_.cut().end());
   page_.steps = reading_.steps();
+  page_.held = reading_.held();
   page_.doubt = reading_.doubt();
   if (media_type(page_.content_type) != "text/html" && media_type(page_.content_type) != "application/xhtml+xml")
     return;

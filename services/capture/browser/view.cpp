@@ -8,6 +8,7 @@
 #include "services/capture/embedded.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace holdfast::capture {
 
@@ -95,11 +96,30 @@ std::string html_of(View& view) {
   return html;
 }
 
+// Returns the size of the page to picture. Frames of other sites are drawn by processes of their own and only inside
+// the window, so that it is made as high as the page, unless the page then takes another form.
+Json drawn_size(View& view, std::pair<int, int> window, double most) {
+  const auto size = view.call("Page.getLayoutMetrics")["cssContentSize"];
+  const double height = size.value("height", 0.0);
+  if (height > most || view.ask("foreign()") != true) return size;
+  view.call("Emulation.setDeviceMetricsOverride", device_metrics({window.first, static_cast<int>(height)}));
+  view.ask("drawn()");
+  const auto now = view.call("Page.getLayoutMetrics")["cssContentSize"];
+  if (std::abs(now.value("height", 0.0) - height) < 2) return size;
+  view.call("Emulation.setDeviceMetricsOverride", device_metrics(window));
+  return size;
+}
+
 } // namespace
 
 const std::vector<std::string>& view_expressions() {
   static const std::vector<std::string> all{"globalThis.view = " + std::string(embedded::view_js) + "; null",
-                                            "view.html()", "view.expand()", "view.restore()", kShownText};
+                                            "view.html()",
+                                            "view.expand()",
+                                            "view.restore()",
+                                            "view.foreign()",
+                                            "view.drawn()",
+                                            kShownText};
   return all;
 }
 
@@ -118,8 +138,8 @@ Result take_screenshot(Job& job) {
   const auto window = resolution(job);
   view.call("Emulation.setDeviceMetricsOverride", device_metrics(window));
   view.ask("expand()");
-  const auto size = view.call("Page.getLayoutMetrics")["cssContentSize"];
   const double most = Job::number("SCREENSHOT_MAX_HEIGHT", 16000);
+  const auto size = drawn_size(view, window, most);
   const Json clip = {{"x", 0},
                      {"y", 0},
                      {"width", std::min(size.value("width", 0.0), kLargestSide)},

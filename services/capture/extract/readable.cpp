@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
 namespace holdfast::capture {
 
@@ -51,7 +52,7 @@ public:
   bool is_list() const { return articles_ > 1 && !has_main_; }
 
 private:
-  void begin(std::string_view tag) { current_ = Block{std::string(tag), "", main_ > 0, surroundings_ > 0, 0, 0}; }
+  void begin(std::string_view tag) { current_ = Block{std::string(tag), "", main_ > 0, surroundings_ > 0, frame_ > 0}; }
   void end_block() {
     if (current_.size > 0) found_.push_back(std::move(current_));
     current_.size = 0;
@@ -72,6 +73,7 @@ private:
     const int change = depth - before;
     if (kNever.contains(name)) never_ += change;
     if (kSurroundings.contains(name)) surroundings_ += change;
+    if (name == "nav" || name == "footer") frame_ += change;
     if (name == "article" && main_ == 0 && change > 0) ++articles_;
     if (name == "main") has_main_ = true;
     if (kMain.contains(name)) main_ += change;
@@ -111,7 +113,7 @@ private:
   Block current_;
   std::set<std::string> own_names_; // what depth_ points to
   std::map<std::string_view, int> depth_;
-  int never_{0}, surroundings_{0}, main_{0}, anchor_{0}, pre_{0}, articles_{0};
+  int never_{0}, surroundings_{0}, frame_{0}, main_{0}, anchor_{0}, pre_{0}, articles_{0};
   bool has_main_{false};
 };
 
@@ -140,6 +142,34 @@ bool is_menu(const Block& block) {
          static_cast<double>(block.linked) > 0.7 * static_cast<double>(block.size);
 }
 
+// Returns the readable blocks, and the others that have words of the page.
+std::pair<std::vector<Block>, std::vector<Block>> split_page(const std::string& html) {
+  Splitter splitter;
+  auto found = splitter.split(html);
+  std::vector<Block> beside;
+  std::vector<Block> in_main;
+  std::size_t size = 0, rest = 0;
+  for (const auto& block : found)
+    if (block.in_main) {
+      in_main.push_back(block);
+      size += block.size;
+    } else if (!block.in_surroundings && !is_menu(block)) {
+      rest += block.size;
+    }
+  // A single element does not count against most of the page.
+  const bool only_main = size >= kEnoughMain && size >= rest / 3 && !splitter.is_list();
+  std::vector<Block> worth;
+  for (const auto& block : found) {
+    const bool chosen = !only_main || block.in_main;
+    if (chosen && !block.in_surroundings && !is_menu(block))
+      worth.push_back(block);
+    else if (!block.in_frame && !is_menu(block))
+      beside.push_back(block);
+  }
+  if (!std::all_of(worth.begin(), worth.end(), is_heading)) return {worth, beside};
+  return {only_main ? in_main : found, {}};
+}
+
 } // namespace
 
 std::string Block::text() const {
@@ -156,25 +186,8 @@ std::vector<std::string> Block::row() const {
   return texts;
 }
 
-std::vector<Block> readable_blocks(const std::string& html) {
-  Splitter splitter;
-  auto found = splitter.split(html);
-  std::vector<Block> in_main;
-  std::size_t size = 0, rest = 0;
-  for (const auto& block : found)
-    if (block.in_main) {
-      in_main.push_back(block);
-      size += block.size;
-    } else if (!block.in_surroundings && !is_menu(block)) {
-      rest += block.size;
-    }
-  // A single element does not count against most of the page.
-  if (size >= kEnoughMain && size >= rest / 3 && !splitter.is_list()) found = std::move(in_main);
-  std::vector<Block> worth;
-  std::copy_if(found.begin(), found.end(), std::back_inserter(worth),
-               [](const Block& block) { return !block.in_surroundings && !is_menu(block); });
-  return std::all_of(worth.begin(), worth.end(), is_heading) ? found : worth;
-}
+std::vector<Block> readable_blocks(const std::string& html) { return split_page(html).first; }
+std::vector<Block> blocks_beside(const std::string& html) { return split_page(html).second; }
 
 std::string blocks_as_text(const std::vector<Block>& blocks) {
   std::string text;

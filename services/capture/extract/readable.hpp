@@ -10,9 +10,9 @@ namespace holdfast::capture {
 
 struct Block {
   std::string tag, pieces;
-  bool in_main{false}, in_surroundings{false};
-  std::size_t size{0}, linked{0};   // characters; of them inside links
-  std::vector<std::size_t> cells{}; // of a row: where each begins in `pieces`
+  bool in_main{false}, in_surroundings{false}, in_frame{false}; // frame: navigation and footer
+  std::size_t size{0}, linked{0};                               // characters; of them inside links
+  std::vector<std::size_t> cells{};                             // of a row: where each begins in `pieces`
 
   std::string text() const;             // one line, unless it is <pre>; the cells of a row are parted by tabs
   std::vector<std::string> row() const; // each cell's text
@@ -22,6 +22,8 @@ struct Block {
 std::string title_of(const std::string& html);
 
 std::vector<Block> readable_blocks(const std::string& html);
+// Returns the other blocks with words: rows beside <main>, asides, dialogs; without navigation, footers and menus.
+std::vector<Block> blocks_beside(const std::string& html);
 std::string blocks_as_text(const std::vector<Block>& blocks);
 std::string blocks_as_html(const std::vector<Block>& blocks, const std::string& title, const std::string& url);
 

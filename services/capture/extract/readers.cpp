@@ -225,21 +225,23 @@ Result save_title(Job& job) {
 
 Result save_text(Job& job) {
   const auto page = load_page(job, {"read", "dom", "tab", "wget", "browser"});
-  std::vector<Block> blocks;
+  std::vector<Block> blocks, beside;
   std::string language;
   bool cut = false;
   if (page.is_plain_text()) {
     const auto text = page.text();
     cut = text.size() > kLargestPlain;
     const auto words = clean(text.substr(0, kLargestPlain));
-    blocks.push_back({"pre", words, true, false, words.size(), 0});
+    blocks.push_back({"pre", words, true, false, false, words.size(), 0});
   } else if (page.is_html()) {
     blocks = readable_blocks(clean(page.text()));
+    beside = blocks_beside(clean(page.text()));
     language = language_of(page.text());
   } else {
     throw no_results("not a page of text: " + (page.type().empty() ? "unknown type" : page.type()));
   }
-  const auto content = blocks_as_text(blocks);
+  // Text is searched, so that it also has what stands beside the article.
+  const auto content = blocks_as_text(blocks) + (beside.empty() ? "" : "\n" + blocks_as_text(beside));
   std::size_t words = 0;
   bool inside = false;
   for (const char letter : content) {

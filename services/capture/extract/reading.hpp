@@ -1,109 +1,91 @@
 #pragma once
-// Reads a loaded page as a patient user does: waits until it rests, accepts cookie dialogs, scrolls, clicks controls
-// inside the page, and fetches the files that it names. Its scripts are in reader/ (see reader.js), in a world of their
-// own in each frame; this class calls them step by step and waits between the steps for their effects. While it reads,
-// the page stays where it is: navigations of its main frame are stopped and kept as links. Each step has a limit of its
-// own, and reports why it ended. Owned by the tab, used from its thread.
+// Reads a loaded page as a patient user does: waits until it rests, accepts cookie dialogs, scrolls, presses controls
+// that show more, tries others with the pointer, and fetches the files that it names. Its scripts are in reader/ (see
+// reader.js); this class calls them step by step and waits between the steps for their effects. manners.hpp decides
+// which requests a press may send. While it reads, the page stays where it is: navigations of its main frame are
+// stopped and kept as links. Each step has a limit of its own, and reports why it ended. Owned by the tab, used from
+// its thread.
 
-#include "services/capture/browser/devtools.hpp"
 #include "services/capture/browser/recorder.hpp"
+#include "services/capture/extract/doubt.hpp"
+#include "services/capture/extract/effort.hpp"
+#include "services/capture/extract/frames.hpp"
+#include "services/capture/extract/gate.hpp"
 
-#include <functional>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 namespace holdfast::capture {
 
-struct Effort {
-  bool acts{true};                                   // clicks and lets films run; waits for timers
-  bool every{false};                                 // each size of each picture too
-  Seconds quiet{0.5};                                // without requests or changes: the page rests
-  Seconds wait{8}, scroll{12}, click{12}, files{15}; // the longest
-  double share{0.75}, height{40'000};                // of a window in one step; pixels
-  int clicks{150};
-  std::uint64_t media{100u << 20}; // bytes of one film
-  std::string own{};               // a behavior of the operator for this host
-  int quality{720};                // lines of a film that comes in several
-};
-// BROWSER_EFFORT and the options beside it. Throws Ending if they make no sense.
-Effort effort_of(const Job& job);
-
 class Reading {
 public:
-  // Waits until done() or the time is up; also ends if there is nothing to read any more.
-  using Wait = std::function<bool(Clock::time_point until, const std::function<bool()>& done)>;
-
-  Reading(DevTools& browser, Recorder& recorder, Effort effort, Clock::time_point give_up, Wait wait);
+  Reading(DevTools& browser, Recorder& recorder, Effort effort, Clock::time_point give_up, Frames::Wait wait);
 
   // Before the page is loaded.
-  void attach(const std::string& session, const std::string& frame);
+  void attach(const std::string& session, const std::string& frame, const std::string& host);
   void take(const std::string& method, const Json& parameters, const std::string& session);
-  // Stops a request that would lead away from the page; returns true if it did.
-  bool stop(const Json& paused, const std::string& session);
-  bool holds() const { return holding_; }
+  // Stops a request that would lead away from the page, or that a press must not send; returns true if it did.
+  bool stop(const Json& paused, const std::string& session) { return gate_.stop(paused, session); }
+  bool holds() const { return gate_.holds(); }
 
   // Waits until the page rests.
   void settle();
-  // Scrolls, clicks, fetches; throws Silent if the page does not answer.
+  // Scrolls, presses, fetches; throws Silent if the page does not answer.
   void read();
   // Goes back to the top, and reads the content.
   void leave();
 
   const Json& steps() const { return steps_; }
+  const Json& held() const { return gate_.held(); }            // what presses wanted to send and was stopped
   const std::vector<std::string>& cut() const { return cut_; } // steps that time ended
   // Returns the content as HTML; empty if the page did not answer.
   const std::string& text() const { return text_; }
-  // Returns why the page is probably not the requested one: a challenge, nothing but "Loading", or less than it showed
-  // at first.
+  // Returns why the page is probably not the requested one; empty if nothing says so.
   const std::string& doubt() const { return doubt_; }
 
 private:
-  struct Frame {
-    std::string session, id, loader;
-    int context{0};
-    bool silent{false};
-  };
+  using Frame = Frames::Frame;
   struct Pulse {
     int added{0};
     bool timers{false};
   };
 
-  std::optional<Json> ask(Frame& frame, const std::string& expression, std::optional<Clock::time_point> until = {});
-  Json reply_to(const std::string& method, Json parameters, Frame& frame, Clock::time_point until);
-  void find_frames();
   Pulse pulse(int longest);
-  bool is_main(const Frame& frame) const { return frame.session == session_ && frame.id == frame_; }
-  bool rest(Seconds quiet, Clock::time_point until, int longest_timer, bool pictures);
-  void step(const char* name, Seconds longest, const std::function<std::string(Clock::time_point until)>& work);
-  std::string accept(Clock::time_point until);
-  std::string scroll(Clock::time_point until);
-  std::string click(Clock::time_point until);
-  std::string own(const std::string& source, Clock::time_point until);
-  std::string fetch(Clock::time_point until);
-  bool fetch(Frame& frame, const Json& what, Clock::time_point until);
+  bool rest(Seconds quiet, int longest_timer, bool pictures, Clock::time_point until);
+  void pause(Seconds seconds) {
+    wait_(std::min(limit(), in(seconds)), [] { return false; });
+  }
+  // Returns the end of a wait for answers of the page, which is longer on a busy machine.
+  Clock::time_point in(Seconds seconds) const;
+  Clock::time_point limit() const; // of the step
+  bool over() const { return Clock::now() >= limit(); }
+  void step(const char* name, Seconds longest, const std::function<std::string()>& work);
+  void press_on(Pressed pressed);
+  Json after(std::size_t asked, std::size_t left, std::size_t held) const;
+  std::string accept();
+  std::string scroll();
+  std::string press(const char* which, int& left);
+  std::string own(const std::string& source);
+  std::string fetch();
+  bool fetch(Frame& frame, const Json& what);
   void look();
-  bool looks_unfinished();
 
   DevTools& browser_;
   Recorder& recorder_;
   const Effort effort_;
   const Clock::time_point give_up_;
-  const Wait wait_;
-  const std::string name_; // of the event that asks for timers
-  std::string session_, frame_;
-  std::set<std::string> sessions_; // of frames in other processes
-  std::vector<Frame> frames_;      // the main one first
-  bool frames_changed_{true}, holding_{false};
-  int silent_{0}; // steps that the page did not answer
-  Clock::time_point stream_spoke_{};
-  std::size_t asked_{0}, left_{0}; // left: how often it would have led away
-  std::size_t shown_at_first_{0};  // characters
-  std::set<std::string> led_to_;
+  const Frames::Wait wait_;
+  Frames frames_;
+  Gate gate_;
+  Clock::time_point stream_spoke_{}, step_began_{};
+  Seconds step_longest_{0};
+  double slow_{1}; // how many times longer the page takes to answer than on a quiet machine
+  int silent_{0};  // steps that the page did not answer
+  std::size_t asked_{0};
+  std::size_t shown_at_first_{0}; // characters
   Json steps_ = Json::array();
   std::vector<std::string> cut_;
-  std::string text_, doubt_, error_; // error: of the last answer
+  std::string text_, doubt_;
 };
 
 } // namespace holdfast::capture

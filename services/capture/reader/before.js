@@ -1,45 +1,93 @@
-// Runs in the page's own world, before its scripts. Windows that a page opens are closed at once; after some, it gets
-// none. Knows which short one-shot timers are pending. The event `name` asks: it is cancelled if one is pending that is
-// at most event.detail ms long. While the page is fresh, timers count;
-// a timer that another one has set, and so on, counts only a few times, because a loop of them never ends.
+// Runs in the page's own world and in its workers, before their scripts. The reader asks by the event `name`, whose
+// detail is JSON, and is answered by the event `name-` that is dispatched meanwhile.
+//
+// {hold: true}: from then on nothing leaves by ways that DevTools cannot intercept: messages of sockets and channels,
+// forms that a script sends, windows. What they would have sent is noted.
+// {longest, news}: cancelled if a one-shot timer of at most `longest` ms is pending. While the page is fresh, timers
+// count; a timer that another one has set, and so on, counts only a few times, because a loop of them never ends.
+// {hovers: true}: dispatches `name+` at each element that listens for the pointer.
 (name => {
-  const kLongest = 3000, kMost = 1000, kDeepest = 10, kFresh = 2500, kMostWindows = 25;
-  const pending = new Map(), now = performance.now.bind(performance);
-  let depth = 0, fresh = now() + 1e6; // until the load event
+  const kLongest = 3000, kMost = 1000, kDeepest = 10, kFresh = 2500, kMostWindows = 25, kMostNotes = 300;
+  const pending = new Map(), now = performance.now.bind(performance), notes = [], listens = new Set(), hovers = new Set();
+  let held = false, depth = 0, windows = 0, fresh = now() + 1e6; // until the load event
+  const wrap = (owner, key, apply) => { if (owner?.[key]) owner[key] = new Proxy(owner[key], {apply}); };
+  const note = (what, url) => { if (notes.length < kMostNotes) notes.push([what, String(url ?? '')]); };
+  const absolute = url => URL.parse(url, document.baseURI)?.href ?? '';
+
+  wrap(self.WebSocket?.prototype, 'send', (real, socket, given) =>
+    held ? note('MESSAGE', socket.url) : Reflect.apply(real, socket, given));
+  for (const kind of ['RTCDataChannel', 'WebTransportDatagramDuplexStream'])
+    wrap(self[kind]?.prototype, 'send', (real, channel, given) =>
+      held ? note('MESSAGE', location.href) : Reflect.apply(real, channel, given));
+  // Chromium shows DevTools no request of a shared worker.
+  if (self.SharedWorker)
+    self.SharedWorker = new Proxy(self.SharedWorker, {construct(real, given, made) {
+      const worker = Reflect.construct(real, given, made);
+      wrap(worker.port, 'postMessage', (send, port, message) =>
+        held ? note('MESSAGE', given[0]) : Reflect.apply(send, port, message));
+      return worker;
+    }});
+  addEventListener(name, event => {
+    const {hold, longest, news, hovers: wanted} = JSON.parse(event.detail);
+    held ||= !!hold;
+    if (wanted) for (const e of hovers) e.dispatchEvent(new CustomEvent(name + '+', {bubbles: true, composed: true}));
+    if (news) fresh = Math.max(fresh, now() + kFresh);
+    if (self.document) {
+      if (self.onscroll) listens.add('scroll');
+      if (self.onwheel) listens.add('wheel');
+      const detail = JSON.stringify({notes: notes.splice(0), listens: [...listens]});
+      dispatchEvent(new CustomEvent(name + '-', {detail}));
+    }
+    for (const length of pending.values()) if (length <= longest) return event.preventDefault();
+  });
+  if (!self.document) return;
+
   addEventListener('load', () => fresh = now() + kFresh, {once: true});
-  window.setTimeout = new Proxy(window.setTimeout, {apply(real, self, given) {
+  self.setTimeout = new Proxy(self.setTimeout, {apply(real, it, given) {
     const [work, length] = given, own = depth;
     const counts = typeof work === 'function' && length >= 20 && length <= kLongest && own < kDeepest &&
       pending.size < kMost && now() < fresh;
-    if (!counts) return Reflect.apply(real, self, given);
+    if (!counts) return Reflect.apply(real, it, given);
     given[0] = function (...all) {
       pending.delete(id);
       const before = depth;
       depth = own + 1;
       try { return Reflect.apply(work, this, all); } finally { depth = before; }
     };
-    const id = Reflect.apply(real, self, given);
+    const id = Reflect.apply(real, it, given);
     pending.set(id, length);
     return id;
   }});
-  window.clearTimeout = new Proxy(window.clearTimeout, {apply(real, self, given) {
+  wrap(self, 'clearTimeout', (real, it, given) => {
     pending.delete(given[0]);
-    return Reflect.apply(real, self, given);
-  }});
-  let windows = 0;
-  window.open = new Proxy(window.open, {apply: (real, self, given) =>
-    ++windows > kMostWindows ? null : Reflect.apply(real, self, given)});
+    return Reflect.apply(real, it, given);
+  });
+  // Windows that a page opens are closed at once; after some, and after a press, it gets none.
+  wrap(self, 'open', (real, it, given) => {
+    if (held) note('WINDOW', absolute(given[0]));
+    return held || ++windows > kMostWindows ? null : Reflect.apply(real, it, given);
+  });
+  wrap(HTMLFormElement.prototype, 'submit', (real, form, given) =>
+    held ? note('FORM', form.action) : Reflect.apply(real, form, given));
+  wrap(HTMLElement.prototype, 'click', (real, e, given) => // of a link that is in no document: no event is seen of it
+    held && e.localName === 'a' && !e.isConnected ? note('WINDOW', e.href) : Reflect.apply(real, e, given));
+  // What the page listens for: a page that does not watch its scrolling need not be scrolled in small steps.
+  wrap(EventTarget.prototype, 'addEventListener', (real, it, given) => {
+    const type = String(given[0]);
+    if (/^(scroll|scrollend|wheel|mousewheel|keydown|touchmove|pointerdown|mousedown)$/.test(type)) listens.add(type);
+    if (/^(mouse|pointer)(enter|over|move)$/.test(type) && it instanceof Element && hovers.size < kMost) hovers.add(it);
+    return Reflect.apply(real, it, given);
+  });
+  if (self.IntersectionObserver)
+    self.IntersectionObserver = new Proxy(self.IntersectionObserver, {construct(real, given, made) {
+      listens.add('scroll');
+      return Reflect.construct(real, given, made);
+    }});
   // A browser without a window says 0, by which pages lay themselves out.
   for (const side of ['Width', 'Height'])
-    if (!window['outer' + side])
-      Object.defineProperty(window, 'outer' + side, {configurable: true, get: () => window['inner' + side]});
+    if (!self['outer' + side])
+      Object.defineProperty(self, 'outer' + side, {configurable: true, get: () => self['inner' + side]});
   // They would take the window away from the reader.
-  const refuse = {apply: () => Promise.reject(new DOMException('The request was denied', 'NotAllowedError'))};
-  for (const key of ['requestPointerLock', 'requestFullscreen'])
-    Element.prototype[key] = new Proxy(Element.prototype[key], refuse);
-  addEventListener(name, event => {
-    const {longest, news} = JSON.parse(event.detail);
-    if (news) fresh = Math.max(fresh, now() + kFresh);
-    for (const length of pending.values()) if (length <= longest) return event.preventDefault();
-  });
+  const refuse = () => Promise.reject(new DOMException('The request was denied', 'NotAllowedError'));
+  for (const key of ['requestPointerLock', 'requestFullscreen']) wrap(Element.prototype, key, refuse);
 })

@@ -1,5 +1,5 @@
-// Clicking.
-const kOrder = ['toggle', 'more', 'button', 'picture', 'next'];
+// Clicking: what to press, in which order, and what is looked at in between.
+const kOrder = ['fold', 'more', 'picture', 'button', 'next', 'tab'];
 const pressed = new WeakSet(), groups = new Map(), before = new WeakSet(), opened_by = new WeakSet();
 const switched = new Map(); // controls of labels, as they were
 let selected = [], focused = null;
@@ -12,6 +12,7 @@ const group_of = e => {
   return groups.get(key);
 };
 const usable = e => e.isConnected && shown(e) && area(e) > 0 && !e.disabled;
+const useless = e => { const group = group_of(e); return group.misses >= 3 && group.misses > group.hits; };
 
 // Elements that only the pointer's shape gives away.
 function pointed(top) {
@@ -25,31 +26,41 @@ function pointed(top) {
   for (let left = 3000; left > 0 && walk.nextNode(); --left);
   return found;
 }
-function candidates(within) {
-  const list = [], known = new Set();
-  const places = within ?? roots;
+function candidates(want, within) {
+  const list = [], known = new Set(), alike = new Map(), places = within ?? roots;
   const offered = places.flatMap(place => [...place.querySelectorAll(kCandidates)].slice(0, kMostCandidates));
   if (document.scripts.length)
     offered.push(...places.flatMap(place => pointed(place.body ?? place)));
   for (const e of offered) {
     if (known.has(e) || pressed.has(e) || list.length >= kMostCandidates) continue;
     known.add(e);
-    const group = group_of(e);
-    if (group.misses >= 3 && group.misses > group.hits) continue;
-    if (!usable(e)) continue;
-    const kind = kind_of(e);
-    if (kind) list.push({e, kind, rank: kOrder.indexOf(kind)});
+    const group = group_of(e), count = (alike.get(group) ?? 0) + 1;
+    alike.set(group, count);
+    if (count > kMostAlike || useless(e) || !usable(e)) continue;
+    const meaning = meaning_of(e);
+    if (meaning && want(meaning)) list.push({e, ...meaning, rank: kOrder.indexOf(meaning.kind)});
   }
   return list.sort((a, b) => a.rank - b.rank);
 }
 const kEvent = {bubbles: true, cancelable: true, composed: true};
+// A press opens no other page: a link that no script takes over stays one, and a form is not sent.
+for (const type of ['click', 'auxclick', 'submit'])
+  addEventListener(type, event => {
+    const to = !event.defaultPrevented && pressing && (type === 'submit' || event.composedPath().some(e => e.href));
+    if (to && (type === 'submit' || leads(event.composedPath().find(e => e.href)) !== 'here')) event.preventDefault();
+  });
+let pressing = false;
 function press(e) {
-  const r = e.getBoundingClientRect();
+  const r = e.getBoundingClientRect(), link = e.closest('a[target]'), target = link?.getAttribute('target');
   const at = {...kEvent, view: window, button: 0, detail: 1, pointerId: 1, isPrimary: true, pointerType: 'mouse',
     clientX: r.x + r.width / 2, clientY: r.y + r.height / 2};
-  for (const type of ['pointerover', 'mouseover', 'pointerdown', 'mousedown', 'pointerup', 'mouseup'])
-    e.dispatchEvent(new (type[0] === 'p' ? PointerEvent : MouseEvent)(type, at));
+  pressing = true;
+  link?.removeAttribute('target'); // a window of its own would not be stopped
+  for (const type of ['pointerover', 'pointerenter', 'mouseover', 'mouseenter', 'pointermove', 'mousemove',
+    'pointerdown', 'mousedown', 'pointerup', 'mouseup'])
+    e.dispatchEvent(new (type[0] === 'p' ? PointerEvent : MouseEvent)(type, {...at, bubbles: !type.endsWith('enter')}));
   e.click ? e.click() : e.dispatchEvent(new MouseEvent('click', at));
+  link?.setAttribute('target', target);
 }
 function key(code) {
   const at = document.activeElement ?? document.body ?? document.documentElement;
@@ -69,16 +80,21 @@ function overlays() {
   }
   return [...found];
 }
+const closes = e => {
+  const {said, name, marks} = names_of(e);
+  return worded(said) ? kClose.test(said) && said.split(' ').length < 3 && !acts(e, names_of(e)) :
+    kClose.test(said) || kClose.test(name) || kClose.test(marks);
+};
 // Pages through what a click has opened, and closes it again.
-function* inside(over, most) {
+function* inside(over, most, want) {
   for (let count = 0; count < most; ++count) {
-    const list = candidates(over).filter(c => c.kind !== 'picture' && c.kind !== 'button');
+    const list = candidates(m => want(m) && m.kind !== 'picture' && m.kind !== 'button', over);
     if (!list.length) break;
-    yield* repeat(list[0], most);
+    yield* repeat(list[0], most, want);
   }
-  const roots = over.flatMap(o => [o, o.shadowRoot].filter(Boolean));
-  const closers = () => roots.flatMap(root => [...root.querySelectorAll('button,[role=button],a,[class*=close]')])
-    .filter(e => usable(e) && (kClose.test(label(e)) || kClose.test(hints(e))));
+  const tops = over.flatMap(o => [o, o.shadowRoot].filter(Boolean));
+  const closers = () => tops.flatMap(root => [...root.querySelectorAll('button,[role=button],a,[class*=close]')])
+    .filter(e => usable(e) && closes(e));
   const ways = [() => closers().slice(0, 1).forEach(press), () => key('Escape'), () => over.forEach(press),
     () => over.forEach(e => e.matches('dialog[open]') ? e.close() : e.matches(':popover-open') && e.hidePopover())];
   for (const way of ways) {
@@ -88,8 +104,27 @@ function* inside(over, most) {
   }
   over.forEach(e => before.add(e)); // it stays
 }
-// Presses it as long as something new comes. Given back by `yield`: whether there was a new request.
-function* repeat({e, kind}, most) {
+// Brings what has come into view, so that it loads what it waits with.
+function* look_through() {
+  const list = came.splice(0).filter(e => e.isConnected && shown(e) && area(e) > 0);
+  for (const e of list) {
+    let r = e.getBoundingClientRect();
+    if (list.some(other => other !== e && is_in(e, other))) continue;
+    if (r.top >= 0 && r.bottom <= innerHeight) continue;
+    e.scrollIntoView({block: r.height > innerHeight ? 'start' : 'center', behavior: 'instant'});
+    for (let left = 60; left > 0; --left) {
+      yield 'look';
+      r = e.getBoundingClientRect();
+      const top = scrollY;
+      if (!e.isConnected || r.bottom <= innerHeight + 1) break;
+      scrollBy({top: innerHeight * 0.8, behavior: 'instant'});
+      if (scrollY === top) break;
+    }
+  }
+}
+// Presses it as long as something new comes. Given back by `yield`: {asked: whether there was a new request, held:
+// whether one was stopped}.
+function* repeat({e, kind}, most, want) {
   const group = group_of(e), here = location.href.split('#')[0], depth = history.length;
   let misses = 0;
   for (let count = 0; count < most; ++count) {
@@ -102,9 +137,11 @@ function* repeat({e, kind}, most) {
       for (const c of all('input'))
         if (c === e.control || (c.name && c.name === e.control.name)) switched.set(c, switched.get(c) ?? c.checked);
     const words_before = look_again();
+    came.length = 0;
     if (!in_view(e.getBoundingClientRect())) e.scrollIntoView({block: 'center', behavior: 'instant'});
+    const name = label(e);
     press(e);
-    const asked = yield kind + ': ' + label(e), brought = look_again() > words_before || asked;
+    const then = yield kind + ': ' + name, brought = look_again() > words_before || then.asked;
     if (location.href.split('#')[0] !== here) { // a route of its own: not this page
       if (history.length > depth) history.go(depth - history.length);
       group.misses += 3;
@@ -112,38 +149,87 @@ function* repeat({e, kind}, most) {
       return;
     }
     brought ? ++group.hits : ++group.misses;
+    if (then.held) group.misses = Math.max(group.misses, group.hits) + 3; // it changes something, and so do its like
     const over = overlays().filter(o => !is_in(e, o));
     if (over.length && !opened_by.has(e)) {
       opened_by.add(e);
-      yield* inside(over, 30);
+      yield* inside(over, 30, want);
       return;
+    }
+    if (brought && kind !== 'next') yield* look_through();
+    if (brought && kind === 'next') { // what it shows is gone with the next press
+      const places = new Set(came.filter(c => c.isConnected).map(c => c.parentElement).filter(Boolean));
+      for (const c of candidates(want, [...places])) if (c.kind !== 'next' && c.kind !== 'tab') yield* repeat(c, 40, want);
     }
     misses = brought ? 0 : misses + 1;
     // What comes next may have been loaded ahead.
-    if (kind !== 'next' ? !brought || kind !== 'more' : misses > 1) return;
+    if (then.held || (kind !== 'next' ? !brought || kind !== 'more' : misses > 1)) return;
   }
 }
-function* clicks(most) {
+// Tabs that showed something which was left for later.
+const left_in = new Set();
+// Presses all that is wanted, and what comes by that, first.
+function* through(want, later) {
+  const listed = new WeakSet();
+  const order = () => {
+    const list = candidates(want);
+    const fresh = list.filter(c => !listed.has(c.e));
+    const rest = list.filter(c => listed.has(c.e));
+    for (const c of list) listed.add(c.e);
+    return [...fresh.filter(c => c.kind !== 'tab'), ...rest, ...fresh.filter(c => c.kind === 'tab')];
+  };
+  for (let list = order(), again = true; ;) {
+    if (!list.length) {
+      if (!again) return;
+      again = false;
+      yield 'again'; // the page has drawn, and may offer more
+      list = order();
+      continue;
+    }
+    const next = list.shift(), known = news;
+    if (pressed.has(next.e) || !usable(next.e) || useless(next.e)) continue;
+    if (later && next.kind === 'next' && candidates(later).length) continue; // with what it shows, then
+    again = true;
+    if (later && next.kind === 'tab') {
+      const open = next.e.closest('[role=tablist]')?.querySelector('[role=tab][aria-selected=true]');
+      if (open && candidates(later).length) left_in.add(open);
+    }
+    yield* repeat(next, 40, want);
+    if (later && next.kind === 'tab' && candidates(later).length) left_in.add(next.e);
+    if (news > known) list = order();
+  }
+}
+function begin() {
   refresh();
-  let list = candidates();
-  if (!list.length) return;
+  if (surveyed) return;
   selected = all('[role=tab][aria-selected=true]');
   focused = document.activeElement;
   overlays().forEach(e => before.add(e));
   surveyed = true;
   if (document.body) survey(document.body);
   for (const root of roots.slice(1)) for (const e of root.children) survey(e);
-  for (let left = most; left > 0 && list.length; --left) {
-    const next = list.shift(), known = news, group = group_of(next.e);
-    if (pressed.has(next.e) || !usable(next.e) || (group.misses >= 3 && group.misses > group.hits)) continue;
-    yield* repeat(next, 40);
-    if (news > known) list = candidates();
-  }
 }
-let clicking = null;
-// Presses the next thing. What it was, or null if there is none.
-function click(brought, most) {
-  clicking ??= clicks(most);
-  const {value, done} = clicking.next(brought);
+// What shows more by its role; then the rest, whose presses may do nothing but ask for more.
+function* shows() {
+  begin();
+  yield* through(m => m.shows, m => !m.shows);
+}
+function* tries() {
+  begin();
+  yield* through(() => true);
+  for (const tab of left_in) {
+    if (!usable(tab) || tab.getAttribute('aria-selected') === 'true') continue;
+    pressed.delete(tab);
+    yield* repeat({e: tab, kind: 'tab'}, 1, () => true);
+    yield* through(() => true);
+  }
+  yield* choices();
+}
+const kSteps = {shows, tries, hands};
+const going = {};
+// Goes on with a step: what was done, or is to be done with the browser's own hands; null at its end.
+function go(step, then) {
+  going[step] ??= kSteps[step]();
+  const {value, done} = going[step].next(then);
   return done ? null : value;
 }

@@ -1,5 +1,6 @@
 // What the other parts share: the document with its shadow roots, what is new in it, and what was there at any time.
-const kMostElements = 20000, kMostWords = 200000, kMostCandidates = 2000, kMostGone = 3000, kLongestGone = 4000;
+const kMostElements = 20000, kMostWords = 200000, kMostCandidates = 2000, kMostGone = 3000, kLongestGone = 4000,
+  kMostCame = 300, kMostAlike = 60; // of one group at a time
 const kSilent = new Set(['script', 'style', 'template', 'noscript', 'svg', 'link', 'meta', 'object', 'iframe', 'frame']);
 
 // The document and its open shadow roots.
@@ -24,7 +25,7 @@ const in_view = r => r.bottom > 0 && r.right > 0 && r.top < innerHeight && r.lef
 // What is new, and what was there at any time.
 
 const words = new Set(), seen = new WeakSet(), gone = [];
-let hidden = new Set(), arrived = [], added = 0, news = 0, surveyed = false;
+let hidden = new Set(), arrived = [], came = [], added = 0, news = 0, surveyed = false;
 const kObserved = {childList: true, subtree: true, characterData: true, characterDataOldValue: true};
 const observer = new MutationObserver(take);
 
@@ -82,23 +83,40 @@ function survey(top) {
 function look_again() {
   take(observer.takeRecords());
   if (arrived.length) refresh();
-  for (const e of arrived.splice(0)) if (e.isConnected) shown(e) ? survey(e) : hidden.add(e);
+  const appear = e => {
+    survey(e);
+    if (came.length < kMostCame) came.push(e);
+  };
+  for (const e of arrived.splice(0)) if (e.isConnected) shown(e) ? appear(e) : hidden.add(e);
   for (const e of hidden)
     if (!e.isConnected) hidden.delete(e);
-    else if (shown(e)) { hidden.delete(e); survey(e); }
+    else if (shown(e)) { hidden.delete(e); appear(e); }
   return news;
 }
 
 // Waiting.
 
+// Asks before.js. It answers while the event is dispatched: whether a timer is pending, what a page wanted to send in
+// ways that DevTools does not see, and what it listens for.
+let notes = [], listens = [];
+addEventListener(name + '-', event => {
+  const told = JSON.parse(event.detail);
+  notes.push(...told.notes);
+  listens = told.listens;
+});
+const ask = question => !dispatchEvent(new CustomEvent(name, {cancelable: true, detail: JSON.stringify(question)}));
 // Elements that were added since the last call, and whether a timer is pending. `fresh`: something new has come.
 function pulse(longest, fresh) {
   take(observer.takeRecords());
   const count = added;
   added = 0;
-  const detail = JSON.stringify({longest, news: fresh});
-  const timers = !dispatchEvent(new CustomEvent(name, {cancelable: true, detail}));
+  const timers = ask({longest, news: fresh});
   const moves = animation =>
     animation.playState === 'running' && animation.effect?.getComputedTiming().endTime <= 1000;
-  return {added: count, timers: timers || document.getAnimations().some(moves)};
+  return {added: count, timers: timers || document.getAnimations().some(moves), notes: notes.splice(0)};
 }
+// Until what was done is drawn, and observers have been called.
+const drawn = () => new Promise(done => {
+  setTimeout(done, 200); // a frame that is not drawn
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)));
+});

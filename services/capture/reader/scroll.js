@@ -1,6 +1,6 @@
 // Scrolling.
 const places = new WeakMap();
-let boxes = null;
+let boxes = null, end = 0; // end: how high the page was when its end was reached
 const main = () => document.scrollingElement ?? document.documentElement;
 
 // What scrolls inside the page, if there may be more in it than its text.
@@ -19,14 +19,18 @@ function find_boxes() {
   }
   return found;
 }
-// Moves on, down and then to the side; false at the end.
+const distance = box => box.scrollHeight - box.clientHeight - Math.abs(box.scrollTop); // to its lower end
+// Moves on, down and then to the side; false at the end. A pane that begins at its end, as of a chat, is read upward.
 function advance(box, share, longest) {
-  const place = places.get(box) ?? {steps: 0};
+  const reversed = () => getComputedStyle(box).flexDirection === 'column-reverse';
+  const place = places.get(box) ??
+    {steps: 0, up: box !== main() && box.scrollHeight > box.clientHeight + 20 && (reversed() || (box.scrollTop > 20 && distance(box) < 20))};
   places.set(box, place);
   if (++place.steps > longest) return false;
   const top = box.scrollTop, left = Math.abs(box.scrollLeft);
-  box.scrollBy({top: box.clientHeight * share, behavior: 'instant'});
-  if (box.scrollTop > top) return true;
+  box.scrollBy({top: box.clientHeight * share * (place.up ? -1 : 1), behavior: 'instant'});
+  if (place.up && box.scrollTop === top) box.dispatchEvent(new Event('scroll')); // it is there already
+  if (box.scrollTop !== top) return true;
   if (box.scrollWidth <= box.clientWidth + 20) return false;
   const side = getComputedStyle(box).direction === 'rtl' ? -1 : 1;
   box.scrollBy({left: side * box.clientWidth * share, behavior: 'instant'});
@@ -35,8 +39,11 @@ function advance(box, share, longest) {
 // A frame is read while it is in view of the window.
 let away = top !== self;
 if (away) new IntersectionObserver(entries => away = !entries.at(-1).isIntersecting).observe(document.documentElement);
-// One step: 'moved', 'box' (its end), 'bottom' (it may grow), or 'height' if there is more than may be read.
-function scroll({share, height, longest}) {
+// Whether anything may come by scrolling: the page watches where it is, or waits with pictures.
+const watches = () => listens.includes('scroll') || listens.includes('scrollend') || listens.includes('touchmove') ||
+  listens.includes('wheel') || document.body?.onscroll || roots.length > 1 || all('iframe').length > 0;
+const waits = () => all('[loading=lazy]').some(e => e.localName !== 'img' || !e.complete);
+function move({share, height, longest, small}) {
   if (away) return 'away';
   take(observer.takeRecords());
   if (arrived.length || !boxes || added) { refresh(); boxes = find_boxes(); }
@@ -48,5 +55,28 @@ function scroll({share, height, longest}) {
     return 'box';
   }
   if (scrollY + innerHeight >= height && main().scrollHeight > scrollY + innerHeight + 1) return 'height';
-  return advance(main(), share, Infinity) ? 'moved' : 'bottom';
+  ask({});
+  // Chromium loads lazy pictures from more than a window ahead.
+  const calm = !small && !boxes.length && !watches();
+  if (calm && !waits()) return main().scrollHeight > height ? 'height' : 'still';
+  const moved = advance(main(), calm ? 1.5 : share, Infinity);
+  if (!moved) end = main().scrollHeight;
+  return moved ? 'moved' : 'bottom';
+}
+// One step, which has been drawn: 'moved', 'box' (its end), 'bottom' (it may grow), 'still' (nothing can come), or
+// 'height' if there is more than may be read; and the elements that it has added.
+async function scroll(options) {
+  const how = move(options);
+  if (how === 'moved' || how === 'box' || how === 'bottom') await drawn();
+  take(observer.takeRecords());
+  return {how, added};
+}
+// Whether there is more to scroll than there was. If so, goes to where that begins.
+function grown() {
+  look_again();
+  refresh();
+  boxes = find_boxes();
+  const more = end > 0 && main().scrollHeight > end + 20;
+  if (more) scrollTo({top: end - innerHeight, behavior: 'instant'});
+  return more || boxes.some(box => !places.get(box)?.over && shown(box));
 }

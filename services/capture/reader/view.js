@@ -34,6 +34,10 @@
   return {
     // The document with its open shadow roots and the frames of its own site; null if it has none.
     html: () => roots.length === 1 && !roots[0].querySelector('iframe') ? null : html_of(document),
+    // Whether frames of other sites are below the window, and what waits until they are drawn.
+    foreign: () => roots.some(root => [...root.querySelectorAll('iframe')].some(frame =>
+      !frame.contentDocument && frame.checkVisibility() && frame.getBoundingClientRect().bottom > innerHeight)),
+    drawn: () => new Promise(done => requestAnimationFrame(() => setTimeout(done, 400, true))),
     // A page that scrolls in a box, or is cut, is shown whole until restore().
     expand() {
       const body = document.body, top = document.documentElement;

@@ -1,0 +1,47 @@
+#include "services/capture/extract/doubt.hpp"
+
+#include <regex>
+
+namespace holdfast::capture {
+
+namespace {
+
+// Titles and words of pages that stand in front of others.
+const std::regex& challenge() {
+  static const std::regex pattern(
+      "just a moment\\.\\.\\.|attention required!|checking (if the site connection|your browser)|"
+      "verify(ing)? (that )?you are (a )?human|are you a (human|robot)|not a robot|security check|ddos.guard|"
+      "pardon our interruption|access (to this page )?(has been |is )?(denied|blocked)|unusual traffic|"
+      "request (was |has been )?blocked|you have been blocked|robot check|captcha|enable javascript and cookies|"
+      "bot (detection|protection)|please turn javascript on",
+      std::regex::icase);
+  return pattern;
+}
+const std::regex& loading() {
+  static const std::regex pattern(
+      "^\\W*(page |please |is |now |still )*(loading|wait|one moment|wird geladen|chargement|"
+      "cargando|caricamento|laden|carregando|загрузка)\\b.{0,40}$",
+      std::regex::icase);
+  return pattern;
+}
+constexpr std::size_t kShortPage = 1500, kNearlyEmpty = 60; // characters
+
+} // namespace
+
+bool looks_unfinished(const Shown& now) {
+  if (now.pictures || !now.scripts) return false;
+  return now.words.empty() || (now.words.size() < kNearlyEmpty && std::regex_search(now.words, loading()));
+}
+
+std::string doubt_about(const Shown& now, std::size_t shown_at_first) {
+  std::smatch found;
+  const auto all = now.title + "\n" + now.words;
+  if (now.size < kShortPage && std::regex_search(all, found, challenge()))
+    return "the site shows a challenge or a block (\"" + found.str() + "\"), not the page";
+  if (now.size >= kNearlyEmpty || now.pictures) return {};
+  if (shown_at_first > 5 * kNearlyEmpty) return "the page hid what it had shown when it was read";
+  if (!now.scripts || (now.size > 0 && !std::regex_search(now.words, loading()))) return {};
+  return now.size == 0 ? "the page stayed empty" : "the page shows only \"" + now.words + "\"";
+}
+
+} // namespace holdfast::capture

@@ -1,0 +1,21 @@
+#pragma once
+// Decides from the words of a page whether it is the requested one. Pure.
+
+#include <cstddef>
+#include <string>
+
+namespace holdfast::capture {
+
+struct Shown {
+  std::string title, words; // of the main document, their beginning
+  std::size_t size{0};      // characters, with those of frames
+  bool pictures{false}, scripts{false};
+};
+
+// Returns true for a nearly empty page whose text announces more.
+bool looks_unfinished(const Shown& now);
+
+// Returns why it is not the page: a challenge, only "Loading", or less than at first; empty if nothing says so.
+std::string doubt_about(const Shown& now, std::size_t shown_at_first);
+
+} // namespace holdfast::capture

@@ -1,0 +1,27 @@
+#pragma once
+// Decides which requests may follow a press of the reader. A press is judged by its effect: reading.cpp checks each
+// request before it leaves the browser. Pure. deploy/plugins/reading.md describes the rules for users.
+
+#include <string>
+#include <string_view>
+
+namespace holdfast::capture {
+
+// The most that the reader has pressed so far. It only rises, because effects of a press may come late.
+enum class Pressed { nothing, shows, unknown };
+
+struct Request {
+  std::string method, url, type, body; // type: of DevTools, "Fetch", "Image", ...
+  bool known_host{false};              // the page itself has asked it for something before the first press
+};
+
+// Returns why a request must not leave the browser; empty if it may.
+// - shows: something that by its role shows more was pressed. It may ask as it likes, also by POST, but not by PUT,
+//   PATCH, DELETE, by an address or a GraphQL mutation that acts.
+// - unknown: only GET, to the page's own site, or pictures, films, fonts, styles and frames of others.
+std::string_view why_held(Pressed pressed, const Request& request, std::string_view page_host);
+
+// Returns true for an address that changes something by its words: /logout, /item/3/delete, ?action=vote.
+bool acts(std::string_view url);
+
+} // namespace holdfast::capture
