@@ -55,6 +55,11 @@ const std::regex& loading() {
       std::regex::icase);
   return pattern;
 }
+const std::regex& checking() { // a challenge that may end by itself
+  static const std::regex pattern("just a moment|checking (if|your)|verifying|ddos.guard|enable javascript and cookies",
+                                  std::regex::icase);
+  return pattern;
+}
 constexpr std::size_t kShortPage = 1500, kNearlyEmpty = 60; // characters
 
 // The behavior for the host of the page: HOST.js, or that of a domain that the host belongs to; any.js is for all.
@@ -284,6 +289,9 @@ bool Reading::looks_unfinished() {
   if (seen->value("pictures", false) || seen->value("scripts", 0) == 0) return false;
   if (frames_.size() > 1) return false;
   const auto words = seen->value("words", "");
+  if (seen->value("size", kShortPage) < kShortPage &&
+      std::regex_search(seen->value("title", "") + "\n" + words, checking()))
+    return true;
   return words.empty() || (words.size() < kNearlyEmpty && std::regex_search(words, loading()));
 }
 
@@ -465,18 +473,11 @@ std::string Reading::fetch(Clock::time_point until) {
 }
 
 void Reading::read() {
-  holding_ = true;
-  try {
-    if (effort_.acts) step("consent", Seconds(5), [this](auto until) { return accept(until); });
-    if (Job::flag("BROWSER_SCROLL", true)) step("scroll", effort_.scroll, [this](auto until) { return scroll(until); });
-    if (effort_.acts) step("click", effort_.click, [this](auto until) { return click(until); });
-    if (!effort_.own.empty()) step("own", effort_.click, [this](auto until) { return own(effort_.own, until); });
-    step("files", effort_.files, [this](auto until) { return fetch(until); });
-  } catch (...) {
-    holding_ = false;
-    throw;
-  }
-  holding_ = false;
+  if (effort_.acts) step("consent", Seconds(5), [this](auto until) { return accept(until); });
+  if (Job::flag("BROWSER_SCROLL", true)) step("scroll", effort_.scroll, [this](auto until) { return scroll(until); });
+  if (effort_.acts) step("click", effort_.click, [this](auto until) { return click(until); });
+  if (!effort_.own.empty()) step("own", effort_.click, [this](auto until) { return own(effort_.own, until); });
+  step("files", effort_.files, [this](auto until) { return fetch(until); });
 }
 
 void Reading::leave() {
@@ -489,7 +490,7 @@ void Reading::leave() {
 
 // Reads the content, and checks whether it is the requested page.
 void Reading::look() {
-  std::string title, words;
+  std::string title, words, language;
   std::size_t size = 0;
   bool pictures = false, scripts = false;
   text_.clear();
@@ -499,6 +500,7 @@ void Reading::look() {
     if (is_main(frame)) {
       title = seen->value("title", "");
       words = seen->value("words", "");
+      language = seen->value("lang", "");
       scripts = seen->value("scripts", 0) > 0;
     }
     size += seen->value("size", std::size_t{0});
@@ -509,7 +511,8 @@ void Reading::look() {
   if (!text_.empty()) {
     for (const auto& url : led_to_)
       text_ += "<a href=\"" + formats::escape_html(url) + "\"></a>\n";
-    text_ = "<!doctype html><html><meta charset=\"utf-8\"><title>" + formats::escape_html(title) + "</title>\n" + text_;
+    text_ = "<!doctype html><html lang=\"" + formats::escape_html(language) +
+            "\"><head><meta charset=\"utf-8\"><title>" + formats::escape_html(title) + "</title></head>\n" + text_;
   }
   std::smatch found;
   const auto all = title + "\n" + words;

@@ -42,11 +42,13 @@ public:
   void take(const std::string& method, const Json& parameters, const std::string& session);
   // Stops a request that would lead away from the page; returns true if it did.
   bool stop(const Json& paused, const std::string& session);
+  // From now on the main frame stays where it is.
+  void hold() { holding_ = true; }
   bool holds() const { return holding_; }
 
   // Waits until the page rests.
   void settle();
-  // Scrolls, clicks, fetches; throws Silent if the page does not answer.
+  // Scrolls, clicks, fetches, in a page that is held; throws Silent if the page does not answer.
   void read();
   // Goes back to the top, and reads the content.
   void leave();

@@ -160,8 +160,8 @@ bool ReplayCheck::borrow(Wanted& wanted, const store::SealedFiles& sealed, const
   if (wanted.crawl.empty()) return false;
   std::set<std::string> missing;
   std::ifstream requests(directory / "requests");
-  for (std::string sign, method, url; requests >> sign >> method >> url;)
-    if (sign == "-") missing.insert(warc::url_key(url, method));
+  for (std::string sign, key, url; requests >> sign >> key >> url;)
+    if (sign == "-") missing.insert(key);
   auto& records = wanted.replay["records"];
   for (const auto& record : records) // found, but damaged
     missing.erase(record.value("key", ""));
