@@ -154,3 +154,25 @@ def nothing(request):
 def moved(request):
     case = request.query["case"]
     answer(request, "", status=307, headers=[("Location", f"/traffic/echo?name=2&case={case}")])
+
+
+# Pages that do not stay what they are: the body of each, by name.
+DOCUMENTS = {
+    "later": "<meta http-equiv=refresh content='5;url=/article.html'>",
+    "soon": "<meta http-equiv=refresh content='1;url=/article.html'>",
+    "presses": "<a id=a href='/documents/table' download>table</a><script>onload = () => a.click()</script>",
+    "ping": "<script>location.replace('/documents/ping?' + (Number(location.search.slice(1)) + 1))</script>",
+    "check": "<script>if (document.cookie) document.body.append('Passed'); else setTimeout(() => { "
+    "document.cookie = 'a=1'; location.reload(); }, 4000)</script>",
+    "hangs": "<img src='/slow?seconds=60'><div style='height:4000px'></div><img loading=lazy src='/image/low.png'>",
+    "forbids": "<meta http-equiv=Content-Security-Policy content=\"img-src 'none'\"><img src='/image/one.png'>",
+}
+
+
+@page("/documents/(\\w+)")
+def documents(request, name):
+    if name == "table":
+        return request.send("day,height\n1,2\n", "text/csv", headers=[("Content-Disposition", "attachment")])
+    passed = name != "check" or "a=1" in request.headers.get("Cookie", "")
+    title = name if passed else "Just a moment"
+    return request.send(document(title, f"<p>Words of {name}.</p>{DOCUMENTS[name]}"), status=200 if passed else 403)
