@@ -142,7 +142,7 @@ void ReplayCheck::add_picture(Wanted& wanted, const std::vector<store::Capture>&
   for (const auto& capture : captures) {
     if (!capture.url.starts_with(kPictureOf) || capture.mime != "image/png") continue;
     const auto records = nlohmann::json::array({record_of(wanted, capture)});
-    const auto answer = capture::ReplaySource(records).answer("GET", capture.url);
+    const auto answer = capture::ReplaySource(records).answer({{"method", "GET"}, {"url", capture.url}});
     const auto [width, height] = size_of_png(answer ? answer->body : "");
     if (width == 0) continue;
     const auto file = wanted.scratch / "screenshot.png";
