@@ -81,9 +81,11 @@ class Text(HookTest):
                 text = self.run_hook("text", f"/paper.{kind}").text("content.txt")
                 self.assertEqual(" ".join(text.split()), "The pilot counts Größe 7 & more. A second paragraph.")
 
+    @needs_wget
     def test_the_language_of_a_page(self):
         for path, language in (("/article.html", "en"), ("/said-language?lang=DE-at", "de-at"), ("/said-language", "fr")):
             with self.subTest(path):
+                self.run_hook("wget", path)
                 outcome = self.run_hook("text", path)
                 self.assertEqual(outcome.result["output_json"]["language"], language)
 

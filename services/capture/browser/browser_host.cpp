@@ -163,7 +163,7 @@ bool Host::start_browser() {
   command("Browser.setDownloadBehavior", {{"behavior", "deny"}});
   if (!for_one_) // a page's session reports all its other workers
     command("Target.setAutoAttach", {{"autoAttach", true},
-                                     {"waitForDebuggerOnStart", true},
+                                     {"waitForDebuggerOnStart", false}, // it would also hold windows that pages open
                                      {"flatten", true},
                                      {"filter", Json::array({{{"type", "shared_worker"}}, {{"exclude", true}}})}});
   bool answered = false;
@@ -314,7 +314,7 @@ void Host::take_answer(std::string_view message) {
                             std::string(message.substr(static_cast<std::size_t>(number.ptr - message.data()))));
 }
 
-// A shared worker, which waits for its debugger: the hook whose page has started it.
+// Gives a shared worker to the hook whose page has started it.
 void Host::take_worker(std::string_view message) {
   const auto event = Json::parse(message, nullptr, false);
   const auto& parameters = event["params"];
