@@ -6,6 +6,7 @@
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/warc/gzip.hpp"
+#include "lib/warc/method_query.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/spool.hpp"
 #include "lib/warc/surt.hpp"
@@ -64,10 +65,22 @@ std::optional<Capture> capture_of(Reader& reader, const Record& record) {
 }
 
 // Reads the method of a request, which follows its response.
-std::string method_of(Reader& reader) {
+// Takes the request of a response, whose record it follows: its method and body are in the key.
+void take_request(Reader& reader, Capture& capture) {
   const auto head = reader.read_http_head();
-  const auto method = head ? head->first_line.substr(0, head->first_line.find(' ')) : "GET";
-  return method.size() > 20 ? "GET" : method;
+  if (!head) return;
+  const auto method = head->first_line.substr(0, head->first_line.find(' '));
+  if (method == "GET" || method.size() > 20) return;
+  std::string body;
+  reader.read_rest([&](std::string_view piece) {
+    if (body.size() < kLargestRequestRead) body += piece.substr(0, kLargestRequestRead - body.size());
+  });
+  const auto type = header_of(head->headers, "content-type");
+  capture.key = request_key(capture.url, method, type, body);
+  capture.method = method;
+  const auto query = method_query(method, type, body);
+  capture.request = query.substr(std::min(query.find('&') + 1, query.size()));
+  if (query.find('&') == query.npos) capture.request.clear();
 }
 
 } // namespace
@@ -93,7 +106,7 @@ void each_capture(int file, std::uint64_t begin, std::uint64_t end, const std::f
       const auto record = reader.next();
       if (!record) break;
       if (record->type == "request" && waiting && header_of(record->headers, "warc-concurrent-to") == waiting_id) {
-        if (const auto method = method_of(reader); method != "GET") waiting->key = url_key(waiting->url, method);
+        take_request(reader, *waiting);
         reader.finish();
         continue;
       }
@@ -118,6 +131,10 @@ std::string cdxj_object(const Capture& capture, bool whole) {
   object["url"] = capture.url;
   object["mime"] = capture.mime;
   if (capture.status > 0) object["status"] = std::to_string(capture.status);
+  if (!capture.method.empty()) {
+    object["method"] = capture.method;
+    object["requestBody"] = capture.request;
+  }
   object["digest"] = capture.digest;
   object["length"] = std::to_string(capture.length);
   object["offset"] = std::to_string(capture.offset);

@@ -20,6 +20,8 @@ struct Capture {
   std::string file;   // the WARC file
   std::uint64_t offset{0}, length{0};
   std::string refers_to{}; // of a revisit record: the key of the URL whose record holds the payload, if it is another
+  // Method and body as a query of a request that is not GET, if its record was read (method_query.hpp).
+  std::string method{}, request{};
 };
 
 // Formats the same time as "20260131235959".

@@ -8,10 +8,13 @@
 #include "lib/warc/reader.hpp"
 #include "lib/warc/spool.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -22,7 +25,7 @@ namespace {
 constexpr std::size_t kShortest = 4, kLongest = 256; // of a pattern; longer secrets are looked for in parts
 constexpr std::size_t kReach = 12 * kLongest;        // in escapes twice over
 constexpr std::size_t kAtOnce = 1u << 20, kLongestTag = 4096;
-constexpr std::size_t kLargestCoded = 64u << 20;
+constexpr std::size_t kLargestCoded = 64u << 20, kLargestLearnt = 1u << 20;
 
 std::uint32_t start_of(std::string_view text) {
   std::uint32_t start = 0;
@@ -140,15 +143,51 @@ bool mark_password_fields(std::string& text) {
   return any;
 }
 
-// The values of a form's fields of this name: urlencoded, multipart, JSON.
-void mark_named(std::string& text, std::string_view name) {
-  for (auto at = find_word(text, name, 0); at != std::string::npos; at = find_word(text, name, at + name.size())) {
-    const auto after = at + name.size();
-    auto begin = text.find_first_of("=:\r", after);
-    if (begin == std::string::npos || begin > after + 24 || text.find_first_of("&;, \n", after) < begin) continue;
-    begin = text.find_first_not_of("=: \t\r\n\"", begin);
-    if (begin == std::string::npos) continue;
-    mark(text, begin, std::min(text.find_first_of("&\"\r\n", begin), text.size()));
+constexpr std::string_view kSecretNames[] = {"password", "passwd", "pwd", "token", "secret", "otp", "totp"};
+
+// Marks the values of fields with such names, in forms (urlencoded, multipart) and JSON. `only`: of these values; null:
+// all. Returns true if something was marked.
+bool mark_named(std::string& text, const std::set<std::string>* only) {
+  bool any = false;
+  for (const auto name : kSecretNames)
+    for (auto at = find_word(text, name, 0); at != std::string::npos; at = find_word(text, name, at + name.size())) {
+      const auto after = at + name.size();
+      auto begin = text.find_first_of("=:\r", after);
+      if (begin == std::string::npos || begin > after + 24 || text.find_first_of("&;, \n", after) < begin) continue;
+      begin = text.find_first_not_of("=: \t\r\n\"", begin);
+      if (begin == std::string::npos) continue;
+      const auto end = std::min(text.find_first_of("&\"\r\n", begin), text.size());
+      if (only != nullptr && !only->contains(text.substr(begin, end - begin))) continue;
+      mark(text, begin, end);
+      any = true;
+    }
+  return any;
+}
+
+// Returns true for a secret that may be a word of any page: it is replaced only where secrets stand.
+bool is_ordinary(std::string_view secret) {
+  constexpr std::size_t kShort = 8, kLongWord = 16;
+  const bool word = std::all_of(secret.begin(), secret.end(), [](char letter) {
+    return base::is_alpha(letter) || static_cast<unsigned char>(letter) >= 0x80 || letter == ' ' || letter == '-';
+  });
+  return secret.size() < kShort || (word && secret.size() < kLongWord);
+}
+
+// Adds to `redactor` the values that an answer gives for such names, as when a page renews its token. `json`: of a
+// body.
+void learn(const nlohmann::json& json, Redactor& redactor, bool named = false) {
+  constexpr std::size_t kLeast = 12;
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items())
+      learn(value, redactor, std::any_of(std::begin(kSecretNames), std::end(kSecretNames), [&](auto name) {
+              return find_word(key, name, 0) != std::string::npos;
+            }));
+  } else if (json.is_array()) {
+    for (const auto& value : json)
+      learn(value, redactor, named);
+  } else if (named && json.is_string()) {
+    const auto& value = json.get_ref<const std::string&>();
+    if (value.size() >= kLeast && value.find(' ') == std::string::npos) redactor.add(value);
   }
 }
 
@@ -201,7 +240,7 @@ public:
       text += name + ": " + value + "\r\n";
     }
     if (!text.empty()) text += "\r\n";
-    redactor_.apply(text);
+    redactor_.apply(text, true);
     write(record, text, media_type(header_of(head.headers, "content-type")), body, cut);
   }
 
@@ -211,7 +250,7 @@ private:
     const auto content = codings_of(headers, "content-encoding"), transfer = codings_of(headers, "transfer-encoding");
     const bool coded = !content.empty() || !transfer.empty(), whole = coded || record.type == "request";
     const auto put = [&](std::string_view bytes) { body.add(bytes); };
-    Redactor::Stream stream(redactor_);
+    Redactor::Stream stream(redactor_, record.type == "request");
     std::string all;
     reader_.read_rest([&](std::string_view piece) {
       if (!whole)
@@ -230,9 +269,7 @@ private:
       if (const auto lowered = base::lower_case(name);
           coded && (lowered == "content-encoding" || lowered == "transfer-encoding" || lowered == "content-length"))
         name = "X-Archive-Orig-" + name;
-    if (record.type == "request")
-      for (const char* name : {"password", "passwd", "pwd", "token", "secret", "otp", "totp"})
-        mark_named(all, name);
+    if (record.type == "request") mark_named(all, nullptr);
     stream.add(all, put);
     stream.add("", put, true);
     return cut;
@@ -278,6 +315,10 @@ private:
 
 void Redactor::add(std::string_view secret) {
   if (secret.size() < kShortest) return;
+  if (is_ordinary(secret)) {
+    ordinary_.emplace(secret);
+    return;
+  }
   for (std::size_t at = 0; at < secret.size(); at += kLongest) // the last part goes back as far as it must
     add_pattern(secret.substr(secret.size() > kLongest ? std::min(at, secret.size() - kLongest) : 0, kLongest));
 }
@@ -311,10 +352,11 @@ void Redactor::add_pattern(std::string_view part) {
 }
 
 void Redactor::except(std::string_view text) {
+  std::erase_if(ordinary_, [&](const auto& known) { return text.find(known) != std::string_view::npos; });
   std::erase_if(patterns_, [&](const auto& known) { return text.find(known.second) != std::string_view::npos; });
 }
 
-bool Redactor::apply(std::string& text) const {
+bool Redactor::apply(std::string& text, bool all_places) const {
   std::vector<std::pair<std::size_t, std::size_t>> found;
   const auto search = [&](const std::string& in, const std::vector<std::uint32_t>* at) {
     for (std::size_t i = 0; i + kShortest <= in.size(); ++i) {
@@ -335,15 +377,20 @@ bool Redactor::apply(std::string& text) const {
       search(twice.text, &twice.at);
     }
   }
+  if (all_places)
+    for (const auto& word : ordinary_)
+      for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + word.size()))
+        found.emplace_back(at, at + word.size());
   for (const auto& [begin, end] : found)
     mark(text, begin, end);
-  return mark_password_fields(text) || !found.empty();
+  const bool named = !all_places && !ordinary_.empty() && mark_named(text, &ordinary_);
+  return mark_password_fields(text) || named || !found.empty();
 }
 
 bool Redactor::Stream::add(std::string_view piece, const std::function<void(std::string_view)>& put, bool last) {
   held_ += piece;
   if (!last && held_.size() < kAtOnce) return false;
-  const bool any = redactor_.apply(held_);
+  const bool any = redactor_.apply(held_, all_places_);
   const auto kept = last ? 0 : std::min(held_.size(), std::max(kReach, kLongestTag));
   put(std::string_view(held_).substr(0, held_.size() - kept));
   held_.erase(0, held_.size() - kept);
@@ -364,11 +411,19 @@ void redact(int from, std::uint64_t size, int to, Redactor& redactor) {
       }
     }
   };
-  each([&](Reader& reader, Rewriter&, const Record&) {
-    if (const auto head = reader.read_http_head())
-      for (const auto& [name, value] : head->headers)
-        if (base::lower_case(name) == "set-cookie" && cookie_value(value).size() >= 8)
-          redactor.add(cookie_value(value));
+  each([&](Reader& reader, Rewriter&, const Record& record) {
+    const auto head = reader.read_http_head();
+    if (!head) return;
+    for (const auto& [name, value] : head->headers)
+      if (base::lower_case(name) == "set-cookie" && cookie_value(value).size() >= 8) redactor.add(cookie_value(value));
+    if (record.type != "response" || media_type(header_of(head->headers, "content-type")) != "application/json") return;
+    std::string body;
+    reader.read_rest([&](std::string_view piece) {
+      if (body.size() <= kLargestLearnt) body += piece;
+    });
+    const auto codings = codings_of(head->headers, "content-encoding");
+    if (!codings.empty()) body = decode_body(std::move(body), codings, kLargestLearnt).bytes;
+    if (body.size() <= kLargestLearnt) learn(nlohmann::json::parse(body, nullptr, false), redactor);
   });
   each([](Reader&, Rewriter& rewriter, const Record& record) { rewriter.copy(record); });
 }

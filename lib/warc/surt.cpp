@@ -150,11 +150,6 @@ std::string url_key(std::string_view url) {
   return shortened(query.empty() ? key : key + "?" + query);
 }
 
-std::string url_key(std::string_view url, std::string_view method) {
-  if (method == "GET") return url_key(url);
-  return url_key(std::string(url) + (url.find('?') == url.npos ? "?" : "&") + "__wb_method=" + std::string(method));
-}
-
 std::optional<Match> match_named(std::string_view name) {
   if (name.empty() || name == "exact") return Match::exact;
   if (name == "prefix") return Match::prefix;

@@ -10,9 +10,6 @@ namespace holdfast::warc {
 
 // The key of any URL; one without "http" or "https" is its own. At most 2,000 bytes: a longer one ends in its digest.
 std::string url_key(std::string_view url);
-// Returns the key of a URL. A method other than GET is in the key, so that the answer to a POST is not found in place
-// of that to a GET.
-std::string url_key(std::string_view url, std::string_view method);
 
 enum class Match { exact, prefix, host, domain };
 std::optional<Match> match_named(std::string_view name);

@@ -13,14 +13,20 @@ namespace holdfast::warc {
 
 namespace {
 
+constexpr int kNotModified = 304;
+constexpr const char* kSame = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+constexpr const char* kUnchanged = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+
 // The body is kept as it was after decoding, so that the headers that described its coding are renamed.
 std::string response_head(const Exchange& exchange, std::uint64_t length) {
   std::string head = "HTTP/1.1 " + std::to_string(exchange.status) + " " + in_header(exchange.reason) + "\r\n";
   bool has_length = false;
   for (const auto& [name, value] : exchange.response_headers) {
     const auto lowered = base::lower_case(name);
-    if (lowered == "content-length") {
-      if (!has_length) head += name + ": " + std::to_string(length) + "\r\n";
+    if (lowered == "content-length" && exchange.status != kNotModified) { // the announced length stays, apart
+      const auto came = std::to_string(length);
+      if (!has_length) head += name + ": " + came + "\r\n";
+      if (value != came) head += "X-Archive-Orig-" + name + ": " + in_header(value) + "\r\n";
       has_length = true;
       continue;
     }
@@ -89,11 +95,13 @@ void Writer::write_record(const Record& record, const Spool* body) {
   member_.add("\r\n\r\n", out, true);
 }
 
-void Writer::add(const Exchange& exchange, const Spool& body) {
+std::string Writer::add(const Exchange& exchange, const Spool& body) {
   const auto response_id = base::new_uuid();
-  const auto digest = body.payload_digest();
-  const auto known = stored_.find(exchange.url + " " + digest);
-  const bool again = known != stored_.end() && body.size() > 0;
+  const bool unchanged = exchange.status == kNotModified;
+  auto digest = body.payload_digest();
+  const auto known = stored_.find(unchanged ? exchange.url : exchange.url + " " + digest);
+  const bool again = known != stored_.end() && (body.size() > 0 || unchanged);
+  if (again) digest = known->second.digest;
   Record response{.type = again ? "revisit" : "response",
                   .id = response_id,
                   .date = exchange.date,
@@ -103,13 +111,15 @@ void Writer::add(const Exchange& exchange, const Spool& body) {
                   .level = gzip_level(media_type(header_of(exchange.response_headers, "content-type")))};
   response.more.emplace_back("WARC-Payload-Digest", digest);
   if (!exchange.remote_address.empty()) response.more.emplace_back("WARC-IP-Address", exchange.remote_address);
+  if (!exchange.protocol.empty()) response.more.emplace_back("WARC-Protocol", exchange.protocol);
   if (!exchange.truncated.empty()) response.more.emplace_back("WARC-Truncated", exchange.truncated);
   if (again) {
-    response.more.emplace_back("WARC-Profile", "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest");
+    response.more.emplace_back("WARC-Profile", unchanged ? kUnchanged : kSame);
     response.more.emplace_back("WARC-Refers-To-Target-URI", exchange.url);
-    response.more.emplace_back("WARC-Refers-To-Date", known->second);
+    response.more.emplace_back("WARC-Refers-To-Date", known->second.date);
   } else if (exchange.truncated.empty()) {
-    stored_.emplace(exchange.url + " " + digest, exchange.date);
+    stored_.emplace(exchange.url + " " + digest, Stored{exchange.date, digest});
+    if (exchange.status == 200) stored_.emplace(exchange.url, Stored{exchange.date, digest});
   }
   write_record(response, again ? nullptr : &body);
   Record request{.type = "request",
@@ -119,9 +129,23 @@ void Writer::add(const Exchange& exchange, const Spool& body) {
                  .content_type = "application/http;msgtype=request",
                  .block = request_block(exchange)};
   request.more.emplace_back("WARC-Concurrent-To", "<urn:uuid:" + response_id + ">");
+  if (exchange.request_cut) request.more.emplace_back("WARC-Truncated", "unspecified");
   if (!exchange.request_body.empty()) request.more.emplace_back("WARC-Payload-Digest", sha1_of(exchange.request_body));
   write_record(request, nullptr);
   ++exchanges_;
+  return response_id;
+}
+
+void Writer::add_about(const Exchange& exchange, const std::string& response_id, const std::string& content_type,
+                       const Spool& body, const std::string& truncated) {
+  Record record{.type = "metadata",
+                .id = base::new_uuid(),
+                .date = exchange.date,
+                .url = exchange.url,
+                .content_type = content_type,
+                .more = {{"WARC-Concurrent-To", "<urn:uuid:" + response_id + ">"}}};
+  if (!truncated.empty()) record.more.emplace_back("WARC-Truncated", truncated);
+  write_record(record, &body);
 }
 
 void Writer::close() {

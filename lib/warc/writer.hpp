@@ -18,11 +18,12 @@ struct Exchange {
   std::string url, method{"GET"}, date; // date: "2026-01-31T23:59:59Z", when it was sent
   Headers request_headers;
   std::string request_body;
+  bool request_cut{false}; // its body could not be read
   int status{0};
   std::string reason;
   Headers response_headers;
-  std::string remote_address;
-  std::string truncated; // "length", "time", "disconnect", or empty: it is whole
+  std::string remote_address, protocol; // protocol: "http/1.1", "h2"
+  std::string truncated;                // "length", "time", "disconnect", or empty: it is whole
 };
 
 class Writer {
@@ -34,8 +35,13 @@ public:
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // A response and its request. The second of two equal bodies of one URL becomes a revisit record.
-  void add(const Exchange& exchange, const Spool& body);
+  // A response and its request. The second of two equal bodies of one URL becomes a revisit record, and an answer with
+  // status 304 one that refers to the first response of the URL.
+  // Returns the id of the response's record.
+  std::string add(const Exchange& exchange, const Spool& body);
+  // A metadata record beside that response.
+  void add_about(const Exchange& exchange, const std::string& response_id, const std::string& content_type,
+                 const Spool& body, const std::string& truncated);
   void close(); // flushes to the disk's cache; throws std::runtime_error
   std::uint64_t bytes() const { return written_; }
   std::size_t exchanges() const { return exchanges_; }
@@ -52,7 +58,10 @@ private:
   std::size_t exchanges_{0};
   GzipMember member_{6};
   std::string info_id_;
-  std::map<std::string, std::string> stored_; // URL and payload digest: the date of the record
+  struct Stored {
+    std::string date, digest;
+  };
+  std::map<std::string, Stored> stored_; // by URL and payload digest; by URL alone, the first one
 };
 
 } // namespace holdfast::warc

@@ -236,15 +236,18 @@ begin
     where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl and r.fence = v_end.fence
       and r.status in ('failed', 'skipped');
   -- The most frequent reason stands for all.
-  v_missing := (select format('; resources missing: %s of %s (mostly %s)', v_end.facts -> 'resources_missing',
-                              v_end.facts -> 'resources', m.reason)
-                  from jsonb_object_keys(v_end.facts -> 'missing_reasons') m(reason)
-                  order by holdfast.fact_integer(v_end.facts -> 'missing_reasons', m.reason) desc, m.reason
-                  limit 1);
+  v_missing := concat(
+    (select format('; resources missing: %s of %s (mostly %s)', v_end.facts -> 'resources_missing',
+                   v_end.facts -> 'resources', m.reason)
+       from jsonb_object_keys(v_end.facts -> 'missing_reasons') m(reason)
+       order by holdfast.fact_integer(v_end.facts -> 'missing_reasons', m.reason) desc, m.reason
+       limit 1),
+    (select '; cut short: ' || string_agg(c.step #>> '{}', ', ')
+       from jsonb_path_query(v_end.facts, '$.cut[*]') c(step)));
   reason := rtrim('Finished at ' || holdfast.people_time(v_end.sealed_at) || coalesce(' by ' || v_worker, '')
     || ' with outcome ' || v_end.outcome || coalesce(': ' || nullif(v_end.reason, ''), '')
     || coalesce(' (' || v_hooks.failed || ')', '')
-    || coalesce(v_missing, '')
+    || v_missing
     || coalesce('; skipped: ' || v_hooks.skipped, ''), '. ') || '.';
   facts := v_end.facts || jsonb_strip_nulls(jsonb_build_object(
     'outcome', v_end.outcome, 'why', v_end.reason, 'worker', v_worker, 'sealed_at', v_end.sealed_at,

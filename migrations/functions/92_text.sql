@@ -17,6 +17,25 @@ create or replace function holdfast.text_language_of(p_code text)
            else 'simple' end
 $$;
 
+create or replace function holdfast.text_language_in(p_text text)
+  returns text language sql stable as $$
+  -- The language whose stop words are most frequent at the beginning of a text; "simple" if none are.
+  with word as (
+    select lower(w[1]) as word, count(*) as count
+      from regexp_matches(left(p_text, 4000), '[[:alpha:]]+', 'g') w group by 1),
+  found as (
+    select l.language, sum(w.count) as count
+      from unnest('{danish,dutch,english,finnish,french,german,hungarian,italian,norwegian,portuguese,russian,'
+                  'spanish,swedish,turkish}'::text[]) l(language)
+      join word w on ts_lexize((l.language || '_stem')::regdictionary, w.word) = '{}'
+      group by l.language)
+  select coalesce((select f.language
+                     from found f
+                     where f.count >= 4 and f.count >= 0.2 * (select sum(w.count) from word w)
+                     order by f.count desc, f.language limit 1),
+                  'simple')
+$$;
+
 create or replace function holdfast.search_fold(p_text text)
   returns text language plpgsql immutable parallel safe as $$
 -- Without accents, widths, ligatures and invisible characters: "Straße" is "Strasse", in any normal form.
@@ -141,7 +160,8 @@ create or replace function holdfast.text_keep(
     p_snapshot uuid, p_crawl uuid, p_fence bigint, p_text text)
   returns boolean language plpgsql as $$
 -- Workers keep the text of pages that they sealed, and an operator's any; of the pages of others they add one
--- that was lost, and change none. The language is what a hook reported in its output_json. The commit does
+-- that was lost, and change none. The language is what a hook reported in its output_json, else it is
+-- detected. The commit does
 -- not wait for the disk: a text that a crash of the server loses is made again by `holdfast search --rebuild`.
 declare
   v_language text;
@@ -160,7 +180,8 @@ begin
     where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl and r.fence = p_fence
       and jsonb_typeof(r.output_json) = 'object' and r.output_json ? 'language'
     limit 1;
-  v_language := holdfast.text_language_of(v_language);
+  v_language := case when v_language is null then holdfast.text_language_in(p_text)
+                     else holdfast.text_language_of(v_language) end;
   v_config := v_language::regconfig;
   insert into holdfast.page_text (snapshot_id, crawl_id, language, text, words)
     select s.id, s.crawl_id, v_language, p_text,

@@ -22,7 +22,7 @@
 namespace holdfast::capture {
 
 inline constexpr int kFirstError = 400; // of the statuses of HTTP
-inline constexpr int kNoContent = 204;
+inline constexpr int kNoContent = 204, kResetContent = 205, kPartialContent = 206, kNotModified = 304;
 
 using base::lower_case;
 using warc::header_of;

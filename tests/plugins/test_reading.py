@@ -1,8 +1,12 @@
 """title, text, outlinks and hashes: what is read out of pages."""
 
 import hashlib
+import sys
 
-from support import BrowserTest, HookTest, needs_chromium, needs_wget
+from support import SITE, BrowserTest, HookTest, needs_chromium, needs_wget
+
+sys.path.append(str(SITE.parent))
+from pages import PAPERS  # noqa: E402
 
 
 class Title(HookTest):
@@ -67,7 +71,23 @@ class Text(HookTest):
 
     def test_plain_text_and_other_things(self):
         self.assertIn("ftp://example.org/x", self.run_hook("text", "/list.txt").text("content.txt"))
-        self.assert_status(self.run_hook("text", "/report.pdf"), "noresults")
+        self.assert_status(self.run_hook("text", "/photo.jpg"), "noresults")
+
+    @needs_wget
+    def test_the_words_of_documents(self):
+        for kind in PAPERS:
+            with self.subTest(kind):
+                self.run_hook("wget", f"/paper.{kind}")
+                text = self.run_hook("text", f"/paper.{kind}").text("content.txt")
+                self.assertEqual(" ".join(text.split()), "The pilot counts Größe 7 & more. A second paragraph.")
+
+    @needs_wget
+    def test_the_language_of_a_page(self):
+        for path, language in (("/article.html", "en"), ("/said-language?lang=DE-at", "de-at"), ("/said-language", "fr")):
+            with self.subTest(path):
+                self.run_hook("wget", path)
+                outcome = self.run_hook("text", path)
+                self.assertEqual(outcome.result["output_json"]["language"], language)
 
 
 class Outlinks(HookTest):

@@ -3,9 +3,11 @@
 import base64
 import gzip
 import html
+import io
 import itertools
 import json
 import re
+import zipfile
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -180,6 +182,70 @@ def farm(request, number):
     """Every page of it links a thousand that nobody has seen."""
     first = int(number) * 1000 + 1
     request.send(document(f"Farm {number}", link_list(f"/farm/{n}" for n in range(first, first + 1000))))
+
+
+def packed(**files):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name.replace("__", "/").replace("_", "."), text)
+    return out.getvalue()
+
+
+_WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+_PAPER = ("The pilot counts Größe 7 &amp; more.", "A second paragraph.")
+_XML = "<?xml version='1.0' encoding='UTF-8'?>"
+_STREAM = b"BT /F1 12 Tf 20 150 Td (The pilot counts Gr\\366\\337e 7 & more.) Tj 0 -60 Td (A second paragraph.) Tj ET"
+# By their endings: media type and bytes.
+PAPERS = {
+    "pdf": (
+        "application/pdf",
+        b"%%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+        b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>endobj\n"
+        b"4 0 obj<</Length %d>>stream\n%s\nendstream endobj\n5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica"
+        b"/Encoding/WinAnsiEncoding>>endobj\ntrailer<</Root 1 0 R>>\n%%%%EOF\n" % (len(_STREAM), _STREAM),
+    ),
+    "docx": (
+        _WORD,
+        packed(
+            word__document_xml=_XML
+            + "<w:document xmlns:w='w'><w:body>"
+            + "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in _PAPER)
+            + "</w:body></w:document>"
+        ),
+    ),
+    "odt": (
+        "application/vnd.oasis.opendocument.text",
+        packed(
+            mimetype="application/vnd.oasis.opendocument.text",
+            content_xml=_XML
+            + "<office:d xmlns:office='o' xmlns:text='t'>"
+            + "".join(f"<text:p>{text}</text:p>" for text in _PAPER)
+            + "</office:d>",
+        ),
+    ),
+    "epub": (
+        "application/epub+zip",
+        packed(
+            mimetype="application/epub+zip",
+            one_xhtml=f"{_XML}<html xmlns='x'><head><title>One</title></head><body><p>{_PAPER[0]}</p></body></html>",
+            two_xhtml=f"{_XML}<html xmlns='x'><head><title>Two</title></head><body><p>{_PAPER[1]}</p></body></html>",
+        ),
+    ),
+}
+
+
+@page("/paper.(\\w+)")
+def paper(request, kind):
+    content_type, body = PAPERS[kind]
+    request.send(body, content_type)
+
+
+@page("/said-language")
+def said_language(request):
+    lang = request.query.get("lang")
+    body = "<!doctype html>" + (f"<html lang='{lang}'>" if lang else "") + "<title>Langue</title>" + PARAGRAPH
+    request.send(body, headers=[("Content-Language", "fr, en")])
 
 
 @page("/report.pdf")

@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import pages
+import traffic  # noqa: F401, it registers its pages
 
 
 class Request(BaseHTTPRequestHandler):
@@ -32,10 +33,10 @@ class Request(BaseHTTPRequestHandler):
     def do_GET(self):
         self.answer()
 
-    def do_HEAD(self):
-        self.answer()
+    do_HEAD = do_POST = do_DELETE = do_GET
 
     def answer(self):
+        self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         parts = urlsplit(self.path)
         self.url_path = parts.path
         self.query = {key: values[-1] for key, values in parse_qs(parts.query).items()}

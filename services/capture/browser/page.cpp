@@ -76,6 +76,7 @@ std::optional<Page> saved_page(Job& job, const std::string& plugin) {
   const auto directory = fs::weakly_canonical(job.snapshot() / (plugin == "read" ? "browser" : plugin), error);
   const auto path = fs::weakly_canonical(directory / name, error);
   if (!path.string().starts_with(directory.string() + "/") || !fs::is_regular_file(path, error)) return std::nullopt;
+  page.file = path.string();
   page.bytes =
       decompressed(read_file(path, kLargestPage), about.value("headers", Json::object()).value("content-encoding", ""));
   return page;

@@ -16,6 +16,7 @@ struct Page {
   std::string bytes;
   std::string source; // "read", "dom", "wget", "browser", "fetch"
 
+  std::string file{};       // of `bytes`, which may be the beginning only; "": none
   std::string written_in{}; // the encoding of the document of which this is a copy; "": see encoding()
 
   std::string type() const; // as browsers see it: by the header and the first bytes

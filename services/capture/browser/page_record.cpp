@@ -16,7 +16,7 @@ constexpr std::size_t kMostLacking = 200; // listed by URL
 constexpr std::pair<const char*, std::string PageRecord::*> kTexts[] = {
     {"path", &PageRecord::source},           {"icon", &PageRecord::icon},     {"icon_url", &PageRecord::icon_url},
     {"target", &PageRecord::target},         {"broken", &PageRecord::broken}, {"doubt", &PageRecord::doubt},
-    {"user_agent", &PageRecord::user_agent}, {"read", &PageRecord::read}};
+    {"user_agent", &PageRecord::user_agent}, {"read", &PageRecord::read},     {"document", &PageRecord::document}};
 
 constexpr const char* kPlainAgent = "Mozilla/5.0 (compatible; Holdfast)";
 
@@ -77,6 +77,9 @@ void save_page_record(const Job& job, const PageRecord& page) {
                  {"content_type", page.content_type},
                  {"complete", page.complete},
                  {"finished", page.finished}};
+  if (page.documents.size() > 1) record["documents"] = page.documents;
+  for (const auto& [url, path] : page.files)
+    record["files"].push_back({{"url", url}, {"path", path}});
   if (page.ends_within) record["ends_within"] = true;
   for (const auto& [name, text] : kTexts)
     if (!(page.*text).empty()) record[name] = page.*text;

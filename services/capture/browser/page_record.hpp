@@ -18,8 +18,11 @@ struct PageRecord {
   std::string url; // after redirects
   int status{0};
   std::string reason, content_type;
-  Json headers = Json::object(); // names in lower case
+  Json headers = Json::object();  // names in lower case
+  std::string document;           // the loader of what the tab shows
+  Json documents = Json::array(); // that it has shown, the page last
   std::vector<Redirect> redirects;
+  std::vector<std::pair<std::string, std::string>> files; // that the page handed out, by their URLs
   std::string source;         // the file with the document as it was sent; empty: it is only in the WARC
   std::string read;           // a file with what there is to read in it, its frames and shadow roots, as HTML
   std::string icon, icon_url; // the icon that the browser fetched, and its file

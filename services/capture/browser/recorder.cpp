@@ -4,14 +4,10 @@
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
-#include "lib/formats/encoding.hpp"
+#include "services/capture/browser/wire.hpp"
 #include "services/capture/fetch/egress.hpp"
 
-#include <boost/beast/http/status.hpp>
-
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <utility>
 
 namespace holdfast::capture {
@@ -22,80 +18,14 @@ constexpr std::size_t kReadAtOnce = 1u << 19;
 constexpr std::uint64_t kBuffered = 64u << 20; // bytes that Chromium keeps for a page
 constexpr std::chrono::seconds kLastAnswer{3}; // a browser that works answers within it
 
-// DevTools reads the bytes of a header as windows-1252: the bytes that such a text stands for.
-std::string bytes_of(std::string_view text) {
-  constexpr auto& kHigh = formats::kWindows1252;
-  std::string bytes;
-  for (auto rest = text; !rest.empty();) {
-    const auto character = base::first_character(rest);
-    const auto high = std::find(kHigh.begin(), kHigh.end(), character.code);
-    if (high != kHigh.end())
-      bytes.push_back(static_cast<char>(0x80 + (high - kHigh.begin())));
-    else if (character.code <= 0xFF)
-      bytes.push_back(static_cast<char>(character.code));
-    else
-      return std::string(text); // it was decoded in another way
-    rest.remove_prefix(character.length);
-  }
-  return bytes;
-}
-
-// Values that were sent under one name are joined by line ends.
-Headers headers_from(const Json& object) {
-  Headers headers;
-  for (const auto& [name, value] : object.items()) {
-    if (!value.is_string()) continue;
-    const auto& all = value.get_ref<const std::string&>();
-    for (std::size_t begin = 0; begin <= all.size();) {
-      const auto end = std::min(all.find('\n', begin), all.size());
-      headers.emplace_back(name, all.substr(begin, end - begin));
-      begin = end + 1;
-    }
-  }
-  return headers;
-}
-
-Headers as_sent(Headers headers) {
-  for (auto& [name, value] : headers)
-    value = bytes_of(value);
-  return headers;
-}
-
-Headers headers_from_list(const Json& list) {
-  Headers headers;
-  for (const auto& item : list)
-    headers.emplace_back(text_at(item, "name"), text_at(item, "value"));
-  return headers;
-}
-
-// Returns the reason of HTTP/1.1: a response of HTTP/2 has none.
-std::string reason_of(int status) {
-  using namespace boost::beast::http;
-  const auto known = int_to_status(static_cast<unsigned>(status));
-  return known == boost::beast::http::status::unknown ? "" : std::string(obsolete_reason(known));
-}
-
-enum class Length { unknown, right, wrong };
-
-// Compares the announced length with the received one. The length of a coded body is that of its code.
-Length compared(const warc::Exchange& exchange, std::uint64_t size) {
-  if (exchange.method == "HEAD" || exchange.status == 204 || exchange.status == 304) return Length::right;
-  if (!header_of(exchange.response_headers, "content-encoding").empty()) return Length::unknown;
-  const auto length = header_of(exchange.response_headers, "content-length");
-  std::uint64_t announced = 0; // what is no number is none for Chromium either
-  const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), announced);
-  if (error != std::errc() || end != length.data() + length.size()) return Length::unknown;
-  return announced == size ? Length::right : Length::wrong;
-}
-
 } // namespace
 
 Recorder::Recorder(DevTools& browser, warc::Writer& warc, Rules rules)
     : browser_(browser), warc_(warc), rules_(std::move(rules)) {}
 
-void Recorder::watch(const std::string& session, bool is_page) {
+void Recorder::watch(const std::string& session, bool holds) {
   browser_.send("Network.enable", {{"maxTotalBufferSize", kBuffered}, {"enableDurableMessages", true}}, session);
-  if (is_page)
+  if (holds)
     browser_.send(
         "Fetch.enable",
         {{"patterns", Json::array({{{"urlPattern", "*"}, {"requestStage", "Request"}},
@@ -120,10 +50,14 @@ bool Recorder::take(const std::string& method, const Json& parameters, const std
   } else if (method == "Network.requestWillBeSentExtraInfo") {
     extra_[text_at(parameters, "requestId")].request.push_back(as_sent(headers_from(parameters["headers"])));
   } else if (method == "Network.responseReceivedExtraInfo") {
-    extra_[text_at(parameters, "requestId")].response.push_back(as_sent(headers_from(parameters["headers"])));
+    extra_[text_at(parameters, "requestId")].response.push_back(sent_response(parameters));
   } else if (method == "Network.requestServedFromCache") {
     if (const auto found = entries_.find(text_at(parameters, "requestId")); found != entries_.end())
       found->second->skip = true; // nothing was sent
+  } else if (method.starts_with("Network.webSocket")) {
+    sockets_.take(method, parameters);
+  } else if (method == "Page.frameNavigated") {
+    left(text_at(parameters["frame"], "id"), text_at(parameters["frame"], "loaderId"));
   } else if (method == "Fetch.requestPaused") {
     paused(parameters, session);
   } else if (method == "Fetch.authRequired") {
@@ -131,7 +65,7 @@ bool Recorder::take(const std::string& method, const Json& parameters, const std
   } else if (method == "Target.attachedToTarget") {
     const auto child = text_at(parameters, "sessionId");
     const auto type = text_at(parameters["targetInfo"], "type");
-    watch(child, type == "iframe" || type == "page");
+    watch(child, type != "worker"); // whose requests pass through its page's session
     browser_.send("Runtime.runIfWaitingForDebugger", {}, child);
   } else {
     return false;
@@ -155,12 +89,28 @@ void Recorder::log_in(const Json& parameters, const std::string& session) {
                 {{"requestId", parameters["requestId"]}, {"authChallengeResponse", std::move(answer)}}, session);
 }
 
+std::string Recorder::request_of(const Json& paused) {
+  const auto id = text_at(paused, "networkId"); // a download that a link asks for has none
+  return id.empty() ? text_at(paused, "requestId") : id;
+}
+
 std::size_t Recorder::open_requests(bool pictures) const {
-  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [pictures](const auto& entry) {
-    const auto& type = entry.second->type;
-    if (entry.second->replaced) return false;
+  return count_open(kPatience, [pictures](const std::string& type) {
     if (!pictures && (type == "Image" || type == "Font")) return false;
     return type != "EventSource" && type != "Ping" && type != "Media" && type != "Other";
+  });
+}
+
+std::size_t Recorder::open_files() const {
+  return count_open(kLongestSilence, [](const std::string& type) {
+    return type == "Image" || type == "Font" || type == "Stylesheet" || type == "Script" || type == "Document";
+  });
+}
+
+std::size_t Recorder::count_open(Seconds patience, const std::function<bool(const std::string& type)>& counts) const {
+  const auto since = Clock::now() - std::chrono::duration_cast<Clock::duration>(patience);
+  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
+    return !entry.second->replaced && entry.second->last > since && counts(entry.second->type);
   }));
 }
 
@@ -192,14 +142,33 @@ void Recorder::request_sent(const Json& parameters, const std::string& session) 
   entry->exchange.method = request.value("method", "GET");
   entry->exchange.date = base::utc_timestamp();
   entry->exchange.request_headers = headers_from(request.value("headers", Json::object()));
-  entry->exchange.request_body = text_at(request, "postData");
   entries_[id] = entry;
   asked_.insert(url.substr(0, url.find('#')));
+  if (auto body = request_body(request))
+    entry->exchange.request_body = std::move(*body);
+  else
+    ask_request_body(entry);
   if (entry->type != "Document") stream(entry);
 }
 
-// Streams the bytes as they arrive, behind those that have. A document is known to its renderer only when its response
-// has come, and cannot be requested any more once its frame goes elsewhere. `awaited`: before the record ends.
+// The body of a request with files, which Chromium reads only if it is asked to.
+void Recorder::ask_request_body(const std::shared_ptr<Entry>& entry) {
+  ++awaited_;
+  entry->asking = true;
+  browser_.send("Network.getRequestPostData", {{"requestId", entry->request_id}}, entry->session,
+                [this, entry](const Json& result, const std::string& error) {
+                  --awaited_;
+                  const auto text = text_at(result, "postData");
+                  auto& exchange = entry->exchange;
+                  exchange.request_body = result.value("base64Encoded", false) ? base::base64_decode(text) : text;
+                  exchange.request_cut = !error.empty();
+                  entry->asking = false;
+                  if (entry->ended) end(entry);
+                });
+}
+
+// From now on the bytes come as they arrive, behind those that have. A document is known to its renderer only when its
+// response has come, and can be asked for no more once its frame goes elsewhere. `awaited`: before the record ends.
 void Recorder::stream(const std::shared_ptr<Entry>& entry, bool awaited) {
   awaited_ += awaited;
   browser_.send("Network.streamResourceContent", {{"requestId", entry->request_id}}, entry->session,
@@ -245,21 +214,28 @@ void Recorder::take_response(Entry& entry, const Json& response) {
   if (entry.exchange.reason.empty()) entry.exchange.reason = reason_of(entry.exchange.status);
   entry.exchange.response_headers = headers_from(response.value("headers", Json::object()));
   if (egress_proxy().empty()) entry.exchange.remote_address = text_at(response, "remoteIPAddress"); // else the proxy's
+  entry.exchange.protocol = text_at(response, "protocol");
+  entry.from_cache = response.value("fromDiskCache", false);
   if (response.value("fromServiceWorker", false)) entry.skip = true; // what the worker itself fetched is recorded
 }
 
 void Recorder::response_received(const Json& parameters, const std::string& session) {
   const auto found = entries_.find(text_at(parameters, "requestId"));
   if (found == entries_.end()) return;
-  last_change_ = Clock::now();
+  last_change_ = found->second->last = Clock::now();
   const auto entry = found->second;
   const bool is_first = !entry->responded;
   take_response(*entry, parameters["response"]);
   entry->session = session; // of a frame in another process, its own
   if (entry->type != "Document") return;
   if (is_first && !entry->skip) stream(entry, false); // its script may keep the renderer busy for ever
-  for (const auto& [_, other] : entries_)             // its end is not told
-    if (other != entry && other->frame == entry->frame && other->type == "Document" && other->responded)
+  left(entry->frame, entry->request_id);
+}
+
+// A frame shows another document: the end of the one before is not told.
+void Recorder::left(const std::string& frame, const std::string& document) {
+  for (const auto& [id, other] : entries_)
+    if (id != document && other->frame == frame && other->type == "Document" && other->responded)
       other->replaced = true;
 }
 
@@ -278,6 +254,7 @@ void Recorder::data_received(const Json& parameters) {
   const auto found = entries_.find(text_at(parameters, "requestId"));
   if (found == entries_.end()) return;
   auto& entry = *found->second;
+  entry.last = Clock::now();
   if (entry.type != "EventSource" && entry.type != "Media") last_change_ = Clock::now(); // which may never end
   entry.announced += parameters.value("dataLength", std::uint64_t{0});
   if (const auto data = parameters.find("data"); entry.streaming && data != parameters.end() && data->is_string())
@@ -295,7 +272,10 @@ void Recorder::loading_finished(const Json& parameters) {
     if (!entry->skip && !entry->overfull && is_short) entry->exchange.truncated = "unspecified";
     end(entry);
   };
-  if (entry->skip || entry->overfull || entry->body.size() >= entry->announced) return ended();
+  // Chromium tells no length of what is for a cache: a prefetched file, or one that a service worker keeps.
+  const bool is_short = entry->body.size() < entry->announced || entry->body.size() == 0 ||
+                        compared(entry->exchange, entry->body.size()) == Length::wrong;
+  if (entry->skip || entry->overfull || !is_short) return ended();
   fetch_body(entry, ended);
 }
 
@@ -319,15 +299,19 @@ void Recorder::loading_failed(const Json& parameters) {
   if (found == entries_.end()) return;
   last_change_ = Clock::now();
   const auto entry = found->second;
-  if (taking_ && taking_->entry == entry && !taking_->over) return; // we ended it ourselves
+  if (std::any_of(takings_.begin(), takings_.end(), [&](const auto& one) { return one->entry == entry && !one->over; }))
+    return; // we take its body ourselves
   ++failed_;
   entry->error = text_at(parameters, "errorText");
+  const auto blocked = text_at(parameters, "blockedReason");
+  entry->forbidden = !blocked.empty() && blocked != "inspector"; // by the page's own rules, and not by us
   const bool dropped = entry->type == "Document" && parameters.value("canceled", false);
   if (!entry->responded) return end(entry);
   fetch_body(entry, [this, entry, dropped] {
     if (entry->exchange.truncated.empty() && compared(entry->exchange, entry->body.size()) != Length::right)
       entry->exchange.truncated = "disconnect";
-    if (!dropped) return end(entry);
+    const bool piece = entry->exchange.status == kPartialContent && !entry->exchange.truncated.empty();
+    if (!dropped && !piece) return end(entry);
     entries_.erase(entry->request_id);
     dropped_.push_back(entry);
   });
@@ -342,6 +326,8 @@ std::vector<std::string> Recorder::dropped() const {
 }
 
 void Recorder::end(const std::shared_ptr<Entry>& entry) {
+  entry->ended = true;
+  if (entry->asking) return;
   if (const auto found = entries_.find(entry->request_id); found != entries_.end() && found->second == entry)
     entries_.erase(found);
   write(*entry);
@@ -350,16 +336,17 @@ void Recorder::end(const std::shared_ptr<Entry>& entry) {
   if (rules_.finished) rules_.finished({entry->exchange, entry->body, entry->request_id, entry->type, entry->frame});
 }
 
-// A request that the page itself has cancelled is not missing in the record.
+// Counts a request, and its answer if the record lacks it. A request that the page has cancelled or forbidden itself is
+// not missing, nor is a piece that a player did not request.
 void Recorder::count(const Entry& entry) {
-  if (entry.skip || entry.type == "Preflight" || entry.type == "Ping") return;
+  if (entry.skip || entry.forbidden || entry.type == "Preflight" || entry.type == "Ping") return;
+  const bool whole = entry.exchange.truncated.empty() || entry.redirected;
+  if (entry.error == "net::ERR_ABORTED" && (entry.type != "Document" || !entry.responded)) return;
   std::string why;
   if (const auto refused = egress_reason(entry.exchange.response_headers); !refused.empty())
     why = refused.starts_with("refused:") ? "refused" : "not reached";
   else if (entry.responded)
-    why = entry.exchange.truncated.empty() || entry.redirected ? "" : "cut (" + entry.exchange.truncated + ")";
-  else if (entry.error == "net::ERR_ABORTED")
-    return;
+    why = whole || entry.type == "Media" ? "" : "cut (" + entry.exchange.truncated + ")";
   else
     why = entry.error == "net::ERR_BLOCKED_BY_CLIENT" ? "refused" : entry.error.empty() ? "no answer" : entry.error;
   ++requests_;
@@ -367,76 +354,94 @@ void Recorder::count(const Entry& entry) {
 }
 
 void Recorder::write(Entry& entry) {
-  count(entry);
-  if (!entry.responded || entry.skip || entry.exchange.status == 0) return;
   if (const auto found = extra_.find(entry.request_id); found != extra_.end()) {
     auto& [request, response] = found->second;
     if (entry.hop < request.size()) entry.exchange.request_headers = request[entry.hop];
-    if (entry.hop < response.size()) entry.exchange.response_headers = response[entry.hop];
+    if (entry.hop < response.size()) {
+      auto& sent = response[entry.hop];
+      entry.from_cache = false;
+      if (!sent.reason.empty()) entry.exchange.reason = sent.reason;
+      entry.exchange.response_headers = sent.headers;
+      if (sent.status == kNotModified && entry.exchange.status != kNotModified) {
+        entry.exchange.status = kNotModified;
+        entry.exchange.truncated.clear();
+        if (sent.reason.empty()) entry.exchange.reason = reason_of(kNotModified);
+      }
+    }
   }
-  if (egress_reason(entry.exchange.response_headers).empty()) warc_.add(entry.exchange, entry.body);
+  entry.skip = entry.skip || entry.from_cache; // nothing was sent
+  count(entry);
+  if (!entry.responded || entry.skip || entry.exchange.status == 0) return;
+  if (!egress_reason(entry.exchange.response_headers).empty()) return;
+  static const warc::Spool kNone;
+  warc_.add(entry.exchange, entry.exchange.status == kNotModified ? kNone : entry.body);
 }
 
 // Keeps a document from the browser: what it cannot show would become a download.
 void Recorder::take_body(const Json& parameters, const std::string& session) {
-  const auto found = entries_.find(text_at(parameters, "networkId"));
-  taking_ = Taking{};
-  taking_->session = session;
-  taking_->paused = text_at(parameters, "requestId");
-  taking_->entry = found == entries_.end() ? std::make_shared<Entry>() : found->second;
-  auto& entry = *taking_->entry;
+  const auto id = request_of(parameters);
+  const auto found = entries_.find(id);
+  const auto taking = std::make_shared<Taking>();
+  takings_.push_back(taking);
+  taking->session = session;
+  taking->paused = text_at(parameters, "requestId");
+  taking->entry = found == entries_.end() ? std::make_shared<Entry>() : found->second;
+  auto& entry = *taking->entry;
+  entry.request_id = id;
+  entry.type = "Document";
   if (entry.exchange.url.empty()) entry.exchange.url = text_at(parameters["request"], "url");
   taken_.insert(entry.exchange.url);
+  asked_.insert(entry.exchange.url);
   if (entry.exchange.date.empty()) entry.exchange.date = base::utc_timestamp();
   entry.responded = true;
   entry.exchange.status = parameters.value("responseStatusCode", 0);
   entry.exchange.reason = text_at(parameters, "responseStatusText");
   if (entry.exchange.reason.empty()) entry.exchange.reason = reason_of(entry.exchange.status);
   entry.exchange.response_headers = headers_from_list(parameters.value("responseHeaders", Json::array()));
-  browser_.send("Fetch.takeResponseBodyAsStream", {{"requestId", taking_->paused}}, session,
-                [this](const Json& result, const std::string& error) {
-                  taking_->stream = text_at(result, "stream");
+  browser_.send("Fetch.takeResponseBodyAsStream", {{"requestId", taking->paused}}, session,
+                [this, taking](const Json& result, const std::string& error) {
+                  taking->stream = text_at(result, "stream");
                   if (error.empty())
-                    read_stream();
+                    read_stream(taking);
                   else
-                    end_taking(false);
+                    end_taking(*taking, false);
                 });
 }
 
-void Recorder::read_stream() {
-  browser_.send("IO.read", {{"handle", taking_->stream}, {"size", kReadAtOnce}}, taking_->session,
-                [this](const Json& result, const std::string& error) {
-                  if (taking_->over) return;
-                  last_change_ = Clock::now();
+void Recorder::read_stream(const std::shared_ptr<Taking>& taking) {
+  browser_.send("IO.read", {{"handle", taking->stream}, {"size", kReadAtOnce}}, taking->session,
+                [this, taking](const Json& result, const std::string& error) {
+                  if (taking->over) return;
+                  last_change_ = taking->entry->last = Clock::now();
                   const auto data = result.find("data");
                   if (error.empty() && data != result.end()) {
                     const auto& text = data->get_ref<const std::string&>();
-                    add_bytes(*taking_->entry, result.value("base64Encoded", false) ? base::base64_decode(text) : text);
+                    add_bytes(*taking->entry, result.value("base64Encoded", false) ? base::base64_decode(text) : text);
                   }
                   if (!error.empty() || full_)
-                    end_taking(false);
+                    end_taking(*taking, false);
                   else if (result.value("eof", true))
-                    end_taking(true);
+                    end_taking(*taking, true);
                   else
-                    read_stream();
+                    read_stream(taking);
                 });
 }
 
-void Recorder::end_taking(bool ended) {
-  auto& entry = *taking_->entry;
+void Recorder::end_taking(Taking& taking, bool ended) {
+  auto& entry = *taking.entry;
   const bool whole = ended && compared(entry.exchange, entry.body.size()) != Length::wrong;
   if (!whole && entry.exchange.truncated.empty()) entry.exchange.truncated = "disconnect";
-  taking_->over = true;
-  taking_->whole = whole;
-  if (!taking_->stream.empty()) browser_.send("IO.close", {{"handle", taking_->stream}}, taking_->session);
-  browser_.send("Fetch.failRequest", {{"requestId", taking_->paused}, {"errorReason", "Aborted"}}, taking_->session);
-  end(taking_->entry);
+  taking.over = true;
+  if (!taking.stream.empty()) browser_.send("IO.close", {{"handle", taking.stream}}, taking.session);
+  browser_.send("Fetch.failRequest", {{"requestId", taking.paused}, {"errorReason", "Aborted"}}, taking.session);
+  end(taking.entry);
 }
 
 void Recorder::finish(const std::string& why) {
-  if (taking_ && !taking_->over) {
-    taking_->entry->exchange.truncated = why;
-    end_taking(false);
+  for (const auto& taking : takings_) {
+    if (taking->over) continue;
+    taking->entry->exchange.truncated = why;
+    end_taking(*taking, false);
   }
   try { // what has come of those that have not ended
     for (const auto& [id, entry] : entries_)
@@ -451,8 +456,10 @@ void Recorder::finish(const std::string& why) {
   for (const auto& [id, entry] : entries) {
     if (entry->exchange.truncated.empty() && compared(entry->exchange, entry->body.size()) != Length::right)
       entry->exchange.truncated = entry->replaced ? "disconnect" : why;
+    entry->exchange.request_cut = std::exchange(entry->asking, false);
     end(entry);
   }
+  sockets_.finish();
   for (const auto& entry : std::exchange(dropped_, {}))
     if (!taken_.contains(entry->exchange.url)) write(*entry);
 }

@@ -14,6 +14,8 @@
 
 #include "lib/warc/writer.hpp"
 #include "services/capture/browser/devtools.hpp"
+#include "services/capture/browser/sockets.hpp"
+#include "services/capture/browser/wire.hpp"
 #include "services/capture/replay/replay_source.hpp"
 
 #include <deque>
@@ -26,6 +28,9 @@
 #include <vector>
 
 namespace holdfast::capture {
+
+// A request that brings nothing for so long no longer holds up the reading of the page, or its end.
+inline constexpr Seconds kPatience{4}, kLongestSilence{15};
 
 class Recorder {
 public:
@@ -52,20 +57,19 @@ public:
 
   Recorder(DevTools& browser, warc::Writer& warc, Rules rules);
 
-  // Begins to record a session, and later those of its frames and workers.
-  void watch(const std::string& session, bool is_page);
+  // Begins to record a session, and later those of its frames and workers. `holds`: its requests pass through here.
+  void watch(const std::string& session, bool holds);
   // Takes an event of any session; false if it is none of the recorder's.
   bool take(const std::string& method, const Json& parameters, const std::string& session);
 
-  // Returns the number of requests whose answers a user would wait for; without images, those that may bring more
-  // requests.
+  // The id of a request that Fetch holds, by which Finished names it.
+  static std::string request_of(const Json& paused);
+  // Requests whose answers a person would wait for; without pictures, those that may bring more requests.
   std::size_t open_requests(bool pictures = true) const;
+  // Files of the page that may still come.
+  std::size_t open_files() const;
   std::size_t urls_asked() const { return asked_.size(); }
   Clock::time_point last_change() const { return last_change_; }
-  // The body of a document that was kept from the browser has arrived, or will not.
-  bool taken() const { return !taking_ || taking_->over; }
-  bool taken_whole() const { return taking_ && taking_->whole; }
-  std::uint64_t taken_bytes() const { return taking_ && taking_->entry ? taking_->entry->body.size() : 0; }
   bool full() const { return full_; }
   std::size_t failed_requests() const { return failed_; }
   // Returns requests that are not in the record, or not complete: URL and reason. `requests`: all of them.
@@ -84,20 +88,25 @@ private:
     warc::Exchange exchange;
     warc::Spool body;
     std::string request_id, type, frame, session, error;
-    std::size_t hop{0};         // of its redirects
-    std::uint64_t announced{0}; // bytes that Chromium said have come
+    std::size_t hop{0};                   // of its redirects
+    std::uint64_t announced{0};           // bytes that Chromium said have come
+    Clock::time_point last{Clock::now()}; // when something of it was told
     bool streaming{false}, fetching{false}, responded{false}, overfull{false}, skip{false}, redirected{false},
         replaced{false}; // another document has come in its place
+    bool asking{false};  // for the body of the request
+    bool ended{false}, forbidden{false}, from_cache{false};
   };
   struct Taking { // a document's body by Fetch
     std::shared_ptr<Entry> entry;
     std::string session, paused, stream;
-    bool over{false}, whole{false};
+    bool over{false};
   };
   struct Extra {
-    std::deque<Headers> request, response;
+    std::deque<Headers> request;
+    std::deque<SentResponse> response;
   };
 
+  std::size_t count_open(Seconds patience, const std::function<bool(const std::string& type)>& counts) const;
   void log_in(const Json& parameters, const std::string& session);
   void request_sent(const Json& parameters, const std::string& session);
   void response_received(const Json& parameters, const std::string& session);
@@ -106,10 +115,12 @@ private:
   void loading_failed(const Json& parameters);
   void paused(const Json& parameters, const std::string& session);
   void take_body(const Json& paused, const std::string& session);
-  void read_stream();
-  void end_taking(bool ended);
+  void read_stream(const std::shared_ptr<Taking>& taking);
+  void end_taking(Taking& taking, bool ended);
+  void left(const std::string& frame, const std::string& document);
   void add_bytes(Entry& entry, std::string_view bytes);
   void stream(const std::shared_ptr<Entry>& entry, bool awaited = true);
+  void ask_request_body(const std::shared_ptr<Entry>& entry);
   void fetch_body(const std::shared_ptr<Entry>& entry, std::function<void()> then);
   void end(const std::shared_ptr<Entry>& entry);
   void take_response(Entry& entry, const Json& response);
@@ -119,14 +130,15 @@ private:
   DevTools& browser_;
   warc::Writer& warc_;
   const Rules rules_;
+  Sockets sockets_{warc_};
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_; // by request
-  // Documents that the browser has dropped, such as downloads. They are written at the end, unless their URL has been
-  // taken: requested again, or recorded whole. That may be known before the drop is.
+  // Documents that the browser has dropped, such as downloads, and pieces of a film that broke off. They are written at
+  // the end, unless their URL has been taken: asked for again, or recorded whole. That may be known before they end.
   std::vector<std::shared_ptr<Entry>> dropped_;
   std::set<std::string> taken_;                  // URLs
   std::unordered_map<std::string, Extra> extra_; // by request
   std::set<std::string> logged_in_;              // requests that have been given a login
-  std::optional<Taking> taking_;
+  std::vector<std::shared_ptr<Taking>> takings_;
   std::uint64_t kept_{0};
   std::set<std::string> asked_; // URLs
   std::set<std::string> whole_; // of them, those whose whole body is in the record

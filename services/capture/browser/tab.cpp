@@ -6,6 +6,8 @@
 #include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "services/capture/browser/browser_page.hpp"
+#include "services/capture/browser/documents.hpp"
+#include "services/capture/browser/page_file.hpp"
 #include "services/capture/browser/page_record.hpp"
 #include "services/capture/browser/persona.hpp"
 #include "services/capture/browser/recorder.hpp"
@@ -15,13 +17,11 @@
 #include "services/capture/fetch/fetch.hpp"
 
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
+#include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
 namespace holdfast::capture {
@@ -30,15 +30,15 @@ namespace {
 
 constexpr std::size_t kLargestSource = 8u << 20; // of a document that other hooks read
 constexpr Seconds kAnswer{3};                    // a page that works answers within it
-constexpr int kMostReplaced = 3;                 // pages that lead on while they are looked at
-constexpr const char* kDownload = "not a page for a browser: the server sent a download";
-constexpr std::string_view kNamers = // elements that name files which a page shows
+constexpr int kMostReplaced = 3;                 // documents that scripts make while the page is looked at
+constexpr std::size_t kMostSteps = 20;           // documents that lead to others; as many redirects a browser follows
+constexpr std::string_view kNamers =             // elements that name files which a page shows
     "img,link[rel~=stylesheet],frame,iframe,embed,object,audio,video,source[src],track,input[type=image],"
     "script[src]:not([nomodule])";
+constexpr std::size_t kManyMissing = 10;
 constexpr const char* kWarc = "page.warc.gz";
 constexpr const char* kSource = "source";
-constexpr const char* kRead = "read";  // what there is to read, for other hooks
-constexpr const char* kFiles = "file"; // a directory: what a site calls its file must not be one of ours
+constexpr const char* kRead = "read"; // what there is to read, for other hooks
 
 // Errors that are not the page's.
 constexpr std::string_view kOwnTrouble[] = {"net::ERR_ABORTED", "net::ERR_BLOCKED_BY_CLIENT",
@@ -47,31 +47,7 @@ constexpr std::string_view kOwnTrouble[] = {"net::ERR_ABORTED", "net::ERR_BLOCKE
 
 volatile sig_atomic_t told_to_end = 0;
 
-// The last part of a URL's path, without what means something to a shell or a file system.
-std::string file_name(const std::string& url) {
-  constexpr std::size_t kLongest = 100; // its end says what it is
-  const auto path = url.substr(0, url.find_first_of("?#"));
-  auto name = path.substr(path.rfind('/') + 1);
-  if (name.size() > kLongest) name.erase(0, name.size() - kLongest);
-  name.erase(0, name.find_first_not_of("-."));
-  for (char& letter : name)
-    if (std::isalnum(static_cast<unsigned char>(letter)) == 0 &&
-        std::string_view("%-._~").find(letter) == std::string_view::npos)
-      letter = '_';
-  return name.empty() ? "file" : name;
-}
-
 Clock::time_point after(Seconds seconds) { return Clock::now() + std::chrono::duration_cast<Clock::duration>(seconds); }
-
-// Returns why a browser does not show a type as a page; empty: it does.
-std::string not_a_page(const std::string& content_type, const std::string& disposition) {
-  const auto type = media_type(content_type);
-  if (lower_case(disposition).starts_with("attachment")) return kDownload;
-  const bool shown = type.empty() || type.starts_with("text/") || type == "application/xhtml+xml" ||
-                     type == "application/xml" || type == "application/json" ||
-                     (type.ends_with("+xml") && type != "image/svg+xml");
-  return shown ? "" : "not a page for a browser: " + type;
-}
 
 Json context_like() {
   Json wanted = {{"disposeOnDetach", true}};
@@ -102,15 +78,17 @@ public:
   Result run();
 
 private:
+  struct Kept { // a response that is no page for a browser
+    std::string url;
+    bool over{false}, whole{false};
+    std::uint64_t bytes{0};
+  };
+
   Recorder::Rules rules();
   std::string refuse(const std::string& url, const std::string& type, const std::string& frame);
   bool keep_from_browser(const Json& paused);
   void finished(const Recorder::Finished& exchange);
-  void keep_file(const warc::Spool& body);
   void take(const std::string& method, const Json& parameters, const std::string& session);
-  void request_sent(const Json& parameters);
-  void answered(const Json& response);
-  void document_failed(const Json& parameters);
   Json call(const std::string& method, Json parameters = nullptr, std::optional<Clock::time_point> until = {});
   bool wait(Clock::time_point until, const std::function<bool()>& done);
   void open();
@@ -118,15 +96,22 @@ private:
   std::string not_fetched(const std::string& error) const;
   void navigate();
   void take_download();
+  void describe();
+  bool arrive();
+  void settle();
   void read();
-  std::string what_came() const { return document_bytes_ > 0 ? "; kept what there was" : "; nothing of it came"; }
+  std::string what_came() const { return shown().bytes > 0 ? "; kept what there was" : "; nothing of it came"; }
   void refuse_signed_out();
   void judge();
+  void judge_kept();
   void refuse_error_page();
   std::vector<std::string> not_asked_for(std::string_view elements);
   void count_resources();
   Result close();
-  bool over() const { return loaded_ || !broken_.empty() || (kept_ && recorder_.taken()) || !crashed_.empty(); }
+  const Documents::Document& shown() const { return documents_.shown(); }
+  // The page is none for a browser, and all of it has come that will.
+  bool kept_over() const { return kept_ != nullptr && kept_->over; }
+  bool over() const { return documents_.loaded() || !shown().broken.empty() || kept_over() || !crashed_.empty(); }
   std::string site() const { return host_in(job_.url()); }
 
   Job& job_;
@@ -138,28 +123,16 @@ private:
   warc::Writer warc_;
   Recorder recorder_;
   Reading reading_;
+  Documents documents_;
   PageRecord page_;
   Json identity_; // what the browser says of itself
   std::string session_, frame_, context_;
-  std::string navigation_url_, navigation_,
-      navigation_error_; // the main frame's last request for a document, and why that brought none
-  std::string document_; // the request that brought it
-  struct Shown {
-    PageRecord page;
-    std::string document;
-    bool whole;
-    std::uint64_t bytes;
-  };
-  std::optional<Shown> shown_; // the document before, until the next one is shown
-  std::size_t steps_{0};       // that led to it
-  bool document_whole_{false};
-  std::uint64_t document_bytes_{0}; // of it in the record
-  std::string proxy_reason_;        // why the egress proxy has answered in place of its server
-  std::string led_by_;              // how the document asks for the next one: "script", "refresh"
-  std::string not_page_, broken_, crashed_, refused_;
-  bool loaded_{false}, kept_{false}, navigating_{false}, downloads_{false};
+  std::map<std::string, Kept> files_; // by request
+  std::set<std::string> file_names_;
+  Kept* kept_{nullptr}; // the page itself is one of them
+  std::string not_page_, crashed_, refused_;
+  bool downloads_{false};
   std::optional<bool> page_is_private_;
-  std::set<std::string> judged_; // hosts
 };
 
 Recorder::Rules Tab::rules() {
@@ -189,73 +162,28 @@ std::string Tab::refuse(const std::string& url, const std::string& type, const s
   return "a private address";
 }
 
-// Records content without the browser if the browser would not show it as the page.
+// Records content without the browser if the browser would not show it. It is the page if the frame shows none yet,
+// else a file beside.
 bool Tab::keep_from_browser(const Json& paused) {
   if (text_at(paused, "frameId") != frame_) return false;
-  Headers headers;
+  Json headers = Json::object();
   for (const auto& item : paused.value("responseHeaders", Json::array()))
-    headers.emplace_back(text_at(item, "name"), text_at(item, "value"));
+    headers[lower_case(text_at(item, "name"))] = text_at(item, "value");
   const int status = paused.value("responseStatusCode", 0);
   if (status >= 300) return false;
-  not_page_ = not_a_page(header_of(headers, "content-type"), header_of(headers, "content-disposition"));
-  if (not_page_.empty() && downloads_) not_page_ = kDownload;
-  if (not_page_.empty()) return false;
-  kept_ = true;
-  page_.url = text_at(paused["request"], "url");
-  page_.status = status;
-  page_.reason = text_at(paused, "responseStatusText");
-  page_.content_type = header_of(headers, "content-type");
-  page_.headers = Json::object();
-  for (const auto& [name, value] : headers)
-    page_.headers[lower_case(name)] = value;
+  auto why = not_a_page(headers.value("content-type", ""), headers.value("content-disposition", ""));
+  if (why.empty() && downloads_) why = kDownload;
+  if (why.empty()) return false;
+  const auto url = text_at(paused["request"], "url");
+  auto& kept = files_[Recorder::request_of(paused)] = {url};
+  if (documents_.any()) return true;
+  kept_ = &kept;
+  not_page_ = why;
+  documents_.answered({{"url", url},
+                       {"status", status},
+                       {"statusText", text_at(paused, "responseStatusText")},
+                       {"headers", std::move(headers)}});
   return true;
-}
-
-void Tab::request_sent(const Json& parameters) {
-  if (text_at(parameters, "type") != "Document" || text_at(parameters, "frameId") != frame_) return;
-  navigation_ = text_at(parameters, "requestId");
-  navigation_url_ = text_at(parameters["request"], "url");
-  navigation_error_.clear();
-  const auto how = std::exchange(led_by_, "");
-  if (!parameters.contains("redirectResponse")) steps_ = page_.redirects.size();
-  if (const auto response = parameters.find("redirectResponse"); response != parameters.end())
-    page_.redirects.push_back({text_at(*response, "url"), navigation_url_, response->value("status", 0), "http"});
-  else if (!how.empty() && page_.status != 0 && navigation_url_ != page_.url)
-    page_.redirects.push_back({page_.url, navigation_url_, page_.status, how});
-}
-
-// Takes the response of a document, of the site or of the egress proxy in its place.
-void Tab::answered(const Json& response) {
-  Json headers = Json::object();
-  const auto sent = response.value("headers", Json::object());
-  for (const auto& [name, value] : sent.items())
-    headers[lower_case(name)] = value;
-  proxy_reason_ = egress_reason(Headers{{kEgressHeader, text_at(headers, kEgressHeader)}});
-  if (!proxy_reason_.empty()) return; // no server has said this
-  page_.url = text_at(response, "url");
-  page_.status = response.value("status", 0);
-  page_.reason = text_at(response, "statusText");
-  page_.content_type = headers.value("content-type", "");
-  if (media_type(page_.content_type).empty()) page_.content_type = text_at(response, "mimeType");
-  page_.headers = std::move(headers);
-}
-
-// A page may lead to a download or to no content: the browser goes on showing the page.
-void Tab::document_failed(const Json& parameters) {
-  const auto error = text_at(parameters, "errorText");
-  if (!shown_ || !parameters.value("canceled", false) || error != "net::ERR_ABORTED") {
-    broken_ = error.empty() ? "broken off" : error;
-  } else if (document_ == navigation_) { // else the next document has taken its place
-    const auto steps = static_cast<std::ptrdiff_t>(steps_);
-    const auto& page = shown_->page;
-    std::tie(page_.url, page_.status, page_.reason, page_.content_type, page_.headers) =
-        std::tie(page.url, page.status, page.reason, page.content_type, page.headers);
-    page_.redirects.erase(page_.redirects.begin() + steps, page_.redirects.end());
-    document_ = shown_->document;
-    document_whole_ = shown_->whole;
-    document_bytes_ = shown_->bytes;
-    shown_.reset();
-  }
 }
 
 void Tab::take(const std::string& method, const Json& parameters, const std::string& session) {
@@ -264,64 +192,38 @@ void Tab::take(const std::string& method, const Json& parameters, const std::str
   if (method == "Target.attachedToTarget" && !identity_.is_null()) // a frame or worker, before it runs
     browser_.send("Emulation.setUserAgentOverride", identity_, text_at(parameters, "sessionId"));
   if (method == "Fetch.requestPaused" && reading_.stop(parameters, session)) return;
-  if (method == "Network.requestWillBeSent" && !reading_.holds()) request_sent(parameters);
   close_dialog(browser_, method, parameters, session);
-  const auto request = text_at(parameters, "requestId");
-  if (method == "Network.responseReceived" && text_at(parameters, "type") == "Document" &&
-      text_at(parameters, "frameId") == frame_ && text_at(parameters["response"], "url").starts_with("http")) {
-    shown_.reset();
-    if (!document_.empty()) shown_ = Shown{page_, document_, document_whole_, document_bytes_};
-    document_ = request;
-    document_whole_ = false;
-    answered(parameters["response"]);
-  } else if (method == "Page.frameRequestedNavigation" && !reading_.holds() &&
-             text_at(parameters, "frameId") == frame_) {
-    led_by_ = text_at(parameters, "reason").find("Refresh") == std::string::npos ? "script" : "refresh";
-  } else if (method == "Network.loadingFailed") {
-    const auto error = text_at(parameters, "errorText");
-    if (request == navigation_ && error != "net::ERR_ABORTED") navigation_error_ = error; // which says nothing
-    if (request == document_ && session == session_) document_failed(parameters);
-  } else if (method == "Page.loadEventFired" && session == session_) {
-    loaded_ = navigating_;
-  } else if (method == "Inspector.targetCrashed" && session == session_) {
-    crashed_ = "the page crashed the browser";
+  documents_.take(method, parameters, session, reading_.holds());
+  if (documents_.count() > kMostSteps && !reading_.holds()) {
+    reading_.hold();
+    page_.doubt = "the page leads on without end; kept the page after " + std::to_string(kMostSteps) + " steps";
   }
+  if (method == "Inspector.targetCrashed" && session == session_) crashed_ = "the page crashed the browser";
   recorder_.take(method, parameters, session);
-}
-
-// Keeps a PDF, image or download as a file, so that users can open it without a replay tool.
-void Tab::keep_file(const warc::Spool& body) {
-  const auto name = std::string(kFiles) + "/" + file_name(page_.url);
-  ::mkdir(kFiles, 0777); // if it fails, the file cannot be written either
-  job_.write_pieces(name, [&](const auto& take) { body.read(take); });
-  page_.source = name;
-  page_.complete = page_.finished = true;
 }
 
 void Tab::finished(const Recorder::Finished& ended) {
   const auto& exchange = ended.exchange;
-  if (ended.request_id == document_) {
-    document_whole_ = exchange.truncated.empty();
-    document_bytes_ = ended.body.size();
-  } else if (shown_ && ended.request_id == shown_->document) {
-    shown_->whole = exchange.truncated.empty();
-    shown_->bytes = ended.body.size();
+  const bool whole = exchange.truncated.empty();
+  const bool succeeded = exchange.status >= 200 && exchange.status < 300;
+  if (const auto file = files_.find(ended.request_id); file != files_.end()) {
+    auto& kept = file->second;
+    kept = {kept.url, true, whole, ended.body.size()};
+    const auto name = whole && succeeded ? keep_file(job_, kept.url, ended.body, file_names_) : "";
+    if (&kept == kept_)
+      page_.source = name;
+    else if (!name.empty())
+      page_.files.emplace_back(kept.url, name);
   }
-  if (ended.frame == frame_ && ended.type == "Document" && exchange.status >= 200 && exchange.status < 300) {
-    if (!kept_) {
-      const auto source = ended.body.head(kLargestSource);
-      job_.write(kSource, source);
-      page_.source = kSource;
-      page_.ends_within = source.size() < kLargestSource && !base::trimmed(source).ends_with('>') &&
-                          !header_of(exchange.response_headers, "content-encoding").empty() &&
-                          header_of(exchange.response_headers, "content-type").find("html") != std::string::npos;
-    } else if (exchange.truncated.empty()) {
-      keep_file(ended.body);
-    }
+  if (documents_.recorded(ended.request_id, whole, ended.body.size()) && succeeded && kept_ == nullptr) {
+    const auto source = ended.body.head(kLargestSource);
+    job_.write(kSource, source);
+    page_.source = kSource;
+    page_.ends_within = source.size() < kLargestSource && !base::trimmed(source).ends_with('>') &&
+                        !header_of(exchange.response_headers, "content-encoding").empty() &&
+                        header_of(exchange.response_headers, "content-type").find("html") != std::string::npos;
   }
-  if (ended.type != "Other" || exchange.status != 200 || !exchange.truncated.empty() ||
-      ended.body.size() > kLargestIcon)
-    return;
+  if (ended.type != "Other" || exchange.status != 200 || !whole || ended.body.size() > kLargestIcon) return;
   const auto bytes = ended.body.head(kLargestIcon);
   if (icon_kind(bytes).empty()) return;
   job_.write("icon", bytes);
@@ -364,22 +266,23 @@ void Tab::open() {
 
 // Returns why the egress proxy did not fetch the last requested document; empty: it did.
 std::string Tab::not_fetched(const std::string& error) const {
-  if (error == "net::ERR_TUNNEL_CONNECTION_FAILED") return egress_reason(navigation_url_);
-  return proxy_reason_;
+  if (error == "net::ERR_TUNNEL_CONNECTION_FAILED") return egress_reason(documents_.last_url());
+  return documents_.refused();
 }
 
 void Tab::navigate() {
-  navigating_ = true;
   const auto answer = browser_.ask("Page.navigate", {{"url", job_.url()}}, session_);
-  wait(give_up_, [&] { return answer->there || (kept_ && recorder_.taken()) || !crashed_.empty(); });
-  if (kept_ || !crashed_.empty()) return;
+  wait(give_up_, [&] { return answer->there || kept_over() || !crashed_.empty(); });
+  describe();
+  if (kept_ != nullptr || !crashed_.empty()) return;
   if (!answer->there) throw unreachable(site() + ": no answer in time");
   const auto error = answer->error.empty() ? text_at(answer->result, "errorText") : answer->error;
   if (error.empty()) return;
   if (!refused_.empty()) throw failed(refused_);
   if (answer->result.value("isDownload", false)) return take_download();
   if (const auto reason = not_fetched(error); !reason.empty()) throw egress_ending(reason);
-  if (page_.status == kNoContent) throw failed("the server sent no content (HTTP 204)");
+  if (page_.status == kNoContent || page_.status == kResetContent)
+    throw failed("the server sent no content (HTTP " + std::to_string(page_.status) + ")");
   if (error == "net::ERR_HTTP_RESPONSE_CODE_FAILURE") // an error status without a body
     throw failed("HTTP " + std::to_string(page_.status));
   if (std::find(std::begin(kOwnTrouble), std::end(kOwnTrouble), error) != std::end(kOwnTrouble))
@@ -392,10 +295,22 @@ void Tab::navigate() {
 void Tab::take_download() {
   if (source_ != nullptr) throw no_results(kDownload); // its bytes are those of the record
   if (std::exchange(downloads_, true)) throw failed("the server sent a download, then another that could not be kept");
-  page_.redirects.clear();
-  broken_.clear();
-  navigation_error_.clear();
+  documents_.forget();
   navigate();
+}
+
+// Describes the page by the document that is shown.
+void Tab::describe() {
+  const auto& document = shown();
+  if (!document.url.empty()) page_.url = document.url;
+  page_.document = document.loader;
+  page_.status = document.status;
+  page_.reason = document.reason;
+  page_.content_type = document.content_type;
+  page_.headers = document.headers;
+  page_.redirects = documents_.redirects();
+  page_.documents = documents_.list();
+  page_.broken = document.broken;
 }
 
 // A page can lead on, by script or refresh, to where there is nothing. Chromium then shows a page of its own in the
@@ -405,7 +320,8 @@ void Tab::refuse_error_page() {
   const auto led = error_page_shown(browser_, session_, until);
   if (led.empty()) return;
   if (!refused_.empty()) throw failed(refused_);
-  throw failed(led + (navigation_error_.empty() ? reason_on_error_page(browser_, session_, until) : navigation_error_));
+  throw failed(led +
+               (documents_.error().empty() ? reason_on_error_page(browser_, session_, until) : documents_.error()));
 }
 
 // Returns files that the document names now and that were not requested, such as types without a viewer in Chromium.
@@ -427,13 +343,49 @@ std::vector<std::string> Tab::not_asked_for(std::string_view elements) {
   return found;
 }
 
+// Waits until the page has loaded, or until nothing has come for a while and it answers: one file that never comes must
+// not keep us from reading the page. False: it cannot be read.
+bool Tab::arrive() {
+  for (auto now = Clock::now(); now < give_up_ && !over(); now = Clock::now()) {
+    const auto silent = recorder_.last_change() + std::chrono::duration_cast<Clock::duration>(kPatience);
+    if (!documents_.any() || documents_.leads_on()) {
+      wait(give_up_, [this] { return over() || (documents_.any() && !documents_.leads_on()); });
+    } else if (now < silent) {
+      wait(std::min(give_up_, silent), [this] { return over(); });
+    } else {
+      const auto answer = browser_.ask("Runtime.evaluate", {{"expression", "0"}}, session_);
+      wait(give_up_, [&] { return over() || answer->there; });
+      if (answer->there && recorder_.last_change() < now) return true;
+    }
+  }
+  return documents_.loaded();
+}
+
+// Until the page rests and leads nowhere: it is that page from now on.
+void Tab::settle() {
+  std::size_t seen = 0;
+  do {
+    seen = documents_.count();
+    reading_.settle();
+    if (reading_.holds()) return; // it leads on without end
+    wait(std::min(give_up_, documents_.refresh_due() + std::chrono::seconds(1)),
+         [&] { return documents_.leads_on() || documents_.refresh_due() == Clock::time_point(); });
+    if (documents_.leads_on()) arrive();
+  } while ((documents_.leads_on() || documents_.count() > seen) && Clock::now() < give_up_);
+  reading_.hold();
+}
+
 // Reads the page. Optional: a page that does not answer in time is kept unchanged.
 void Tab::read() {
   try {
-    reading_.settle();
+    settle();
+    describe();
     refuse_signed_out();
-    if (page_.status < kFirstError && crashed_.empty()) reading_.read();
+    if (crashed_.empty()) reading_.read();
     reading_.leave();
+    const auto blink = [] { return after(Seconds(0.2)); };
+    while (Clock::now() < give_up_ && crashed_.empty() && recorder_.open_files() > 0)
+      wait(std::min(give_up_, blink()), [this] { return recorder_.open_files() == 0; });
   } catch (const Silent&) {
     page_.cut.emplace_back("script");
   }
@@ -450,13 +402,17 @@ void Tab::read() {
 
 void Tab::load() {
   navigate();
-  wait(give_up_, [this] { return over(); });
+  if (kept_ != nullptr) {
+    wait(give_up_, [this] { return kept_over() || !crashed_.empty(); });
+    return judge_kept();
+  }
   for (int left = kMostReplaced;; --left) {
     page_.cut.clear();
     try {
-      if (loaded_) read();
+      if (arrive()) read();
+      describe();
       return judge();
-    } catch (const Replaced&) { // the page has led on while we looked: what it led to is the page
+    } catch (const Replaced&) { // a script has made another document in its place
       if (left == 0) throw;
     }
   }
@@ -465,29 +421,31 @@ void Tab::load() {
 // Refuses a page that is shown without a login. The worker gets a report: it waits for a new session.
 void Tab::refuse_signed_out() {
   if (source_ != nullptr) return;
-  const auto reason = persona_.why_signed_out(context_, session_, job_.url(), page_.url, page_.status, !kept_,
+  const auto reason = persona_.why_signed_out(context_, session_, job_.url(), page_.url, page_.status, kept_ == nullptr,
                                               std::min(job_.deadline(), after(kAnswer)));
   if (reason.empty()) return;
   emit({{"type", "SignedOut"}, {"reason", one_line(reason, 250)}});
   throw unreachable("signed out: " + reason);
 }
 
+void Tab::judge_kept() {
+  refuse_signed_out();
+  if (!crashed_.empty()) throw failed(crashed_);
+  if (!kept_->over) recorder_.finish("time");
+  if (recorder_.full())
+    throw failed("the page is larger than BROWSER_MAX_SIZE (" + std::to_string(limit_) + " bytes); kept its beginning");
+  if (!kept_->whole) throw failed("the file did not arrive whole; kept " + std::to_string(kept_->bytes) + " bytes");
+  page_.complete = page_.finished = true;
+  throw no_results(not_page_);
+}
+
 // Decides the outcome. Throws if there is no page to look at.
 void Tab::judge() {
-  if (kept_ || page_.status >= kFirstError) refuse_signed_out();
-  if (kept_) {
-    if (!recorder_.taken()) recorder_.finish("time");
-    if (recorder_.full())
-      throw failed("the page is larger than BROWSER_MAX_SIZE (" + std::to_string(limit_) +
-                   " bytes); kept its beginning");
-    if (!recorder_.taken_whole())
-      throw failed("the file did not arrive whole; kept " + std::to_string(recorder_.taken_bytes()) + " bytes");
-    throw no_results(not_page_);
-  }
+  if (page_.status >= kFirstError) refuse_signed_out();
   if (!crashed_.empty()) throw failed(crashed_);
-  if (const auto reason = not_fetched(navigation_error_); !reason.empty()) {
+  if (const auto reason = not_fetched(documents_.error()); !reason.empty()) {
     if (page_.status == 0 && page_.redirects.empty()) throw egress_ending(reason);
-    throw failed("the page led to " + navigation_url_.substr(0, 500) + ": " + reason);
+    throw failed("the page led to " + documents_.last_url().substr(0, 500) + ": " + reason);
   }
   bool busy = false; // a script does not end
   const auto ask = [&](const auto& question) {
@@ -497,25 +455,26 @@ void Tab::judge() {
       busy = true;
     }
   };
-  if (broken_.empty()) ask([this] { refuse_error_page(); });
+  const auto& document = shown();
+  if (document.broken.empty()) ask([this] { refuse_error_page(); });
   if (page_.status >= kFirstError)
     throw failed("HTTP " + std::to_string(page_.status) + (page_.doubt.empty() ? "" : ": " + page_.doubt));
   if (const auto why = not_a_page(page_.content_type, ""); !why.empty()) throw no_results(why);
-  ask([this] {
+  ask([&] {
     const auto until = std::min(job_.deadline(), after(kAnswer));
     const auto state = browser_.evaluate("document.readyState", session_, until);
     const bool parsed = state.is_string() && state != "loading";
     // A script that does not come keeps a document that has come from being read on.
-    page_.complete = (parsed || document_whole_) && broken_.empty();
-    if (!parsed && page_.complete) page_.cut.emplace_back("load");
+    page_.complete = (parsed || document.whole) && document.broken.empty();
   });
+  page_.finished = documents_.loaded();
   if (busy) {
     recorder_.finish("time");
-    page_.complete = document_whole_;
+    page_.complete = document.whole;
     page_.cut.emplace_back("script");
+  } else if (!page_.finished) {
+    page_.cut.emplace_back("load");
   }
-  page_.finished = loaded_;
-  page_.broken = broken_;
 }
 
 // Compares the record with the requests and the URLs in the document.
@@ -530,6 +489,10 @@ void Tab::count_resources() {
     } catch (const Ending&) { // the page does not answer
     }
   job_.report_resources(count, page_.missing);
+  Json facts = {{"type", "Facts"}};
+  if (!page_.cut.empty()) facts["cut"] = page_.cut;
+  if (documents_.count() > 1) facts["documents"] = documents_.count();
+  if (facts.size() > 1) emit(facts);
 }
 
 // Ends the record, and removes files that only the hooks of this page read.
@@ -559,10 +522,15 @@ Result Tab::close() {
   if (recorder_.full())
     throw failed("the page is larger than BROWSER_MAX_SIZE (" + std::to_string(limit_) + " bytes); kept its beginning",
                  about);
-  if (!broken_.empty()) throw failed("the page broke off: " + broken_ + what_came(), about);
+  if (!page_.broken.empty()) throw failed("the page broke off: " + page_.broken + what_came(), about);
   if (!page_.complete) throw failed("the page did not arrive whole within the time limit" + what_came(), about);
-  if (source_ == nullptr && !document_whole_) throw failed("the record of the page is not whole" + what_came(), about);
+  if (source_ == nullptr && !shown().whole) throw failed("the record of the page is not whole" + what_came(), about);
   if (!page_.doubt.empty()) throw failed(page_.doubt, about);
+  if (const auto lacking = page_.missing.size(), all = recorder_.requests();
+      !page_.finished && lacking >= kManyMissing && 2 * lacking > all)
+    throw failed("the page did not load within the time limit: " + std::to_string(lacking) + " of " +
+                     std::to_string(all) + " files are missing",
+                 about);
   return {kWarc, about};
 }
 

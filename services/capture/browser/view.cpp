@@ -34,13 +34,16 @@ public:
   std::string bytes(const std::string& method, Json parameters) {
     const auto answer = call(method, std::move(parameters));
     auto data = base::base64_decode(answer.at("data").get_ref<const std::string&>());
-    refuse_error_page();
+    refuse_other_page();
     return data;
   }
-  // The page may have left after the check.
-  void refuse_error_page() {
+  // A script may have put another document in the place of the page, which is held.
+  void refuse_other_page() {
     if (const auto led = error_page_shown(browser_, session_, job_.deadline()); !led.empty())
       throw failed(led + reason_on_error_page(browser_, session_, job_.deadline()));
+    const auto shown = call("Page.getFrameTree")["frameTree"]["frame"];
+    if (text_at(shown, "loaderId") != page_.document)
+      throw failed("the page has made way for " + text_at(shown, "url").substr(0, 500));
   }
   // A page cut off by the time limit is kept, but it is no success.
   Result result(const std::string& file) const {
@@ -92,7 +95,7 @@ std::string html_of(View& view) {
     const auto root = view.call("DOM.getDocument", {{"depth", 0}})["root"]["nodeId"];
     html = text_at(view.call("DOM.getOuterHTML", {{"nodeId", root}}), "outerHTML");
   }
-  view.refuse_error_page();
+  view.refuse_other_page();
   return html;
 }
 

@@ -9,6 +9,7 @@
 #include "lib/formats/link.hpp"
 #include "services/capture/browser/page.hpp"
 #include "services/capture/browser/page_record.hpp"
+#include "services/capture/extract/document.hpp"
 #include "services/capture/extract/icon.hpp"
 #include "services/capture/extract/links.hpp"
 #include "services/capture/extract/readable.hpp"
@@ -125,17 +126,40 @@ std::string icon_at(Job& job, const std::string& url) {
   return std::move(response.body);
 }
 
-// The language that the page gives for itself ("en-GB"); empty: none.
+// "en-GB", or empty for what is no language tag.
+std::string language_tag(std::string_view text) {
+  auto language = lower_case(text);
+  const bool is_tag = language.size() <= 35 &&
+                      language.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") == std::string::npos;
+  return is_tag ? language : "";
+}
+
+// The language that the page gives for itself; empty: none.
 std::string language_of(const std::string& html) {
   std::string language;
   formats::scan_html(html, [&](const formats::Token& token) {
     if (token.kind != formats::Token::Kind::start) return true;
-    if (token.text == "html") language = lower_case(token.attribute("lang"));
+    if (token.text == "html") language = token.attribute("lang");
     return false;
   });
-  const bool is_tag = language.size() <= 35 &&
-                      language.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") == std::string::npos;
-  return is_tag ? language : "";
+  return language_tag(language);
+}
+
+// The first one that the server gave.
+std::string content_language(const Job& job) {
+  for (const char* plugin : {"browser", "wget"}) {
+    const auto headers = job.sibling(std::string(plugin) + "/page.json").value("headers", Json::object());
+    const auto all = headers.value("content-language", "");
+    if (!all.empty()) return std::string(base::trimmed(all.substr(0, all.find(','))));
+  }
+  return {};
+}
+
+// The beginning of a text, without a part of a word at its end.
+std::string up_to_a_word(const std::string& text, std::size_t most) {
+  if (text.size() <= most) return text;
+  const auto end = text.find_last_of(" \t\r\n", most);
+  return text.substr(0, end == std::string::npos ? most : end);
 }
 
 // Less the files of the browser while it still records: they are not what they will be.
@@ -237,6 +261,9 @@ Result save_text(Job& job) {
     blocks = readable_blocks(clean(page.text()));
     beside = blocks_beside(clean(page.text()));
     language = language_of(page.text());
+  } else if (auto document = document_text(page)) {
+    blocks = std::move(document->blocks);
+    cut = document->cut;
   } else {
     throw no_results("not a page of text: " + (page.type().empty() ? "unknown type" : page.type()));
   }

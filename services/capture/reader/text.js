@@ -56,5 +56,7 @@ function look() {
   const words = tops.map(e => e.innerText ?? '').join(' ').trim();
   const pictures = all('img,picture,video,canvas,svg,object,embed,iframe,frame').some(e => shown(e) && area(e) > 4000);
   const title = document.title.slice(0, 300), scripts = document.scripts.length;
-  return {title, words: words.slice(0, 3000), size: words.length, pictures, scripts};
+  const said = document.querySelector('meta[http-equiv=content-language i]')?.content;
+  const lang = document.documentElement.lang || document.body?.lang || said || '';
+  return {title, words: words.slice(0, 3000), size: words.length, pictures, scripts, lang};
 }

@@ -215,9 +215,9 @@ private:
     const auto icons = icon_keys();
     Json missing_urls = Json::array();
     std::ifstream requests(directory_ / "requests");
-    for (std::string sign, method, url; requests >> sign >> method >> url;) {
+    for (std::string sign, key, url; requests >> sign >> key >> url;) {
       const bool found = sign == "+";
-      const bool is_new = (found ? loaded : missing).insert(warc::url_key(url, method)).second;
+      const bool is_new = (found ? loaded : missing).insert(key).second;
       if (!found && is_new && missing_urls.size() < kMissingTold) missing_urls.push_back(url);
     }
     // A browser without a window may do without the icon.

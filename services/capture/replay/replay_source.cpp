@@ -5,8 +5,9 @@
 #include "lib/base/text/encoding.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/warc/coding.hpp"
+#include "lib/warc/method_query.hpp"
 #include "lib/warc/reader.hpp"
-#include "lib/warc/surt.hpp"
+#include "services/capture/browser/wire.hpp"
 
 #include <fcntl.h>
 
@@ -82,7 +83,7 @@ std::optional<std::string> decoded(std::string body, Headers& headers) {
 } // namespace
 
 Json replay_record(const warc::Capture& capture, const std::string& file) {
-  return {{"key", capture.key}, {"mime", capture.mime},     {"digest", capture.digest},
+  return {{"key", capture.key}, {"date", capture.date},     {"mime", capture.mime},    {"digest", capture.digest},
           {"file", file},       {"offset", capture.offset}, {"length", capture.length}};
 }
 
@@ -92,28 +93,35 @@ Json replay_record(const warc::Capture& capture, int file) {
 
 ReplaySource::ReplaySource(const Json& records, std::filesystem::path log) : log_(std::move(log)) {
   for (const auto& record : records) {
-    Place place{record.at("digest"), record.at("file"), record.at("offset"), record.at("length")};
+    Place place{record.value("date", ""), record.at("digest"), record.at("file"), record.at("offset"),
+                record.at("length")};
     if (record.at("mime") != "warc/revisit") by_digest_.emplace(place.digest, place);
-    if (const auto key = record.value("key", ""); !key.empty()) by_key_[key].places.push_back(std::move(place));
+    const auto key = record.value("key", "");
+    if (key.empty()) continue;
+    if (const auto [known, is_new] = by_key_.emplace(key, place); !is_new && place.date < known->second.date)
+      known->second = std::move(place);
   }
 }
 
-std::optional<ReplaySource::Answer> ReplaySource::answer(const std::string& method, const std::string& url) {
+std::optional<ReplaySource::Answer> ReplaySource::answer(const Json& request) {
+  const auto method = request.value("method", "GET"), url = text_at(request, "url");
+  const Headers headers = headers_from(request.value("headers", Json::object()));
+  const auto body = request_body(request);
+  const auto key = warc::request_key(url, method, header_of(headers, "content-type"),
+                                     body ? std::string_view(*body).substr(0, warc::kLargestRequestRead) : "");
   std::optional<Answer> found;
   try {
-    found = find(method, url);
+    found = find(key, method);
   } catch (const warc::Damaged&) { // it is missing
   }
-  std::ofstream(log_, std::ios::app) << (found ? "+ " : "- ") << method << ' ' << url << '\n';
+  std::ofstream(log_, std::ios::app) << (found ? "+ " : "- ") << key << ' ' << url << '\n';
   return found;
 }
 
-std::optional<ReplaySource::Answer> ReplaySource::find(const std::string& method, const std::string& url) {
-  const auto known = by_key_.find(warc::url_key(url, method));
+std::optional<ReplaySource::Answer> ReplaySource::find(const std::string& key, const std::string& method) {
+  const auto known = by_key_.find(key);
   if (known == by_key_.end()) return std::nullopt;
-  auto& [places, next] = known->second;
-  const auto& place = places[next];
-  if (next + 1 < places.size()) ++next;
+  const auto& place = known->second;
   OpenRecord open;
   if (!open_record(open, place.file, place.offset, place.length)) return std::nullopt;
   Answer answer{200, "OK", "", {}};
@@ -150,7 +158,7 @@ std::optional<ReplaySource::Answer> ReplaySource::find(const std::string& method
 
 void answer_from(ReplaySource& source, DevTools& browser, const Json& paused, const std::string& session) {
   const auto& request = paused["request"];
-  const auto answer = source.answer(request.value("method", "GET"), text_at(request, "url"));
+  const auto answer = source.answer(request);
   if (!answer) {
     browser.send("Fetch.failRequest", {{"requestId", paused["requestId"]}, {"errorReason", "NameNotResolved"}},
                  session);

@@ -20,26 +20,21 @@ public:
     Headers headers;
   };
 
-  // `records`: an array of what replay_record() makes. `log`: a file that gets a line for each request, its method and
-  // URL after "+" (answered) or "-" (missing).
+  // `records`: an array of what replay_record() makes. `log`: a file that gets a line for each request, its key and URL
+  // after "+" (answered) or "-" (missing).
   explicit ReplaySource(const Json& records, std::filesystem::path log = "/dev/null");
 
-  // Returns the next record of the requested URL; the last one again and again. nullopt: there is none.
-  std::optional<Answer> answer(const std::string& method, const std::string& url);
+  // Returns the first record of this request, again and again, as players do. nullopt: there is none.
+  std::optional<Answer> answer(const Json& request);
 
 private:
   struct Place {
-    std::string digest, file;
+    std::string date, digest, file;
     std::uint64_t offset{0}, length{0};
   };
-  struct Captures {
-    std::vector<Place> places; // in the order of the files
-    std::size_t next{0};
-  };
+  std::optional<Answer> find(const std::string& key, const std::string& method);
 
-  std::optional<Answer> find(const std::string& method, const std::string& url);
-
-  std::map<std::string, Captures> by_key_;
+  std::map<std::string, Place> by_key_;
   std::multimap<std::string, Place> by_digest_;
   const std::filesystem::path log_;
 };

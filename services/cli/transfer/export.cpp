@@ -113,10 +113,11 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
                 std::span<const store::Capture> captures, Sink& sink, Exported& told) {
   ++told.snapshots;
   std::string before, name;
+  base::Fd file;
   for (const auto& capture : captures) {
     if (capture.file != before) {
       before = capture.file;
-      const auto file = root.open_file(capture.file);
+      file = root.open_file(capture.file);
       name = file ? exported_name(snapshot.id, snapshot.directory, capture.file) : "";
       if (file) {
         const auto size = archive::file_size(file.get(), capture.file);
@@ -130,6 +131,15 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
     if (name.empty()) continue;
     warc::Capture exported = capture;
     exported.file = name;
+    if (capture.key.find("__wb_method=") != std::string::npos) // players want the request, too
+      warc::each_capture(
+          file.get(), capture.offset, archive::file_size(file.get(), capture.file),
+          [&](const warc::Capture& found) {
+            exported.method = found.method;
+            exported.request = found.request;
+            return false;
+          },
+          [](const warc::Damaged&) {});
     sink.capture(exported);
     ++told.captures;
   }

@@ -67,7 +67,7 @@ std::set<std::string> keys_in(const archive::Root& root, const store::Capture& i
   const auto file = root.open_file(info.file);
   if (!file) return {};
   const auto records = nlohmann::json::array({capture::replay_record(info, file.get())});
-  const auto answer = capture::ReplaySource(records).answer("GET", info.url);
+  const auto answer = capture::ReplaySource(records).answer({{"method", "GET"}, {"url", info.url}});
   const auto noted = answer ? base::strange_json(answer->body) : nlohmann::json();
   std::set<std::string> keys;
   if (!noted.is_object() || !noted.contains("urls") || !noted["urls"].is_object()) return keys;

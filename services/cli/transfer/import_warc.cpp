@@ -242,7 +242,7 @@ private:
         records.front()["digest"] = original->record["digest"];
         records.push_back(original->record);
       }
-      if (auto answer = capture::ReplaySource(records).answer("GET", page.url)) {
+      if (auto answer = capture::ReplaySource(records).answer({{"method", "GET"}, {"url", page.url}})) {
         const capture::Page shown{page.url, capture::header_of(answer->headers, "content-type"),
                                   std::move(answer->body), "warc"};
         const auto words = shown.text();

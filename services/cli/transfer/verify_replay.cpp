@@ -142,7 +142,7 @@ void ReplayCheck::add_picture(Wanted& wanted, const std::vector<store::Capture>&
   for (const auto& capture : captures) {
     if (!capture.url.starts_with(kPictureOf) || capture.mime != "image/png") continue;
     const auto records = nlohmann::json::array({record_of(wanted, capture)});
-    const auto answer = capture::ReplaySource(records).answer("GET", capture.url);
+    const auto answer = capture::ReplaySource(records).answer({{"method", "GET"}, {"url", capture.url}});
     const auto [width, height] = size_of_png(answer ? answer->body : "");
     if (width == 0) continue;
     const auto file = wanted.scratch / "screenshot.png";
@@ -160,8 +160,8 @@ bool ReplayCheck::borrow(Wanted& wanted, const store::SealedFiles& sealed, const
   if (wanted.crawl.empty()) return false;
   std::set<std::string> missing;
   std::ifstream requests(directory / "requests");
-  for (std::string sign, method, url; requests >> sign >> method >> url;)
-    if (sign == "-") missing.insert(warc::url_key(url, method));
+  for (std::string sign, key, url; requests >> sign >> key >> url;)
+    if (sign == "-") missing.insert(key);
   auto& records = wanted.replay["records"];
   for (const auto& record : records) // found, but damaged
     missing.erase(record.value("key", ""));

@@ -415,7 +415,7 @@ TEST_CASE("a record that lost its body is no answer") {
       [](const warc::Damaged&) {});
   ReplaySource source(records, directory.path() / "requests");
   for (const auto& sent : all) {
-    const auto answer = source.answer("GET", url(sent));
+    const auto answer = source.answer({{"method", "GET"}, {"url", url(sent)}});
     INFO(std::string(sent.name));
     CHECK(answer.has_value() == sent.found);
     if (answer) CHECK(answer->body == sent.body);

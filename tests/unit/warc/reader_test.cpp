@@ -269,6 +269,6 @@ TEST_SUITE("reading WARC files") {
         [&](const Capture& capture) { return keys += capture.key + " " + capture.mime + "\n", true; },
         [](const Damaged& damage) { FAIL(damage.what()); });
     ::close(fd);
-    CHECK(keys == "com,example)/form unk\ncom,example)/form?__wb_method=post warc/revisit\n");
+    CHECK(keys == "com,example)/form unk\ncom,example)/form?__wb_method=post&__wb_post_data=yt1i warc/revisit\n");
   }
 }

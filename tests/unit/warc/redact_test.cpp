@@ -165,6 +165,26 @@ TEST_CASE("redaction: fields of passwords are emptied, and what a page's URL has
   CHECK(redacted(redactor, "article-0815-0815") == "article-0815-0815");
 }
 
+TEST_CASE("a short or ordinary word is replaced where secrets stand, and never in running text") {
+  for (const char* secret : {"buoy", "harbour", "sea-mark", "sea mark", "gr\xC3\xBCn", "b4oy"}) {
+    CAPTURE(secret);
+    const std::string word = secret;
+    Redactor redactor;
+    redactor.add(word);
+    CHECK_FALSE(redactor.empty());
+    auto page = "<p>Two " + word + "s, one " + word + ". <a href='/" + word + "'>" + word + "</a></p>";
+    const auto before = page;
+    CHECK_FALSE(redactor.apply(page));
+    CHECK(page == before);
+    auto answer = R"({"user":"pilot","password":")" + word + R"(","words":[")" + word + R"("]})";
+    CHECK(redactor.apply(answer));
+    CHECK(answer.find(word) == answer.rfind(word));
+    auto head = "GET /?key=" + word + " HTTP/1.1\r\nX-Key: " + word + "\r\n";
+    CHECK(redactor.apply(head, true));
+    CHECK(head.find(word) == std::string::npos);
+  }
+}
+
 TEST_CASE("redaction: a WARC keeps its lengths and gets new digests") {
   const auto directory = std::filesystem::temp_directory_path() / ("redact." + std::to_string(::getpid()));
   std::filesystem::create_directories(directory);

@@ -1,0 +1,122 @@
+"""The record holds each request and each answer of a page and its workers, and nothing that was not sent."""
+
+import collections
+import itertools
+import json
+import sys
+import unittest
+from urllib.parse import urlencode, urlsplit
+from urllib.request import urlopen
+
+from harness.full import FULL, some_of
+from support import SITE, BrowserTest, needs_chromium, warc_records
+
+sys.path.append(str(SITE.parent))
+from traffic import digest, matrix  # noqa: E402
+
+EMPTY = digest(b"")
+
+
+def exchanges_of(outcome):
+    """Path and status of each response."""
+    records = warc_records(outcome.directory / "page.warc.gz")
+    return [
+        (urlsplit(fields["WARC-Target-URI"]).path, int(block.split()[1]))
+        for fields, block in records
+        if fields["WARC-Type"] == "response"
+    ]
+
+
+def exchanges(warc):
+    """Method, path, status, digest of the body and digest of the request's body, of each exchange of a case."""
+    responses, found = {}, []
+    for fields, block in warc_records(warc):
+        path = urlsplit(fields.get("WARC-Target-URI", ""))
+        if fields["WARC-Type"] in ("response", "revisit"):
+            status = int(block.split()[1])
+            responses[fields["WARC-Record-ID"]] = [
+                status,
+                EMPTY if status == 304 else fields["WARC-Payload-Digest"],
+                fields.get("WARC-Truncated"),
+            ]
+        elif fields["WARC-Type"] == "request" and "case=" in path.query:
+            head, _, body = block.partition(b"\r\n\r\n")
+            status, sent, cut = responses[fields["WARC-Concurrent-To"]]
+            assert cut is None, (path, cut)
+            lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+            assert not lengths or int(lengths[0].split(b":")[1]) == len(body), (path, lengths, len(body))
+            found.append((head.split()[0].decode(), f"{path.path}?{path.query}", status, sent, digest(body)))
+    return found
+
+
+@needs_chromium
+class Traffic(BrowserTest):
+    def compare(self, number, who, ask):
+        process = self.load("/traffic/page?" + urlencode({"who": who, "ask": ask, "case": number}))
+        outcome = self.close_tab(process)
+        self.assert_status(outcome, "succeeded")
+        with urlopen(self.url(f"/traffic/log?case={number}")) as answer:
+            sent = [tuple(one) for one in json.load(answer)]
+        recorded = exchanges(outcome.directory / "page.warc.gz")
+        self.assertEqual(collections.Counter(recorded), collections.Counter(sent))
+        self.assertGreater(len(sent), 1)
+        (told,) = [record for record in outcome.records if record["type"] == "Resources"]
+        self.assertEqual(told["missing"], {})
+
+    def test_each_exchange_is_recorded_as_it_was_sent(self):
+        cases = list(enumerate(matrix()))
+        for number, (who, ask) in cases if FULL else itertools.islice(cases, 0, None, 6):
+            with self.subTest(who=who, ask=ask):
+                self.compare(number, who, ask)
+        for number, (who, ask) in some_of([one for one in cases if one[1][0] == "link"], 2):
+            with self.subTest(who=who, ask=ask):
+                self.compare(f"link-{number}", who, ask)
+
+    def look(self, name, **settings):
+        """The tab's record, the title and the paths of the links of a page that does not stay what it is."""
+        path = f"/documents/{name}"
+        process = self.load(path, **settings)
+        title = self.run_hook("title", path).output
+        found = self.run_hook("outlinks", path)
+        links = self.paths(found) if found.status == "succeeded" else []
+        outcome = self.close_tab(process)
+        return outcome, outcome.json("page.json"), title, links
+
+    def test_all_results_are_of_one_document(self):
+        _, page, title, links = self.look("later")
+        self.assertEqual((page["url"], title), (self.url("/documents/later"), "later"))
+        self.assertIn("/article.html", links)
+        _, page, title, _ = self.look("soon")
+        self.assertEqual((page["url"], title), (self.url("/article.html"), "Low water"))
+        self.assertEqual([one["cause"] for one in page["documents"]], ["request", "refresh"])
+
+    def test_a_download_that_a_page_starts_is_a_file_beside_it(self):
+        outcome, page, title, links = self.look("presses")
+        self.assert_status(outcome, "succeeded")
+        self.assertEqual((title, page["files"][0]["path"]), ("presses", "file/table"))
+        self.assertEqual(outcome.file("file/table"), b"day,height\n1,2\n")
+
+    def test_a_page_that_leads_on_without_end_is_ended(self):
+        outcome, page, _, _ = self.look("ping")
+        self.assert_failed(outcome, "leads on without end")
+        self.assertEqual(len(page["documents"]), 21)
+
+    def test_a_check_with_an_error_status_is_waited_for(self):
+        outcome, page, title, _ = self.look("check")
+        self.assert_status(outcome, "succeeded")
+        self.assertEqual((title, [one["status"] for one in page["documents"]]), ("check", [403, 200]))
+
+    def test_a_file_that_never_comes_keeps_nothing_else_away(self):
+        outcome, page, _, _ = self.look("hangs")
+        self.assert_status(outcome, "succeeded")
+        self.assertIn("/image/low.png", [record[0] for record in exchanges_of(outcome)])
+        self.assertEqual((outcome.result["output_json"]["cut"], page["missing"][0]["reason"]), (["load"], "no answer"))
+        self.assertIn({"type": "Facts", "cut": ["load"]}, outcome.records)
+
+    def test_a_file_that_the_page_forbids_is_not_missing(self):
+        outcome, page, _, _ = self.look("forbids")
+        self.assertNotIn("missing", page)
+
+
+if __name__ == "__main__":
+    unittest.main()
