@@ -2,14 +2,11 @@
 
 #include "lib/archivebox/layout.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/strange_sqlite.hpp"
 #include "lib/base/text/text.hpp"
-
-#include <sqlite3.h>
-#include <sys/stat.h>
+#include "lib/sqlite/untrusted.hpp"
 
 #include <algorithm>
-#include <array>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -17,92 +14,23 @@ namespace holdfast::archivebox {
 
 using base::Error;
 using base::ErrorClass;
+using sqlite::Query;
 namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::uintmax_t kLargestFile = std::numeric_limits<std::int64_t>::max();
 constexpr int kLongestRow = 64 * 1024 * 1024; // a longer one is not read
 constexpr int kLongestText = 16 * 1024;
 constexpr int kLongestResults = 2000; // of a snapshot
 constexpr const char* kIndexFile = "index.sqlite3";
-constexpr std::array<const char*, 3> kIndexFiles = {kIndexFile, "index.sqlite3-wal", "index.sqlite3-journal"};
 
-using Stamp = std::array<std::array<std::int64_t, 4>, kIndexFiles.size()>;
-Stamp stamp_of(const fs::path& directory) {
-  Stamp stamp{};
-  for (std::size_t i = 0; i < kIndexFiles.size(); ++i) {
-    struct stat about {};
-    if (::stat((directory / kIndexFiles[i]).c_str(), &about) == 0)
-      stamp[i] = {about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec, static_cast<std::int64_t>(about.st_ino)};
-  }
-  return stamp;
+// A text of the index is valid UTF-8 without NUL.
+std::string text_at(const Query& query, int column) {
+  auto text = base::repair_utf8(query.bytes(column));
+  text.erase(std::remove(text.begin(), text.end(), '\0'), text.end());
+  return text;
 }
-
-// Copies a file. Returns false if it does not exist.
-bool copy_one(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  if (fs::status(from, error).type() == fs::file_type::not_found) return false;
-  if (!error && !fs::is_regular_file(from, error)) throw Error(ErrorClass::refused, from.string() + " is not a file");
-  if (!error) fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
-  if (!error) fs::permissions(to, fs::perms::owner_read | fs::perms::owner_write, error);
-  if (error) throw Error(ErrorClass::input_output, "cannot copy " + from.string() + ": " + error.message());
-  return true;
-}
-
-// A copy that was taken while nothing was written.
-void copy_index(const fs::path& data_dir, const fs::path& scratch) {
-  for (int tries = 0; tries < 5; ++tries) {
-    const auto before = stamp_of(data_dir);
-    for (const char* name : kIndexFiles) {
-      fs::remove(scratch / name);
-      if (!copy_one(data_dir / name, scratch / name) && name == kIndexFile)
-        throw Error(ErrorClass::usage,
-                    data_dir.string() + " is not a data directory of ArchiveBox: it has no file " + kIndexFile);
-    }
-    if (stamp_of(data_dir) == before) return;
-  }
-  throw Error(ErrorClass::temporary, (data_dir / kIndexFile).string() + " changes while it is being copied",
-              "stop ArchiveBox, then try again");
-}
-
-// A query; the destructor ends it.
-class Query {
-public:
-  Query(sqlite3* database, const std::string& sql) : database_(database) {
-    if (sqlite3_prepare_v2(database, sql.c_str(), -1, &statement_, nullptr) != SQLITE_OK) fail();
-  }
-  ~Query() { sqlite3_finalize(statement_); }
-  Query(const Query&) = delete;
-  Query& operator=(const Query&) = delete;
-
-  Query& with(const std::string& text) {
-    sqlite3_bind_text(statement_, 1, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
-    return *this;
-  }
-  Query& with(std::int64_t number) {
-    sqlite3_bind_int64(statement_, 1, number);
-    return *this;
-  }
-  bool next() {
-    const int answer = sqlite3_step(statement_);
-    if (answer == SQLITE_ROW) return true;
-    if (answer != SQLITE_DONE) fail();
-    return false;
-  }
-  std::string text(int column) const {
-    const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-    if (bytes == nullptr) return "";
-    auto text = base::repair_utf8({bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))});
-    text.erase(std::remove(text.begin(), text.end(), '\0'), text.end());
-    return text;
-  }
-  std::int64_t number(int column) const { return sqlite3_column_int64(statement_, column); }
-
-private:
-  [[noreturn]] void fail() const { throw Error(ErrorClass::refused, sqlite3_errmsg(database_)); }
-  sqlite3* const database_;
-  sqlite3_stmt* statement_{nullptr};
-};
 
 // An id of Django in one spelling; "" if it is none.
 std::string plain_id(const std::string& text) {
@@ -115,32 +43,27 @@ std::string plain_id(const std::string& text) {
 
 } // namespace
 
-Index::Index(const fs::path& data_dir, const fs::path& scratch) : database_(nullptr, &sqlite3_close_v2) {
-  copy_index(data_dir, scratch);
+Index::Index(const fs::path& data_dir, const fs::path& scratch) {
   const auto name = (data_dir / kIndexFile).string();
-  sqlite3* opened = nullptr;
-  const int answer = sqlite3_open_v2((scratch / kIndexFile).c_str(), &opened, SQLITE_OPEN_READWRITE, nullptr);
-  database_.reset(opened);
-  if (answer != SQLITE_OK)
-    throw Error(ErrorClass::refused,
-                "cannot open " + name + ": " + (opened == nullptr ? "no memory" : sqlite3_errmsg(opened)));
-  base::distrust(opened, kLongestRow);
-  try {
-    if (!has_table("core_snapshot"))
-      throw Error(ErrorClass::refused, "it has no table core_snapshot", "ArchiveBox 0.7 and later have one");
-  } catch (const Error& error) {
-    throw Error(ErrorClass::refused, name + " is not an index of ArchiveBox: " + error.what(), error.hint());
-  }
+  std::error_code none;
+  if (fs::symlink_status(name, none).type() == fs::file_type::not_found)
+    throw Error(ErrorClass::usage,
+                data_dir.string() + " is not a data directory of ArchiveBox: it has no file " + kIndexFile);
+  database_ = std::make_unique<sqlite::UntrustedDatabase>(data_dir, kIndexFile, scratch,
+                                                          sqlite::UntrustedDatabase::Limits{kLargestFile, kLongestRow});
+  if (!has_table("core_snapshot"))
+    throw Error(ErrorClass::refused, name + " is not an index of ArchiveBox: it has no table core_snapshot",
+                "ArchiveBox 0.7 and later have one");
 }
 
-bool Index::has_table(const std::string& table) const {
-  return Query(database_.get(), "select 1 from sqlite_master where type = 'table' and name = ?1").with(table).next();
-}
+Index::~Index() = default;
+
+bool Index::has_table(const std::string& table) const { return database_->has_table(table); }
 
 // The first of these columns that the table has, as a text of at most `length` characters; else an empty text.
 std::string Index::first_column(const std::string& table, const std::vector<std::string>& names, int length) const {
   for (const auto& name : names)
-    if (Query(database_.get(), "select 1 from pragma_table_info('" + table + "') where name = ?1").with(name).next())
+    if (database_->has_column(table, name))
       return "substr(cast(\"" + name + "\" as text), 1, " + std::to_string(length) + ")";
   return "''";
 }
@@ -149,13 +72,13 @@ namespace {
 
 void read_tags(Query& query, Snapshot& snapshot) {
   while (query.next())
-    if (auto tag = query.text(0); !tag.empty()) snapshot.tags.push_back(std::move(tag));
+    if (auto tag = text_at(query, 0); !tag.empty()) snapshot.tags.push_back(std::move(tag));
 }
 
 void read_results(Query& query, Snapshot& snapshot) {
   while (query.next())
-    snapshot.results.push_back({plugin_name(query.text(0)), query.text(1), query.text(2), query.text(3), query.text(6),
-                                query.text(4), query.text(5)});
+    snapshot.results.push_back({plugin_name(text_at(query, 0)), text_at(query, 1), text_at(query, 2), text_at(query, 3),
+                                text_at(query, 6), text_at(query, 4), text_at(query, 5)});
 }
 
 } // namespace
@@ -192,7 +115,7 @@ Index::Queries Index::queries() const {
 std::vector<std::int64_t> Index::rows(const Problem& problem) const {
   std::vector<std::int64_t> rows;
   try {
-    Query ids(database_.get(), "select rowid from core_snapshot order by id");
+    Query ids(*database_, "select rowid from core_snapshot order by id");
     while (ids.next())
       rows.push_back(ids.number(0));
   } catch (const Error& error) {
@@ -202,30 +125,30 @@ std::vector<std::int64_t> Index::rows(const Problem& problem) const {
 }
 
 std::optional<Snapshot> Index::snapshot(const Queries& queries, std::int64_t row) const {
-  Query query(database_.get(), queries.snapshot);
+  Query query(*database_, queries.snapshot);
   if (!query.with(row).next()) return std::nullopt;
-  const auto id = query.text(0);
+  const auto id = text_at(query, 0);
   Snapshot snapshot{plain_id(id),
-                    query.text(1),
-                    query.text(2),
-                    query.text(3),
-                    query.text(4),
-                    query.text(5),
-                    query.text(6),
-                    query.text(7),
-                    query.text(8),
-                    query.text(9),
-                    plain_id(query.text(10)),
+                    text_at(query, 1),
+                    text_at(query, 2),
+                    text_at(query, 3),
+                    text_at(query, 4),
+                    text_at(query, 5),
+                    text_at(query, 6),
+                    text_at(query, 7),
+                    text_at(query, 8),
+                    text_at(query, 9),
+                    plain_id(text_at(query, 10)),
                     query.number(11),
                     {},
                     {}};
   if (snapshot.id.empty()) throw Error(ErrorClass::refused, "its id is not a UUID");
   if (!queries.tags.empty()) {
-    Query tags(database_.get(), queries.tags);
+    Query tags(*database_, queries.tags);
     read_tags(tags.with(id), snapshot);
   }
   if (!queries.results.empty()) {
-    Query results(database_.get(), queries.results);
+    Query results(*database_, queries.results);
     read_results(results.with(id), snapshot);
   }
   return snapshot;
@@ -247,10 +170,10 @@ void Index::each_snapshot(const std::function<bool(const Snapshot&)>& found, con
 std::vector<std::string> Index::waiting_urls() const {
   if (!has_table("crawls_crawl") || first_column("crawls_crawl", {"urls"}, 1) == "''") return {};
   std::vector<std::string> urls;
-  Query query(database_.get(), "select substr(cast(urls as text), 1, 16777216) from crawls_crawl where status in "
-                               "('queued', 'started', 'paused') order by id");
+  Query query(*database_, "select substr(cast(urls as text), 1, 16777216) from crawls_crawl where status in "
+                          "('queued', 'started', 'paused') order by id");
   while (query.next()) {
-    for (auto& line : base::split(query.text(0), "\n"))
+    for (auto& line : base::split(text_at(query, 0), "\n"))
       urls.push_back(std::move(line));
   }
   return urls;
@@ -259,11 +182,13 @@ std::vector<std::string> Index::waiting_urls() const {
 Crawl Index::crawl(const std::string& id) const {
   if (id.empty() || !has_table("crawls_crawl")) return {};
   const auto column = [&](const std::string& name, int length) { return first_column("crawls_crawl", {name}, length); };
-  Query query(database_.get(), "select " + column("label", 1000) + ", " + column("notes", kLongestText) + ", " +
-                                   column("tags_str", 1000) + ", " + column("created_at", 64) + ", " +
-                                   column("max_depth", 20) + " from crawls_crawl where replace(id, '-', '') = ?1");
+  Query query(*database_,
+              "select " + column("label", 1000) + ", " + column("notes", kLongestText) + ", " +
+                  column("tags_str", 1000) + ", " + column("created_at", 64) + ", " + column("max_depth", 20) +
+                  " from crawls_crawl where id in (?1, substr(?1, 1, 8) || '-' || substr(?1, 9, 4) || '-' || "
+                  "substr(?1, 13, 4) || '-' || substr(?1, 17, 4) || '-' || substr(?1, 21))");
   if (!query.with(id).next()) return {};
-  return {query.text(0), query.text(1), query.text(2), query.text(3), query.number(4)};
+  return {text_at(query, 0), text_at(query, 1), text_at(query, 2), text_at(query, 3), query.number(4)};
 }
 
 } // namespace holdfast::archivebox

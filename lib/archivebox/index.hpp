@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
-struct sqlite3;
+namespace holdfast::sqlite {
+class UntrustedDatabase;
+}
 
 namespace holdfast::archivebox {
 
@@ -44,6 +46,7 @@ public:
   // Copies the index of `data_dir` into `scratch`, an empty directory. Throws Error(usage) if there is none,
   // Error(refused) if it is no index of ArchiveBox, Error(temporary) if it changes all the time.
   Index(const std::filesystem::path& data_dir, const std::filesystem::path& scratch);
+  ~Index();
 
   // Calls `found` with each snapshot, in the order of ids, and `problem` with rows that cannot be read: "row 12 of
   // core_snapshot", the reason. A false from `found` ends it.
@@ -67,7 +70,7 @@ private:
   std::string first_column(const std::string& table, const std::vector<std::string>& names, int length) const;
   bool has_table(const std::string& table) const;
 
-  std::unique_ptr<sqlite3, int (*)(sqlite3*)> database_;
+  std::unique_ptr<sqlite::UntrustedDatabase> database_;
 };
 
 } // namespace holdfast::archivebox

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <pugixml.hpp>
 #include <thread>
+#include <utility>
 
 namespace holdfast::s3 {
 
@@ -24,8 +25,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kFirstWait{250}, kLongestWait{4000}; // between two tries
 constexpr std::chrono::seconds kConnect{4};
-constexpr std::chrono::seconds kSilentAway{4}; // without an answer, of a store that counts as unreachable
-constexpr std::size_t kSlowest = 64 * 1024;    // bytes a second: what takes longer than that is given up
+constexpr std::chrono::seconds kSilentAway{4};  // without an answer, of a store that counts as unreachable
+constexpr std::chrono::minutes kRenewBefore{5}; // credentials, before they expire
+constexpr std::size_t kSlowest = 64 * 1024;     // bytes a second: what takes longer than that is given up
 
 // "<Code>: <Message>" of an error's body, or nothing.
 std::string explanation(const std::string& body) {
@@ -37,12 +39,23 @@ std::string explanation(const std::string& body) {
   return code.empty() ? message : message.empty() ? code : code + ": " + message;
 }
 
+// "AccessDenied" also if the keys were replaced: the store may no longer know them.
+bool refuses_keys(int status, const std::string& problem) {
+  if (status == 401 || status == 403) return true;
+  for (const char* code : {"ExpiredToken", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId"})
+    if (status >= 400 && status < 500 && problem.starts_with(code)) return true;
+  return false;
+}
+
+// Returns true for the answer about a missing object; some stores send no code.
+bool is_missing(const std::string& problem) { return problem.empty() || problem.starts_with("NoSuchKey"); }
+
 bool passes(int status) { return status >= 500 || status == 408 || status == 429; }
 
 } // namespace
 
-Client::Client(Location location, Credentials credentials, std::chrono::milliseconds timeout)
-    : location_(std::move(location)), credentials_(std::move(credentials)), timeout_(timeout) {}
+Client::Client(Location location, Find find, std::chrono::milliseconds timeout)
+    : location_(std::move(location)), find_(std::move(find)), timeout_(timeout), credentials_(find_(location_)) {}
 
 Client::~Client() = default;
 
@@ -65,13 +78,41 @@ std::string Client::trouble() const {
   return trouble_;
 }
 
-http::Response Client::attempt(const Call& call, std::chrono::seconds silence) {
+Credentials Client::credentials() {
+  const std::lock_guard lock(credentials_mutex_);
+  const auto now = std::chrono::system_clock::now();
+  if (credentials_.expires && now + kRenewBefore > *credentials_.expires) {
+    try {
+      credentials_ = find_(location_);
+    } catch (const Error&) {
+      if (now > *credentials_.expires) throw;
+    }
+  }
+  return credentials_;
+}
+
+bool Client::renew(const Credentials& refused) {
+  const std::lock_guard lock(credentials_mutex_);
+  const auto same = [](const Credentials& one, const Credentials& other) {
+    return one.key_id == other.key_id && one.secret == other.secret && one.session_token == other.session_token;
+  };
+  if (!same(credentials_, refused)) return true; // another request was faster
+  try {
+    credentials_ = find_(location_);
+  } catch (const Error& error) {
+    spdlog::debug("the object store: {}", error.what());
+    return false;
+  }
+  return !same(credentials_, refused);
+}
+
+http::Response Client::attempt(const Call& call, const Credentials& credentials, std::chrono::seconds silence) {
   http::Request request;
   request.method = call.method;
   request.url = address(call);
   request.body = call.body;
   request.sink = call.sink;
-  request.signature = {location_.region, credentials_.key_id, credentials_.secret};
+  request.signature = {location_.region, credentials.key_id, credentials.secret};
   request.connect_timeout = kConnect;
   request.silence = silence;
   // The size that a sink gets is unknown.
@@ -80,8 +121,8 @@ http::Response Client::attempt(const Call& call, std::chrono::seconds silence) {
         std::max<std::chrono::milliseconds>(timeout_, silence) + std::chrono::seconds(call.body.size() / kSlowest);
   // No header is removed ("Expect:"): libcurl before 8 would sign the removal.
   request.headers.push_back("x-amz-content-sha256: " + base::sha256_hex(call.body));
-  if (!credentials_.session_token.empty())
-    request.headers.push_back("x-amz-security-token: " + credentials_.session_token);
+  if (!credentials.session_token.empty())
+    request.headers.push_back("x-amz-security-token: " + credentials.session_token);
   for (const auto& [name, value] : call.headers)
     request.headers.push_back(name + ": " + value);
   return http_.send(request);
@@ -94,11 +135,11 @@ void Client::set_trouble(const std::string& trouble) {
 
 void Client::fail(const Call& call, int status, const std::string& trouble) const {
   const bool full = status == 507 || trouble.starts_with("QuotaExceeded") || trouble.starts_with("XMinioStorageFull");
-  throw Error(full ? ErrorClass::cannot_create : ErrorClass::unavailable,
-              "the object store: " + named(call) + ": " + trouble,
-              status == 403   ? "are the keys right, and may they read, write, list and delete in this bucket?"
-              : status == 404 ? "is there such a bucket?"
-                              : "");
+  throw Error(
+      full ? ErrorClass::cannot_create : ErrorClass::unavailable, "the object store: " + named(call) + ": " + trouble,
+      refuses_keys(status, trouble) ? "are the keys right, and may they read, write, list and delete in this bucket?"
+      : status == 404               ? "is there such a bucket?"
+                                    : "");
 }
 
 std::string Client::named(const Call& call) const {
@@ -116,15 +157,20 @@ http::Response Client::request(const Call& below, std::initializer_list<int> goo
     };
   const auto began = Clock::now();
   base::Backoff backoff(kFirstWait, kLongestWait);
-  for (;;) {
+  for (bool renewed = false;;) {
     const bool away = !trouble().empty();
+    const auto keys = credentials();
     const auto left = std::chrono::duration_cast<std::chrono::seconds>(timeout_ - (Clock::now() - began));
-    auto answer = attempt(call, away ? kSilentAway : std::max(left, kSilentAway));
+    auto answer = attempt(call, keys, away ? kSilentAway : std::max(left, kSilentAway));
     const bool passing = answer.status == 0 || passes(answer.status);
     if (away && !passing) set_trouble("");
-    if (answer.good() || std::find(good.begin(), good.end(), answer.status) != good.end()) return answer;
+    if (answer.good()) return answer;
     auto problem = answer.status == 0 ? answer.error : explanation(answer.body);
+    if (std::find(good.begin(), good.end(), answer.status) != good.end() &&
+        (answer.status != 404 || is_missing(problem)))
+      return answer;
     if (problem.empty()) problem = "status " + std::to_string(answer.status);
+    if (refuses_keys(answer.status, problem) && handed == 0 && !std::exchange(renewed, true) && renew(keys)) continue;
     const auto wait = backoff.next();
     const bool given_up = passing && (away || Clock::now() + wait - began >= timeout_);
     if (given_up && answer.status != 507) set_trouble(problem);
@@ -141,12 +187,7 @@ bool Client::get(const std::string& key, const std::function<void(std::string_vi
 bool Client::get(const std::string& key, std::string& body) {
   body.clear();
   auto answer = request({"GET", key, {}, {}, {}, {}}, {404});
-  if (answer.status == 404) {
-    // No such bucket is another thing than no such object.
-    if (explanation(answer.body).starts_with("NoSuchBucket"))
-      throw Error(ErrorClass::unavailable, "the object store has no bucket " + location_.bucket, "make it first");
-    return false;
-  }
+  if (answer.status == 404) return false;
   body = std::move(answer.body);
   return true;
 }

@@ -4,13 +4,14 @@
 // connection, silence, 5xx, "slow down") is repeated for a quarter of a minute, and four seconds more at most; each has
 // a deadline, which grows with its size. A store that has failed for so long counts as unreachable: until a request
 // succeeds again, each is tried once, and gives up soon. Blocking; any thread, any number at once: each request takes a
-// connection out of a small pool. Keys are taken below the location's prefix.
+// connection out of a small pool. Keys of objects are taken below the location's prefix. Credentials are read again
+// when the store refuses them, and shortly before they expire.
 //
 // Errors: unavailable (no answer, or the store refuses us), input_output (an unreadable answer), cannot_create (the
 // store has no space for us).
 
 #include "lib/http/client.hpp"
-#include "lib/s3/location.hpp"
+#include "lib/s3/credentials.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -43,7 +44,8 @@ class Client {
 public:
   // Makes no request. Throws Error(configuration) if there are no keys.
   // `timeout`: for how long a request that fails for a passing reason is repeated.
-  explicit Client(Location location, Credentials credentials = find_credentials(),
+  using Find = std::function<Credentials(const Location&)>;
+  explicit Client(Location location, Find find = find_credentials,
                   std::chrono::milliseconds timeout = std::chrono::seconds(15));
   ~Client();
   Client(const Client&) = delete;
@@ -84,18 +86,23 @@ private:
   // Repeats what failed for a passing reason; throws for statuses that are not in `good` (besides 200 to 299).
   http::Response request(const Call& call, std::initializer_list<int> good = {});
   // `silence`: after how long without a byte there will be no answer.
-  http::Response attempt(const Call& call, std::chrono::seconds silence);
+  http::Response attempt(const Call& call, const Credentials& credentials, std::chrono::seconds silence);
+  Credentials credentials();
+  // Reads the credentials again. Returns false if they are those that the store has refused.
+  bool renew(const Credentials& refused);
   [[noreturn]] void fail(const Call& call, int status, const std::string& trouble) const;
   void set_trouble(const std::string& trouble);
   std::string named(const Call& call) const; // for messages
   std::string address(const Call& call) const;
 
   Location location_;
-  Credentials credentials_;
+  Find find_;
   std::chrono::milliseconds timeout_;
   http::Client http_;
   mutable std::mutex mutex_;
   std::string trouble_; // guarded by mutex_
+  std::mutex credentials_mutex_;
+  Credentials credentials_; // guarded by credentials_mutex_
 };
 
 } // namespace holdfast::s3

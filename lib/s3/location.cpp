@@ -4,8 +4,6 @@
 #include "lib/base/text/encoding.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 
 namespace holdfast::s3 {
 
@@ -19,11 +17,6 @@ constexpr std::string_view kScheme = "s3://";
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
   throw Error(ErrorClass::configuration, "archive.root \"" + std::string(text) + "\": " + why,
               "s3://BUCKET/PREFIX, or s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=NAME");
-}
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
 }
 
 } // namespace
@@ -69,8 +62,10 @@ Location parse_location(std::string_view text) {
       location.endpoint = value;
     } else if (name == "region") {
       location.region = value;
+    } else if (name == "credentials" && value == "instance") {
+      location.instance_keys = true;
     } else {
-      refuse(text, "\"" + std::string(name) + "\" is neither endpoint nor region");
+      refuse(text, "\"" + std::string(pair) + "\" is none of endpoint=URL, region=NAME and credentials=instance");
     }
   }
   if (location.region.empty()) location.region = "us-east-1";
@@ -85,40 +80,6 @@ Location parse_location(std::string_view text) {
     refuse(text, "the endpoint is not an http or https URL");
   }
   return location;
-}
-
-Credentials find_credentials() {
-  Credentials found{variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"), variable("AWS_SESSION_TOKEN")};
-  if (!found.key_id.empty() && !found.secret.empty()) return found;
-  found = {};
-  std::string file = variable("AWS_SHARED_CREDENTIALS_FILE");
-  if (file.empty()) file = variable("HOME") + "/.aws/credentials";
-  std::string profile = variable("AWS_PROFILE");
-  if (profile.empty()) profile = "default";
-  std::ifstream stream(file);
-  std::string section = "default"; // of a file that has none
-  for (std::string line; std::getline(stream, line);) {
-    line = std::string(base::trimmed(line));
-    if (line.empty() || line[0] == '#' || line[0] == ';') continue;
-    if (line.front() == '[' && line.back() == ']') {
-      section = base::trimmed(line.substr(1, line.size() - 2));
-      continue;
-    }
-    const auto equals = line.find('=');
-    if (section != profile || equals == std::string::npos) continue;
-    const auto name = base::trimmed(std::string_view(line).substr(0, equals));
-    const auto value = base::trimmed(std::string_view(line).substr(equals + 1));
-    if (name == "aws_access_key_id") found.key_id = value;
-    if (name == "aws_secret_access_key") found.secret = value;
-    if (name == "aws_session_token") found.session_token = value;
-  }
-  if (found.key_id.empty() || found.secret.empty())
-    throw Error(ErrorClass::configuration,
-                "there are no keys for the object store in the environment, nor in " + file + " (section " + profile +
-                    ")",
-                "set AWS_SHARED_CREDENTIALS_FILE to a file with the lines aws_access_key_id = ... and "
-                "aws_secret_access_key = ...");
-  return found;
 }
 
 } // namespace holdfast::s3

@@ -12,6 +12,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -186,6 +187,14 @@ WarcFile with_records(WarcFile file, const Problem& problem) {
   return warc;
 }
 
+// Each WARC file of an archive stays open until it is imported. The usual limit of 1,024 is for programs that select().
+void allow_many_files() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+}
+
 // Gathers what one WACZ file holds, or several in a zip file.
 class ZipReading {
 public:
@@ -286,6 +295,7 @@ WebArchive read_archive(base::Fd file, std::uint64_t size, const std::string& na
   WarcFile given{name, std::move(file), size};
   WebArchive read;
   if (base::holds_at(given.file.get(), 0, kZip)) {
+    allow_many_files();
     ZipReading reading(problem);
     reading.take(given, false);
     read = reading.finish(name);

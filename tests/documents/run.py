@@ -209,6 +209,14 @@ class Documents(unittest.TestCase):
         self.none_of(wrong, "variables that are no settings")
 
     @unittest.skipUnless(HOLDFAST, "without the program")
+    def test_the_network_policy_excludes_what_the_program_excludes(self):
+        lines = (ROOT / "lib/base/text/not_public.txt").read_text().splitlines()
+        networks = {line.split()[0] for line in lines}
+        policy = (ROOT / "deploy/kubernetes/network.yaml").read_text()
+        excluded = set(re.findall(r"[\da-f.:]+/\d+", " ".join(re.findall(r"except: \[(.*?)\]", policy, re.S))))
+        # 6to4 has IPv4 addresses inside, which a policy cannot look at.
+        self.assertEqual(excluded, networks | {"2002::/16"})
+
     def test_commands_exist(self):
         """A `holdfast VERB ...` in backquotes, and in a block of commands, names a verb and options that it has."""
         helps = {}

@@ -1,5 +1,6 @@
 #include "lib/base/text/host.hpp"
 
+#include "lib/base/embedded.hpp"
 #include "lib/base/text/encoding.hpp"
 #include "lib/base/text/text.hpp"
 
@@ -10,7 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace holdfast::base {
@@ -64,40 +67,45 @@ std::optional<std::string> to_punycode(const std::string& host, std::string& pro
   return std::nullopt;
 }
 
-// Addresses that are not public: the special-purpose registries of IPv4 (RFC 6890 and later) and IPv6.
-
-struct RangeV4 {
-  std::uint32_t network;
-  int prefix_length;
+// The special-purpose registries of IANA for IPv4 and IPv6, but for what they call globally reachable, and servers of
+// clouds that give away credentials; one network a line.
+struct Networks {
+  std::vector<std::pair<std::uint32_t, int>> v4; // network, bits
+  std::vector<std::pair<in6_addr, int>> v6;
 };
-
-constexpr std::uint32_t v4(unsigned a, unsigned b, unsigned c, unsigned d) { return a << 24 | b << 16 | c << 8 | d; }
-
-// clang-format off
-constexpr std::array kNotPublicV4 = std::to_array<RangeV4>({
-    {v4(0, 0, 0, 0), 8},        // "this network"; 0.0.0.0 reaches the machine itself
-    {v4(10, 0, 0, 0), 8},       // private
-    {v4(100, 64, 0, 0), 10},    // shared by carriers (RFC 6598)
-    {v4(127, 0, 0, 0), 8},      // loopback
-    {v4(169, 254, 0, 0), 16},   // link-local; metadata services of clouds
-    {v4(172, 16, 0, 0), 12},    // private
-    {v4(192, 0, 0, 0), 24},     // protocol assignments
-    {v4(192, 0, 2, 0), 24},     // documentation
-    {v4(192, 88, 99, 0), 24},   // 6to4 relays, withdrawn
-    {v4(192, 168, 0, 0), 16},   // private
-    {v4(198, 18, 0, 0), 15},    // benchmarks
-    {v4(198, 51, 100, 0), 24},  // documentation
-    {v4(203, 0, 113, 0), 24},   // documentation
-    {v4(224, 0, 0, 0), 4},      // multicast
-    {v4(240, 0, 0, 0), 4},      // reserved, broadcast
-});
-// clang-format on
+const Networks& not_public() {
+  static const Networks networks = [] {
+    Networks read;
+    for (std::string_view rest = embedded::not_public_txt; !rest.empty();) {
+      const auto line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      const auto slash = line.find('/');
+      const std::string network(line.substr(0, slash));
+      const int bits = std::atoi(line.data() + slash + 1);
+      in_addr v4{};
+      in6_addr v6{};
+      if (::inet_pton(AF_INET, network.c_str(), &v4) == 1)
+        read.v4.emplace_back(ntohl(v4.s_addr), bits);
+      else if (::inet_pton(AF_INET6, network.c_str(), &v6) == 1)
+        read.v6.emplace_back(v6, bits);
+    }
+    return read;
+  }();
+  return networks;
+}
 
 bool is_private_v4(std::uint32_t address) {
-  for (const RangeV4& range : kNotPublicV4) {
-    if ((address ^ range.network) >> (32 - range.prefix_length) == 0) return true;
+  const auto& networks = not_public().v4;
+  return std::any_of(networks.begin(), networks.end(),
+                     [&](const auto& network) { return (address ^ network.first) >> (32 - network.second) == 0; });
+}
+
+bool is_within(const in6_addr& address, const in6_addr& network, int bits) {
+  for (int bit = 0; bit < bits; ++bit) {
+    const auto byte = static_cast<std::size_t>(bit / 8);
+    if (((address.s6_addr[byte] ^ network.s6_addr[byte]) >> (7 - bit % 8) & 1) != 0) return false;
   }
-  return false;
+  return true;
 }
 
 bool is_private_v6(const in6_addr& address) {
@@ -118,9 +126,8 @@ bool is_private_v6(const in6_addr& address) {
   if (group(0) == 0x2002) return is_private_v4(embedded_v4(1));                                           // 6to4
   // Everything public is in 2000::/3: loopback, fc00::/7, fe80::/10, ff00::/8 and 64:ff9b:1::/48 are outside.
   if (group(0) >> 13 != 1) return true;
-  if (group(0) == 0x2001 && group(1) < 0x0200) return true;  // protocol assignments: Teredo, ORCHID, benchmarks
-  if (group(0) == 0x2001 && group(1) == 0x0DB8) return true; // documentation
-  if (group(0) == 0x3FFF && group(1) < 0x1000) return true;  // documentation (RFC 9637)
+  for (const auto& [network, bits] : not_public().v6)
+    if (is_within(address, network, bits)) return true;
   // ISATAP hides an IPv4 address in the last half of any prefix.
   if ((group(4) & ~0x0200U) == 0 && group(5) == 0x5EFE) return is_private_v4(embedded_v4(6));
   return false;

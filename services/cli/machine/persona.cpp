@@ -3,7 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/operation.hpp"
-#include "lib/persona/import.hpp"
+#include "lib/profiles/import.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/directories.hpp"
 #include "services/cli/control/operate.hpp"
@@ -51,7 +51,7 @@ store::Persona opened(Context& context, const std::string& name) {
 
 int import_persona(Context& context, const PersonaOptions& given) {
   const TemporaryDirectory scratch("persona");
-  auto imported = persona::import_from(given.path, scratch.path());
+  auto imported = profiles::import_from(given.path, scratch.path());
   persona::keep_hosts(imported.state, given.hosts);
   auto& connection = context.connection(true);
   const auto key_ring = context.key_ring();

@@ -82,11 +82,13 @@ private:
   std::thread thread_;
 };
 
+s3::Credentials known_keys(const s3::Location&) { return {"key", "secret", "", {}}; }
+
 } // namespace
 
 TEST_CASE("a store that has failed for long is taken for away, tried once a request, and trusted again by its answer") {
   Store store;
-  s3::Client client(store.location(), {"key", "secret", ""}, std::chrono::milliseconds(100));
+  s3::Client client(store.location(), known_keys, std::chrono::milliseconds(100));
   CHECK(client.trouble().empty());
   std::string body;
   CHECK_THROWS_AS(client.get("a", body), base::Error);
@@ -104,7 +106,7 @@ TEST_CASE("a store that has failed for long is taken for away, tried once a requ
 TEST_CASE("a store that takes connections and says nothing is given up, and asked again") {
   Store store;
   store.silent = true;
-  s3::Client client(store.location(), {"key", "secret", ""}, std::chrono::milliseconds(100));
+  s3::Client client(store.location(), known_keys, std::chrono::milliseconds(100));
   std::string body;
   CHECK_THROWS_AS(client.get("a", body), base::Error);
   CHECK(store.asked == 1); // its silence took longer than our patience
@@ -118,7 +120,7 @@ TEST_CASE("a store that takes connections and says nothing is given up, and aske
 TEST_CASE("an answer without end is cut off, and said to be too long") {
   Store store;
   store.endless = true;
-  s3::Client client(store.location(), {"key", "secret", ""}, std::chrono::milliseconds(100));
+  s3::Client client(store.location(), known_keys, std::chrono::milliseconds(100));
   std::string body;
   CHECK_THROWS_WITH_AS(client.get("a", body), doctest::Contains("more than 256 MiB in one answer"), base::Error);
   CHECK(body.empty());

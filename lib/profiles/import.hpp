@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-namespace holdfast::persona {
+namespace holdfast::profiles {
 
 struct Imported {
-  State state;
+  persona::State state;
   std::vector<std::string> left_out; // what could not be taken, and why, for users
 };
 // Imports a file: cookies.txt, storage state, or a Browsertrix profile (a tar file of a Chromium profile); or a
@@ -18,4 +18,4 @@ struct Imported {
 // databases that a browser may have open. Throws Error(refused) if it is none of these.
 Imported import_from(const std::filesystem::path& path, const std::filesystem::path& scratch);
 
-} // namespace holdfast::persona
+} // namespace holdfast::profiles

@@ -1,31 +1,33 @@
-#include "lib/persona/import.hpp"
+#include "lib/profiles/import.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/no_links.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/strange_sqlite.hpp"
 #include "lib/base/text/text.hpp"
+#include "lib/sqlite/untrusted.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>
 #include <nettle/aes.h>
 #include <nettle/cbc.h>
 #include <nettle/pbkdf2.h>
-#include <sqlite3.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 
-namespace holdfast::persona {
+namespace holdfast::profiles {
 
 namespace fs = std::filesystem;
 using base::Error;
 using base::ErrorClass;
+using persona::add_cookie;
+using persona::Cookie;
+using persona::State;
 
 namespace {
 
@@ -47,52 +49,24 @@ constexpr const char* kFirefox =
 
 // Contents of a directory: profiles, of which the first that exists counts, and files that add to it.
 constexpr const char* kProfiles[] = {"", "Default", "chrome_user_data/Default", "chrome_profile/Default"};
-constexpr std::pair<const char*, const char*> kDatabases[] = {
-    {"cookies.sqlite", kFirefox}, {"Network/Cookies", kChromium}, {"Cookies", kChromium}};
+struct Browser {
+  const char *file, *table, *query;
+};
+constexpr Browser kBrowsers[] = {{"cookies.sqlite", "moz_cookies", kFirefox},
+                                 {"Network/Cookies", "cookies", kChromium},
+                                 {"Cookies", "cookies", kChromium}};
 constexpr const char* kFiles[] = {"cookies.txt", "auth.json"};
 
-[[noreturn]] void too_large(const fs::path& file) {
-  throw Error(ErrorClass::refused, file.string() + " is larger than 64 MB");
-}
-
-// Reads a file that may be a pipe.
-std::string read_whole(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
+// Reads all of a file, which may be a pipe if the user named it.
+std::string read_whole(const fs::path& file, const base::Fd& opened) {
   std::string text, piece(1u << 16, '\0');
-  while (stream.read(piece.data(), static_cast<std::streamsize>(piece.size())) || stream.gcount() > 0)
-    if (text.append(piece, 0, static_cast<std::size_t>(stream.gcount())).size() > kLargestFile) too_large(file);
-  if (!stream.eof()) throw Error(ErrorClass::refused, "cannot read " + file.string() + ": " + base::errno_text(errno));
-  return text;
-}
-
-using Row = std::function<void(sqlite3_stmt*)>;
-std::string text_at(sqlite3_stmt* row, int column) {
-  const auto* const bytes = static_cast<const char*>(sqlite3_column_blob(row, column));
-  return bytes == nullptr ? "" : std::string(bytes, static_cast<std::size_t>(sqlite3_column_bytes(row, column)));
-}
-
-// Reads a copy, because its browser may have the database open.
-void for_each_row(const fs::path& file, const fs::path& scratch, const char* query, const Row& row) {
-  std::error_code error;
-  const auto copy = scratch / "copy.sqlite";
-  for (const char* part : {"", "-wal", "-journal"}) {
-    fs::remove(copy.string() + part, error);
-    if (const auto size = fs::file_size(file.string() + part, error); !error && size > kLargestFile) too_large(file);
-    fs::copy_file(file.string() + part, copy.string() + part, error);
-    if (*part == '\0' && error)
-      throw Error(ErrorClass::refused, "cannot read " + file.string() + ": " + error.message());
+  for (ssize_t got = 0; (got = opened ? ::read(opened.get(), piece.data(), piece.size()) : -1) != 0;) {
+    if (got < 0 && opened && errno == EINTR) continue;
+    if (got < 0) throw Error(ErrorClass::refused, "cannot read " + file.string() + ": " + base::errno_text(errno));
+    if (text.append(piece, 0, static_cast<std::size_t>(got)).size() > kLargestFile)
+      throw Error(ErrorClass::refused, file.string() + " is larger than 64 MB");
   }
-  sqlite3* opened = nullptr;
-  int code = sqlite3_open_v2(copy.c_str(), &opened, SQLITE_OPEN_READWRITE, nullptr);
-  const std::unique_ptr<sqlite3, int (*)(sqlite3*)> database(opened, &sqlite3_close);
-  if (code == SQLITE_OK) base::distrust(opened, kLongestRow);
-  sqlite3_stmt* prepared = nullptr;
-  if (code == SQLITE_OK) code = sqlite3_prepare_v2(opened, query, -1, &prepared, nullptr);
-  const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(prepared, &sqlite3_finalize);
-  if (code == SQLITE_OK)
-    while ((code = sqlite3_step(prepared)) == SQLITE_ROW)
-      row(prepared);
-  if (code != SQLITE_DONE) throw Error(ErrorClass::refused, file.string() + " cannot be read: " + sqlite3_errstr(code));
+  return text;
 }
 
 // Chromium on Linux encrypts cookies with a key from the desktop's keyring ("v11") or, without one, with a key that is
@@ -120,62 +94,69 @@ std::optional<std::string> decrypted(const std::string& sealed, const std::strin
   return base::hex(plain.substr(0, kHash)) == base::sha256_hex(host) ? plain.substr(kHash) : plain;
 }
 
-void take_cookies(Imported& imported, const fs::path& file, const char* query, const fs::path& scratch) {
+void take_cookies(Imported& imported, const fs::path& directory, const fs::path& name, const Browser& browser,
+                  const fs::path& scratch) {
   std::map<std::string, int> closed; // by host
-  for_each_row(file, scratch, query, [&](sqlite3_stmt* row) {
+  const sqlite::UntrustedDatabase database(directory, name, scratch, {kLargestFile, kLongestRow});
+  if (!database.has_table(browser.table))
+    throw Error(ErrorClass::refused, (directory / name).string() + " cannot be read: no table " + browser.table);
+  for (sqlite::Query row(database, browser.query); row.next();) {
     Cookie cookie;
-    cookie.domain = text_at(row, 0);
-    cookie.name = text_at(row, 1);
-    cookie.value = text_at(row, 2);
-    cookie.path = text_at(row, 3);
-    cookie.expires = static_cast<double>(sqlite3_column_int64(row, 4));
-    cookie.secure = sqlite3_column_int(row, 5) != 0;
-    cookie.httpOnly = sqlite3_column_int(row, 6) != 0;
-    cookie.sameSite = text_at(row, 7);
-    const auto sealed = text_at(row, 8);
+    cookie.domain = row.bytes(0);
+    cookie.name = row.bytes(1);
+    cookie.value = row.bytes(2);
+    cookie.path = row.bytes(3);
+    cookie.expires = static_cast<double>(row.number(4));
+    cookie.secure = row.number(5) != 0;
+    cookie.httpOnly = row.number(6) != 0;
+    cookie.sameSite = row.bytes(7);
+    const auto sealed = row.bytes(8);
     const auto plain = sealed.empty() ? std::optional(cookie.value) : decrypted(sealed, cookie.domain);
     if (!plain) {
       ++closed[cookie.domain];
-      return;
+      continue;
     }
     cookie.value = *plain;
     add_cookie(imported.state, std::move(cookie), imported.left_out);
-  });
+  }
   for (const auto& [host, count] : closed)
     imported.left_out.push_back(std::to_string(count) + (count == 1 ? " cookie" : " cookies") + " of " + host +
                                 ", encrypted with a key of the desktop's keyring");
   imported.left_out.emplace_back(kStorage);
 }
 
-// The cookies of a Chromium profile in a tar file.
-fs::path cookies_in_archive(const fs::path& file, const fs::path& scratch) {
+// Unpacks the cookies of a Chromium profile in a tar file to `scratch`. Formats that libarchive leaves to another
+// program are not read.
+void unpack_cookies(const fs::path& file, const std::string& bytes, const fs::path& scratch) {
   const std::unique_ptr<archive, int (*)(archive*)> reader(archive_read_new(), &archive_read_free);
-  archive_read_support_filter_all(reader.get());
-  archive_read_support_format_tar(reader.get());
+  for (const auto support :
+       {&archive_read_support_filter_gzip, &archive_read_support_filter_bzip2, &archive_read_support_filter_xz,
+        &archive_read_support_filter_zstd, &archive_read_support_format_tar})
+    if (support(reader.get()) != ARCHIVE_OK)
+      throw Error(ErrorClass::bug, "this libarchive unpacks a format by another program");
   const auto wrong = [&](const std::string& what) {
     throw Error(ErrorClass::refused, file.string() + ": " + what,
                 "cookies.txt, Playwright's storage state, or a profile of a browser");
   };
-  if (archive_read_open_filename(reader.get(), file.c_str(), 1u << 16) != ARCHIVE_OK)
+  if (archive_read_open_memory(reader.get(), bytes.data(), bytes.size()) != ARCHIVE_OK)
     wrong("nothing that browser state can be read from");
   archive_entry* entry = nullptr;
   std::uintmax_t unpacked = 0; // also what is passed over: a small file may unpack to very much
   while (archive_read_next_header(reader.get(), &entry) == ARCHIVE_OK) {
     const fs::path name = archive_entry_pathname(entry) == nullptr ? "" : archive_entry_pathname(entry);
     const bool wanted = name.filename() == "Cookies" && archive_entry_filetype(entry) == AE_IFREG;
-    const auto copy = scratch / "Cookies";
-    std::ofstream stream(wanted ? copy : "/dev/null", std::ios::binary);
+    std::ofstream stream(wanted ? scratch / "Cookies" : "/dev/null", std::ios::binary);
     std::array<char, 1u << 16> piece;
     const auto most = wanted ? unpacked + kLargestFile : kMostUnpacked;
     for (la_ssize_t got = 0; (got = archive_read_data(reader.get(), piece.data(), piece.size())) != 0;) {
       if (got < 0 || (unpacked += static_cast<std::uintmax_t>(got)) > most) wrong("it cannot be unpacked");
       stream.write(piece.data(), got);
     }
-    stream.close();
-    if (wanted) return copy;
+    if (static_cast<std::uintmax_t>(archive_filter_bytes(reader.get(), 0)) > kMostUnpacked)
+      wrong("it cannot be unpacked"); // very many entries without content
+    if (wanted) return;
   }
   wrong("has no Cookies of a Chromium profile in it");
-  return {};
 }
 
 void add(State& state, State more, std::vector<std::string>& left_out) {
@@ -186,16 +167,17 @@ void add(State& state, State more, std::vector<std::string>& left_out) {
   state = std::move(more);
 }
 
-void take_file(Imported& imported, const fs::path& file, const fs::path& scratch) {
-  const auto text = read_whole(file);
+void take_file(Imported& imported, const fs::path& file, const base::Fd& opened, const fs::path& scratch) {
+  const auto text = read_whole(file, opened);
   const auto first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   if (text.find('\0') != std::string::npos || text.starts_with("\x1F\x8B")) {
-    take_cookies(imported, cookies_in_archive(file, scratch), kChromium, scratch);
+    unpack_cookies(file, text, scratch);
+    take_cookies(imported, scratch, "Cookies", kBrowsers[2], scratch);
   } else if (first != std::string::npos && text[first] == '{') {
     add(imported.state, State::parse(std::string_view(text).substr(first), file.string(), imported.left_out),
         imported.left_out);
   } else {
-    add(imported.state, parse_cookies_txt(text, file.string(), imported.left_out), imported.left_out);
+    add(imported.state, persona::parse_cookies_txt(text, file.string(), imported.left_out), imported.left_out);
   }
 }
 
@@ -205,19 +187,25 @@ Imported import_from(const fs::path& path, const fs::path& scratch) {
   Imported imported;
   std::error_code error;
   if (!fs::is_directory(path, error)) {
-    take_file(imported, path, scratch);
+    take_file(imported, path, base::Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), scratch);
     return imported;
   }
+  // The directory may be another's: links in it could lead to files of the user.
+  const auto directory = fs::canonical(path);
+  const auto is_file = [&](const fs::path& name) {
+    struct stat about {};
+    return base::stat_no_links(directory / name, about) && S_ISREG(about.st_mode);
+  };
   bool any = false;
   for (const char* profile : kProfiles)
-    for (const auto& [file, query] : kDatabases)
-      if (!any && fs::is_regular_file(path / profile / file, error)) {
-        take_cookies(imported, path / profile / file, query, scratch);
+    for (auto browser : kBrowsers)
+      if (const auto name = fs::path(profile) / browser.file; !any && is_file(name)) {
+        take_cookies(imported, path, name, browser, scratch);
         any = true;
       }
-  for (const char* file : kFiles)
-    if (fs::is_regular_file(path / file, error)) {
-      take_file(imported, path / file, scratch);
+  for (const char* name : kFiles)
+    if (is_file(name)) {
+      take_file(imported, path / name, base::open_no_links(directory / name, O_RDONLY | O_NONBLOCK), scratch);
       any = true;
     }
   if (!any)
@@ -226,4 +214,4 @@ Imported import_from(const fs::path& path, const fs::path& scratch) {
   return imported;
 }
 
-} // namespace holdfast::persona
+} // namespace holdfast::profiles
