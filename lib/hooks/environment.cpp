@@ -1,7 +1,6 @@
 #include "lib/hooks/environment.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/text.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/hooks/binary.hpp"

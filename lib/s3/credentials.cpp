@@ -1,8 +1,8 @@
 #include "lib/s3/credentials.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/text/json.hpp"
 #include "lib/base/text/encoding.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/http/client.hpp"
 
 #include <cstdlib>
