@@ -1,7 +1,7 @@
 #include "lib/profiles/import.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/no_links.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/sqlite/untrusted.hpp"

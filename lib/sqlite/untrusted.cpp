@@ -2,7 +2,6 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
-#include "lib/base/no_links.hpp"
 #include "lib/base/text/encoding.hpp"
 
 #include <sqlite3.h>

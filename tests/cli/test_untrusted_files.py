@@ -169,7 +169,7 @@ class UntrustedFiles(Case):
             some = ", ".join(f'"{name}"' for name in columns)
             database.execute(
                 "create temp table numbers as with recursive r(n) as "
-                "(select 1 union all select n + 1 from r where n < 4000) select n from r"
+                "(select 1 union all select n + 1 from r where n < 8000) select n from r"
             )
             database.execute(f"create table results as select {some} from core_archiveresult limit 1")
             database.execute("drop table core_archiveresult")
