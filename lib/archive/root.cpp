@@ -27,6 +27,7 @@ using base::ErrorClass;
 namespace {
 
 constexpr std::string_view kOwnPrefix = ".holdfast-";
+constexpr std::uint64_t kLargestProbe = 64u << 20;
 
 // The id in the sentinel, or nullopt if there is no sentinel.
 std::optional<std::string> read_sentinel(const std::filesystem::path& directory) {
@@ -102,16 +103,33 @@ void create_sentinel(const Fd& directory, const std::filesystem::path& path, con
   sync_fd(directory.get(), path.native());
 }
 
-// Writes a file, the only proof of write access: access(2) ignores quotas, exports and read-only mounts.
-void require_writable(const Fd& directory, const std::filesystem::path& path) {
-  const std::string probe = std::string(kOwnPrefix) + "probe-" + base::random_hex32();
-  const Fd fd(::openat(directory.get(), probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd) {
-    throw Error(ErrorClass::cannot_create,
-                "archive root " + printable(path.native()) + " is not writable: " + base::errno_text(errno),
-                "give the account that runs holdfast the right to write there");
+// Returns the name of this process's probe: the same each time, so that a process that is killed leaves at most one.
+const std::string& probe_name() {
+  static const std::string name = std::string(kOwnPrefix) + "probe-" + base::random_hex32();
+  return name;
+}
+
+// access(2) does not know about quotas, exports and read-only mounts: only writing shows that one can write.
+void probe_directory(const Fd& directory, const std::filesystem::path& path, std::uint64_t bytes) {
+  const auto& name = probe_name();
+  const auto shown = path / name;
+  remove_tree_at(directory.get(), name, shown.native());
+  if (::mkdirat(directory.get(), name.c_str(), 0755) != 0) throw_errno(errno, "create the directory", shown.native());
+  try {
+    const Fd made = open_directory_at(directory.get(), name);
+    if (!made) throw_errno(errno, "open the directory", shown.native());
+    const std::string piece(std::min<std::uint64_t>(bytes, 1u << 20), 'x');
+    const auto fill = [&](int file) {
+      for (auto left = bytes; left > 0; left -= std::min<std::uint64_t>(left, piece.size()))
+        write_all(file, std::string_view(piece).substr(0, left), shown.native());
+    };
+    write_file_at(made.get(), "attempt", fill, (shown / "attempt").native(), true); // writes, syncs and renames
+    sync_fd(made.get(), shown.native());
+  } catch (...) {
+    remove_tree_at(directory.get(), name, shown.native());
+    throw;
   }
-  ::unlinkat(directory.get(), probe.c_str(), 0);
+  remove_tree_at(directory.get(), name, shown.native());
 }
 
 } // namespace
@@ -136,8 +154,24 @@ Root Root::open(const std::filesystem::path& directory, const std::string& colle
   const Fd fd = open_directory(path);
   if (create && !read_sentinel(path) && looks_empty(fd, path)) create_sentinel(fd, path, collection_id);
   require_sentinel(path, nullptr, collection_id);
-  require_writable(fd, path);
+  probe_directory(fd, path, 1);
   return {path, nullptr, collection_id};
+}
+
+void Root::probe(const std::filesystem::path& below, std::uint64_t bytes) const {
+  check();
+  bytes = std::clamp<std::uint64_t>(bytes, 1, kLargestProbe);
+  if (!bucket_) return probe_directory(make_directories(path_, below), path_ / below, bytes);
+  const auto key = (below / probe_name()).native();
+  const std::string piece(1u << 20, 'x');
+  auto left = bytes;
+  bucket_->put_stream(key, bytes, "text/plain", [&](char* buffer, std::size_t room) {
+    const auto size = std::min({static_cast<std::size_t>(left), room, piece.size()});
+    std::copy_n(piece.data(), size, buffer);
+    left -= size;
+    return size;
+  });
+  bucket_->remove(key);
 }
 
 void Root::check() const { require_sentinel(path_, bucket_.get(), id_); }
@@ -206,6 +240,20 @@ base::Fd Root::open_file(const std::string& file) const {
   if (!found) return {};
   ::lseek(copy.get(), 0, SEEK_SET);
   return copy;
+}
+
+std::string find_trouble(const std::filesystem::path& root) {
+  try {
+    std::string id;
+    if (s3::is_location(root.native()))
+      s3::Client(s3::parse_location(root.native())).get(kSentinel, id);
+    else if (std::filesystem::is_directory(root))
+      id = read_sentinel(root).value_or("");
+    if (!id.empty()) Root::open(root, std::string(base::trimmed(id)), false).probe({}, 1);
+  } catch (const Error& error) {
+    return error.what() + (error.hint().empty() ? "" : ": " + error.hint());
+  }
+  return {};
 }
 
 std::string shown(const std::filesystem::path& root, const std::filesystem::path& file) {

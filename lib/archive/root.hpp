@@ -32,6 +32,9 @@ public:
 
   // Throws Error(unavailable) if the sentinel has vanished since. Cheap; called before every publication.
   void check() const;
+  // Makes and removes something below the root in all steps of a publication: directories, a file of so many bytes,
+  // fsync, rename; or an object. Throws what a publication would throw.
+  void probe(const std::filesystem::path& below, std::uint64_t bytes) const;
   // Returns the path of a directory; not of a bucket.
   const std::filesystem::path& path() const noexcept { return path_; }
   s3::Client* bucket() const noexcept { return bucket_.get(); }
@@ -59,6 +62,8 @@ private:
 
 // The id in the sentinel of a directory; nullopt if there is none.
 std::optional<std::string> directory_sentinel(const std::filesystem::path& root);
+// Why no page can be published there, found by a probe; empty: one can, or the archive has not begun.
+std::string find_trouble(const std::filesystem::path& root);
 
 // Returns the place of a file, for users: "/srv/archive/2026/...", "s3://bucket/prefix/2026/...".
 std::string shown(const std::filesystem::path& root, const std::filesystem::path& file);

@@ -101,7 +101,7 @@ const std::vector<Key>& key_table() {
       {"hook.open_files", Type::integer, "4096", false,
        "Files that a process of a hook may hold open.", 64, 1'048'576},
       {"hook.memory_limit", Type::size, "4g", false,
-       "Memory that a hook and all it starts may use; 0: no limit.", 0, 1024 * kTebi},
+       "Memory that a hook and all it starts may use; 0: no limit. The default is less if a slot's share of the memory is.", 0, 1024 * kTebi},
       {"hook.processes", Type::integer, "500", false,
        "Processes that a hook may have at once, and a quarter of what its user may have with threads; 0: no limit.", 0,
        kMany},

@@ -25,21 +25,40 @@ std::string local_name(const pugi::xml_node& node) {
   return base::lower_case(name.substr(name.rfind(':') + 1)); // npos + 1 is 0
 }
 
-// With the text of the elements inside it. Titles of feeds are often HTML within XML.
-std::string all_text(const pugi::xml_node& node) {
-  struct Walker : pugi::xml_tree_walker {
-    std::string text;
-    bool for_each(pugi::xml_node& one) override {
-      text += one.value();
-      return true;
-    }
-  } walker;
-  const_cast<pugi::xml_node&>(node).traverse(walker);
-  return unescape_html(walker.text, true);
+bool is_entry(const pugi::xml_node& node) {
+  return node.type() == pugi::node_element &&
+         (kEntries.find(" " + local_name(node) + " ") != std::string_view::npos || node.attribute("rdf:about"));
 }
 
-void take_child(const pugi::xml_node& child, Row& row) {
+// With the text of the elements inside it, but for entries: these have texts of their own, and a reader of entries
+// within entries would read each text once for each. Titles of feeds are often HTML within XML.
+std::string all_text(const pugi::xml_node& top) {
+  std::string text;
+  for (auto node = top.first_child(); node;) {
+    text += node.value();
+    if (node.first_child() && !is_entry(node)) {
+      node = node.first_child();
+      continue;
+    }
+    while (node != top && !node.next_sibling())
+      node = node.parent();
+    if (node == top) break;
+    node = node.next_sibling();
+  }
+  return unescape_html(text, true);
+}
+
+// Elements within an element of an entry that are read as if they were the entry's.
+constexpr int kMostWrapped = 3;
+
+void take_child(const pugi::xml_node& child, Row& row, int wrapped = 0) {
   const auto name = local_name(child);
+  if (name == "note-attributes" || name == "info" || name == "metadata") { // Evernote, KDE
+    if (wrapped < kMostWrapped)
+      for (const auto& one : child.children())
+        take_child(one, row, wrapped + 1);
+    return;
+  }
   const auto text = all_text(child);
   if (name == "link" && local_name(child.parent()) == "url") return; // a sitemap's: the page in another language
   if (name == "link") {
@@ -48,9 +67,6 @@ void take_child(const pugi::xml_node& child, Row& row) {
     if (!child.attribute("href") || rel == "alternate") row.add(name, child.attribute("href").as_string(text.c_str()));
   } else if (name == "enclosure") { // of a podcast whose episodes have no pages
     row.add(name, child.attribute("url").value());
-  } else if (name == "note-attributes" || name == "info" || name == "metadata") { // Evernote, KDE
-    for (const auto& one : child.children())
-      take_child(one, row);
   } else if (name == "category" || name == "tag") {
     row.add_tag(child.attribute("term").as_string(text.c_str()));
   } else if (name == "subject") { // RSS of RDF: words with blanks between
@@ -87,6 +103,7 @@ struct Gatherer : pugi::xml_tree_walker {
 };
 
 struct Walker : Gatherer {
+  int gathered_depth{-1}; // of the note that was gathered with all that is in it
   bool for_each(pugi::xml_node& node) override {
     if (node.type() != pugi::node_element || names_tags(local_name(node.parent()))) return true;
     const auto name = local_name(node);
@@ -103,7 +120,9 @@ struct Walker : Gatherer {
         names_tags(attribute.name()) ? row.add_tags(attribute.value(), true)
                                      : row.add(attribute.name(), attribute.value());
     const bool entry = name == "item" || name == "entry";
-    if (name == "note" && !row.has_url()) {
+    if (depth() <= gathered_depth) gathered_depth = -1;
+    if (name == "note" && !row.has_url() && gathered_depth < 0) {
+      gathered_depth = depth();
       Gatherer urls;
       node.traverse(urls);
       std::move(urls.list.entries.begin(), urls.list.entries.end(), std::back_inserter(list.entries));

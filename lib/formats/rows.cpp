@@ -13,6 +13,7 @@ namespace holdfast::formats {
 namespace {
 
 constexpr std::size_t kLongestTitle = 4096; // characters; also of a tag
+constexpr std::size_t kMostTags = 500;      // of a bookmark
 
 // Returns the field names of programs for a property, by plain name, the best first.
 std::vector<std::string> names_of(std::string_view what) {
@@ -55,6 +56,7 @@ void Row::add(std::string_view name, std::string_view value) {
 }
 
 void Row::add_tag(std::string_view tag) {
+  if (tags_.size() == kMostTags) return;
   if (auto text = base::one_line(tag, kLongestTitle);
       !text.empty() && std::find(tags_.begin(), tags_.end(), text) == tags_.end())
     tags_.push_back(std::move(text));

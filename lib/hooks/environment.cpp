@@ -275,6 +275,12 @@ Options environment_options(const PluginSet& plugin_set, const Options& given) {
   return options;
 }
 
+void check_agents(const Options& options) {
+  for (const auto& [name, value] : options)
+    if (name.ends_with("USER_AGENT") && std::any_of(value.begin(), value.end(), base::is_control))
+      throw base::Error(base::ErrorClass::configuration, "option " + name + " has a control character");
+}
+
 std::vector<std::string> hook_environment(const PluginSet& plugin_set, const Hook& hook, const Options& options,
                                           const HookContext& context, const Environment& inherited) {
   Environment environment;
@@ -311,6 +317,7 @@ std::vector<std::string> hook_environment(const PluginSet& plugin_set, const Hoo
 
   if (!context.last_on_path.empty()) environment["PATH"] += ":" + context.last_on_path;
 
+  check_agents(environment);
   std::vector<std::string> result;
   result.reserve(environment.size());
   for (const auto& [name, value] : environment) {

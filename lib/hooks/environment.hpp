@@ -38,6 +38,9 @@ std::map<std::string, std::string> inherited_environment(const std::vector<std::
 // count as not set.
 Options environment_options(const PluginSet& plugin_set, const Options& given = {});
 
+// Throws Error(configuration) if a user agent has a control character: a hook would send further headers.
+void check_agents(const Options& options);
+
 // Resolves every property of the plugin and of its required plugins: own name, then aliases, in `options`; else the
 // x-fallback key if that is explicitly in `options`; else the schema default with {VAR} interpolated. A number that
 // comes from a fallback is moved into the bounds: TIMEOUT=3 was not meant for a plugin that needs at least 5. Throws

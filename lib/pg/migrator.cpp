@@ -171,6 +171,8 @@ Migrator::Migrator(std::vector<MigrationFile> numbered, std::vector<MigrationFil
 }
 
 MigrationReport Migrator::migrate(Connection& connection, const MigrateOptions& options) const {
+  // The login of a worker, for example.
+  if (!unmet_preconditions(connection).empty() && is_current(connection)) return {{}, revision(), false};
   require_preconditions(connection);
   for (int attempt = 1;; ++attempt) {
     try {
@@ -228,6 +230,15 @@ void Migrator::require_current(Connection& connection) const {
            std::to_string(revision()));
   for (const auto& file : functions_)
     if (!is_applied(ledger, file)) behind("the database has other functions than " + std::string(file.name));
+}
+
+bool Migrator::is_current(Connection& connection) const {
+  try {
+    require_current(connection);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 int Migrator::revision() const noexcept { return numbered_.empty() ? 0 : number_of(numbered_.back().name); }

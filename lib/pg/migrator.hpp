@@ -23,6 +23,7 @@ struct MigrationFile {
 struct MigrationReport {
   std::vector<std::string> applied; // names, in order; empty if there was nothing to do
   int revision{0};                  // highest number in the database now
+  bool may_change{true};            // false: the login may not change the schema, which is current
 };
 
 struct MigrateOptions {
@@ -46,6 +47,7 @@ public:
   // made by another build, and Error(unavailable) with the hint "holdfast migrate" if it is behind or has other
   // functions of the same revision.
   void require_current(Connection& connection) const;
+  bool is_current(Connection& connection) const;
 
   int revision() const noexcept; // highest number embedded
 

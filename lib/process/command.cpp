@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <iterator>
 
 namespace holdfast::process {
@@ -29,6 +31,14 @@ std::string step_name(StartStep step) {
 void set_variable(std::vector<std::string>& environment, const std::string& name, const std::string& value) {
   std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(name + "="); });
   environment.push_back(name + "=" + value);
+}
+
+EndedBy Exit::ended_by() const {
+  constexpr std::array kShort{ENOMEM, EAGAIN, ENFILE, EMFILE, ENOSPC};
+  const bool cannot_start = std::find(kShort.begin(), kShort.end(), start_errno) != kShort.end();
+  if (shim_lost || failed_step == StartStep::fork || cannot_start) return EndedBy::machine;
+  if (exceeded != TreeLimit::none) return EndedBy::limit;
+  return terminated ? EndedBy::request : EndedBy::itself;
 }
 
 std::string Exit::describe() const {

@@ -58,6 +58,10 @@ enum class StartStep { none, fork, sandbox, directory, limits, execute };
 
 enum class TreeLimit { none, memory, processes };
 
+// Cause of a hook's end: itself, a limit that it exceeded, a request of ours, or the machine, which has no memory or
+// processes left (the kernel kills a shim then), or whose operator has killed the shim.
+enum class EndedBy { itself, limit, request, machine };
+
 struct Exit {
   int code{0};                            // exit status if it exited by itself, else -1
   int signal{0};                          // signal that ended it, else 0
@@ -72,6 +76,7 @@ struct Exit {
   std::chrono::milliseconds wall_time{0}; // life of the hook's first process
   Usage usage;
 
+  EndedBy ended_by() const;
   bool clean() const { return start_errno == 0 && signal == 0 && code == 0; }
   // "exit 3", "killed by SIGSEGV", "cannot execute: No such file or directory",
   // "cannot enter its directory: No such file or directory", "lost: its shim was killed by SIGKILL"

@@ -49,8 +49,9 @@ constexpr std::string_view kRoles = R"(create role holdfast login createdb;
 create role holdfast_reader;
 create role holdfast_operator;
 create role holdfast_worker;
+create role holdfast_serve;
 create role holdfast_owner;
-grant holdfast_reader, holdfast_operator, holdfast_worker, holdfast_owner to holdfast with admin option;
+grant holdfast_reader, holdfast_operator, holdfast_worker, holdfast_serve, holdfast_owner to holdfast with admin option;
 )";
 
 constexpr std::string_view kLogins = R"(# Written by holdfast, once. The socket's directory is closed to other users.

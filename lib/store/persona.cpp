@@ -19,11 +19,17 @@ std::optional<Persona> persona_load(pg::Connection& connection, const persona::K
                                     const std::string& name) {
   const auto found =
       connection.call("select version, encode(state, 'base64') as state, key_id, options::text as options, "
-                      "checks::text as checks from holdfast.persona_load($1)",
+                      "checks::text as checks, to_jsonb(hosts)::text as hosts from holdfast.persona_load($1)",
                       name);
   if (found.empty()) return std::nullopt;
   const auto row = found.one();
-  Persona persona{name, row["version"], row["key_id"].value_or(""), {}, nlohmann::json::parse(row.text("checks")), {}};
+  Persona persona{name,
+                  row["version"],
+                  row["key_id"].value_or(""),
+                  {},
+                  nlohmann::json::parse(row.text("checks")),
+                  nlohmann::json::parse(row.text("hosts")),
+                  {}};
   const auto options = nlohmann::json::parse(row.text("options"));
   for (const auto& [key, value] : options.items())
     persona.options[key] = value.is_string() ? value.get<std::string>() : value.dump();

@@ -22,7 +22,7 @@ struct Persona {
   std::int64_t version{0}; // 0: no state
   std::string key_id;
   std::map<std::string, std::string> options;
-  nlohmann::json checks;
+  nlohmann::json checks, hosts;
   persona::State state;
 };
 // Loads a persona; nullopt: there is none. For workers and the owner alone. Throws Error(configuration) if the key ring

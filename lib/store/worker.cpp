@@ -50,10 +50,20 @@ HeartbeatAnswer worker_heartbeat(pg::Connection& connection, const std::string& 
     snapshots.push_back(one.snapshot_id);
     fences.push_back(one.fence);
   }
+  const auto since_1970 = [] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch());
+  };
+  const auto before = since_1970();
   const auto rows = connection.call(
-      "select * from holdfast.worker_heartbeat($1::uuid, $2::interval, $3::uuid[], $4::bigint[], $5::jsonb)", worker,
-      lease, snapshots, fences, stats_json);
+      "select coalesce(h.kind, '') as kind, h.snapshot_id, h.crawl_id, h.fence, h.detail, "
+      "(extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms from (values (1)) v "
+      "left join holdfast.worker_heartbeat($1::uuid, $2::interval, $3::uuid[], $4::bigint[], $5::jsonb) h on true",
+      worker, lease, snapshots, fences, stats_json);
+  const auto after = since_1970();
   HeartbeatAnswer answer;
+  const std::chrono::milliseconds database(static_cast<std::int64_t>(rows[0]["now_ms"]));
+  if (before > database) answer.clock_ahead = before - database;
+  if (after < database) answer.clock_ahead = after - database;
   for (const auto row : rows) {
     const std::string& kind = row.text("kind");
     if (kind == "lost")

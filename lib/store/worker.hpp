@@ -52,6 +52,9 @@ struct HeartbeatAnswer {
   std::vector<Lease> extra; // held without knowing: the answer to the claim was lost
   std::string request;      // "", "drain", "stop" or "leave"
   std::string log_level;    // "": the configured one
+  // How far the clock of this machine is ahead of the database's (negative: behind), at least. The time of the call is
+  // its error; 0: they may be the same.
+  std::chrono::milliseconds clock_ahead{0};
 };
 
 // Joins as a worker, or as a candidate for runner. Returns the collection's id.

@@ -135,10 +135,11 @@ begin
   if v_scope = v_crawl.scope then return 0; end if;
   update holdfast.crawl
     set scope = v_scope, judged_to = '00000000-0000-0000-0000-000000000000',
-        changed_by = p_by, owner_id = null,
+        changed_by = holdfast.who(p_by), owner_id = null,
         retry_at = case status when 'paused' then retry_at else clock_timestamp() end
     where id = p_crawl;
-  perform holdfast.control_done('scope', 'crawl', p_crawl::text, p_crawl, p_by, 'now ' || v_scope::text, 0);
+  perform holdfast.control_done('scope', 'crawl', p_crawl::text, p_crawl, holdfast.who(p_by),
+    'now ' || v_scope::text, 0);
   perform holdfast.notify_workers();
   return 1;
 end $$;

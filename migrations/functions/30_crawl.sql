@@ -8,8 +8,8 @@ $$;
 
 create or replace function holdfast.options_check(p_options jsonb)
   returns void language plpgsql immutable as $$
--- Fails early for options that no worker takes from a crawl. Workers pass on what their plugins declare, and
--- nothing else: hooks::crawl_may_set().
+-- Fails early for options that no worker takes from a crawl, or with which a hook would send other headers.
+-- Workers pass on what their plugins declare, and nothing else: hooks::crawl_may_set().
 declare
   v_wrong text;
 begin
@@ -22,6 +22,13 @@ begin
     raise exception 'a crawl cannot set the option "%"', left(v_wrong, 200)
       using errcode = 'HF004', hint = 'Programs, their arguments, paths and sandboxes belong into the '
         'settings of the workers.';
+  end if;
+  select o into v_wrong
+    from jsonb_object_keys(p_options) o
+    where o ~ 'USER_AGENT$' and p_options ->> o ~ '[\u0001-\u001f\u007f-\u009f]' -- would be further headers
+    limit 1;
+  if found then
+    raise exception 'option "%" has a control character', v_wrong using errcode = 'HF004';
   end if;
 end $$;
 

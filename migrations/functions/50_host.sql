@@ -318,14 +318,14 @@ begin
   if p_delay < '0' or p_delay > '1 day' or p_parallel < 0 then
     raise exception 'a delay must be from 0 to 1 day, and a cap must not be negative' using errcode = 'HF004';
   end if;
-  perform holdfast.host_enter(p_host, p_by);
+  perform holdfast.host_enter(p_host, holdfast.who(p_by));
   update holdfast.host
     set min_delay = coalesce(p_delay, min_delay),
         max_parallel = coalesce(p_parallel, max_parallel),
-        updated_by = p_by, updated_at = clock_timestamp()
+        updated_by = holdfast.who(p_by), updated_at = clock_timestamp()
     where name = p_host;
   perform holdfast.host_wake(p_host);
-  perform holdfast.control_done('set', 'host', p_host, null, p_by,
+  perform holdfast.control_done('set', 'host', p_host, null, holdfast.who(p_by),
     (select concat_ws(', ', 'delay ' || min_delay,
                       case max_parallel when 0 then 'no cap' else 'at most ' || max_parallel || ' at once' end)
        from holdfast.host
@@ -369,7 +369,7 @@ begin
   end if;
   delete from holdfast.host where name = p_host;
   perform holdfast.host_wake(p_host);
-  return holdfast.control_done('forget', 'host', p_host, null, p_by, null, 0);
+  return holdfast.control_done('forget', 'host', p_host, null, holdfast.who(p_by), null, 0);
 end $$;
 comment on function holdfast.host_forget is
   'Removes all limits of a host, unless it is paused or in back-off. Returns 0 if it had none.';

@@ -163,7 +163,7 @@ begin
   delete from holdfast.crawl c where c.id >= v_from and c.id < v_to;
   get diagnostics v_count = row_count;
   perform holdfast.set_change_sealed(v_before);
-  perform holdfast.control_done('remove', 'all', 'crawls of ' || to_char(p_month, 'YYYY-MM'), null, p_by,
+  perform holdfast.control_done('remove', 'all', 'crawls of ' || to_char(p_month, 'YYYY-MM'), null, holdfast.who(p_by),
     v_count || ' crawls', 0);
   return v_count;
 end $$;

@@ -3,6 +3,18 @@
 -- notification "control" or from its next heartbeat, and kills the hooks. Every command may be repeated: the
 -- second time it changes nothing and returns 0.
 
+create or replace function holdfast.who(p_said text)
+  returns text language sql stable as $$
+  -- Who gives a command. A login gives it in its own name. The login of holdfast serve, which has the role
+  -- holdfast_serve, names its user; the owner of the schema may do anything.
+  select case when pg_has_role(session_user, 'holdfast_owner', 'member')
+                   or pg_has_role(session_user, to_regrole('holdfast_serve')::oid, 'member')
+                   or pg_has_role(session_user, n.nspowner, 'member') then p_said
+              else session_user end
+    from pg_catalog.pg_namespace n
+    where n.nspname = 'holdfast'
+$$;
+
 create or replace function holdfast.control_done(p_action text, p_kind text,
     p_target text, p_crawl uuid, p_who text, p_detail text, p_held bigint)
   returns bigint language sql as $$
@@ -112,17 +124,18 @@ create or replace function holdfast.crawl_pause(p_crawl uuid, p_by text, p_why t
 -- are, however many.
 declare
   v_crawl constant holdfast.crawl := holdfast.crawl_lock(p_crawl);
-  v_reason constant text := holdfast.control_reason('paused', p_by, p_why);
+  v_reason constant text := holdfast.control_reason('paused', holdfast.who(p_by), p_why);
   v_held uuid[];
 begin
   if v_crawl.status in ('paused', 'sealed') or v_crawl.stopping_at is not null then return 0; end if;
   v_held := holdfast.lock_held(holdfast.crawl_held(p_crawl));
   update holdfast.crawl
     set status = 'paused', event = 'pause', retry_at = holdfast.retry_at_max(), owner_id = null,
-        paused_at = clock_timestamp(), changed_by = p_by, reason = v_reason
+        paused_at = clock_timestamp(), changed_by = holdfast.who(p_by), reason = v_reason
     where id = p_crawl;
   perform holdfast.release_pages(holdfast.pages_of(v_held, 'interrupted', null, v_reason));
-  perform holdfast.control_done('pause', 'crawl', p_crawl::text, p_crawl, p_by, p_why, cardinality(v_held));
+  perform holdfast.control_done('pause', 'crawl', p_crawl::text, p_crawl, holdfast.who(p_by), p_why,
+    cardinality(v_held));
   perform pg_notify('holdfast', 'crawl_paused ' || p_crawl);
   return 1;
 end $$;
@@ -144,12 +157,12 @@ begin
   perform holdfast.resume_check(p_at);
   perform holdfast.crawl_lock(p_crawl);
   update holdfast.crawl
-    set status = 'queued', event = 'resume', retry_at = v_at, resume_at = p_at, changed_by = p_by,
-        reason = holdfast.resume_reason(p_at, p_by, p_why),
+    set status = 'queued', event = 'resume', retry_at = v_at, resume_at = p_at, changed_by = holdfast.who(p_by),
+        reason = holdfast.resume_reason(p_at, holdfast.who(p_by), p_why),
         deadline_at = deadline_at + coalesce(v_at - paused_at, '0'), paused_at = null
     where id = p_crawl and status = 'paused';
   if not found then return 0; end if;
-  return holdfast.control_done('resume', 'crawl', p_crawl::text, p_crawl, p_by,
+  return holdfast.control_done('resume', 'crawl', p_crawl::text, p_crawl, holdfast.who(p_by),
     concat_ws(': ', 'from ' || holdfast.people_time(p_at) || ' on', nullif(p_why, '')), 0);
 end $$;
 comment on function holdfast.crawl_resume is
@@ -178,7 +191,8 @@ begin
     set priority = p_priority
     where id = p_crawl and priority <> p_priority and status <> 'sealed';
   if not found then return 0; end if;
-  return holdfast.control_done('priority', 'crawl', p_crawl::text, p_crawl, p_by, 'now ' || p_priority, 0);
+  return holdfast.control_done('priority', 'crawl', p_crawl::text, p_crawl, holdfast.who(p_by),
+    'now ' || p_priority, 0);
 end $$;
 comment on function holdfast.crawl_priority is
   'Above 0: before other crawls; below 0: after them. Returns 0 if that changes nothing.';
@@ -255,7 +269,7 @@ comment on function holdfast.crawl_stop_step is
 
 create or replace function holdfast.crawl_cancel(p_crawl uuid, p_by text, p_why text)
   returns bigint language sql as $$
-  select holdfast.crawl_stop(p_crawl, 'cancelled', p_by, p_why, 1000)
+  select holdfast.crawl_stop(p_crawl, 'cancelled', holdfast.who(p_by), p_why, 1000)
 $$;
 comment on function holdfast.crawl_cancel is
   'Cancels a crawl; returns how many snapshots and seeds are left, which the workers close.';
@@ -288,19 +302,19 @@ begin
   end if;
   if p_action = 'cancel' then
     perform holdfast.seal_pages(holdfast.pages_of(array[p_snapshot], null, 'cancelled',
-      holdfast.control_reason('cancelled', p_by, p_why)));
+      holdfast.control_reason('cancelled', holdfast.who(p_by), p_why)));
   elsif p_action = 'pause' then
     perform holdfast.release_pages(
       holdfast.pages_of(array[p_snapshot], 'interrupted', null,
-                        holdfast.control_reason('paused', p_by, p_why)), 'paused');
+                        holdfast.control_reason('paused', holdfast.who(p_by), p_why)), 'paused');
   else
     v_pages := holdfast.pages_of(array[p_snapshot], 'interrupted', null,
-                                 holdfast.resume_reason(p_at, p_by, p_why));
+                                 holdfast.resume_reason(p_at, holdfast.who(p_by), p_why));
     v_pages[1].delay_ms := ceil(extract(epoch from greatest(p_at - clock_timestamp(), '0')) * 1000);
     update holdfast.snapshot set resume_at = p_at where id = p_snapshot and crawl_id = v_crawl;
     perform holdfast.release_pages(v_pages);
   end if;
-  return holdfast.control_done(p_action, 'snapshot', p_snapshot::text, v_crawl, p_by,
+  return holdfast.control_done(p_action, 'snapshot', p_snapshot::text, v_crawl, holdfast.who(p_by),
     concat_ws(': ', 'from ' || holdfast.people_time(p_at) || ' on', nullif(p_why, '')),
     (v_row.owner_id is not null)::integer);
 end $$;
@@ -310,7 +324,7 @@ comment on function holdfast.snapshot_command is
 create or replace function holdfast.host_pause(p_host text, p_by text, p_why text)
   returns bigint language plpgsql as $$
 declare
-  v_reason constant text := holdfast.control_reason('its host was paused', p_by, p_why);
+  v_reason constant text := holdfast.control_reason('its host was paused', holdfast.who(p_by), p_why);
   v_ids uuid[];
 begin
   perform holdfast.host_check(p_host);
@@ -323,11 +337,11 @@ begin
   perform from holdfast.snapshot_queue q
     where q.snapshot_id = any (v_ids)
     order by q.crawl_id, q.snapshot_id for update;
-  perform holdfast.host_enter(p_host, p_by);
+  perform holdfast.host_enter(p_host, holdfast.who(p_by));
   update holdfast.host
-    set paused = true, reason = v_reason, updated_by = p_by, updated_at = clock_timestamp()
+    set paused = true, reason = v_reason, updated_by = holdfast.who(p_by), updated_at = clock_timestamp()
     where name = p_host;
-  return holdfast.control_done('pause', 'host', p_host, null, p_by, p_why,
+  return holdfast.control_done('pause', 'host', p_host, null, holdfast.who(p_by), p_why,
     holdfast.held_release(v_ids, v_reason));
 end $$;
 comment on function holdfast.host_pause is 'Pauses a host: none of its pages starts, and pages in work are released.';
@@ -337,12 +351,13 @@ create or replace function holdfast.host_resume(p_host text, p_by text, p_why te
 -- Ends a back-off too: the user who resumes a host decides.
 begin
   update holdfast.host
-    set paused = false, reason = null, backoff_until = null, backoff_level = 0, updated_by = p_by,
+    set paused = false, reason = null, backoff_until = null, backoff_level = 0,
+        updated_by = holdfast.who(p_by),
         updated_at = clock_timestamp()
     where name = p_host and (paused or backoff_until > clock_timestamp());
   if not found then return 0; end if;
   perform holdfast.host_wake(p_host);
-  return holdfast.control_done('resume', 'host', p_host, null, p_by, p_why, 0);
+  return holdfast.control_done('resume', 'host', p_host, null, holdfast.who(p_by), p_why, 0);
 end $$;
 comment on function holdfast.host_resume is
   'Ends the pause of a host, and its back-off. Returns 0 if there was neither.';
@@ -360,12 +375,12 @@ begin
   if v_ids = '{}' then return 0; end if;
   perform holdfast.lock_for(v_crawls, v_ids);
   v_pages := holdfast.pages_of(v_ids, null, 'cancelled',
-    holdfast.control_reason('its host was cancelled', p_by, p_why));
+    holdfast.control_reason('its host was cancelled', holdfast.who(p_by), p_why));
   v_held := (select count(*)
                from holdfast.snapshot_queue q
                where q.snapshot_id = any (v_ids) and q.owner_id is not null);
   perform holdfast.seal_pages(v_pages);
-  perform holdfast.control_done('cancel', 'host', p_host, null, p_by, p_why, v_held);
+  perform holdfast.control_done('cancel', 'host', p_host, null, holdfast.who(p_by), p_why, v_held);
   return cardinality(v_pages);
 end $$;
 comment on function holdfast.host_cancel is
@@ -374,7 +389,7 @@ comment on function holdfast.host_cancel is
 create or replace function holdfast.worker_pause(p_worker uuid, p_by text, p_why text)
   returns bigint language plpgsql as $$
 declare
-  v_reason constant text := holdfast.control_reason('its worker was paused', p_by, p_why);
+  v_reason constant text := holdfast.control_reason('its worker was paused', holdfast.who(p_by), p_why);
 begin
   if not exists (select from holdfast.process where id = p_worker and process_type = 'worker') then
     raise exception 'there is no worker %', p_worker using errcode = 'HF004';
@@ -383,7 +398,7 @@ begin
     set paused_at = clock_timestamp(), paused_by = v_reason
     where id = p_worker and status = 'running' and paused_at is null;
   if not found then return 0; end if;
-  return holdfast.control_done('pause', 'worker', p_worker::text, null, p_by, p_why,
+  return holdfast.control_done('pause', 'worker', p_worker::text, null, holdfast.who(p_by), p_why,
     holdfast.held_release(
       array(select snapshot_id from holdfast.snapshot_queue where owner_id = p_worker), v_reason));
 end $$;
@@ -397,7 +412,7 @@ begin
     set paused_at = null, paused_by = null
     where id = p_worker and paused_at is not null;
   if not found then return 0; end if;
-  return holdfast.control_done('resume', 'worker', p_worker::text, null, p_by, p_why, 0);
+  return holdfast.control_done('resume', 'worker', p_worker::text, null, holdfast.who(p_by), p_why, 0);
 end $$;
 comment on function holdfast.worker_resume is 'Resumes a paused worker.';
 
@@ -411,7 +426,7 @@ begin
     where id = p_worker and status = 'running' and process_type = 'worker'
       and request is distinct from 'stop';
   if not found then return 0; end if;
-  return holdfast.control_done('cancel', 'worker', p_worker::text, null, p_by, p_why,
+  return holdfast.control_done('cancel', 'worker', p_worker::text, null, holdfast.who(p_by), p_why,
     (select count(*) from holdfast.snapshot_queue where owner_id = p_worker));
 end $$;
 comment on function holdfast.worker_cancel is 'Requests a worker to release its work and to exit.';
@@ -429,7 +444,7 @@ begin
     where id = p_worker and status = 'running'
       and (not draining or request is null or request not in ('drain', 'stop'));
   if not found then return 0; end if;
-  return holdfast.control_done('drain', 'worker', p_worker::text, null, p_by, p_why,
+  return holdfast.control_done('drain', 'worker', p_worker::text, null, holdfast.who(p_by), p_why,
     (select count(*) from holdfast.snapshot_queue where owner_id = p_worker));
 end $$;
 comment on function holdfast.worker_drain is
@@ -439,11 +454,11 @@ create or replace function holdfast.collection_pause(p_by text, p_why text)
   returns bigint language plpgsql as $$
 -- Crawls keep their state, so that resuming everything does not resume a crawl that was paused by itself.
 declare
-  v_reason constant text := holdfast.control_reason('everything was paused', p_by, p_why);
+  v_reason constant text := holdfast.control_reason('everything was paused', holdfast.who(p_by), p_why);
 begin
   update holdfast.collection set paused_at = clock_timestamp(), paused_by = v_reason where paused_at is null;
   if not found then return 0; end if;
-  return holdfast.control_done('pause', 'all', 'everything', null, p_by, p_why,
+  return holdfast.control_done('pause', 'all', 'everything', null, holdfast.who(p_by), p_why,
     holdfast.held_release(
       array(select snapshot_id from holdfast.snapshot_queue where owner_id is not null), v_reason));
 end $$;
@@ -454,7 +469,7 @@ create or replace function holdfast.collection_resume(p_by text, p_why text)
 begin
   update holdfast.collection set paused_at = null, paused_by = null where paused_at is not null;
   if not found then return 0; end if;
-  return holdfast.control_done('resume', 'all', 'everything', null, p_by, p_why, 0);
+  return holdfast.control_done('resume', 'all', 'everything', null, holdfast.who(p_by), p_why, 0);
 end $$;
 comment on function holdfast.collection_resume is
   'Resumes everything, except for crawls, snapshots, hosts and workers that are paused by themselves.';

@@ -60,7 +60,7 @@ begin
     || jsonb_build_object('label',
                           coalesce(regexp_replace(nullif(v_source.label, ''), '( \(again\))+$', '')
                                    || ' (again)', ''),
-                          'retry_of', v_source.id, 'created_by', p_by));
+                          'retry_of', v_source.id, 'created_by', holdfast.who(p_by)));
   v_count := holdfast.retry_seeds(p_new, p_ids, p_failed, v_plugins, v_source.max_depth);
   if v_count = 0 then
     delete from holdfast.crawl where id = p_new;
@@ -75,7 +75,7 @@ begin
                       select s.url from holdfast.crawl_seed s where s.crawl_id = p_new))
                     else persona end
     where id = p_new;
-  perform holdfast.control_done('retry', 'crawl', v_source.id::text, v_source.id, p_by,
+  perform holdfast.control_done('retry', 'crawl', v_source.id::text, v_source.id, holdfast.who(p_by),
     format('%s, as crawl %s', holdfast.people_count(v_count, 'URL'), p_new), 0);
   return v_count;
 end $$;
@@ -112,7 +112,7 @@ begin
   select coalesce(array_agg(c.id), '{}') into v_changed from changed c;
   perform holdfast.text_again(p_crawl, v_changed);
   if v_crawl.status = 'sealed' then perform holdfast.crawl_page_changes(p_crawl); end if;
-  perform holdfast.control_done('edit', 'crawl', p_crawl::text, p_crawl, p_by,
+  perform holdfast.control_done('edit', 'crawl', p_crawl::text, p_crawl, holdfast.who(p_by),
     concat_ws(', ', holdfast.changed_text('label', v_crawl.label, coalesce(p_label, v_crawl.label)),
               holdfast.changed_text('notes', v_crawl.notes, coalesce(p_notes, v_crawl.notes)),
               '+' || nullif(array_to_string(p_add, ' +'), ''),
@@ -155,7 +155,7 @@ begin
      and exists (select from holdfast.crawl where id = v_was.crawl_id and status = 'sealed') then
     perform holdfast.crawl_page_changes(v_was.crawl_id);
   end if;
-  perform holdfast.control_done('edit', 'snapshot', p_snapshot::text, v_was.crawl_id, p_by,
+  perform holdfast.control_done('edit', 'snapshot', p_snapshot::text, v_was.crawl_id, holdfast.who(p_by),
     concat_ws(', ', holdfast.changed_text('title', v_was.given_title, v_is.given_title),
               holdfast.changed_text('notes', v_was.notes, v_is.notes),
               holdfast.changed_text('tags', array_to_string(v_was.tags, ' '),
@@ -211,7 +211,8 @@ begin
   delete from holdfast.crawl where id = p_crawl;
   perform holdfast.set_change_sealed(v_before);
   perform holdfast.crawl_page_changes(p_crawl);
-  return holdfast.control_done('remove', 'crawl', p_crawl::text, p_crawl, p_by, v_count || ' directories', 0);
+  return holdfast.control_done('remove', 'crawl', p_crawl::text, p_crawl, holdfast.who(p_by),
+    v_count || ' directories', 0);
 end $$;
 comment on function holdfast.crawl_remove is 'Deletes a sealed crawl; its directories are listed in purge.';
 
@@ -235,7 +236,7 @@ begin
       using errcode = 'HF004', hint = 'Wait until its crawl has ended, or cancel it.';
   end if;
   if v_crawl.snapshots_total = 1 then
-    perform holdfast.crawl_remove(v_crawl.id, p_by);
+    perform holdfast.crawl_remove(v_crawl.id, holdfast.who(p_by));
     return 1;
   end if;
   select * into strict v_sealed
@@ -260,7 +261,7 @@ begin
           - (v_sealed.outcome in ('failed', 'refused', 'quarantined'))::integer
     where id = v_crawl.id;
   perform holdfast.crawl_page_changes(v_crawl.id);
-  return holdfast.control_done('remove', 'snapshot', p_snapshot::text, v_crawl.id, p_by, v_url, 0);
+  return holdfast.control_done('remove', 'snapshot', p_snapshot::text, v_crawl.id, holdfast.who(p_by), v_url, 0);
 end $$;
 comment on function holdfast.snapshot_remove is 'Deletes a snapshot of a sealed crawl, as crawl_remove.';
 

@@ -71,7 +71,7 @@ create or replace function holdfast.webhook_set(p_name text, p_url text, p_event
 -- No events: all of them.
 begin
   insert into holdfast.webhook (name, url, events, changed_by)
-    values (p_name, p_url, case p_events when '{}' then holdfast.webhook_events() else p_events end, p_by)
+    values (p_name, p_url, case p_events when '{}' then holdfast.webhook_events() else p_events end, holdfast.who(p_by))
     on conflict (name) do update
       set url = excluded.url, events = excluded.events, changed_by = excluded.changed_by,
           enabled = true, note = null, failures = 0, hold_until = null;
@@ -99,8 +99,8 @@ create or replace function holdfast.webhook_enable(p_name text, p_enabled boolea
 begin
   perform holdfast.webhook_find(p_name);
   update holdfast.webhook
-    set enabled = p_enabled, changed_by = p_by, failures = 0, hold_until = null,
-        note = case when not p_enabled then 'paused by ' || p_by end
+    set enabled = p_enabled, changed_by = holdfast.who(p_by), failures = 0, hold_until = null,
+        note = case when not p_enabled then 'paused by ' || holdfast.who(p_by) end
     where name = p_name;
   if p_enabled then perform pg_notify('holdfast_webhook', ''); end if;
 end $$;
@@ -128,7 +128,8 @@ begin
     set retry_at = clock_timestamp()
     where webhook = p_name and status = 'waiting' and owner is null and retry_at > clock_timestamp();
   update holdfast.webhook
-    set given_up = greatest(0, given_up - v_count), failures = 0, hold_until = null, changed_by = p_by
+    set given_up = greatest(0, given_up - v_count), failures = 0, hold_until = null,
+        changed_by = holdfast.who(p_by)
     where name = p_name;
   perform pg_notify('holdfast_webhook', '');
   return v_count;
@@ -139,7 +140,7 @@ create or replace function holdfast.webhook_test(p_name text, p_by text)
   returns bigint language plpgsql as $$
 begin
   perform holdfast.webhook_find(p_name);
-  return holdfast.webhook_tell('test', null, jsonb_build_object('asked_by', p_by), p_name);
+  return holdfast.webhook_tell('test', null, jsonb_build_object('asked_by', holdfast.who(p_by)), p_name);
 end $$;
 comment on function holdfast.webhook_test is 'Sends a test event to a webhook; returns the delivery''s id.';
 

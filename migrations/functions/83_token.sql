@@ -6,7 +6,7 @@ create or replace function holdfast.token_add(
 -- p_hash: SHA-256 of the token, as hexadecimal digits. p_keep: how long it is valid; NULL: for ever.
 begin
   insert into holdfast.api_token (name, role, hash, created_by, expires_at)
-    values (p_name, p_role, decode(p_hash, 'hex'), p_by, clock_timestamp() + p_keep);
+    values (p_name, p_role, decode(p_hash, 'hex'), holdfast.who(p_by), clock_timestamp() + p_keep);
 exception
   when unique_violation then
     raise exception 'there is already a token "%"', p_name
@@ -25,7 +25,7 @@ begin
     raise exception 'there is no token "%"', p_name using errcode = 'HF004', hint = 'holdfast token list';
   end if;
   update holdfast.api_token
-    set revoked_at = clock_timestamp(), revoked_by = p_by
+    set revoked_at = clock_timestamp(), revoked_by = holdfast.who(p_by)
     where name = p_name and revoked_at is null;
   return found::integer;
 end $$;
@@ -69,9 +69,9 @@ declare
 begin
   delete from holdfast.api_request where at < clock_timestamp() - interval '1 day';
   insert into holdfast.api_request (caller, key, body_hash, crawl_id)
-    values (p_caller, p_key, decode(p_body_hash, 'hex'), p_crawl)
+    values (holdfast.who(p_caller), p_key, decode(p_body_hash, 'hex'), p_crawl)
     on conflict do nothing;
-  select * into strict v_row from holdfast.api_request where caller = p_caller and key = p_key;
+  select * into strict v_row from holdfast.api_request where caller = holdfast.who(p_caller) and key = p_key;
   if v_row.body_hash <> decode(p_body_hash, 'hex') then
     raise exception 'Idempotency-Key "%" was used for another request', p_key
       using errcode = 'HF004', hint = 'Use a new key for each request.';

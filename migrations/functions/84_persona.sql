@@ -95,7 +95,7 @@ begin
                   then array(select jsonb_array_elements_text(p_change -> 'hosts')) else p.hosts end,
         worker_label = nullif(coalesce(p_change ->> 'worker_label', p.worker_label), ''),
         checks = coalesce(p_change -> 'checks', p.checks), notes = coalesce(p_change ->> 'notes', p.notes),
-        changed_at = clock_timestamp(), changed_by = p_by
+        changed_at = clock_timestamp(), changed_by = holdfast.who(p_by)
     where p.name = p_name;
   if p_change ? 'check_every' then
     perform holdfast.persona_check_every(p_name, p_change ->> 'check_every');
@@ -121,11 +121,11 @@ declare
   v_version bigint;
 begin
   if p_version = 0 and not exists (select from holdfast.persona where name = p_name) then
-    perform holdfast.persona_set(p_name, '{}', p_by);
+    perform holdfast.persona_set(p_name, '{}', holdfast.who(p_by));
   end if;
   update holdfast.persona
     set version = version + 1, state = p_state, key_id = p_key_id,
-        changed_at = clock_timestamp(), changed_by = p_by,
+        changed_at = clock_timestamp(), changed_by = holdfast.who(p_by),
         signed_out_at = case when not p_signed_in then signed_out_at end,
         signed_out_reason = case when not p_signed_in then signed_out_reason end
     where name = p_name and version = p_version
@@ -215,6 +215,8 @@ begin
                   holdfast.people_count(nullif(v_schedules, 0), 'schedule'))
       using errcode = 'HF004', hint = 'Cancel them, or wait for their end; holdfast list crawls';
   end if;
+  -- Ends its browser.
+  perform holdfast.sign_in_cancel(s.id) from holdfast.persona_sign_in s where s.persona = p_name;
   delete from holdfast.persona where name = p_name;
 end $$;
 comment on function holdfast.persona_remove is

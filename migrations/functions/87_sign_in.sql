@@ -10,10 +10,10 @@ begin
   delete from holdfast.persona_sign_in s
     where s.deadline <= clock_timestamp() or (s.persona = p_persona and s.problem is not null);
   if not exists (select from holdfast.persona where name = p_persona) then
-    perform holdfast.persona_set(p_persona, '{}', p_by);
+    perform holdfast.persona_set(p_persona, '{}', holdfast.who(p_by));
   end if;
   insert into holdfast.persona_sign_in (persona, id, url, asked_by, deadline)
-    values (p_persona, p_id, p_url, p_by, clock_timestamp() + interval '20 minutes')
+    values (p_persona, p_id, p_url, holdfast.who(p_by), clock_timestamp() + interval '20 minutes')
     on conflict (persona) do nothing;
   if not found then
     select * into v_other from holdfast.persona_sign_in where persona = p_persona;
@@ -79,7 +79,7 @@ begin
     where s.id = p_id and s.deadline > clock_timestamp()
     for update;
   if not found then return; end if;
-  if v_own.viewer <> p_by then
+  if v_own.viewer <> holdfast.who(p_by) then
     raise exception '% has opened this view', v_own.viewer
       using errcode = 'HF004', hint = 'Start a sign-in of your own once it has ended.';
   end if;
@@ -87,7 +87,7 @@ begin
   if v_own.process_id is null then perform pg_notify('holdfast', 'sign_in'); end if;
   return query
     update holdfast.persona_sign_in s
-      set viewer = p_by, key_hash = decode(p_key_hash, 'hex')
+      set viewer = holdfast.who(p_by), key_hash = decode(p_key_hash, 'hex')
       where s.id = p_id
       returning host(s.address), s.port, encode(s.certificate, 'hex'),
                 case

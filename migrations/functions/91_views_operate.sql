@@ -49,6 +49,13 @@ create or replace view holdfast.v_stuck as
        where p.status = 'running' and p.lease_until < statement_timestamp() - interval '10 seconds'
        limit 100)
     union all
+    (select 'process', p.id, null, p.heartbeat_at, 'claims nothing'
+       from holdfast.process p
+       where p.process_type = 'worker' and p.status = 'running' and p.lease_until > statement_timestamp()
+         and num_nonnulls(p.request, p.paused_at) = 0 and not p.draining
+         and p.stats ->> 'not_claiming' <> ''
+       limit 100)
+    union all
     (select 'crawl', s.crawl_id, s.crawl_id, s.opened_at, 'its crawl hooks do not get ready'
        from holdfast.session s
        where s.status = 'opening' and s.opened_at < statement_timestamp() - interval '5 minutes'

@@ -1,7 +1,8 @@
--- Permissions. Four roles without login; give them to the logins of users and machines:
+-- Permissions. Five roles without login; give them to the logins of users and machines:
 --   grant holdfast_reader to alice;            sees everything, changes nothing
 --   grant holdfast_operator to bob;            also adds, pauses, resumes, cancels, retries, removes, drains
 --   grant holdfast_worker to worker_user;      what a worker and a runner need, and no table
+--   grant holdfast_serve to page;              gives commands in the names of users, as holdfast serve does
 --   grant holdfast_owner to admin;             everything in the schema
 -- Only the owner may touch a table: functions check their arguments, and run as the schema's owner.
 -- The migrator applies this file whenever it has changed another one, because replacing a function drops its
@@ -66,7 +67,8 @@ declare
   v_role text;
   v_left text;
 begin
-  foreach v_role in array '{holdfast_reader, holdfast_operator, holdfast_worker, holdfast_owner}'::text[] loop
+  foreach v_role in array '{holdfast_reader, holdfast_operator, holdfast_worker, holdfast_serve,
+                          holdfast_owner}'::text[] loop
     begin
       if to_regrole(v_role) is null then
         execute format('create role %I nologin', v_role);

@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kLongestToken = 200;
 constexpr int kWrongInAMinute = 20; // tokens of one address
 constexpr std::size_t kValidRemembered = 1000;
+constexpr std::chrono::hours kLinkLives{24};
 
 // Wrong cookies count separately: a browser sends an old one with every request.
 std::string client_of(const Request& request) {
@@ -85,12 +86,13 @@ std::string Access::make_link() {
   auto secret = base::random_hex32() + base::random_hex32();
   const std::lock_guard lock(mutex_);
   link_ = base::sha256_hex(secret);
+  link_ends_ = std::chrono::steady_clock::now() + kLinkLives;
   return secret;
 }
 
 bool Access::use_link(const std::string& secret) {
   const std::lock_guard lock(mutex_);
-  if (link_.empty() || base::sha256_hex(secret) != link_) return false;
+  if (link_.empty() || base::sha256_hex(secret) != link_ || std::chrono::steady_clock::now() > link_ends_) return false;
   link_.clear();
   return true;
 }

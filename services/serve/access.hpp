@@ -102,7 +102,7 @@ public:
   // that were valid lately never wait. Zero: not at all.
   std::chrono::seconds wait(const Request& request);
   // Makes a secret that signs one browser in, as an operator, once: for the link that an operator of this machine is
-  // shown. It is kept in memory alone, and replaces an earlier one.
+  // shown. It is kept in memory alone, for a day, and replaces an earlier one.
   std::string make_link();
   // Returns true if this is that secret, which it then is no more.
   bool use_link(const std::string& secret);
@@ -120,6 +120,7 @@ private:
   mutable std::mutex mutex_;
   std::set<std::string> valid_; // digests of tokens
   std::string link_;            // digest of the secret; empty: there is none
+  std::chrono::steady_clock::time_point link_ends_{};
 };
 
 // Returns true if a page of another origin makes a browser send this. Such a request may change nothing.

@@ -82,6 +82,9 @@ struct WorkerEndpoint::Impl {
     try {
       samples = connections.with([](pg::Connection& connection) { return worker_samples(connection); });
       if (samples.empty()) problem = "this worker is not counted on: its lease does not hold";
+      for (const auto& sample : samples)
+        if (sample.name == "holdfast_worker_claiming" && sample.value == 0)
+          problem = "this worker claims nothing: holdfast why has the reason";
     } catch (const base::Error& error) {
       problem = "the database does not answer"; // the client may be anybody
       spdlog::debug("{}: {}", request.path, error.what());

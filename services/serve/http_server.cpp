@@ -21,10 +21,12 @@
 #include <boost/beast/websocket/rfc6455.hpp>
 #include <spdlog/spdlog.h>
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <string_view>
 
@@ -43,6 +45,7 @@ constexpr std::string_view kStillHere = ":\n\n";
 constexpr std::chrono::seconds kSilence{10}; // between server-sent events
 constexpr std::uint32_t kHeaderLimit = 32 * 1024;
 constexpr std::size_t kPiece = 128 * 1024;
+constexpr std::size_t kMostHeld = 128 << 20; // bytes of bodies that are read or answered, in all
 // Limit for unparsed data. A chunk's extensions and a trailer have no limit in the parser.
 constexpr std::size_t kMostBuffered = 2 * kPiece;
 constexpr std::size_t kMostDiscarded = 64 << 20; // of a body that is too large
@@ -67,6 +70,12 @@ void fill_head(Reply& reply, const Message& message, const Response& response) {
     if (is_header_value(value)) reply.set(name, value);
   reply.keep_alive(message.keep_alive());
 }
+
+// The other end of a connection, as far as the work on its request goes.
+struct Client {
+  std::atomic<bool> gone{false};
+  bool answered{false}; // used on the strand of the connection
+};
 
 } // namespace
 
@@ -128,7 +137,7 @@ struct HttpServer::Impl {
   // Returns the error of a request itself; empty: none, and `request` is complete.
   std::optional<Response> read_request(Message& message, Request& request) const {
     const bool reads = message.method() == http::verb::get || message.method() == http::verb::head;
-    if (!reads && options.largest_body == 0) {
+    if (!reads && !options.body_limit) {
       auto response = plain(405, "only GET and HEAD\n");
       response.headers = {{"Allow", "GET, HEAD"}};
       return response;
@@ -169,9 +178,12 @@ struct HttpServer::Impl {
     try {
       return handler(request);
     } catch (const base::Error& error) {
+      const auto error_class = error.error_class();
+      if (error_class == base::ErrorClass::usage || error_class == base::ErrorClass::refused)
+        return refusal(request.path, 400, "usage", error.what()); // a parameter that no reader of it has checked
       spdlog::warn("{}: {}", request.path, error.what());
       const bool unreachable =
-          error.error_class() == base::ErrorClass::temporary || error.error_class() == base::ErrorClass::unavailable;
+          error_class == base::ErrorClass::temporary || error_class == base::ErrorClass::unavailable;
       return unreachable ? refusal(request.path, 503, "temporary", "the database is unreachable; try again")
                          : refusal(request.path, 500, "bug", kWrong);
     } catch (const std::exception& error) {
@@ -180,58 +192,100 @@ struct HttpServer::Impl {
     }
   }
 
-  asio::awaitable<Response> answer_in_lane(const Request& request) {
+  asio::awaitable<Response> answer_in_lane(const Request& request, std::shared_ptr<const Client> client) {
+    if (client->gone) co_return Response{};
     auto response = answer(request);
     compress(request, response);
     co_return response;
   }
 
-  asio::awaitable<Response> respond(Message& message, const asio::ip::address& address) {
+  asio::awaitable<Response> respond(Message& message, const asio::ip::address& address,
+                                    std::shared_ptr<const Client> client) {
     Request request;
     request.peer = peer_of(options.proxies.client(address, forwarded_for(message)));
     if (auto wrong = read_request(message, request)) co_return std::move(*wrong);
     const auto request_class = class_of(request);
     if (request_class == RequestClass::health) co_return answer(request);
     auto& pool = request_class == RequestClass::metrics ? numbers : pages;
-    co_return co_await asio::co_spawn(pool, answer_in_lane(request), asio::use_awaitable);
+    co_return co_await asio::co_spawn(pool, answer_in_lane(request, std::move(client)), asio::use_awaitable);
+  }
+
+  // Decides by the head of a request. A head that is wrong gets no body: respond() says what is wrong.
+  asio::awaitable<BodyLimit> limit_of(Message& message, const asio::ip::address& address) {
+    Request request;
+    request.peer = peer_of(options.proxies.client(address, forwarded_for(message)));
+    if (!options.body_limit || read_request(message, request)) co_return BodyLimit{};
+    if (request.authorization.empty() && request.cookie.empty()) co_return options.body_limit(request);
+    const auto decide = [](const Impl& self, const Request& head) -> asio::awaitable<BodyLimit> {
+      try {
+        co_return self.options.body_limit(head);
+      } catch (const base::Error& error) {
+        spdlog::debug("{}: {}", head.path, error.what());
+        co_return BodyLimit{};
+      }
+    };
+    co_return co_await asio::co_spawn(pages, decide(*this, request), asio::use_awaitable);
+  }
+
+  // Notices that the client closes the connection while its request waits or is answered. Used on the strand of the
+  // connection, before anything else is read from it; `client` outlives the connection.
+  static void watch(tcp::socket& socket, const std::shared_ptr<Client>& client) {
+    socket.async_wait(tcp::socket::wait_read, [&socket, client](const boost::system::error_code& error) {
+      if (error || client->answered) return;
+      char byte = 0;
+      client->gone = ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    });
   }
 
   asio::awaitable<void> converse(tcp::socket socket, asio::ip::address address, std::unique_ptr<ConnectionSlot> place) {
-    boost::system::error_code ignored;
     beast::tcp_stream stream(std::move(socket));
     beast::flat_buffer buffer(kMostBuffered);
     for (;;) {
       http::request_parser<http::string_body> parser;
       parser.header_limit(kHeaderLimit);
-      parser.body_limit(std::max(options.largest_body, options.largest_upload));
-      UploadSlot upload(uploads);
+      parser.body_limit(boost::none); // until the head is known
+      Held body(held);
       stream.expires_after(options.timeout);
       place->set_asking(false);
       auto [read_error, read] =
           co_await http::async_read_header(stream, buffer, parser, asio::as_tuple(asio::use_awaitable));
+      bool unread = false;
+      std::optional<Response> refused;
       if (!read_error && !parser.is_done()) {
-        if (!is_upload(parser.get()) || !upload.begin()) {
-          parser.body_limit(options.largest_body); // of a body in chunks; the length of another is known
-          if (parser.content_length().value_or(0) > options.largest_body) read_error = http::error::body_limit;
-        }
-        if (!read_error)
+        const auto limit = co_await limit_of(parser.get(), address);
+        const auto length = parser.content_length().value_or(limit.bytes);
+        stream.expires_after(options.timeout);
+        parser.body_limit(limit.bytes); // of a body in chunks; the length of another is known
+        unread = !limit.known && (length > limit.bytes || limit.bytes == 0);
+        if (length > limit.bytes && limit.known) {
+          refused = too_large(parser.get(), limit.bytes);
+        } else if (!unread && !body.take(length)) {
+          refused = refusal(target_of(parser.get()), 503, "temporary", "too many requests are read; try again");
+          refused->headers.emplace_back("Retry-After", "5");
+        } else if (!unread) {
           std::tie(read_error, read) =
               co_await http::async_read(stream, buffer, parser, asio::as_tuple(asio::use_awaitable));
+          if (read_error == http::error::body_limit) refused = too_large(parser.get(), limit.bytes);
+        }
       }
-      if (read_error) {
-        if (read_error == http::error::end_of_stream) stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
-        auto refused = refusal_of(read_error, parser.get());
-        if (!refused) co_return;
-        parser.get().keep_alive(false);
-        stream.expires_after(options.timeout);
-        co_await send_body(stream, parser.get(), *refused);
-        stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
-        co_await discard(stream, buffer, refused->status == 413 ? kMostDiscarded : kMostBuffered);
-        co_return;
-      }
-      place->set_asking(true);
       auto& message = parser.get();
-      Response response = co_await respond(message, address);
+      if (read_error && !refused) {
+        boost::system::error_code ignored;
+        if (read_error == http::error::end_of_stream) stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
+        refused = refusal_of(read_error, message);
+        if (!refused) co_return;
+      }
+      if (refused) co_return co_await send_last(stream, buffer, message, *refused);
+      place->set_asking(true);
+      const auto client = std::make_shared<Client>();
+      const bool changes = message.method() != http::verb::get && message.method() != http::verb::head;
+      if (changes && !unread && buffer.size() == 0) watch(stream.socket(), client);
+      Response response = co_await respond(message, address, client);
+      client->answered = true;
+      if (client->gone) co_return;
+      boost::system::error_code ignored;
+      stream.socket().cancel(ignored);
+      if (unread) co_return co_await send_last(stream, buffer, message, response);
       if (response.far_end && beast::websocket::is_upgrade(message))
         co_return co_await relay_view(std::move(stream), std::move(message), response, pages);
       if (response.far_end) response.watch.reset();
@@ -251,12 +305,27 @@ struct HttpServer::Impl {
     }
   }
 
+  // To a client that still sends, and may not see the answer if the connection is closed at once.
+  asio::awaitable<void> send_last(beast::tcp_stream& stream, beast::flat_buffer& buffer, Message& message,
+                                  Response& response) {
+    boost::system::error_code ignored;
+    message.keep_alive(false);
+    stream.expires_after(options.timeout);
+    co_await send_body(stream, message, response);
+    stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    co_await discard(stream, buffer, response.status == 413 ? kMostDiscarded : kMostBuffered);
+  }
+
+  static std::string_view target_of(const Message& message) {
+    return {message.target().data(), message.target().size()};
+  }
+  static Response too_large(const Message& message, std::size_t most) {
+    return refusal(target_of(message), 413, "usage", "the body is larger than " + std::to_string(most) + " bytes");
+  }
+
   // Returns the answer to unreadable data; nullopt: the client is disconnected.
   std::optional<Response> refusal_of(const boost::system::error_code& error, const Message& message) const {
-    const std::string_view target(message.target().data(), message.target().size());
-    if (error == http::error::body_limit && options.largest_body > 0)
-      return refusal(target, 413, "usage",
-                     "the body is larger than " + std::to_string(options.largest_body) + " bytes");
+    const auto target = target_of(message);
     if (error == http::error::header_limit || error == http::error::buffer_overflow)
       return refusal(target, 431, "usage", "the header is larger than " + std::to_string(kHeaderLimit) + " bytes");
     const bool is_http = error.category() == make_error_code(http::error::bad_version).category();
@@ -366,18 +435,27 @@ struct HttpServer::Impl {
     co_return !error;
   }
 
-  // Returns true if it adds pages; what is larger than other requests may be is held in memory.
-  bool is_upload(const Message& message) const {
-    std::string authority;
-    const auto target = path_of_target({message.target().data(), message.target().size()}, authority);
-    return options.largest_upload > 0 && message.method() == http::verb::post &&
-           (target.starts_with("/do/add") || target.starts_with("/api/v1/crawls") ||
-            target.starts_with("/api/v1/schedules"));
-  }
+  // Bytes of one body among those of all; used on the thread of the wire.
+  class Held {
+  public:
+    explicit Held(std::size_t& all) : all_(all) {}
+    ~Held() { all_ -= bytes_; }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    bool take(std::size_t bytes) {
+      if (bytes > kMostHeld - all_) return false;
+      all_ += bytes_ = bytes;
+      return true;
+    }
+
+  private:
+    std::size_t& all_;
+    std::size_t bytes_{0};
+  };
 
   const HttpOptions options;
   const Handler handler;
-  int uploads{0}; // large requests that are read or answered; used on the thread of the wire
+  std::size_t held{0}; // of bodies
   Peers peers;
   asio::thread_pool wire{1}; // before the lanes: their coroutines hold sockets
   asio::thread_pool numbers{1}, pages;

@@ -23,12 +23,19 @@ using Handler = std::function<Response(const Request&)>;
 enum class RequestClass { health, metrics, pages };
 RequestClass class_of(const Request& request); // /healthz, /metrics, the rest
 
+// Limit of a body, decided by the head of its request.
+struct BodyLimit {
+  std::size_t bytes{0};
+  bool known{false}; // the client may send that much. Else a longer body is not read, and the request is answered
+                     // without it, which refuses it
+};
+
 struct HttpOptions {
   int threads{1};                            // of the request_class `pages`
-  std::size_t largest_body{0};               // of requests that change something; 0: GET and HEAD only
-  std::size_t largest_upload{0};             // the same of those that add pages, of which few are read at a time
   std::chrono::milliseconds timeout{30'000}; // for a whole request, and for each piece of an answer
   TrustedProxies proxies{};                  // whose X-Forwarded-For names the client
+  // Asked before a body is read. Must not block for a request without credentials. None: GET and HEAD only.
+  std::function<BodyLimit(const Request&)> body_limit{};
 };
 
 class HttpServer {

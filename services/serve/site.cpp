@@ -8,6 +8,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/html/parts.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/persona.hpp"
 #include "lib/store/token.hpp"
@@ -38,6 +39,9 @@ std::optional<Response> asset(const std::string& path) {
   return std::nullopt;
 }
 
+constexpr std::size_t kUnknownBody = 16 << 10; // of a client that is not known: a form with a token
+constexpr std::size_t kLargestBody = 4 << 20, kLargestUpload = 90 << 20; // 64 MiB in base64
+constexpr std::string_view kLinkToken = "link-";
 constexpr std::string_view kForm = "/do/";   // before the name of an operation
 constexpr std::string_view kView = "/view/"; // before the id of a sign-in: its WebSocket
 constexpr std::string_view kArchive = "/archive/";
@@ -105,6 +109,21 @@ Response Site::answer(const Request& asked) {
   return response;
 }
 
+BodyLimit Site::body_limit(const Request& request) {
+  const BodyLimit unknown{kUnknownBody, false};
+  if (!request.changes() || request.path == "/sign-in" || request.path == "/sign-out") return unknown;
+  if (!is_named(options_.hosts, request) || access_.wait(request).count() > 0) return unknown;
+  const bool guest = request.authorization.empty() && request.cookie.empty();
+  if (guest && options_.guest != Role::operator_) return unknown;
+  if (!guest &&
+      !connections_.with([&](pg::Connection& connection) { return access_.caller(request, connection); }).may_change())
+    return unknown;
+  const auto& path = request.path;
+  const bool adds = request.method == "POST" && (path.starts_with("/do/add") || path.starts_with("/api/v1/crawls") ||
+                                                 path.starts_with("/api/v1/schedules"));
+  return {adds ? kLargestUpload : kLargestBody, true};
+}
+
 Response Site::admit(const Request& request) {
   // A name that leads here but is not ours: a page elsewhere that had its name changed to our address.
   if (!is_named(options_.hosts, request))
@@ -117,7 +136,8 @@ Response Site::admit(const Request& request) {
                        {"Access-Control-Max-Age", "86400"}};
     return allowed;
   }
-  if (request.changes() && request.authorization.empty() && is_cross_site(request))
+  // Browsers send cookies and Basic by themselves, whichever page asks.
+  if (request.changes() && !request.authorization.starts_with("Bearer ") && is_cross_site(request))
     return refusal(request.path, 403, "forbidden", "only pages of this server may send this");
   if (auto file = asset(request.path)) {
     if (request.path != "/healthz") tag_with_digest(request, *file);
@@ -149,9 +169,10 @@ std::string Site::sign_in_link() { return options_.dsn_to_change.empty() ? "" : 
 // A browser that only prefetches the link does not use it up: that takes the form behind it.
 Response Site::sign_in_by_link(const Request& request, const std::string& secret) {
   if (!access_.use_link(secret))
-    return sign_in_page(401, "/", "This link has been used, or the server has been started again since.");
+    return sign_in_page(401, "/", "This link has been used or is too old, or the server has been started again since.");
   const auto token = changing_.with([](pg::Connection& connection) {
-    const auto name = "link-" + base::utc_timestamp().substr(0, 10) + "-" + base::random_hex32().substr(0, 6);
+    const auto name =
+        std::string(kLinkToken) + base::utc_timestamp().substr(0, 10) + "-" + base::random_hex32().substr(0, 6);
     return store::token_add(connection, name, "operator", kSignedIn, "a sign-in link");
   });
   auto response = see_other("/");
@@ -170,6 +191,13 @@ Response Site::sign_in(const Request& request) {
   token = base::trimmed(token);
   if (request.path == "/sign-out") {
     token.clear();
+    // The token that a link made is this browser's alone.
+    const auto caller =
+        connections_.with([&](pg::Connection& connection) { return access_.caller(request, connection); });
+    if (caller.name.starts_with(kLinkToken) && !options_.dsn_to_change.empty())
+      changing_.with([&](pg::Connection& connection) {
+        return store::call_for<int>(connection, "token_revoke", caller.name, caller.by());
+      });
   } else {
     auto asking = request;
     asking.cookie.clear();

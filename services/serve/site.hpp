@@ -9,6 +9,7 @@
 #include "services/serve/feed.hpp"
 #include "services/serve/files.hpp"
 #include "services/serve/http_message.hpp"
+#include "services/serve/http_server.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -40,6 +41,8 @@ public:
   explicit Site(SiteOptions options);
 
   Response answer(const Request& request);
+  // How much of its body is read before a request is answered: little, unless its credentials let it change something.
+  BodyLimit body_limit(const Request& request);
 
   // The path of a link that signs one browser in, once; empty: the login in database.url may not make the token for it.
   std::string sign_in_link();

@@ -223,6 +223,7 @@ void Worker::start_heartbeat() {
 void Worker::take_heartbeat(const store::HeartbeatAnswer& answer) {
   watch_trust();
   jobs_->take_heartbeat(answer.lost, answer.extra);
+  claim_conditions_->set_clock_ahead(answer.clock_ahead);
   publish_heartbeat_state(); // for the next heartbeat
   base::request_log_level(answer.log_level);
   if (answer.request == "drain")

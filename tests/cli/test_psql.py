@@ -91,6 +91,10 @@ class Elsewhere(Case):
         self.assertEqual(self.place(filled=False).run("--database", self.database.url("people"), "migrate").code, OK)
         for user, role in (("anna", "holdfast_reader"), ("bert", "holdfast_operator")):
             self.database.sql(f"create role {user} login password '{Database.PASSWORD}'; grant {role} to {user}")
+        # Nothing is left to do, which no other login than the owner's could.
+        for user in ("anna", "bert"):
+            done = self.place(filled=False).run("--database", self.database.url("people", user=user), "migrate")
+            self.assertEqual((done.code, done.records[0]["applied"]), (OK, []), str(done))
         asked = "select current_user, current_setting('transaction_read_only'), count(*) from v_crawl"
         reader = self.psql("anna", "-XAtc", asked)
         self.assertEqual(reader.out.strip(), "holdfast_reader|off|0", str(reader))

@@ -512,16 +512,17 @@ class WrongClock(Server):
 
     def start(self):
         self.turn("+0")
-        self.environment.update(
-            LD_PRELOAD=self.libraries[0],
-            FAKETIME_TIMESTAMP_FILE=str(self.directory / "offset"),
-            FAKETIME_NO_CACHE="1",
-            FAKETIME_DONT_FAKE_MONOTONIC="1",
-            DONT_FAKE_MONOTONIC="1",
-            FAKETIME_DONT_RESET="1",
-        )
+        self.clock = {
+            "LD_PRELOAD": self.libraries[0],
+            "FAKETIME_TIMESTAMP_FILE": str(self.directory / "offset"),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "DONT_FAKE_MONOTONIC": "1",
+            "FAKETIME_DONT_RESET": "1",
+        }
+        self.environment.update(self.clock)
         super().start()
-        for name in [name for name in self.environment if "FAKE" in name] + ["LD_PRELOAD"]:
+        for name in self.clock:
             del self.environment[name]
 
     def turn(self, offset):
@@ -541,7 +542,16 @@ class Clock(Case):
         here = time.time()
         c.server.turn("+7200")
         self.assertGreater(float(c.sql("select extract(epoch from clock_timestamp())")), here + 7000)
-        processes = [c.start("worker"), c.start("runner")]
+        # A worker whose own clock is another claims nothing, and says why.
+        right = c.start("worker")
+        c.until(
+            "it is told",
+            lambda: "behind that of the database" in c.sql("select stats ->> 'not_claiming' from holdfast.v_worker"),
+        )
+        right.terminate()
+        self.assertEqual(right.wait(30), 0)
+        # The machine of the database.
+        processes = [c.start("worker", **c.server.clock), c.start("runner")]
         c.add(60, tenths=3)
         c.sql("select holdfast.host_set('h1.test', '1 second', 1, 'test')")
         c.until("half is sealed under the wrong clock", lambda: c.sealed() >= 20)

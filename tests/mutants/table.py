@@ -297,7 +297,7 @@ TABLE = [
     ("sign_in", "sign_in_take", "for update skip locked", ""),
     ("sign_in", "sign_in_ready", "and process_id = p_worker", ""),
     ("sign_in", "sign_in_open", "for update", ""),
-    ("sign_in", "sign_in_open", "v_own.viewer <> p_by", "false"),
+    ("sign_in", "sign_in_open", "v_own.viewer <> holdfast.who(p_by)", "false"),
     ("sign_in", "sign_in_take", "and o.problem is null", ""),
     ("sign_in", "sign_in_check", "and key_hash = decode(p_key_hash, 'hex')", ""),
     ("gate_guards", "runner_maintenance", "and epoch = p_epoch", ""),

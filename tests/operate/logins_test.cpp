@@ -5,6 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -244,6 +247,83 @@ TEST_CASE("a server or a command speaks for itself") {
     CHECK(stage.attempt(stage.other, call, before).first == kNotYours);
     CHECK(stage.attempt(stage.mine, call, before).first == "");
   }
+}
+
+TEST_CASE("an operator's login gives commands in no name but its own") {
+  TwoLogins stage;
+  stage.run("grant holdfast_operator to \"" + stage.mine + "\", \"" + stage.other + "\"");
+  const auto quoted = [](const std::string& id) { return "'" + id + "'::uuid"; };
+  const auto crawl = quoted(stage.crawl), worker = quoted(stage.others_worker);
+  const auto page = quoted(stage.held.lease.snapshot_id), sealed = quoted(stage.sealed.lease.snapshot_id);
+  const std::vector<std::pair<std::string, std::string>> calls{
+      {"crawl_pause", crawl + ", 'forged', 'w'"},
+      {"crawl_resume", crawl + ", 'forged', 'w'"},
+      {"crawl_priority", crawl + ", 7, 'forged'"},
+      {"crawl_scope", crawl + ", '[]', '[]', 'forged'"},
+      {"crawl_describe", crawl + ", 'label', null, '{}', '{}', 'forged'"},
+      {"snapshot_describe", sealed + ", 'title', null, '{}', '{}', 'forged'"},
+      {"snapshot_command", page + ", 'pause', 'forged', 'w'"},
+      {"host_set", "'site.test', '1 s', 1, 'forged'"},
+      {"host_pause", "'site.test', 'forged', 'w'"},
+      {"host_resume", "'site.test', 'forged', 'w'"},
+      {"host_cancel", "'site.test', 'forged', 'w'"},
+      {"host_forget", "'site.test', 'forged'"},
+      {"worker_pause", worker + ", 'forged', 'w'"},
+      {"worker_resume", worker + ", 'forged', 'w'"},
+      {"worker_cancel", worker + ", 'forged', 'w'"},
+      {"worker_drain", worker + ", 'forged', 'w'"},
+      {"collection_pause", "'forged', 'w'"},
+      {"collection_resume", "'forged', 'w'"},
+      {"webhook_set", "'hook', 'https://hook.test/', '{}', 'forged'"},
+      {"webhook_enable", "'hook', false, 'forged'"},
+      {"webhook_enable", "'hook', true, 'forged'"},
+      {"webhook_retry", "'hook', 'forged'"},
+      {"webhook_test", "'hook', 'forged'"},
+      {"token_add", "'made', 'operator', repeat('ab', 32), null, 'forged'"},
+      {"token_revoke", "'made', 'forged'"},
+      {"persona_set", "'other', '{}', 'forged'"},
+      {"persona_save", "'third', 0, '\\x00', '00000001', 'forged'"},
+      {"sign_in_ask", "holdfast.new_uuid(), 'other', 'https://site.test/', 'forged'"},
+      {"sign_in_open", quoted(stage.sign_in) + ", 'forged', repeat('ab', 32)"},
+      {"crawl_retry", "holdfast.new_uuid(), array[" + crawl + "], false, '{}', 'forged'"},
+      {"snapshot_remove", sealed + ", 'forged'"},
+      {"crawl_cancel", crawl + ", 'forged', 'w'"},
+      {"crawl_remove", crawl + ", 'forged'"},
+      {"partition_remove", "'2000-01-01', 'forged'"},
+      {"api_request_once", "'forged', 'key', repeat('ab', 32), " + crawl}};
+  std::set<std::string> covered;
+  stage.become(stage.mine);
+  for (const auto& [function, arguments] : calls) {
+    covered.insert(function);
+    const auto how =
+        refusal([&] { stage.connection.call("select * from holdfast." + function + "(" + arguments + ")"); });
+    CHECK_MESSAGE((how.empty() || how.starts_with("HF")), function, ": ", how);
+  }
+  stage.become("");
+  for (const auto row : stage.connection.call("select tablename from pg_tables where schemaname = 'holdfast'")) {
+    const auto table = row.text("tablename");
+    CAPTURE(table);
+    CHECK(stage.value("select string_agg(t::text, ' ') from holdfast." + table + " t where t::text like '%forged%'") ==
+          "");
+  }
+  CHECK(stage.value("select count(*) > 10 from holdfast.control where by_whom = '" + stage.mine + "'") == "t");
+  for (const auto row : stage.connection.call("select distinct proname from pg_proc where pronamespace = "
+                                              "'holdfast'::regnamespace and 'p_by' = any (proargnames)"))
+    CHECK_MESSAGE(covered.contains(row.text("proname")), row.text("proname"));
+  // Who has a live view, another cannot take it by calling himself so.
+  stage.become(stage.other);
+  CHECK(refusal([&] {
+          stage.connection.call("select * from holdfast.sign_in_open('" + stage.sign_in + "', '" + stage.mine +
+                                "', repeat('cd', 32))");
+        }) == "HF004");
+  // The login of a server names its users.
+  stage.become("");
+  stage.run("grant holdfast_serve to \"" + stage.other + "\"");
+  stage.become(stage.other);
+  stage.run("select holdfast.collection_pause('token carol', '')");
+  stage.become("");
+  CHECK(stage.value("select by_whom from holdfast.control order by id desc limit 1") == "token carol");
+  stage.run("select holdfast.collection_resume('me', '')");
 }
 
 TEST_CASE("machines with a login of their own take over from each other") {

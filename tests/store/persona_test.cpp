@@ -74,6 +74,11 @@ TEST_CASE("settings of a persona change one by one") {
     CHECK(refusal([&] { store::persona_set(connection, name, nlohmann::json::object(), "ann"); }) == pg::kRefused);
   const nlohmann::json no_host = {{"hosts", {"https://press.test/"}}};
   CHECK(refusal([&] { store::persona_set(connection, "press", no_host, "ann"); }) == pg::kRefused);
+  for (const auto* name : {"USER_AGENT", "WGET_USER_AGENT"})
+    for (const auto* value : {"a\r\nX-Injected: b", "a\nb", "a\x01", "\x7f"}) {
+      const nlohmann::json injected = {{"options", {{name, value}}}};
+      CHECK(refusal([&] { store::persona_set(connection, "press", injected, "ann"); }) == pg::kRefused);
+    }
   CHECK(catalog::list(connection, {"personas"}).size() == 1);
 }
 

@@ -1,9 +1,16 @@
 // Trouble that is not the page's fault: the database goes, the archive goes, the disk is full.
 
+#include "lib/base/file.hpp"
+#include "lib/store/worker.hpp"
+#include "services/worker/machine/free_resources.hpp"
 #include "tests/unit/archive/private_mounts.hpp"
 #include "tests/worker/stage.hpp"
 
 #include <doctest/doctest.h>
+
+#include <signal.h>
+
+#include <fstream>
 
 using namespace holdfast;
 using namespace holdfast::test;
@@ -181,47 +188,62 @@ TEST_CASE("work goes on when every database session is cut, again and again") {
   stage.check_disk_and_rows();
 }
 
-TEST_CASE("while the archive is not there, work is released with the reason; it goes on when it is there again") {
+TEST_CASE("while the archive takes no pages, work is released with the reason; it goes on when it takes them again") {
   WorkerStage stage;
+  std::filesystem::create_directories(stage.archive());
+  if (!mount_small_disk(stage.archive(), 64 << 20)) {
+    MESSAGE("skipped: no right to mount");
+    return;
+  }
   stage.hook("page", "on_Snapshot__10_page.sh", kTroubleGated);
   stage.add({WorkerStage::url("1")});
   auto& worker = stage.start();
   stage.until_arrived("1");
   const auto sentinel = stage.archive() / ".holdfast-archive";
-  SUBCASE("its sentinel is gone, as after an unmount") { std::filesystem::rename(sentinel, stage.dir / "aside"); }
-  SUBCASE("all of it is gone") { std::filesystem::rename(stage.archive(), stage.dir / "aside"); }
-  SUBCASE("it is another collection's") {
-    std::filesystem::rename(sentinel, stage.dir / "aside");
-    std::ofstream(sentinel) << "00000000-0000-4000-8000-000000000000\n";
+  std::string says = "archive root";
+  std::function<void()> undo = [sentinel, text = base::read_file(sentinel, 100)] { std::ofstream(sentinel) << text; };
+  SUBCASE("its sentinel is gone, as after an unmount") { std::filesystem::remove(sentinel); }
+  SUBCASE("it is another collection's") { std::ofstream(sentinel) << "00000000-0000-4000-8000-000000000000\n"; }
+  // It is there, and refuses what a publication does: only a probe of the same finds out.
+  SUBCASE("it is read-only") {
+    says = "Read-only file system";
+    make_read_only(stage.archive());
+    undo = [&] { make_read_only(stage.archive(), false); };
+  }
+  SUBCASE("no directory can be made where pages of the day belong") {
+    says = "the archive takes no pages: ";
+    const auto year = stage.archive() / stage.value("select extract(year from now() at time zone 'utc')::text");
+    std::ofstream(year) << "a file";
+    undo = [year] { std::filesystem::remove(year); };
   }
   stage.open("1");
   stage.until("it is released", [&] { return stage.value("select status from holdfast.v_snapshot") == "queued"; });
-  CHECK(stage.table("select attempts, retry_at > now(), reason like '%archive root%' from holdfast.v_snapshot") ==
-        "0|t|t");
-  stage.until("the worker says that it does not claim", [&] {
-    return stage.value("select stats ->> 'not_claiming' from holdfast.v_worker where status = 'running'")
-               .find("archive root") != std::string::npos;
-  });
+  CHECK(stage.table("select attempts, retry_at > now() from holdfast.v_snapshot") == "0|t");
+  CHECK(stage.value("select reason from holdfast.v_snapshot") != "");
+  const auto claims_nothing = [&] {
+    return stage.value("select stats ->> 'not_claiming' from holdfast.v_worker where status = 'running'").find(says) !=
+           std::string::npos;
+  };
+  stage.until("the worker says that it does not claim", claims_nothing);
   stage.pass("1 day"); // though it is due, a worker that has no archive leaves it alone
   stage.add({WorkerStage::url("2")});
   stage.open("2");
   stage.until("a few heartbeats have passed", [&, from = stage.value("select now()")] {
-    return stage.number(
-               "select count(*) from holdfast.process where heartbeat_at > $1::timestamptz + interval '500 ms'",
-               pg::Params::of(from)) == 1;
+    return stage.number("select count(*) from holdfast.process where heartbeat_at > $1::timestamptz + interval '2 s'",
+                        pg::Params::of(from)) == 1;
   });
+  CHECK(claims_nothing());
   CHECK(stage.number("select max(fence) from holdfast.snapshot_queue") == 1);
+  CHECK(stage.value("select string_agg(reason, ' ') from holdfast.v_stuck").find(says) != std::string::npos);
   CHECK(!worker.ended());
 
-  if (std::filesystem::is_directory(stage.dir / "aside"))
-    std::filesystem::rename(stage.dir / "aside", stage.archive());
-  else
-    std::filesystem::rename(stage.dir / "aside", sentinel);
+  undo();
   stage.pass("1 day");
   stage.until_sealed();
   stage.leave(worker);
   CHECK(stage.number("select count(*) from holdfast.v_snapshot where outcome = 'succeeded'") == 2);
   stage.check_disk_and_rows();
+  unmount(stage.archive());
 }
 
 TEST_CASE("a worker that finds no room for new work does not take any, and says so") {
@@ -306,9 +328,8 @@ TEST_CASE("a page whose attempts always meet an archive that is away is given up
   }
   stage.until_sealed();
   stage.leave(worker);
-  CHECK(
-      stage.table("select outcome, attempts, reason like 'released 2 times because of worker errors; the last: "
-                  "%archive root%' from holdfast.v_snapshot") == "failed|1|t");
+  CHECK(stage.table("select outcome, attempts, reason like 'released 2 times because of worker errors; the last: "
+                    "%archive root%' from holdfast.v_snapshot") == "failed|1|t");
   CHECK(stage.table("select ending from holdfast.attempt") == "worker_error");
   stage.check_disk_and_rows();
 }
@@ -380,4 +401,72 @@ d=$(printf 'd/%.0s' $(seq 120)); mkdir -p "$d" "../elsewhere/$d")");
   const auto reason = stage.value("select reason from holdfast.v_snapshot");
   CHECK_MESSAGE(reason.find("not kept, because their paths are too long or too deep (1): elsewhere/d/d/") == 0, reason);
   CHECK(stage.value("select outcome from holdfast.v_snapshot") == "succeeded");
+}
+
+TEST_CASE("a page whose hook was ended by the machine is tried again, as long as it has attempts") {
+  WorkerStage stage;
+  stage.run("update holdfast.collection set max_attempts = 3, retry_base = '10 ms', retry_max = '20 ms'");
+  // As the kernel does when memory is short. $PPID of the shell is the shim, where the sandbox lets the hook see it;
+  // the test is the worker, and finds it in any case.
+  stage.hook("page", "on_Snapshot__10_page.sh", "gate \"${SNAP_DIR##*/}\"; echo done >page.txt");
+  stage.add({WorkerStage::url("1")});
+  auto& worker = stage.start();
+  const auto kill_shims = [] {
+    int killed = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream children(task.path() / "children");
+      for (pid_t child = 0; children >> child;)
+        if (base::read_file("/proc/" + std::to_string(child) + "/comm", 20) == "holdfast-shim\n")
+          killed += ::kill(child, SIGKILL) == 0 ? 1 : 0;
+    }
+    return killed;
+  };
+  int tries = 0;
+  SUBCASE("once") { tries = 1; }
+  SUBCASE("each time") { tries = 3; }
+  for (int number = 1; number <= tries; ++number) {
+    stage.until_arrived("a" + std::to_string(number));
+    REQUIRE(kill_shims() >= 1);
+    stage.until("the attempt is over", [&] {
+      return stage.number("select count(*) from holdfast.v_attempt") == std::min(number, 2) ||
+             stage.number("select count(*) from holdfast.snapshot_sealed") == 1;
+    });
+  }
+  stage.open("a" + std::to_string(tries + 1));
+  stage.until_sealed();
+  stage.leave(worker);
+  if (tries == 1)
+    CHECK(stage.table("select outcome, attempts from holdfast.v_snapshot") == "succeeded|2");
+  else
+    CHECK(stage.table("select outcome, attempts, reason like '%its shim was killed by SIGKILL%' "
+                      "from holdfast.v_snapshot") == "failed|3|t");
+}
+
+TEST_CASE("a worker whose clock is not the database's claims nothing, and says by how much") {
+  struct Case {
+    std::chrono::milliseconds ahead;
+    const char* says;
+  };
+  for (const auto& [ahead, says] :
+       {Case{0ms, ""}, Case{30s, ""}, Case{-30s, ""}, Case{2h, "is 2h ahead of that of the database"},
+        Case{-2h, "is 2h behind that of the database"}, Case{24h * 400, "ahead of that of the database"}}) {
+    CAPTURE(ahead.count());
+    const auto text = worker::clock_difference_trouble(ahead);
+    CHECK((*says == '\0' ? text.empty() : text.find(says) != std::string::npos));
+  }
+  // The machine of the test is also the database's.
+  WorkerStage stage;
+  auto& running = stage.start();
+  CHECK(store::worker_heartbeat(stage.connection, running.id, std::chrono::seconds(60), {}, "{}").clock_ahead == 0ms);
+  stage.leave(running);
+}
+
+TEST_CASE("the default memory of a hook fits the machine divided by its slots") {
+  constexpr std::uint64_t kGib = std::uint64_t{1} << 30;
+  CHECK(worker::memory_of_hook(4 * kGib, 24 * kGib, 4) == 4 * kGib);
+  CHECK(worker::memory_of_hook(4 * kGib, 8 * kGib, 4) == 2 * kGib);
+  CHECK(worker::memory_of_hook(4 * kGib, 8 * kGib, 2) == 4 * kGib);
+  CHECK(worker::memory_of_hook(4 * kGib, kGib, 8) == kGib);
+  CHECK(worker::memory_of_hook(4 * kGib, std::nullopt, 4) == 4 * kGib);
+  CHECK(worker::memory_of_hook(4 * kGib, 6 * kGib, 0) == 4 * kGib);
 }

@@ -142,7 +142,7 @@ void Persona::keep(const std::string& context, const std::string& page_url, Cloc
 
 std::optional<std::pair<std::string, std::string>> Persona::login(const std::string& origin) const {
   for (const auto& one : state_.value("httpCredentials", Json::array()))
-    if (const auto of = text_at(one, "origin"); of.empty() || of == origin)
+    if (const auto of = text_at(one, "origin"); of == origin || (of.empty() && is_for(host_in(origin))))
       return std::pair{text_at(one, "username"), text_at(one, "password")};
   return std::nullopt;
 }
@@ -175,6 +175,8 @@ bool Persona::is_for(const std::string& host) const {
     if (below) domain.erase(0, 1);
     return host == domain || (below && host.ends_with("." + domain));
   };
+  for (const auto& named : state_.value("hosts", Json::array()))
+    if (covers("." + named.get<std::string>())) return true;
   for (const auto& cookie : state_.value("cookies", Json::array()))
     if (covers(text_at(cookie, "domain"))) return true;
   for (const char* list : {"origins", "httpCredentials", "headers"})

@@ -84,7 +84,7 @@ void Recorder::log_in(const Json& parameters, const std::string& session) {
                          : std::nullopt;
   if (first && login)
     answer = {{"response", "ProvideCredentials"}, {"username", login->first}, {"password", login->second}};
-  if (first && text_at(challenge, "source") == "Proxy") answer = proxy_login();
+  if (first && text_at(challenge, "source") == "Proxy") answer = proxy_login(text_at(challenge, "origin"));
   browser_.send("Fetch.continueWithAuth",
                 {{"requestId", parameters["requestId"]}, {"authChallengeResponse", std::move(answer)}}, session);
 }

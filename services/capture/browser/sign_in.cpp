@@ -325,7 +325,7 @@ private:
                         {"frame", text_at(parameters, "frameId")},
                         {"document", text_at(parameters, "resourceType") == "Document"}};
     if (proxy || done_ || logins_.contains(origin) || page.logins.size() >= kMostLogins)
-      return answer_login(asked, proxy && !again ? proxy_login() : Json());
+      return answer_login(asked, proxy && !again ? proxy_login(origin) : Json());
     page.logins.push_back(asked);
   }
 

@@ -62,10 +62,15 @@ std::vector<OtherProxy> other_proxies() {
   return proxies;
 }
 
-Json proxy_login() {
+Json proxy_login(const std::string& origin) {
   Json answer{{"response", "CancelAuth"}};
+  const auto server = [](const std::string& url) {
+    const auto scheme = url.find("://");
+    const auto parsed = base::try_parse_url(scheme == std::string::npos ? "http://" + url : url);
+    return parsed ? parsed->host + ":" + std::to_string(parsed->port) : "";
+  };
   for (const auto& proxy : other_proxies())
-    if (!proxy.user.empty())
+    if (!proxy.user.empty() && server(proxy.url) == server(origin))
       answer = {{"response", "ProvideCredentials"}, {"username", proxy.user}, {"password", proxy.password}};
   return answer;
 }

@@ -22,7 +22,7 @@ struct OtherProxy {
 };
 std::vector<OtherProxy> other_proxies();
 // Returns the answer to a proxy that requires a login, as Fetch.continueWithAuth takes it.
-Json proxy_login();
+Json proxy_login(const std::string& origin);
 
 // Returns why the proxy has answered in place of the server; empty: it has not. A site that sends its header lacks its
 // key.

@@ -30,6 +30,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr rlim_t kMostMemory = 512 << 20; // of wget
+
 constexpr std::size_t kLargestLog = 32u << 20;
 constexpr std::size_t kMostMissing = 50;
 constexpr std::size_t kLargestChecked = 64u << 20; // of a body that is decoded to see whether it is whole
@@ -99,6 +101,9 @@ Ended run_program(const Job& job, const std::vector<std::string>& command, std::
     ::getrlimit(RLIMIT_FSIZE, &file);
     file.rlim_cur = std::min<rlim_t>(file.rlim_max, limit);
     ::setrlimit(RLIMIT_FSIZE, &file);
+    // Its list of URLs has a copy of the base for each link. A page that needs more has what was fetched before.
+    const rlimit memory{kMostMemory, kMostMemory};
+    ::setrlimit(RLIMIT_AS, &memory);
     ::setenv("LC_ALL", "C.UTF-8", 1); // its log is read
     if (!egress_proxy().empty()) ::unsetenv("no_proxy");
     const int null = ::open("/dev/null", O_RDWR);

@@ -12,6 +12,7 @@
 #include "services/cli/context/signals.hpp"
 #include "services/cli/machine/machine_plugins.hpp"
 #include "services/serve/endpoint.hpp"
+#include "services/worker/machine/free_resources.hpp"
 
 #include <pwd.h>
 #include <unistd.h>
@@ -168,14 +169,13 @@ worker::Options Context::worker_options(bool with_database) {
   if (settings_.value("hook.timeout").origin != "default" && !options.hook_options.contains("TIMEOUT"))
     options.hook_options["TIMEOUT"] = std::to_string(settings_.duration("hook.timeout").count() / 1000);
   options.hook_options.merge(hooks::environment_options(*options.plugin_set, options.hook_options));
+  hooks::check_agents(options.hook_options);
   options.environment_names = base::split(settings_.text("plugins.environment"), ",");
   options.hook_limits.stdout_bytes = settings_.size("hook.stdout_limit");
   options.hook_limits.stderr_bytes = settings_.size("hook.stderr_limit");
   options.hook_limits.output_bytes = settings_.size("hook.output_limit");
   options.hook_limits.stall = settings_.duration("hook.stall_timeout");
   options.hook_limits.process.open_files = static_cast<std::uint64_t>(settings_.integer("hook.open_files"));
-  if (const auto memory = settings_.size("hook.memory_limit"); memory > 0)
-    options.hook_limits.process.tree_memory_bytes = memory;
   if (const auto processes = settings_.integer("hook.processes"); processes > 0)
     options.hook_limits.process.tree_processes = static_cast<std::uint64_t>(processes);
   // A single file cannot outgrow the limit between two checks. Browsers measure their shared memory by this as well.
@@ -188,6 +188,11 @@ worker::Options Context::worker_options(bool with_database) {
   options.cgroups = settings_.boolean("hook.cgroups");
   options.allow_private = settings_.boolean("urls.allow_private");
   options.slots = static_cast<int>(settings_.integer("worker.snapshots"));
+  if (auto memory = settings_.size("hook.memory_limit"); memory > 0) {
+    if (settings_.value("hook.memory_limit").origin == "default")
+      memory = worker::memory_of_hook(memory, worker::available_memory(), options.slots);
+    options.hook_limits.process.tree_memory_bytes = memory;
+  }
   const auto endpoint = serve::parse_endpoint(settings_.text("worker.address"), "worker.address");
   options.address = endpoint.address;
   options.port = endpoint.port;

@@ -319,6 +319,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
   const auto of_browser = hooks.browser ? hooks.browser->description : "none";
   const auto problems = database_problems(context);
   const auto of_machine = machine_problems(options);
+  const auto of_archive = archive::find_trouble(context.archive_root());
   const bool named = base::name_server_answers();
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   if (context.json()) {
@@ -328,6 +329,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
                              {"network", hooks.network},
                              {"browser", of_browser},
                              {"database", problems},
+                             {"archive", of_archive},
                              {"problems", of_machine},
                              {"name_server", named}});
   } else {
@@ -344,7 +346,8 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
               << '\n';
     for (const auto& problem : problems)
       std::cout << "  " << printable(problem) << '\n';
-    std::cout << "Archive: " << printable(space_at(context.archive_root()))
+    std::cout << "Archive: "
+              << printable(of_archive.empty() ? space_at(context.archive_root()) : "takes no pages: " + of_archive)
               << "\nWork directory: " << printable(space_at(options.work_dir)) << '\n';
     std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n'
               << "Sandbox of hooks that are started from here: " << hooks.sandbox << '\n'
@@ -355,7 +358,8 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
       std::cout << "This machine: " << printable(problem) << '\n';
   }
   std::cout << std::flush;
-  return missing == 0 && problems.empty() && of_machine.empty() && (!hooks.browser || hooks.browser->starts)
+  return missing == 0 && problems.empty() && of_machine.empty() && of_archive.empty() &&
+                 (!hooks.browser || hooks.browser->starts)
              ? base::kExitSuccess
              : base::kExitFailedWork;
 }

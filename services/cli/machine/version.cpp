@@ -34,7 +34,7 @@ int migrate(Context& context, const pg::MigrateOptions& what) {
   pg::Connection connection(context.dsn(), options);
   const auto report = store::migrator().migrate(connection, what);
   const bool newer = report.revision > store::migrator().revision();
-  const auto lacking = newer ? std::vector<store::Lacking>{} : store::complete_schema(connection);
+  const auto lacking = newer || !report.may_change ? std::vector<store::Lacking>{} : store::complete_schema(connection);
   if (context.json()) {
     auto left = nlohmann::json::array();
     for (const auto& [part, why, statement] : lacking)

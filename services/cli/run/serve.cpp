@@ -35,8 +35,6 @@ namespace holdfast::cli {
 
 namespace {
 
-constexpr std::size_t kLargestBody = 4 << 20, kLargestUpload = 90 << 20; // 64 MiB in base64
-
 // Returns the role of requests without a token, by the setting serve.guest.
 serve::Role guest_role(const std::string& setting, bool loopback) {
   if (setting == "automatic") return loopback ? serve::Role::reader : serve::Role::none;
@@ -150,7 +148,7 @@ int serve(Context& context, bool standby) {
   const auto timeout = settings.duration("serve.client_timeout");
   Presence presence(context, "serve", settings.text("serve.listen"));
   std::optional<serve::HttpServer> file_server, server;
-  const serve::HttpOptions of_files{2, 0, 0, timeout, proxies};
+  const serve::HttpOptions of_files{2, timeout, proxies};
   if (!listen(file_server, presence, standby, beside, of_files,
               [&files](const serve::Request& request) { return files.answer(request); }))
     return base::kExitSuccess;
@@ -160,7 +158,8 @@ int serve(Context& context, bool standby) {
   options.hosts = hosts;
   options.replay = replay_url(settings.text("serve.replay"), endpoint, beside);
   serve::Site site(std::move(options));
-  const serve::HttpOptions of_pages{3, kLargestBody, kLargestUpload, timeout, proxies};
+  const serve::HttpOptions of_pages{3, timeout, proxies,
+                                    [&site](const serve::Request& request) { return site.body_limit(request); }};
   if (!listen(server, presence, standby, endpoint, of_pages,
               [&site](const serve::Request& request) { return site.answer(request); }))
     return base::kExitSuccess;

@@ -9,8 +9,12 @@ namespace holdfast::worker {
 
 namespace {
 
-// A failure for lack of space on this worker's disk, or of its network, is not the page's: another try may succeed.
+// A failure for lack of space on this worker's disk, of its network, or because the machine ended a hook, is not the
+// page's: another try may succeed.
 void require_no_fault_of_worker(const PageWork& work) {
+  // A hook may kill its own shim, so this attempt counts.
+  if (work.verdict.outcome == "failed" && !work.machine_trouble.empty())
+    throw base::Error(base::ErrorClass::temporary, work.machine_trouble);
   const auto& options = work.services.options;
   std::error_code error;
   const auto space = std::filesystem::space(options.work_dir, error);

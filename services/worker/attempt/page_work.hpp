@@ -27,6 +27,7 @@ struct PageWork {
   std::optional<warc::Redactor> redactor{}; // of its persona, unless archive.redact is off
   process::Sandbox sandbox{};               // of its hooks
   Verdict verdict{};
+  std::string machine_trouble{}; // the last hook that the machine ended; empty: none
 
   archive::Captures captures{};   // the records of its WARC files
   std::string text{};             // of the page, for search

@@ -1,8 +1,11 @@
 #include "lib/archive/verify.hpp"
+#include "lib/base/coroutine.hpp"
+#include "lib/base/error.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/base/text/url.hpp"
 #include "services/worker/attempt/steps.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
+#include "services/worker/turn/claim_conditions.hpp"
 
 namespace holdfast::worker {
 
@@ -26,10 +29,11 @@ void tidy(PageWork& work) {
   if (!lost.empty()) work.add_reason(AttemptFiles::describe_lost(lost));
 }
 
-void publish(PageWork& work) {
+namespace {
+
+void move_into_archive(PageWork& work) {
   const auto& root = work.services.archive_root;
   const auto directory = directory_of(work.claim);
-  work.files.check_room(root);
   archive::remove_partials(root, directory, work.claim.lease.fence);
   archive::remove_lost_attempts(root, directory, work.claim.lease.fence);
   work.published = archive::publish(root, work.files.directory(), directory, work.view, &work.files.abandoned());
@@ -42,6 +46,21 @@ void publish(PageWork& work) {
   page.files = work.published.files;
   page.title = work.view.title;
   page.tags = work.view.tags;
+}
+
+} // namespace
+
+awaitable<void> publish(PageWork& work) {
+  co_await base::on_thread(work.services.files, [&work] { work.files.check_room(work.services.archive_root); });
+  auto& archive = work.services.claim_conditions.archive();
+  try {
+    co_await base::on_thread(work.services.files, [&work] { move_into_archive(work); });
+    archive.published();
+  } catch (const base::Error& error) {
+    if (!work.files.abandoned())
+      archive.publication_failed(directory_of(work.claim).parent_path(), work.view.bytes, error.what());
+    throw;
+  }
 }
 
 } // namespace holdfast::worker

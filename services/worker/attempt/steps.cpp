@@ -27,7 +27,7 @@ constexpr std::array<PageStep, 8> kBeforeSeal{{
     {"index captures", on_files_thread<index_captures>},
     {"deduplicate", deduplicate},
     {"search text", on_files_thread<read_search_text>},
-    {"publish", on_files_thread<publish>},
+    {"publish", publish},
 }};
 
 constexpr std::array<PageStep, 1> kAfterSeal{{

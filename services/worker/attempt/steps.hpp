@@ -22,12 +22,13 @@ std::span<const PageStep> steps_after_seal();
 void conclude(PageWork& work);
 void count_traffic(PageWork& work);
 // On the files thread: make files fit for publication, take the persona's secrets out of them, list the records of WARC
-// files, read the text for the search, move everything into the archive.
+// files, read the text for the search.
 void tidy(PageWork& work);
 void redact(PageWork& work);
 void index_captures(PageWork& work);
 void read_search_text(PageWork& work);
-void publish(PageWork& work);
+// Moves everything into the archive, and reports to the archive watch whether that succeeded.
+awaitable<void> publish(PageWork& work);
 // With the database: remove payloads from WARC files that sealed pages hold; store the text for the search.
 awaitable<void> deduplicate(PageWork& work);
 awaitable<void> keep_search_text(PageWork& work);

@@ -7,8 +7,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace holdfast::worker {
@@ -16,7 +16,9 @@ namespace holdfast::worker {
 namespace {
 
 constexpr std::chrono::milliseconds kLookTimeout{5000};
-constexpr std::chrono::milliseconds kRecent{1000};
+constexpr std::chrono::seconds kRecent{1};
+constexpr std::chrono::seconds kRestOfArchive{30}; // doubled, up to 8 minutes
+const std::string kRefuses = "the archive takes no pages: ";
 
 } // namespace
 
@@ -27,19 +29,32 @@ ArchiveWatch::~ArchiveWatch() { thread_.join(); }
 
 void ArchiveWatch::look() {
   const auto now = std::chrono::steady_clock::now();
-  const auto* bucket = root_.bucket();
-  const auto bucket_trouble = bucket == nullptr ? std::string() : bucket->trouble();
-  if (!looking_ && now - looked_ >= kRecent && (bucket == nullptr || !bucket_trouble.empty())) {
-    looking_ = true;
-    looked_ = now;
-    asio::co_spawn(executor_, ask(), asio::detached);
-  }
-  if (bucket != nullptr)
-    trouble_ = bucket_trouble.empty() ? "" : "the object store does not answer (" + bucket_trouble + ")";
+  const auto unreachable = root_.bucket() == nullptr ? std::string() : root_.bucket()->trouble();
+  if (refusal_.empty() || now >= rests_until_)
+    if (!looking_ && now - looked_ >= kRecent && (root_.bucket() == nullptr || probe_due_ || !unreachable.empty())) {
+      looking_ = true;
+      looked_ = now;
+      asio::co_spawn(executor_, ask(), asio::detached);
+    }
+  if (root_.bucket() != nullptr)
+    trouble_ = unreachable.empty() ? refusal_ : "the object store does not answer (" + unreachable + ")";
 }
 
+void ArchiveWatch::publication_failed(const std::filesystem::path& directory, std::uint64_t bytes,
+                                      const std::string& why) {
+  if (!refusal_.empty()) return; // it began before this was known
+  refusal_ = trouble_ = kRefuses + why;
+  probed_directory_ = directory;
+  probed_bytes_ = bytes;
+  probe_due_ = true;
+  const auto rest = failures_++ == 0 ? std::chrono::seconds(0) : kRestOfArchive * (1 << std::min(failures_ - 2, 4));
+  rests_until_ = std::chrono::steady_clock::now() + std::max(rest, kRecent);
+}
+
+void ArchiveWatch::published() { failures_ = 0; }
+
 awaitable<void> ArchiveWatch::answered() {
-  if (!looking_ || root_.bucket() != nullptr) co_return;
+  if (!looking_ || (root_.bucket() != nullptr && !probe_due_)) co_return;
   const auto too_long = looked_ + kLookTimeout;
   answer_.expires_at(too_long);
   co_await answer_.async_wait(asio::as_tuple(asio::use_awaitable));
@@ -58,9 +73,15 @@ awaitable<void> ArchiveWatch::ended() {
 awaitable<void> ArchiveWatch::ask() {
   std::string trouble;
   std::uint64_t free = free_;
+  const bool probe = probe_due_;
+  const auto directory = probed_directory_;
+  const auto bytes = probed_bytes_;
   co_await base::on_thread(thread_, [&] {
     try {
-      root_.check();
+      if (probe)
+        root_.probe(directory, bytes);
+      else
+        root_.check();
       free = root_.free_bytes();
     } catch (const std::exception& error) {
       trouble = error.what();
@@ -68,10 +89,11 @@ awaitable<void> ArchiveWatch::ask() {
   });
   free_ = free;
   looking_ = false;
-  if (root_.bucket() == nullptr)
-    trouble_ = trouble;
-  else if (!trouble.empty())
-    spdlog::debug("still no object store: {}", trouble);
+  if (probe) {
+    refusal_ = trouble.empty() ? "" : kRefuses + trouble;
+    probe_due_ = !trouble.empty();
+  }
+  trouble_ = probe ? refusal_ : trouble;
   answer_.cancel();
 }
 

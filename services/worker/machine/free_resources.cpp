@@ -74,6 +74,12 @@ std::optional<std::uint64_t> available_memory() {
   return least;
 }
 
+std::uint64_t memory_of_hook(std::uint64_t most, std::optional<std::uint64_t> available, int slots) {
+  constexpr std::uint64_t kOfBrowser = std::uint64_t{1} << 30;
+  if (!available) return most;
+  return std::min(most, std::max(kOfBrowser, *available / static_cast<std::uint64_t>(std::max(1, slots))));
+}
+
 double load_per_processor() {
   double load = 0;
   if (::getloadavg(&load, 1) != 1) return 0;
@@ -88,6 +94,14 @@ std::string clock_trouble() {
   if (made - now < std::chrono::hours(24)) return "";
   return "the clock of this machine says " + base::written_timestamp(now) + ", and this program was made at " +
          base::written_timestamp(made);
+}
+
+std::string clock_difference_trouble(std::chrono::milliseconds ahead) {
+  constexpr std::chrono::minutes kMost{1};
+  const auto difference = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::abs(ahead));
+  if (difference <= kMost) return "";
+  return "the clock of this machine is " + base::format_duration(difference) +
+         (ahead.count() > 0 ? " ahead of" : " behind") + " that of the database";
 }
 
 } // namespace holdfast::worker

@@ -254,6 +254,8 @@ awaitable<void> SnapshotJob::collect(HookSet::Running hook) {
   base::test_point("after_hook");
   reasons_.check();
   if (outcome.interrupted) throw Failure{Failure::Kind::error, outcome.error};
+  if (outcome.exit.ended_by() == process::EndedBy::machine)
+    work_.machine_trouble = "hook " + hook.run->hook().name.name + ": " + outcome.exit.describe();
 
   AttemptFiles::Names running;
   for (const auto& one : hooks_.running())

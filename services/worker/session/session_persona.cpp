@@ -82,6 +82,7 @@ void SessionPersona::write_files() const {
   auto state = nlohmann::ordered_json::parse(persona_.state.text());
   state["version"] = persona_.version;
   state["checks"] = persona_.checks;
+  state["hosts"] = persona_.hosts;
   for (const auto& [name, text] :
        {std::pair{"cookies.txt", persona::cookies_txt(persona_.state)}, std::pair{"auth.json", state.dump()}})
     if (const auto file = directory_->persona_files() / name; !replace_own_file(file, text, 0600))
@@ -93,7 +94,8 @@ void SessionPersona::write_files() const {
 
 awaitable<void> SessionPersona::renew() {
   auto newest = co_await load(context_, persona_.name);
-  if (newest.version != persona_.version || newest.checks != persona_.checks) co_await take(std::move(newest));
+  if (newest.version != persona_.version || newest.checks != persona_.checks || newest.hosts != persona_.hosts)
+    co_await take(std::move(newest));
 }
 
 std::vector<SessionPersona::Change> SessionPersona::read_changes() const {

@@ -202,6 +202,7 @@ awaitable<void> SignIns::SignIn::start() {
   confine(context_, directory_.sandbox(), command, {directory_.path()}, directory_.temporary());
   if (route_) route_->apply(command);
   command.argv = {process::executable_directory() / "holdfast-capture", "sign-in", asked_.url};
+  command.limits = prepared.limits.process;
   command.directory = directory_.path();
   command.stdout_path = directory_.path() / "stdout";
   command.stderr_path = directory_.path() / "stderr";

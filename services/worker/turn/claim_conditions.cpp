@@ -28,6 +28,7 @@ std::optional<std::uint64_t> ClaimConditions::memory() {
 
 ClaimConditions::Shortage ClaimConditions::shortage() {
   if (const auto why = clock_trouble(); !why.empty()) return {"clock", why};
+  if (const auto why = clock_difference_trouble(clock_ahead_); !why.empty()) return {"clock", why};
   // A page that could not be published in the end is not begun.
   if (!archive_.trouble().empty()) return {"archive", archive_.trouble()};
   auto free = scratch_.free_bytes();

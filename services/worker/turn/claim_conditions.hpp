@@ -15,7 +15,7 @@ namespace holdfast::worker {
 
 class ClaimConditions {
 public:
-  ClaimConditions(const Options& options, const Scratch& scratch, const ArchiveWatch& archive)
+  ClaimConditions(const Options& options, const Scratch& scratch, ArchiveWatch& archive)
       : options_(options), scratch_(scratch), archive_(archive) {}
 
   // Resource that this machine lacks. `kind` stays while its figures change.
@@ -26,6 +26,9 @@ public:
   Shortage shortage();
   // A page could not be archived for the network of this machine: the next is tried in a minute.
   void rest(std::string why);
+  // Sets how far this machine's clock is ahead of the database's; negative: behind.
+  void set_clock_ahead(std::chrono::milliseconds ahead) noexcept { clock_ahead_ = ahead; }
+  ArchiveWatch& archive() noexcept { return archive_; }
   // Checks again; logs a change and returns true. `draining`: why it leaves, which is logged already; empty: it does
   // not.
   bool look(const std::string& draining);
@@ -37,10 +40,11 @@ private:
 
   const Options& options_;
   const Scratch& scratch_;
-  const ArchiveWatch& archive_;
+  ArchiveWatch& archive_;
   std::string not_claiming_;
   std::string_view kind_; // of it
   std::string network_;
+  std::chrono::milliseconds clock_ahead_{0};
   std::chrono::steady_clock::time_point rests_until_{};
   std::optional<std::uint64_t> memory_;
   std::chrono::steady_clock::time_point memory_read_{};

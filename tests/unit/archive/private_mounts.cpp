@@ -47,8 +47,9 @@ bool make_unreadable(const std::filesystem::path& file) {
   return enter_namespace() && mount("/proc/self/mem", file.c_str(), nullptr, MS_BIND, nullptr) == 0;
 }
 
-void make_read_only(const std::filesystem::path& directory) {
-  REQUIRE(mount("tmpfs", directory.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, nullptr) == 0);
+void make_read_only(const std::filesystem::path& directory, bool read_only) {
+  const unsigned long flags = MS_REMOUNT | (read_only ? static_cast<unsigned long>(MS_RDONLY) : 0);
+  REQUIRE(mount("tmpfs", directory.c_str(), "tmpfs", flags, nullptr) == 0);
 }
 
 void unmount(const std::filesystem::path& directory) { REQUIRE(umount2(directory.c_str(), MNT_DETACH) == 0); }

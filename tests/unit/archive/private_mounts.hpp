@@ -10,7 +10,7 @@ namespace holdfast::test {
 bool mount_small_disk(const std::filesystem::path& directory, unsigned long bytes);
 // Lets every read of a file fail with EIO; it is opened as before. False: as above.
 bool make_unreadable(const std::filesystem::path& file);
-void make_read_only(const std::filesystem::path& directory);
+void make_read_only(const std::filesystem::path& directory, bool read_only = true);
 void unmount(const std::filesystem::path& directory);
 
 } // namespace holdfast::test

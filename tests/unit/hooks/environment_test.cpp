@@ -119,6 +119,14 @@ TEST_SUITE("hook environment") {
     }
   }
 
+  TEST_CASE("a user agent with control characters is refused") {
+    for (const char* value : {"a\r\nX-Injected: b", "a\nb", "a\tb", "\x1f", "\x7f"}) {
+      CHECK_THROWS_AS(check_agents({{"USER_AGENT", value}}), Error);
+      CHECK_THROWS_AS(check_agents({{"WGET_USER_AGENT", value}}), Error);
+    }
+    CHECK_NOTHROW(check_agents({{"USER_AGENT", "Mozilla/5.0 (X11; ü)"}, {"NOTES", "a\nb"}}));
+  }
+
   TEST_CASE("global keys come with their old names") {
     const Map map = Sample().environment({});
     CHECK(map.at("DATA_DIR") == "/data");
