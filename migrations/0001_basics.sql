@@ -98,6 +98,7 @@ create table holdfast.collection (
   id uuid not null default gen_random_uuid(), created_at timestamptz not null default clock_timestamp(),
   paused_at timestamptz, paused_by text,
   log_level text,
+  system_identifier bigint not null default (pg_catalog.pg_control_system()).system_identifier,
   max_attempts integer not null default 5, max_lapses integer not null default 3,
   max_worker_errors integer not null default 10,
   retry_base interval not null default '5 seconds',
@@ -118,6 +119,8 @@ comment on column holdfast.collection.paused_at is 'Start of a pause of all clai
 comment on column holdfast.collection.paused_by is 'User who paused everything, and why.';
 comment on column holdfast.collection.log_level is
   'Log level of all workers and runners; NULL: as each is configured.';
+comment on column holdfast.collection.system_identifier is
+  'Identifier of the server that the collection was made on, or was last restored on with restored().';
 comment on column holdfast.collection.max_attempts is 'A page that failed this often is sealed as failed.';
 comment on column holdfast.collection.max_lapses is
   'A page whose worker lapsed this often is quarantined.';

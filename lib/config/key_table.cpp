@@ -76,7 +76,7 @@ const std::vector<Key>& key_table() {
        "Take pages at random among the first so many of that order; 0: strictly in order.", 0, 10000},
 
       {"lease", Type::duration, "60s", false,
-       "How long a worker owns its work after a heartbeat; others take it over after that.", kSecond, kDay},
+       "How long a worker owns its work after a heartbeat; others take it over after that.", kSecond, kHour},
       {"heartbeat", Type::duration, "15s", false,
        "How often a worker renews its lease; twice this must fit into lease - margin.", 50, kHour},
       {"margin", Type::duration, "20s", false,
@@ -182,7 +182,7 @@ const std::vector<Key>& key_table() {
        "How long a webhook's receiver may take to answer.", 100, kHour / 60},
 
       {"runner.lease", Type::duration, "15s", false,
-       "How long the runner leads after its last heartbeat.", kSecond, kDay},
+       "How long the runner leads after its last heartbeat.", kSecond, kHour},
       {"runner.heartbeat", Type::duration, "3s", false,
        "How often the runner renews its lease; twice this must fit into runner.lease.", 50, kHour},
       {"runner.graceful_timeout", Type::duration, "5s", false,

@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/pg/answer_watch.hpp"
+#include "lib/pg/failing_calls.hpp"
 #include "lib/pg/pqxx_compat.hpp"
 #include "lib/pg/session.hpp"
 #include "lib/pg/sqlstate.hpp"
@@ -11,6 +12,7 @@
 
 #include <sys/socket.h>
 
+#include <atomic>
 #include <map>
 #include <optional>
 
@@ -24,6 +26,9 @@ constexpr pqxx::oid kTimestamptz = 1184; // of pg_type; these never change
 constexpr pqxx::oid kInterval = 1186;
 constexpr pqxx::oid kTextArray = 1009;
 constexpr std::chrono::milliseconds kAnswerSlack{5000}; // for the way there and back, beyond statement_timeout
+// A session that has kept us waiting has had its locks for longer.
+constexpr const char* kWaits =
+    "select string_agg(says || '. ' || way_out || '.', ' ') from holdfast.database_waits('1 second')";
 
 } // namespace
 
@@ -50,25 +55,54 @@ struct Connection::Impl {
     if (timeline.superseded()) throw lost("its server is an old primary: a later timeline has begun");
     const AnswerDeadline deadline(session->sock(), answer_timeout, &timeline);
     try {
-      return action();
+      if constexpr (std::is_void_v<decltype(action())>) {
+        action();
+        call_worked(statement);
+        return;
+      } else {
+        auto result = action();
+        call_worked(statement);
+        return result;
+      }
     } catch (const base::Error&) {
       throw;
     } catch (const pqxx::in_doubt_error& error) {
       broken = true;
-      throw DatabaseError(ErrorClass::temporary, kOutcomeUnknown,
-                          "the database session was lost during COMMIT: " + in_one_line(error.what()));
+      throw failed(statement,
+                   DatabaseError(ErrorClass::temporary, kOutcomeUnknown,
+                                 "the database session was lost during COMMIT: " + in_one_line(error.what())));
     } catch (const pqxx::broken_connection& error) {
-      throw lost(error.what());
+      throw failed(statement, lost(error.what()));
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& error) {
       const std::string sqlstate = compat::sqlstate_of(error);
       if (!sqlstate.empty()) {
         if (ends_session(sqlstate) || !session->is_open()) broken = true;
-        throw make_database_error(sqlstate, error.what(), statement);
+        auto failure = make_database_error(sqlstate, error.what(), statement);
+        // What an administrator has changed since the call worked may be changed back.
+        if (failure.error_class() == ErrorClass::configuration && has_worked(statement))
+          failure = DatabaseError(ErrorClass::temporary, sqlstate, failure.what(), failure.hint());
+        throw failed(statement, failure);
       }
-      if (!session->is_open()) throw lost(error.what());
+      if (!session->is_open()) throw failed(statement, lost(error.what()));
       throw base::Error(ErrorClass::bug, "the database client failed: " + in_one_line(error.what()));
+    }
+  }
+
+  DatabaseError failed(std::string_view statement, DatabaseError error) {
+    call_failed(statement, error, [this] { return waits(); });
+    return error;
+  }
+
+  // What the database itself waits for; nothing: it cannot be asked now, for example within a transaction.
+  std::string waits() noexcept {
+    try {
+      if (broken) return "";
+      pqxx::nontransaction transaction(*session);
+      return transaction.exec(kWaits)[0][0].as<std::string>("");
+    } catch (const std::exception&) {
+      return "";
     }
   }
 
@@ -156,8 +190,26 @@ struct Transaction::Impl {
   pqxx::transaction_base& transaction;
 };
 
+namespace {
+
+std::atomic<bool> connected_before{false}; // a server that is still starting is no failure
+
+Session opened(const std::string& dsn, const ConnectionOptions& options) {
+  try {
+    auto session = open_session(dsn, options);
+    call_worked(kConnect);
+    connected_before = true;
+    return session;
+  } catch (const DatabaseError& error) {
+    if (connected_before) call_failed(kConnect, error, [] { return std::string(); });
+    throw;
+  }
+}
+
+} // namespace
+
 Connection::Connection(const std::string& dsn, const ConnectionOptions& options)
-    : impl_(std::make_unique<Impl>(open_session(dsn, options), options)) {
+    : impl_(std::make_unique<Impl>(opened(dsn, options), options)) {
   if (options.read_only) call("set default_transaction_read_only = on");
 }
 
@@ -230,9 +282,7 @@ int Connection::backend_pid() const noexcept { return impl_->backend_pid; }
 
 std::string who_blocks(Connection& connection) noexcept {
   try {
-    // A session that has kept us waiting has had its locks for longer.
-    const auto rows = connection.call("select string_agg(says, '; ') as says from holdfast.blockers('1 second')");
-    return rows.one()["says"].value_or("");
+    return connection.call(kWaits).value().optional<std::string>().value_or("");
   } catch (const std::exception&) {
     return "";
   }

@@ -121,7 +121,9 @@ std::string conninfo_with_role(const std::string& dsn, const std::string& role) 
 
 std::string session_conninfo(const std::string& dsn, const ConnectionOptions& options) {
   auto values = parse_conninfo(dsn);
-  values.try_emplace("application_name", options.application_name);
+  // holdfast.database_waits() knows our sessions by their names.
+  auto& name = values.try_emplace("application_name", options.application_name).first->second;
+  if (!name.starts_with("holdfast")) name = "holdfast " + name;
   values.try_emplace("connect_timeout", in_seconds_rounded_up(options.connect_timeout));
   values.try_emplace("tcp_user_timeout", std::to_string(options.tcp_user_timeout.count()));
   // A peer that vanished while the session was idle is noticed within 10 + 3 * 5 seconds.

@@ -3,7 +3,6 @@
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
 #include "lib/pg/connection.hpp"
-#include "lib/pg/sqlstate.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_executor.hpp>
@@ -114,28 +113,12 @@ struct Pool::Impl {
           connection = connect(job->connect_deadline);
         }
         job->body(*connection);
-      } catch (const DatabaseError& error) {
-        failure = std::current_exception();
-        if (error.sqlstate() == kLockTimeout) tell_who_blocks(*connection);
       } catch (...) {
         failure = std::current_exception();
       }
       if (connection && connection->broken()) connection.reset();
       job->complete(std::move(failure), std::move(job->body));
     }
-  }
-
-  // Reports the blocking session. Callers repeat calls that waited in vain, so this is the only report.
-  void tell_who_blocks(Connection& connection) {
-    constexpr int kTimeout = 3;
-    {
-      const std::lock_guard lock(mutex);
-      const auto before = std::exchange(last_lock_timeout, steady_clock::now());
-      if (last_lock_timeout > before + std::chrono::minutes(2)) lock_timeouts = 0;
-      if (++lock_timeouts != kTimeout) return;
-    }
-    const auto who = who_blocks(connection);
-    spdlog::warn("waiting for a database lock held by {}", who.empty() ? "an unknown session" : who);
   }
 
   std::optional<Job> next_job() {
@@ -176,8 +159,6 @@ struct Pool::Impl {
   std::condition_variable wake; // for threads without work
   std::condition_variable halt; // for threads between two attempts to connect
   std::deque<Job> jobs;
-  int lock_timeouts{0};
-  steady_clock::time_point last_lock_timeout;
   bool stopping{false};
   std::vector<std::thread> threads; // last: they use everything above
 };

@@ -13,32 +13,52 @@ using base::ErrorClass;
 struct Rule {
   std::string_view prefix; // a whole SQLSTATE, or its first characters
   ErrorClass error_class;
+  std::string_view way_out{}; // replaces the server's hint
 };
 
-// Rules from SQLSTATE to error class. The first match wins, so exceptions stand before their class. States without a
-// rule are bugs.
+// The first rule that fits wins, so exceptions stand before their class. What no rule names is something about the
+// server that may pass, and not a bug of ours: its text is reported while calls are repeated.
 // clang-format off
 constexpr std::array kRules{
+    Rule{kBrokenInvariant, ErrorClass::bug},
     Rule{kLeaseLapsed, ErrorClass::lease_lost},
     Rule{kStaleFence, ErrorClass::lease_lost},
     Rule{kRefused, ErrorClass::refused},
     Rule{"08", ErrorClass::temporary},               // connection lost or refused
-    Rule{"25006", ErrorClass::temporary},            // read-only transaction: we sit on a standby during a failover
+    Rule{"20", ErrorClass::bug},                     // classes 20 to 23, 26, 34, 42, P0: a statement of ours is wrong
+    Rule{"21", ErrorClass::bug},
+    Rule{"22", ErrorClass::bug},
+    Rule{"23", ErrorClass::bug},
+    Rule{"25006", ErrorClass::temporary,             // we may sit on a standby during a failover
+         "this server is a standby or takes no writes: name the primary in database.url, or all servers; or reset "
+         "default_transaction_read_only"},
     Rule{"25P03", ErrorClass::temporary},            // idle in transaction for too long
+    Rule{"25", ErrorClass::bug},
+    Rule{"26", ErrorClass::bug},
     Rule{"28", ErrorClass::configuration},           // wrong user or password
+    Rule{"34", ErrorClass::bug},
     Rule{"3D000", ErrorClass::configuration},        // no such database
-    Rule{"3F000", ErrorClass::schema_mismatch},      // no schema "holdfast"
+    Rule{"3F000", ErrorClass::schema_mismatch, "holdfast migrate"}, // no schema "holdfast"
     Rule{"40", ErrorClass::temporary},               // serialisation failure, deadlock, unknown outcome
-    Rule{"42501", ErrorClass::configuration},        // the role lacks a grant
-    Rule{"42883", ErrorClass::schema_mismatch},      // no such function
-    Rule{"42P01", ErrorClass::schema_mismatch},      // no such table or view
-    Rule{"53", ErrorClass::temporary},               // disk full, out of memory, too many connections
-    Rule{"55006", ErrorClass::temporary},            // object in use
+    Rule{"42501", ErrorClass::configuration, "grant the missing privilege to the role in database.url"},
+    Rule{"42883", ErrorClass::schema_mismatch, "holdfast migrate"}, // no such function
+    Rule{"42P01", ErrorClass::schema_mismatch, "holdfast migrate"}, // no such table or view
+    Rule{"42", ErrorClass::bug},
+    Rule{"53100", ErrorClass::temporary, "make room on the disk of the database server"},
+    Rule{"53200", ErrorClass::temporary, "the database server needs more memory"},
+    Rule{"53300", ErrorClass::temporary,
+         "all connections of the database server are in use: end some, or raise max_connections or the limit of the role "
+         "or database"},
+    Rule{"54000", ErrorClass::temporary,             // among others, the queue of notifications is full
+         "if its queue of notifications is full: end the transaction of the session that listens, then select "
+         "pg_notification_queue_usage()"},
     Rule{kLockTimeout, ErrorClass::temporary},
-    Rule{"57014", ErrorClass::temporary},            // statement timeout or cancelled
+    Rule{"57014", ErrorClass::temporary,             // statement timeout, or someone has cancelled it
+         "if statement_timeout of the role or database is too short: reset it"},
+    Rule{"57P03", ErrorClass::temporary, "the database server starts or recovers: wait"},
     Rule{"57P04", ErrorClass::configuration},        // database dropped
-    Rule{"57P", ErrorClass::temporary},              // shutting down, crashed, starting up, idle session ended
-    Rule{"58030", ErrorClass::temporary},            // input/output error on the server
+    Rule{"58030", ErrorClass::temporary, "the disk of the database server reports errors: see its log"},
+    Rule{"P0", ErrorClass::bug},
 };
 // clang-format on
 
@@ -57,11 +77,11 @@ void append_line(std::string& text, std::string_view line) {
   text += line;
 }
 
-std::string_view hint_of(ErrorClass error_class, std::string_view sqlstate) {
-  if (error_class == ErrorClass::schema_mismatch) return "holdfast migrate";
-  if (sqlstate == "25006") return "this server is a standby: name the primary in database.url, or all servers";
-  if (sqlstate == "42501") return "grant the missing privilege to the role in database.url";
-  return {};
+const Rule& rule_of(std::string_view sqlstate) {
+  static constexpr Rule kUnknown{"", ErrorClass::temporary};
+  const auto rule = std::find_if(kRules.begin(), kRules.end(),
+                                 [&](const Rule& candidate) { return sqlstate.starts_with(candidate.prefix); });
+  return rule == kRules.end() ? kUnknown : *rule;
 }
 
 } // namespace
@@ -74,9 +94,7 @@ DatabaseError::DatabaseError(ErrorClass error_class, std::string_view sqlstate, 
 }
 
 ErrorClass class_of_sqlstate(std::string_view sqlstate) noexcept {
-  const auto rule = std::find_if(kRules.begin(), kRules.end(),
-                                 [&](const Rule& candidate) { return sqlstate.starts_with(candidate.prefix); });
-  return rule == kRules.end() ? ErrorClass::bug : rule->error_class;
+  return sqlstate.empty() ? ErrorClass::bug : rule_of(sqlstate).error_class;
 }
 
 bool ends_session(std::string_view sqlstate) noexcept {
@@ -123,7 +141,7 @@ DatabaseError make_database_error(std::string_view sqlstate, std::string_view se
   }
   std::string hint = report.hint;
   // "No function matches ... add explicit type casts" does not explain to a user that the schema is older.
-  if (const auto ours = hint_of(error_class, sqlstate); !ours.empty()) hint = ours;
+  if (const auto ours = rule_of(sqlstate).way_out; !ours.empty()) hint = ours;
   return DatabaseError(error_class, sqlstate, message, std::move(hint));
 }
 

@@ -17,8 +17,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Claim, url, host, title, created
 
 namespace {
 
-constexpr std::int64_t kSettledMs = 1000; // hooks that have run so long are described in full
-
 using Clock = std::chrono::steady_clock;
 
 std::int64_t age_ms(Clock::time_point time) {
@@ -193,8 +191,7 @@ void worker_hooks(pg::Connection& connection, const std::string& worker, const s
     json["timeout_ms"] = hook.timeout.count();
     if (hook.pid > 0) json["pid"] = hook.pid;
     if (hook.still_since) json["still_ms"] = age_ms(*hook.still_since);
-    if (hook.started_with && age_ms(hook.started) >= kSettledMs)
-      json["started_with"] = nlohmann::json::parse(*hook.started_with);
+    if (hook.started_with) json["started_with"] = nlohmann::json::parse(*hook.started_with);
     if (hook.ended) json["ended"] = result_json(*hook.ended);
     all.push_back(std::move(json));
   }

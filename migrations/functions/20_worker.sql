@@ -445,6 +445,7 @@ begin
           lease_until = null
       where id = v_process;
   end loop;
+  update holdfast.collection set system_identifier = (pg_catalog.pg_control_system()).system_identifier;
   update holdfast.crawl set fence = fence + 1000000 where status <> 'sealed';
   update holdfast.snapshot_queue set fence = fence + 1000000;
   perform holdfast.grant_roles(); -- roles are no part of a dump of one database

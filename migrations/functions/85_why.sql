@@ -7,6 +7,7 @@ create or replace function holdfast.people_time(p_at timestamptz)
   returns text language sql stable as $$
   select to_char(p_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC'
 $$;
+comment on function holdfast.people_time is 'Returns a time as sentences have it, in UTC.';
 
 create or replace function holdfast.people_duration(p_span interval)
   returns text language sql immutable as $$
@@ -22,6 +23,7 @@ create or replace function holdfast.people_count(p_count bigint, p_what text)
   returns text language sql immutable as $$
   select p_count || ' ' || p_what || case when p_count = 1 then '' else 's' end
 $$;
+comment on function holdfast.people_count is 'Returns a number with its noun: 1 page, 2 pages.';
 
 create or replace function holdfast.command_text(p_reason text)
   returns text language sql immutable as $$
@@ -305,7 +307,12 @@ begin
       ', where the hooks of its crawl have failed: ' || v_session.reason
     when v_session.status = 'draining' then
       ', where the hooks of its crawl are being ended' || coalesce(': ' || v_session.reason, '')
-    else ', with no hook running right now' end || '.';
+    else ', with no hook running right now' end || '.'
+    || case when holdfast.process_state(v_worker) like 'no %'
+         then ' Its worker sent its last heartbeat at ' || holdfast.people_time(v_worker.heartbeat_at)
+              || '; its lease holds for ' || holdfast.people_duration(v_worker.lease_until - clock_timestamp())
+              || ', then another worker takes over.'
+         else '' end;
   if v_worker.status <> 'running' or v_worker.lease_until <= clock_timestamp() then
     reason := holdfast.why_lapsed(v_worker);
   end if;
@@ -371,6 +378,8 @@ begin
       || ' and cancelled once nothing else of the crawl is open.';
   elsif v_queue.status = 'paused' then
     reason := 'It is paused' || coalesce(' (' || v_queue.reason || ')', '') || ', while its crawl goes on.';
+  elsif holdfast.crawl_due(v_crawl) > greatest(clock_timestamp(), v_queue.retry_at) then
+    reason := 'It waits: ' || holdfast.page_waits(v_queue, v_crawl) || '.';
   elsif v_crawl.status = 'queued' then
     v_more := holdfast.why_not_claimed();
     reason := 'It waits for its crawl to be started' || v_more.reason || '.';
@@ -397,7 +406,8 @@ begin
     'crawl_id', p_crawl, 'crawl_status', v_crawl.status,
     'status', holdfast.page_status(v_queue.status, v_crawl.status),
     'attempts', v_queue.attempts,
-    'retry_at', case when v_queue.owner_id is null then nullif(v_queue.retry_at, holdfast.retry_at_max()) end,
+    'retry_at', case when v_queue.owner_id is null
+                  then nullif(holdfast.page_due(v_queue, v_crawl), holdfast.retry_at_max()) end,
     'lapses', v_queue.lapses, 'last_reason', v_queue.reason)) || v_more.facts;
 end $$;
 
@@ -420,19 +430,29 @@ comment on function holdfast.crawl_next is
 
 create or replace function holdfast.next_work()
   returns table (url text, reason text) language plpgsql stable as $$
--- The page that will be due next in the whole collection, and what it waits for; no row: nothing waits.
+-- No row: nothing waits. A crawl that is not started has no page of its own yet.
 begin
   return query
-    select s.url, w.reason
-      from (select q.crawl_id
-              from holdfast.crawl_queue q
-              where q.ready_at is not null
-              order by q.ready_at limit 1) q
-      cross join lateral holdfast.crawl_next(q.crawl_id) n
-      join holdfast.snapshot s on s.id = n.snapshot_id
-      cross join lateral holdfast.why_snapshot(n.snapshot_id, q.crawl_id) w;
+    select x.url, x.reason
+      from ((select q.ready_at as due_at, s.url, w.reason
+               from (select *
+                       from holdfast.crawl_queue c
+                       where c.ready_at is not null
+                       order by c.ready_at limit 1) q
+               cross join lateral holdfast.crawl_next(q.crawl_id) n
+               join holdfast.snapshot s on s.id = n.snapshot_id
+               cross join lateral holdfast.why_snapshot(n.snapshot_id, q.crawl_id) w)
+            union all
+            (select q.retry_at, q.first_url, w.reason
+               from (select *
+                       from holdfast.crawl c
+                       where c.owner_id is null and c.retry_at < holdfast.retry_at_max()
+                       order by c.retry_at limit 1) q
+               cross join lateral holdfast.why_crawl(q.id) w)) x
+      order by x.due_at limit 1;
 end $$;
-comment on function holdfast.next_work is 'Returns the next due page, and why it waits.';
+comment on function holdfast.next_work is
+  'Returns the next due page, or the first URL of a crawl that is due before it, and why it waits.';
 
 create or replace function holdfast.why_crawl_sealed(p_crawl holdfast.crawl)
   returns text language sql stable as $$
@@ -581,6 +601,10 @@ begin
       || holdfast.command_text(v_row.paused_by) || '; it holds ' || v_them
     when v_row.stats ->> 'not_claiming' <> '' then
       'It claims nothing: ' || (v_row.stats ->> 'not_claiming') || '; it holds ' || v_them
+    when holdfast.process_state(v_row) like 'no %' then
+      'It sent its last heartbeat at ' || holdfast.people_time(v_row.heartbeat_at) || '; its lease holds for '
+      || holdfast.people_duration(v_left) || case v_held when 0 then '' else
+           ', then other workers take over its ' || v_them end
     else
       case v_held when 0 then 'It is idle' else 'It works on ' || v_them end
       || ' (' || holdfast.people_count(v_row.slots, 'slot') || '); its lease has '
@@ -604,11 +628,14 @@ declare
   v_id constant uuid := v_found -> 0 ->> 'id';
   v_crawl constant uuid := v_found -> 0 ->> 'crawl_id';
   -- A process that waits for a lock cannot report it itself.
-  v_locks constant text := (select string_agg(b.says, '; ') from holdfast.blockers() b);
+  v_waits constant text := (select string_agg(d.says || '. ' || d.way_out || '.', ' ')
+                              from (select * from holdfast.database_waits()
+                                    union all
+                                    select * from holdfast.failing_calls()) d);
 begin
   return query
-    select v_kind, v_id, w.reason || coalesce(' In the database, ' || v_locks || '.', ''),
-           w.facts || jsonb_strip_nulls(jsonb_build_object('locks', v_locks))
+    select v_kind, v_id, w.reason || coalesce(' In the database, ' || v_waits, ''),
+           w.facts || jsonb_strip_nulls(jsonb_build_object('database', v_waits))
       from (select c.reason, c.facts from holdfast.why_crawl(v_id) c where v_kind = 'crawl'
             union all
             select s.reason, s.facts from holdfast.why_snapshot(v_id, v_crawl) s where v_kind = 'snapshot'

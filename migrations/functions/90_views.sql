@@ -33,15 +33,45 @@ $$;
 comment on function holdfast.page_status is
   'Returns the state of an open snapshot, from that of its row and that of its crawl.';
 
+create or replace function holdfast.crawl_due(p_crawl holdfast.crawl)
+  returns timestamptz language sql immutable as $$
+  -- Claims take no page of the crawl before this time. The lease of a worker that expands it does not count.
+  select case when p_crawl.status = 'paused' then holdfast.retry_at_max()
+              when p_crawl.status = 'queued' and p_crawl.owner_id is null then p_crawl.retry_at
+              else '-infinity' end
+$$;
+
+create or replace function holdfast.page_due(p_page holdfast.snapshot_queue, p_crawl holdfast.crawl)
+  returns timestamptz language sql immutable as $$
+  select case when p_page.owner_id is null and p_page.retry_at is not null then greatest(p_page.retry_at, holdfast.crawl_due(p_crawl))
+              else p_page.retry_at end
+$$;
+comment on function holdfast.crawl_due is
+  'Returns the time before which no page of a crawl is claimed; 9999-01-01: the crawl is paused.';
+comment on function holdfast.page_due is
+  'Returns the time at which an open page is due, by its own time and that of its crawl; if a worker owns it, the end '
+  'of the lease; 9999-01-01: paused.';
+
+create or replace function holdfast.page_waits(p_page holdfast.snapshot_queue, p_crawl holdfast.crawl)
+  returns text language sql stable as $$
+  -- Returns the reason why an open page is not due; NULL: it is due, or a worker owns it.
+  select case
+    when p_page.owner_id is not null then null
+    when p_crawl.status = 'paused' then 'its crawl is ' || coalesce(p_crawl.reason, 'paused')
+    when p_page.retry_at = holdfast.retry_at_max() then coalesce(p_page.reason, 'paused')
+    when holdfast.crawl_due(p_crawl) > greatest(p_page.retry_at, statement_timestamp())
+      then 'its crawl is due at ' || holdfast.people_time(p_crawl.retry_at) || coalesce(': ' || p_crawl.reason, '')
+    when p_page.retry_at > statement_timestamp() then coalesce(p_page.reason, 'scheduled') end
+$$;
+comment on function holdfast.page_waits is
+  'Returns the reason why an open page is not due; NULL: it is, or a worker owns it.';
+
 create or replace view holdfast.v_snapshot as
   select s.id, s.crawl_id, s.url, s.host, s.depth,
          coalesce(holdfast.page_status(q.status, c.status), 'sealed') as status, e.outcome,
          coalesce(s.given_title, nullif(e.title, ''), s.title) as title,
-         case when c.status = 'paused' and q.status = 'queued' then holdfast.retry_at_max()
-              else q.retry_at end as retry_at,
-         case when c.status = 'paused' and q.status = 'queued'
-                then 'its crawl is ' || coalesce(c.reason, 'paused')
-              else coalesce(q.reason, e.reason) end as reason,
+         holdfast.page_due(q, c) as retry_at,
+         coalesce(holdfast.page_waits(q, c), q.reason, e.reason) as reason,
          coalesce(q.fence, e.fence) as fence,
          coalesce(q.owner_id, e.owner_id) as owner_id, p.label as owner, q.claimed_at,
          coalesce(q.claimed_at, e.started_at) as started_at, e.sealed_at, e.directory, e.manifest_sha256,
@@ -99,18 +129,17 @@ create or replace view holdfast.v_queue as
          holdfast.page_status(q.status, c.status) as status, q.retry_at,
          case when q.owner_id is not null then 'owned by ' || p.label
               when c.stopping_at is not null then 'about to be cancelled'
-              when c.status = 'paused' then 'waits: its crawl is ' || coalesce(c.reason, 'paused')
+              when c.status = 'paused' then 'waits: ' || w.reason
               when a.paused_at is not null then 'waits: ' || coalesce(a.paused_by, 'everything is paused')
               when q.excluded then 'outside: ' || coalesce(q.reason, 'its crawl''s scope')
-              when q.retry_at = holdfast.retry_at_max() then 'waits: ' || coalesce(q.reason, 'paused')
-              when q.retry_at > statement_timestamp() then 'waits: ' || coalesce(q.reason, 'scheduled')
+              when w.reason is not null then 'waits: ' || w.reason
               when h.paused then 'waits: ' || coalesce(h.reason, 'its host is paused')
               when h.backoff_until > statement_timestamp()
                 then 'waits: ' || coalesce(h.reason, 'its host is in back-off')
               when h.last_at + d.delay > statement_timestamp()
                 then 'waits: its host is limited to one page every ' || d.delay
               else 'due' end as state,
-         statement_timestamp() - q.retry_at as due_for, q.attempts, q.lapses, q.owner_id
+         statement_timestamp() - holdfast.page_due(q, c) as due_for, q.attempts, q.lapses, q.owner_id
     from holdfast.snapshot_queue q
     -- By its id alone, which is unique: for a join over two columns the planner expects few rows, and then
     -- sorts the whole queue to show its first rows.
@@ -119,15 +148,16 @@ create or replace view holdfast.v_queue as
     cross join holdfast.collection a
     left join holdfast.host h on h.name = q.host
     left join lateral (select holdfast.host_delay(h, c) as delay) d on true
+    left join lateral (select holdfast.page_waits(q, c) as reason) w on true
     left join holdfast.process p on p.id = q.owner_id
     where q.status <> ''; -- always true: see snapshot_queue_by_time
 comment on view holdfast.v_queue is 'Everything that is not sealed. Always use a limit on a large queue.';
 comment on column holdfast.v_queue.id is 'The snapshot.';
 comment on column holdfast.v_queue.status is 'queued, started or paused (or its crawl is).';
 comment on column holdfast.v_queue.retry_at is
-  'Due time, or the end of the owner''s lease; for a paused crawl: the due time after a resume. 9999-01-01: the page '
-  'itself is paused.';
-comment on column holdfast.v_queue.state is '"due", the owner, or the reason for waiting.';
+  'Own due time of the page, or the end of the owner''s lease; its crawl may be due later, see state. 9999-01-01: the '
+  'page itself is paused.';
+comment on column holdfast.v_queue.state is '"due", the owner, or the reason for waiting and its end.';
 comment on column holdfast.v_queue.due_for is 'Time since the page is due; below zero: time until then.';
 
 -- Everything that reads running hooks reads this view. A row of running_hook counts only while its worker
@@ -234,16 +264,39 @@ comment on column holdfast.v_attempt.ending is
   '(not begun) or cancelled.';
 comment on column holdfast.v_attempt.reason is 'A sentence; for a sealed attempt, its outcome.';
 
+create or replace function holdfast.process_state(p_process holdfast.process)
+  returns text language sql stable as $$
+  -- A process that was killed has its lease until that ends. Three heartbeats fit into a lease.
+  select case when p_process.status = 'exited' then 'exited'
+              when p_process.lease_until <= statement_timestamp() then 'lapsed'
+              when p_process.heartbeat_at + (p_process.lease_until - p_process.heartbeat_at) / 2
+                   < statement_timestamp() then 'no heartbeat'
+              when p_process.request is not null then 'asked to ' || p_process.request
+              when p_process.draining then 'draining'
+              when p_process.paused_at is not null then 'paused'
+              when p_process.stats ->> 'not_claiming' is not null then 'not claiming'
+              when p_process.worker_type = 'worker_runner' then 'leads'
+              when p_process.standby then 'stands by'
+              when p_process.worker_type = 'runner_waiting' then 'waits'
+              else 'runs' end
+$$;
+comment on function holdfast.process_state is
+  'Returns the state of a process: runs, leads, stands by, waits, draining, paused, not claiming, asked to ..., no '
+  'heartbeat (for half of its lease, which still holds), lapsed or exited.';
+
 create or replace view holdfast.v_worker as
   select p.id, p.label, p.process_type, p.worker_type, m.hostname, p.pid, p.status, p.draining, p.slots,
          (select count(*) from holdfast.snapshot_queue q where q.owner_id = p.id) as held, p.heartbeat_at,
          p.lease_until, p.lease_until - statement_timestamp() as lease_left, p.request, p.version, p.stats,
          p.started_at, p.ended_at, p.exit_code, p.exit_reason, p.revision, p.capabilities,
-         p.capabilities ->> 'browser' as browser, p.login
+         p.capabilities ->> 'browser' as browser, p.login, holdfast.process_state(p) as state
     from holdfast.process p
     join holdfast.machine m on m.id = p.machine_id;
 comment on view holdfast.v_worker is 'Processes of Holdfast, running and past.';
 comment on column holdfast.v_worker.id is 'The process.';
+comment on column holdfast.v_worker.state is
+  'runs, leads, stands by, waits, draining, paused, not claiming, asked to ..., no heartbeat (for half of its lease, '
+  'which still holds), lapsed or exited.';
 comment on column holdfast.v_worker.held is 'Snapshots that the worker owns.';
 comment on column holdfast.v_worker.browser is
   'Sandbox of the browser, or why the browser does not start; NULL: not tried, or no browser.';

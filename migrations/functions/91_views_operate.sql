@@ -1,22 +1,29 @@
 -- First views for an operator. Names and columns are stable, as those of 90_views.sql.
 
 create or replace view holdfast.v_stuck as
-  with late as (
+  with wait as materialized ( -- Without workers, waiting does not help.
+    select case when w.runs then interval '2 minutes' else interval '10 seconds' end as most,
+           case when w.runs then 'due, but no worker takes it' else 'no worker is running' end as what
+      from (select exists (select
+                             from holdfast.process p
+                             where p.process_type = 'worker' and p.status = 'running'
+                               and p.lease_until > statement_timestamp()) as runs) w
+  ), late as (
     -- Crawls with due snapshots that no worker works on, each with the snapshot that has waited longest.
     (select 'snapshot' as kind, n.snapshot_id as id, w.crawl_id, n.due_at as since,
-            'due, but no worker takes it' as what
+            (select what from wait) as what
        from (select q.crawl_id
                from holdfast.crawl_queue q
                where q.ready_at <= statement_timestamp()
                order by q.ready_at limit 30) w
        cross join lateral holdfast.crawl_next(w.crawl_id) n
-       where n.due_at < statement_timestamp() - interval '2 minutes'
+       where n.due_at < statement_timestamp() - (select most from wait)
          and not exists (select
                            from holdfast.process p
                            join holdfast.snapshot_queue h on h.owner_id = p.id
                            where p.status = 'running' and h.crawl_id = w.crawl_id))
     union all
-    (select 'crawl', w.crawl_id, w.crawl_id, w.ready_at, 'no running worker can take it' -- waiting will not help
+    (select 'crawl', w.crawl_id, w.crawl_id, w.ready_at, 'no running worker can take it' -- waiting does not help
        from (select q.crawl_id, q.ready_at, q.plugins, q.persona
                from holdfast.crawl_queue q
                where q.ready_at <= statement_timestamp()
@@ -27,9 +34,9 @@ create or replace view holdfast.v_stuck as
                 where p.process_type = 'worker' and p.status = 'running'
                   and p.lease_until > statement_timestamp()))
     union all
-    (select 'crawl', c.id, c.id, c.retry_at, 'due, but no worker takes it'
+    (select 'crawl', c.id, c.id, c.retry_at, (select what from wait)
        from holdfast.crawl c
-       where c.owner_id is null and c.retry_at < statement_timestamp() - interval '2 minutes'
+       where c.owner_id is null and c.retry_at < statement_timestamp() - (select most from wait)
          and c.status in ('queued', 'started')
        order by c.retry_at limit 100)
     union all
@@ -87,57 +94,67 @@ create or replace view holdfast.v_stuck as
          and (select coalesce(max(d.last_run_at), '-infinity') from holdfast.maintenance_task d)
              < statement_timestamp() - interval '15 minutes'
        having min(p.started_at) < statement_timestamp() - interval '15 minutes')
-    union all
-    (select 'lock', null, null, b.since, b.says from holdfast.blockers() b)
   )
   select l.kind, l.id, coalesce(sn.url, c.first_url, p.label,
-                                case l.kind when 'lock' then 'the database' else 'the runner' end) as name, l.what, l.since,
+                                'the runner') as name, l.what, l.since,
          statement_timestamp() - l.since as stuck_for,
          case l.kind when 'runner' then
                        'No runner leads: schedules, retention and maintenance wait.'
                        || ' Start one with holdfast runner, or holdfast run --daemon.'
-                     when 'lock' then 'End that transaction, or select pg_terminate_backend(its pid).'
                      else w.reason end as reason, l.crawl_id
     from late l
     left join holdfast.snapshot sn on l.kind = 'snapshot' and sn.id = l.id and sn.crawl_id = l.crawl_id
     left join holdfast.crawl c on l.kind = 'crawl' and c.id = l.id
     left join holdfast.process p on l.kind = 'process' and p.id = l.id
     cross join lateral holdfast.why(l.id) w
-    order by l.since;
+  union all
+  select d.kind, null, 'the database', d.says, d.since, statement_timestamp() - d.since, d.way_out || '.', null
+    from (select * from holdfast.database_waits()
+          union all
+          select * from holdfast.failing_calls()) d
+    order by since;
 comment on view holdfast.v_stuck is 'Objects that have been due or running for much too long, with the reason.';
 comment on column holdfast.v_stuck.kind is
-  'crawl, snapshot, process or runner; lock: another session of the database.';
+  'crawl, snapshot, process or runner; at the database: lock, standby, notifications, read-only, connections; call '
+  'for a call that fails in workers, restored if restored() was not called.';
 comment on column holdfast.v_stuck.id is 'Id of the object.';
 comment on column holdfast.v_stuck.name is 'URL, or name of the process.';
 comment on column holdfast.v_stuck.what is 'Problem of the object.';
 comment on column holdfast.v_stuck.since is 'Start of the problem.';
 comment on column holdfast.v_stuck.stuck_for is 'Duration of the problem.';
-comment on column holdfast.v_stuck.reason is 'See holdfast.why().';
+comment on column holdfast.v_stuck.reason is 'See holdfast.why(); at the database: the way out.';
 comment on column holdfast.v_stuck.crawl_id is 'Crawl to which the object belongs.';
 
 create or replace view holdfast.v_process as
   -- Ids are in the order of time; '3' puts processes after the hooks of their parent.
-  with recursive tree as (
+  -- A runner that rejoins has another id, but is the same process of its system.
+  with recursive child as materialized (
+    select p.id, n.id as parent
+      from holdfast.process p
+      join holdfast.process o on o.id = p.parent_id
+      cross join lateral (
+        select x.id
+          from holdfast.process x
+          where (x.machine_id, x.boot_id, x.pid, x.start_ticks, x.process_type)
+                = (o.machine_id, o.boot_id, o.pid, o.start_ticks, o.process_type)
+            and x.status = 'running' and x.id <> p.id
+          order by x.id = o.id desc, x.started_at desc limit 1) n
+      where p.status = 'running'
+  ), tree as (
     select p as process, m.hostname, array[m.hostname, p.id::text] as path, 0 as depth
       from holdfast.process p
       join holdfast.machine m on m.id = p.machine_id
       where p.status = 'running'
-        and not exists (select from holdfast.process o where o.id = p.parent_id and o.status = 'running')
+        and not exists (select from child c where c.id = p.id)
     union all
     select p, t.hostname, t.path || array['3', p.id::text], t.depth + 1
       from tree t
-      join holdfast.process p on p.parent_id = (t.process).id and p.status = 'running'
+      join child c on c.parent = (t.process).id
+      join holdfast.process p on p.id = c.id
+      where t.depth < 8
   ), line as (
     select t.path, t.depth, coalesce(nullif(p.label, ''), p.process_type) as name,
-           case when p.lease_until <= statement_timestamp() then 'lapsed'
-                when p.request is not null then 'asked to ' || p.request
-                when p.draining then 'draining'
-                when p.paused_at is not null then 'paused'
-                when p.stats ->> 'not_claiming' is not null then 'not claiming'
-                when p.worker_type = 'worker_runner' then 'leads'
-                when p.worker_type = 'runner_waiting' then 'waits'
-                when p.standby then 'stands by'
-                else 'runs' end as state, t.hostname, p.pid, statement_timestamp() - p.started_at as age,
+           holdfast.process_state(p) as state, t.hostname, p.pid, statement_timestamp() - p.started_at as age,
            p.lease_until - statement_timestamp() as lease_left, p.id as process_id,
            null::uuid as snapshot_id, null::uuid as crawl_id
       from tree t
@@ -166,8 +183,7 @@ comment on view holdfast.v_process is
   'each worker.';
 comment on column holdfast.v_process.tree is 'Name, indented below its parent.';
 comment on column holdfast.v_process.state is
-  'runs, leads, waits, draining, paused, not claiming, asked to ..., lapsed; for hooks: hook, background or crawl '
-  'hook.';
+  'State of the process, see process_state(); for hooks: hook, background or crawl hook.';
 comment on column holdfast.v_process.pid is 'Process id on the machine.';
 comment on column holdfast.v_process.age is 'Duration so far.';
 comment on column holdfast.v_process.lease_left is 'Time until the lease expires without another heartbeat.';

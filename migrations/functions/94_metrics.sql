@@ -95,7 +95,8 @@ create or replace function holdfast.work_samples()
     group by c.class
   union all
   select 'lock_waits', 'Sessions that wait for a lock of another session of the database.', '{}', sum(b.blocked)
-    from holdfast.blockers() b
+    from holdfast.database_waits() b
+    where b.kind = 'lock'
     having sum(b.blocked) > 0
   union all
   select 'hosts_held_back', 'Hosts that are paused or in back-off.', '{}', count(*)

@@ -16,11 +16,12 @@ create or replace function holdfast.entry_points()
     from (values
       ('holdfast_reader, holdfast_operator, holdfast_worker', false, '{
         retry_at_max, new_uuid, scope_refusal, url_matches, has_part, kept_directory,
-        kept_file, page_status, can_run, host_delay, fact_integer}'),
+        kept_file, page_status, crawl_due, page_due, page_waits, process_state,
+        people_time, people_count, can_run, host_delay, fact_integer}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
-        blockers, find, why, crawl_lacks, persona_lacks, why_webhook, search, search_query, search_names,
-        search_window, texts_missing, thumbnail, crawl_snapshots, crawl_entries, crawl_seeds, crawl_next,
-        next_work,
+        database_waits, failing_calls, find, why, crawl_lacks, persona_lacks, why_webhook, search,
+        search_query, search_names, search_window, texts_missing, thumbnail, crawl_snapshots, crawl_entries,
+        crawl_seeds, crawl_next, next_work,
         work_left, crawl_unfinished, sealed_files, directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, schedule_find, schedule_next, schedule_times, crawls_expired,
         schema_minimum, token_check, tokens_valid, files_key_valid, captures, captures_closest, captures_of,

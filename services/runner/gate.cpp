@@ -44,8 +44,7 @@ store::ProcessInfo describe(const GateOptions& options) {
   auto process = member::describe_process("runner", "runner_waiting", options.version, 0, options.data_dir);
   process.standby = options.standby;
   process.capabilities_json = options.spawns ? R"({"spawns": true})" : "{}";
-  process.label = "runner on " + process.machine.hostname + " pid " + std::to_string(process.pid) +
-                  (options.standby ? " (standby)" : "");
+  process.label = "runner on " + process.machine.hostname + " pid " + std::to_string(process.pid);
   return process;
 }
 

@@ -109,14 +109,15 @@ awaitable<void> Spawner::tick() {
   if (why != why_none_ && !why.empty()) spdlog::info("starts no worker: {}", why);
   why_none_ = why;
   if (waiting_ == 2 * timeout) co_await say_next("nothing is taken up");
+  resting_ = backlog.crawls_due + backlog.snapshots_due + backlog.held == 0 ? resting_ + 1 : 0;
+  // Once, and not between two pages.
+  if (resting_ == 2 && backlog.unfinished) co_await say_next("nothing is due");
   if (is_busy(backlog, options_)) {
     idle_ = 0;
     co_return;
   }
-  if (++idle_ == 1) {
-    const bool said = backlog.unfinished && co_await say_next("nothing is due");
-    if (!said) spdlog::info("idle, {}", options_.stay ? "waiting for work" : "nothing left to do");
-  }
+  if (++idle_ == 1 && !backlog.unfinished)
+    spdlog::info("idle, {}", options_.stay ? "waiting for work" : "nothing left to do");
   for (std::size_t i = to_keep(workers_.size(), idle_, options_); i < workers_.size(); ++i)
     workers_[i].process->signal(SIGTERM);
 }

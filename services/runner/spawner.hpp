@@ -81,6 +81,7 @@ private:
   CrashTimes crashes_;
   std::string shown_, why_none_;
   int idle_{0};
+  int resting_{0}; // rounds in a row in which nothing is due and nothing is in work
   int waiting_{0}; // rounds in a row in which something is due, nothing is in work, and no worker is started
   std::uint64_t started_{0};
 };

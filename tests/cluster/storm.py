@@ -79,7 +79,7 @@ class Storm:
 
     def terminate_backends(self, worker, dice):
         self.place.postgres.rows(
-            f"select pg_terminate_backend(pid) from (select pid from pg_stat_activity where application_name like 'worker%' "
+            f"select pg_terminate_backend(pid) from (select pid from pg_stat_activity where application_name like 'holdfast worker%' "
             f"order by random() limit {dice.randint(1, 4)}) s"
         )
 

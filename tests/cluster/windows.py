@@ -179,7 +179,7 @@ def too_many_connections(shared):
         until("hooks run, and both workers are there", lambda: place.trace.read_text() and said("joined as"), 30)
         place.postgres.rows("alter database holdfast connection limit 0", "postgres")
         place.postgres.rows(
-            "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'worker%'", "postgres"
+            "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'holdfast worker%'", "postgres"
         )
         until("both workers are refused", lambda: said("too many connections"), 30)
         place.postgres.rows("alter database holdfast connection limit -1", "postgres")

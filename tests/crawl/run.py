@@ -639,7 +639,7 @@ class Commands(Case):
 
     def begun_later(self):
         """The time from which on every claim has seen what is in the database now: none under way began before."""
-        older = f"application_name like 'worker%' and xact_start < to_timestamp({time.time()})"
+        older = f"application_name like 'holdfast worker%' and xact_start < to_timestamp({time.time()})"
         under_way = lambda: self.c.sql(f"select count(*) from pg_stat_activity where {older}")
         self.c.until("claims that were under way have ended", lambda: under_way() == "0")
         return time.time()

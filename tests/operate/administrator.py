@@ -287,8 +287,8 @@ class Locks(Case):
         c.until("its page is running", lambda: c.admin(running, c.database) == "1")
         self.hold(c, "select id from holdfast.crawl for update")
         c.go.touch()
-        c.until("it says so", lambda: "waiting for a database lock held by" in c.log_of(worker), 150)
-        (line,) = [line for line in c.log_of(worker).splitlines() if "waiting for a database lock held by" in line]
+        c.until("it says so", lambda: "worker_turn fails" in c.log_of(worker), 150)
+        (line,) = [line for line in c.log_of(worker).splitlines() if "worker_turn fails" in line]
         self.assertIn("editor, owner", line)
         self.assertIn("select id from holdfast.crawl for update", line)
         self.assertIn("editor, owner", c.holdfast("why", crawl).out)
@@ -303,6 +303,76 @@ class Locks(Case):
         self.assertIn("editor, owner", answer["reason"])
         for verb in ("status", "check"):
             self.assertIn("editor, owner", c.holdfast(verb, expect=75).err)
+
+
+# What an administrator does, how it is undone, the kind of the row in v_stuck, words of `why`; and whether the server
+# answers with an error, which the worker logs when it begins and when it ends.
+FAILS = """create function public.fails() returns trigger language plpgsql as
+  $$ begin raise exception 'broken on purpose' using errcode = '{}'; end $$;
+create trigger fails before insert on holdfast.archive_result for each row execute function public.fails()"""
+WAITS = {
+    "disk full": ("53100", "make room on the disk of the database server"),
+    "out of memory": ("53200", "needs more memory"),
+    "queue of notifications full": ("54000", "pg_notification_queue_usage()"),
+    "an error that no list names": ("XX000", "See the log of the database server"),
+    "input and output": ("58030", "the disk of the database server reports errors"),
+    "a grant that was taken away": ("42501", "grant the missing privilege"),
+    "cancelled": ("57014", "statement_timeout"),
+}
+
+
+class Waits(Case):
+    """Whatever the program waits for at its database has one reason, in `why`, in v_stuck and in the log."""
+
+    def start(self):
+        c = self.collection()
+        c.make("createrole")
+        c.holdfast("migrate")
+        c.crawl = c.lines("add", "--bg", *(f"http://{name}.test/" for name in "abcdefghijkl"))[0]["id"]
+        return c
+
+    def stuck(self, c):
+        return c.admin("select string_agg(kind || ': ' || what || ' ' || reason, E'\n') from holdfast.v_stuck", c.database)
+
+    def test_a_call_that_fails_says_so_once_and_when_it_works_again(self):
+        c = self.start()
+        worker = c.start("worker", **SHORT_LEASE, HOLDFAST_WORKER_MAX_CONCURRENT="1")
+        sealed = "select count(*) from holdfast.snapshot_sealed"
+        for number, (name, (state, way_out)) in enumerate(WAITS.items(), 1):
+            with self.subTest(name):
+                c.admin(FAILS.format(state), c.database)
+                c.until(f"{name} is the reason", lambda: "call: " in self.stuck(c) and way_out in self.stuck(c))
+                self.assertIn("broken on purpose", self.stuck(c))
+                for word in ("broken on purpose", way_out):
+                    self.assertIn(word, c.holdfast("why", c.crawl).out)
+                before = int(c.admin(sealed, c.database))
+                c.admin("drop function public.fails() cascade", c.database)
+                c.until("pages are sealed again", lambda: int(c.admin(sealed, c.database)) > before)
+                c.until("that is over", lambda: "call: " not in self.stuck(c))
+                log = c.log_of(worker)
+                self.assertEqual(log.count("the database call worker_turn fails: broken on purpose"), number, log)
+                self.assertEqual(log.count("the database call worker_turn works again"), number, log)
+        self.assertIsNone(worker.poll())
+        self.assertEqual(c.admin("select string_agg(distinct outcome, ',') from holdfast.snapshot_sealed", c.database), "succeeded")
+
+    def test_a_commit_that_waits_for_a_standby_is_no_lock_of_ours(self):
+        c = self.start()
+        c.start("worker", **SHORT_LEASE)
+        c.admin("alter system set synchronous_standby_names = 'gone'")
+        c.admin("select pg_reload_conf()")
+        c.until("it is the reason", lambda: "standby: " in self.stuck(c))
+        self.assertNotIn("lock: ", self.stuck(c))
+        self.assertIn("wait for a synchronous standby (synchronous_standby_names: gone)", c.holdfast("why", c.crawl).out)
+        c.admin("set synchronous_commit = local; alter system reset synchronous_standby_names")
+        c.admin("select pg_reload_conf()")
+        c.until("that is over", lambda: "standby: " not in self.stuck(c))
+
+    def test_rows_that_a_person_has_locked_are_passed_over_and_why_says_so(self):
+        c = self.start()
+        Locks.hold(self, c, "select from holdfast.crawl_queue for update; select from holdfast.crawl for update")
+        c.start("worker", **SHORT_LEASE)
+        c.until("it is the reason", lambda: "lock: pid " in self.stuck(c))
+        self.assertIn("editor, owner", c.holdfast("why", c.crawl).out)
 
 
 if __name__ == "__main__":

@@ -399,6 +399,85 @@ TEST_CASE("a snapshot that waits") {
   stage.broken_on_purpose = true;
 }
 
+TEST_CASE("a crawl that was resumed for later is due then, and so are its pages, wherever one looks") {
+  Questions stage;
+  const auto worker = stage.worker("patient");
+  const auto crawl = stage.start({Stage::seed("held"), Stage::seed("waiting")});
+  const auto held = stage.claim(worker).lease.snapshot_id;
+  stage.run("select holdfast.crawl_pause($1::uuid, 'ann', 'later')", pg::Params::of(crawl));
+  stage.run("select holdfast.crawl_resume($1::uuid, 'ann', 'at night', now() + interval '2 hours')",
+            pg::Params::of(crawl));
+  const auto at = stage.value("select holdfast.people_time(retry_at) from holdfast.crawl");
+  for (const auto& page : {held, stage.value("select id::text from holdfast.v_queue where url like '%waiting'")}) {
+    const auto facts = stage.ask(page, "snapshot", {"It waits: its crawl is due at " + at, "resumed by ann: at night"});
+    CHECK(stage.value("select $1::timestamptz = retry_at from holdfast.crawl",
+                      pg::Params::of(facts["retry_at"].get<std::string>())) == "t");
+  }
+  stage.ask(crawl, "crawl", {"It waits until " + at, "resumed by ann: at night"});
+  const std::string of_both = "select count(*) || string_agg(distinct ";
+  const std::string waits = "its crawl is due at " + at + ": resumed by ann: at night";
+  CHECK(stage.value(of_both + "state, '/') from holdfast.v_queue") == "2waits: " + waits);
+  CHECK(stage.value(of_both + "reason, '/') from holdfast.v_snapshot") == "2" + waits);
+  CHECK(stage.value(of_both + "(v.retry_at = c.retry_at)::text, '/') from holdfast.v_snapshot v join holdfast.crawl c "
+                              "on c.id = v.crawl_id") == "2true");
+  CHECK(stage.value("select max(due_for) < '-1 hour' from holdfast.v_queue") == "t");
+  CHECK(stage.value("select url || reason from holdfast.next_work()").find("It waits until " + at) !=
+        std::string::npos);
+  // Once it is due, no page keeps the reason of the pause.
+  stage.run("update holdfast.crawl set retry_at = now() where id = $1::uuid", pg::Params::of(crawl));
+  CHECK(stage.value(of_both + "state, '/') from holdfast.v_queue") == "2due");
+  CHECK(stage.value("select count(reason) from holdfast.v_snapshot") == "0");
+}
+
+TEST_CASE("URLs that are queued while no worker runs are stuck") {
+  Questions stage;
+  stage.add(Stage::seeds(1, 3));
+  CHECK(stage.value("select count(*) from holdfast.v_stuck") == "0");
+  stage.run("update holdfast.crawl set retry_at = now() - interval '15 seconds'");
+  const std::string stuck = "select string_agg(what || ': ' || reason, '; ') from holdfast.v_stuck";
+  CHECK(stage.value(stuck).starts_with("no worker is running: Its 3 URLs wait"));
+  stage.worker("other");
+  CHECK(stage.value(stuck) == "");
+}
+
+TEST_CASE("a worker that was killed has no heartbeat until its lease ends") {
+  Questions stage;
+  const auto worker = stage.worker("killed", 1min);
+  const auto crawl = stage.start({Stage::seed("1")});
+  const auto page = stage.claim(worker).lease.snapshot_id;
+  const auto state = [&] {
+    return stage.value("select v.state || ', ' || p.state from holdfast.v_worker v join holdfast.v_process p on "
+                       "p.process_id = v.id where v.id = $1::uuid",
+                       pg::Params::of(worker));
+  };
+  CHECK(state() == "runs, runs");
+  stage.run("update holdfast.process set heartbeat_at = now() - interval '40 seconds', lease_until = now() + interval "
+            "'20 seconds' where id = $1::uuid",
+            pg::Params::of(worker));
+  CHECK(state() == "no heartbeat, no heartbeat");
+  stage.ask(worker, "process",
+            {"It sent its last heartbeat at", "its lease holds for 1", "then other workers take over its 1 snapshot"});
+  stage.ask(page, "snapshot",
+            {"Its worker sent its last heartbeat at", "its lease holds for 1", "then another worker takes over"});
+  stage.expire(worker);
+  CHECK(state() == "lapsed, lapsed");
+}
+
+TEST_CASE("a worker stays below its runner when that has joined again under another id") {
+  Questions stage;
+  const auto run = stage.worker("run"), child = stage.worker("child");
+  stage.run("update holdfast.process set parent_id = $1::uuid where id = $2::uuid", pg::Params::of(run, child));
+  const auto tree = [&] { return stage.value("select string_agg(tree, '/') from holdfast.v_process"); };
+  CHECK(tree() == "run/   child");
+  stage.run("select holdfast.worker_leave($1::uuid, 0, 'made way')", pg::Params::of(run));
+  CHECK(tree() == "child");
+  const auto again = stage.worker("again");
+  stage.run("update holdfast.process n set (machine_id, boot_id, pid, start_ticks) = (select machine_id, boot_id, pid, "
+            "start_ticks from holdfast.process where id = $1::uuid) where n.id = $2::uuid",
+            pg::Params::of(run, again));
+  CHECK(tree() == "again/   child");
+}
+
 TEST_CASE("a crawl's own cap on snapshots at once") {
   Questions stage;
   const auto crawl = stage.start({Stage::seed("1"), Stage::seed("2")});
@@ -539,7 +618,7 @@ TEST_CASE("what is stuck is found, and what waits on purpose is not") {
   stage.leave_all();
   CHECK(stuck().empty());
   stage.pass("3 minutes");
-  CHECK(stuck() == "snapshot: due, but no worker takes it");
+  CHECK(stuck() == "snapshot: no worker is running");
   CHECK(stage.value("select reason from holdfast.v_stuck").find("no worker is running") != std::string::npos);
   // Workers without a runner are told of, but not the worker that an add has for a moment.
   {
@@ -582,7 +661,61 @@ TEST_CASE("what is stuck is found, and what waits on purpose is not") {
   const auto late = stage.add({Stage::seed("2")});
   stage.run("update holdfast.crawl set retry_at = now() - interval '3 minutes' where id = $1::uuid",
             pg::Params::of(late));
+  CHECK(stuck().find("crawl: no worker is running") != std::string::npos);
+  stage.worker("idle");
   CHECK(stuck().find("crawl: due, but no worker takes it") != std::string::npos);
+}
+
+TEST_CASE("a call that fails in workers is one row, with the text of the error and the way out") {
+  Questions stage;
+  const auto crawl = stage.start({Stage::seed("1")});
+  const auto one = stage.worker("one"), two = stage.worker("two");
+  const std::string failing =
+      R"({"failing_call": {"call": "worker_turn", "seconds": 90, "text": "could not extend file", )"
+      R"("way_out": "make room"}})";
+  for (const auto& worker : {one, two})
+    stage.stats(worker, failing);
+  CHECK(stage.value("select kind || '|' || name || '|' || reason || '|' || (stuck_for > '80 s') from holdfast.v_stuck "
+                    "where kind = 'call'") == "call|the database|make room.|true");
+  const auto facts = stage.ask(
+      crawl, "crawl",
+      {"In the database, one and 1 more cannot make the call worker_turn since", "could not extend file. make room."});
+  CHECK(facts["database"].get<std::string>().starts_with("one and 1 more"));
+  stage.stats(one, "{}");
+  stage.stats(two, "{}");
+  CHECK(stage.value("select count(*) from holdfast.failing_calls()") == "0");
+}
+
+TEST_CASE("a collection on another server than before says that restored() was not called, until it is called") {
+  Questions stage;
+  const auto crawl = stage.add({Stage::seed("1")});
+  const std::string missing = "select count(*) from holdfast.v_stuck where kind = 'restored'";
+  CHECK(stage.value(missing) == "0");
+  stage.run("update holdfast.collection set system_identifier = 1"); // as a restored dump has it
+  CHECK(stage.value(missing) == "1");
+  stage.ask(crawl, "crawl", {"restored() was not called", "select holdfast.restored('your name')"});
+  stage.run("select holdfast.restored('ann')");
+  CHECK(stage.value(missing) == "0");
+}
+
+TEST_CASE("what the server itself makes wait is named: its queue of notifications, a read-only default, connections") {
+  Questions stage;
+  const auto crawl = stage.add({Stage::seed("1")});
+  const auto kinds = [&] {
+    return stage.value("select string_agg(distinct kind, ', ' order by kind) from holdfast.database_waits('0 s')");
+  };
+  CHECK(kinds() == "");
+  const auto database = stage.value("select quote_ident(current_database())");
+  stage.run("alter database " + database + " set default_transaction_read_only = on");
+  {
+    pg::Connection late(stage.dsn());
+    CHECK(late.call("select kind || ': ' || way_out as w from holdfast.database_waits() where kind = 'read-only'")
+              .one()
+              .text("w") == "read-only: Reset it for the role, the database or the server");
+    CHECK(store::why(late, crawl).reason.find("default_transaction_read_only is on for") != std::string::npos);
+  }
+  stage.run("set default_transaction_read_only = off");
+  stage.run("alter database " + database + " reset default_transaction_read_only");
 }
 
 TEST_CASE("a session that keeps others waiting for a lock is named") {
@@ -603,15 +736,15 @@ TEST_CASE("a session that keeps others waiting for a lock is named") {
       std::this_thread::yield();
     const auto pid = std::to_string(person.backend_pid());
     const auto facts =
-        stage.ask(crawl, "crawl", {"In the database, pid " + pid + " (editor, ", "does nothing", "for update"});
-    CHECK(facts["locks"].get<std::string>().starts_with("pid " + pid));
+        stage.ask(crawl, "crawl", {"In the database, pid " + pid + " (holdfast editor, ", "does nothing", "for update"});
+    CHECK(facts["database"].get<std::string>().starts_with("pid " + pid));
     CHECK(stage.value("select kind from holdfast.v_stuck where what like $1", pg::Params::of("pid " + pid + " %")) ==
           "lock");
     CHECK(stage.value("select value from holdfast.metrics() where name = 'holdfast_lock_waits'") == "1");
     open.call("rollback");
     other.join();
   });
-  CHECK(stage.value("select count(*) from holdfast.blockers()") == "0");
+  CHECK(stage.value("select count(*) from holdfast.database_waits() where kind = 'lock'") == "0");
 }
 
 namespace {

@@ -181,6 +181,7 @@ Action retry_verb(CLI::App& command) {
 namespace {
 
 constexpr std::chrono::seconds kTimeout{20};
+constexpr std::chrono::seconds kSayAfter{2};
 
 } // namespace
 
@@ -218,6 +219,14 @@ bool UnableWatch::look(pg::Connection& connection, const std::string& crawl_id) 
   auto found = store::crawl_lacks(connection, crawl_id);
   const auto now = std::chrono::steady_clock::now();
   if (found.what.empty() || lacking_.empty()) since_ = now;
+  auto in_work = catalog::ListQuery{"queue", 1}.by("crawl", crawl_id).by("status", "started");
+  if (!catalog::list(connection, in_work).empty()) {
+    idle_since_ = now;
+    said_ = false;
+  } else if (!said_ && now - idle_since_ >= kSayAfter) {
+    said_ = true;
+    spdlog::warn("waiting: {}", store::why(connection, crawl_id).reason);
+  }
   crawl_ = crawl_id;
   lacking_ = std::move(found.what);
   unable_ = !lacking_.empty() && (!found.may_pass || now - since_ >= kTimeout);

@@ -12,7 +12,8 @@ namespace holdfast::cli {
 // Prints one sentence and a pointer to the result; as JSON the snapshots and the crawl.
 void print_crawl_outcome(Context& context, const std::string& crawl_id);
 
-// Notices that no running worker can take a crawl (store::crawl_lacks). Passing reasons get 20 s.
+// Notices that no running worker can take a crawl (store::crawl_lacks). Passing reasons get 20 s. Logs once why nothing
+// of the crawl is in work, after two seconds of that.
 class UnableWatch {
 public:
   bool look(pg::Connection& connection, const std::string& crawl_id);
@@ -21,8 +22,8 @@ public:
 
 private:
   std::string crawl_, lacking_;
-  bool unable_{false};
-  std::chrono::steady_clock::time_point since_{};
+  bool unable_{false}, said_{false};
+  std::chrono::steady_clock::time_point since_{}, idle_since_{std::chrono::steady_clock::now()};
 };
 
 } // namespace holdfast::cli

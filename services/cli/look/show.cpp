@@ -80,10 +80,10 @@ store::Why answer_for(pg::Connection& connection, const std::string& name) {
   try {
     return store::why(connection, name);
   } catch (const pg::DatabaseError& error) {
-    const auto locks = error.sqlstate() == pg::kLockTimeout ? pg::who_blocks(connection) : "";
-    if (locks.empty()) throw;
-    return {"lock", "", "The tables cannot be read: in the database, " + locks + ".",
-            nlohmann::json{{"locks", locks}}.dump()};
+    const auto waits = error.sqlstate() == pg::kLockTimeout ? pg::who_blocks(connection) : "";
+    if (waits.empty()) throw;
+    return {"lock", "", "The tables cannot be read: in the database, " + waits,
+            nlohmann::json{{"database", waits}}.dump()};
   }
 }
 

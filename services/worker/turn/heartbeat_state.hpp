@@ -1,6 +1,7 @@
 #pragma once
 // Part of the worker's state for the heartbeat thread: written on the main thread, read on the other. Shared by both.
 
+#include "lib/pg/failing_calls.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/snapshot.hpp"
 
@@ -27,6 +28,11 @@ public:
       nlohmann::json stats = {{"sealed", sealed}};
       if (free_bytes) stats["free_bytes"] = *free_bytes;
       if (!not_claiming.empty()) stats["not_claiming"] = not_claiming;
+      if (const auto failing = pg::longest_failing_call())
+        stats["failing_call"] = {{"call", failing->call},
+                                 {"seconds", failing->age.count()},
+                                 {"text", failing->text},
+                                 {"way_out", failing->way_out}};
       return store::json_text(std::move(stats));
     }
   };

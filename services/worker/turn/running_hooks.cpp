@@ -13,6 +13,7 @@ namespace {
 constexpr std::chrono::milliseconds kLeast{250}; // between two calls
 constexpr std::chrono::milliseconds kAgain{10000};
 constexpr std::chrono::milliseconds kAfterTrouble{1000};
+constexpr std::chrono::milliseconds kSettled{1000}; // hooks that have run so long are described in full
 
 } // namespace
 
@@ -42,19 +43,25 @@ awaitable<void> RunningHooks::run() {
     // The launcher learns a hook's pid a moment after its start.
     const bool pids_missing = std::any_of(told_.begin(), told_.end(),
                                           [](const store::ActiveHook& hook) { return hook.pid == 0 && !hook.ended; });
-    changed_ |= !told || pids_missing;
+    changed_ |= !told || pids_missing || unsettled_;
   }
 }
 
 // Reports the running hooks. Returns false if the report failed.
 awaitable<bool> RunningHooks::tell() {
   auto hooks = collect_();
+  unsettled_ = false;
+  for (auto& hook : hooks)
+    if (hook.started_with && !hook.ended && std::chrono::steady_clock::now() - hook.started < kSettled) {
+      hook.started_with.reset();
+      unsettled_ = true;
+    }
   if (!lost_ && hooks == told_) co_return true;
   lost_ = false;
   try {
     co_await retry_.once([&](pg::Connection& connection) { store::worker_hooks(connection, worker_, hooks); });
   } catch (const std::exception& error) {
-    spdlog::warn("could not report running hooks: {}", error.what());
+    spdlog::debug("could not report running hooks: {}", error.what());
     lost_ = true;
     co_return false;
   }

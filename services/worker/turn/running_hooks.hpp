@@ -40,6 +40,7 @@ private:
   base::Sleeper sleeper_;
   std::vector<store::ActiveHook> told_; // what the database knows
   bool changed_{false}, lost_{false};
+  bool unsettled_{false}; // a hook was reported without what it was started with
 };
 
 } // namespace holdfast::worker

@@ -50,7 +50,7 @@ TEST_CASE("a session has our settings, and the owner's word wins where both spea
     return connection.call("select current_setting($1) as v", Params::of(name)).one().text("v");
   };
   Connection ours(database.dsn(), options);
-  CHECK(setting(ours, "application_name") == "settings test");
+  CHECK(setting(ours, "application_name") == "holdfast settings test");
   CHECK(setting(ours, "statement_timeout") == "1234ms");
   CHECK(setting(ours, "lock_timeout") == "567ms");
   CHECK(setting(ours, "idle_in_transaction_session_timeout") == "1min");
@@ -59,7 +59,7 @@ TEST_CASE("a session has our settings, and the owner's word wins where both spea
   CHECK(setting(ours, "client_encoding") == "UTF8");
 
   Connection theirs(database.dsn() + " application_name=theirs options='-c statement_timeout=9s'", options);
-  CHECK(setting(theirs, "application_name") == "theirs");
+  CHECK(setting(theirs, "application_name") == "holdfast theirs");
   CHECK(setting(theirs, "statement_timeout") == "9s");
   CHECK(setting(theirs, "lock_timeout") == "567ms");
 }

@@ -15,12 +15,12 @@ TEST_CASE("each SQLSTATE has the class that tells the catcher what to do") {
     }
   };
   is(ErrorClass::temporary, {"08000", "08006", "40001", "40P01", "53100", "53200", "53300", "55P03", "57014", "57P01",
-                             "57P02", "57P03", "57P05", "25006", "25P03"});
+                             "57P02", "57P03", "57P05", "25006", "25P03", "54000", "58030", "XX000", "F0000", "99999"});
   is(ErrorClass::lease_lost, {"HF002", "HF003"});
   is(ErrorClass::refused, {"HF004"});
   is(ErrorClass::schema_mismatch, {"42883", "42P01", "3F000"});
   is(ErrorClass::configuration, {"28000", "28P01", "3D000", "42501", "57P04"});
-  is(ErrorClass::bug, {"HF001", "23505", "23503", "42601", "22P02", "XX000", ""});
+  is(ErrorClass::bug, {"HF001", "23505", "23503", "42601", "22P02", "25001", "P0001", ""});
 }
 
 TEST_CASE("a session is over after a shutdown or a lost link, not after a failed statement") {

@@ -1,0 +1,34 @@
+#pragma once
+// Calls of the database that fail until something outside is mended: a disk is full, a lock is held, the server is read
+// only. One warning in the log when a call begins to fail, one when it works again, whichever connection makes it.
+// State of the process; any thread.
+
+#include "lib/pg/sqlstate.hpp"
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::pg {
+
+inline constexpr std::string_view kConnect = "connect"; // stands for the statement where a session is opened
+
+// `statement` failed. Logs it when the call begins to fail; `blockers` then returns the waits of the database, or
+// nothing. Errors that waiting does not mend do not count.
+void call_failed(std::string_view statement, const DatabaseError& error, const std::function<std::string()>& blockers);
+// `statement` worked; logs the end of its failures, if it failed.
+void call_worked(std::string_view statement);
+// Returns true if the process has called this function of ours before with success.
+bool has_worked(std::string_view statement);
+
+// Returns the call that has failed for longest and still fails; nothing: none fails.
+struct FailingCall {
+  std::string call; // the function of the database
+  std::chrono::seconds age;
+  std::string text, way_out;
+};
+std::optional<FailingCall> longest_failing_call();
+
+} // namespace holdfast::pg
