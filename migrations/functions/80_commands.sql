@@ -134,6 +134,10 @@ begin
         paused_at = clock_timestamp(), changed_by = holdfast.who(p_by), reason = v_reason
     where id = p_crawl;
   perform holdfast.release_pages(holdfast.pages_of(v_held, 'interrupted', null, v_reason));
+  -- The crawl gives the reason; its pages would keep it after a resume.
+  update holdfast.snapshot_queue
+    set reason = null
+    where snapshot_id = any (v_held) and crawl_id = p_crawl and owner_id is null;
   perform holdfast.control_done('pause', 'crawl', p_crawl::text, p_crawl, holdfast.who(p_by), p_why,
     cardinality(v_held));
   perform pg_notify('holdfast', 'crawl_paused ' || p_crawl);

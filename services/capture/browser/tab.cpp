@@ -261,6 +261,7 @@ void Tab::open() {
   if (!Job::flag("CHECK_SSL_VALIDITY", true))
     browser_.send("Security.setIgnoreCertificateErrors", {{"ignore", true}}, session_);
   frame_ = text_at(call("Page.getFrameTree")["frameTree"]["frame"], "id");
+  documents_.watch(session_, frame_);
   reading_.attach(session_, frame_, site());
 }
 
@@ -392,7 +393,7 @@ void Tab::read() {
   page_.cut.insert(page_.cut.end(), reading_.cut().begin(), reading_.cut().end());
   page_.steps = reading_.steps();
   page_.held = reading_.held();
-  page_.doubt = reading_.doubt();
+  if (page_.doubt.empty()) page_.doubt = reading_.doubt();
   if (media_type(page_.content_type) != "text/html" && media_type(page_.content_type) != "application/xhtml+xml")
     return;
   if (reading_.text().empty()) return;

@@ -24,12 +24,18 @@ const std::regex& loading() {
       std::regex::icase);
   return pattern;
 }
+const std::regex& checking() { // a challenge that may end by itself
+  static const std::regex pattern("just a moment|checking (if|your)|verifying|ddos.guard|enable javascript and cookies",
+                                  std::regex::icase);
+  return pattern;
+}
 constexpr std::size_t kShortPage = 1500, kNearlyEmpty = 60; // characters
 
 } // namespace
 
 bool looks_unfinished(const Shown& now) {
   if (now.pictures || !now.scripts) return false;
+  if (now.size < kShortPage && std::regex_search(now.title + "\n" + now.words, checking())) return true;
   return now.words.empty() || (now.words.size() < kNearlyEmpty && std::regex_search(now.words, loading()));
 }
 

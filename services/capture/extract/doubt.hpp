@@ -8,6 +8,7 @@ namespace holdfast::capture {
 
 struct Shown {
   std::string title, words; // of the main document, their beginning
+  std::string language;     // as the main document states it
   std::size_t size{0};      // characters, with those of frames
   bool pictures{false}, scripts{false};
 };

@@ -19,8 +19,8 @@ public:
 
   // Before the page is loaded: its main frame and host.
   void attach(const std::string& frame, const std::string& host);
-  // From now on the main frame stays where it is; or, after all, not, unless something was pressed.
-  void hold(bool holds) { holding_ = holds; }
+  // From now on the main frame stays where it is.
+  void hold() { holding_ = true; }
   bool holds() const { return holding_ || pressed_ != Pressed::nothing; }
   // Raises the limits: something of this kind is pressed next.
   void press(Pressed pressed) { pressed_ = std::max(pressed_, pressed); }

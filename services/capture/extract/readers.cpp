@@ -255,7 +255,7 @@ Result save_text(Job& job) {
   if (page.is_plain_text()) {
     const auto text = page.text();
     cut = text.size() > kLargestPlain;
-    const auto words = clean(text.substr(0, kLargestPlain));
+    const auto words = clean(up_to_a_word(text, kLargestPlain));
     blocks.push_back({"pre", words, true, false, false, words.size(), 0});
   } else if (page.is_html()) {
     blocks = readable_blocks(clean(page.text()));
@@ -267,6 +267,7 @@ Result save_text(Job& job) {
   } else {
     throw no_results("not a page of text: " + (page.type().empty() ? "unknown type" : page.type()));
   }
+  if (language.empty()) language = language_tag(content_language(job));
   // Text is searched, so that it also has what stands beside the article.
   const auto content = blocks_as_text(blocks) + (beside.empty() ? "" : "\n" + blocks_as_text(beside));
   std::size_t words = 0;

@@ -129,8 +129,8 @@ void Reading::settle() {
       const auto seen = frames_.ask(frames_.known().front(), "reader.look()");
       if (!seen || !seen->is_object()) return "quiet";
       shown_at_first_ = seen->value("size", std::size_t{0});
-      const Shown now{"", seen->value("words", ""), shown_at_first_, seen->value("pictures", false),
-                      seen->value("scripts", 0) > 0};
+      const Shown now{seen->value("title", ""), seen->value("words", ""),       "",
+                      shown_at_first_,          seen->value("pictures", false), seen->value("scripts", 0) > 0};
       if (frames_.known().size() > 1 || !looks_unfinished(now)) return "quiet";
       if (over()) break;
       pause(effort_.quiet);
@@ -324,34 +324,27 @@ std::string Reading::fetch() {
 }
 
 void Reading::read() {
-  gate_.hold(true);
   const bool scrolls = Job::flag("BROWSER_SCROLL", true);
   int left = effort_.clicks;
-  try {
-    if (effort_.acts) step("consent", Seconds(5), [this] { return accept(); });
-    if (scrolls) step("scroll", effort_.scroll, [this] { return scroll(); });
-    if (!effort_.own.empty()) { // whose author knows the page
-      press_on(Pressed::shows);
-      step("own", effort_.click, [this] { return own(effort_.own); });
-    }
-    if (effort_.acts) {
-      press_on(effort_.presses == Presses::all ? Pressed::shows : Pressed::unknown);
-      step("shows", effort_.click, [&] { return press("shows", left); });
-      press_on(Pressed::unknown);
-      if (effort_.presses == Presses::all) step("tries", effort_.click, [&] { return press("tries", left); });
-      step("hands", effort_.click, [&] { return press("hands", left); });
-      bool more = false;
-      for (auto& frame : frames_.find())
-        if (const auto grown = frames_.ask(frame, "reader.grown()"); grown && grown->is_boolean())
-          more = more || grown->get<bool>();
-      if (more && scrolls) step("scroll again", effort_.scroll, [this] { return scroll(); });
-    }
-    step("files", effort_.files, [this] { return fetch(); });
-  } catch (...) {
-    gate_.hold(false);
-    throw;
+  if (effort_.acts) step("consent", Seconds(5), [this] { return accept(); });
+  if (scrolls) step("scroll", effort_.scroll, [this] { return scroll(); });
+  if (!effort_.own.empty()) { // whose author knows the page
+    press_on(Pressed::shows);
+    step("own", effort_.click, [this] { return own(effort_.own); });
   }
-  gate_.hold(false);
+  if (effort_.acts) {
+    press_on(effort_.presses == Presses::all ? Pressed::shows : Pressed::unknown);
+    step("shows", effort_.click, [&] { return press("shows", left); });
+    press_on(Pressed::unknown);
+    if (effort_.presses == Presses::all) step("tries", effort_.click, [&] { return press("tries", left); });
+    step("hands", effort_.click, [&] { return press("hands", left); });
+    bool more = false;
+    for (auto& frame : frames_.find())
+      if (const auto grown = frames_.ask(frame, "reader.grown()"); grown && grown->is_boolean())
+        more = more || grown->get<bool>();
+    if (more && scrolls) step("scroll again", effort_.scroll, [this] { return scroll(); });
+  }
+  step("files", effort_.files, [this] { return fetch(); });
 }
 
 void Reading::leave() {
@@ -373,6 +366,7 @@ void Reading::look() {
     if (frames_.is_main(frame)) {
       now.title = seen->value("title", "");
       now.words = seen->value("words", "");
+      now.language = seen->value("lang", "");
       now.scripts = seen->value("scripts", 0) > 0;
     }
     now.size += seen->value("size", std::size_t{0});
@@ -383,8 +377,8 @@ void Reading::look() {
   if (!text_.empty()) {
     for (const auto& url : gate_.led_to())
       text_ += "<a href=\"" + formats::escape_html(url) + "\"></a>\n";
-    text_ =
-        "<!doctype html><html><meta charset=\"utf-8\"><title>" + formats::escape_html(now.title) + "</title>\n" + text_;
+    text_ = "<!doctype html><html lang=\"" + formats::escape_html(now.language) +
+            "\"><head><meta charset=\"utf-8\"><title>" + formats::escape_html(now.title) + "</title></head>\n" + text_;
   }
   doubt_ = doubt_about(now, shown_at_first_);
   if (!doubt_.empty() && gate_.stopped() > 0)

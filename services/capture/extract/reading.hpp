@@ -26,11 +26,13 @@ public:
   void take(const std::string& method, const Json& parameters, const std::string& session);
   // Stops a request that would lead away from the page, or that a press must not send; returns true if it did.
   bool stop(const Json& paused, const std::string& session) { return gate_.stop(paused, session); }
+  // From now on the main frame stays where it is.
+  void hold() { gate_.hold(); }
   bool holds() const { return gate_.holds(); }
 
   // Waits until the page rests.
   void settle();
-  // Scrolls, presses, fetches; throws Silent if the page does not answer.
+  // Scrolls, presses, fetches, in a page that is held; throws Silent if the page does not answer.
   void read();
   // Goes back to the top, and reads the content.
   void leave();
