@@ -95,7 +95,7 @@ std::string output_of(const Kind& kind, const std::string& file) {
 
 void add_block(std::vector<Block>& blocks, std::string tag, std::string text) {
   const auto words = base::trimmed(text);
-  if (!words.empty()) blocks.push_back({std::move(tag), std::string(words), true, false, words.size(), 0});
+  if (!words.empty()) blocks.push_back({std::move(tag), std::string(words), true, false, false, words.size(), 0});
 }
 
 // A PDF's paragraphs end at empty lines, its pages at form feeds.
