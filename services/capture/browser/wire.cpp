@@ -66,27 +66,9 @@ Headers headers_from_list(const Json& list) {
 
 SentResponse sent_response(const Json& extra) {
   SentResponse response{extra.value("statusCode", 0), "", as_sent(headers_from(extra["headers"]))};
-  const auto text = text_at(extra, "headersText");
-  if (text.empty()) return response;
-  // The text has the order; of bytes that are not ASCII, only the object has all.
-  const auto plain = [](std::string_view value) { return std::all_of(value.begin(), value.end(), base::is_ascii); };
-  auto known = std::exchange(response.headers, {});
-  const auto lines = base::split(text, "\r\n");
-  const auto words = lines.front().find(' ', lines.front().find(' ') + 1); // "HTTP/1.1 200 OK"
-  if (words != std::string::npos) response.reason = bytes_of(std::string_view(lines.front()).substr(words + 1));
-  for (std::size_t i = 1; i < lines.size(); ++i) {
-    const auto colon = lines[i].find(':');
-    if (colon == std::string::npos) continue;
-    auto name = lines[i].substr(0, colon);
-    std::string value(base::trimmed(std::string_view(lines[i]).substr(colon + 1)));
-    if (!plain(value)) {
-      const auto same = std::find_if(known.begin(), known.end(), [&](const auto& field) {
-        return lower_case(field.first) == lower_case(name) && !plain(field.second);
-      });
-      if (same != known.end()) value = std::exchange(same->second, "");
-    }
-    response.headers.emplace_back(std::move(name), std::move(value));
-  }
+  const auto line = text_at(extra, "headersText").substr(0, text_at(extra, "headersText").find('\r'));
+  const auto words = line.find(' ', line.find(' ') + 1); // "HTTP/1.1 200 OK"
+  if (words != std::string::npos) response.reason = bytes_of(std::string_view(line).substr(words + 1));
   return response;
 }
 

@@ -17,7 +17,7 @@ Headers as_sent(Headers headers);
 Headers headers_from_list(const Json& list);
 
 // A response as Network.responseReceivedExtraInfo tells it, which is what came, also where the browser answers from its
-// cache. Over HTTP/1 its fields are in their order.
+// cache.
 struct SentResponse {
   int status{0};
   std::string reason;
