@@ -79,8 +79,8 @@ WAYS = {
     "ping": "const a = document.createElement('a'); a.ping = '/act/{k}'; a.href = '#'; document.body.append(a); a.click()",
     "get": "fetch('/act/{k}/upvote?id=3')",
     "picture": "new Image().src = '/act/{k}?action=vote'",
-    "place": "location = '/act/{k}/logout'",
-    "frame": "frames.f.location = '/act/{k}/logout'",
+    "place": "location = '/act/{k}/upvote'",
+    "frame": "frames.f.location = '/act/{k}/upvote'",
     "worker": "worker.postMessage('/act/{k}')",
     "shared": "shared.port.postMessage('/act/{k}')",
     "service": "navigator.serviceWorker.controller?.postMessage('/act/{k}')",
@@ -235,7 +235,7 @@ class Manners(BrowserTest):
         outcome = self.read("/ways")
         self.assertEqual(self.changed(), [])
         held = " ".join(one["url"] for one in outcome.json("page.json")["held"])
-        for name in ("post", "put", "beacon", "late", "worker", "get", "picture", "frame", "form"):
+        for name in ("post", "put", "beacon", "ping", "worker", "get", "picture", "place", "frame", "form"):
             self.assertIn(f"/act/{name}", held)
         self.assertTrue(any(one["what"] == "MESSAGE" for one in outcome.json("page.json")["held"]))
         for path in ("/service", "/shared"):

@@ -107,7 +107,7 @@ function* zooms() {
       if (!in_view(e.getBoundingClientRect())) e.scrollIntoView({block: 'center', behavior: 'instant'});
       press(e);
       const {asked, held} = yield 'zoom: ' + label(e);
-      if (!asked) yield 'rest'; // until it has drawn what it had
+      yield 'rest'; // a map takes no press while it moves
       if (held || (++count > least && !asked)) break;
     }
     return count;
