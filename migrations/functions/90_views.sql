@@ -106,6 +106,7 @@ comment on column holdfast.v_snapshot.owner_id is 'Worker that owns the snapshot
 comment on column holdfast.v_snapshot.owner is 'The name of that worker.';
 comment on column holdfast.v_snapshot.started_at is 'Start of the attempt that runs, or that was sealed.';
 comment on column holdfast.v_snapshot.attempts is 'Attempts spent.';
+comment on column holdfast.v_snapshot.lapses is 'Number of workers that lapsed while they owned the page.';
 comment on column holdfast.v_snapshot.found_on is 'Page on which the URL was found; NULL: a seed.';
 comment on column holdfast.v_snapshot.http_status is
   'HTTP status of the page; with 400 and above the outcome is failed. NULL: unknown.';

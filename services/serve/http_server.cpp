@@ -279,7 +279,8 @@ struct HttpServer::Impl {
       place->set_asking(true);
       const auto client = std::make_shared<Client>();
       const bool changes = message.method() != http::verb::get && message.method() != http::verb::head;
-      if (changes && !unread && buffer.size() == 0) watch(stream.socket(), client);
+      // A client that closes its sending side to end its last request still waits for the answer.
+      if (changes && !unread && message.keep_alive() && buffer.size() == 0) watch(stream.socket(), client);
       Response response = co_await respond(message, address, client);
       client->answered = true;
       if (client->gone) co_return;

@@ -16,9 +16,9 @@ LARGE = 60 << 20
 ADDING = (
     "/api/v1/crawls",
     "/api/v1/schedules",
-    "/do/add",
+    "/do/addCrawl",
     "/api/v1/personas/x",
-    "/do/pause",
+    "/do/pauseCrawl",
     "/",
     "/archive/x",
     "/sign-in",

@@ -291,7 +291,7 @@ class Pages(Case):
         for method in ("POST", "PUT", "DELETE", "OPTIONS"):
             self.assertEqual(get("/", method=method).status, 405, method)
             self.assertEqual(get("/", self.site.files, method=method).status, 405, method)
-        self.assertIn(b" 413 ", self.site.raw(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99000000\r\n\r\n")[:20])
+        self.assertIn(b" 403 ", self.site.raw(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99000000\r\n\r\n")[:20])
         head = get("/", method="HEAD")
         self.assertEqual((head.status, head.text), (200, ""))
         self.assertGreater(int(head.headers["Content-Length"]), 1000)
@@ -570,7 +570,8 @@ class SlowClients(Case):
             until("it is ended although it always sends", lambda wire=wire: self.drip(wire, b"x"))
         for wire in heads + bodies:  # and all that have stopped
             with contextlib.suppress(ConnectionResetError):
-                self.assertEqual(wire.recv(1), b"")
+                while wire.recv(65536):  # bodies of strangers are refused before they are read
+                    pass
 
     def test_one_that_never_reads_is_ended(self):
         place = self.site.place

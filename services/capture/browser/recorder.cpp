@@ -133,6 +133,7 @@ void Recorder::request_sent(const Json& parameters, const std::string& session) 
   }
   if (!base::is_web_url(url)) return;
   const auto entry = std::make_shared<Entry>();
+  entry->ours = fetches_;
   entry->request_id = id;
   entry->session = session;
   entry->hop = hop;
@@ -341,7 +342,7 @@ void Recorder::end(const std::shared_ptr<Entry>& entry) {
 void Recorder::count(const Entry& entry) {
   if (entry.skip || entry.forbidden || entry.type == "Preflight" || entry.type == "Ping") return;
   const bool whole = entry.exchange.truncated.empty() || entry.redirected;
-  if (entry.error == "net::ERR_ABORTED" && (entry.type != "Document" || !entry.responded)) return;
+  if (entry.error == "net::ERR_ABORTED" && !entry.ours && (entry.type != "Document" || !entry.responded)) return;
   std::string why;
   if (const auto refused = egress_reason(entry.exchange.response_headers); !refused.empty())
     why = refused.starts_with("refused:") ? "refused" : "not reached";

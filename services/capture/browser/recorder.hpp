@@ -80,6 +80,8 @@ public:
   bool has_asked_for(const std::string& url) const { return asked_.contains(url); }
   bool has_whole(const std::string& url) const { return whole_.contains(url); }
 
+  // From now on, or no longer, requests are of the reader and not of the page.
+  void fetch(bool fetches) { fetches_ = fetches; }
   // Writes what has not ended, as truncated.
   void finish(const std::string& why);
 
@@ -94,7 +96,7 @@ private:
     bool streaming{false}, fetching{false}, responded{false}, overfull{false}, skip{false}, redirected{false},
         replaced{false}; // another document has come in its place
     bool asking{false};  // for the body of the request
-    bool ended{false}, forbidden{false}, from_cache{false};
+    bool ended{false}, forbidden{false}, from_cache{false}, ours{false}; // ours: the reader requested it
   };
   struct Taking { // a document's body by Fetch
     std::shared_ptr<Entry> entry;
@@ -145,7 +147,7 @@ private:
   std::vector<std::pair<std::string, std::string>> missing_;
   std::size_t requests_{0};
   std::size_t failed_{0}, awaited_{0}; // awaited: answers that bring bytes
-  bool full_{false};
+  bool full_{false}, fetches_{false};
   Clock::time_point last_change_{Clock::now()};
 };
 

@@ -274,6 +274,7 @@ std::string Reading::own(const std::string& source) {
 bool Reading::fetch(Frame& frame, const Json& what) {
   const auto left = std::max<long>(0, static_cast<long>(Seconds(limit() - Clock::now()).count() * 1000));
   gate_.fetch(true);
+  recorder_.fetch(true);
   try {
     frames_.ask(frame,
                 "Promise.race([reader.fetch_all(" + json_text(what) + "), new Promise(end => setTimeout(() => { " +
@@ -281,9 +282,11 @@ bool Reading::fetch(Frame& frame, const Json& what) {
                 capture::after(limit(), Seconds(2)));
   } catch (const Silent&) {
     gate_.fetch(false);
+    recorder_.fetch(false);
     return false;
   }
   gate_.fetch(false);
+  recorder_.fetch(false);
   return !over();
 }
 
