@@ -15,7 +15,7 @@ create or replace function holdfast.entry_points()
   select unnest(e.names::text[]), e.roles, e.as_owner
     from (values
       ('holdfast_reader, holdfast_operator, holdfast_worker', false, '{
-        retry_at_max, new_uuid, scope_refusal, url_matches, has_part, kept_directory,
+        retry_at_max, new_uuid, scope_refusal, url_matches, has_part, has_words, kept_directory,
         kept_file, page_status, crawl_due, page_due, page_waits, process_state,
         people_time, people_count, can_run, host_delay, fact_integer}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{

@@ -133,7 +133,7 @@ class UntrustedFiles(Case):
         outer.mkdir()
         (outer / "Default").symlink_to(self.browser("inner")[0])
         (outer / "cookies.txt").symlink_to(self.victim)
-        self.refused(("persona", "import", "p", outer), "no profile of a browser")
+        self.refused(("persona", "import", "p", outer), "is not a browser profile")
         # The user may name a link.
         named = self.home.path / "named"
         named.symlink_to(self.home.path / "inner")

@@ -259,7 +259,7 @@ TEST_CASE("an operator's login gives commands in no name but its own") {
       {"crawl_pause", crawl + ", 'forged', 'w'"},
       {"crawl_resume", crawl + ", 'forged', 'w'"},
       {"crawl_priority", crawl + ", 7, 'forged'"},
-      {"crawl_scope", crawl + ", '[]', '[]', 'forged'"},
+      {"crawl_scope", crawl + ", '{}', '{}', 'forged'"},
       {"crawl_describe", crawl + ", 'label', null, '{}', '{}', 'forged'"},
       {"snapshot_describe", sealed + ", 'title', null, '{}', '{}', 'forged'"},
       {"snapshot_command", page + ", 'pause', 'forged', 'w'"},

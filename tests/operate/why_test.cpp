@@ -198,10 +198,11 @@ TEST_CASE("what was cancelled, has failed, or could not run everything") {
                     Stage::result("wget", "on_Snapshot__35_wget", "failed")};
   failed.results[0].error = "there is no chromium on this machine";
   failed.results[1].error = "no route to host";
+  failed.facts["cut"] = R"(["load", "scroll"])";
   stage.finish(worker, failed);
-  const auto facts =
-      stage.ask(bad.lease.snapshot_id, "snapshot",
-                {"outcome failed", "wget: no route to host", "skipped: chrome: there is no chromium on this machine"});
+  const auto facts = stage.ask(bad.lease.snapshot_id, "snapshot",
+                               {"outcome failed", "wget: no route to host", "; cut short: load, scroll",
+                                "skipped: chrome: there is no chromium on this machine"});
   CHECK(facts["hooks"].size() == 2);
   const auto other = stage.value("select snapshot_id::text from holdfast.snapshot_queue limit 1");
   stage.run("select holdfast.crawl_cancel($1::uuid, 'ann', 'no need')", pg::Params::of(crawl));
@@ -391,9 +392,10 @@ TEST_CASE("a snapshot that waits") {
   stage.run("update holdfast.crawl set status = 'queued', retry_at = now() + interval '1 hour', paused_at = null, "
             "reason = 'later' where id = $1::uuid",
             pg::Params::of(crawl));
-  stage.ask(id, "snapshot", {"waits for its crawl to be started, and a worker with a free slot"});
+  stage.ask(id, "snapshot", {"It waits: its crawl is due at", "later"});
   stage.ask(crawl, "crawl", {"It waits until", "later"});
   stage.run("update holdfast.crawl set retry_at = now() where id = $1::uuid", pg::Params::of(crawl));
+  stage.ask(id, "snapshot", {"waits for its crawl to be started, and a worker with a free slot"});
   stage.ask(crawl, "crawl", {"It waits to be started, and a worker with a free slot"});
   // A crawl may have only so many at once.
   stage.broken_on_purpose = true;
@@ -735,8 +737,8 @@ TEST_CASE("a session that keeps others waiting for a lock is named") {
          !waits() && std::chrono::steady_clock::now() < until;)
       std::this_thread::yield();
     const auto pid = std::to_string(person.backend_pid());
-    const auto facts =
-        stage.ask(crawl, "crawl", {"In the database, pid " + pid + " (holdfast editor, ", "does nothing", "for update"});
+    const auto facts = stage.ask(crawl, "crawl",
+                                 {"In the database, pid " + pid + " (holdfast editor, ", "does nothing", "for update"});
     CHECK(facts["database"].get<std::string>().starts_with("pid " + pid));
     CHECK(stage.value("select kind from holdfast.v_stuck where what like $1", pg::Params::of("pid " + pid + " %")) ==
           "lock");
