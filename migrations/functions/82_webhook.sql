@@ -71,7 +71,8 @@ create or replace function holdfast.webhook_set(p_name text, p_url text, p_event
 -- No events: all of them.
 begin
   insert into holdfast.webhook (name, url, events, changed_by)
-    values (p_name, p_url, case p_events when '{}' then holdfast.webhook_events() else p_events end, holdfast.who(p_by))
+    values (p_name, p_url, case p_events when '{}' then holdfast.webhook_events() else p_events end,
+      holdfast.who(p_by))
     on conflict (name) do update
       set url = excluded.url, events = excluded.events, changed_by = excluded.changed_by,
           enabled = true, note = null, failures = 0, hold_until = null;

@@ -43,8 +43,11 @@ $$;
 
 create or replace function holdfast.page_due(p_page holdfast.snapshot_queue, p_crawl holdfast.crawl)
   returns timestamptz language sql immutable as $$
-  select case when p_page.owner_id is null and p_page.retry_at is not null then greatest(p_page.retry_at, holdfast.crawl_due(p_crawl))
-              else p_page.retry_at end
+  select case
+           when p_page.owner_id is null and p_page.retry_at is not null
+             then greatest(p_page.retry_at, holdfast.crawl_due(p_crawl))
+           else p_page.retry_at
+         end
 $$;
 comment on function holdfast.crawl_due is
   'Returns the time before which no page of a crawl is claimed; 9999-01-01: the crawl is paused.';

@@ -336,7 +336,7 @@ class Waits(Case):
 
     def test_a_call_that_fails_says_so_once_and_when_it_works_again(self):
         c = self.start()
-        worker = c.start("worker", **SHORT_LEASE, HOLDFAST_WORKER_MAX_CONCURRENT="1")
+        worker = c.start("worker", **SHORT_LEASE, HOLDFAST_WORKER_SNAPSHOTS="1")
         sealed = "select count(*) from holdfast.snapshot_sealed"
         for number, (name, (state, way_out)) in enumerate(WAITS.items(), 1):
             with self.subTest(name):

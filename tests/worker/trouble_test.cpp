@@ -413,11 +413,11 @@ TEST_CASE("a page whose hook was ended by the machine is tried again, as long as
   auto& worker = stage.start();
   const auto kill_shims = [] {
     int killed = 0;
-    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-      std::ifstream children(task.path() / "children");
-      for (pid_t child = 0; children >> child;)
-        if (base::read_file("/proc/" + std::to_string(child) + "/comm", 20) == "holdfast-shim\n")
-          killed += ::kill(child, SIGKILL) == 0 ? 1 : 0;
+    const auto child = "PPid:\t" + std::to_string(::getpid()) + "\n";
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const auto status = base::read_file(entry.path() / "status", 4096);
+      if (status.starts_with("Name:\tholdfast-shim\n") && status.find(child) != std::string::npos)
+        killed += ::kill(std::stoi(entry.path().filename().native()), SIGKILL) == 0 ? 1 : 0;
     }
     return killed;
   };
@@ -448,8 +448,8 @@ TEST_CASE("a worker whose clock is not the database's claims nothing, and says b
     const char* says;
   };
   for (const auto& [ahead, says] :
-       {Case{0ms, ""}, Case{30s, ""}, Case{-30s, ""}, Case{2h, "is 2h ahead of that of the database"},
-        Case{-2h, "is 2h behind that of the database"}, Case{24h * 400, "ahead of that of the database"}}) {
+       {Case{0ms, ""}, Case{30s, ""}, Case{-30s, ""}, Case{2h, "is 2 h ahead of that of the database"},
+        Case{-2h, "is 2 h behind that of the database"}, Case{24h * 400, "ahead of that of the database"}}) {
     CAPTURE(ahead.count());
     const auto text = worker::clock_difference_trouble(ahead);
     CHECK((*says == '\0' ? text.empty() : text.find(says) != std::string::npos));

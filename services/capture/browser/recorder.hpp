@@ -94,8 +94,8 @@ private:
     std::uint64_t announced{0};           // bytes that Chromium said have come
     Clock::time_point last{Clock::now()}; // when something of it was told
     bool streaming{false}, fetching{false}, responded{false}, overfull{false}, skip{false}, redirected{false},
-        replaced{false}; // another document has come in its place
-    bool asking{false};  // for the body of the request
+        replaced{false};                                                 // another document has come in its place
+    bool asking{false};                                                  // for the body of the request
     bool ended{false}, forbidden{false}, from_cache{false}, ours{false}; // ours: the reader requested it
   };
   struct Taking { // a document's body by Fetch

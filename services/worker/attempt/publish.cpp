@@ -59,6 +59,9 @@ awaitable<void> publish(PageWork& work) {
   } catch (const base::Error& error) {
     if (!work.files.abandoned())
       archive.publication_failed(directory_of(work.claim).parent_path(), work.view.bytes, error.what());
+    // An archive or a disk that fails is not the page's: the attempt does not count.
+    if (error.error_class() == base::ErrorClass::input_output)
+      throw base::Error(base::ErrorClass::system, error.what());
     throw;
   }
 }

@@ -58,7 +58,7 @@ const BadFile kBadFiles[] = {
     {"worker:\n  snapshots: 501\n", "2: worker.snapshots: 501 is out of bounds", "from 1 to 500"},
     {"worker:\n  snapshots: -1\n", "2: worker.snapshots: -1 is out of bounds", ""},
     {"database:\n  connections: 1\n", "2: database.connections: 1 is out of bounds", "from 2 to 16"},
-    {"lease: 10ms\n", "1: lease: 10ms is out of bounds", "from 1 s to 1 d"},
+    {"lease: 10ms\n", "1: lease: 10ms is out of bounds", "from 1 s to 1 h"},
     {"hook:\n  stdout_limit: 1\n", "2: hook.stdout_limit: 1 is out of bounds", "from 1.0 KiB to 1.0 TiB"},
     // hook options
     {"hooks: 3\n", "1: \"hooks\" takes one NAME: value a line", ""},

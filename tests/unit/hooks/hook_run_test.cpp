@@ -44,7 +44,7 @@ TEST_SUITE("foreground hooks") {
         {"of several results the last one counts",
          R"(echo '{"type":"ArchiveResult","status":"succeeded","output_str":"first"}'
             echo '{"type":"ArchiveResult","status":"failed","output_str":"second"}')",
-         Status::failed, "", "second; 1 record that nothing reads (ArchiveResult before another)"},
+         Status::failed, "second", "second; 1 record that nothing reads (ArchiveResult before another)"},
         {"records that nothing reads are named, also beside a success",
          R"(echo x >x.txt; echo '{"type":"Fact","theme":"dark"}'; echo '{"type":"Snapshot"}'
             echo '{"type":"ArchiveResult","status":"succeeded","output_str":"done"}')",
