@@ -44,6 +44,7 @@ create or replace function holdfast.has_words(p_url text, p_host text, p_tag tex
     'holdfast.has_part(url, ' || quote_literal(p_host) || ')', 'host = ' || quote_literal(p_host),
     'tags <> ''{}'' and tags @> array[' || quote_literal(p_tag) || ']'), '')
 $$;
+comment on function holdfast.has_words is 'Returns the condition of a list on words of a URL, a host and a tag.';
 
 create or replace function holdfast.snapshot_ids(p_crawl uuid,
     p_status text, p_outcome text, p_url text, p_tag text, p_host text, p_since timestamptz, p_before uuid,

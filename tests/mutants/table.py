@@ -215,7 +215,7 @@ TABLE = [
     ("105", "crawl_pause",
      "if v_crawl.status in ('paused', 'sealed') or", "if v_crawl.status in ('queued', 'paused', 'sealed') or"),
     ("107 h", "v_state", "- (c.of_paused - h.of_paused)", ""),
-    ("110", "page_due", "else p_page.retry_at end", "else p_page.claimed_at end"),
+    ("110", "page_due", "else p_page.retry_at", "else p_page.claimed_at"),
     ("111", "release_pages",
      "when p.delay_ms > 0 then v_now + p.delay_ms", "when p.delay_ms > 0 then v_now + 0 * p.delay_ms"),
     ("112 115", "page_status", "p_crawl = 'paused' then 'paused'", "p_crawl = 'paused' then 'queued'"),

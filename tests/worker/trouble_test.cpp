@@ -415,7 +415,8 @@ TEST_CASE("a page whose hook was ended by the machine is tried again, as long as
     int killed = 0;
     const auto child = "PPid:\t" + std::to_string(::getpid()) + "\n";
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      const auto status = base::read_file(entry.path() / "status", 4096);
+      std::ifstream file(entry.path() / "status");
+      const std::string status(std::istreambuf_iterator<char>(file), {});
       if (status.starts_with("Name:\tholdfast-shim\n") && status.find(child) != std::string::npos)
         killed += ::kill(std::stoi(entry.path().filename().native()), SIGKILL) == 0 ? 1 : 0;
     }
@@ -457,7 +458,7 @@ TEST_CASE("a worker whose clock is not the database's claims nothing, and says b
   // The machine of the test is also the database's.
   WorkerStage stage;
   auto& running = stage.start();
-  CHECK(store::worker_heartbeat(stage.connection, running.id, std::chrono::seconds(60), {}, "{}").clock_ahead == 0ms);
+  CHECK(std::chrono::abs(store::worker_heartbeat(stage.connection, running.id, 60s, {}, "{}").clock_ahead) < 1s);
   stage.leave(running);
 }
 
