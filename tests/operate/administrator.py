@@ -341,10 +341,11 @@ class Waits(Case):
         for number, (name, (state, way_out)) in enumerate(WAITS.items(), 1):
             with self.subTest(name):
                 c.admin(FAILS.format(state), c.database)
+                crawl = c.lines("add", "--bg", f"http://page{number}.test/")[0]["id"]
                 c.until(f"{name} is the reason", lambda: "call: " in self.stuck(c) and way_out in self.stuck(c))
                 self.assertIn("broken on purpose", self.stuck(c))
                 for word in ("broken on purpose", way_out):
-                    self.assertIn(word, c.holdfast("why", c.crawl).out)
+                    self.assertIn(word, c.holdfast("why", crawl).out)
                 before = int(c.admin(sealed, c.database))
                 c.admin("drop function public.fails() cascade", c.database)
                 c.until("pages are sealed again", lambda: int(c.admin(sealed, c.database)) > before)
