@@ -4,6 +4,7 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/encoding.hpp"
 
 #include <fcntl.h>
 #include <linux/fs.h>
