@@ -123,7 +123,7 @@ void remove_snapshot(const Root& root, const std::string& directory) {
     throw base::Error(base::ErrorClass::bug, "\"" + printable(directory) + "\" is not a directory of a snapshot",
                       "see the table holdfast.purge");
   if (root.bucket() != nullptr) return remove_from_bucket(*root.bucket(), directory);
-  // Nothing above the snapshot may be a link.
+  // A directory above the snapshot must not be a link.
   Fd host = open_directory(root.path());
   for (const auto& part : path.parent_path()) {
     host = open_directory_at(host.get(), part.native());

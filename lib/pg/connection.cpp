@@ -80,7 +80,7 @@ struct Connection::Impl {
       if (!sqlstate.empty()) {
         if (ends_session(sqlstate) || !session->is_open()) broken = true;
         auto failure = make_database_error(sqlstate, error.what(), statement);
-        // What an administrator has changed since the call worked may be changed back.
+        // The call has worked before, so an administrator has changed something, and can change it back.
         if (failure.error_class() == ErrorClass::configuration && has_worked(statement))
           failure = DatabaseError(ErrorClass::temporary, sqlstate, failure.what(), failure.hint());
         throw failed(statement, failure);
@@ -95,7 +95,7 @@ struct Connection::Impl {
     return error;
   }
 
-  // What the database itself waits for; nothing: it cannot be asked now, for example within a transaction.
+  // Returns the reason for which the database waits; empty if it cannot be queried now, such as in a transaction.
   std::string waits() noexcept {
     try {
       if (broken) return "";

@@ -5,8 +5,8 @@
 
 create or replace function holdfast.who(p_said text)
   returns text language sql stable as $$
-  -- Who gives a command. A login gives it in its own name. The login of holdfast serve, which has the role
-  -- holdfast_serve, names its user; the owner of the schema may do anything.
+  -- Returns the name under which a command is given. A login gives it in its own name. A login with
+  -- the role holdfast_serve, as holdfast serve has it, names its user, and so may the schema's owner.
   select case when pg_has_role(session_user, 'holdfast_owner', 'member')
                    or pg_has_role(session_user, to_regrole('holdfast_serve')::oid, 'member')
                    or pg_has_role(session_user, n.nspowner, 'member') then p_said
