@@ -484,7 +484,7 @@ class FileServer(Case):
         worker.terminate()
         c.until(
             "the worker ends itself",
-            lambda: "something hangs" in pathlib.Path(worker.log.name).read_text(encoding="utf-8"),
+            lambda: "the exit takes too long" in pathlib.Path(worker.log.name).read_text(encoding="utf-8"),
         )
         c.until(
             "others may have its work", lambda: int(c.sql("select holdfast.lapse_workers()")) + 1 and c.workers() == 0
