@@ -40,10 +40,12 @@ int status_of(std::string_view line) {
 
 } // namespace
 
-Reader::Reader(int file, std::uint64_t begin, std::uint64_t end) : bytes_(file, begin, end) {}
+Reader::Reader(int file, std::uint64_t begin, std::uint64_t end, Digests digests)
+    : bytes_(file, begin, end), compares_(digests == Digests::compare) {}
 
 void Reader::damaged(const std::string& what) {
   open_ = false;
+  digests_.reset();
   lost_ = true;
   at_ = start_;
   throw Damaged(start_, what);
@@ -88,7 +90,8 @@ bool Reader::read_head(std::uint64_t most, std::string& text, Line&& take) {
 
 std::optional<Record> Reader::next() {
   if (open_) finish();
-  if (!odd_.empty()) throw Damaged(start_, std::exchange(odd_, ""), cut_);
+  if (!odd_.empty())
+    throw Damaged(start_, std::exchange(odd_, ""), cut_ ? Damaged::Used::in_part : Damaged::Used::whole);
   if (std::exchange(lost_, false)) at_ = bytes_.find_record(at_ + 1);
   at_ = bytes_.skip_line_ends(at_);
   if (at_ >= bytes_.size()) return std::nullopt;
@@ -118,6 +121,7 @@ std::optional<Record> Reader::next() {
     http_ = record.http;
     length_ = left_ = record.length;
     open_ = true;
+    if (compares_) digests_.emplace(record.headers, http_);
     if (!bytes_.compressed() && record.length > bytes_.size() - bytes_.position()) bytes_.end_before_next();
     return std::optional(std::move(record));
   });
@@ -128,6 +132,7 @@ std::size_t Reader::read(char* out, std::size_t size) {
   return of_record([&] {
     const auto got = bytes_.read(out, static_cast<std::size_t>(std::min<std::uint64_t>(size, left_)));
     if (got == 0) end_early();
+    if (digests_) digests_->add({out, got});
     left_ -= got;
     return got;
   });
@@ -152,8 +157,10 @@ std::optional<HttpHead> Reader::read_http_head() {
       return good = head.status >= 0;
     });
     left_ -= head.text.size();
+    if (digests_) digests_->add(head.text);
     if (good && !whole && left_ > 0 && head.text.size() < kLongestHead) end_early();
     if (!good || (!whole && left_ > 0) || head.first_line.empty()) return std::nullopt;
+    if (digests_) digests_->begin_payload(head.headers);
     return head;
   });
 }
@@ -172,7 +179,7 @@ bool Reader::has_members(int file, std::uint64_t size) {
 
 std::uint64_t Reader::finish() {
   if (!open_) return 0;
-  if (!bytes_.compressed()) {
+  if (!bytes_.compressed() && !digests_) {
     const auto there = std::min(left_, bytes_.limit() - bytes_.position());
     bytes_.skip(there);
     if ((left_ -= there) > 0) end_early();
@@ -194,6 +201,10 @@ std::uint64_t Reader::finish() {
       if (!cut_ && !bytes_.broken().empty()) end_early();
     }
     open_ = false;
+    if (digests_ && !cut_ && odd_.empty())
+      if (const auto differs = digests_->differs(); !differs.empty())
+        odd_ = std::string(differs) + " is of other bytes";
+    digests_.reset();
     const auto end = bytes_.position();
     if (!bytes_.broken().empty())
       at_ = bytes_.find_record(start_ + 1);

@@ -3,6 +3,7 @@
 // whatever they claim, and unreadable parts are reported with their offset. Does not own the descriptor, which must
 // allow pread. Used from one thread.
 
+#include "lib/warc/digest_check.hpp"
 #include "lib/warc/headers.hpp"
 #include "lib/warc/record_bytes.hpp"
 
@@ -18,14 +19,15 @@ namespace holdfast::warc {
 
 class Damaged : public std::runtime_error {
 public:
-  Damaged(std::uint64_t offset, const std::string& what, bool cut = false)
-      : std::runtime_error(what), offset_(offset), cut_(cut) {}
+  enum class Used { no, in_part, whole }; // in_part: a copy of the record needs mend()
+  Damaged(std::uint64_t offset, const std::string& what, Used used = Used::no)
+      : std::runtime_error(what), offset_(offset), used_(used) {}
   std::uint64_t offset() const noexcept { return offset_; } // of the record in its file
-  bool is_cut() const noexcept { return cut_; }             // it was used, and a copy of it needs mend()
+  Used used() const noexcept { return used_; }
 
 private:
   std::uint64_t offset_;
-  bool cut_;
+  Used used_;
 };
 
 struct Record {
@@ -45,8 +47,11 @@ struct HttpHead {
 
 class Reader {
 public:
-  // Reads the bytes [begin, end) of `file`. Offsets count from `begin`.
-  Reader(int file, std::uint64_t begin, std::uint64_t end);
+  // Reads the bytes [begin, end) of `file`. Offsets count from `begin`. Digests::compare: blocks and payloads are
+  // compared with the digests that their records name; a record that differs is used, and the call of next() after it
+  // throws.
+  enum class Digests { ignore, compare };
+  Reader(int file, std::uint64_t begin, std::uint64_t end, Digests digests = Digests::ignore);
 
   // The next record; nullopt: there are no more. Throws Damaged; called again after that, it goes on with the next
   // record that can be found. A record that is shorter or longer than its Content-Length, or whose gzip member breaks
@@ -85,7 +90,9 @@ private:
   bool lost_{false};                  // the next record is to be searched for
   bool packed_as_whole_{false};
   bool cut_{false}; // the record ends before its length does, or its gzip member breaks off
-  std::string odd_; // what is wrong with the last record, which was used all the same
+  const bool compares_;
+  std::optional<RecordDigests> digests_; // of the record that is open
+  std::string odd_;                      // what is wrong with the last record, which was used all the same
 };
 
 } // namespace holdfast::warc

@@ -51,14 +51,14 @@ bool Splitter::add_page(const std::string& url, const std::string& date, const s
 }
 
 void Splitter::add_file(int file, std::uint64_t size, const std::function<void(const Damaged&)>& damaged) {
-  Reader reader(file, 0, size);
+  Reader reader(file, 0, size, Reader::Digests::compare);
   for (;;) {
     try {
       const auto record = reader.next();
       if (!record) break;
       take(reader, *record);
     } catch (const Damaged& damage) {
-      end_group(); // what comes next is no neighbour
+      if (damage.used() != Damaged::Used::whole) end_group(); // what comes next is no neighbour
       damaged(damage);
     }
   }

@@ -498,7 +498,9 @@ class ImportWarc(Case):
     def many(self, home, count):
         """A file with so many pages."""
         site, date = "http://old.test/{}", "2020-01-01T00:{:02}:00Z"
-        pages = (record("response", site.format(n), date.format(n), page(f"Page {n}", "words"), n) for n in range(count))
+        pages = (
+            record("response", site.format(n), date.format(n), page(f"Page {n}", "words"), n) for n in range(count)
+        )
         return self.file(home, "many.warc.gz", members(*pages))
 
     def test_an_import_that_is_killed_is_completed_by_the_next(self):
@@ -590,6 +592,79 @@ class ImportWarc(Case):
         self.assertFalse(outside.exists())
         self.assertFalse(list(home.path.rglob("evil*")))
         home.holdfast("import", "warc", home.path / "none.warc", expect=64)
+
+    def test_a_file_without_pages_does_not_end_the_import(self):
+        home = self.place(held=True)
+        body = b"a picture"
+        digest = "WARC-Payload-Digest: sha1:" + base64.b32encode(hashlib.sha1(body).digest()).decode()
+        refers = ("http://old.test/p.png", "2019-05-01T10:00:01Z")
+        files = {
+            "revisit.warc": revisit("http://old.test/again.png", "2021-01-01T00:00:00Z", refers, 9, body),
+            "empty.warc": b"",
+            "info.warc": record(
+                "warcinfo", "", "2019-05-01T10:00:00Z", b"software: x\r\n", 8, "application/warc-fields"
+            ),
+            "text.warc.gz": b"no archive",
+            "bad.wacz": b"PK\3\4 and nothing more",
+            "good.warc.gz": members(*SITE),
+            "last.warc.gz": members(
+                record("response", refers[0], refers[1], http(body, "image/png"), 1, more=[digest]),
+            ),
+        }
+        paths = [self.file(home, name, content) for name, content in files.items()]
+        done = home.run("import", "warc", *paths)
+        self.assertEqual(done.code, FAILED_WORK, str(done))
+        bad = {one["path"].rpartition("/")[2] for one in done.records if one["type"] == "Defect"}
+        self.assertEqual(
+            bad, {"empty.warc", "info.warc", "text.warc.gz", "bad.wacz"} | {bad for bad in bad if " at " in bad}
+        )
+        self.assertEqual(done.records[-1]["imported"], 4, str(done))
+        home.holdfast("import", "warc", paths[1], expect=64)
+
+    def test_digests_are_compared_and_what_differs_is_told(self):
+        whole = page("A title", "a heron")
+        body = whole.partition(b"\r\n\r\n")[2]
+        chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+        chunked = http(chunks, "text/html", more="Transfer-Encoding: chunked\r\n")
+
+        def named(algorithm, content, code=lambda digest: digest.hex()):
+            return algorithm + ":" + code(hashlib.new(algorithm.replace("-", ""), content).digest())
+
+        def base32(digest):
+            return base64.b32encode(digest).decode()
+
+        payload, block = "WARC-Payload-Digest", "WARC-Block-Digest"
+        cases = [
+            (whole, payload, named("sha1", body, base32), True),
+            (whole, payload, named("sha1", body), True),
+            (whole, payload, named("sha1", body).upper().replace("SHA1", "SHA1"), True),
+            (whole, payload, named("sha-256", body), True),
+            (whole, payload, named("sha256", body, base32), True),
+            (whole, payload, named("md5", body), True),
+            (whole, payload, "blake9:00", True),
+            (whole, payload, named("sha1", body + b" ", base32), False),
+            (whole, payload, named("sha256", whole), False),
+            (whole, block, named("sha1", whole, base32), True),
+            (whole, block, named("sha512", body), False),
+            (chunked, payload, named("sha1", body, base32), True),
+            (chunked, payload, named("sha1", chunks, base32), True),
+            (chunked, payload, named("sha1", chunked, base32), False),
+        ]
+        records, expected = [], []
+        for number, (content, header, digest, same) in enumerate(cases):
+            url = f"http://digest.test/{number}"
+            if not same:
+                expected.append((header, sum(map(len, records))))
+            records.append(
+                record("response", url, "2020-01-01T00:00:00Z", content, number, more=[f"{header}: {digest}"])
+            )
+        for pack in (lambda one: one, gzip.compress):
+            home = self.place(held=True)
+            packed = [pack(one) for one in records]
+            offset = {sum(map(len, records[:number])): sum(map(len, packed[:number])) for number in range(len(records))}
+            done = self.imported(home, "digests.warc", b"".join(packed), len(records), FAILED_WORK)
+            told = [(one["path"].rpartition(" ")[2], one["detail"]) for one in done.records if one["type"] == "Defect"]
+            self.assertEqual(told, [(str(offset[at]), f"{header} is of other bytes") for header, at in expected])
 
     def test_a_page_is_partial_only_if_its_record_is(self):
         cases = {

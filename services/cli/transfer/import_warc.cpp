@@ -123,7 +123,7 @@ private:
     for (std::size_t i = 0; i < archive_.warcs.size(); ++i) {
       const auto& warc = archive_.warcs[i];
       splitter_.add_file(warc.file.get(), warc.size, [&](const warc::Damaged& damage) {
-        if (damage.is_cut()) cut_.emplace(i, damage.offset());
+        if (damage.used() == warc::Damaged::Used::in_part) cut_.emplace(i, damage.offset());
         tell(warc.name + " at " + std::to_string(damage.offset()), damage.what());
       });
     }
@@ -277,14 +277,26 @@ int import_warc(Context& context, const WarcOptions& options) {
   Importer importer(context, options.dry_run);
   std::size_t pages = 0;
   std::vector<std::pair<std::string, std::vector<std::size_t>>> put_off;
-  for (const auto& path : options.files) {
-    if (importer.stopped()) break;
-    WarcImport file(importer, path);
-    pages += file.run();
-    if (auto some = file.take_put_off(); !some.empty()) put_off.emplace_back(path, std::move(some));
-  }
-  for (auto& [path, some] : put_off)
-    if (!importer.stopped()) WarcImport(importer, path, std::move(some)).run();
+  const auto run = [&](const std::string& path, std::vector<std::size_t> again) {
+    if (importer.stopped()) return;
+    try {
+      const bool first = again.empty();
+      WarcImport file(importer, path, std::move(again));
+      const auto found = file.run();
+      if (first) pages += found;
+      if (auto some = file.take_put_off(); !some.empty()) put_off.emplace_back(path, std::move(some));
+    } catch (const base::Error& error) {
+      using Class = base::ErrorClass;
+      const auto kind = error.error_class();
+      const bool of_file = kind == Class::usage || kind == Class::refused || kind == Class::input_output;
+      if (options.files.size() == 1 || !of_file) throw;
+      importer.tell_problem(path, error.what());
+    }
+  };
+  for (const auto& path : options.files)
+    run(path, {});
+  for (auto& [path, some] : std::exchange(put_off, {}))
+    run(path, std::move(some));
   return importer.report(pages);
 }
 
