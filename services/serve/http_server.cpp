@@ -1,9 +1,9 @@
 #include "services/serve/http_server.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/file.hpp"
 #include "lib/base/text/text.hpp"
 #include "services/serve/access.hpp"
+#include "services/serve/send_response.hpp"
 #include "services/serve/view_relay.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -15,14 +15,12 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
 #include <spdlog/spdlog.h>
 
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,10 +37,6 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
-using Message = http::request<http::string_body>;
-
-constexpr std::string_view kStillHere = ":\n\n";
-constexpr std::chrono::seconds kSilence{10}; // between server-sent events
 constexpr std::uint32_t kHeaderLimit = 32 * 1024;
 constexpr std::size_t kPiece = 128 * 1024;
 constexpr std::size_t kMostHeld = 128 << 20; // bytes of bodies that are read or answered, in all
@@ -57,18 +51,6 @@ std::string forwarded_for(const Message& message) {
   for (auto one = begin; one != end; ++one)
     (all += all.empty() ? "" : ",") += std::string(one->value());
   return all;
-}
-
-template <class Reply>
-void fill_head(Reply& reply, const Message& message, const Response& response) {
-  reply.version(message.version());
-  reply.result(response.status);
-  reply.set(http::field::server, "holdfast");
-  reply.set(http::field::content_type, response.type);
-  reply.set("X-Content-Type-Options", "nosniff");
-  for (const auto& [name, value] : response.headers)
-    if (is_header_value(value)) reply.set(name, value);
-  reply.keep_alive(message.keep_alive());
 }
 
 // The other end of a connection, as far as the work on its request goes.
@@ -290,15 +272,7 @@ struct HttpServer::Impl {
       if (response.far_end && beast::websocket::is_upgrade(message))
         co_return co_await relay_view(std::move(stream), std::move(message), response, pages);
       if (response.far_end) response.watch.reset();
-      stream.expires_after(options.timeout);
-      bool sent = false; // not by ?: because g++ 12 destroys an awaited conditional twice
-      if (response.file)
-        sent = co_await send_file(stream, message, response);
-      else if (response.watch)
-        sent = co_await send_events(stream, message, response);
-      else
-        sent = co_await send_body(stream, message, response);
-      if (!sent) co_return;
+      if (!co_await send_response(stream, message, response, options.timeout)) co_return;
       if (!message.keep_alive()) {
         stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
         co_return;
@@ -311,8 +285,7 @@ struct HttpServer::Impl {
                                   Response& response) {
     boost::system::error_code ignored;
     message.keep_alive(false);
-    stream.expires_after(options.timeout);
-    co_await send_body(stream, message, response);
+    co_await send_response(stream, message, response, options.timeout);
     stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
     co_await discard(stream, buffer, response.status == 413 ? kMostDiscarded : kMostBuffered);
   }
@@ -344,96 +317,6 @@ struct HttpServer::Impl {
       if (error) co_return;
       all += got;
     }
-  }
-
-  // Runs until the client or the feed ends it; the connection is not used again.
-  asio::awaitable<bool> send_events(beast::tcp_stream& stream, const Message& message, Response& response) {
-    http::response<http::empty_body> reply;
-    fill_head(reply, message, response);
-    reply.keep_alive(false);
-    http::response_serializer<http::empty_body> serializer(reply);
-    const auto [head_error, head] =
-        co_await http::async_write_header(stream, serializer, asio::as_tuple(asio::use_awaitable));
-    if (head_error || message.method() == http::verb::head) co_return false;
-    const auto timer = std::make_shared<asio::steady_timer>(stream.get_executor());
-    const auto silence = [](Watch* watch) { watch->on_news({}); };
-    const std::unique_ptr<Watch, decltype(silence)> listening(response.watch.get(), silence);
-    // On the connection's strand, so that no news comes between taking and waiting.
-    response.watch->on_news(
-        [timer, executor = stream.get_executor()] { asio::post(executor, [timer] { timer->cancel(); }); });
-    for (bool closed = false; !closed;) {
-      const auto messages = response.watch->take(closed);
-      for (const auto& one : messages) {
-        stream.expires_after(options.timeout);
-        const auto [error, sent] =
-            co_await asio::async_write(stream, asio::buffer(*one), asio::as_tuple(asio::use_awaitable));
-        if (error) co_return false;
-      }
-      if (closed || !messages.empty()) continue;
-      timer->expires_after(kSilence);
-      const auto [interrupted] = co_await timer->async_wait(asio::as_tuple(asio::use_awaitable));
-      if (interrupted) continue;
-      stream.expires_after(options.timeout);
-      const auto [error, sent] =
-          co_await asio::async_write(stream, asio::buffer(kStillHere), asio::as_tuple(asio::use_awaitable));
-      if (error) co_return false;
-    }
-    co_return false;
-  }
-
-  // Both return whether all was sent.
-  asio::awaitable<bool> send_file(beast::tcp_stream& stream, const Message& message, Response& response) {
-    struct stat about {};
-    if (::fstat(response.file.get(), &about) != 0) co_return false;
-    const auto size = static_cast<std::uint64_t>(about.st_size);
-    // A request with If-Range gets the whole file: we give no validators. Only GET has ranges.
-    const bool whole = message.count(http::field::if_range) > 0 || message.method() != http::verb::get;
-    const auto asked = whole ? std::string() : std::string(message[http::field::range]);
-    const auto range = read_range(asked, size);
-    http::response<http::empty_body> reply;
-    if (range.what != ByteRange::What::whole) response.status = range.what == ByteRange::What::part ? 206 : 416;
-    fill_head(reply, message, response);
-    reply.set(http::field::accept_ranges, "bytes");
-    if (range.what == ByteRange::What::part)
-      reply.set(http::field::content_range, "bytes " + std::to_string(range.begin) + "-" +
-                                                std::to_string(range.end - 1) + "/" + std::to_string(size));
-    if (range.what == ByteRange::What::none) reply.set(http::field::content_range, "bytes */" + std::to_string(size));
-    reply.content_length(range.end - range.begin);
-    http::response_serializer<http::empty_body> serializer(reply);
-    const auto [head_error, sent] =
-        co_await http::async_write_header(stream, serializer, asio::as_tuple(asio::use_awaitable));
-    if (head_error) co_return false;
-    // A large file may take its time, as long as it moves.
-    std::string piece(kPiece, '\0');
-    for (auto at = range.begin; message.method() != http::verb::head && at < range.end;) {
-      const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), range.end - at));
-      const auto got = base::read_at(response.file.get(), piece.data(), most, at);
-      if (got <= 0) co_return false;
-      stream.expires_after(options.timeout);
-      const auto [body_error, more] = co_await asio::async_write(
-          stream, asio::buffer(piece.data(), static_cast<std::size_t>(got)), asio::as_tuple(asio::use_awaitable));
-      if (body_error) co_return false;
-      at += static_cast<std::uint64_t>(got);
-    }
-    co_return true;
-  }
-
-  asio::awaitable<bool> send_body(beast::tcp_stream& stream, const Message& message, Response& response) {
-    const bool head = message.method() == http::verb::head;
-    http::response<http::string_body> reply;
-    fill_head(reply, message, response);
-    const auto size = response.body.size();
-    if (!head) reply.body() = std::move(response.body);
-    reply.content_length(size);
-    if (response.status == 304) reply.erase(http::field::content_length);
-    http::response_serializer<http::string_body> serializer(reply);
-    if (head) {
-      const auto [error, sent] =
-          co_await http::async_write_header(stream, serializer, asio::as_tuple(asio::use_awaitable));
-      co_return !error;
-    }
-    const auto [error, sent] = co_await http::async_write(stream, serializer, asio::as_tuple(asio::use_awaitable));
-    co_return !error;
   }
 
   // Bytes of one body among those of all; used on the thread of the wire.

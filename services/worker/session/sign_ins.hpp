@@ -9,6 +9,7 @@
 
 #include "lib/store/persona.hpp"
 #include "services/worker/hook/hook_services.hpp"
+#include "services/worker/session/sign_in.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
@@ -33,8 +34,6 @@ public:
   void stop(const std::string& reason);
 
 private:
-  class SignIn; // one of them: its browser, and what passes between that and the view
-
   awaitable<void> take();
   awaitable<void> run(std::shared_ptr<SignIn> one);
   store::SignInAddress listen(const std::string& seen_at);
