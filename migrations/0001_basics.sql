@@ -85,6 +85,7 @@ begin
      and least(holdfast.fact_integer(p_facts, 'requests'), holdfast.fact_integer(p_facts, 'requests_refused'),
                holdfast.fact_integer(p_facts, 'received_bytes'), holdfast.fact_integer(p_facts, 'bytes_saved'),
                0) = 0
+     and coalesce(jsonb_typeof(p_facts -> 'unrecorded') = 'object', true)
      and coalesce(holdfast.fact_integer(p_facts, 'resources_missing')
                     between 0 and holdfast.fact_integer(p_facts, 'resources')
                   and jsonb_typeof(p_facts -> 'missing_reasons') = 'object',

@@ -6,6 +6,8 @@
 #include "lib/base/text/text.hpp"
 #include "lib/html/parts.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -80,6 +82,12 @@ void add_facts(html::Facts& list, const base::Facts& facts) {
     list.add("Resources",
              html::with_sub(std::to_string(all), missing == 0 ? "all recorded" : std::to_string(missing) + " missing"));
   }
+  std::string hosts;
+  if (const auto unrecorded = facts.find("unrecorded"); unrecorded != facts.end())
+    if (const auto object = nlohmann::json::parse(unrecorded->second, nullptr, false); object.is_object())
+      for (const auto& [host, bytes] : object.items())
+        hosts += (hosts.empty() ? "" : ", ") + host;
+  if (!hosts.empty()) list.add("In no record", hosts);
 }
 
 html::Html tag_list(const std::vector<std::string>& tags) {

@@ -236,9 +236,9 @@ std::optional<Record> resources_record(const json& object) {
 }
 
 // Facts that another record states, which checks them, or the worker itself.
-constexpr std::array<std::string_view, 9> kOthersFacts{
+constexpr std::array<std::string_view, 10> kOthersFacts{
     "resources", "resources_missing", "missing_reasons", "http_status", "mime",
-    "requests",  "requests_refused",  "received_bytes",  "bytes_saved"};
+    "requests",  "requests_refused",  "received_bytes",  "bytes_saved", "unrecorded"};
 
 std::optional<Record> facts_record(const json& object) {
   auto members = object;

@@ -61,6 +61,7 @@ std::optional<Capture> capture_of(Reader& reader, const Record& record) {
   capture.digest = header_of(record.headers, "warc-payload-digest");
   if (!is_word(capture.digest)) capture.digest = payload_digest(reader);
   capture.offset = record.offset;
+  capture.size = record.length;
   return capture;
 }
 

@@ -19,6 +19,7 @@ struct Capture {
   std::string digest; // of the payload, as "sha1:..."
   std::string file;   // the WARC file
   std::uint64_t offset{0}, length{0};
+  std::uint64_t size{0}; // of its block: the message itself
   std::string refers_to{}; // of a revisit record: the key of the URL whose record holds the payload, if it is another
   // Method and body as a query of a request that is not GET, if its record was read (method_query.hpp).
   std::string method{}, request{};

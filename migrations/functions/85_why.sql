@@ -244,6 +244,12 @@ begin
        from jsonb_object_keys(v_end.facts -> 'missing_reasons') m(reason)
        order by holdfast.fact_integer(v_end.facts -> 'missing_reasons', m.reason) desc, m.reason
        limit 1),
+    (select '; in no record: ' || string_agg(pg_size_pretty(u.bytes) || ' from ' || u.host, ', '
+                                             order by u.bytes desc, u.host)
+       from (select m.host, holdfast.fact_integer(v_end.facts -> 'unrecorded', m.host) as bytes
+               from jsonb_object_keys(v_end.facts -> 'unrecorded') m(host)
+               order by bytes desc, m.host
+               limit 3) u),
     (select '; cut short: ' || string_agg(c.step #>> '{}', ', ')
        from jsonb_path_query(v_end.facts, '$.cut[*]') c(step)));
   reason := rtrim('Finished at ' || holdfast.people_time(v_end.sealed_at) || coalesce(' by ' || v_worker, '')

@@ -89,6 +89,7 @@ create or replace view holdfast.v_snapshot as
          holdfast.fact_integer(e.facts, 'resources') as resources,
          holdfast.fact_integer(e.facts, 'resources_missing') as resources_missing,
          e.facts -> 'missing_reasons' as missing_reasons,
+         e.facts -> 'unrecorded' as unrecorded,
          holdfast.fact_integer(e.facts, 'bytes_saved') as bytes_saved,
          e.facts
     from holdfast.snapshot s
@@ -125,6 +126,9 @@ comment on column holdfast.v_snapshot.resources is
 comment on column holdfast.v_snapshot.resources_missing is
   'Resources that are not in the record, or not complete.';
 comment on column holdfast.v_snapshot.missing_reasons is 'Number of missing resources by reason.';
+comment on column holdfast.v_snapshot.unrecorded is
+  'Bytes by host that the proxy received for the page and that are in no WARC record. {}: none. NULL: the page has '
+  'no WARC file, or the hooks did not use the proxy.';
 comment on column holdfast.v_snapshot.bytes_saved is
   'Bytes of WARC records that revisit records did not repeat; NULL: none.';
 

@@ -175,7 +175,7 @@ awaitable<void> Connection::pass(tcp::socket& from, tcp::socket& to, bool counte
       to.shutdown(tcp::socket::shutdown_send, ignored);
       co_return;
     }
-    if (error || (counted && !endpoint->traffic.count_bytes(count))) break;
+    if (error || (counted && !endpoint->traffic.count_bytes(reached.first, count))) break;
     const auto [failure, written] = co_await asio::async_write(to, asio::buffer(piece.data(), count), kResult);
     if (failure) break;
   }
@@ -206,7 +206,7 @@ awaitable<std::size_t> Connection::await_response(std::string& buffer) {
     if (length == 0) co_return 0;
     const std::string head = buffer.substr(0, length);
     if (!is_interim(head)) co_return length;
-    if (!endpoint->traffic.count_bytes(length) || !co_await send(client, head)) {
+    if (!endpoint->traffic.count_bytes(reached.first, length) || !co_await send(client, head)) {
       close();
       co_return 0;
     }
@@ -219,7 +219,7 @@ awaitable<std::size_t> Connection::await_response(std::string& buffer) {
 awaitable<bool> Connection::pass_response(const RequestHead& request, std::string buffer, std::size_t length) {
   ResponseEnd end(request.method);
   end.take(buffer);
-  if (!endpoint->traffic.count_bytes(buffer.size())) {
+  if (!endpoint->traffic.count_bytes(reached.first, buffer.size())) {
     close();
     co_return false;
   }
@@ -236,7 +236,7 @@ awaitable<bool> Connection::pass_response(const RequestHead& request, std::strin
     const int at_once = 1;
     ::setsockopt(server.native_handle(), IPPROTO_TCP, TCP_QUICKACK, &at_once, sizeof at_once);
     const auto [error, count] = co_await server.async_read_some(asio::buffer(piece), kResult);
-    if (error || !endpoint->traffic.count_bytes(count)) break;
+    if (error || !endpoint->traffic.count_bytes(reached.first, count)) break;
     end.take(std::string_view(piece).substr(0, count));
     const auto [failure, written] = co_await asio::async_write(client, asio::buffer(piece.data(), count), kResult);
     passed = !failure;
@@ -267,7 +267,7 @@ awaitable<bool> Connection::reach(const RequestHead& request) {
 
 // Serves a request. Returns true if the client may send another.
 awaitable<bool> Connection::serve(const RequestHead& request, std::string rest) {
-  if (!endpoint->traffic.count_request(request.host)) {
+  if (!endpoint->traffic.count_request(request.host, request.tunnel)) {
     co_await answer(403, "the page has received as many bytes as it may");
     co_return false;
   }

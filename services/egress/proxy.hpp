@@ -25,11 +25,16 @@ namespace holdfast::egress {
 // built-in hooks check it (services/capture/fetch/egress.hpp).
 inline constexpr const char* kReasonHeader = "X-Holdfast-Egress";
 
+struct HostTraffic {
+  std::uint64_t requests{0}; // with connections for CONNECT
+  std::uint64_t tunnels{0};  // these alone
+  std::uint64_t bytes{0};    // received
+};
 struct Traffic {
   std::uint64_t bytes{0};    // received from servers
   std::uint64_t requests{0}; // connections for CONNECT
   std::uint64_t refused{0};
-  std::map<std::string, std::uint64_t> hosts; // requests of each, the first thousand
+  std::map<std::string, HostTraffic> hosts; // the first thousand
   std::string first_refusal;
   std::string trouble; // of this machine, that kept something from being asked for
   bool over_limit{false};

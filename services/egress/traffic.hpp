@@ -14,10 +14,14 @@ public:
   static constexpr std::size_t kMostHosts = 1000;
 
   void limit(std::uint64_t most_bytes) { most_bytes_ = most_bytes; } // before the first connection; 0: no limit
-  bool count_request(const std::string& host) {
+  bool count_request(const std::string& host, bool tunnel) {
     const std::lock_guard lock(mutex_);
     ++traffic_.requests;
-    if (traffic_.hosts.size() < kMostHosts || traffic_.hosts.contains(host)) ++traffic_.hosts[host];
+    if (traffic_.hosts.size() < kMostHosts || traffic_.hosts.contains(host)) {
+      auto& of_host = traffic_.hosts[host];
+      ++of_host.requests;
+      of_host.tunnels += tunnel;
+    }
     return !traffic_.over_limit;
   }
   void count_refusal(const std::string& why) {
@@ -29,9 +33,10 @@ public:
     traffic_.trouble = what;
   }
   // Returns false once the endpoint has had its bytes.
-  bool count_bytes(std::size_t bytes) {
+  bool count_bytes(const std::string& host, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     traffic_.bytes += bytes;
+    if (const auto found = traffic_.hosts.find(host); found != traffic_.hosts.end()) found->second.bytes += bytes;
     if (most_bytes_ > 0 && traffic_.bytes > most_bytes_) traffic_.over_limit = true;
     return !traffic_.over_limit;
   }

@@ -10,6 +10,7 @@ import unittest
 import urllib.parse
 from html import escape
 
+from harness.wait import until
 from harness.web import Handler, LocalSite
 from support import BrowserTest, needs_chromium
 
@@ -154,6 +155,9 @@ PAGES = {
         f"<h3><button class={letters(i)} aria-expanded=false onclick=\"this.ariaExpanded = true; fetch('/j/aria{i}')\">How do I {label.lower()} it?</button></h3>"
         for i, label in enumerate(ACTING[:7])
     ),
+    "/later": button(
+        0, "Some thing", "setTimeout(() => fetch('/act/later', {method: 'POST'}).catch(() => fetch('/j/later')), 6000)"
+    ),
     "/blank": "",
 }
 
@@ -241,6 +245,13 @@ class Manners(BrowserTest):
         for path in ("/service", "/shared"):
             self.read(path)
             self.assertEqual(self.changed(), [])
+
+    def test_what_is_stopped_after_the_reading_is_listed(self):
+        process = self.load(self.origin + "/later")
+        until("the page has asked again", lambda: "later" in self.shown())
+        held = self.close_tab(process).json("page.json")["held"]
+        self.assertIn("/act/later", [one["url"].removeprefix(self.origin) for one in held])
+        self.assertEqual(self.changed(), [])
 
     def test_with_a_persona_only_what_shows_more_by_its_role_is_pressed(self):
         outcome = self.read("/ways", COOKIES_FILE=str(self.jar))

@@ -72,6 +72,20 @@ class Traffic(BrowserTest):
             with self.subTest(who=who, ask=ask):
                 self.compare(f"link-{number}", who, ask)
 
+    def test_fields_of_a_response_keep_their_order(self):
+        path = "/documents/plain"
+        outcome = self.close_tab(self.load(path))
+        head = next(
+            block.partition(b"\r\n\r\n")[0].decode()
+            for fields, block in warc_records(outcome.directory / "page.warc.gz")
+            if fields["WARC-Type"] == "response" and fields["WARC-Target-URI"] == self.url(path)
+        )
+        with urlopen(self.url(path)) as answer:
+            sent = list(answer.headers)
+        recorded = [line.split(":")[0] for line in head.split("\r\n")[1:]]
+        self.assertEqual([name for name in recorded if name in sent], sent)
+        self.assertNotEqual(sent, sorted(sent))
+
     def look(self, name, **settings):
         """The tab's record, the title and the paths of the links of a page that does not stay what it is."""
         path = f"/documents/{name}"

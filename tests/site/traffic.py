@@ -50,6 +50,7 @@ PLACES = {
     "page": "<script src='{script}'></script>",
     "worker": "<script>new Worker('{script}')</script>",
     "module": "<script>new Worker('{script}', {{type: 'module'}})</script>",
+    "shared": "<script>new SharedWorker('{script}')</script>",
     "service": "<script>navigator.serviceWorker.register('{script}')</script>",
     "frame": "<iframe srcdoc=\"<script src='{script}'></script>\"></iframe>",
 }
@@ -157,6 +158,7 @@ def moved(request):
 
 # Pages that do not stay what they are: the body of each, by name.
 DOCUMENTS = {
+    "plain": "",
     "later": "<meta http-equiv=refresh content='5;url=/article.html'>",
     "soon": "<meta http-equiv=refresh content='1;url=/article.html'>",
     "presses": "<a id=a href='/documents/table' download>table</a><script>onload = () => a.click()</script>",
@@ -174,4 +176,5 @@ def documents(request, name):
         return request.send("day,height\n1,2\n", "text/csv", headers=[("Content-Disposition", "attachment")])
     passed = name != "check" or "a=1" in request.headers.get("Cookie", "")
     title = name if passed else "Just a moment"
-    return request.send(document(title, f"<p>Words of {name}.</p>{DOCUMENTS[name]}"), status=200 if passed else 403)
+    status, headers = 200 if passed else 403, [("X-Zulu", "1"), ("X-Alpha", "2"), ("X-Zulu", "3")]
+    return request.send(document(title, f"<p>Words of {name}.</p>{DOCUMENTS[name]}"), status=status, headers=headers)

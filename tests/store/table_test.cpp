@@ -471,8 +471,9 @@ TEST_CASE("is_facts takes what read_facts makes, and has a shape for facts that 
   for (const auto& facts : std::vector<std::string>{
            R"({"http_status": 99})", R"({"http_status": "200"})", R"({"mime": "text/html; charset=utf-8"})",
            R"({"mime": null})", R"({"requests": -1})", R"({"received_bytes": -1})", R"({"bytes_saved": -1})",
-           R"({"resources": 1})", R"({"resources": 1, "resources_missing": 2, "missing_reasons": {}})",
-           "{" + missing + ": []}", R"({"a": ")" + std::string(140'000, 'a') + R"("})"})
+           R"({"unrecorded": 1})", R"({"resources": 1})",
+           R"({"resources": 1, "resources_missing": 2, "missing_reasons": {}})", "{" + missing + ": []}",
+           R"({"a": ")" + std::string(140'000, 'a') + R"("})"})
     CHECK_MESSAGE(!is(facts), facts.substr(0, 100));
 }
 

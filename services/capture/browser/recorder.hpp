@@ -80,8 +80,18 @@ public:
   bool has_asked_for(const std::string& url) const { return asked_.contains(url); }
   bool has_whole(const std::string& url) const { return whole_.contains(url); }
 
-  // From now on, or no longer, requests are of the reader and not of the page.
-  void fetch(bool fetches) { fetches_ = fetches; }
+  // While one lives, requests are of the reader and not of the page.
+  class Fetching {
+  public:
+    explicit Fetching(Recorder& recorder) : recorder_(recorder) { recorder_.fetches_ = true; }
+    ~Fetching() { recorder_.fetches_ = false; }
+    Fetching(const Fetching&) = delete;
+    Fetching& operator=(const Fetching&) = delete;
+
+  private:
+    Recorder& recorder_;
+  };
+  bool fetches() const { return fetches_; }
   // Writes what has not ended, as truncated.
   void finish(const std::string& why);
 

@@ -501,6 +501,7 @@ Result Tab::close() {
   recorder_.finish("time");
   warc_.close();
   if (source_ == nullptr) count_resources();
+  page_.held = reading_.held(); // with what was stopped later
   for (const char* name : {kSource, kRead, "icon"})
     ::unlink(name);
   auto kept = page_;

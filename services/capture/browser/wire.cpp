@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 
 namespace holdfast::capture {
 
@@ -64,9 +65,24 @@ Headers headers_from_list(const Json& list) {
   return headers;
 }
 
+Headers in_order_of(std::string_view text, Headers fields) {
+  Headers ordered;
+  for (const auto& line : base::split(text, "\r\n")) {
+    const auto next = std::find_if(fields.begin(), fields.end(), [&line](const auto& field) {
+      return line.starts_with(field.first) && line.substr(field.first.size(), 1) == ":";
+    });
+    if (next == fields.end()) continue;
+    ordered.push_back(std::move(*next));
+    fields.erase(next);
+  }
+  std::move(fields.begin(), fields.end(), std::back_inserter(ordered));
+  return ordered;
+}
+
 SentResponse sent_response(const Json& extra) {
-  SentResponse response{extra.value("statusCode", 0), "", as_sent(headers_from(extra["headers"]))};
-  const auto line = text_at(extra, "headersText").substr(0, text_at(extra, "headersText").find('\r'));
+  const auto text = text_at(extra, "headersText");
+  SentResponse response{extra.value("statusCode", 0), "", in_order_of(text, as_sent(headers_from(extra["headers"])))};
+  const auto line = text.substr(0, text.find('\r'));
   const auto words = line.find(' ', line.find(' ') + 1); // "HTTP/1.1 200 OK"
   if (words != std::string::npos) response.reason = bytes_of(std::string_view(line).substr(words + 1));
   return response;

@@ -13,6 +13,8 @@ namespace holdfast::capture {
 Headers headers_from(const Json& object);
 // Returns the bytes of the values, which DevTools reads as windows-1252.
 Headers as_sent(Headers headers);
+// Returns the fields in the order of the text of a head of HTTP/1. Those that it does not have are the last.
+Headers in_order_of(std::string_view text, Headers fields);
 // Reads a list of {name, value}.
 Headers headers_from_list(const Json& list);
 

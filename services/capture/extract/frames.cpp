@@ -73,8 +73,6 @@ void Frames::take(const std::string& method, const Json& parameters, const std::
       workers_.insert(child);
     }
     prepare(child, type != "iframe");
-    // A page's session has the requests of its own workers, but not those of its service worker.
-    if (type == "service_worker") browser_.send("Fetch.enable", {{"patterns", {{{"urlPattern", "*"}}}}}, child);
   }
 }
 

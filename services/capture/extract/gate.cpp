@@ -45,12 +45,12 @@ void Gate::name(std::size_t since, const std::string& press) {
     held_[since]["pressed"] = press;
 }
 
-bool Gate::stop(const Json& paused, const std::string& session) {
+bool Gate::stop(const Json& paused, const std::string& session, bool ours) {
   if (paused.contains("responseStatusCode") || paused.contains("responseErrorReason")) return false;
   const auto& sent = paused["request"];
   Request request{text_at(sent, "method"), text_at(sent, "url"), text_at(paused, "resourceType"),
                   text_at(sent, "postData"), false};
-  request.known_host = fetching_ || known_hosts_.contains(host_in(request.url));
+  request.known_host = ours || known_hosts_.contains(host_in(request.url));
   const bool document = request.type == "Document", leads = document && text_at(paused, "frameId") == frame_ && holds();
   auto why = why_held(pressed_, request, host_);
   if (why.empty() && document && request.method == "POST" && (leads || holding_)) why = "a form";

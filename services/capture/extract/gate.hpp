@@ -25,12 +25,11 @@ public:
   // Raises the limits: something of this kind is pressed next.
   void press(Pressed pressed) { pressed_ = std::max(pressed_, pressed); }
   Pressed pressed() const { return pressed_; }
-  // The reader itself fetches files, also of sites that the page has not asked.
-  void fetch(bool fetches) { fetching_ = fetches; }
 
   void take(const std::string& method, const Json& parameters);
-  // Stops a request that waits in Fetch; returns true if it did.
-  bool stop(const Json& paused, const std::string& session);
+  // Stops a request that waits in Fetch; returns true if it did. `ours`: the reader itself fetches files, also of sites
+  // that the page has not asked.
+  bool stop(const Json& paused, const std::string& session, bool ours);
   // Notes what before.js has stopped in a page.
   void note(const std::string& what, const std::string& url);
 
@@ -49,7 +48,7 @@ private:
   std::string frame_, host_;
   Pressed pressed_{Pressed::nothing};
   std::set<std::string> known_hosts_, led_to_; // known: those that the page has asked before the first press
-  bool holding_{false}, fetching_{false};
+  bool holding_{false};
   std::size_t left_{0}, stopped_{0};
   Json held_ = Json::array();
 };

@@ -273,20 +273,15 @@ std::string Reading::own(const std::string& source) {
 // Fetches files; returns false if time ended it. The page then has a moment to end its requests.
 bool Reading::fetch(Frame& frame, const Json& what) {
   const auto left = std::max<long>(0, static_cast<long>(Seconds(limit() - Clock::now()).count() * 1000));
-  gate_.fetch(true);
-  recorder_.fetch(true);
   try {
+    const Recorder::Fetching ours(recorder_);
     frames_.ask(frame,
                 "Promise.race([reader.fetch_all(" + json_text(what) + "), new Promise(end => setTimeout(() => { " +
                     "reader.stop(); end(false); }, " + std::to_string(left) + "))])",
                 capture::after(limit(), Seconds(2)));
   } catch (const Silent&) {
-    gate_.fetch(false);
-    recorder_.fetch(false);
     return false;
   }
-  gate_.fetch(false);
-  recorder_.fetch(false);
   return !over();
 }
 

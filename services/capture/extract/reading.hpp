@@ -25,7 +25,7 @@ public:
   void attach(const std::string& session, const std::string& frame, const std::string& host);
   void take(const std::string& method, const Json& parameters, const std::string& session);
   // Stops a request that would lead away from the page, or that a press must not send; returns true if it did.
-  bool stop(const Json& paused, const std::string& session) { return gate_.stop(paused, session); }
+  bool stop(const Json& paused, const std::string& session) { return gate_.stop(paused, session, recorder_.fetches()); }
   // From now on the main frame stays where it is.
   void hold() { gate_.hold(); }
   bool holds() const { return gate_.holds(); }

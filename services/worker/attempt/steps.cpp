@@ -19,12 +19,13 @@ awaitable<void> on_files_thread(PageWork& work) {
   co_await base::on_thread(work.services.files, [&work] { Run(work); });
 }
 
-constexpr std::array<PageStep, 8> kBeforeSeal{{
+constexpr std::array<PageStep, 9> kBeforeSeal{{
     {"conclude", on_main_thread<conclude>},
     {"traffic", on_main_thread<count_traffic>},
     {"tidy", on_files_thread<tidy>},
     {"redact", on_files_thread<redact>},
     {"index captures", on_files_thread<index_captures>},
+    {"witness", on_main_thread<witness>},
     {"deduplicate", deduplicate},
     {"search text", on_files_thread<read_search_text>},
     {"publish", publish},

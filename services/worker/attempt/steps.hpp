@@ -27,6 +27,8 @@ void tidy(PageWork& work);
 void redact(PageWork& work);
 void index_captures(PageWork& work);
 void read_search_text(PageWork& work);
+// Compares the records with what the egress proxy received; before payloads are removed.
+void witness(PageWork& work);
 // Moves everything into the archive, and reports to the archive watch whether that succeeded.
 awaitable<void> publish(PageWork& work);
 // With the database: remove payloads from WARC files that sealed pages hold; store the text for the search.

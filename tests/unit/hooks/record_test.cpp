@@ -179,8 +179,8 @@ TEST_SUITE("records") {
     CHECK(only<FactsRecord>(R"({"type":"Facts","a":"\u0000\udce9"})").facts.at("a") == "\"\xEF\xBF\xBD\xEF\xBF\xBD\"");
     for (const std::string wrong : {R"({"type":"Facts"})", R"({"type":"Facts","Theme":1})", R"({"type":"Facts","":1})",
                                     R"({"type":"Facts","a":1e300})", R"({"type":"Facts","ok":1,"http_status":500})",
-                                    R"({"type":"Facts","bytes_saved":9})", R"({"type":"Facts","requests":0})",
-                                    R"({"type":"Facts","resources":1})"}) {
+                                    R"({"type":"Facts","bytes_saved":9})", R"({"type":"Facts","unrecorded":{}})",
+                                    R"({"type":"Facts","requests":0})", R"({"type":"Facts","resources":1})"}) {
       CAPTURE(wrong);
       RecordReader reader;
       CHECK(reader.feed(wrong + "\n").empty());
