@@ -2,7 +2,7 @@
 
     unshare --net --mount small_web.py DIRECTORY UID GID COMMAND...
 
-public.example has a public address; inside.example is a machine of the private network, and 169.254.169.254 the
+public.example and unseen.example have a public address; inside.example is a machine of the private network, and 169.254.169.254 the
 metadata service of a cloud. DIRECTORY/private.log gets a line for each request that a private machine was sent."""
 
 import ctypes
@@ -60,7 +60,7 @@ def main():
     for address in (PUBLIC, INSIDE, METADATA):
         subprocess.run(["ip", "address", "add", f"{address}/32", "dev", "lo"], check=True)
     hosts = place / "hosts"
-    hosts.write_text(f"127.0.0.1 localhost\n{PUBLIC} public.example\n{INSIDE} inside.example\n")
+    hosts.write_text(f"127.0.0.1 localhost\n{PUBLIC} public.example unseen.example\n{INSIDE} inside.example\n")
     subprocess.run(["mount", "--bind", hosts, "/etc/hosts"], check=True)
     Handler.private_log = place / "private.log"
     Handler.private_log.touch()

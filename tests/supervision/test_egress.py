@@ -1,5 +1,6 @@
 """Where hooks may connect to: the web through the worker's proxy, and nothing private, by no page and by no program."""
 
+import json
 import os
 import shutil
 import sys
@@ -34,6 +35,12 @@ END
 echo '{"type":"ArchiveResult","status":"succeeded","output_str":"tried"}'
 """
 
+# A program that records nothing.
+FETCH = r"""
+python3 -c "import urllib.request; urllib.request.urlretrieve('http://unseen.example/plain', 'unseen.html')"
+echo '{"type":"ArchiveResult","status":"succeeded","output_str":"unseen.html"}'
+"""
+
 
 @unittest.skipUnless(network_namespaces(), "needs root and network namespaces")
 class Egress(WorkerCase):
@@ -48,6 +55,7 @@ class Egress(WorkerCase):
         home.command = lambda *words: [*map(str, prefix), *program(*words)]
         identity, home.identity = home.identity, {}  # the prefix changes the user
         home.hook("ask", "on_Snapshot__50_ask.sh", ASK)
+        home.hook("fetch", "on_Snapshot__50_fetch.sh", FETCH)
         for plugin in ("wget", "browser", "dom"):
             shutil.copytree(PLUGINS / plugin, home.plugins / plugin)
         home.work()
@@ -92,6 +100,21 @@ class Egress(WorkerCase):
 
     def test_a_root_worker_s_sandboxed_hooks_have_no_other_way_than_the_proxy(self):
         self.in_the_sandbox(plain=False)
+
+    @unittest.skipUnless(shutil.which("wget"), "needs wget")
+    def test_bytes_that_are_in_no_record_are_told(self):
+        home = self.begin(True, HOOK_SANDBOX="required")
+        size = len("<title>plain</title><p>public words")
+        for plugins in ("wget", "wget,fetch"):
+            home.queue("http://public.example/plain", plugins=plugins)
+        self.sealed(home, 2)
+        facts = home.sql("select unrecorded, id from holdfast.v_snapshot order by created_at")
+        self.assertEqual(facts[0][0], "{}")
+        self.assertGreater(json.loads(facts[1][0])["unseen.example"], size)
+        self.assertNotIn("public.example", facts[1][0])
+        ((why,),) = home.sql(f"select reason from holdfast.why('{facts[1][1]}')")
+        self.assertRegex(why, r"in no record: \d+ bytes from unseen\.example")
+        home.leave()
 
     def test_without_a_sandbox_programs_that_heed_the_proxy_are_kept_from_private_addresses(self):
         home = self.begin(True, HOOK_SANDBOX="off")
