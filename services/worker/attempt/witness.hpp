@@ -1,6 +1,6 @@
 #pragma once
 // Compares what the egress proxy received for a page with the records of its WARC files. The proxy decrypts nothing,
-// but it knows each host and its bytes, whoever has asked: also workers of a page that no recorder can watch.
+// but it counts the bytes of each host for every request, also of workers of a page that no recorder can watch.
 
 #include "lib/archive/captures.hpp"
 #include "services/egress/proxy.hpp"
