@@ -3,7 +3,8 @@
     unshare --net --mount small_web.py DIRECTORY UID GID COMMAND...
 
 public.example and unseen.example have a public address; inside.example is a machine of the private network, and
-169.254.169.254 the metadata service of a cloud. DIRECTORY/private.log gets a line for each request that a private machine was sent."""
+169.254.169.254 the metadata service of a cloud. DIRECTORY/private.log gets a line for each request that a private
+machine was sent."""
 
 import ctypes
 import os
