@@ -96,7 +96,7 @@ comment on column holdfast.crawl.wanted is
 comment on column holdfast.crawl.overwrite is 'A sealed page replaces older snapshots of its URL (add --overwrite).';
 comment on column holdfast.crawl.retry_of is 'Crawl that this one retries. No foreign key: it may be removed.';
 comment on column holdfast.crawl.keep_until is 'Time after which the crawl and its files are removed; NULL: kept.';
-comment on column holdfast.crawl.created_by is 'Operating system user who added the crawl.';
+comment on column holdfast.crawl.created_by is 'Name of the user, token, database login or schedule that added the crawl.';
 comment on column holdfast.crawl.first_url is 'First seed, to recognise the crawl.';
 comment on column holdfast.crawl.created_at is 'Time at which the crawl was added.';
 comment on column holdfast.crawl.status is 'queued, started, paused or sealed (final).';

@@ -43,7 +43,7 @@ create or replace function holdfast.crawl_option_names(p_retry boolean default f
               then '{notes, only_new, max_age, only_complete, wanted, overwrite}'::text[] end
 $$;
 
-create or replace function holdfast.crawl_add(p_id uuid, p_crawl jsonb)
+create or replace function holdfast.crawl_insert(p_id uuid, p_crawl jsonb)
   returns boolean language plpgsql as $$
 -- Adds an empty crawl; its seeds follow in the same transaction (crawl_add_seeds). Returns false if the id
 -- exists already, so adding may be repeated. Keys of p_crawl: crawl_option_names().
@@ -80,6 +80,18 @@ begin
   perform holdfast.notify_workers();
   return true;
 end $$;
+
+create or replace function holdfast.crawl_by_caller(p_crawl jsonb)
+  returns jsonb language plpgsql stable as $$
+-- Returns options of a crawl with the name of the login, unless it may name its users.
+begin
+  return p_crawl || jsonb_build_object('created_by', holdfast.who(p_crawl ->> 'created_by'));
+end $$;
+
+create or replace function holdfast.crawl_add(p_id uuid, p_crawl jsonb)
+  returns boolean language sql as $$
+  select holdfast.crawl_insert(p_id, holdfast.crawl_by_caller(p_crawl))
+$$;
 comment on function holdfast.crawl_add is 'Adds a crawl, queued and due at once.';
 
 create or replace function holdfast.crawl_add_seeds(

@@ -375,19 +375,20 @@ comment on function holdfast.host_forget is
   'Removes all limits of a host, unless it is paused or in back-off. Returns 0 if it had none.';
 
 create or replace function holdfast.host_rate_limited(
-    p_host text, p_status integer, p_retry_after interval, p_who text)
+    p_host text, p_status integer, p_retry_after interval, p_hostname text)
   returns timestamptz language plpgsql as $$
 -- Records that a host requested fewer requests (429, 503, Retry-After). It gets none until the time it named
 -- (a day at most), or for 30 s, doubled with each complaint after the last wait was over (an hour at most).
 -- Complaints of pages that were under way together count once.
 declare
   v_now constant timestamptz := clock_timestamp();
+  v_who constant text := 'worker on ' || p_hostname;
   v_asked constant interval := case when p_retry_after is not null
                                     then greatest(least(p_retry_after, interval '1 day'), interval '0') end;
   v_until timestamptz;
 begin
   perform holdfast.host_check(p_host);
-  perform holdfast.host_enter(p_host, p_who);
+  perform holdfast.host_enter(p_host, v_who);
   update holdfast.host h
     set backoff_level = case when h.backoff_until > v_now then h.backoff_level else h.backoff_level + 1 end,
         backoff_until = case
@@ -399,10 +400,10 @@ begin
           when h.paused then h.reason
           else 'it asked us to slow down' || coalesce(' (status ' || nullif(p_status, 0) || ')', '')
         end,
-        updated_by = p_who, updated_at = v_now
+        updated_by = v_who, updated_at = v_now
     where h.name = p_host
     returning h.backoff_until into v_until;
-  perform holdfast.control_done('back off', 'host', p_host, null, p_who,
+  perform holdfast.control_done('back off', 'host', p_host, null, v_who,
     format('until %s', to_char(v_until at time zone 'UTC', 'HH24:MI:SS "UTC"')), 0);
   return v_until;
 end $$;

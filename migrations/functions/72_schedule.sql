@@ -159,7 +159,8 @@ begin
   perform holdfast.options_check(p_crawl -> 'options');
   perform holdfast.persona_check(p_crawl ->> 'persona');
   insert into holdfast.schedule (id, label, every, time_zone, urls, crawl, next_run_at)
-    values (p_id, p_label, p_every, p_zone, p_urls, p_crawl, v_next) on conflict (id) do nothing;
+    values (p_id, p_label, p_every, p_zone, p_urls, holdfast.crawl_by_caller(p_crawl), v_next)
+    on conflict (id) do nothing;
   select next_run_at into v_next from holdfast.schedule where id = p_id;
   return v_next;
 end $$;
@@ -235,7 +236,7 @@ begin
       where id = p_id;
     return null;
   end if;
-  perform holdfast.crawl_add(p_crawl, v_schedule.crawl || jsonb_build_object('created_by',
+  perform holdfast.crawl_insert(p_crawl, v_schedule.crawl || jsonb_build_object('created_by',
     'schedule ' || coalesce(nullif(v_schedule.label, ''), left(p_id::text, 8))));
   perform holdfast.crawl_add_seeds(p_crawl, v_schedule.urls, '{}', null);
   update holdfast.schedule

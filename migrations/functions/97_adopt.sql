@@ -220,7 +220,8 @@ begin
       raise exception 'an imported page needs a source' using errcode = 'HF004';
     end if;
     n := v_page.n;
-    place := holdfast.store_page(v_page.page, 'import');
+    place := holdfast.store_page(
+      jsonb_set(v_page.page, '{crawl}', holdfast.crawl_by_caller(coalesce(nullif(v_page.page -> 'crawl', 'null'), '{}'))), 'import');
     if place = 'new' then perform holdfast.crawl_page_changes((v_page.page ->> 'crawl_id')::uuid); end if;
     return next;
   end loop;

@@ -255,6 +255,7 @@ TEST_CASE("an operator's login gives commands in no name but its own") {
   const auto quoted = [](const std::string& id) { return "'" + id + "'::uuid"; };
   const auto crawl = quoted(stage.crawl), worker = quoted(stage.others_worker);
   const auto page = quoted(stage.held.lease.snapshot_id), sealed = quoted(stage.sealed.lease.snapshot_id);
+  const auto added = stage.value("select holdfast.new_uuid()");
   const std::vector<std::pair<std::string, std::string>> calls{
       {"crawl_pause", crawl + ", 'forged', 'w'"},
       {"crawl_resume", crawl + ", 'forged', 'w'"},
@@ -290,6 +291,15 @@ TEST_CASE("an operator's login gives commands in no name but its own") {
       {"crawl_cancel", crawl + ", 'forged', 'w'"},
       {"crawl_remove", crawl + ", 'forged'"},
       {"partition_remove", "'2000-01-01', 'forged'"},
+      {"crawl_add", "holdfast.new_uuid(), '{\"created_by\": \"forged\"}'"},
+      {"crawl_add", "'" + added + "', '{}'"},
+      {"schedule_add", "holdfast.new_uuid(), 'l', '1 day', 'UTC', '{https://site.test/}', "
+                       "'{\"created_by\": \"forged\"}'"},
+      {"import_pages",
+       "jsonb_build_array(jsonb_build_object('id', holdfast.new_uuid(), 'crawl_id', holdfast.new_uuid(), "
+       "'url', 'https://site.test/i', 'outcome', 'failed', 'depth', 0, 'fence', 1, 'started_at', now(), "
+       "'ended_at', now(), 'worker', 'w', 'bytes', 1, "
+       "'files', 1, 'results', '[]'::jsonb, 'source', 's', 'crawl', jsonb_build_object('created_by', 'forged')))"},
       {"api_request_once", "'forged', 'key', repeat('ab', 32), " + crawl}};
   std::set<std::string> covered;
   stage.become(stage.mine);
@@ -316,12 +326,27 @@ TEST_CASE("an operator's login gives commands in no name but its own") {
           stage.connection.call("select * from holdfast.sign_in_open('" + stage.sign_in + "', '" + stage.mine +
                                 "', repeat('cd', 32))");
         }) == "HF004");
-  // The login of a server names its users.
   stage.become("");
+  CHECK(stage.value("select created_by from holdfast.crawl where id = '" + added + "'") == stage.mine);
+  // The login of a server names its users, and so does the owner.
+  const auto add = [&stage] {
+    const auto id = stage.value("select holdfast.new_uuid()");
+    stage.run("select holdfast.crawl_add($1::uuid, '{\"created_by\": \"token carol\"}')", pg::Params::of(id));
+    return stage.value("select created_by from holdfast.v_crawl where id = $1::uuid", pg::Params::of(id));
+  };
+  CHECK(add() == "token carol");
   stage.run("grant holdfast_serve to \"" + stage.other + "\"");
   stage.become(stage.other);
+  CHECK(add() == "token carol");
   stage.run("select holdfast.collection_pause('token carol', '')");
+  // A worker and a reader add no crawl.
   stage.become("");
+  for (const char* role : {"holdfast_worker", "holdfast_reader"})
+    CHECK(refusal([&] {
+            stage.run("set role " + std::string(role));
+            add();
+          }) == kNotYours);
+  stage.run("reset role");
   CHECK(stage.value("select by_whom from holdfast.control order by id desc limit 1") == "token carol");
   stage.run("select holdfast.collection_resume('me', '')");
 }
