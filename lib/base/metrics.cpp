@@ -42,6 +42,8 @@ constexpr std::array kFamilies = {
            "Processes killed that a hook had left behind without a supervisor.", false},
     Family{"holdfast_worker_browser_failures_total", "counter", "Tries in which the browser did not start here.",
            false},
+    Family{"holdfast_serve_refused_hooks_total", "counter",
+           "Connections of hooks on this machine to a server that guests may read.", false},
     Family{"holdfast_worker_database_errors_total", "counter", "Calls of the database that failed, by class.", true},
     Family{"holdfast_worker_webhook_attempts_total", "counter", "Deliveries to webhooks that were tried, by outcome.",
            true},

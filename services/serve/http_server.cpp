@@ -1,6 +1,7 @@
 #include "services/serve/http_server.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/metrics.hpp"
 #include "lib/base/text/text.hpp"
 #include "services/serve/access.hpp"
 #include "services/serve/send_response.hpp"
@@ -105,6 +106,10 @@ struct HttpServer::Impl {
       boost::system::error_code gone;
       const auto address = socket.remote_endpoint(gone).address();
       if (gone) continue;
+      if (options.refuses && address.is_loopback() && options.refuses(socket.native_handle())) {
+        base::count("holdfast_serve_refused_hooks_total");
+        continue;
+      }
       auto peer = peer_of(address);
       // The clients of a proxy share its connections.
       if (!peers.enter(peer, options.proxies.contains(address) ? Peers::Bound::of_all : Peers::Bound::of_peer))

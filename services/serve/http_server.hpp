@@ -36,6 +36,8 @@ struct HttpOptions {
   TrustedProxies proxies{};                  // whose X-Forwarded-For names the client
   // Asked before a body is read. Must not block for a request without credentials. None: GET and HEAD only.
   std::function<BodyLimit(const Request&)> body_limit{};
+  // Asked for each connection from this machine, with its socket: true closes it. Must not block. None: all are served.
+  std::function<bool(int)> refuses{};
 };
 
 class HttpServer {

@@ -94,6 +94,17 @@ TEST_CASE("system calls that no hook needs are refused, those of a browser's own
                         "if answer(" +
                         std::to_string(SYS_seccomp) +
                         ", 0, 1, 0) == 1: print('no filter of its own')\n"
+                        "import socket\n"
+                        "def opens(*kind):\n"
+                        "  try: socket.socket(*kind).close()\n"
+                        "  except OSError as error: return error.errno != 1\n"
+                        "  return True\n"
+                        // of the kernel: crypto, virtual machines, packets, nftables, rules of IPsec
+                        "for kind in (38, 5), (40, 1), (17, 2), (16, 3, 12), (16, 3, 6), (29, 3), (21, 5), (44, 3):\n"
+                        "  if opens(*kind): print('opened:', kind)\n"
+                        "for kind in (1, 1), (2, 1), (10, 2), (16, 3, 0), (16, 2, 15):\n"
+                        "  if not opens(*kind): print('closed:', kind)\n"
+                        "socket.socketpair()\n"
                         "os.close(os.open('.', os.O_RDONLY))\n"
                         "print('done')"};
     command.directory = stage.dir.path();

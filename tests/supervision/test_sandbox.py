@@ -3,7 +3,9 @@ as in a container of Docker. Each attack says in its own output what it got."""
 
 import ctypes
 import os
+import re
 import shutil
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
@@ -69,6 +71,15 @@ ln -s "{outside}" "$SNAP_DIR/links"
 """
 
 
+# Twice, over either kind of address.
+ASK_SERVE = """
+import urllib.request
+for url in "{url}api/v1/status", "{url}".replace("127.0.0.1", "[::ffff:127.0.0.1]"):
+  try: print("answered:", urllib.request.build_opener(urllib.request.ProxyHandler({{}})).open(url, timeout=20).status)
+  except Exception as error: print("no answer:", repr(error).replace(chr(10), " "))
+"""
+
+
 def scopes_signals():
     """Whether the kernel keeps hooks from signalling others: the sixth version of Landlock."""
     create_ruleset, version = 444, 1
@@ -84,7 +95,7 @@ class Sandbox(WorkerCase):
         home = self.worker_place(
             plain,
             beside if usable else None,
-            HOOK_SANDBOX="required" if level == "full" else "auto",
+            HOOK_SANDBOX={"full": "required", "user": "auto", "none": "off"}[level],
             WORKER_SNAPSHOTS=2,
         )
         namespaces = mount_namespaces(ROOT and not plain)
@@ -180,6 +191,42 @@ class Sandbox(WorkerCase):
     @unittest.skipUnless(ROOT, "needs root")
     def test_in_docker_a_root_worker_s_hook_is_another_user_and_opens_only_its_own_files(self):
         self.attack(plain=False, level="user")
+
+    def guests(self, plain, level):
+        """`serve` shows the archive to guests on this machine, but not to hooks, whose files are closed to it."""
+        home = self.place_at(plain, level)
+        shown = home.path / "serve.txt"
+        with open(shown, "wb") as out:
+            server = home.start("serve", stdout=out, env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"}, **home.identity)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        until("it listens", lambda: read(shown).startswith(b"Open "))
+        url = re.search(r"http://\S+", shown.read_text()).group()
+        ask = f"python3 - <<'END'\n{ASK_SERVE.format(url=url)}END\n"
+        done = """echo '{"type":"ArchiveResult","status":"succeeded","output_str":"asked"}'"""
+        home.hook(
+            "ask", "on_Snapshot__50_ask.sh", f"{{ {ask} }} >report.txt 2>&1; (sleep 0.2; {ask}) >>report.txt\n{done}"
+        )
+        home.work()
+        self.assertIn(f"sandbox of hooks: {level}", home.log.read_text())
+        home.queue("https://site.test/ask", plugins="ask")
+        until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
+        report = next((home.data / "archive").rglob("ask/report.txt")).read_text()
+        self.assertRegex(report, "^(no answer: [^\n]*\n){4}$")
+        # Others on the machine are guests, while the hooks run and after.
+        # (Hooks of other tests on this machine may be root's, and closed to this server: then it takes root for a hook.)
+        other = {"user": 12345, "group": 12345, "extra_groups": []} if ROOT else {}
+        asked = subprocess.run(
+            ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", url], capture_output=True, **other
+        )
+        self.assertEqual(asked.stdout, b"200", asked.stderr)
+        home.leave()
+
+    def test_no_hook_is_a_guest_of_the_page(self):
+        for plain in (True, False) if ROOT else (True,):
+            for level in ("none", "user"):
+                with self.subTest(plain=plain, level=level):
+                    self.guests(plain, level)
 
     def links(self, plain, level):
         """Links that hooks leave where their worker works: it follows none."""

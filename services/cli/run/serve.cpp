@@ -6,6 +6,7 @@
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/pg/conninfo.hpp"
+#include "lib/process/hook_connection.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/token.hpp"
 #include "services/cli/add/plan.hpp"
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <mutex>
@@ -148,7 +150,10 @@ int serve(Context& context, bool standby) {
   const auto timeout = settings.duration("serve.client_timeout");
   Presence presence(context, "serve", settings.text("serve.listen"));
   std::optional<serve::HttpServer> file_server, server;
-  const serve::HttpOptions of_files{2, timeout, proxies};
+  // What guests may read, hooks on this machine may not.
+  const std::function<bool(int)> refuses =
+      guest == serve::Role::none ? std::function<bool(int)>() : process::comes_from_hook;
+  const serve::HttpOptions of_files{2, timeout, proxies, {}, refuses};
   if (!listen(file_server, presence, standby, beside, of_files,
               [&files](const serve::Request& request) { return files.answer(request); }))
     return base::kExitSuccess;
@@ -158,8 +163,8 @@ int serve(Context& context, bool standby) {
   options.hosts = hosts;
   options.replay = replay_url(settings.text("serve.replay"), endpoint, beside);
   serve::Site site(std::move(options));
-  const serve::HttpOptions of_pages{3, timeout, proxies,
-                                    [&site](const serve::Request& request) { return site.body_limit(request); }};
+  const serve::HttpOptions of_pages{
+      3, timeout, proxies, [&site](const serve::Request& request) { return site.body_limit(request); }, refuses};
   if (!listen(server, presence, standby, endpoint, of_pages,
               [&site](const serve::Request& request) { return site.answer(request); }))
     return base::kExitSuccess;
