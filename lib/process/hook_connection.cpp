@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// As /proc/net/tcp and tcp6 write it: words of the address and a port, in hexadecimal digits.
+// Returns an address and port in the form of /proc/net/tcp and tcp6: words of hexadecimal digits.
 std::string written(const in6_addr& address, in_port_t port, bool short_form) {
   std::string text;
   char word[9];

@@ -214,7 +214,7 @@ class Sandbox(WorkerCase):
         report = next((home.data / "archive").rglob("ask/report.txt")).read_text()
         self.assertRegex(report, "^(no answer: [^\n]*\n){4}$")
         # Others on the machine are guests, while the hooks run and after.
-        # (Hooks of other tests on this machine may be root's, and closed to this server: then it takes root for a hook.)
+        # (Not as root: hooks of other tests may be root's and closed to this server, which then refuses root.)
         other = {"user": 12345, "group": 12345, "extra_groups": []} if ROOT else {}
         asked = subprocess.run(
             ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", url], capture_output=True, **other
