@@ -147,8 +147,6 @@ TABLE = [
 
     ("5", "services/runner/spawner.cpp", "std::max(1, processors / 2)", "std::max(1, processors)"),
     ("39", "services/worker/worker.cpp",
-     "auto pause = options_.poll;", "auto pause = std::chrono::milliseconds(std::chrono::hours(1));"),
-    ("39", "services/worker/worker.cpp",
      "notification.substr(6, space - 6));\n  }\n  wake();", "notification.substr(6, space - 6));\n  }"),
     ("79", "v_worker",
      "select p.id, p.label, p.process_type,", "select p.id, p.label, 'worker'::text as process_type,"),
