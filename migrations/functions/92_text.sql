@@ -280,7 +280,10 @@ create or replace function holdfast.search_query(p_text text)
 declare
   c_word constant text := '[:alnum:]' || holdfast.search_runs();
   c_prefix constant text := '(?:^|\s)([' || c_word || '][' || c_word || '_-]*)\*(?=\s|$)';
-  v_text constant text := holdfast.search_pairs(p_text);
+  -- Each minus before a word negates, and PostgreSQL fails at 32 of them. Two or more are not meant so: --option.
+  c_skipped constant text := '[\s!&|()<>:*]';
+  v_text constant text := holdfast.search_pairs(regexp_replace(p_text,
+    '(^|"|' || c_skipped || ')-(?:' || c_skipped || '*-)+', '\1 ', 'g'));
   v_prefixes constant text[] := array(
     select m[1] from regexp_matches(regexp_replace(v_text, '"[^"]*"', ' ', 'g'), c_prefix, 'g') m);
   v_rest constant text := regexp_replace(v_text, c_prefix, ' ', 'g');

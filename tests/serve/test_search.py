@@ -211,6 +211,11 @@ class Search(Case):
             self.assertIn("<mark>wind</mark>", page)
             self.assertIn("<mark>solar</mark> wind at night, 1 &lt; 2 &amp; more", ask("/search?q=solar"))
             self.assertNotIn("<mark>", ask("/search?q=wind&host=other.example"))
+            for run in "-", "-+", "-!", '-"', '-""', "-or+", "-the+", "or+-", "(-", "-:", "'-":
+                with self.subTest(run):  # PostgreSQL fails at 32 negations in a row
+                    for path in "/search", "/api/v1/search":
+                        ask(f"{path}?q=" + (run * 34).replace('"', "%22") + "solar")
+            self.assertIn("<mark>solar</mark>", ask("/search?q=wind+--solar"))
             self.assertIn('value="other.example"', ask("/search?q=wind&host=other.example"))
             self.assertIn("No archived text has these words", ask("/search?q=127.0.0.1:9/eng"))
             self.assertIn("/english", ask("/search?q=127.0.0.1:9/eng"), "found by its address")
