@@ -280,7 +280,8 @@ create or replace function holdfast.search_query(p_text text)
 declare
   c_word constant text := '[:alnum:]' || holdfast.search_runs();
   c_prefix constant text := '(?:^|\s)([' || c_word || '][' || c_word || '_-]*)\*(?=\s|$)';
-  -- Each minus before a word negates, and PostgreSQL fails at 32 of them. Two or more are not meant so: --option.
+  -- Each minus before a word negates, and PostgreSQL fails at 32 of them. Two or more, as in
+  -- --option, are taken for blanks.
   c_skipped constant text := '[\s!&|()<>:*]';
   v_text constant text := holdfast.search_pairs(regexp_replace(p_text,
     '(^|"|' || c_skipped || ')-(?:' || c_skipped || '*-)+', '\1 ', 'g'));
