@@ -108,7 +108,6 @@ private:
   void take_message(std::string_view message);
   void take_answer(std::string_view message);
   void take_event(std::string_view message);
-  void take_worker(const Json& parameters, std::string_view message);
   void command(const std::string& method, const Json& parameters);
   void give(Client& client, std::string_view message);
   bool round();
@@ -161,11 +160,6 @@ bool Host::start_browser() {
   pages_ = 0;
   command("Target.setDiscoverTargets", {{"discover", true}});
   command("Browser.setDownloadBehavior", {{"behavior", "deny"}});
-  if (!for_one_) // a page's session reports all its other workers
-    command("Target.setAutoAttach", {{"autoAttach", true},
-                                     {"waitForDebuggerOnStart", true},
-                                     {"flatten", true},
-                                     {"filter", Json::array({{{"type", "shared_worker"}}, {{"exclude", true}}})}});
   bool answered = false;
   sigset_t none;
   ::sigemptyset(&none);
@@ -314,20 +308,6 @@ void Host::take_answer(std::string_view message) {
                             std::string(message.substr(static_cast<std::size_t>(number.ptr - message.data()))));
 }
 
-// Gives a shared worker to the hook whose page has started it. Chromium also reports here each session that a hook asks
-// for, which is that hook's alone.
-void Host::take_worker(const Json& parameters, std::string_view message) {
-  const auto& info = parameters["targetInfo"];
-  if (text_at(info, "type") != "shared_worker") return;
-  const auto context = text_at(info, "browserContextId"), session = text_at(parameters, "sessionId");
-  for (auto& client : clients_) {
-    if (!client.contexts.contains(context)) continue;
-    sessions_[session] = {&client, false};
-    return give(client, message);
-  }
-  command("Target.detachFromTarget", {{"sessionId", session}});
-}
-
 void Host::take_event(std::string_view message) {
   constexpr std::string_view kAttached = "{\"method\":\"Target.attachedToTarget\"",
                              kCreated = "{\"method\":\"Target.targetCreated\"";
@@ -337,7 +317,6 @@ void Host::take_event(std::string_view message) {
     return;
   }
   if (session.empty()) {
-    if (message.starts_with(kAttached)) take_worker(Json::parse(message, nullptr, false)["params"], message);
     if (!message.starts_with(kCreated)) return;
     // A page cannot open windows: their content would be neither checked nor recorded.
     const auto event = Json::parse(message, nullptr, false);

@@ -22,7 +22,8 @@ struct Block {
 std::string title_of(const std::string& html);
 
 std::vector<Block> readable_blocks(const std::string& html);
-// Returns the other blocks with words: rows beside <main>, asides, dialogs; without navigation, footers and menus.
+// Returns the other blocks with words: rows beside <main>, asides, dialogs; without navigation, footers and
+// menus, of which it has the headings <h1>, such as the name of a chat.
 std::vector<Block> blocks_beside(const std::string& html);
 std::string blocks_as_text(const std::vector<Block>& blocks);
 std::string blocks_as_html(const std::vector<Block>& blocks, const std::string& title, const std::string& url);
