@@ -25,10 +25,11 @@ comment on column holdfast.schema_migration.applied_at is 'Time of the last appl
 -- an inlined SQL function again with every insert, which takes 0.2 to 0.3 ms.
 
 create function holdfast.new_uuid() returns uuid language sql volatile parallel safe as $$
-  -- UUID version 7 (RFC 9562), ordered by time: 48 bits of milliseconds, then random bits. PostgreSQL 18 has
-  -- its own.
-  select (lpad(to_hex(floor(extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0') || '7'
-          || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid
+  -- UUID version 7 (RFC 9562), ordered by time: 48 bits of milliseconds, 12 bits of their 4096ths (method 3),
+  -- then random bits. PostgreSQL 18 has its own.
+  select (overlay(lpad(to_hex(floor(extract(epoch from clock_timestamp()) * 4096000)::bigint), 15, '0')
+                  placing '7' from 13 for 0)
+          || substr(replace(gen_random_uuid()::text, '-', ''), 17))::uuid
 $$;
 comment on function holdfast.new_uuid() is 'A new UUID of version 7, ordered by time.';
 

@@ -47,6 +47,11 @@ std::vector<Capture> originals_of(pg::Connection& connection, const std::string&
   return rows(connection.call("select * from holdfast.originals_of($1::uuid[])", std::vector<std::string>{snapshot}));
 }
 
+std::optional<Capture> capture_in(pg::Connection& connection, const std::string& snapshot, const std::string& key) {
+  auto found = rows(connection.call("select * from holdfast.capture_in($1::uuid, $2)", snapshot, key));
+  return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
+}
+
 std::vector<Capture> revisits_broken(pg::Connection& connection, const std::string& snapshot) {
   return rows(connection.call("select * from holdfast.revisits_broken($1::uuid)", snapshot));
 }

@@ -33,6 +33,8 @@ std::vector<Capture> captures_closest(pg::Connection& connection, const std::str
 
 // Records of other snapshots to which revisit records of this one refer.
 std::vector<Capture> originals_of(pg::Connection& connection, const std::string& snapshot);
+// Returns the record of what a URL answered with in a snapshot; of a revisit record, the one to which it refers.
+std::optional<Capture> capture_in(pg::Connection& connection, const std::string& snapshot, const std::string& key);
 // Revisit records of a snapshot to which no record holds the payload.
 std::vector<Capture> revisits_broken(pg::Connection& connection, const std::string& snapshot);
 

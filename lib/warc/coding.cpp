@@ -1,6 +1,7 @@
 #include "lib/warc/coding.hpp"
 
 #include "lib/base/inflater.hpp"
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/text.hpp"
 
 #include <brotli/decode.h>
@@ -119,6 +120,28 @@ std::string without_chunks(std::string_view bytes) {
     left.remove_prefix(left.starts_with('\n') ? 1 : std::min<std::size_t>(2, left.size()));
   }
   return result;
+}
+
+std::optional<std::string> plain_body(std::string body, Headers& headers, std::size_t most) {
+  if (base::lower_case(header_of(headers, "transfer-encoding")).find("chunked") != std::string::npos)
+    body = without_chunks(body);
+  auto codings = base::split(header_of(headers, "content-encoding"), ", ");
+  if (header_of(headers, "content-type").starts_with("text/") && body.starts_with("\x1f\x8b") &&
+      (codings.empty() || codings.back().find("gzip") == std::string::npos))
+    codings.emplace_back("gzip");
+  for (int count = 0; count < kMostCodings && !codings.empty(); codings.pop_back(), ++count) { // the last one first
+    const auto decode = [&](std::string bytes) { return decode_body(std::move(bytes), codings.back(), most); };
+    auto plain = decode(body);
+    if (!plain.whole && plain.bytes.empty()) plain = decode(without_chunks(body));
+    if (!plain.whole && (plain.bytes.empty() || base::is_utf8(body))) continue; // it is not in this coding
+    if (!plain.whole && plain.bytes.size() >= base::kUnpackedFreely) return std::nullopt;
+    body = std::move(plain.bytes);
+  }
+  std::erase_if(headers, [](const auto& header) {
+    const auto name = base::lower_case(header.first);
+    return name == "transfer-encoding" || name == "content-encoding" || name == "content-length";
+  });
+  return body;
 }
 
 } // namespace holdfast::warc

@@ -293,7 +293,7 @@ begin
       from fresh f
   ), room as materialized ( -- as many as max_urls allows
     select holdfast.new_uuid() as id, r.*
-      from ranked r
+      from (select * from ranked order by rank) r -- so that ids have this order, too
       where v_crawl.max_urls = 0 or r.rank <= v_crawl.max_urls - v_crawl.snapshots_total
   ), cold as (
     insert into holdfast.snapshot (id, crawl_id, url, url_hash, depth, parent_id, title, bookmarked_at, tags)

@@ -269,6 +269,31 @@ $$;
 comment on function holdfast.originals_of is
   'Records of other snapshots to which revisit records of these refer.';
 
+create or replace function holdfast.capture_in(p_snapshot uuid, p_key text)
+  returns setof holdfast.v_capture language sql stable rows 1 as $$
+  -- A whole answer before a part, a redirect or an error.
+  with own as materialized (
+    select v.*
+      from holdfast.v_capture v
+      where v.snapshot_id = p_snapshot and v.url_key = p_key
+      order by coalesce(v.status, 200) = 200 desc, coalesce(v.status, 200) < 400 desc, v.status = 206,
+               v.at desc
+      limit 1)
+  select o.* from own o where o.mime <> 'warc/revisit'
+  union all
+  select x.*
+    from own r
+    cross join lateral (select o.*
+                          from holdfast.v_capture o
+                          where holdfast.same_payload(o.url_key, o.digest,
+                                                      coalesce(r.refers_to, r.url_key), r.digest)
+                            and o.mime <> 'warc/revisit'
+                          limit 1) x
+    where r.mime = 'warc/revisit'
+$$;
+comment on function holdfast.capture_in is
+  'Returns the record that holds what a URL answered with in a snapshot; no row: it did not ask for it.';
+
 create or replace function holdfast.revisits_broken(p_snapshot uuid)
   returns setof holdfast.v_capture language sql stable as $$
   -- A revisit record may also refer to another URL of its own snapshot: the answer to a POST, for example.

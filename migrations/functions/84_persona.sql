@@ -157,12 +157,28 @@ begin
   end if;
 end $$;
 
+create or replace function holdfast.persona_remember(p_name text, p_sign_in uuid)
+  returns void language sql as $$
+  -- Pages of the host where a user has signed in get the persona, unless the host is another one's already.
+  update holdfast.persona p
+    set hosts = p.hosts || h.host
+    from (select regexp_replace(holdfast.host_of(s.url), '^www\.', '') as host
+            from holdfast.persona_sign_in s
+            where s.id = p_sign_in) h
+    where p.name = p_name
+      and not exists (select
+                        from holdfast.persona o
+                        cross join unnest(o.hosts) u(host)
+                        where h.host = u.host or right(h.host, length(u.host) + 1) = '.' || u.host)
+$$;
+
 create or replace function holdfast.persona_keep(
     p_worker uuid, p_id uuid, p_fence bigint, p_version bigint, p_state bytea, p_key_id text)
   returns bigint language plpgsql as $$
 declare
   v_own constant record := holdfast.persona_held(p_worker, p_id, p_fence);
 begin
+  if v_own.crawl is null then perform holdfast.persona_remember(v_own.held, p_id); end if;
   return holdfast.persona_save(v_own.held, p_version, p_state, p_key_id, v_own.person, v_own.crawl is null);
 end $$;
 comment on function holdfast.persona_keep is

@@ -37,6 +37,11 @@ create or replace function holdfast.why_not_claimed(out reason text, out facts j
 declare
   v_all record;
   v_last record;
+  v_spawns constant boolean := exists (
+    select
+      from holdfast.process r
+      where r.worker_type = 'worker_runner' and r.status = 'running' and r.lease_until > clock_timestamp()
+        and (r.capabilities ->> 'spawns')::boolean);
 begin
   select count(*) as count, coalesce(sum(w.slots), 0) as slots, coalesce(sum(w.held), 0) as held,
          count(*) filter (where w.state = 'draining') as draining,
@@ -64,6 +69,8 @@ begin
     where v_all.count = 0 and p.process_type = 'worker'
     order by coalesce(p.ended_at, p.lease_until) desc nulls last limit 1;
   reason := case
+    when v_all.count = 0 and v_spawns then
+      ', and the runner starts a worker for it in a moment'
     when v_all.count = 0 then
       ', but no worker is running'
       || coalesce(' (the last one, ' || v_last.label || ', ended at ' || holdfast.people_time(v_last.at)

@@ -120,7 +120,7 @@ $$;
 comment on function holdfast.thumbnail is
   'Returns the thumbnail of a snapshot, as a path below its directory. NULL: it has none.';
 
-create or replace function holdfast.crawl_snapshots(p_crawl uuid, p_before uuid, p_limit bigint)
+create or replace function holdfast.crawl_snapshots(p_crawl uuid, p_after uuid, p_limit bigint)
   returns table (id uuid, url text, title text, status text, outcome text, depth integer,
                  sealed_at timestamptz, directory text, bytes bigint, reason text, thumbnail text)
   language sql stable as $$
@@ -128,13 +128,13 @@ create or replace function holdfast.crawl_snapshots(p_crawl uuid, p_before uuid,
          holdfast.thumbnail(v.id, v.crawl_id, v.fence)
     from (select s.id, s.crawl_id
             from holdfast.snapshot s
-            where s.crawl_id = p_crawl and (p_before is null or s.id < p_before)
-            order by s.id desc limit p_limit) page
+            where s.crawl_id = p_crawl and (p_after is null or s.id > p_after)
+            order by s.id limit p_limit) page
     join holdfast.v_snapshot v on v.id = page.id and v.crawl_id = page.crawl_id
-    order by v.id desc
+    order by v.id
 $$;
 comment on function holdfast.crawl_snapshots is
-  'A page of a crawl''s snapshots, newest first, with thumbnails.';
+  'A page of a crawl''s snapshots in the order of their addition, with thumbnails.';
 
 create or replace function holdfast.crawl_entries(p_crawl uuid, p_limit bigint)
   returns table (url text, title text, outcome text, depth integer,

@@ -25,6 +25,7 @@ create or replace function holdfast.entry_points()
         work_left, crawl_unfinished, sealed_files, directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, schedule_find, schedule_next, schedule_times, crawls_expired,
         schema_minimum, token_check, tokens_valid, files_key_valid, captures, captures_closest, captures_of,
+        capture_in,
         export_snapshots, snapshot_number,
         replay_score, replays_due, originals_of, revisits_broken,
         list_snapshots, list_results, list_failures, list_events, list_events_after, page_due_latest}'),

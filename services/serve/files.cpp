@@ -70,10 +70,9 @@ Response refusal(unsigned status, std::string text) {
 // storage on top: a document here has no identity. Nothing is fetched from elsewhere, so that the site of an archived
 // page does not notice its display. A PDF is not sandboxed: browsers refuse to show it then, and its viewer is no part
 // of this origin.
-Response described(const std::string& path, std::string_view begin, base::Fd file) {
+Response described(std::string type) {
   Response response;
-  response.file = std::move(file);
-  response.type = std::string(archive::media_type(path.substr(path.rfind('/') + 1), begin));
+  response.type = std::move(type);
   const auto header = [&](const char* name, const char* value) { response.headers.emplace_back(name, value); };
   header("Content-Security-Policy",
          response.type == "application/pdf"
@@ -94,12 +93,15 @@ Response described(const std::string& path, std::string_view begin, base::Fd fil
 }
 
 // A document that opens no connection; one that may hide how is shown as text.
-Response quiet(Response response, const std::string& path, std::uint64_t size) {
+Response quiet(Response response, const std::string& path) {
+  struct stat about {};
+  if (response.file && ::fstat(response.file.get(), &about) != 0) return refusal(503, "the archive does not answer\n");
+  const auto size = response.file ? static_cast<std::uint64_t>(about.st_size) : response.body.size();
   constexpr std::uint64_t kLargest = std::uint64_t{64} << 20;
   const bool document = response.type.starts_with("text/html") || response.type.starts_with("text/xml") ||
                         response.type.starts_with("application/xml") || response.type.find("+xml") != std::string::npos;
   if (!document) return response;
-  if (size <= kLargest) response.body = archive::read_rest(response.file.get(), path);
+  if (response.file && size <= kLargest) response.body = archive::read_rest(response.file.get(), path);
   if (size > kLargest || hides_tags(response.body)) {
     response.body.clear();
     response.type = "text/plain";
@@ -115,7 +117,7 @@ Response quiet(Response response, const std::string& path, std::uint64_t size) {
 // Keys of tokens, and whether they were valid when they were last looked up.
 class Files::Keys {
 public:
-  explicit Keys(const std::string& dsn) : connections_(dsn) {}
+  explicit Keys(Connections& connections) : connections_(connections) {}
   bool valid(const std::string& key) {
     const auto now = Clock::now();
     {
@@ -135,15 +137,15 @@ private:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kTrusted{5};
   static constexpr std::size_t kMost = 1000;
-  Connections connections_;
+  Connections& connections_;
   std::mutex mutex_;
   std::map<std::string, std::pair<bool, Clock::time_point>> known_;
 };
 
-Files::Files(const std::filesystem::path& root, const std::string& collection_id, const std::string& keys,
+Files::Files(const std::filesystem::path& root, const std::string& collection_id, const std::string& dsn, bool keys,
              std::vector<std::string> hosts)
-    : directory_(root), hosts_(std::move(hosts)) {
-  if (!keys.empty()) keys_ = std::make_unique<Keys>(keys);
+    : directory_(root), connections_(std::make_unique<Connections>(dsn)), hosts_(std::move(hosts)) {
+  if (keys) keys_ = std::make_unique<Keys>(*connections_);
   if (s3::is_location(root.native()))
     bucket_ = std::make_unique<archive::Root>(archive::Root::open(root, collection_id, false));
 }
@@ -165,14 +167,12 @@ Response Files::answer(const Request& request) const {
       return refusal(403, "this address is not valid, or no longer; come by way of the page\n");
     path.erase(0, kLength + 1);
   }
-  // The first page that is archived makes the directory; it may also be mounted later, or again.
-  const base::Fd root(bucket_ ? -1 : ::open(directory_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root && !bucket_) return refusal(503, "the archive is not here\n");
-  if (!is_published(path)) return refusal(404, "there is no such file\n");
-  if (path.ends_with('/')) path += "index.html";
   base::Fd file;
   try {
-    file = bucket_ ? bucket_->open_file(path) : base::Fd(open_beneath(root.get(), path, O_RDONLY));
+    if (const auto at = record_path(path)) return record(*at);
+    if (!is_published(path)) return refusal(404, "there is no such file\n");
+    if (path.ends_with('/')) path += "index.html";
+    file = open(path);
   } catch (const base::Error& error) {
     spdlog::warn("{}", error.what());
     return refusal(503, "the archive does not answer\n");
@@ -188,7 +188,33 @@ Response Files::answer(const Request& request) const {
   std::array<char, 512> head{};
   const auto got = ::pread(file.get(), head.data(), head.size(), 0);
   const std::string_view begin(head.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
-  return quiet(described(path, begin, std::move(file)), path, static_cast<std::uint64_t>(about.st_size));
+  auto response = described(std::string(archive::media_type(path.substr(path.rfind('/') + 1), begin)));
+  response.file = std::move(file);
+  return quiet(std::move(response), path);
+}
+
+// The first page that is archived makes the directory; it may also be mounted later, or again.
+base::Fd Files::open(const std::string& path) const {
+  if (bucket_) return bucket_->open_file(path);
+  const base::Fd root(::open(directory_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) throw base::Error(base::ErrorClass::unavailable, "the archive is not here: " + directory_.string());
+  return base::Fd(open_beneath(root.get(), path, O_RDONLY));
+}
+
+Response Files::record(const RecordPath& path) const {
+  auto body = connections_->with([&](pg::Connection& connection) {
+    return read_record(
+        connection, [this](const std::string& file) { return open(file); }, path);
+  });
+  if (!body) return refusal(404, "this snapshot has no record of that address\n");
+  auto response = described(is_header_value(body->type) ? body->type : "application/octet-stream");
+  response.body = std::move(body->bytes);
+  response.file = std::move(body->file);
+  // The document has no identity, so that its fonts are of another origin.
+  constexpr std::array<std::string_view, 6> kFonts{"wOFF", "wOF2", "OTTO", "true", "ttcf", {"\0\1\0\0", 4}};
+  if (std::any_of(kFonts.begin(), kFonts.end(), [&](auto begin) { return response.body.starts_with(begin); }))
+    response.headers.emplace_back("Access-Control-Allow-Origin", "*");
+  return quiet(std::move(response), path.url);
 }
 
 namespace {

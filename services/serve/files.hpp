@@ -4,6 +4,7 @@
 
 #include "lib/archive/root.hpp"
 #include "services/serve/http_message.hpp"
+#include "services/serve/records.hpp"
 
 #include <filesystem>
 #include <memory>
@@ -13,12 +14,14 @@
 
 namespace holdfast::serve {
 
+class Connections;
+
 class Files {
 public:
   // Opens the archive. `root`: a directory, or a bucket that must be of this collection (then throws as
-  // archive::Root::open does). `keys`: the database of tokens. Each path then begins with "/<key of a token>/", and is
-  // valid as long as the token; empty: no path does. `hosts`: accepted names of the server; empty: any.
-  Files(const std::filesystem::path& root, const std::string& collection_id, const std::string& keys,
+  // archive::Root::open does). `dsn`: of the database, for records. `keys`: each path begins with "/<key of a
+  // token>/", and is valid as long as the token. `hosts`: accepted names of the server; empty: any.
+  Files(const std::filesystem::path& root, const std::string& collection_id, const std::string& dsn, bool keys,
         std::vector<std::string> hosts);
   ~Files();
   Response answer(const Request& request) const;
@@ -26,8 +29,12 @@ public:
   std::string href(const std::string& path, const std::string& key) const;
 
 private:
+  base::Fd open(const std::string& path) const;
+  Response record(const RecordPath& path) const;
+
   std::filesystem::path directory_;
   std::unique_ptr<archive::Root> bucket_;
+  std::unique_ptr<Connections> connections_;
   class Keys;
   std::unique_ptr<Keys> keys_;
   std::vector<std::string> hosts_;

@@ -24,11 +24,12 @@ constexpr Route kRoutes[] = {
     Route{"/personas", "Personas", "page", true, &personas_page},
     Route{"/workers", "Workers", "page", true, &workers_page},
     Route{"/hosts", "Hosts", "page", true, &hosts_page},
-    Route{"/failures", "Failures", "page", true, &list_page},
+    Route{"/failures", "Failures", "page", true, &failures_page},
     Route{"/events", "Events", "page", true, &list_page},
     Route{"/lists", "Lists", "page", false, &lists_page},
     Route{"/crawl/", "", "crawl", true, &crawl_page},
     Route{"/snapshot/", "", "snapshot", true, &snapshot_page},
+    Route{"/page/", "", "snapshot", false, &still_page},
     Route{"/persona/", "", "sign-in; it may have ended", false, &persona_view_page},
 };
 
@@ -66,7 +67,7 @@ std::string layout(const Route& route, const Page& page, const std::string& quer
     if (!one.tab.empty() && (one.path != "/add" || caller.may_change())) {
       const bool current = one.path == route.path ||
                            (route.has_id() && one.path == (route.path == "/persona/" ? "/personas" : "/crawls")) ||
-                           (!route.has_id() && route.tab.empty() && one.path == "/lists");
+                           (route.page != nullptr && !route.has_id() && route.tab.empty() && one.path == "/lists");
       tabs.push_back({{"path", one.path}, {"name", one.tab}, {"current", current}});
     }
   for (const auto& section : page.sections)
@@ -90,18 +91,20 @@ std::string layout(const Route& route, const Page& page, const std::string& quer
       .text();
 }
 
-Response problem_page(unsigned status, const std::string& heading, const std::string& detail, const std::string& hint,
-                      const std::string& back) {
+Response problem_page(unsigned status, const Problem& problem, const Request& request, const Caller& caller) {
+  static constexpr Route kNone{"", "", "", false, nullptr};
+  Page page{problem.heading, problem.heading, {}};
+  page.body = html::fill(
+      embedded::problem_html,
+      {{"detail", problem.detail}, {"hint", problem.hint}, {"back", problem.back}, {"label", problem.label}});
   Response response;
   response.status = status;
-  response.body =
-      html::fill(embedded::problem_html, {{"heading", heading}, {"detail", detail}, {"hint", hint}, {"back", back}})
-          .text();
+  response.body = layout(kNone, page, "", request, caller);
   return response;
 }
 
-Response no_such(std::string_view what) {
-  return problem_page(404, "Not found", "There is no such " + std::string(what) + ".", "", "/");
+Response no_such(std::string_view what, const Request& request, const Caller& caller) {
+  return problem_page(404, {"Not found", "There is no such " + std::string(what) + ".", "", "/"}, request, caller);
 }
 
 Response sign_in_page(unsigned status, const std::string& next, const std::string& problem, const std::string& link) {

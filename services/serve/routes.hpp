@@ -31,9 +31,12 @@ std::string digest_of(const html::Html& html);
 // Renders a page within the frame of all pages. `query`: the words in the search field.
 std::string layout(const Route& route, const Page& page, const std::string& query, const Request& request,
                    const Caller& caller);
-Response problem_page(unsigned status, const std::string& heading, const std::string& detail, const std::string& hint,
-                      const std::string& back);
-Response no_such(std::string_view what);
+// Text of a page that refuses, or reports what was done; and a link to go on.
+struct Problem {
+  std::string heading, detail, hint, back, label{"Back"};
+};
+Response problem_page(unsigned status, const Problem& problem, const Request& request, const Caller& caller);
+Response no_such(std::string_view what, const Request& request, const Caller& caller);
 // `link`: the secret of the link that leads here; empty: a token is required.
 Response sign_in_page(unsigned status, const std::string& next, const std::string& problem,
                       const std::string& link = "");

@@ -95,7 +95,7 @@ Response Site::answer(const Request& asked) {
   header("Content-Security-Policy",
          "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
          "base-uri 'none'; frame-ancestors 'none'; img-src 'self'" +
-             (pictures ? " " + files_origin(request) : ""));
+             (pictures ? " " + files_origin(request) + "; frame-src " + files_origin(request) : ""));
   // A page elsewhere may use the API with a token of its own, never with a cookie.
   if (request.path.starts_with(kApi) && (request.method == "OPTIONS" || !request.authorization.empty()))
     header("Access-Control-Allow-Origin", "*");
@@ -233,10 +233,18 @@ Response Site::form(const Request& request, const Caller& caller) {
     if (name == "back") back = value;
   const auto answer = answer_form(request.path.substr(kForm.size()), fields, request, caller, options_.api,
                                   [this](Role role, const auto& work) { return run_as(role, work); });
-  if (answer.status < 400) return see_other(page_after(answer, back));
   const auto told = nlohmann::json::parse(answer.body, nullptr, false);
-  return problem_page(answer.status, "Request failed", told.value("detail", ""), told.value("hint", ""),
-                      local_path(back));
+  if (answer.status >= 400)
+    return problem_page(answer.status,
+                        {"Request failed", told.value("detail", ""), told.value("hint", ""), local_path(back)}, request,
+                        caller);
+  const auto next = page_after(answer, back);
+  if (!told.is_object() || !told.contains("problems")) return see_other(next);
+  const auto seeds = told.value("seeds", 0U);
+  return problem_page(200,
+                      {"Added " + html::counted(seeds, "page"), told["problems"], "The rest was added.", next,
+                       "See what happens with it"},
+                      request, caller);
 }
 
 Response Site::route(const Request& request, const Caller& caller) {
@@ -268,7 +276,7 @@ Response Site::view(const Request& request, const Caller& caller) {
   const auto id = request.path.substr(kView.size());
   if (!caller.may_change() || options_.dsn_to_change.empty() || is_cross_site(request))
     return plain(403, "only an operator may sign in\n");
-  if (!base::is_uuid(id)) return no_such("sign-in");
+  if (!base::is_uuid(id)) return no_such("sign-in", request, caller);
   auto watch = feed_.watch_token(caller.name);
   if (!watch) return plain(503, "too many clients watch; try again later\n");
   auto response = plain(426, "this is a WebSocket\n");
@@ -298,10 +306,10 @@ std::optional<Page> Site::page_at(pg::Connection& connection, const Request& req
 
 Response Site::page(const Request& request, const Caller& caller) {
   const auto found = find_route(request.path);
-  if (found.route == nullptr) return no_such("page");
+  if (found.route == nullptr) return no_such("page", request, caller);
   const auto page =
       connections_.with([&](pg::Connection& connection) { return page_at(connection, request, caller, found); });
-  if (!page) return no_such(found.route->what);
+  if (!page) return no_such(found.route->what, request, caller);
   Response response;
   response.body = layout(*found.route, *page, request.parameter("q"), request, caller);
   return response;

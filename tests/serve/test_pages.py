@@ -185,8 +185,8 @@ class Pages(Case):
                 self.assertEqual(re.findall(r'(?:src|href)="(?:https?:)?//(?!127\.0\.0\.1)[^"]*"', page.text), [])
         self.assertIn("label &lt;script&gt;", front.text)
         failed = self.site.get("/failures")
-        self.assertIn("page", failed.text)
-        self.assertIn("broken", failed.text)
+        self.assertIn("127.0.0.1:9/bad", failed.text)
+        self.assertIn("broken", self.site.get("/failures?hooks=1").text)
         self.assertIn("with outcome", self.site.get(snapshots[0]).text)
 
     def test_the_error_output_of_a_hook_is_one_click_away(self):

@@ -36,7 +36,7 @@ TEST_CASE("what works on the output of others does not make a page archived") {
   stage.work();
   CHECK(stage.table(kTrueResults) == "a_fetch|failed|no answer (exit 1)\nb_sums|succeeded|\nhashes|succeeded|");
   CHECK(stage.table("select outcome, reason, http_status from holdfast.v_snapshot") ==
-        "failed|no plugin captured the page|");
+        "failed|no plugin captured the page: no answer (exit 1)|");
   CHECK(stage.table("select outcome, failed, partial from holdfast.v_crawl") == "failed|1|0");
   stage.check_disk_and_rows(); // what there is is kept
 }

@@ -48,6 +48,9 @@ TEST_CASE("the outcome of a page by how its hooks ended") {
   SUBCASE("what works on the output of others does not archive a page") {
     CHECK(judged({page(kBad), about(kGood)}) == "failed: no plugin captured the page");
     CHECK(judged({page(kSkipped), about(kGood)}) == "failed: no plugin captured the page");
+    auto at_login = page(kBad);
+    at_login.error = "the site asks to sign in";
+    CHECK(judged({at_login, about(kGood)}) == "failed: no plugin captured the page: the site asks to sign in");
     CHECK(judged({page(kNothing), about(kGood)}) == "failed: no plugin captured the page");
     // Unless nothing else was asked for.
     CHECK(judged({about(kGood, 200), about(kNothing)}) == "succeeded 200");

@@ -383,7 +383,7 @@ void Tab::read() {
     describe();
     refuse_signed_out();
     if (crashed_.empty()) reading_.read();
-    reading_.leave();
+    reading_.leave(job_.url());
     const auto blink = [] { return after(Seconds(0.2)); };
     while (Clock::now() < give_up_ && crashed_.empty() && recorder_.open_files() > 0)
       wait(std::min(give_up_, blink()), [this] { return recorder_.open_files() == 0; });

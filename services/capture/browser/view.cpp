@@ -117,6 +117,7 @@ Json drawn_size(View& view, std::pair<int, int> window, double most) {
 
 const std::vector<std::string>& view_expressions() {
   static const std::vector<std::string> all{"globalThis.view = " + std::string(embedded::view_js) + "; null",
+                                            "view.still()",
                                             "view.html()",
                                             "view.expand()",
                                             "view.restore()",
@@ -175,8 +176,19 @@ Result print_pdf(Job& job) {
   return view.result("output.pdf");
 }
 
+// Saves the page as it stands, without what runs, for people: its frames are files beside it.
+void save_still(Job& job, View& view) {
+  const auto still = view.ask("still()");
+  if (!still.is_object() || !still.contains("html")) return; // too large for one answer, or no document of HTML
+  job.write("still.html", still["html"].get_ref<const std::string&>());
+  int number = 0;
+  for (const auto& frame : still["frames"])
+    job.write("frame-" + std::to_string(++number) + ".html", frame.get_ref<const std::string&>());
+}
+
 Result save_dom(Job& job) {
   View view(job);
+  save_still(job, view);
   const auto html = html_of(view);
   // The browser returns text and we write UTF-8, whatever the page's <meta> declares: a byte order mark overrides it.
   job.write("output.html", "\xEF\xBB\xBF" + html);

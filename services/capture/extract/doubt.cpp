@@ -29,6 +29,11 @@ const std::regex& checking() { // a challenge that may end by itself
                                   std::regex::icase);
   return pattern;
 }
+// The part of an address that names a page: "example.org/a" for "https://www.example.org/a/?b".
+std::string place_of(const std::string& url) {
+  static const std::regex pattern("^https?://(?:www\\.)?([^?#]*?)/*(?:[?#].*)?$", std::regex::icase);
+  return std::regex_replace(url, pattern, "$1");
+}
 constexpr std::size_t kShortPage = 1500, kNearlyEmpty = 60; // characters
 
 } // namespace
@@ -40,6 +45,8 @@ bool looks_unfinished(const Shown& now) {
 }
 
 std::string doubt_about(const Shown& now, std::size_t shown_at_first) {
+  if (now.login && now.size < kShortPage && !now.asked.empty() && place_of(now.url) != place_of(now.asked))
+    return "the site asks to sign in, at " + now.url;
   std::smatch found;
   const auto all = now.title + "\n" + now.words;
   if (now.size < kShortPage && std::regex_search(all, found, challenge()))

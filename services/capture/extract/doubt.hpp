@@ -9,6 +9,8 @@ namespace holdfast::capture {
 struct Shown {
   std::string title, words; // of the main document, their beginning
   std::string language;     // as the main document states it
+  std::string asked, url;   // the address of the snapshot, and that of the main document
+  bool login{false};        // it shows a field for a password
   std::size_t size{0};      // characters, with those of frames
   bool pictures{false}, scripts{false};
 };
@@ -16,7 +18,8 @@ struct Shown {
 // Returns true for a nearly empty page whose text announces more.
 bool looks_unfinished(const Shown& now);
 
-// Returns why it is not the page: a challenge, only "Loading", or less than at first; empty if nothing says so.
+// Returns why it is not the page: a login form to which another address led, a challenge, only "Loading", or less than
+// at first; empty if nothing says so.
 std::string doubt_about(const Shown& now, std::size_t shown_at_first);
 
 } // namespace holdfast::capture

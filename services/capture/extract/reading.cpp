@@ -129,8 +129,12 @@ void Reading::settle() {
       const auto seen = frames_.ask(frames_.known().front(), "reader.look()");
       if (!seen || !seen->is_object()) return "quiet";
       shown_at_first_ = seen->value("size", std::size_t{0});
-      const Shown now{seen->value("title", ""), seen->value("words", ""),       "",
-                      shown_at_first_,          seen->value("pictures", false), seen->value("scripts", 0) > 0};
+      Shown now;
+      now.title = seen->value("title", "");
+      now.words = seen->value("words", "");
+      now.size = shown_at_first_;
+      now.pictures = seen->value("pictures", false);
+      now.scripts = seen->value("scripts", 0) > 0;
       if (frames_.known().size() > 1 || !looks_unfinished(now)) return "quiet";
       if (over()) break;
       pause(effort_.quiet);
@@ -345,18 +349,19 @@ void Reading::read() {
   step("files", effort_.files, [this] { return fetch(); });
 }
 
-void Reading::leave() {
+void Reading::leave(const std::string& asked) {
   step_began_ = Clock::now();
   step_longest_ = Seconds(5);
   for (auto& frame : frames_.find())
     frames_.ask(frame, "reader.leave()");
   rest(Seconds(0.1), 0, true, in(Seconds(3)));
-  look();
+  look(asked);
 }
 
 // Reads the content, and checks whether it is the requested page.
-void Reading::look() {
+void Reading::look(const std::string& asked) {
   Shown now;
+  now.asked = asked;
   text_.clear();
   for (auto& frame : frames_.known()) {
     const auto seen = frames_.ask(frame, "reader.look()");
@@ -366,6 +371,8 @@ void Reading::look() {
       now.words = seen->value("words", "");
       now.language = seen->value("lang", "");
       now.scripts = seen->value("scripts", 0) > 0;
+      now.login = seen->value("login", false);
+      now.url = seen->value("url", "");
     }
     now.size += seen->value("size", std::size_t{0});
     now.pictures = now.pictures || seen->value("pictures", false);

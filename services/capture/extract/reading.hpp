@@ -34,8 +34,8 @@ public:
   void settle();
   // Scrolls, presses, fetches, in a page that is held; throws Silent if the page does not answer.
   void read();
-  // Goes back to the top, and reads the content.
-  void leave();
+  // Goes back to the top, and reads the content. `asked`: the address of the snapshot.
+  void leave(const std::string& asked);
 
   const Json& steps() const { return steps_; }
   const Json& held() const { return gate_.held(); }            // what presses wanted to send and was stopped
@@ -70,7 +70,7 @@ private:
   std::string own(const std::string& source);
   std::string fetch();
   bool fetch(Frame& frame, const Json& what);
-  void look();
+  void look(const std::string& asked);
 
   DevTools& browser_;
   Recorder& recorder_;

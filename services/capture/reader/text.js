@@ -58,5 +58,6 @@ function look() {
   const title = document.title.slice(0, 300), scripts = document.scripts.length;
   const said = document.querySelector('meta[http-equiv=content-language i]')?.content;
   const lang = document.documentElement.lang || document.body?.lang || said || '';
-  return {title, words: words.slice(0, 3000), size: words.length, pictures, scripts, lang};
+  const login = all('input[type=password i]').some(shown);
+  return {title, words: words.slice(0, 3000), size: words.length, pictures, scripts, lang, login, url: location.href};
 }

@@ -18,7 +18,6 @@ namespace holdfast::capture {
 namespace {
 
 constexpr std::size_t kLargestAnswer = 64u << 20;
-constexpr int kMostCodings = 4; // one within the other
 
 // nullopt: too large.
 std::optional<std::string> rest_of(warc::Reader& reader) {
@@ -51,33 +50,6 @@ bool open_record(OpenRecord& open, const std::string& file, std::uint64_t offset
 bool lost_body(const warc::Record& record, const Headers& sent) {
   const auto length = header_of(sent, "content-length");
   return !header_of(record.headers, "warc-truncated").empty() || (!length.empty() && length != "0");
-}
-
-// Returns the body before the transfer coding. Archives keep headers over bodies that are decoded already, and lose
-// them over bodies that are not: the bytes count more than the header. A broken body is used as far as it goes, as
-// browsers do. nullopt: too large.
-std::optional<std::string> decoded(std::string body, Headers& headers) {
-  if (lower_case(header_of(headers, "transfer-encoding")).find("chunked") != std::string::npos)
-    body = warc::without_chunks(body);
-  auto codings = base::split(header_of(headers, "content-encoding"), ", ");
-  if (header_of(headers, "content-type").starts_with("text/") && body.starts_with("\x1f\x8b") &&
-      (codings.empty() || codings.back().find("gzip") == std::string::npos))
-    codings.emplace_back("gzip");
-  for (int count = 0; count < kMostCodings && !codings.empty(); codings.pop_back(), ++count) { // the last one first
-    const auto decode = [&](std::string bytes) {
-      return warc::decode_body(std::move(bytes), codings.back(), kLargestAnswer);
-    };
-    auto plain = decode(body);
-    if (!plain.whole && plain.bytes.empty()) plain = decode(warc::without_chunks(body));
-    if (!plain.whole && (plain.bytes.empty() || base::is_utf8(body))) continue; // it is not in this coding
-    if (!plain.whole && plain.bytes.size() >= base::kUnpackedFreely) return std::nullopt;
-    body = std::move(plain.bytes);
-  }
-  std::erase_if(headers, [](const auto& header) {
-    const auto name = lower_case(header.first);
-    return name == "transfer-encoding" || name == "content-encoding" || name == "content-length";
-  });
-  return body;
 }
 
 } // namespace
@@ -145,11 +117,11 @@ std::optional<ReplaySource::Answer> ReplaySource::find(const std::string& key, c
       return std::nullopt;
     body = rest_of(*other.reader);
     auto headers = other.head ? other.head->headers : Headers();
-    if (body) body = decoded(std::move(*body), headers);
-    decoded("", answer.headers);
+    if (body) body = warc::plain_body(std::move(*body), headers, kLargestAnswer);
+    warc::plain_body("", answer.headers, kLargestAnswer);
     if (header_of(answer.headers, "content-type").empty()) answer.headers = std::move(headers);
   } else if (body) {
-    body = decoded(std::move(*body), answer.headers);
+    body = warc::plain_body(std::move(*body), answer.headers, kLargestAnswer);
   }
   if (!body || answer.status < 100) return std::nullopt;
   answer.body = std::move(*body);

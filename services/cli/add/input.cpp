@@ -10,6 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <libpsl.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -167,6 +170,36 @@ std::string id_in(std::string_view line) {
   return {};
 }
 
+// "https://example.org/a" for "example.org/a", as users type it: a name below a known domain. Anything else is as
+// given.
+std::string with_scheme(std::string text) {
+  const auto host = std::string_view(text).substr(0, text.find_first_of(":/?#"));
+  const auto dot = host.rfind('.');
+  const bool plain = dot != std::string_view::npos && dot > 0 && text.find_first_of(" \t@<>\"'{}[],;") == text.npos &&
+                     text.find("://") == text.npos;
+  if (!plain) return text;
+  const auto top = base::lower_case(host.substr(dot + 1));
+  const auto* list = psl_builtin();
+  const bool known =
+      list != nullptr && psl_is_public_suffix2(list, top.c_str(), PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) != 0;
+  return known ? "https://" + text : text;
+}
+
+// Does so for each line of a text.
+std::string with_schemes(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    auto line = text.substr(at, end - at);
+    const std::string typed(base::trimmed(line));
+    if (const auto whole = with_scheme(typed); whole != typed) line = whole;
+    out += line;
+    if (end < text.size()) out += '\n';
+    at = end + 1;
+  }
+  return out;
+}
+
 } // namespace
 
 std::vector<std::string> read_ids(const std::vector<std::string>& given) {
@@ -228,8 +261,8 @@ ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& 
                        const ReadOptions& options) {
   SeedReader reader(options);
   for (const auto& url : urls)
-    reader.take_url(base::trimmed(url), "");
-  if (!text.empty()) reader.take_bytes(text, "text", options.parser);
+    reader.take_url(with_scheme(std::string(base::trimmed(url))), "");
+  if (!text.empty()) reader.take_bytes(with_schemes(text), "text", options.parser);
   if (!file.empty()) reader.take_bytes(file, "file", options.parser);
   return reader.finish();
 }

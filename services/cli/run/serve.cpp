@@ -139,12 +139,12 @@ int serve(Context& context, bool standby) {
   const auto endpoint = serve::parse_endpoint(settings.text("serve.listen"), "serve.listen");
   const auto beside = files_endpoint(settings, endpoint);
   const auto guest = guest_role(settings.text("serve.guest"), endpoint.loopback && beside.loopback);
-  context.connection(); // there is a collection, and its schema is ours
+  context.connection(true); // in an empty place, this makes a collection
   interrupted();
 
   const auto hosts = own_hosts(guest, settings);
   auto options = site_options(context);
-  const serve::Files files(context.archive_root(), options.collection_id, guest == serve::Role::none ? options.dsn : "",
+  const serve::Files files(context.archive_root(), options.collection_id, options.dsn, guest == serve::Role::none,
                            hosts);
   const serve::TrustedProxies proxies(settings.text("serve.trusted_proxies"), "serve.trusted_proxies");
   const auto timeout = settings.duration("serve.client_timeout");

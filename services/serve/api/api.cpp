@@ -285,8 +285,11 @@ nlohmann::json body_of_form(const ApiOperation& operation, const Form& form) {
   auto body = nlohmann::json::object();
   for (const auto& field : operation.body)
     for (const auto& [name, text] : form) {
-      if (name != field.name || text.empty()) continue;
+      if (name != field.name) continue;
       const auto& schema = catalog::schema_of(field);
+      // A field that is not filled in is not given, unless the form shows what is stored.
+      const bool shown = name == "notes" || name == "title" || name == "label";
+      if (text.empty() && (operation.method != "PATCH" || !shown)) continue;
       body[name] = schema["type"] == "array"            ? list_of_text(text)
                    : schema.contains("contentEncoding") ? nlohmann::json(base::base64_encode(text))
                                                         : catalog::value_of_text(schema, text);

@@ -105,9 +105,11 @@
       const problem = form.querySelector("[role=alert]");
       try {
         const answer = await fetch(action, {method: "POST", body: new FormData(form)});
-        if (answer.ok) return location.assign(answer.url);
+        if (answer.redirected) return location.assign(answer.url);
         const text = await answer.text();
         const page = new DOMParser().parseFromString(text, "text/html");
+        // Added, but not all of it: the answer says what was left out.
+        if (answer.ok) return document.querySelector("main").replaceWith(page.querySelector("main"));
         problem.textContent = (page.querySelector("[role=alert]") || page.body).textContent;
       } catch (error) {
         problem.textContent = "No answer from the server: " + error.message;

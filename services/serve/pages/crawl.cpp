@@ -1,3 +1,4 @@
+#include "lib/base/uuid.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/call.hpp"
@@ -38,26 +39,24 @@ Html facts(pg::Connection& connection, const store::Crawl& crawl) {
                      {"facts", facts.html()}});
 }
 
+// Where the gallery goes on; nothing: at its beginning.
+std::optional<std::string> after(const PageRequest& request) {
+  const auto id = request.parameter("after");
+  return base::is_uuid(id) ? std::optional(id) : std::nullopt;
+}
+
 Html gallery(const PageRequest& request) {
   const auto snapshots =
-      store::call(request.connection, "crawl_snapshots", request.id, request.before, kSnapshotsOfPage);
+      store::call(request.connection, "crawl_snapshots", request.id, after(request), kSnapshotsOfPage);
   html::List tiles;
   for (const auto snapshot : snapshots) {
-    const auto where = html::without_scheme(snapshot.text("url"));
-    const auto title = snapshot["title"].value_or("");
-    const auto name = title.empty() ? std::string(where) : title;
-    tiles.push_back({{"id", snapshot.text("id")},
-                     {"picture", request.links.picture(snapshot)},
-                     {"short_name", name.substr(0, 60)},
-                     {"name", name},
-                     {"where", where},
-                     {"state", state_badge(snapshot["status"], snapshot["outcome"].value_or(""))}});
+    tiles.push_back(tile(snapshot, request.links.picture(snapshot)));
   }
   const bool full = snapshots.size() == kSnapshotsOfPage;
   return html::fill(
       embedded::gallery_html,
       {{"tiles", std::move(tiles)},
-       {"earlier", full ? "/crawl/" + request.id + "?before=" + snapshots[snapshots.size() - 1].text("id") : ""}});
+       {"more", full ? "/crawl/" + request.id + "?after=" + snapshots[snapshots.size() - 1].text("id") : ""}});
 }
 
 Html acts(const store::Crawl& crawl, const PageRequest& request) {
@@ -137,17 +136,18 @@ Html snapshot_table(const PageRequest& request, const pg::Result& rows) {
 std::optional<Page> crawl_page(const PageRequest& request) {
   const auto crawl = store::find_crawl(request.connection, request.id);
   if (!crawl) return std::nullopt;
-  const bool earlier = request.before.has_value();
+  const bool earlier = request.before.has_value() || after(request).has_value();
   const bool chosen = !request.parameter("outcome").empty() || !request.parameter("status").empty();
   std::vector<Section> sections{{"crawl", facts(request.connection, *crawl), "", false}};
   if (request.may_change) {
     sections.push_back({"acts", acts(*crawl, request), "", false});
     sections.push_back(
         {"edit",
-         html::fill(embedded::crawl_edit_html, {{"id", crawl->id}, {"back", request.here}, {"label", crawl->label}}),
+         html::fill(embedded::crawl_edit_html,
+                    {{"id", crawl->id}, {"back", request.here}, {"label", crawl->label}, {"notes", crawl->notes}}),
          "", false, false});
   }
-  sections.push_back({"shown", shown_links(request, *crawl), earlier ? "Snapshots, earlier" : "Snapshots"});
+  sections.push_back({"shown", shown_links(request, *crawl), earlier ? "Snapshots, continued" : "Snapshots"});
   if (chosen) {
     const auto rows = snapshot_rows(request);
     if (request.may_change && rows.size() > 0)
@@ -215,6 +215,18 @@ Html found_crawls(const PageRequest& request) {
 
 } // namespace
 
+html::Fields tile(const pg::Row& snapshot, const std::string& picture) {
+  const auto where = html::without_scheme(snapshot.text("url"));
+  const auto title = snapshot["title"].value_or("");
+  const auto name = title.empty() ? std::string(where) : title;
+  return {{"id", snapshot.text("id")},
+          {"picture", picture},
+          {"short_name", name.substr(0, 60)},
+          {"name", name},
+          {"where", where},
+          {"state", state_badge(snapshot["status"], snapshot["outcome"].value_or(""))}};
+}
+
 Table crawl_table(const pg::Result& rows, bool select) {
   std::vector<Table::Column> columns{{"Crawl", "long"}, {"State", "nw"}, {"Progress", "nw"}, {"Failed", "n"},
                                      {"Partial", "n"},  {"Size", "n"},   {"Added", "nw"}};
@@ -249,7 +261,13 @@ std::optional<Page> crawls_page(const PageRequest& request) {
 std::optional<Page> add_page(const PageRequest& request) {
   if (!request.may_change)
     return Page{"Add", "Add", {{"add", Html(html::Literal(embedded::may_not_html)), "", false, false}}};
-  return Page{"Add", "Add pages", {{"add", html::fill(embedded::add_html, {}), "", false, false}}};
+  constexpr int kPersonas = 500;
+  html::List personas;
+  for (const auto row : catalog::list(request.connection, {"personas", kPersonas}))
+    personas.push_back({{"name", row.text("name")}});
+  return Page{"Add",
+              "Add pages",
+              {{"add", html::fill(embedded::add_html, {{"personas", std::move(personas)}}), "", false, false}}};
 }
 
 } // namespace holdfast::serve

@@ -37,9 +37,23 @@ struct Rows {
     return std::find(columns.begin(), columns.end(), column) == columns.end() ? "" : row[column].value_or("");
   }
   std::string_view state(const pg::Row& row) const {
-    return at(row, "state") == "paused" || at(row, "enabled") == "f" ? "paused" : "";
+    for (const char* column : {"state", "status"})
+      for (const std::string_view known : {"paused", "sealed"})
+        if (at(row, column) == known) return known;
+    return at(row, "enabled") == "f" ? "paused" : "";
   }
 };
+
+// The style of a column, by what is in it.
+std::string style_of(const Rows& rows, const std::string& name) {
+  for (const std::string_view text : {"url", "title", "reason", "error", "output", "detail", "why", "summary"})
+    if (name.ends_with(text)) return "long";
+  const auto& columns = rows.all.columns();
+  const auto column = std::find(columns.begin(), columns.end(), name);
+  if (column == columns.end() || rows.all.kind(static_cast<std::size_t>(column - columns.begin())) != pg::Kind::other)
+    return "nw";
+  return name == "id" || name.ends_with("_id") || name == "status" || name.ends_with("outcome") ? "nw" : "";
+}
 
 html::Value cell(const Rows& rows, const pg::Row& row, const std::string& name) {
   const auto text = rows.at(row, name);
@@ -72,7 +86,7 @@ std::vector<std::string> columns_of(const Rows& rows) {
     if (optional) name.pop_back();
     bool any = !optional;
     for (const auto row : rows.all)
-      any |= !rows.at(row, name).empty();
+      any |= !rows.at(row, name).empty() && rows.at(row, name) != "0";
     if (any) columns.push_back(std::move(name));
   }
   return columns;
@@ -84,10 +98,12 @@ std::optional<Page> list_page(const PageRequest& request) {
   const auto& list = catalog::list_of(request.id);
   const Rows rows{list, catalog::list(request.connection, {request.id, kRowsOfList})};
   const auto names = columns_of(rows);
-  const bool acts = request.may_change && !acts_on(list.one, "", "").empty();
+  bool acts = false;
+  for (const auto row : rows.all)
+    acts |= request.may_change && !acts_on(list.one, "", rows.state(row)).empty();
   std::vector<Table::Column> columns;
   for (const auto& name : names)
-    columns.push_back({heading_of(name), ""});
+    columns.push_back({heading_of(name), style_of(rows, name)});
   if (acts) columns.push_back({"Change", ""});
   Table table(columns, list.summary);
   for (const auto row : rows.all) {
@@ -98,6 +114,28 @@ std::optional<Page> list_page(const PageRequest& request) {
     table.row(std::move(cells));
   }
   return Page{heading_of(request.id), heading_of(request.id), {{request.id, table.html("None."), "", false}}};
+}
+
+// Pages that failed, one row each; `hooks=1`: the failed hooks, one row each.
+std::optional<Page> failures_page(const PageRequest& request) {
+  const bool hooks = !request.parameter("hooks").empty();
+  if (hooks) return list_page(request);
+  const bool may = request.may_change;
+  std::vector<Table::Column> columns{{"Page", "long"}, {"Failed", "nw"}, {"Reason", "long"}};
+  if (may) columns.push_back({"Change", "nw"});
+  Table table(columns, "Failed pages");
+  const auto rows =
+      catalog::list(request.connection, catalog::ListQuery{"snapshots", kRowsOfList}.by("outcome", "failed"));
+  for (const auto row : rows) {
+    const std::string id = row["id"], url = row["url"];
+    std::vector<html::Value> cells{snapshot_link(id, url), ago(row["sealed_at"].value_or("")),
+                                   sentence(cut(row["reason"].value_or(""), kLongest))};
+    if (may) cells.emplace_back(buttons({{"retry", "Archive again", id}}, request.here));
+    table.row(std::move(cells));
+  }
+  Html all = table.html("No page has failed.");
+  all += html::fill(embedded::failed_hooks_html, {});
+  return Page{"Failures", "Failures", {{"failures", std::move(all), "", false}}};
 }
 
 std::optional<Page> lists_page(const PageRequest&) {

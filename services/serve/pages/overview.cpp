@@ -4,12 +4,15 @@
 #include "services/serve/pages/pages.hpp"
 #include "services/serve/pages/parts.hpp"
 
+#include <map>
+
 namespace holdfast::serve {
 
 namespace {
 
 constexpr int kCrawls = 30; // open ones, and as many sealed ones
-constexpr int kRows = 20;
+constexpr int kRows = 20, kHooks = 200, kPersonas = 500, kRecent = 8;
+constexpr std::string_view kOwned = "owned by "; // before the worker, in the state of a page in the queue
 
 Html numbers(pg::Connection& connection) {
   const auto rows = store::status(connection);
@@ -24,13 +27,13 @@ Html numbers(pg::Connection& connection) {
   add("Open snapshots", number(now["snapshots_open"]));
   const auto paused = now.integer("crawls_paused");
   add("Open crawls", number(now["crawls_open"]) + (paused > 0 ? ", " + number(paused) + " paused" : ""));
-  const bool idle = now.integer("crawls_to_do") > 0 && now.integer("workers") == 0;
+  const bool idle = now.integer("crawls_to_do") > 0 && now.integer("workers") == 0 && now.integer("runners") == 0;
   return html::fill(embedded::numbers_html, {{"numbers", std::move(list)}, {"idle", idle}});
 }
 
 Html stuck(pg::Connection& connection) {
   const auto all = store::stuck(connection, kRows);
-  if (all.empty()) return {};
+  const auto personas = catalog::list(connection, {"personas", kPersonas});
   Table table({{"What", "long"}, {"Wrong", ""}, {"For", "nw"}, {"Why", "long"}}, "Stuck");
   for (const auto one : all) {
     const std::string kind = one["kind"], id = one["id"].value_or(""), name = one["name"].value_or(short_id(id));
@@ -40,15 +43,41 @@ Html stuck(pg::Connection& connection) {
                one.text("what"), catalog::written_interval(one["stuck_for"].value_or("")),
                sentence(one["reason"].value_or(""))});
   }
+  for (const auto persona : personas)
+    if (!persona.is_null("signed_out_at"))
+      table.row({html::link("/personas", persona.text("name")), "signed out", ago(persona.text("signed_out_at")),
+                 sentence(persona["signed_out_reason"].value_or(""))});
+  if (table.empty()) return {};
   return html::fill(embedded::stuck_html, {{"table", table.html("")}});
 }
 
+// The newest pages, with pictures.
+Html recent(const PageRequest& request) {
+  const auto rows = catalog::list(request.connection, catalog::ListQuery{"snapshots", kRecent}.by("status", "sealed"));
+  if (rows.empty()) return {};
+  auto pictures = store::thumbnails(request.connection, rows.column("id"));
+  html::List tiles;
+  for (const auto row : rows)
+    tiles.push_back(tile(row, request.links.picture(row["directory"].value_or(""), pictures[row.text("id")])));
+  return html::fill(embedded::gallery_html, {{"tiles", std::move(tiles)}, {"more", "/search"}});
+}
+
+// Pages that workers have, each with the hook that runs on it.
 Html running(pg::Connection& connection) {
-  Table table({{"Hook", "nw"}, {"For", "nw"}, {"Snapshot", "long"}, {"Worker", ""}}, "Running hooks");
-  for (const auto hook : store::running_in_front(connection, kRows))
-    table.row({hook.text("plugin"), catalog::written_interval(hook.text("running_for")),
-               snapshot_link(hook["snapshot_id"], hook.text("url")), hook.text("worker")});
-  return table.html("Nothing runs.");
+  std::map<std::string, pg::Row> hooks; // by snapshot: the longest
+  const auto running = store::running_in_front(connection, kHooks);
+  for (const auto hook : running)
+    hooks.emplace(hook.text("snapshot_id"), hook);
+  Table table({{"Page", "long"}, {"Hook", "nw"}, {"For", "nw"}, {"Worker", ""}}, "Pages in work");
+  for (const auto page : catalog::list(connection, catalog::ListQuery{"queue", kRows}.by("status", "started"))) {
+    const std::string id = page["id"], state = page["state"];
+    const auto hook = hooks.find(id);
+    const bool runs = hook != hooks.end();
+    table.row({snapshot_link(id, page.text("url")), runs ? hook->second.text("plugin") : "",
+               runs ? catalog::written_interval(hook->second.text("running_for")) : "",
+               state.starts_with(kOwned) ? state.substr(kOwned.size()) : state});
+  }
+  return table.html("No page is in work.");
 }
 
 } // namespace
@@ -60,6 +89,7 @@ std::optional<Page> overview_page(const PageRequest& request) {
   page.sections.push_back({"numbers", numbers(connection), "", false});
   page.sections.push_back({"stuck", stuck(connection), ""});
   page.sections.push_back({"running", running(connection), "Running now"});
+  page.sections.push_back({"recent", recent(request), "Recently archived"});
   page.sections.push_back({"crawls",
                            crawl_table(store::latest_crawls(connection, kCrawls), false)
                                .html(Html(html::Literal(embedded::no_crawls_html))),

@@ -5,6 +5,7 @@
 #include "lib/base/text/encoding.hpp"
 #include "lib/html/template.hpp"
 #include "lib/pg/connection.hpp"
+#include "lib/store/capture.hpp"
 #include "services/serve/files.hpp"
 #include "services/serve/pages/parts.hpp"
 
@@ -79,6 +80,9 @@ struct Page {
 // Rows of v_crawl; with a box that selects each.
 Table crawl_table(const pg::Result& rows, bool select);
 
+// A picture of a snapshot with its name, for gallery.html.
+html::Fields tile(const pg::Row& snapshot, const std::string& picture);
+
 // Return nothing if the object of the path does not exist.
 std::optional<Page> overview_page(const PageRequest& request);
 std::optional<Page> crawls_page(const PageRequest& request);
@@ -88,9 +92,16 @@ std::optional<Page> persona_view_page(const PageRequest& request);
 std::optional<Page> workers_page(const PageRequest& request);
 std::optional<Page> hosts_page(const PageRequest& request);
 std::optional<Page> list_page(const PageRequest& request);
+std::optional<Page> failures_page(const PageRequest& request);
 std::optional<Page> lists_page(const PageRequest& request);
 std::optional<Page> search_page(const PageRequest& request);
 std::optional<Page> crawl_page(const PageRequest& request);
 std::optional<Page> snapshot_page(const PageRequest& request);
+std::optional<Page> still_page(const PageRequest& request);
+
+// Returns the address of the page as it stood, on this server; empty: the snapshot has none.
+std::string still_href(const pg::Row& snapshot, const pg::Result& results, const Links& links);
+// The captures of a URL, the latest first, one of each snapshot, with at most kCapturesShown rows.
+std::vector<store::Capture> captures_of_url(pg::Connection& connection, const std::string& url);
 
 } // namespace holdfast::serve

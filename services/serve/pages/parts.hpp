@@ -64,6 +64,7 @@ public:
       : columns_(std::move(columns)), caption_(caption), phone_(phone) {}
 
   void row(std::vector<html::Value> cells);
+  bool empty() const noexcept { return rows_.empty(); }
   // `none`: shown instead of a table without rows.
   Html html(html::Value none) const;
 

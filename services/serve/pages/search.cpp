@@ -8,6 +8,7 @@
 #include "services/serve/pages/parts.hpp"
 
 #include <array>
+#include <set>
 
 namespace holdfast::serve {
 
@@ -83,15 +84,17 @@ Html form(const PageRequest& request) {
 }
 
 // In URLs, titles and tags, also of pages that have no text or wait.
-Html in_names(const PageRequest& request) {
+// Each page once, without those in `shown`.
+Html in_names(const PageRequest& request, std::set<std::string> shown) {
   const auto page = store::search_names(request.connection, request.query, request.before, kWindow, kSnapshotsOfPage);
   const std::string none = page.next.empty()
                                ? "No URL, title or tag has this."
                                : "Nothing " + std::string(request.before ? "more " : "") + "among the " +
                                      number(kWindow) + " newest snapshots" + (request.before ? " before that." : ".");
   html::List list;
+  const bool all = filter(request, "all").has_value();
   for (const auto row : page.found)
-    list.push_back(found(row, {}, request.links.picture(row)));
+    if (shown.insert(row.text("url")).second || all) list.push_back(found(row, {}, request.links.picture(row)));
   return html::fill(embedded::search_html, {{"found", std::move(list)},
                                             {"none", none},
                                             {"more_name", "Search older"},
@@ -130,7 +133,7 @@ std::optional<Page> search_page(const PageRequest& request) {
     return page;
   }
   if (request.before) {
-    page.body += in_names(request);
+    page.body += in_names(request, {});
     return page;
   }
   store::SearchQuery query;
@@ -147,9 +150,12 @@ std::optional<Page> search_page(const PageRequest& request) {
   query.end_mark = kEnd;
   html::List list;
   const auto hits = store::search(request.connection, query);
-  for (const auto& hit : hits)
+  std::set<std::string> shown;
+  for (const auto& hit : hits) {
+    shown.insert(hit.url);
     list.push_back(found(hit.id, hit.name(), hit.url, state_badge("sealed", hit.outcome), pieces(hit.excerpt),
                          ago(hit.sealed_at), request.links.picture(hit.directory, hit.thumbnail)));
+  }
   const bool full = hits.size() == kHits;
   page.body +=
       html::fill(embedded::search_html, {{"found", std::move(list)},
@@ -158,7 +164,7 @@ std::optional<Page> search_page(const PageRequest& request) {
                                          {"more", full ? href(request, "cursor", hits.back().cursor) : ""}});
   if (!query.cursor && !full) {
     page.body += Html(html::Literal(embedded::search_names_html));
-    page.body += in_names(request);
+    page.body += in_names(request, std::move(shown));
   }
   return page;
 }

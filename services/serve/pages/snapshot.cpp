@@ -40,7 +40,7 @@ std::string name_of(const pg::Row& snapshot) {
   return title.empty() ? snapshot.text("url") : title;
 }
 
-Html head(const PageRequest& request, const pg::Row& snapshot) {
+Html head(const PageRequest& request, const pg::Row& snapshot, bool still) {
   html::Facts facts;
   const std::string id = snapshot["id"], url = snapshot["url"], directory = snapshot["directory"].value_or("");
   const auto number_of = [&](const char* name) { return snapshot[name].value_or<std::int64_t>(0); };
@@ -56,6 +56,7 @@ Html head(const PageRequest& request, const pg::Row& snapshot) {
   facts.add("Added", when(snapshot.text("created_at")));
   facts.add("Sealed", when(snapshot["sealed_at"].value_or("")));
   facts.add("Tags", tag_links(snapshot["tags"]));
+  facts.add("Notes", snapshot["notes"].value_or(""));
   facts.add("Manifest", snapshot["manifest_sha256"].value_or("").substr(0, kDigestShown));
   if (const auto score = store::call(request.connection, "replay_score", id).value().optional<double>())
     facts.add("Replay", html::with_sub(std::to_string(static_cast<int>(*score * 100)) + " %", "like the capture"));
@@ -67,6 +68,7 @@ Html head(const PageRequest& request, const pg::Row& snapshot) {
        {"id", id},
        {"name", name_of(snapshot)},
        {"url", html::outside_link(url, url)},
+       {"page", still ? "/page/" + id : ""},
        {"files", files ? request.links.file(directory + "/index.html") : ""},
        {"replay", replay.empty() ? "" : replay + timestamp(snapshot["sealed_at"].value_or("")) + "/" + url},
        {"captures", replay.empty() ? "" : replay + "*/" + url},
@@ -120,15 +122,10 @@ Html acts(const pg::Row& snapshot, const PageRequest& request) {
 
 // All captures of the snapshot's URL, the latest first; of each snapshot the first record.
 Html captures_of(const PageRequest& request, const std::string& url) {
-  store::CaptureQuery query;
-  std::tie(query.first, query.end) = warc::key_range(url, warc::Match::exact);
-  query.newest = true;
-  query.limit = kCapturesShown;
   Table table({{"Captured", "nw"}, {"Snapshot", "nw"}, {"Status", "n"}, {"Type", "nw"}, {"Replay", "nw"}},
               "Captures of this URL");
-  std::set<std::string> shown;
-  for (const auto& capture : store::captures(request.connection, query)) {
-    if (!shown.insert(capture.snapshot_id).second) continue;
+  const auto captures = captures_of_url(request.connection, url);
+  for (const auto& capture : captures) {
     const auto href = request.links.replay + warc::timestamp_of(capture.date) + "/" + capture.url;
     table.row({when(capture.date),
                capture.snapshot_id == request.id ? Html(html::Literal("this one"))
@@ -136,10 +133,21 @@ Html captures_of(const PageRequest& request, const std::string& url) {
                number_unless_zero(capture.status), capture.mime,
                request.links.replay.empty() ? Html() : html::outside_link(href, "Open as it was")});
   }
-  return shown.empty() ? Html() : table.html("");
+  return captures.empty() ? Html() : table.html("");
 }
 
 } // namespace
+
+std::vector<store::Capture> captures_of_url(pg::Connection& connection, const std::string& url) {
+  store::CaptureQuery query;
+  std::tie(query.first, query.end) = warc::key_range(url, warc::Match::exact);
+  query.newest = true;
+  query.limit = kCapturesShown;
+  std::set<std::string> shown;
+  auto captures = store::captures(connection, query);
+  std::erase_if(captures, [&](const auto& one) { return !shown.insert(one.snapshot_id).second; });
+  return captures;
+}
 
 std::optional<Page> snapshot_page(const PageRequest& request) {
   const auto rows = catalog::list(request.connection, catalog::ListQuery{"snapshots", 1}.by("snapshot", request.id));
@@ -149,11 +157,14 @@ std::optional<Page> snapshot_page(const PageRequest& request) {
   Table table({{"Plugin", "nw"}, {"Status", "nw"}, {"Output", "long"}, {"Time", "n"}, {"Memory", "n"}, {"Size", "n"}},
               "Results of the hooks");
   Html shot;
-  for (const auto result : store::results(request.connection, request.id)) {
+  const auto results = store::results(request.connection, request.id);
+  const bool still = !still_href(snapshot, results, request.links).empty();
+  for (const auto result : results) {
     const auto files = files_of(result, directory, request.links);
     for (const auto& file : files)
       if (shot.empty() && result.text("plugin") == "screenshot" && file.type.starts_with("image/"))
-        shot = html::fill(embedded::shot_html, {{"href", file.href}});
+        shot =
+            html::fill(embedded::shot_html, {{"href", still ? "/page/" + request.id : file.href}, {"src", file.href}});
     const auto wall = result["wall_ms"].optional<std::int64_t>();
     table.row({result.text("plugin"), html::status_badge(result.text("status")),
                output_of(result, files, errors_of(result, directory, request.links)),
@@ -161,8 +172,16 @@ std::optional<Page> snapshot_page(const PageRequest& request) {
                size_of(result["peak_memory_bytes"].value_or<std::int64_t>(0)),
                size_of(result["output_bytes"].value_or<std::int64_t>(0))});
   }
-  Page page{name_of(snapshot), "", {{"head", head(request, snapshot), "", false}}};
-  if (request.may_change) page.sections.push_back({"acts", acts(snapshot, request), "", false});
+  Page page{name_of(snapshot), "", {{"head", head(request, snapshot, still), "", false}}};
+  if (request.may_change) {
+    page.sections.push_back({"acts", acts(snapshot, request), "", false});
+    page.sections.push_back({"edit",
+                             html::fill(embedded::snapshot_edit_html, {{"id", request.id},
+                                                                       {"back", request.here},
+                                                                       {"title", snapshot["title"].value_or("")},
+                                                                       {"notes", snapshot["notes"].value_or("")}}),
+                             "", false, false});
+  }
   page.sections.push_back({"shot", shot, ""});
   page.sections.push_back({"results", table.html("No hook has run yet."), "Results"});
   if (auto captures = captures_of(request, snapshot.text("url")); !captures.empty())

@@ -23,6 +23,13 @@ bool is_captured(const std::vector<HookEnd>& hooks) {
                      [](const HookEnd& hook) { return hook.captures_page && succeeded(hook); });
 }
 
+// Returns ": " and why the first plugin that captures pages has failed; empty if none has.
+std::string first_error(const std::vector<HookEnd>& hooks) {
+  for (const auto& hook : hooks)
+    if (hook.captures_page && hook.status == hooks::Status::failed && !hook.error.empty()) return ": " + hook.error;
+  return {};
+}
+
 } // namespace
 
 std::string reason_to_skip(const std::vector<HookEnd>& hooks, const std::string& unreachable, bool overdue) {
@@ -45,7 +52,7 @@ Verdict judge_hooks(const std::vector<HookEnd>& hooks, const std::string& unreac
   else if (!any_succeeded)
     verdict.reason = "no hook succeeded";
   else if (can_capture && !captured)
-    verdict.reason = "no plugin captured the page";
+    verdict.reason = "no plugin captured the page" + first_error(hooks);
   else
     verdict.outcome = any_failed || overdue ? "partial" : "succeeded";
   if (overdue && verdict.outcome == "partial") verdict.reason = "its time was over (worker.snapshot_timeout)";

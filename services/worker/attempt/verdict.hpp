@@ -13,6 +13,7 @@ struct HookEnd {
   hooks::Status status{hooks::Status::failed};
   bool captures_page{true};                      // as its plugin says (hooks::Plugin)
   std::optional<hooks::ResponseRecord> response; // what the server answered it, if it has told
+  std::string error{};                           // of a failed one
 };
 
 struct Verdict {

@@ -123,6 +123,7 @@ awaitable<void> HookResults::take(const HookSet::Running& ended, const hooks::Ho
   auto& end = ends_[ended.number];
   end.status = hooks::parse_status(result.status);
   end.response = outcome.response;
+  end.error = result.status == "failed" ? result.error : "";
   base::merge_facts(view_.facts, outcome.facts);
   if (unreachable_.empty()) unreachable_ = outcome.unreachable;
   if (hook.plugin->name == "title" && outcome.status == hooks::Status::succeeded && !outcome.output.empty())

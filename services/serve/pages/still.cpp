@@ -1,0 +1,75 @@
+// The page as it stood (records.hpp), below a bar that says what one sees.
+#include "lib/base/text/facts.hpp"
+#include "lib/catalog/list.hpp"
+#include "lib/html/parts.hpp"
+#include "lib/store/capture.hpp"
+#include "lib/store/live.hpp"
+#include "lib/warc/capture.hpp"
+#include "services/serve/embedded.hpp"
+#include "services/serve/pages/pages.hpp"
+#include "services/serve/pages/parts.hpp"
+#include "services/serve/records.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace holdfast::serve {
+
+namespace {
+
+// What the capture is known to lack.
+std::string lacks(const pg::Row& snapshot) {
+  const auto missing = snapshot["resources_missing"].value_or<std::int64_t>(0);
+  if (missing <= 0) return snapshot["outcome"].value_or("") == "succeeded" ? "" : snapshot["reason"].value_or("");
+  return number(missing) + " of " + html::counted(snapshot["resources"].value_or<std::uint64_t>(0), "resource") +
+         " missing";
+}
+
+} // namespace
+
+std::string still_href(const pg::Row& snapshot, const pg::Result& results, const Links& links) {
+  const auto directory = snapshot["directory"].value_or("");
+  if (directory.empty() || !links.shown()) return "";
+  constexpr auto kPlugin = kStillPage.substr(0, kStillPage.find('/'));
+  constexpr auto kName = kStillPage.substr(kPlugin.size() + 1);
+  for (const auto result : results) {
+    if (result.text("plugin") != kPlugin) continue;
+    const auto files = nlohmann::json::parse(result.text("files_json"), nullptr, false);
+    const bool there = files.is_array() && std::any_of(files.begin(), files.end(), [&](const auto& file) {
+                         return file.is_object() && file.value("path", "") == kName;
+                       });
+    if (there) return links.file(directory + "/" + std::string(kStillPage));
+  }
+  return "";
+}
+
+std::optional<Page> still_page(const PageRequest& request) {
+  const auto rows = catalog::list(request.connection, catalog::ListQuery{"snapshots", 1}.by("snapshot", request.id));
+  if (rows.empty()) return std::nullopt;
+  const auto snapshot = rows.one();
+  const std::string url = snapshot["url"], title = snapshot["title"].value_or("");
+  const auto captures = captures_of_url(request.connection, url);
+  const auto own =
+      std::find_if(captures.begin(), captures.end(), [&](const auto& one) { return one.snapshot_id == request.id; });
+  const bool known = own != captures.end();
+  const auto page_of = [](const store::Capture& one) { return "/page/" + one.snapshot_id; };
+  const auto& replay = request.links.replay;
+  const auto time = snapshot["started_at"].value_or("");
+  Page page{title.empty() ? url : title, "", {}};
+  page.body =
+      html::fill(embedded::still_html,
+                 {{"name", page.title},
+                  {"id", request.id},
+                  {"url", html::outside_link(url, url)},
+                  {"time", when(time.empty() ? snapshot["sealed_at"].value_or("") : time)},
+                  {"source", snapshot["source"].value_or("")},
+                  {"lacks", lacks(snapshot)},
+                  {"before", known && std::next(own) != captures.end() ? page_of(*std::next(own)) : ""},
+                  {"after", known && own != captures.begin() ? page_of(*std::prev(own)) : ""},
+                  {"replay", known && !replay.empty() ? replay + warc::timestamp_of(own->date) + "/" + url : ""},
+                  {"href", still_href(snapshot, store::results(request.connection, request.id), request.links)}});
+  return page;
+}
+
+} // namespace holdfast::serve

@@ -1,0 +1,176 @@
+#include "services/serve/records.hpp"
+
+#include "lib/archive/attempt.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/formats/link.hpp"
+#include "lib/store/capture.hpp"
+#include "lib/warc/coding.hpp"
+#include "lib/warc/reader.hpp"
+#include "lib/warc/surt.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+namespace holdfast::serve {
+
+namespace {
+
+constexpr int kMostRedirects = 5;
+constexpr std::size_t kMostInMemory = std::size_t{64} << 20; // in memory
+constexpr std::uint64_t kLargestFile = std::uint64_t{4} << 30;
+
+// Types of what a document without scripts can show.
+std::string shown_type(const std::string& given, const std::string& url, std::string_view begin) {
+  constexpr std::array<std::string_view, 6> kFamilies{"image/", "font/", "video/", "audio/", "text/css", "text/html"};
+  const auto type = base::lower_case(warc::media_type(given));
+  const auto is = [&](std::string_view family) { return type.starts_with(family); };
+  if (std::any_of(kFamilies.begin(), kFamilies.end(), is)) return given;
+  if (type == "application/xhtml+xml" || type == "application/pdf") return given;
+  const auto path = url.substr(0, url.find_first_of("?#"));
+  const auto found = archive::media_type(path.substr(path.rfind('/') + 1), begin);
+  return found.find("script") == std::string_view::npos ? std::string(found) : "text/plain";
+}
+
+base::Fd file_without_name() {
+  return base::Fd(::open(std::filesystem::temp_directory_path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+}
+
+// The body of an open record. Throws warc::Damaged.
+std::optional<Body> body_of(warc::Reader& reader, warc::Headers headers, std::uint64_t length, const std::string& url) {
+  const auto given = warc::header_of(headers, "content-type");
+  const bool coded =
+      !warc::header_of(headers, "transfer-encoding").empty() || !warc::header_of(headers, "content-encoding").empty();
+  Body body;
+  if (length <= kMostInMemory || coded) {
+    bool whole = true;
+    reader.read_rest([&](std::string_view piece) {
+      whole = whole && body.bytes.size() + piece.size() <= kMostInMemory;
+      if (whole) body.bytes += piece;
+    });
+    auto plain = whole ? warc::plain_body(std::move(body.bytes), headers, kMostInMemory) : std::nullopt;
+    if (!plain) return std::nullopt;
+    body.bytes = std::move(*plain);
+    body.type = shown_type(given, url, std::string_view(body.bytes).substr(0, 512));
+    return body;
+  }
+  body.file = file_without_name();
+  bool good = body.file && length <= kLargestFile;
+  std::string begin;
+  reader.read_rest([&](std::string_view piece) {
+    if (begin.empty()) begin = piece.substr(0, 512);
+    good = good && base::write_all(body.file.get(), piece);
+  });
+  if (!good) return std::nullopt;
+  body.type = shown_type(given, url, begin);
+  return body;
+}
+
+struct Answer {
+  std::optional<Body> body;
+  std::string location; // of a redirect
+};
+
+Answer read_answer(const store::Capture& capture, const OpenFile& open, const std::string& url) {
+  const auto file = open(capture.file);
+  if (!file) return {};
+  warc::Reader reader(file.get(), capture.offset, capture.offset + capture.length);
+  const auto record = reader.next();
+  if (!record) return {};
+  const auto head = reader.read_http_head();
+  if (!head) return {body_of(reader, record->headers, record->length, url), ""};
+  const auto location = warc::header_of(head->headers, "location");
+  if (head->status >= 300 && head->status < 400 && !location.empty()) return {std::nullopt, location};
+  return {body_of(reader, head->headers, record->length, url), ""};
+}
+
+} // namespace
+
+std::optional<RecordPath> record_path(std::string_view path) {
+  const auto at = path.find(kRecords);
+  if (at == std::string_view::npos) return std::nullopt;
+  const auto parts = base::split(std::string(path.substr(0, at)), "/"); // year, month, host, snapshot, attempt
+  if (parts.size() != 5 || !base::is_uuid(parts[3])) return std::nullopt;
+  return RecordPath{parts[3], std::string(path.substr(at + kRecords.size()))};
+}
+
+std::optional<Body> read_record(pg::Connection& connection, const OpenFile& open, const RecordPath& path) {
+  auto url = path.url;
+  try {
+    for (int count = 0; count <= kMostRedirects; ++count) {
+      const auto capture = store::capture_in(connection, path.snapshot, warc::url_key(url));
+      if (!capture) return std::nullopt;
+      auto answer = read_answer(*capture, open, url);
+      if (answer.location.empty()) {
+        if (answer.body && answer.body->type.starts_with("text/css"))
+          answer.body->bytes = with_records(answer.body->bytes, url);
+        return std::move(answer.body);
+      }
+      const auto next = formats::join_url(url, answer.location);
+      if (!next) return std::nullopt;
+      url = *next;
+    }
+  } catch (const warc::Damaged& damaged) {
+    spdlog::warn("the record of {} in snapshot {} cannot be read: {}", url, path.snapshot, damaged.what());
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+constexpr std::string_view kBlank = " \t\r\n\f";
+
+bool has_word(std::string_view text, std::size_t at, std::string_view word) {
+  return at + word.size() <= text.size() && base::lower_case(text.substr(at, word.size())) == word;
+}
+
+std::string record_href(std::string_view written, const std::string& base) {
+  if (written.starts_with("data:") || written.starts_with('#')) return std::string(written);
+  const auto url = formats::join_url(base, formats::plain_link(written));
+  return url ? base::percent_encode(url->substr(0, url->find('#')), "") : "data:,";
+}
+
+} // namespace
+
+std::string with_records(std::string_view css, const std::string& base) {
+  std::string out;
+  std::size_t done = 0;
+  // Replaces what stands in [begin, end) by an address in quotes.
+  const auto replace = [&](std::size_t begin, std::size_t end, std::string_view written) {
+    out.append(css, done, begin - done).append("\"").append(record_href(written, base)).append("\"");
+    done = end;
+  };
+  for (std::size_t at = 0; at < css.size();) {
+    if (css.substr(at).starts_with("/*")) {
+      at = std::min(css.find("*/", at + 2), css.size());
+    } else if (has_word(css, at, "url(") || has_word(css, at, "@import")) {
+      const bool function = css[at] != '@';
+      const auto begin = std::min(css.find_first_not_of(kBlank, at + (function ? 4 : 7)), css.size());
+      at = begin;
+      if (begin == css.size()) break;
+      const char quote = css[begin];
+      if (quote == '"' || quote == '\'') {
+        const auto end = std::min(css.find(quote, begin + 1), css.size());
+        replace(begin, std::min(end + 1, css.size()), css.substr(begin + 1, end - begin - 1));
+        at = std::min(end + 1, css.size());
+      } else if (function) {
+        const auto end = std::min(css.find_first_of(") \t\r\n\f", begin), css.size());
+        replace(begin, end, css.substr(begin, end - begin));
+        at = end;
+      }
+    } else {
+      ++at;
+    }
+  }
+  return out.append(css, done, css.size() - done);
+}
+
+} // namespace holdfast::serve
