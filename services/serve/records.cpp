@@ -60,6 +60,10 @@ std::optional<Body> body_of(warc::Reader& reader, warc::Headers headers, std::ui
     if (!plain) return std::nullopt;
     body.bytes = std::move(*plain);
     body.type = shown_type(given, url, std::string_view(body.bytes).substr(0, 512));
+    if (!body.type.starts_with("video/") && !body.type.starts_with("audio/")) return body;
+    body.file = file_without_name(); // of which browsers ask for ranges
+    if (!body.file || !base::write_all(body.file.get(), body.bytes)) return std::nullopt;
+    body.bytes.clear();
     return body;
   }
   body.file = file_without_name();

@@ -22,7 +22,11 @@ BARE = "<!doctype html>" + TITLE + "{% block content %}{% endblock %}"
 SHARED = ["auth", "contenttypes", "sessions"]
 OWN_APPS = {
     True: [
-        "django_otp", "django_otp.plugins.otp_totp", "django_otp.plugins.otp_static", "two_factor", "oauth2_provider",
+        "django_otp",
+        "django_otp.plugins.otp_totp",
+        "django_otp.plugins.otp_static",
+        "two_factor",
+        "oauth2_provider",
     ],
     False: ["mozilla_django_oidc"],
 }

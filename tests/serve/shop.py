@@ -51,9 +51,11 @@ settings.configure(
         *"widget_tweaks haystack treebeard django_tables2 sorl.thumbnail".split(),
     ],
     MIDDLEWARE=[
-        "django.contrib.sessions.middleware.SessionMiddleware", "django.middleware.csrf.CsrfViewMiddleware",
+        "django.contrib.sessions.middleware.SessionMiddleware",
+        "django.middleware.csrf.CsrfViewMiddleware",
         "django.contrib.auth.middleware.AuthenticationMiddleware",
-        "django.contrib.messages.middleware.MessageMiddleware", "oscar.apps.basket.middleware.BasketMiddleware",
+        "django.contrib.messages.middleware.MessageMiddleware",
+        "oscar.apps.basket.middleware.BasketMiddleware",
     ],
     TEMPLATES=[
         {

@@ -676,13 +676,28 @@ class Strange(Shared):
                             continue
                         raw = b'"' + value.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
                         for text in (json.dumps(value.decode("utf-8", "surrogateescape")).encode(), raw, value or b"7"):
-                            members = [b'"%s":%s' % (k.encode(), json.dumps(v).encode()) for k, v in fixed.items() if k != field]
+                            members = [
+                                b'"%s":%s' % (k.encode(), json.dumps(v).encode())
+                                for k, v in fixed.items()
+                                if k != field
+                            ]
                             body = b"{" + b",".join([*members, b'"%s":%s' % (field.encode(), text)]) + b"}"
                             self.strange(path.replace("{id}", which), method=method, body=body, headers=json_type)
         self.assertGreater(tried, 500 if FULL else 100)
 
     def test_every_parameter_and_path(self):
-        pages = ["/", "/crawls", "/search", "/add", "/schedules", "/personas", "/workers", "/hosts", "/failures", "/events"]
+        pages = [
+            "/",
+            "/crawls",
+            "/search",
+            "/add",
+            "/schedules",
+            "/personas",
+            "/workers",
+            "/hosts",
+            "/failures",
+            "/events",
+        ]
         asked = [(page, ["q", "before", "limit", "sort"]) for page in [*pages, "/cdx", "/live.json", "/sign-in"]]
         asked += [("/live.json", ["at"]), ("/cdx", ["url", "output", "filter", "fl"]), ("/sign-in", ["next", "link"])]
         for path, method, one in self.operations():

@@ -210,7 +210,12 @@ class Browser(Case):
             browser.key(letter, letter)
         browser.enter()
         self.assertEqual(browser.value("location.pathname + location.search"), "/search?q=good")
-        self.assertEqual(browser.value("new Set([...document.querySelectorAll('main a[href^=\"/snapshot/\"]')].map(e => e.href)).size"), 1)
+        self.assertEqual(
+            browser.value(
+                "new Set([...document.querySelectorAll('main a[href^=\"/snapshot/\"]')].map(e => e.href)).size"
+            ),
+            1,
+        )
         # Everything that can be clicked is reached, in the order in which it stands, and shows that it is.
         browser.open(self.front)
         reached = []
@@ -300,7 +305,6 @@ class Browser(Case):
         self.assertEqual(browser.value("document.getElementById('p').textContent"), "as it was")
         browser.screenshot("hostile")
 
-
     def open_in_firefox(self, url):
         with tempfile.TemporaryDirectory() as home:
             words = ["--headless", "--no-remote", "--profile", home, "--screenshot", home + "/page.png", url]
@@ -328,7 +332,8 @@ class Browser(Case):
             f"<meta http-equiv=refresh content='0;url={live}'><link rel=stylesheet href={live}><body background={live}>",
             "prefixed.xhtml": f"<h:html xmlns:h='http://www.w3.org/1999/xhtml'><h:head><h:link rel='preconnect' href='{live}'/>"
             "</h:head></h:html>",
-            "entity.xhtml": f"<!DOCTYPE html [<!ENTITY e \"&#60;link rel='preconnect' href='{live}'/>\">]>" + xhtml.format("&e;"),
+            "entity.xhtml": f"<!DOCTYPE html [<!ENTITY e \"&#60;link rel='preconnect' href='{live}'/>\">]>"
+            + xhtml.format("&e;"),
             "drawing.svg": "<svg xmlns='http://www.w3.org/2000/svg'><link xmlns='http://www.w3.org/1999/xhtml' "
             f"rel='preconnect' href='{live}'/></svg>",
         }

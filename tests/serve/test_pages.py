@@ -83,8 +83,17 @@ base64 -d >screenshot.png <<<{base64.b64encode(picture(300, 900)).decode()}
 [[ $name != *large* ]] || head -c 300000 /dev/zero >>screenshot.png""",
         )
         done = self.place.run(
-            "add", "--label", f"label {MARKUP}", "--notes", f"note {MARKUP}", "--tag", "a tag", "--option",
-            "PAGE_TIMEOUT=50", "http://127.0.0.1:9/good?x=<b>&y='\"", "http://127.0.0.1:9/bad",
+            "add",
+            "--label",
+            f"label {MARKUP}",
+            "--notes",
+            f"note {MARKUP}",
+            "--tag",
+            "a tag",
+            "--option",
+            "PAGE_TIMEOUT=50",
+            "http://127.0.0.1:9/good?x=<b>&y='\"",
+            "http://127.0.0.1:9/bad",
         )
         case.assertIn(done.code, (0, 1), str(done))
         # token: its role
@@ -164,8 +173,21 @@ class Pages(Case):
         snapshots = self.links(inside.text, "/snapshot/")
         self.assertEqual(len(snapshots), 2)
         pages = [
-            f"{crawl[0]}?outcome=failed", "/", "/crawls", "/crawls?status=sealed&sort=failed", "/add", "/schedules",
-            "/workers", "/hosts", "/failures", "/events", "/lists", "/results", "/search?q=good", "/search", *crawl,
+            f"{crawl[0]}?outcome=failed",
+            "/",
+            "/crawls",
+            "/crawls?status=sealed&sort=failed",
+            "/add",
+            "/schedules",
+            "/workers",
+            "/hosts",
+            "/failures",
+            "/events",
+            "/lists",
+            "/results",
+            "/search?q=good",
+            "/search",
+            *crawl,
             *snapshots,
         ]
         for path in pages:
@@ -282,8 +304,14 @@ class Pages(Case):
     def test_strange_requests(self):
         get = self.site.get
         for path in (
-            "/nothing", "/crawl/", "/crawl/x", "/crawl/" + "0" * 36, "/crawl/00000000-0000-7000-8000-000000000000",
-            "/snapshot/00000000-0000-7000-8000-000000000000", "/../", "/crawl/%27;drop",
+            "/nothing",
+            "/crawl/",
+            "/crawl/x",
+            "/crawl/" + "0" * 36,
+            "/crawl/00000000-0000-7000-8000-000000000000",
+            "/snapshot/00000000-0000-7000-8000-000000000000",
+            "/../",
+            "/crawl/%27;drop",
         ):
             self.assertEqual(get(path).status, 404, path)
         self.assertEqual(get("/%zz").status, 400)
@@ -298,8 +326,11 @@ class Pages(Case):
         self.assertNotIn(b" 200 ", self.site.raw(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 40000 + b"\r\n\r\n")[:20])
         self.assertNotIn(b" 200 ", self.site.raw(b"\x16\x03\x01 rubbish\r\n\r\n")[:20])
         for twofold in (
-            b"Host: localhost", b"Transfer-Encoding: gzip", b"Transfer-Encoding: chunked, gzip",
-            b"Content-Length: 0\r\nTransfer-Encoding: chunked", b"Content-Length: 1\r\nContent-Length: 0",
+            b"Host: localhost",
+            b"Transfer-Encoding: gzip",
+            b"Transfer-Encoding: chunked, gzip",
+            b"Content-Length: 0\r\nTransfer-Encoding: chunked",
+            b"Content-Length: 1\r\nContent-Length: 0",
         ):
             answer = self.site.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + twofold + b"\r\n\r\n0\r\n\r\n")
             self.assertNotIn(b" 200 ", answer[:20], twofold)
@@ -317,9 +348,18 @@ class Pages(Case):
             ("a length of two", b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Content-Length: 3, 4\r\n\r\nabc"),
             ("a length in hexadecimal", b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Content-Length: 0x3\r\n\r\nabc"),
             ("an immense length", b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Content-Length: %d\r\n\r\n" % 2**65),
-            ("a chunk of 2^64", b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n1" + b"0" * 16 + b"\r\n"),
-            ("a chunk below zero", b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n"),
-            ("a chunk longer than said", b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n0\r\n\r\n"),
+            (
+                "a chunk of 2^64",
+                b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n1" + b"0" * 16 + b"\r\n",
+            ),
+            (
+                "a chunk below zero",
+                b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n",
+            ),
+            (
+                "a chunk longer than said",
+                b"POST /do/addCrawl HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n0\r\n\r\n",
+            ),
             ("another version", b"GET / HTTP/2.0\r\n" + host + b"\r\n"),
             ("no version", b"GET /\r\n"),
             ("a blank in the path", b"GET /a b HTTP/1.1\r\n" + host + b"\r\n"),
@@ -779,7 +819,9 @@ class Endpoints(Case):
     def test_the_link_that_serve_prints_signs_one_browser_in(self):
         site = Site(self, "--set", "serve.guest=none", token="reader")
         self.addCleanup(site.close)
-        path, secret = re.search(r"http://127\.0\.0\.1:\d+(/sign-in\?link=(\w+))$", site.process.stdout.readline()).groups()
+        path, secret = re.search(
+            r"http://127\.0\.0\.1:\d+(/sign-in\?link=(\w+))$", site.process.stdout.readline()
+        ).groups()
         stranger = {"Authorization": ""}
         for _ in range(2):  # a browser may look ahead
             self.assertIn(secret, site.get(path, headers=stranger).text)
@@ -877,9 +919,7 @@ class Endpoints(Case):
 
         stream = socket.create_connection(("127.0.0.1", site.port), 30)
         self.addCleanup(stream.close)
-        stream.sendall(
-            f"GET /live?at=/ HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
-        )
+        stream.sendall(f"GET /live?at=/ HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
         events = stream.makefile("rb")
         while not events.readline().startswith(b"data:"):
             pass

@@ -180,8 +180,16 @@ class Replay(Case):
 
     def test_what_cannot_be_asked_is_told(self):
         for query in (
-            "", "url=", "url=x&matchType=all", "url=x&from=yesterday", "url=x&limit=0", "url=x&limit=-1",
-            "url=x&sort=up", "url=x&output=xml", "url=x&filter=~status:2..", "url=x&filter=status",
+            "",
+            "url=",
+            "url=x&matchType=all",
+            "url=x&from=yesterday",
+            "url=x&limit=0",
+            "url=x&limit=-1",
+            "url=x&sort=up",
+            "url=x&output=xml",
+            "url=x&filter=~status:2..",
+            "url=x&filter=status",
             "url=x&closest=20261399",
         ):
             status, _, body = self.get(self.port, f"/cdx?{query}")

@@ -173,7 +173,15 @@ class Wiki(Software):
         own = f"session.save_path={self.place}/sessions"
         include = f"include_path={root}/usr/share/php:{root}/usr/share/php-geshi"
         self.start(
-            "php", "-d", include, "-d", own, "-S", f"127.0.0.1:{port}", "-t", root / "usr/share/dokuwiki",
+            "php",
+            "-d",
+            include,
+            "-d",
+            own,
+            "-S",
+            f"127.0.0.1:{port}",
+            "-t",
+            root / "usr/share/dokuwiki",
             answers=self.login,
         )
 

@@ -36,7 +36,7 @@ PAGE = """<!doctype html><html lang=en><title>Everything</title><link rel=styles
 <form action=http://elsewhere.invalid/><input id=typed><input type=password id=secret><textarea id=area></textarea>
 <select id=pick><option>one<option>two</select><input type=checkbox id=box></form><canvas id=drawn width=60 height=60></canvas>
 <div id=host></div><iframe src=/inner.html></iframe><noscript><p>without scripts</p></noscript>
-<a id=link href="javascript:document.title='ran'">link</a><img id=bad src=x onerror="document.title='ran'">
+<a id=link href="javascript:window.ran=1">link</a><img id=bad src=x onerror="window.ran=1">
 <video id=film src=/film.webm></video><link rel=preconnect href=http://elsewhere.invalid/>
 <script>
 live.sheet.insertRule('.inserted{color:rgb(1,2,3)}');
@@ -61,13 +61,13 @@ class Site(Handler):
         if path == "/":
             body = PAGE.encode()
         elif path == "/inner.html":
-            body = b"<body><p id=inner>inside</p><img src=plain.png><script>document.title='ran'</script>"
+            body = b"<body><p id=inner>inside</p><img src=plain.png><script>window.ran=1</script>"
         elif path == "/login":
             body = b"<title>Log in</title><form method=post><input name=user><input type=password><button>Go</button></form>"
         elif path in CSS:
             kind, body = "text/css", CSS[path].encode()
         elif path == "/script.js":
-            kind, body = "text/javascript", b"document.title = 'ran'"
+            kind, body = "text/javascript", b"window.ran = 1"
         elif path == "/film.webm":
             kind, body = "video/webm", FILM
         elif path.endswith(".png") and path != "/none.png":
@@ -90,7 +90,7 @@ class Still(Case):
         cls.place = cls.owner.place()
         shutil.rmtree(cls.place.plugins)
         cls.place.plugins.symlink_to(PLUGINS)
-        cls.place.run("add", "--plugins", "screenshot,dom", cls.web.url + "/", cls.web.url + "/account")
+        cls.place.run("add", "--plugins", "screenshot,dom,title", cls.web.url + "/", cls.web.url + "/account")
         cls.snapshots = {
             urllib.parse.urlsplit(row["url"]).path: row for row in cls.place.run("list", "snapshots", "--json").records
         }
@@ -147,8 +147,8 @@ class Still(Case):
             [40, "rgb(9, 9, 9)"],
         )
         self.assertEqual(
-            browser.value("[made.textContent, document.title, document.scripts.length, frames.length]"),
-            ["made by a script", "Everything", 0, 1],
+            browser.value("[made.textContent, document.title, document.scripts.length, frames.length, window.ran]"),
+            ["made by a script", "Everything", 0, 1, None],
         )
         self.assertNotIn("without scripts", browser.value("document.body.innerText"))
         ground = browser.value("getComputedStyle(document.querySelector('.ground')).backgroundImage")

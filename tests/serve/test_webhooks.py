@@ -119,7 +119,7 @@ class Webhooks(Case):
 
     def assert_signed(self, request, keys=(KEY,)):
         path, headers, body = request
-        text = f'{headers["webhook-id"]}.{headers["webhook-timestamp"]}.'.encode() + body
+        text = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
         wanted = " ".join(
             "v1," + base64.b64encode(hmac.new(key, text, hashlib.sha256).digest()).decode() for key in keys
         )

@@ -261,9 +261,9 @@ std::optional<Page> crawls_page(const PageRequest& request) {
 std::optional<Page> add_page(const PageRequest& request) {
   if (!request.may_change)
     return Page{"Add", "Add", {{"add", Html(html::Literal(embedded::may_not_html)), "", false, false}}};
-  constexpr int kPersonas = 500;
+  constexpr int kPersonasOffered = 500;
   html::List personas;
-  for (const auto row : catalog::list(request.connection, {"personas", kPersonas}))
+  for (const auto row : catalog::list(request.connection, {"personas", kPersonasOffered}))
     personas.push_back({{"name", row.text("name")}});
   return Page{"Add",
               "Add pages",

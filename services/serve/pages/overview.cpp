@@ -11,7 +11,7 @@ namespace holdfast::serve {
 namespace {
 
 constexpr int kCrawls = 30; // open ones, and as many sealed ones
-constexpr int kRows = 20, kHooks = 200, kPersonas = 500, kRecent = 8;
+constexpr int kRows = 20, kHooks = 200, kMostPersonas = 500, kRecent = 8;
 constexpr std::string_view kOwned = "owned by "; // before the worker, in the state of a page in the queue
 
 Html numbers(pg::Connection& connection) {
@@ -33,7 +33,7 @@ Html numbers(pg::Connection& connection) {
 
 Html stuck(pg::Connection& connection) {
   const auto all = store::stuck(connection, kRows);
-  const auto personas = catalog::list(connection, {"personas", kPersonas});
+  const auto personas = catalog::list(connection, {"personas", kMostPersonas});
   Table table({{"What", "long"}, {"Wrong", ""}, {"For", "nw"}, {"Why", "long"}}, "Stuck");
   for (const auto one : all) {
     const std::string kind = one["kind"], id = one["id"].value_or(""), name = one["name"].value_or(short_id(id));

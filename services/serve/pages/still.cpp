@@ -18,7 +18,7 @@ namespace holdfast::serve {
 
 namespace {
 
-// What the capture is known to lack.
+// Says what is missing in the capture.
 std::string lacks(const pg::Row& snapshot) {
   const auto missing = snapshot["resources_missing"].value_or<std::int64_t>(0);
   if (missing <= 0) return snapshot["outcome"].value_or("") == "succeeded" ? "" : snapshot["reason"].value_or("");
