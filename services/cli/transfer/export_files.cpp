@@ -1,5 +1,7 @@
 #include "services/cli/transfer/export_files.hpp"
 
+#include "lib/archive/attempt.hpp"
+#include "lib/archive/file_work.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/url.hpp"
@@ -7,8 +9,12 @@
 #include "lib/warc/capture.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/capture/replay/replay_source.hpp"
+#include "services/cli/transfer/export_still.hpp"
+#include "services/serve/records.hpp"
 
 #include <nlohmann/json.hpp>
+
+#include <unistd.h>
 
 #include <optional>
 #include <set>
@@ -18,7 +24,28 @@ namespace holdfast::cli {
 namespace {
 
 constexpr std::int64_t kSnapshotsListed = 500;
-constexpr const char* kList = "index.jsonl";
+constexpr const char *kList = "index.jsonl", *kPage = "index.html";
+constexpr std::size_t kMostOnPage = 5000; // snapshots
+
+// Returns false for the hooks themselves, which the runner keeps beside their output.
+bool is_for_people(std::string_view name) {
+  return !(name.substr(name.rfind('/') + 1).starts_with("on_") && name.ends_with(".sh"));
+}
+
+// Returns where a file of the page as it stood is exported to; empty: it is none.
+std::string as_it_was(std::string_view name) {
+  constexpr auto kDirectory = serve::kStillPage.substr(0, serve::kStillPage.find('/') + 1);
+  if (name == serve::kStillPage) return std::string(kAsItWas) + "/index.html";
+  return name.starts_with(kDirectory) && name.substr(kDirectory.size()).starts_with("frame-")
+             ? std::string(kAsItWas) + "/" + std::string(name.substr(kDirectory.size()))
+             : "";
+}
+
+void add_text(Destination& to, const std::string& path, const std::string& text) {
+  const auto file = wacz::temporary_file();
+  wacz::write_all(file.get(), text);
+  to.add(path, file.get(), text.size(), false);
+}
 
 } // namespace
 
@@ -27,20 +54,30 @@ ExportedFiles export_files(pg::Connection& connection, const archive::Root& root
   ExportedFiles counts;
   const auto list = wacz::temporary_file();
   std::uint64_t list_size = 0;
+  archive::CrawlView page{"", "Exported pages", "sealed", "succeeded", "", "", {}, {}, 0, {}, 0};
   std::optional<std::string> after;
   for (;;) {
     const auto batch = store::export_snapshots(connection, query, after, kSnapshotsListed);
     for (const auto& snapshot : batch) {
       const auto host = base::host_directory(base::parse_url(snapshot.url));
       const auto path = host + "/" + warc::timestamp_of(snapshot.date) + "-" + snapshot.id;
-      archive::each_file(
-          root, snapshot.directory, [](std::string_view) { return true; },
-          [&](int file, const std::string& name) {
-            const auto size = archive::file_size(file, name);
-            to.add(path + "/" + name, file, size, true);
-            ++counts.files;
-            counts.bytes += size;
-          });
+      archive::CrawlView::Entry entry{snapshot.url, snapshot.title, "succeeded", path + "/" + kPage};
+      ExportedStill still(connection, root, snapshot.id, path, to);
+      archive::each_file(root, snapshot.directory, is_for_people, [&](int file, const std::string& name) {
+        const auto size = archive::file_size(file, name);
+        to.add(path + "/" + name, file, size, true);
+        ++counts.files;
+        counts.bytes += size;
+        if (name == "screenshot/thumbnail.jpg") entry.thumbnail = path + "/" + name;
+        const auto copy = as_it_was(name);
+        if (copy.empty() || ::lseek(file, 0, SEEK_SET) != 0) return;
+        add_text(to, path + "/" + copy, still.with_files(archive::read_rest(file, name)));
+        ++counts.files;
+        if (name == serve::kStillPage) entry.path = path + "/" + copy;
+      });
+      counts.files += still.files();
+      counts.bytes += still.bytes();
+      if (page.snapshots.size() < kMostOnPage) page.snapshots.push_back(std::move(entry));
       const auto line =
           base::json_text(nlohmann::ordered_json{
               {"url", snapshot.url}, {"title", snapshot.title}, {"date", snapshot.date}, {"path", path}}) +
@@ -54,6 +91,8 @@ ExportedFiles export_files(pg::Connection& connection, const archive::Root& root
     after = batch.back().id;
   }
   to.add(kList, list.get(), list_size, false);
+  page.bytes = counts.bytes;
+  add_text(to, kPage, archive::render_crawl_html(page));
   return counts;
 }
 
