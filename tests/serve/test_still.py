@@ -185,6 +185,21 @@ class Still(Case):
         for way in ("r/", "r/..%2F..%2Fmanifest-sha256.txt", "r/file%3A%2F%2F%2Fetc%2Fpasswd", "r/%00"):
             self.assertIn(self.ask(still.replace("still.html", way))[0], (400, 404), way)
 
+    def test_an_export_shows_it_from_the_disk(self):
+        self.place.holdfast("export", "--all", "--format", "files", "-o", self.place.path / "files")
+        files = self.place.path / "files"
+        self.assertEqual([str(one) for one in files.rglob("on_*.sh")], [])
+        browser = chromium.Chromium()
+        self.addCleanup(browser.close)
+        browser.open((files / "index.html").as_uri())
+        href = browser.value("[...document.links].map(a => a.href).find(a => a.includes('as-it-was'))")
+        browser.open(href)
+        shown = browser.value("['plain', 'chosen', 'moved'].map(id => document.getElementById(id).naturalWidth)")
+        self.assertEqual(shown, [40, 200, 40])
+        colour = "getComputedStyle(document.querySelector('.imported')).color"
+        self.assertEqual(browser.value(colour), "rgb(10, 20, 30)")
+        self.assertEqual([url for url in browser.requests if not url.startswith(("file:", "data:"))], [])
+
     def test_passwords_are_not_kept(self):
         found = [
             path for path in self.place.data.glob("archive/2*/**/dom/*.html") if "Seeded-Secret" in path.read_text()
