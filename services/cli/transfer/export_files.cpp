@@ -61,7 +61,11 @@ ExportedFiles export_files(pg::Connection& connection, const archive::Root& root
     for (const auto& snapshot : batch) {
       const auto host = base::host_directory(base::parse_url(snapshot.url));
       const auto path = host + "/" + warc::timestamp_of(snapshot.date) + "-" + snapshot.id;
-      archive::CrawlView::Entry entry{snapshot.url, snapshot.title, "succeeded", path + "/" + kPage};
+      archive::CrawlView::Entry entry;
+      entry.url = snapshot.url;
+      entry.title = snapshot.title;
+      entry.outcome = "succeeded";
+      entry.path = path + "/" + kPage;
       ExportedStill still(connection, root, snapshot.id, path, to);
       archive::each_file(root, snapshot.directory, is_for_people, [&](int file, const std::string& name) {
         const auto size = archive::file_size(file, name);
