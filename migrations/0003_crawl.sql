@@ -150,7 +150,7 @@ create table holdfast.crawl_seed (
   crawl_id uuid not null, position bigint not null,
   url text not null,
   depth integer not null default 0, title text not null default '',
-  tags text[] not null default '{}', bookmarked_at timestamptz,
+  tags text[] not null default '{}', bookmarked_at timestamptz, notes text not null default '',
   constraint crawl_seed_pkey primary key (crawl_id, position),
   constraint crawl_seed_url_canonical check (holdfast.host_of(url) is not null),
   constraint crawl_seed_depth check (depth between 0 and 16)
@@ -164,6 +164,7 @@ comment on column holdfast.crawl_seed.depth is 'Depth of the snapshot; above 0 o
 comment on column holdfast.crawl_seed.title is 'Title given with the URL (bookmarks, feeds).';
 comment on column holdfast.crawl_seed.tags is 'Tags given with the URL.';
 comment on column holdfast.crawl_seed.bookmarked_at is 'See snapshot.bookmarked_at.';
+comment on column holdfast.crawl_seed.notes is 'Notes of a bookmark.';
 
 create table holdfast.crawl_queue (
   crawl_id uuid primary key references holdfast.crawl (id) on delete cascade,

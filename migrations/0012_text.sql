@@ -31,6 +31,9 @@ create table holdfast.page_text_other partition of holdfast.page_text (
 create index page_text_words on holdfast.page_text using gin (words);
 comment on index holdfast.page_text_words is 'Pages that have a word.';
 
+create index page_text_titles on holdfast.page_text using gin (ts_filter(words, '{a}'));
+comment on index holdfast.page_text_titles is 'Pages that have a word in their title.';
+
 create table holdfast.text_language (
   language text primary key
 );

@@ -1,7 +1,6 @@
 // The part of JSON Schema that fields use.
 #include "lib/catalog/field.hpp"
 
-#include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/base/uuid.hpp"
@@ -17,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 [[noreturn]] void refuse_value(const std::string& name, const std::string& what) {
-  throw base::Error(base::ErrorClass::usage, name + ": " + what);
+  throw FieldError(FieldError::What::invalid, name, name + ": " + what);
 }
 
 std::size_t code_points(const std::string& text) {
@@ -69,6 +68,20 @@ void check_object(const std::string& name, const json& schema, const json& value
 }
 
 } // namespace
+
+std::string_view FieldError::code() const noexcept {
+  switch (what_) {
+  case What::unknown:
+    return "field_unknown";
+  case What::missing:
+    return "field_missing";
+  case What::repeated:
+    return "field_repeated";
+  case What::invalid:
+    return "field_invalid";
+  }
+  return {};
+}
 
 void check_schema(const std::string& name, const json& schema, const json& value) {
   const auto& type = schema["type"];

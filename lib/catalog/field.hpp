@@ -1,6 +1,8 @@
 #pragma once
 // A field of a request: a member of its JSON, a field of a form, an option of the command line. Immutable; any thread.
 
+#include "lib/base/error.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <string>
@@ -19,6 +21,7 @@ struct Field {
 namespace schema {
 inline constexpr std::string_view kWord =
     R"({"type":"string","maxLength":200})"; // for addresses: all must fit a header
+inline constexpr std::string_view kWords = R"({"type":"string","minLength":1,"maxLength":2000})"; // or a URL
 inline constexpr std::string_view kText = R"({"type":"string","maxLength":10000})";
 inline constexpr std::string_view kTexts =
     R"({"type":"array","items":{"type":"string","maxLength":2000},"maxItems":100})";
@@ -38,9 +41,23 @@ inline constexpr std::string_view kPriority = R"({"type":"integer","minimum":-10
 inline constexpr std::string_view kLimit = R"({"type":"integer","minimum":1,"maximum":1000})";
 } // namespace schema
 
+// A field that a request may not have, lacks, has twice, or has with a value that does not fit.
+class FieldError : public base::Error {
+public:
+  enum class What { unknown, missing, repeated, invalid };
+  FieldError(What what, std::string field, const std::string& message, std::string hint = {})
+      : Error(base::ErrorClass::usage, message, std::move(hint)), what_(what), field_(std::move(field)) {}
+  std::string_view code() const noexcept; // "field_unknown" and so on, for programs
+  const std::string& field() const noexcept { return field_; }
+
+private:
+  What what_;
+  std::string field_;
+};
+
 // The schema of a field; parsed once in each thread.
 const nlohmann::json& schema_of(const Field& field);
-// Throws Error(usage), which begins with `name`, if a value does not fit its schema.
+// Throws FieldError, which begins with `name`, if a value does not fit its schema.
 void check_schema(const std::string& name, const nlohmann::json& schema, const nlohmann::json& value);
 // Converts a text to the type that its schema requires.
 nlohmann::json value_of_text(const nlohmann::json& schema, const std::string& text);

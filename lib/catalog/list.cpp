@@ -30,7 +30,8 @@ constexpr Filter kFilters[] = {
      "timestamptz",
      "% >= $",
      ", 2h, 7d, 2026-11-22, \"2026-11-22 14:00\""},
-    {{"url", schema::kWord, "Only if the URL or name contains this"}, "text", "holdfast.has_part(%, $)"},
+    {{"url", schema::kWords, "Only if the URL or name contains this"}, "text", "holdfast.has_part(%, $)"},
+    {{"exact_url", schema::kWords, "Only of this URL"}, "text", "% = $"},
     {{"tag", schema::kWord, "Only with this tag"}, "text", "$ = any (%)"},
     {{"kind", kKind, "Only of this kind: worker, runner, serve, command"}, "text"},
     {{"plugin", schema::kWord, "Only of this plugin"}, "text"},
@@ -49,7 +50,8 @@ const std::vector<List>& lists() {
        {"id", "status", "outcome?", "total", "open?", "partial?", "failed?", "cancelled?", "bytes", "age", "label?",
         "tags?", "first_url"}},
       {"snapshots", "snapshot", "Snapshot", "Snapshots, newest first", "snapshot", "list_snapshots", "",
-       {{"crawl"}, {"snapshot"}, {"status"}, {"outcome"}, {"url"}, {"tag"}, {"host"}, {"since"}, {"before"}},
+       {{"crawl"}, {"snapshot"}, {"status"}, {"outcome"}, {"url"}, {"exact_url", "url"}, {"tag"}, {"host"}, {"since"},
+        {"before"}},
        {"id", "status", "outcome?", "http_status?", "depth?", "tags?", "title?", "url", "reason?"}},
       {"results", "result", "ArchiveResult", "Results of hooks, newest first", "archive_result", "list_results", "",
        {{"crawl"}, {"snapshot"}, {"status"}, {"url"}},
@@ -175,7 +177,7 @@ std::vector<std::string> lists_by(std::string_view filter) {
   return names;
 }
 
-void check_filter(const List& list, std::string_view filter, const std::string& value) {
+std::vector<std::string> values_of(const List& list, std::string_view filter) {
   std::vector<std::string> known;
   if (filter == "outcome") known = {"succeeded", "partial", "failed", "cancelled"};
   if (filter == "outcome" && list.name == "crawls") known.emplace_back("empty");
@@ -185,6 +187,11 @@ void check_filter(const List& list, std::string_view filter, const std::string& 
       if (filter == "status" && edge.lifecycle == list.lifecycle && !(list.name == "queue" && state == "sealed") &&
           std::find(known.begin(), known.end(), state) == known.end())
         known.emplace_back(state);
+  return known;
+}
+
+void check_filter(const List& list, std::string_view filter, const std::string& value) {
+  const auto known = values_of(list, filter);
   if (known.empty() || std::find(known.begin(), known.end(), value) != known.end()) return;
   throw base::Error(base::ErrorClass::usage,
                     "no " + std::string(list.name) + " have the " + std::string(filter) + " \"" +
@@ -193,7 +200,9 @@ void check_filter(const List& list, std::string_view filter, const std::string& 
 }
 
 ListQuery& ListQuery::by(std::string_view filter, const std::optional<std::string>& value) {
-  if (value) filters.insert_or_assign(std::string(filter), *value);
+  if (!value) return *this;
+  const auto url = filter == "exact_url" ? base::try_parse_url(*value) : std::nullopt;
+  filters.insert_or_assign(std::string(filter), url ? url->text : *value);
   return *this;
 }
 
@@ -247,8 +256,9 @@ pg::Result list(pg::Connection& connection, const ListQuery& query) {
 
 std::optional<std::string> snapshot_number(pg::Connection& connection, std::int64_t number, const ListQuery& query) {
   return connection
-      .call("select holdfast.snapshot_number($1::bigint, $2, $3, $4, $5::timestamptz)::text as id", number,
-            query.filter("status"), query.filter("url"), query.filter("tag"), query.filter("since"))
+      .call("select holdfast.snapshot_number($1::bigint, $2, $3, $4, $5::timestamptz, $6)::text as id", number,
+            query.filter("status"), query.filter("url"), query.filter("tag"), query.filter("since"),
+            query.filter("exact_url"))
       .value()
       .optional<std::string>();
 }

@@ -45,6 +45,8 @@ const std::vector<List>& lists();
 const List& list_of(std::string_view name);
 std::span<const Filter> filters();
 const Filter& filter_of(std::string_view name);
+// The values that a filter of the list, its status or outcome, can have; empty: any.
+std::vector<std::string> values_of(const List& list, std::string_view filter);
 // Throws Error(usage) if no row of the list can have this status or outcome, as the filter is.
 void check_filter(const List& list, std::string_view filter, const std::string& value);
 std::vector<std::string> lists_by(std::string_view filter);

@@ -49,6 +49,7 @@ struct Operation {
   // the state behind a "!"; empty: always. final: it cannot be undone.
   std::string_view button{}, when{};
   bool final{false};
+  bool makes_crawl{false}; // the answer has its "id", or null
 
   // Returns the kind of its object: crawl, snapshot, process, host, schedule, webhook or persona; empty: no single
   // object.

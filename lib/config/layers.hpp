@@ -28,6 +28,8 @@ std::vector<Setting> read_environment(const std::map<std::string, std::string>& 
 // Throws Error(configuration), beginning with the origin, if the text of `value` is not one for `key`.
 void check_value(const Key& key, const Value& value);
 
+// The key of `known` that was meant by another name; empty: none is near.
+std::string nearest_key(std::string_view name, const std::vector<std::string>& known);
 // Throws Error(configuration) about the unknown `name`, spelled as the user did, with the nearest of `known` as hint.
 [[noreturn]] void throw_unknown(std::string_view origin, std::string_view name, const std::vector<std::string>& known);
 

@@ -116,11 +116,17 @@ void check_value(const Key& key, const Value& value) {
   }
 }
 
+std::string nearest_key(std::string_view name, const std::vector<std::string>& known) {
+  // "snapshots" is near to "worker.snapshots", although it lacks half the letters; so is MAX_TOTAL_WORKERS, as other
+  // programs have it, to "runner.max_total_workers".
+  const auto part = base::lower_case(last_part(name));
+  const auto same =
+      std::find_if(known.begin(), known.end(), [&](const std::string& one) { return last_part(one) == part; });
+  return same != known.end() ? *same : base::nearest(name, known);
+}
+
 void throw_unknown(std::string_view origin, std::string_view name, const std::vector<std::string>& known) {
-  // "snapshots" is near to "worker.snapshots", although it lacks half the letters.
-  const auto same = std::find_if(known.begin(), known.end(),
-                                 [&](const std::string& one) { return last_part(one) == last_part(name); });
-  const auto nearest = same != known.end() ? *same : base::nearest(name, known);
+  const auto nearest = nearest_key(name, known);
   throw Error(ErrorClass::configuration, fmt::format("{}: there is no setting \"{}\"", origin, name),
               !nearest.empty() ? fmt::format("Did you mean \"{}\"?", nearest)
                                : "`holdfast config` prints every setting there is.");

@@ -130,8 +130,39 @@ List read_list(std::string_view bytes, std::string_view parser) {
   return {};
 }
 
-// Links of an HTML page: bookmark files of browsers, HTML exports of Pocket and Pinboard, any saved page. A bookmark
-// file's descriptions (<DD>) may hold links, which are no bookmarks.
+constexpr std::size_t kLongestDescription = 10000;
+
+void trim_notes(std::string& notes) { notes = base::repair_utf8(base::trimmed(notes).substr(0, kLongestDescription)); }
+
+// The folders of a bookmark file around a place in it: <H3> is the name of the <DL> that follows. The folders that each
+// browser has by itself (its toolbar) are no tags.
+class Folders {
+public:
+  void take(const Token& token) {
+    const bool start = token.kind == Token::Kind::start;
+    if (token.kind == Token::Kind::text) {
+      if (naming_) name_ += token.text;
+    } else if (token.text == "h3") {
+      naming_ = start && token.attribute("personal_toolbar_folder").empty() &&
+                token.attribute("unfiled_bookmarks_folder").empty();
+      if (start) name_.clear();
+    } else if (token.text == "dl" && start) {
+      open_.push_back(std::exchange(name_, ""));
+    } else if (token.text == "dl" && !open_.empty()) {
+      open_.pop_back();
+    }
+  }
+  const std::vector<std::string>& open() const noexcept { return open_; } // may hold empty names
+
+private:
+  std::vector<std::string> open_;
+  std::string name_;
+  bool naming_{false};
+};
+
+// Links of an HTML page: bookmark files of browsers, HTML exports of Pocket and Pinboard, any saved page. Of a bookmark
+// file, folders are tags, and a description (<DD>) is the notes of the bookmark before it; it may hold links, which are
+// no bookmarks.
 std::optional<List> read_html(std::string_view text, bool asked) {
   const auto start = base::lower_case(base::trimmed(text.substr(0, 4096)));
   const bool bookmarks = start.find("<!doctype netscape-bookmark-file") != std::string::npos;
@@ -141,26 +172,34 @@ std::optional<List> read_html(std::string_view text, bool asked) {
     return std::nullopt;
   List list;
   Row row;
-  std::string title, where, base; // base: of links, in a saved page
-  bool inside = false, described = false;
+  std::string title, where, base;         // base: of links, in a saved page
+  bool inside = false, described = false; // in a link; in a description
+  bool fresh = false, noted = false;      // a bookmark has just ended; the description is its notes
+  Folders folders;
   std::size_t line = 1, counted = 0;
   const auto end = [&] {
     if (std::exchange(inside, false)) {
       row.add("title", title);
-      if (row.has_url()) list.entries.push_back(row.entry(where));
+      fresh = row.has_url();
+      if (fresh) list.entries.push_back(row.entry(where));
     }
     row = {};
     title.clear();
   };
   scan_html(text, [&](const Token& token) {
+    if (bookmarks) folders.take(token);
     if (token.kind == Token::Kind::text) {
       if (inside) title += token.text;
+      if (noted) list.entries.back().notes += token.text;
       return true;
     }
     const auto& name = token.text;
     if (bookmarks && (name == "dd" || name == "dt" || name == "dl")) {
       end();
+      if (noted) trim_notes(list.entries.back().notes);
       described = name == "dd" && token.kind == Token::Kind::start;
+      noted = described && fresh;
+      fresh = false;
     }
     if (name == "base" && base.empty())
       if (auto href = plain_link(token.attribute("href")); base::is_web_url(href)) base = std::move(href);
@@ -173,12 +212,15 @@ std::optional<List> read_html(std::string_view text, bool asked) {
     for (const auto* time : {"add_date", "time_added"})
       row.add(time, token.attribute(time));
     row.add_tags(token.attribute("tags"));
+    for (const auto& folder : folders.open())
+      row.add_tag(folder);
     line += static_cast<std::size_t>(std::count(text.data() + counted, text.data() + token.at, '\n'));
     counted = token.at;
     where = "line " + std::to_string(line);
     return true;
   });
   end();
+  if (noted) trim_notes(list.entries.back().notes);
   if (list.entries.empty() && !asked && !document) return std::nullopt;
   return list;
 }

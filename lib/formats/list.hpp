@@ -14,6 +14,7 @@ struct Entry {
   std::vector<std::string> tags; // trimmed, none empty
   std::string where;             // "line 12", "item 3": for messages
   std::string bookmarked_at{};   // as base::written_timestamp() writes it; "": not known
+  std::string notes{};           // a description of the bookmark; "": none
   std::string problem{};         // of a line that cannot be read; then there is no URL
 };
 

@@ -13,7 +13,8 @@ namespace holdfast::formats {
 namespace {
 
 constexpr std::size_t kLongestTitle = 4096; // characters; also of a tag
-constexpr std::size_t kMostTags = 500;      // of a bookmark
+constexpr std::size_t kLongestNotes = 10000;
+constexpr std::size_t kMostTags = 500; // of a bookmark
 
 // Returns the field names of programs for a property, by plain name, the best first.
 std::vector<std::string> names_of(std::string_view what) {
@@ -22,7 +23,7 @@ std::vector<std::string> names_of(std::string_view what) {
   return {};
 }
 const auto kUrls = names_of("url"), kTitles = names_of("title"), kTags = names_of("tags"), kTimes = names_of("time"),
-           kAbout = names_of("about");
+           kNotes = names_of("notes"), kAbout = names_of("about");
 
 bool is_one_of(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -86,6 +87,7 @@ bool Row::has_url() const { return !first_of(kUrls).empty(); }
 
 Entry Row::entry(std::string where) const {
   Entry entry{std::string(first_of(kUrls)), base::one_line(first_of(kTitles), kLongestTitle), tags_, std::move(where)};
+  entry.notes = base::repair_utf8(first_of(kNotes).substr(0, kLongestNotes));
   for (const auto& name : kTimes)
     for (const auto& [key, value] : fields_)
       if (key == name && entry.bookmarked_at.empty()) entry.bookmarked_at = written_time(value, name == "creationdate");

@@ -34,13 +34,23 @@ std::vector<Capture> rows(const pg::Result& result) {
 } // namespace
 
 std::vector<Capture> captures(pg::Connection& connection, const CaptureQuery& query) {
-  return rows(connection.call("select * from holdfast.captures($1, $2, $3::timestamptz, $4::timestamptz, $5, $6)",
-                              query.first, query.end, query.from, query.to, query.newest, query.limit));
+  return rows(connection.call(
+      "select * from holdfast.captures($1, $2, $3::timestamptz, $4::timestamptz, $5::jsonb, $6, $7, $8)", query.first,
+      query.end, query.from, query.to, query.filters, query.newest, query.offset, query.limit));
+}
+
+std::int64_t captures_count(pg::Connection& connection, const CaptureQuery& query) {
+  return connection
+      .call("select holdfast.captures_count($1, $2, $3::timestamptz, $4::timestamptz, $5::jsonb)", query.first,
+            query.end, query.from, query.to, query.filters)
+      .value();
 }
 
 std::vector<Capture> captures_closest(pg::Connection& connection, const std::string& key, const std::string& at,
-                                      std::int64_t limit) {
-  return rows(connection.call("select * from holdfast.captures_closest($1, $2::timestamptz, $3)", key, at, limit));
+                                      const CaptureQuery& query) {
+  return rows(connection.call(
+      "select * from holdfast.captures_closest($1, $2::timestamptz, $3::timestamptz, $4::timestamptz, $5::jsonb, $6)",
+      key, at, query.from, query.to, query.filters, query.limit));
 }
 
 std::vector<Capture> originals_of(pg::Connection& connection, const std::string& snapshot) {
@@ -82,8 +92,15 @@ std::vector<ExportedSnapshot> export_snapshots(pg::Connection& connection, const
           "select * from holdfast.export_snapshots($1::uuid[], $2, $3, $4::timestamptz, $5::timestamptz, $6::uuid, $7)",
           query.ids, query.tag, query.host, query.since, query.until, after, limit)
       .map([](const pg::Row& row) {
-        return ExportedSnapshot{row["snapshot_id"],          row["crawl_id"], row["url"], row["title"].value_or(""),
-                                date_of(row["captured_at"]), row["directory"]};
+        return ExportedSnapshot{row["snapshot_id"],
+                                row["crawl_id"],
+                                row["url"],
+                                row["title"].value_or(""),
+                                date_of(row["captured_at"]),
+                                row["directory"],
+                                row["tags"],
+                                row["notes"],
+                                row.is_null("bookmarked_at") ? "" : date_of(row["bookmarked_at"])};
       });
 }
 

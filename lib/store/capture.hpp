@@ -22,14 +22,17 @@ struct Capture : warc::Capture {
 struct CaptureQuery {
   std::string first, end;                        // keys k with first <= k < end
   std::string from{"-infinity"}, to{"infinity"}; // times as PostgreSQL reads them
+  std::string filters{"[]"};                     // the argument of holdfast.capture_passes()
   bool newest{false};                            // the latest first
-  std::int64_t limit{1000};
+  std::int64_t offset{0}, limit{1000};
 };
 // By key, then by time.
 std::vector<Capture> captures(pg::Connection& connection, const CaptureQuery& query);
-// Returns captures of one key, the closest to a time first.
+// Counts them all, whatever offset and limit are.
+std::int64_t captures_count(pg::Connection& connection, const CaptureQuery& query);
+// Returns captures of one key, the closest to a time first: at most the query's limit, of its times and filters.
 std::vector<Capture> captures_closest(pg::Connection& connection, const std::string& key, const std::string& at,
-                                      std::int64_t limit);
+                                      const CaptureQuery& query);
 
 // Records of other snapshots to which revisit records of this one refer.
 std::vector<Capture> originals_of(pg::Connection& connection, const std::string& snapshot);
@@ -62,6 +65,8 @@ struct ExportQuery {
 
 struct ExportedSnapshot {
   std::string id, crawl_id, url, title, date, directory; // date: "2026-01-31T23:59:59Z", when it was captured
+  std::vector<std::string> tags;
+  std::string notes, bookmarked; // bookmarked: as the date; "": not known
 };
 
 // In the order of their ids, after `after`.

@@ -24,25 +24,29 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
     if (!added) return;
     for (std::size_t from = 0; from < seeds.size(); from += kSeedBatch) {
       const std::size_t to = std::min(seeds.size(), from + kSeedBatch);
-      std::vector<std::string> urls, titles;
+      std::vector<std::string> urls, titles, notes;
       std::vector<std::optional<std::string>> bookmarked;
       nlohmann::json tags = nlohmann::json::array();
-      bool any_titles = false, any_tags = false, any_bookmarked = false;
+      bool any_titles = false, any_tags = false, any_bookmarked = false, any_notes = false;
       for (std::size_t i = from; i < to; ++i) {
         urls.push_back(seeds[i].url);
         any_titles |= !seeds[i].title.empty();
         any_tags |= !seeds[i].tags.empty();
         any_bookmarked |= !seeds[i].bookmarked_at.empty();
+        any_notes |= !seeds[i].notes.empty();
       }
       for (std::size_t i = from; i < to && any_titles; ++i)
         titles.push_back(seeds[i].title);
+      for (std::size_t i = from; i < to && any_notes; ++i)
+        notes.push_back(seeds[i].notes);
       for (std::size_t i = from; i < to && any_tags; ++i)
         tags.push_back(seeds[i].tags);
       for (std::size_t i = from; i < to && any_bookmarked; ++i)
         bookmarked.push_back(seeds[i].bookmarked_at.empty() ? std::nullopt : std::optional(seeds[i].bookmarked_at));
       transaction.call(
-          "select holdfast.crawl_add_seeds($1::uuid, $2::text[], $3::text[], $4::jsonb, $5::timestamptz[])", crawl.id,
-          urls, titles, any_tags ? std::optional<std::string>(json_text(tags)) : std::nullopt, bookmarked);
+          "select holdfast.crawl_add_seeds($1::uuid, $2::text[], $3::text[], $4::jsonb, $5::timestamptz[], $6::text[])",
+          crawl.id, urls, titles, any_tags ? std::optional<std::string>(json_text(tags)) : std::nullopt, bookmarked,
+          notes);
     }
     // In the same commit, so that no worker can claim it before.
     if (!crawl.paused_why.empty())

@@ -17,6 +17,7 @@ struct Seed {
   std::string title;
   std::vector<std::string> tags;
   std::string bookmarked_at{}; // as base::written_timestamp() writes it; "": not known
+  std::string notes{};
 };
 
 struct CrawlLease {

@@ -1,5 +1,7 @@
 #include "lib/store/text.hpp"
 
+#include "lib/base/text/url.hpp"
+
 namespace holdfast::store {
 
 bool text_keep(pg::Connection& connection, const Lease& lease, const std::string& text) {
@@ -31,12 +33,13 @@ TextsLost texts_lost(pg::Connection& connection, const std::optional<std::string
 }
 
 std::vector<SearchHit> search(pg::Connection& connection, const SearchQuery& query) {
+  const auto url = base::try_parse_url(query.words); // in the spelling of rows
   const std::vector<std::string> marks{query.begin_mark, query.end_mark};
   return connection
       .call("select f.*, to_jsonb(f)::text as json from holdfast.search($1, $2, $3, $4::uuid, $5, $6::timestamptz, "
             "$7::timestamptz, $8::boolean, $9, $10::integer, $11::text[]) f",
-            query.words, query.host, query.tag, query.crawl_id, query.outcome, query.since, query.until, query.all,
-            query.cursor, query.limit, marks)
+            url ? url->text : query.words, query.host, query.tag, query.crawl_id, query.outcome, query.since,
+            query.until, query.all, query.cursor, query.limit, marks)
       .map([](const pg::Row& row) {
         return SearchHit{row["id"],
                          row["crawl_id"],

@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text/json.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/wacz/writer.hpp"
@@ -29,6 +30,7 @@ constexpr std::uint64_t kMostRatioOfText = 200; // of one that was compressed as
 constexpr std::uint64_t kSmall = 64u << 20;
 constexpr std::size_t kLongestLine = 8u << 20; // of the list of pages
 constexpr std::size_t kMostPages = 5'000'000;
+constexpr std::size_t kLongestNotes = 10000, kMostTags = 100; // of a page
 constexpr std::string_view kZip = "PK\3\4";
 constexpr std::size_t kReadAtOnce = 1u << 18;
 
@@ -275,6 +277,12 @@ private:
                   texts_size_,
                   text.size()};
     if (page.url.empty()) return "has no url";
+    page.notes = base::repair_utf8(base::text_at(object, "notes").substr(0, kLongestNotes));
+    page.bookmarked = base::text_at(object, "bookmarked_at");
+    if (const auto tags = object.find("tags"); tags != object.end() && tags->is_array())
+      for (const auto& tag : *tags)
+        if (tag.is_string() && page.tags.size() < kMostTags)
+          page.tags.push_back(base::repair_utf8(tag.get<std::string>().substr(0, 200)));
     if (read_.pages.size() == kMostPages) return "is left out: there are too many pages";
     write_all(read_.texts.get(), text);
     texts_size_ += text.size();

@@ -15,6 +15,8 @@ namespace holdfast::wacz {
 struct ReadPage {
   std::string id, url, date, title;           // as they are written there
   std::uint64_t text_offset{0}, text_size{0}; // of its text in ReadWacz::texts
+  std::vector<std::string> tags{};            // as Holdfast writes them; so the rest:
+  std::string notes{}, bookmarked{};
 };
 
 struct WarcFile {

@@ -62,6 +62,9 @@ void Writer::add_page(const WrittenPage& page) {
   nlohmann::ordered_json object = {{"id", page.id}, {"url", page.url}, {"ts", page.date}};
   if (!page.title.empty()) object["title"] = page.title;
   if (!page.text.empty()) object["text"] = page.text;
+  if (!page.tags.empty()) object["tags"] = page.tags;
+  if (!page.notes.empty()) object["notes"] = page.notes;
+  if (!page.bookmarked.empty()) object["bookmarked_at"] = page.bookmarked;
   const auto line = base::json_text(object) + "\n";
   write_all(pages_.get(), line);
   pages_size_ += line.size();

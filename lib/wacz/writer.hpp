@@ -69,6 +69,8 @@ struct About {
 
 struct WrittenPage {
   std::string id, url, date, title, text;
+  std::vector<std::string> tags{};
+  std::string notes{}, bookmarked{}; // bookmarked: a time
 };
 
 class Writer {

@@ -95,9 +95,10 @@ $$;
 comment on function holdfast.crawl_add is 'Adds a crawl, queued and due at once.';
 
 create or replace function holdfast.crawl_add_seeds(
-    p_crawl uuid, p_urls text[], p_titles text[], p_tags jsonb, p_bookmarked timestamptz[] default '{}')
+    p_crawl uuid, p_urls text[], p_titles text[], p_tags jsonb, p_bookmarked timestamptz[] default '{}',
+    p_notes text[] default '{}')
   returns bigint language plpgsql as $$
--- Appends seeds to a queued crawl, in the order given. p_titles and p_bookmarked may be empty; p_tags: an
+-- Appends seeds to a queued crawl, in the order given. All but p_urls may be empty; p_tags: an
 -- array of tags for each seed, or NULL. Returns how many seeds the crawl has now.
 declare
   v_seeds bigint;
@@ -117,13 +118,14 @@ begin
     raise exception 'not a URL that can be archived: %', coalesce(left(v_wrong, 200), 'NULL')
       using errcode = 'HF004', hint = 'https://host/path or http://host/path';
   end if;
-  insert into holdfast.crawl_seed (crawl_id, position, url, title, tags, bookmarked_at)
+  insert into holdfast.crawl_seed (crawl_id, position, url, title, tags, bookmarked_at, notes)
     select p_crawl, v_seeds + u.n, u.url, coalesce(u.title, ''),
            case when p_tags is null then '{}'
                 else holdfast.tags_of(array(select jsonb_array_elements_text(p_tags -> (u.n - 1)::integer)),
                                       null) end,
-           u.bookmarked_at
-      from unnest(p_urls, p_titles, p_bookmarked) with ordinality u(url, title, bookmarked_at, n)
+           u.bookmarked_at, coalesce(u.notes, '')
+      from unnest(p_urls, p_titles, p_bookmarked, p_notes) with ordinality
+             u(url, title, bookmarked_at, notes, n)
       where u.n <= cardinality(p_urls);
   update holdfast.crawl
     set seeds_total = seeds_total + cardinality(p_urls),
@@ -382,7 +384,8 @@ end $$;
 comment on function holdfast.crawl_release is 'Releases the crawl that a worker owns; returns how many.';
 
 create or replace function holdfast.crawl_seeds_take(p_crawl uuid, p_batch integer)
-  returns table (depth integer, urls text[], titles text[], tags jsonb, bookmarked timestamptz[])
+  returns table (depth integer, urls text[], titles text[], tags jsonb, bookmarked timestamptz[],
+                 notes text[])
   language plpgsql as $$
 -- Deletes the first seeds, as many of one depth as come in a row. They are read in the order of the key: a
 -- plan that sorts all remaining seeds would do so for each batch.
@@ -410,14 +413,15 @@ begin
     with taken as (
       delete from holdfast.crawl_seed s
         where s.crawl_id = p_crawl and s.position <= v_last
-        returning s.position, s.url, s.title, s.tags, s.bookmarked_at
+        returning s.position, s.url, s.title, s.tags, s.bookmarked_at, s.notes
     )
     select v_depth,
            array_agg(t.url order by t.position),
            array_agg(t.title order by t.position),
            case when bool_or(t.tags <> '{}') then jsonb_agg(to_jsonb(t.tags) order by t.position) end,
            case when bool_or(t.bookmarked_at is not null)
-                then array_agg(t.bookmarked_at order by t.position) end
+                then array_agg(t.bookmarked_at order by t.position) end,
+           case when bool_or(t.notes <> '') then array_agg(t.notes order by t.position) end
       from taken t;
 end $$;
 
@@ -460,6 +464,13 @@ begin
     if v_taken > 0 then
       v_inserted := holdfast.snapshots_add(p_crawl.id, null, v_seeds.depth, v_seeds.urls, v_seeds.titles,
                                            v_seeds.tags, v_seeds.bookmarked, p_notify);
+      if v_seeds.notes is not null then
+        update holdfast.snapshot s
+          set notes = n.notes
+          from unnest(v_seeds.urls, v_seeds.notes) n(url, notes)
+          where s.crawl_id = p_crawl.id and s.url_hash = sha256(convert_to(n.url, 'UTF8')) and s.notes = ''
+            and n.notes <> '';
+      end if;
     end if;
   end if;
   -- Once the cap has cut something, it would cut the rest as well.

@@ -314,8 +314,28 @@ $$;
 comment on function holdfast.revisits_broken is
   'Revisit records of a snapshot to which no record holds the payload.';
 
+create or replace function holdfast.capture_passes(p_capture holdfast.v_capture, p_filters jsonb)
+  returns boolean language sql stable as $$
+  -- A pattern matches from the beginning of the field.
+  select not exists (
+    select
+      from jsonb_to_recordset(p_filters) f(field text, how text, negated boolean, value text)
+      cross join lateral (
+        select case f.field
+                 when 'url' then p_capture.url when 'urlkey' then p_capture.url_key
+                 when 'status' then coalesce(p_capture.status::text, '-') when 'mime' then p_capture.mime
+                 when 'digest' then p_capture.digest
+                 else to_char(p_capture.at at time zone 'UTC', 'YYYYMMDDHH24MISS') end as field) x
+      where f.negated = case f.how when 'equals' then x.field = f.value
+                                   when 'matches' then x.field ~ ('^(?:' || f.value || ')')
+                                   else position(f.value in x.field) > 0 end)
+$$;
+comment on function holdfast.capture_passes is
+  'Returns true if a capture passes all filters: objects with field, how (equals, matches, contains), negated, value.';
+
 create or replace function holdfast.captures(
-    p_first text, p_end text, p_from timestamptz, p_to timestamptz, p_newest boolean, p_limit bigint)
+    p_first text, p_end text, p_from timestamptz, p_to timestamptz, p_filters jsonb, p_newest boolean,
+    p_offset bigint, p_limit bigint)
   returns setof holdfast.v_capture language plpgsql stable as $$
 -- By key and time; p_newest: the latest first, for each key from the last.
 begin
@@ -325,7 +345,9 @@ begin
         from holdfast.v_capture v
         where v.url_key >= p_first collate "C" and v.url_key < p_end collate "C"
           and v.at >= p_from and v.at <= p_to
-        order by v.url_key desc, v.at desc limit p_limit;
+          and (p_filters = '[]' or holdfast.capture_passes(v, p_filters))
+        order by v.url_key desc, v.at desc, v.snapshot_id desc, v.record_offset desc
+        offset p_offset limit p_limit;
     return;
   end if;
   return query
@@ -333,22 +355,39 @@ begin
       from holdfast.v_capture v
       where v.url_key >= p_first collate "C" and v.url_key < p_end collate "C"
         and v.at >= p_from and v.at <= p_to
-      order by v.url_key, v.at limit p_limit;
+        and (p_filters = '[]' or holdfast.capture_passes(v, p_filters))
+      order by v.url_key, v.at, v.snapshot_id, v.record_offset
+      offset p_offset limit p_limit;
 end $$;
-comment on function holdfast.captures is 'Captures whose URL key k has p_first <= k < p_end, of a time.';
+comment on function holdfast.captures is
+  'Captures whose URL key k has p_first <= k < p_end, of a time, that pass filters; see capture_passes().';
 
-create or replace function holdfast.captures_closest(p_key text, p_at timestamptz, p_limit bigint)
+create or replace function holdfast.captures_count(
+    p_first text, p_end text, p_from timestamptz, p_to timestamptz, p_filters jsonb)
+  returns bigint language sql stable as $$
+  select count(*)
+    from holdfast.v_capture v
+    where v.url_key >= p_first collate "C" and v.url_key < p_end collate "C"
+      and v.at >= p_from and v.at <= p_to
+      and (p_filters = '[]' or holdfast.capture_passes(v, p_filters))
+$$;
+comment on function holdfast.captures_count is 'Returns the number of rows that captures() has.';
+
+create or replace function holdfast.captures_closest(
+    p_key text, p_at timestamptz, p_from timestamptz, p_to timestamptz, p_filters jsonb, p_limit bigint)
   returns setof holdfast.v_capture language sql stable as $$
   -- Half of them before the time and half after it are read, so that it is quick for a URL with many.
   select n.*
     from ((select v.*
              from holdfast.v_capture v
-             where v.url_key = p_key collate "C" and v.at <= p_at
+             where v.url_key = p_key collate "C" and v.at <= p_at and v.at >= p_from and v.at <= p_to
+               and (p_filters = '[]' or holdfast.capture_passes(v, p_filters))
              order by v.at desc limit p_limit)
           union all
           (select v.*
              from holdfast.v_capture v
-             where v.url_key = p_key collate "C" and v.at > p_at
+             where v.url_key = p_key collate "C" and v.at > p_at and v.at >= p_from and v.at <= p_to
+               and (p_filters = '[]' or holdfast.capture_passes(v, p_filters))
              order by v.at limit p_limit)) n
     order by abs(extract(epoch from n.at - p_at)), n.at limit p_limit
 $$;

@@ -4,7 +4,8 @@ create or replace function holdfast.export_snapshots(
     p_ids uuid[], p_tag text, p_host text, p_since timestamptz, p_until timestamptz, p_after uuid,
     p_limit bigint)
   returns table (
-    snapshot_id uuid, crawl_id uuid, url text, title text, captured_at timestamptz, directory text)
+    snapshot_id uuid, crawl_id uuid, url text, title text, captured_at timestamptz, directory text,
+    tags text[], notes text, bookmarked_at timestamptz)
   language sql stable as $$
   with asked as (
     select s.*
@@ -20,7 +21,7 @@ create or replace function holdfast.export_snapshots(
       where s.id = any (p_ids) and s.crawl_id <> all (p_ids) and (p_after is null or s.id > p_after)
   )
   select s.id, s.crawl_id, s.url, coalesce(s.given_title, nullif(e.title, ''), s.title),
-         coalesce(e.started_at, e.sealed_at), e.directory
+         coalesce(e.started_at, e.sealed_at), e.directory, s.tags, s.notes, s.bookmarked_at
     from asked s
     join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
     where e.directory is not null

@@ -8,13 +8,14 @@ create or replace function holdfast.retry_seeds(
 declare
   v_count bigint;
 begin
-  insert into holdfast.crawl_seed (crawl_id, position, url, title, tags, bookmarked_at, depth)
+  insert into holdfast.crawl_seed (crawl_id, position, url, title, tags, bookmarked_at, notes, depth)
     select p_new, row_number() over (order by u.depth, u.id), u.url, u.title, u.tags, u.bookmarked_at,
+           u.notes,
            -- The links of an archived page were followed.
            case when u.archived then p_max_depth else u.depth end
       from (select distinct on (s.url_hash)
                    s.id, s.url, coalesce(s.given_title, nullif(e.title, ''), s.title) as title, s.tags,
-                   s.bookmarked_at,
+                   s.bookmarked_at, s.notes,
                    least(s.depth, p_max_depth) as depth,
                    e.outcome in ('succeeded', 'partial') as archived
               from unnest(p_ids) i(id)

@@ -77,6 +77,26 @@ create or replace function holdfast.search_joined(p_folded text)
                         '[''’](?=(t|re|ve|m)\M)', '', 'g')
 $$;
 
+create or replace function holdfast.search_parted(p_text text)
+  returns text language sql immutable parallel safe as $$
+  -- The words of URLs, mail addresses, versions, numbers and names of files, which PostgreSQL's parser takes
+  -- for one word each: "example.org/a" is "example org a".
+  -- translate() takes twenty times as long.
+  select replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+           p_text, '.', ' '), '/', ' '), '@', ' '), ':', ' '), '_', ' '), '~', ' '), '%', ' '), '=', ' '), '?', ' '),
+           '#', ' '), '+', ' ')
+$$;
+
+create or replace function holdfast.search_phrases(p_query text)
+  returns text language sql immutable parallel safe as $$
+  -- Returns a query in the words of search_parted(): several words that stood together are a phrase.
+  select string_agg(
+           case when m[1] ~ '^-?"' or m[1] !~ '[[:alnum:]][./@:_~%=?#+]+[[:alnum:]]' then holdfast.search_parted(m[1])
+                else regexp_replace(m[1], '[^-].*$', '') || '"'
+                     || holdfast.search_parted(regexp_replace(m[1], '^-+', '')) || '"' end, ' ' order by n)
+    from regexp_matches(p_query, '(-?"[^"]*"?|[^\s"]+)', 'g') with ordinality x(m, n)
+$$;
+
 create or replace function holdfast.search_runs()
   returns text language sql immutable parallel safe as $$
   -- The characters of scripts that have no blanks between words, or particles behind them: Thai, Lao,
@@ -94,7 +114,7 @@ create or replace function holdfast.search_text(p_text text)
 -- does the "mail" of "e-mail". The last character of a run is a word of its own.
 declare
   c_run constant text := holdfast.search_runs();
-  v_folded constant text := holdfast.search_fold(p_text);
+  v_folded constant text := holdfast.search_parted(holdfast.search_fold(p_text));
   v_text constant text := concat_ws(
     ' ', holdfast.search_joined(v_folded),
     (select string_agg(m[1], ' ') from regexp_matches(v_folded, '\m[[:alpha:]]-([[:alpha:]]+)', 'g') m));
@@ -186,8 +206,7 @@ begin
   insert into holdfast.page_text (snapshot_id, crawl_id, language, text, words)
     select s.id, s.crawl_id, v_language, p_text,
            setweight(to_tsvector(v_config, t.title) || to_tsvector('simple', t.title), 'A') -- stop words, too
-           || setweight(to_tsvector('simple', s.host || ' '
-                                              || regexp_replace(s.url, '[^[:alnum:]]+', ' ', 'g')), 'B')
+           || setweight(to_tsvector('simple', regexp_replace(s.url, '[^[:alnum:]]+', ' ', 'g')), 'B')
            || setweight(to_tsvector('simple', holdfast.search_text(array_to_string(s.tags, ' '))), 'B')
            || setweight(to_tsvector(v_config, holdfast.search_text(s.notes)), 'C')
            || to_tsvector(v_config, holdfast.search_text(p_text))
@@ -283,8 +302,8 @@ declare
   -- Each minus before a word negates, and PostgreSQL fails at 32 of them. Two or more, as in
   -- --option, are taken for blanks.
   c_skipped constant text := '[\s!&|()<>:*]';
-  v_text constant text := holdfast.search_pairs(regexp_replace(p_text,
-    '(^|"|' || c_skipped || ')-(?:' || c_skipped || '*-)+', '\1 ', 'g'));
+  v_text constant text := coalesce(holdfast.search_phrases(holdfast.search_pairs(regexp_replace(p_text,
+    '(^|"|' || c_skipped || ')-(?:' || c_skipped || '*-)+', '\1 ', 'g'))), '');
   v_prefixes constant text[] := array(
     select m[1] from regexp_matches(regexp_replace(v_text, '"[^"]*"', ' ', 'g'), c_prefix, 'g') m);
   v_rest constant text := regexp_replace(v_text, c_prefix, ' ', 'g');
@@ -358,6 +377,20 @@ begin
   return regexp_replace(v_found, '\s+', ' ', 'g');
 end $$;
 
+create or replace function holdfast.url_hashes(p_text text)
+  returns bytea[] language sql immutable parallel safe as $$
+  -- The hashes of the URLs that a text may be, whole or without scheme, "www." or the slash at its end.
+  select coalesce(array_agg(sha256(convert_to(u.scheme || u.host || u.path || u.slash, 'UTF8'))), '{}')
+    from (select s.scheme, w.www || lower(m[1]) as host, coalesce(m[2], '') as path, e.slash
+            from regexp_matches(
+              btrim(p_text),
+              '^(?:https?://)?([^\s/?#"]+\.[^\s/?#"]+|localhost(?::\d+)?)([/?][^\s#]*)?(?:#\S*)?$', 'i') m
+            cross join (values ('http://'), ('https://')) s(scheme)
+            cross join (values (''), ('www.')) w(www)
+            cross join (values (''), ('/')) e(slash)) u
+    where u.path <> '' or u.slash = '/'
+$$;
+
 create or replace function holdfast.search_passes(
     p_snapshot uuid, p_crawl uuid, p_tag text, p_outcome text, p_since timestamptz, p_until timestamptz)
   returns boolean language sql stable as $$
@@ -382,9 +415,10 @@ create or replace function holdfast.search(
                  sealed_at timestamptz, tags text[], directory text, thumbnail text,
                  cursor text)
   language plpgsql stable as $$
--- The newest 200 pages found are ranked and listed, then the next 200, so that a word of half of all pages
--- need not be ranked in all of them. A cursor is "<bound> <rank> <id>" of its row: the batch that it stands
--- in begins below the bound.
+-- All pages of a word are ranked, if they are not more than 500. Of a more frequent word, the newest 500
+-- and those that have it in their titles are ranked and listed, then the next 500, so that a word of half of
+-- all pages need not be ranked in all of them. The page of a URL is before all others. A cursor is
+-- "<bound> <rank> <id>" of its row: the batch that it stands in begins below the bound.
 -- An index of words does not know which pages are new: each page with the words would be read to find the
 -- newest. So a batch is first looked for in a window of the newest pages. If there are too few, the number
 -- found there tells how large a window is needed, or that all pages with the words are few. Then they are
@@ -393,12 +427,17 @@ create or replace function holdfast.search(
 -- are found first, and then looked at one by one until there are enough.
 #variable_conflict use_column
 declare
-  c_batch constant integer := 200;
+  c_batch constant integer := 500;
   c_window constant integer := 20000;
   c_widest constant integer := 200000; -- to find where a wider window ends costs more than it saves
   c_first constant uuid := 'ffffffff-ffff-ffff-ffff-ffffffffffff';
   c_filtered constant boolean := num_nonnulls(p_tag, p_outcome, p_since, p_until) > 0;
-  v_query tsquery := holdfast.search_query(p_query);
+  v_hashes constant bytea[] := holdfast.url_hashes(p_query);
+  v_query tsquery := holdfast.search_query( -- of a URL, what its other spellings have, too
+    case when v_hashes = '{}' then p_query
+      else regexp_replace(btrim(p_query), '^(https?://)?(www\.)?|#.*$', '', 'gi') end);
+  v_titles tsquery := v_query;
+  v_first uuid[]; -- pages of the URL, and with the words in their titles: of the first batch at any age
   v_words tsquery; -- the same, with any order of the words of a phrase
   v_phrase boolean;
   v_bound uuid := c_first;
@@ -408,6 +447,7 @@ declare
   v_batch uuid[];
   v_window integer; -- NULL: all pages
   v_oldest uuid;
+  v_next uuid; -- bound of the next batch; NULL: this is the last
   v_count integer;
 begin
   if numnode(v_query) = 0 then return; end if;
@@ -415,6 +455,21 @@ begin
   v_phrase := v_query::text ~ '<(-|[0-9]+)>' and v_query::text !~ '!'; -- what a phrase excludes has an order
   v_words := case when v_phrase then regexp_replace(v_query::text, '<(-|[0-9]+)>', '&', 'g')::tsquery
                else v_query end;
+  v_first := array( -- words of more titles tell nothing
+    select t.snapshot_id from holdfast.page_text t where ts_filter(t.words, '{a}') @@ v_titles limit c_batch + 1);
+  v_first := array(
+    select t.snapshot_id
+      from holdfast.page_text t
+      where t.snapshot_id = any (
+              case when cardinality(v_first) <= c_batch then v_first end
+              || array(select s.id
+                         from holdfast.snapshot s
+                         where s.url_hash = any (v_hashes)
+                         order by s.id desc limit c_batch))
+        and t.words @@ v_query
+        and (p_crawl is null or t.crawl_id = p_crawl)
+        and (not c_filtered
+             or holdfast.search_passes(t.snapshot_id, t.crawl_id, p_tag, p_outcome, p_since, p_until)));
   if p_cursor is not null then
     if p_cursor !~ '^[0-9a-f-]{36} [0-9.]+(e-[0-9]+)? [0-9a-f-]{36}$' then
       raise exception 'not a cursor of search(): %', p_cursor using errcode = 'HF004';
@@ -447,28 +502,39 @@ begin
           where not v_phrase or c.words @@ v_query
           order by c.snapshot_id desc limit c_batch);
       v_count := cardinality(v_batch);
+      v_next := v_batch[c_batch];
       exit when v_oldest is null or v_count = c_batch;
       v_window := case when v_window = c_window and v_count * c_widest >= 2 * c_batch * c_window
                     then 2 * c_batch * c_window / v_count end;
     end loop;
+    v_batch := array(
+      select b.id from unnest(v_batch) b(id) where v_bound <> c_first and b.id <> all (v_first)
+      union
+      select b.id from unnest(v_batch || v_first) b(id) where v_bound = c_first);
     return query
-      with hit as materialized (
-        select t.snapshot_id, t.crawl_id, s.url, s.title, s.tags, t.text, t.language, r.rank
+      with found as (
+        select t.snapshot_id, t.crawl_id, s.url, s.url_hash, s.title, s.tags, t.text, t.language, r.rank
           from unnest(v_batch) b(id)
           join holdfast.page_text t on t.snapshot_id = b.id
           join holdfast.snapshot s on s.id = t.snapshot_id and s.crawl_id = t.crawl_id
-          cross join lateral (select ts_rank('{0.1, 0.2, 0.5, 1.0}', t.words, v_query, 1) as rank) r
+          cross join lateral (
+            select (ts_rank('{0.1, 0.2, 0.5, 1.0}', t.words, v_query, 1)
+                    + case when s.url_hash = any (v_hashes) then 100 else 0 end)::real as rank) r
           where (r.rank, t.snapshot_id) < (v_rank, v_id)
-            and (p_all or not exists ( -- a newer capture
-              select
-                from holdfast.snapshot n
-                join holdfast.page_text o on o.snapshot_id = n.id and o.crawl_id = n.crawl_id
-                where n.url_hash = s.url_hash and n.id > s.id
-                  and o.words @@ v_query
-                  and (p_crawl is null or n.crawl_id = p_crawl)
-                  and (not c_filtered
-                       or holdfast.search_passes(n.id, n.crawl_id, p_tag, p_outcome, p_since, p_until))))
-          order by r.rank desc, t.snapshot_id desc limit v_left)
+          order by r.rank desc, t.snapshot_id desc offset 0),
+      hit as materialized (
+        select f.*
+          from found f
+          where p_all or not exists ( -- a newer capture
+            select
+              from holdfast.snapshot n
+              join holdfast.page_text o on o.snapshot_id = n.id and o.crawl_id = n.crawl_id
+              where n.url_hash = f.url_hash and n.id > f.snapshot_id
+                and o.words @@ v_query
+                and (p_crawl is null or n.crawl_id = p_crawl)
+                and (not c_filtered
+                     or holdfast.search_passes(n.id, n.crawl_id, p_tag, p_outcome, p_since, p_until)))
+          limit v_left)
       select h.snapshot_id, h.crawl_id, h.url, coalesce(nullif(e.title, ''), h.title),
              holdfast.search_excerpt(h.text, h.language, v_query, p_marks), h.rank,
              e.outcome, e.sealed_at, h.tags, e.directory,
@@ -479,13 +545,14 @@ begin
         order by h.rank desc, h.snapshot_id desc;
     get diagnostics v_count = row_count;
     v_left := v_left - v_count;
-    exit when v_left <= 0 or cardinality(v_batch) < c_batch;
-    v_bound := v_batch[c_batch];
+    exit when v_left <= 0 or v_next is null;
+    v_bound := v_next;
     v_rank := 'infinity';
     v_id := c_first;
   end loop;
 end $$;
 comment on function holdfast.search is
   'Pages whose title, URL or text has these words: words, "a phrase", or, -not, begin*. The newest capture '
-  'of each URL (p_all: every capture), best first among the newest 200 pages, then among the next. p_cursor: '
+  'of each URL (p_all: every capture), best first; of more than 500 pages, the newest 500 and those with the '
+  'words in their titles come before the others. p_cursor: '
   'the cursor of the last row before.';

@@ -35,27 +35,31 @@ exception
 end $$;
 do $$ begin perform holdfast.index_urls(); end $$;
 
-create or replace function holdfast.has_words(p_url text, p_host text, p_tag text default null)
+create or replace function holdfast.has_words(
+    p_url text, p_host text, p_tag text default null, p_exact_url text default null)
   returns text language sql immutable as $$
   -- Returns the condition on url, host and tags of snapshots; NULL: none. A host is a part of its URLs, which
   -- an index finds.
   select nullif(concat_ws(
     ' and ', 'holdfast.has_part(url, ' || quote_literal(p_url) || ')',
     'holdfast.has_part(url, ' || quote_literal(p_host) || ')', 'host = ' || quote_literal(p_host),
-    'tags <> ''{}'' and tags @> array[' || quote_literal(p_tag) || ']'), '')
+    'tags <> ''{}'' and tags @> array[' || quote_literal(p_tag) || ']',
+    'url = ' || quote_literal(p_exact_url)), '')
 $$;
 comment on function holdfast.has_words is 'Returns the condition of a list on words of a URL, a host and a tag.';
 
 create or replace function holdfast.snapshot_ids(p_crawl uuid,
     p_status text, p_outcome text, p_url text, p_tag text, p_host text, p_since timestamptz, p_before uuid,
-    p_limit bigint, p_offset bigint default 0)
+    p_limit bigint, p_offset bigint default 0, p_exact_url text default null)
   returns uuid[] language plpgsql stable as $$
 -- Returns the newest snapshots that pass all filters.
 declare
   c_range constant text := concat_ws(
     ' and ', 'true', 'crawl_id = ' || quote_literal(p_crawl), 'id < ' || quote_literal(p_before),
     'id >= ' || quote_literal(holdfast.first_id(p_since)));
-  c_words constant text := holdfast.has_words(p_url, p_host, p_tag);
+  c_words constant text := concat_ws(
+    ' and ', 'url_hash = ' || quote_literal(sha256(convert_to(p_exact_url, 'UTF8'))),
+    holdfast.has_words(p_url, p_host, p_tag, p_exact_url));
   c_page constant text := format('order by id desc limit %L offset %L', p_limit, p_offset);
   c_queue constant text := 'select snapshot_id as id, crawl_id from holdfast.snapshot_queue where ';
   c_paused constant text :=
@@ -71,14 +75,14 @@ declare
       || coalesce(' where outcome = ' || quote_literal(p_outcome), '') end;
   v_ids uuid[];
 begin
-  if c_words is null then
+  if c_words = '' then
     execute format('select array(select id from (%s) s where %s %s)',
                    coalesce(c_state, 'select * from holdfast.snapshot'), c_range, c_page) into v_ids;
     return v_ids;
   end if;
   -- A frequent word is found among the newest snapshots, a rare one by an index. The second query orders its
   -- finds: snapshots with one word are neighbours, so a walk in the order of ids can be long.
-  if c_state is null then
+  if c_state is null and p_exact_url is null then
     execute format('select array(select id from (select * from holdfast.snapshot where %s order by id desc'
                    ' limit 2000) s where %s %s)', c_range, c_words, c_page) into v_ids;
     if cardinality(v_ids) = p_limit then return v_ids; end if;
@@ -91,26 +95,30 @@ end $$;
 
 create or replace function holdfast.list_snapshots(p_crawl uuid,
     p_snapshot uuid, p_status text, p_url text, p_tag text, p_limit bigint, p_outcome text default null,
-    p_host text default null, p_since timestamptz default null, p_before uuid default null)
+    p_host text default null, p_since timestamptz default null, p_before uuid default null,
+    p_exact_url text default null)
   returns setof holdfast.v_snapshot language plpgsql stable as $$
 declare
   c_ids constant uuid[] := case when p_snapshot is null
-    then holdfast.snapshot_ids(p_crawl, p_status, p_outcome, p_url, p_tag, p_host, p_since, p_before, p_limit)
+    then holdfast.snapshot_ids(p_crawl, p_status, p_outcome, p_url, p_tag, p_host, p_since, p_before, p_limit,
+                               0, p_exact_url)
     else array[p_snapshot] end;
 begin
   return query execute format(
     'select * from holdfast.v_snapshot where %s order by id desc limit %L', concat_ws(
       ' and ', 'id = any ($1)', 'crawl_id = ' || quote_literal(p_crawl), 'status = ' || quote_literal(p_status),
-      'outcome = ' || quote_literal(p_outcome), holdfast.has_words(p_url, p_host, p_tag),
+      'outcome = ' || quote_literal(p_outcome), holdfast.has_words(p_url, p_host, p_tag, p_exact_url),
       'id < ' || quote_literal(p_before), 'id >= ' || quote_literal(holdfast.first_id(p_since))), p_limit)
     using c_ids;
 end $$;
 comment on function holdfast.list_snapshots is 'Snapshots: list snapshots.';
 
 create or replace function holdfast.snapshot_number(
-    p_number bigint, p_status text, p_url text, p_tag text, p_since timestamptz)
+    p_number bigint, p_status text, p_url text, p_tag text, p_since timestamptz,
+    p_exact_url text default null)
   returns uuid language sql stable as $$
-  select (holdfast.snapshot_ids(null, p_status, null, p_url, p_tag, null, p_since, null, 1, p_number - 1))[1]
+  select (holdfast.snapshot_ids(null, p_status, null, p_url, p_tag, null, p_since, null, 1, p_number - 1,
+                                p_exact_url))[1]
 $$;
 comment on function holdfast.snapshot_number is
   'Returns the id of the p_number-th newest snapshot of a list, at which the rest of the list begins. NULL: the list '

@@ -117,7 +117,7 @@ begin
     from jsonb_to_record(p_page) p(
       id uuid, crawl_id uuid, url text, title text, outcome text, depth integer, fence bigint, tags text[],
       started_at timestamptz, ended_at timestamptz, worker text, directory text, manifest text, bytes bigint,
-      files bigint, facts jsonb, bookmarked_at timestamptz, source text, crawl jsonb);
+      files bigint, facts jsonb, bookmarked_at timestamptz, source text, notes text, crawl jsonb);
   v_place := holdfast.page_place(v_page.id, v_page.crawl_id, v_page.url, v_page.directory);
   if v_place <> 'new' then return v_place; end if;
   v_worker := md5('adopted from ' || coalesce(v_page.worker, ''))::uuid;
@@ -125,11 +125,12 @@ begin
     coalesce('from ' || v_page.source, 'from the files of the archive'));
   insert into holdfast.snapshot (
       id, crawl_id, url, url_hash, depth, title,
-      tags, created_at, bookmarked_at, source)
+      tags, created_at, bookmarked_at, source, notes)
     values (
       v_page.id, v_page.crawl_id, v_page.url, sha256(convert_to(v_page.url, 'UTF8')), v_page.depth,
       coalesce(v_page.title, ''),
-      coalesce(v_page.tags, '{}'), holdfast.time_of_id(v_page.id), v_page.bookmarked_at, v_page.source)
+      coalesce(v_page.tags, '{}'), holdfast.time_of_id(v_page.id), v_page.bookmarked_at, v_page.source,
+      coalesce(v_page.notes, ''))
     on conflict (url_hash, crawl_id) do nothing;
   if not found then return 'taken'; end if;
   insert into holdfast.snapshot_sealed (

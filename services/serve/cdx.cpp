@@ -1,12 +1,19 @@
 #include "services/serve/cdx.hpp"
 
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
+#include "lib/pg/sqlstate.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/warc/surt.hpp"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
@@ -15,10 +22,19 @@ namespace holdfast::serve {
 
 namespace {
 
-constexpr std::int64_t kMostRows = 10000;
+constexpr std::int64_t kBlock = 3000; // captures; pages are counted in blocks of so many lines by all CDX servers
+constexpr std::int64_t kUsualPage = 3, kMostOfPage = 10; // blocks
 // allowFuzzy: pywb sends it for a URL that differs a little; only exact keys are found.
-constexpr std::array<std::string_view, 10> kNames{"url",   "matchType", "output", "filter", "sort",
-                                                  "limit", "closest",   "from",   "to",     "allowFuzzy"};
+constexpr std::array<std::string_view, 14> kNames{"url",   "matchType", "output",   "filter",      "sort",
+                                                  "limit", "closest",   "from",     "to",          "allowFuzzy",
+                                                  "fl",    "page",      "pageSize", "showNumPages"};
+// The names of fields, and those that the Wayback Machine's server has for them.
+const std::map<std::string_view, std::string_view> kFields{
+    {"urlkey", "urlkey"}, {"timestamp", "timestamp"}, {"url", "url"},       {"original", "url"},
+    {"mime", "mime"},     {"mimetype", "mime"},       {"status", "status"}, {"statuscode", "status"},
+    {"digest", "digest"}, {"length", "length"},       {"offset", "offset"}, {"filename", "filename"},
+};
+constexpr std::array<std::string_view, 6> kFiltered{"url", "urlkey", "status", "mime", "digest", "timestamp"};
 
 // A request that cannot be answered; the text is for users.
 struct BadRequest : std::runtime_error {
@@ -69,47 +85,29 @@ std::optional<std::string> time_in(const Request& request, const char* name, boo
   return date(all);
 }
 
-std::int64_t limit_of(const Request& request) {
-  const auto text = request.parameter("limit");
-  if (text.empty()) return kMostRows;
-  std::int64_t limit = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), limit);
-  if (failure != std::errc{} || end != text.data() + text.size() || limit < 1)
-    throw BadRequest("limit: a number from 1");
-  return std::min(limit, kMostRows);
+std::int64_t number(const Request& request, const char* name, std::int64_t least, std::int64_t most,
+                    std::int64_t otherwise) {
+  const auto text = request.parameter(name);
+  if (text.empty()) return otherwise;
+  std::int64_t value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc{} || end != text.data() + text.size() || value < least)
+    throw BadRequest(std::string(name) + ": a number from " + std::to_string(least));
+  return std::min(value, most);
 }
 
-// "[!][=]field:text": whether a capture passes.
-bool passes_one(const store::Capture& capture, std::string_view filter) {
-  if (filter.empty()) return true;
-  const bool other = filter.starts_with('!');
-  if (other) filter.remove_prefix(1);
-  const bool whole = filter.starts_with('=');
-  if (whole) filter.remove_prefix(1);
-  const auto colon = filter.find(':');
-  const auto field = filter.substr(0, colon);
-  if (filter.starts_with('~') || colon == std::string_view::npos)
-    throw BadRequest("filter: [!][=]field:text, without regular expressions");
-  std::string value;
-  if (field == "status" || field == "statuscode")
-    value = capture.status > 0 ? std::to_string(capture.status) : "-";
-  else if (field == "mime" || field == "mimetype")
-    value = capture.mime;
-  else if (field == "url" || field == "original")
-    value = capture.url;
-  else if (field == "digest")
-    value = capture.digest;
-  else
-    throw BadRequest("filter: a field is status, mime, url or digest");
-  const auto text = filter.substr(colon + 1);
-  return (whole ? value == text : value.find(text) != std::string::npos) != other;
-}
-
-bool passes(const store::Capture& capture, const Request& request) {
-  const auto [first, last] = request.query.equal_range("filter");
-  const auto from = time_in(request, "from", false), to = time_in(request, "to", true);
-  if ((from && capture.date < *from) || (to && capture.date > *to)) return false;
-  return std::all_of(first, last, [&](const auto& one) { return passes_one(capture, one.second); });
+// "[!][=~]field:text": contains the text, equals it, or matches it as a pattern.
+nlohmann::json read_filter(std::string_view text) {
+  const bool negated = text.starts_with('!');
+  if (negated) text.remove_prefix(1);
+  const char* how = text.starts_with('=') ? "equals" : text.starts_with('~') ? "matches" : "contains";
+  if (*how != 'c') text.remove_prefix(1);
+  const auto colon = text.find(':');
+  const auto field = kFields.find(text.substr(0, colon));
+  if (colon == std::string_view::npos || field == kFields.end() ||
+      std::find(kFiltered.begin(), kFiltered.end(), field->second) == kFiltered.end())
+    throw BadRequest("filter: [!][=~]field:text; a field is " + base::join({kFiltered.begin(), kFiltered.end()}, ", "));
+  return {{"field", field->second}, {"how", how}, {"negated", negated}, {"value", text.substr(colon + 1)}};
 }
 
 // Parameters of other CDX servers, too, would change the answer.
@@ -119,49 +117,100 @@ void check_names(const Request& request) {
       throw BadRequest(name + ": not known here; these are: " + base::join({kNames.begin(), kNames.end()}, ", "));
     if (name != "filter" && request.query.count(name) > 1) throw BadRequest(name + ": given twice");
   }
-}
-
-std::vector<store::Capture> find(pg::Connection& connection, const Request& request) {
-  const auto asked = what_is_asked(request);
+  const auto output = request.parameter("output");
+  if (output != "" && output != "json" && output != "cdxj" && output != "text")
+    throw BadRequest("output: cdxj or json");
   const auto sort = request.parameter("sort");
   if (sort != "" && sort != "default" && sort != "reverse" && sort != "closest")
     throw BadRequest("sort: default, reverse or closest");
-  // Without a time, "closest" means the latest.
-  const auto near = request.parameter("closest") == "now" ? std::nullopt : time_in(request, "closest", false);
-  const auto asks = [&](const char* name) { return request.query.contains(name); };
-  const bool drops = asks("filter") || (near && (asks("from") || asks("to")));
-  const auto limit = drops ? kMostRows : limit_of(request); // it counts what passes
-  if (near && asked.match == warc::Match::exact)
-    return store::captures_closest(connection, warc::url_key(asked.url), *near, limit);
+}
+
+store::CaptureQuery query_of(const Request& request, const Asked& asked) {
   store::CaptureQuery query;
   std::tie(query.first, query.end) = warc::key_range(asked.url, asked.match);
   if (const auto from = time_in(request, "from", false)) query.from = *from;
   if (const auto to = time_in(request, "to", true)) query.to = *to;
+  auto filters = nlohmann::json::array();
+  for (auto [it, end] = request.query.equal_range("filter"); it != end; ++it)
+    if (!it->second.empty()) filters.push_back(read_filter(it->second));
+  query.filters = base::json_text(filters);
+  const auto sort = request.parameter("sort");
   query.newest = sort == "reverse" || sort == "closest";
-  query.limit = limit;
-  return store::captures(connection, query);
+  return query;
+}
+
+// The names of `fl`; empty: all.
+std::vector<std::string_view> fields_asked(const Request& request) {
+  std::vector<std::string_view> names;
+  for (const auto& name : base::split(request.parameter("fl"), ",")) {
+    const auto field = kFields.find(name);
+    if (field == kFields.end()) throw BadRequest("fl: there is no field \"" + name + "\"");
+    names.push_back(field->second);
+  }
+  return names;
+}
+
+std::string line_of(const store::Capture& capture, const std::vector<std::string_view>& fields, bool json) {
+  if (fields.empty()) return json ? warc::cdxj_object(capture, true) : warc::cdxj_line(capture);
+  const auto whole = nlohmann::json::parse(warc::cdxj_object(capture, true));
+  nlohmann::ordered_json object;
+  std::string values;
+  for (const auto name : fields) {
+    const auto value = whole.value(name, std::string("-"));
+    object[std::string(name)] = value;
+    values += (values.empty() ? "" : " ") + value;
+  }
+  return json ? base::json_text(object) : values;
+}
+
+Response pages_of(std::int64_t captures, std::int64_t blocks) {
+  const auto in = [&](std::int64_t size) { return (captures + size - 1) / size; };
+  return content("application/json",
+                 nlohmann::json{{"pages", in(blocks * kBlock)}, {"pageSize", blocks}, {"blocks", in(kBlock)}}.dump() +
+                     "\n");
 }
 
 } // namespace
 
 Response cdx(pg::Connection& connection, const Request& request, const Files* files, const std::string& key) {
-  const auto output = request.parameter("output");
   try {
-    if (output != "" && output != "json" && output != "cdxj" && output != "text")
-      throw BadRequest("output: cdxj or json");
     check_names(request);
-    for (auto [it, end] = request.query.equal_range("filter"); it != end; ++it)
-      passes_one({}, it->second); // whether it can be read
-    auto left = limit_of(request);
+    const auto asked = what_is_asked(request);
+    const auto fields = fields_asked(request);
+    auto query = query_of(request, asked);
+    const auto blocks = number(request, "pageSize", 1, kMostOfPage, kUsualPage), size = blocks * kBlock;
+    if (request.parameter("showNumPages") == "true") return pages_of(store::captures_count(connection, query), blocks);
+    const auto page = number(request, "page", 0, std::numeric_limits<std::int32_t>::max(), 0);
+    const auto limit = number(request, "limit", 1, std::numeric_limits<std::int32_t>::max(), size + 1);
+    query.limit = std::min(limit, size + 1); // one more tells whether there is another page
+    query.offset = page * size;
+    // Without a time, "closest" means the latest.
+    const auto near = request.parameter("closest") == "now" ? std::nullopt : time_in(request, "closest", false);
+    const bool by_time = near && asked.match == warc::Match::exact;
+    if (by_time && page > 0) throw BadRequest("page: captures that are the closest to a time have one page");
+    auto captures = by_time ? store::captures_closest(connection, warc::url_key(asked.url), *near, query)
+                            : store::captures(connection, query);
+    const bool more = static_cast<std::int64_t>(captures.size()) > size;
+    if (more) captures.pop_back();
+    const bool json = request.parameter("output") == "json";
     std::string body;
-    for (auto capture : find(connection, request)) {
-      if (!passes(capture, request) || left-- <= 0) continue;
+    for (auto& capture : captures) {
       if (files != nullptr) capture.file = files->href(capture.file, key).substr(1);
-      body += (output == "json" ? warc::cdxj_object(capture, true) : warc::cdxj_line(capture)) + "\n";
+      body += line_of(capture, fields, json) + "\n";
     }
-    return content(output == "json" ? "application/x-ndjson" : "text/x-cdxj", std::move(body));
+    auto response = content(json ? "application/x-ndjson" : "text/x-cdxj", std::move(body));
+    if (more && !by_time) {
+      auto next = request;
+      next.query.erase("page");
+      next.query.emplace("page", std::to_string(page + 1));
+      response.headers.emplace_back("Link", "<" + next.here() + ">; rel=\"next\"");
+    }
+    return response;
   } catch (const BadRequest& bad) {
     return plain(400, std::string(bad.what()) + "\n");
+  } catch (const pg::DatabaseError& error) {
+    if (error.sqlstate() != "2201B") throw;
+    return plain(400, std::string("filter: ") + error.what() + "\n");
   }
 }
 

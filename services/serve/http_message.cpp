@@ -38,7 +38,8 @@ Response content(std::string type, std::string body) {
   return response;
 }
 
-Response problem(unsigned status, std::string_view kind, const std::string& detail, const std::string& hint) {
+Response problem(unsigned status, std::string_view kind, const std::string& detail, const std::string& hint,
+                 const Members& more) {
   const auto cut = [](const std::string& text) { // it may repeat what was sent
     constexpr std::size_t kMost = 1000;
     return text.size() > kMost ? base::repair_utf8(std::string_view(text).substr(0, kMost)) + "..." : text;
@@ -46,8 +47,11 @@ Response problem(unsigned status, std::string_view kind, const std::string& deta
   nlohmann::ordered_json json{{"type", "urn:holdfast:error:" + std::string(kind)},
                               {"title", kind},
                               {"status", status},
-                              {"detail", cut(detail)}};
+                              {"detail", cut(detail)},
+                              {"code", kind}};
   if (!hint.empty()) json["hint"] = cut(hint);
+  for (const auto& [name, value] : more)
+    json[name] = cut(value);
   auto response = content("application/problem+json", base::json_text(json) + "\n");
   response.status = status;
   return response;

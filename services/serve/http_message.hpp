@@ -59,8 +59,11 @@ struct Response {
 Response plain(unsigned status, std::string text);
 Response content(std::string type, std::string body);
 
-// application/problem+json (RFC 9457). kind: a class of lib/base/error.hpp, or not_found, unauthorized, forbidden.
-Response problem(unsigned status, std::string_view kind, const std::string& detail, const std::string& hint = {});
+// application/problem+json (RFC 9457). kind: a class of lib/base/error.hpp, or not_found, unauthorized, forbidden; it
+// is also the code, unless `more`, the members beside it, has another.
+using Members = std::vector<std::pair<std::string, std::string>>;
+Response problem(unsigned status, std::string_view kind, const std::string& detail, const std::string& hint = {},
+                 const Members& more = {});
 // A refusal in the language of the asker: a problem below /api/, else plain text.
 Response refusal(std::string_view target, unsigned status, std::string_view kind, const std::string& detail);
 

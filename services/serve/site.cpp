@@ -99,6 +99,7 @@ Response Site::answer(const Request& asked) {
   // A page elsewhere may use the API with a token of its own, never with a cookie.
   if (request.path.starts_with(kApi) && (request.method == "OPTIONS" || !request.authorization.empty()))
     header("Access-Control-Allow-Origin", "*");
+  header("Access-Control-Expose-Headers", "ETag, Link, Location, Retry-After");
   header("Referrer-Policy", "same-origin"); // with none, forms would have no origin
   header("X-Frame-Options", "DENY");
   header("Cross-Origin-Opener-Policy", "same-origin");

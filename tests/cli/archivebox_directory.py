@@ -163,8 +163,7 @@ class Directory:
             top("wget") / host / "bild ü" / f"{number}.txt": "x" * number,
             top("htmltotext") / "htmltotext.txt": f"kestrel number{number} flies",
             directory / "readability" / "content.txt": f"kestrel number{number} hovers",
-            directory
-            / "index.json": json.dumps(
+            directory / "index.json": json.dumps(
                 {
                     "timestamp": directory.name,
                     "url": url,

@@ -592,7 +592,12 @@ class Terminal(Case):
         code, text = on_terminal(home, "add", "https://site.test/one", "https://site.test/two", meanwhile=meanwhile)
         self.assertEqual(code, OK, text)
         for word in (
-            "0/2 snapshots", "1/2 snapshots", "2/2 snapshots", "slow ", "https://site.test/one", "succeeded",
+            "0/2 snapshots",
+            "1/2 snapshots",
+            "2/2 snapshots",
+            "slow ",
+            "https://site.test/one",
+            "succeeded",
             "index.html",
         ):
             self.assertIn(word, text)

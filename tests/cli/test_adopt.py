@@ -7,13 +7,38 @@ import unittest
 from harness.case import FAILED_WORK, OK, REFUSED, USAGE, Case
 
 COLUMNS = (
-    "url", "title", "status", "outcome", "depth", "tags", "directory", "manifest_sha256", "bytes", "files",
-    "http_status", "mime", "facts",
+    "url",
+    "title",
+    "status",
+    "outcome",
+    "depth",
+    "tags",
+    "directory",
+    "manifest_sha256",
+    "bytes",
+    "files",
+    "http_status",
+    "mime",
+    "facts",
 )
 RESULT = ("plugin", "hook_name", "status", "output", "error", "output_files", "output_bytes", "wall_ms")
 CRAWL = (
-    "id", "label", "notes", "tags", "status", "outcome", "total", "succeeded", "partial", "failed", "bytes",
-    "max_depth", "first_url", "created_by", "created_at", "plugins",
+    "id",
+    "label",
+    "notes",
+    "tags",
+    "status",
+    "outcome",
+    "total",
+    "succeeded",
+    "partial",
+    "failed",
+    "bytes",
+    "max_depth",
+    "first_url",
+    "created_by",
+    "created_at",
+    "plugins",
 )
 
 
@@ -58,8 +83,17 @@ class Adopting(Case):
             'echo "{\\"type\\":\\"Snapshot\\",\\"url\\":\\"https://site.test/good-link\\"}"',
         )
         done = self.home.run(
-            "add", "--depth", "1", "--label", "First", "--tag", "one,two", "--notes", "Of May",
-            "https://site.test/good", "https://site.test/evil",
+            "add",
+            "--depth",
+            "1",
+            "--label",
+            "First",
+            "--tag",
+            "one,two",
+            "--notes",
+            "Of May",
+            "https://site.test/good",
+            "https://site.test/evil",
         )
         self.assertEqual(done.code, OK, str(done))
         self.assertEqual(self.home.run("add", "https://site.test/good-later").code, OK)

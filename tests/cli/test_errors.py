@@ -70,7 +70,15 @@ class CommandLine(Case):
             (["remov"], "did you mean holdfast remove?"),
             (["frobnicate"], "holdfast --help lists the commands"),
             (["ls"], "holdfast list"),
-            (["rm", "7f3a"], "holdfast remove ID"),
+            (["rm", "7f3a"], "holdfast remove 7f3a"),
+            (["rm"], "holdfast remove ID"),
+            (["archive", URL + "?a b"], f"holdfast add '{URL}?a b'"),
+            (["snapshots"], "holdfast list snapshots"),
+            (["crawls"], "holdfast list crawls"),
+            (["man"], "holdfast manual | man -l -"),
+            (["add", "--delay", "2s", URL], "did you mean --host-delay?"),
+            (["config", "set", "worker.snapshots", "3"], "holdfast.yaml"),
+            (["config", "MAX_TOTAL_WORKERS"], "holdfast config runner.max_total_workers"),
             ([URL], f"holdfast add {URL}"),
             (["--json", URL], f"holdfast add {URL}"),
             (["init"], "holdfast add URL"),
@@ -78,7 +86,7 @@ class CommandLine(Case):
             (["server", "0.0.0.0:8000"], "holdfast serve"),
             (["shell"], "holdfast psql"),
             (["install"], "holdfast doctor"),
-            (["oneshot", URL], "holdfast add URL"),
+            (["oneshot", URL], f"holdfast add {URL}"),
             (["plugin"], "holdfast plugins list"),
             (["config", "--set", "TIMEOUT=60"], "holdfast.yaml"),
             (["schedule", "lsit"], "did you mean holdfast schedule list?"),
@@ -140,8 +148,12 @@ class CommandLine(Case):
             )
 
     def test_files_that_are_not_there(self):
-        self.check_error(self.home.run("add", "nofile.txt"), REFUSED, '"nofile.txt" is neither a file nor a URL', "https://")
+        self.check_error(
+            self.home.run("add", "nofile.txt"), REFUSED, '"nofile.txt" is neither a file nor a URL', "https://"
+        )
         self.check_error(self.home.run("add", self.home.path), REFUSED, "is a directory")
+        for typed, meant in (("example.com", "https://example.com/"), ("Example.org/a?b", "'https://example.org/a?b'")):
+            self.check_error(self.home.run("add", typed), REFUSED, f"did you mean holdfast add {meant}?")
 
     def test_unusable_urls(self):
         for url, word in (

@@ -124,6 +124,45 @@ class ImportWarc(Case):
         self.assertEqual(other.lines("import", "warc", home.path / "out.wacz")[-1]["imported"], 2)
         self.check_site(other)
 
+    def test_titles_tags_and_notes_come_with_an_export(self):
+        home = self.place(held=True)
+        self.imported(home, "old.warc.gz", members(*SITE), 2)
+        ids = {one["url"]: one["id"] for one in home.run("list", "snapshots").records}
+        marks = [
+            "--tag",
+            "birds & lakes",
+            "--tag",
+            "é",
+            "--notes",
+            '<b>See</b>\nthe "lake"',
+            "--title",
+            "An osprey <i>",
+        ]
+        home.holdfast("edit", ids["http://old.test/"], *marks)
+        query = "select url, title, tags, notes from holdfast.v_snapshot order by url"
+        expected = home.holdfast("psql", "-Atc", query).out
+        self.assertIn('An osprey <i>|{"birds & lakes",é}|<b>See</b>', expected)
+        home.holdfast("export", "--all", "-o", home.path / "all.wacz")
+        other = self.place(held=True)
+        other.holdfast("import", "warc", home.path / "all.wacz")
+        self.assertEqual(other.holdfast("psql", "-Atc", query).out, expected)
+        for form, name in (("bookmarks", "all.html"), ("json", "all.jsonl")):
+            with self.subTest(form):
+                home.holdfast("export", "--all", "--format", form, "-o", home.path / name)
+                again = self.place(held=True)
+                again.holdfast("add", "--bg", home.path / name)
+                again.run("run")
+                found = again.holdfast(
+                    "psql", "-Atc", "select url, given_title, tags, notes from holdfast.snapshot"
+                ).out
+                listed = again.holdfast(
+                    "psql", "-Atc", "select url, tags, notes from holdfast.v_snapshot order by url"
+                ).out
+                tags = '{"birds & lakes",é}'
+                self.assertIn(f'http://old.test/|{tags}|<b>See</b>\nthe "lake"', listed, found)
+                self.assertIn("http://old.test/second|{}|", listed)
+        self.assertEqual(home.run("export", "--all", "--tag", "none", "--format", "json", "-o", "-").code, FAILED_WORK)
+
     def test_pages_of_one_second_share_records_by_their_order(self):
         home = self.place(held=True)
         parts = ("one", "one.css", "two", "two.css")

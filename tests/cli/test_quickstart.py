@@ -43,7 +43,12 @@ class Quickstart(Case):
 
     def test_it_takes_the_options_of_add(self):
         result = self.quickstart(
-            "--label", "Two words", f"--dir={self.home.data}", "--depth=0", "--tag", "reading",
+            "--label",
+            "Two words",
+            f"--dir={self.home.data}",
+            "--depth=0",
+            "--tag",
+            "reading",
             "https://site.test/quick",
         )
         self.assertEqual(result.code, OK, str(result))

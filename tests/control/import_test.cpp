@@ -63,9 +63,9 @@ TEST_CASE("formats of other programs") {
     <DT><A HREF="https://c.test/?a=1&copy=2&region=3&lt;4&amp;5&reg">C &copy 2 &copy2</A>
     <DT><A HREF=javascript:alert(1) ADD_DATE=0>no page</A><DT><ABBR>x</ABBR>
   </DL></DL>)",
-       "https://a.test/?x=1&y=2|A <b> “c” café|one,two|" + when +
-           "\nhttps://b.test/       x|Two lines bold"
-           "\nhttps://c.test/?a=1&copy=2&region=3<4&5®|C © 2 ©2\njavascript:alert(1)|no page"},
+       "https://a.test/?x=1&y=2|A <b> “c” café|one,two,Folder|" + when +
+           "\nhttps://b.test/       x|Two lines bold|Folder"
+           "\nhttps://c.test/?a=1&copy=2&region=3<4&5®|C © 2 ©2|Folder\njavascript:alert(1)|no page|Folder"},
       {"a page", "<html><a href=https://a.test/>A<a href='https://b.test/'>B<a href=#top>top</a>",
        "https://a.test/|A\nhttps://b.test/|B"},
       {"RSS", R"(<?xml version="1.0"?><rss version="2.0"><channel><link>https://a.test/</link>

@@ -175,6 +175,33 @@ class Api(Shared):
         self.problem("POST", "v1/crawls", other, 422, "refused", **{"Idempotency-Key": "k1"})
         self.assertEqual(len(self.ask("GET", "v1/crawls?url=9/once").json["items"]), 1)
 
+    def test_a_key_holds_for_every_post(self):
+        crawl = self.add("http://127.0.0.1:9/keyed")["id"]
+        self.site.place.run("run")
+        every = {"every": "daily", "urls": ["http://127.0.0.1:9/keyed-daily"], "label": "keyed"}
+        schedule = self.ask("POST", "v1/schedules", every).json["id"]
+        for number, (path, body, status, again) in enumerate(
+            (
+                ("v1/retry", {"ids": [crawl]}, 201, 201),
+                (f"v1/schedules/{schedule}/run", {}, 201, 201),
+                ("v1/cli/add", {"urls": ["http://127.0.0.1:9/cli-once"]}, 200, 200),
+                ("v1/schedules", {**every, "label": "other"}, 200, 200),
+                (f"v1/schedules/{schedule}/pause", {}, 200, 200),
+            )
+        ):
+            with self.subTest(path):
+                key = {"Idempotency-Key": f"every{number}"}
+                count = lambda: [
+                    len(self.ask("GET", f"v1/{name}?limit=1000").json["items"]) for name in ("crawls", "schedules")
+                ]
+                first = self.ask("POST", path, body, status, **key).json
+                before = count()
+                second = self.ask("POST", path, body, again, **key).json
+                self.assertEqual(count(), before)
+                if again == status and "id" in first:
+                    self.assertEqual(second["id"], first["id"])
+                self.problem("POST", "v1/pause", {"why": "x"}, 422, "refused", **key)
+
     def test_commands_change_what_they_name(self):
         one = self.add("http://127.0.0.1:9/cmd", label="cmd")["id"]
         self.assertTrue(self.ask("POST", f"v1/crawls/{one}/pause", {"why": "a break"}).json["changed"])
@@ -186,7 +213,7 @@ class Api(Shared):
         self.assertEqual((crawl["label"], crawl["tags"], crawl["priority"]), ("new", ["t"], 5))
         self.ask("POST", f"v1/crawls/{one}/scope", {"add": {"deny": ["ads.example"]}})
         self.site.place.run("run")
-        again = self.ask("POST", "v1/retry", {"ids": [one]}).json
+        again = self.ask("POST", "v1/retry", {"ids": [one]}, 201).json
         self.assertEqual(again["seeds"], 1)
         self.assertTrue(self.ask("POST", f"v1/crawls/{again['id']}/cancel").json["changed"])
         self.site.place.run("run")
@@ -203,7 +230,7 @@ class Api(Shared):
         schedule = self.ask("POST", "v1/schedules", {"every": "daily", "urls": ["http://127.0.0.1:9/s"]}).json["id"]
         self.assertTrue(self.ask("POST", f"v1/schedules/{schedule}/pause").json["changed"])
         self.assertEqual(self.ask("GET", "v1/schedules").json["items"][0]["state"], "paused")
-        self.assertTrue(self.ask("POST", f"v1/schedules/{schedule}/run").json["changed"])
+        self.assertTrue(self.ask("POST", f"v1/schedules/{schedule}/run", status=201).json["changed"])
         self.assertTrue(self.ask("DELETE", f"v1/schedules/{schedule}").json["changed"])
 
         self.ask("PUT", "v1/webhooks/ops", {"url": "https://hooks.example/x"})
@@ -242,9 +269,15 @@ class Api(Shared):
             ("v1/crawls?limit=x", "limit"),
             ("v1/crawls?cursor=x", "cursor"),
             ("v1/why", "of"),
-            ("v1/search?all=maybe", "all"),
+            ("v1/search?q=a&all=maybe", "all"),
+            ("v1/search", "q"),
+            ("v1/search?q=", "q"),
+            ("v1/snapshots?limit=1&limit=2", "limit"),
         ):
-            self.assertIn(what, self.problem("GET", path)["detail"])
+            told = self.problem("GET", path)
+            self.assertIn(what, told["detail"])
+            self.assertEqual(told["field"], what)
+            self.assertIn(told["code"], ("field_unknown", "field_missing", "field_repeated", "field_invalid"))
         self.problem("GET", "v1/crawls?since=never")
         self.problem("GET", "v1/%00")
         self.problem("GET", "v1/nothing", status=404, kind="not_found")
@@ -380,7 +413,10 @@ class Api(Shared):
         found = self.ask("GET", f"v1/core/snapshots?{always}&limit=200&page=0&url=http://127.0.0.1:9/ab", **key)
         (item,) = found.json["items"]
         self.ask("GET", f"v1/core/snapshots?{always}&limit=1&page=1", **key)
-        for filter in ("", "&url=9/", "&status=sealed", "&status=queued"):
+        for url, count in (("HTTP://127.0.0.1:9/ab", 1), ("http://127.0.0.1:9/a", 0), ("9/ab", 0)):
+            found = self.ask("GET", f"v1/core/snapshots?url={url}", **key).json["items"]
+            self.assertEqual(len(found), count, url)
+        for filter in ("", "&search=9/", "&status=sealed", "&status=queued"):
             whole = self.ask("GET", f"v1/core/snapshots?limit=200{filter}", **key).json["items"]
             for offset in range(len(whole) + 2):
                 part = self.ask("GET", f"v1/core/snapshots?limit=2&offset={offset}{filter}", **key).json["items"]
@@ -409,10 +445,10 @@ class Api(Shared):
         link = self.site.get(f"/archive/{page}")
         self.assertEqual(link.status, 303)
         self.assertIn("9/extension?a=1", html.unescape(self.site.get(link.headers["Location"]).text))
-        remove = {"filter_patterns": [page], "filter_type": "exact", "delete": True}
+        remove = {"filter_patterns": [page], "filter_type": "exact", "delete": True, "after": 0, "before": 999999999999}
         done = self.ask("POST", "v1/cli/remove", remove, **key).json
         self.assertEqual((done["success"], done["result"]["removed_count"]), (True, 1))
-        self.assertEqual(self.ask("GET", "v1/core/snapshots?url=9/extension", **key).json["items"], [])
+        self.assertEqual(self.ask("GET", "v1/core/snapshots?search=9/extension", **key).json["items"], [])
         self.ask("POST", "v1/cli/remove", {**remove, "filter_type": "substring"}, 400, **key)
         self.ask("POST", "v1/cli/remove", remove, 403, **origin)
 

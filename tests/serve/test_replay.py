@@ -188,7 +188,7 @@ class Replay(Case):
             "url=x&limit=-1",
             "url=x&sort=up",
             "url=x&output=xml",
-            "url=x&filter=~status:2..",
+            "url=x&filter=~status:2(",
             "url=x&filter=status",
             "url=x&closest=20261399",
         ):

@@ -1,8 +1,11 @@
 """Full-text search: what the worker stores after the seal, the verb, the page, and making it again."""
 
 import contextlib
+import html
 import http.client
+import json
 import re
+from urllib.parse import quote
 
 from harness.case import OK, USAGE, Case
 
@@ -17,6 +20,9 @@ case $name in
   zurich) printf 'Die Straße in Zürich, neben dem Café.\n' >content.txt
     echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "de"}}' ;;
   swedish) printf 'A smörgåsbord with a piñata, Łódź and Ærø. co\u00adoperate. An xray isnt I \u2764\ufe0f it \U0001f44d\U0001f3fd\n' >content.txt ;;
+  special) printf "Call O'Neill about v1.2.3 of core_utils: anna.b@example.org, or see https://docs.example.org/a/b?c=1.\n" >content.txt ;;
+  about*) printf 'It is a theodolite, a theodolite of brass.\n' >content.txt ;;
+  mentions*) printf 'A long day with many things, among them a theodolite, and much more of other words. %.0s\n' {1..9} >content.txt ;;
   greek) printf 'Ο Σίσυφος της Ελλάδας\n' >content.txt ;;
   forms) printf 'E\u0301lodie, the \ufb01nest in \uff46\uff55\uff4c\uff4c width. O\u02bbzbek. An e\u2010mail address; I don\u2019t \U0001f600\n' >content.txt ;;
   japanese) printf '今日の天気予報は晴れです。タワー ﾃﾞｰﾀ カ\u309b\n' >content.txt ;;
@@ -65,7 +71,7 @@ class Search(Case):
         self.assertEqual(done.code, OK, str(done))
 
     def found(self, *arguments):
-        done = self.site.holdfast("search", *arguments, "--json")
+        done = self.site.holdfast("search", "--json", *arguments)
         return done.records
 
     def urls(self, *arguments):
@@ -155,6 +161,72 @@ class Search(Case):
         self.assertIn("«e\u2010mail»", self.found("email")[0]["excerpt"])
         self.assertIn("«don’t»", self.found("dont")[0]["excerpt"])
         self.assertIn("«😀»", self.found("😀")[0]["excerpt"])
+
+    def test_words_with_marks_in_them(self):
+        self.add("special", "english")
+        for words in (
+            "O'Neill",
+            "o’neill",
+            "neill",
+            "v1.2.3",
+            "V1.2",
+            "1.2.3",
+            "core_utils",
+            "utils",
+            "anna.b@example.org",
+            "example.org",
+            "docs.example.org/a/b",
+            "https://docs.example.org/a/b?c=1",
+            "-english v1.2.3",
+        ):
+            with self.subTest(words):
+                self.assertEqual(self.urls("--", words), ["special"])
+        for words in ("v1.3.2", "-v1.2.3 neill", "anna@example.org", "org.example.docs", '-"v1 2" neill'):
+            self.assertEqual(self.urls("--", words), [], words)
+
+    def test_a_pasted_url_finds_its_page(self):
+        """Whole, without its scheme, or a part: in the command, the API and the page."""
+        site = self.site
+        site.hook(
+            "text", "on_Snapshot__56_text.sh", TEXT.replace("  *) exit", "  *) echo words >content.txt ;; x) exit")
+        )
+        urls = [
+            "http://127.0.0.1:9/one/two?a=1&b=2",
+            "http://127.0.0.1:9/one/two",
+            "http://127.0.0.1:9/one",
+            "https://www.sub.example.test/Some%20Path/x.html",
+            "https://xn--mller-kva.test/",
+        ]
+        site.run("add", "--plugins", "text", *urls)
+        with serving(self, site) as ask:
+            for words, first in (
+                (urls[0], urls[0]),
+                (urls[1], urls[1]),
+                (urls[2], urls[2]),
+                (urls[0].removeprefix("http://"), urls[0]),
+                ("127.0.0.1:9/one/two", urls[1]),
+                (urls[1].replace("http:", "https:") + "/#there", urls[1]),
+                ("sub.example.test/Some%20Path/x.html", urls[3]),
+                ("http://sub.example.test/Some%20Path/x.html", urls[3]),
+                ("example.test", urls[3]),
+                ("Path/x.html", urls[3]),
+                ("https://m\u00fcller.test", urls[4]),
+            ):
+                with self.subTest(words):
+                    self.assertEqual(next(iter(self.found("--", words)), {}).get("url"), first)
+                    told = json.loads(ask("/api/v1/search?q=" + quote(words, safe="")))
+                    self.assertEqual(told["items"][0]["url"], first)
+                    self.assertIn(html.escape(first), ask("/search?q=" + quote(words, safe="")))
+            self.assertEqual(self.found("--", "http://127.0.0.1:9/three"), [])
+
+    def test_the_page_about_a_word_is_first_however_old_it_is(self):
+        self.add("about")
+        self.add(*(f"mentions{number}" for number in range(300)))
+        found = self.urls("theodolite", "--limit", "200")
+        self.assertEqual((found[0], len(found), len(set(found))), ("about", 200, 200))
+        cursor = self.found("theodolite", "--limit", "200")[-1]["cursor"]
+        rest = self.urls("theodolite", "--limit", "200", "--cursor", cursor)
+        self.assertEqual(len(set(found + rest)), 301)
 
     def test_stop_words_tags_and_notes(self):
         self.add("concert", "english", arguments=("--tag", "évening"))

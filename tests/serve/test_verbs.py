@@ -9,15 +9,17 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import signal
 import socket
 import struct
 import subprocess
 import termios
+from pathlib import Path
 
 from metrics_text import check_metrics
-from harness.case import OK, REFUSED, USAGE, Case
+from harness.case import OK, PROGRAM, REFUSED, USAGE, Case
 from harness.wait import until
 
 INTERRUPTED = 130
@@ -105,18 +107,43 @@ class Verbs(Case):
         self.assertEqual(script.code, OK)
 
         def complete(*words):
-            ask = f'{script.out}\nCOMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; _holdfast; echo "${{COMPREPLY[@]}}"'
-            return subprocess.run(
-                ["bash", "-c", ask.replace("''", "''")], capture_output=True, text=True
-            ).stdout.split()
+            line = " ".join(map(shlex.quote, ("holdfast", *words)))
+            ask = f'{script.out}\nCOMP_WORDS=({line}); COMP_CWORD={len(words)}; _holdfast; echo "${{COMPREPLY[@]}}"'
+            path = f"{Path(PROGRAM).parent}:{os.environ['PATH']}"
+            done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, env={**os.environ, "PATH": path})
+            return done.stdout.split()
 
-        self.assertIn("why", complete("holdfast", "w"))
-        self.assertIn("--follow", complete("holdfast", "events", "--f"))
-        self.assertIn("--follow", complete("holdfast", "--data-dir", "x", "events", "--f"))
-        self.assertIn("crawls", complete("holdfast", "list", "c"))
+        for words, expected in (
+            (["w"], ["why", "webhook", "worker"]),
+            (["events", "--f"], ["--follow"]),
+            (["--data-dir", "x", "events", "--f"], ["--follow"]),
+            (["list", "cr"], ["crawls"]),
+            (["list", "crawls", "--outcome", "e"], ["empty"]),
+            (["list", "--status", "qu"], ["queued"]),
+            (["schedule", ""], ["add", "list", "next"]),
+            (["schedule", "add", "--ev"], ["--every"]),
+            (["schedule", "add", "--every", "da"], ["daily"]),
+            (["schedule", "add", "--every", "=", "da"], ["daily"]),
+            (["add", "--plugins", "wg"], ["wget"]),
+            (["add", "-p", "wg"], ["wget"]),
+            (["add", "--plugins=wg"], ["--plugins=wget"]),
+            (["add", "-p", "title,wg"], ["title,wget"]),
+            (["add", "--parser", "net"], ["netscape"]),
+            (["export", "7f3a", "--format", "wa"], ["wacz", "warc"]),
+            (["export", "--format", ""], ["wacz", "warc", "files"]),
+            (["config", "worker.sn"], ["worker.snapshots"]),
+            (["add", "--set", "worker.sn"], ["worker.snapshots="]),
+            (["completion", "z"], ["zsh"]),
+            (["add", "--plugins", "nosuch"], []),
+        ):
+            with self.subTest(words):
+                found = complete(*words)
+                self.assertEqual(found, [one for one in found if one.startswith(words[-1])])
+                self.assertLessEqual(set(expected), set(found))
+                self.assertTrue(expected or not found, found)
         self.assertEqual(self.site.run("completion", "tcsh").code, USAGE)
         for shell in ("zsh", "fish"):
-            self.assertIn("events", self.site.run("completion", shell).out)
+            self.assertIn("completion words", self.site.run("completion", shell).out)
         manual = self.site.run("manual").out
         for word in (".TH HOLDFAST", "why", "serve", "EXIT STATUS"):
             self.assertIn(word, manual)

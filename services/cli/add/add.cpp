@@ -185,6 +185,21 @@ constexpr std::chrono::seconds kSayAfter{2};
 
 } // namespace
 
+namespace {
+
+constexpr std::int64_t kFailuresShown = 10;
+
+void print_failures(pg::Connection& connection, const std::string& crawl_id, std::int64_t failed) {
+  auto query = catalog::ListQuery{"snapshots", kFailuresShown}.by("crawl", crawl_id).by("outcome", "failed");
+  for (const auto& row : catalog::list(connection, query))
+    std::cout << "  failed: " << printable(row.text("url")) << ": " << printable(row["reason"].value_or("")) << '\n';
+  if (failed > kFailuresShown)
+    std::cout << "  and " << failed - kFailuresShown << " more: holdfast list snapshots --outcome failed --crawl "
+              << crawl_id << '\n';
+}
+
+} // namespace
+
 void print_crawl_outcome(Context& context, const std::string& crawl_id) {
   auto& connection = context.connection();
   if (context.json()) {
@@ -210,6 +225,7 @@ void print_crawl_outcome(Context& context, const std::string& crawl_id) {
   if (crawl.cancelled > 0) std::cout << ", " << crawl.cancelled << " cancelled";
   if (!crawl.stop_reason.empty()) std::cout << " (stopped by " << crawl.stop_reason << ")";
   std::cout << '\n';
+  if (crawl.failed > 0) print_failures(connection, crawl_id, crawl.failed);
   if (crawl.status == "sealed")
     std::cout << "  page: " << archive::shown(context.archive_root(), maintenance::crawl_page_path(crawl_id)) << '\n';
   std::cout << "  more: holdfast show " << crawl_id << std::endl;

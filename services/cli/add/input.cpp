@@ -66,7 +66,7 @@ public:
     if (std::filesystem::is_directory(text, ignored))
       typed_wrong_.add("", "\"" + text + "\" is a directory; give the files in it");
     else if (text.find(':') == std::string::npos)
-      typed_wrong_.add("", "\"" + text + "\" is neither a file nor a URL"), neither_ = true;
+      typed_wrong_.add("", "\"" + text + "\" is neither a file nor a URL"), take_host(text);
     else
       take_url(text, "");
   }
@@ -97,7 +97,9 @@ public:
 
   ReadSeeds finish() {
     const std::string hint =
-        std::string(neither_ ? "URLs begin with https:// or http://; " : "") + "nothing was added" +
+        (!meant_.empty() ? "did you mean holdfast add" + meant_ + "? "
+                         : std::string(neither_ ? "URLs begin with https:// or http://; " : "")) +
+        "nothing was added" +
         (private_refused_
              ? "; urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE=true) allows addresses of your own network"
              : "");
@@ -112,6 +114,16 @@ public:
   }
 
 private:
+  // What was typed in place of a URL may lack the scheme only.
+  void take_host(const std::string& text) {
+    neither_ = true;
+    const auto host = text.substr(0, text.find_first_of("/?#"));
+    const auto dot = host.rfind('.');
+    const bool is_host =
+        dot != std::string::npos && psl_builtin() != nullptr &&
+        psl_is_public_suffix2(psl_builtin(), host.c_str() + dot + 1, PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) != 0;
+    if (const auto url = base::try_parse_url("https://" + text); url && is_host) meant_ += " " + shell_word(url->text);
+  }
   void note(const std::string& text) { notes_ += (notes_.empty() ? "" : "\n") + text; }
   // Returns what is wrong with it; empty: it was taken.
   std::string take(std::string_view text, store::Seed seed) {
@@ -131,7 +143,7 @@ private:
   }
 
   static store::Seed seed_of(formats::Entry& entry) {
-    return {"", std::move(entry.title), std::move(entry.tags), std::move(entry.bookmarked_at)};
+    return {"", std::move(entry.title), std::move(entry.tags), std::move(entry.bookmarked_at), std::move(entry.notes)};
   }
 
   void take_entries(std::vector<formats::Entry> entries, const std::string& name) {
@@ -149,8 +161,8 @@ private:
   bool allow_private_, strict_;
   std::vector<store::Seed> seeds_;
   Problems typed_wrong_, lines_wrong_;
-  std::string notes_;
-  std::size_t fragments_{0}; // that were dropped
+  std::string notes_, meant_; // meant_: URLs that may have been meant
+  std::size_t fragments_{0};  // that were dropped
   bool private_refused_{false}, neither_{false};
 };
 

@@ -1,11 +1,13 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/catalog/list.hpp"
+#include "lib/config/settings.hpp"
 #include "services/cli/command/verbs.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <iostream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,33 +16,14 @@ namespace holdfast::cli {
 
 namespace {
 
-std::vector<std::string> options_of(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const auto* option : app.get_options()) {
-    for (const auto& name : option->get_lnames())
-      names.push_back("--" + name);
-    for (const auto& name : option->get_snames())
-      names.push_back("-" + name);
-  }
-  return names;
-}
-
 std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-// Returns the words that may follow a verb: its own options, its verbs, and for some the values of its argument.
-std::string words_after(const CLI::App& verb) {
-  auto words = options_of(verb);
-  for (const auto* inner : verbs_of(verb))
-    words.push_back(inner->get_name());
-  if (verb.get_name() == "list")
-    for (const auto& list : catalog::lists())
-      words.emplace_back(list.name);
-  if (verb.get_name() == "completion")
-    for (const char* shell : {"bash", "zsh", "fish"})
-      words.emplace_back(shell);
-  return base::join(words, " ");
+const CLI::App* verb_of(const CLI::App& app, const std::string& name) {
+  for (const auto* verb : verbs_of(app))
+    if (verb->get_name() == name) return verb;
+  return nullptr;
 }
 
 std::string escaped_for_man(const std::string& text) {
@@ -64,40 +47,129 @@ void man_options(const CLI::App& app) {
   }
 }
 
-int completion(const CLI::App& app, const std::string& shell) {
-  std::vector<std::string> verbs;
-  for (const auto* verb : verbs_of(app))
-    verbs.push_back(verb->get_name());
-  const std::string general = base::join(options_of(app), " ");
-  if (shell == "fish") {
-    std::cout << "complete -c holdfast -n __fish_use_subcommand -f\n";
-    for (const auto* verb : verbs_of(app)) {
-      std::cout << "complete -c holdfast -n __fish_use_subcommand -a " << verb->get_name() << " -d "
-                << base::shell_quoted(verb->get_description()) << "\n"
-                << "complete -c holdfast -n '__fish_seen_subcommand_from " << verb->get_name() << "' -a "
-                << base::shell_quoted(words_after(*verb)) << "\n";
-    }
-    std::cout << "complete -c holdfast -n __fish_use_subcommand -a " << base::shell_quoted(general) << "\n"
-              << std::flush;
-    return base::kExitSuccess;
-  }
+// Each shell asks the program for the words at its cursor, with their descriptions.
+constexpr const char* kBash = R"(_holdfast() {
+  local IFS=$'\n'
+  COMPREPLY=($(holdfast completion words -- "${COMP_WORDS[@]:0:COMP_CWORD+1}" 2>/dev/null | cut -f1))
+}
+complete -o default -F _holdfast holdfast
+)";
+constexpr const char* kFish = R"(complete -c holdfast -k -a \
+  '(holdfast completion words -- (commandline -opc) (commandline -ct | string collect -a) 2>/dev/null)'
+)";
+
+int completion(const std::string& shell) {
   if (shell == "zsh") std::cout << "autoload -U +X bashcompinit && bashcompinit\n";
-  std::cout << "_holdfast() {\n"
-               "  local word=${COMP_WORDS[COMP_CWORD]} verb= at\n"
-               "  for ((at = 1; at < COMP_CWORD; at++)); do\n"
-               "    case ${COMP_WORDS[at]} in\n"
-               "      --config | --data-dir | --database | --log-level | --set) ((at++)) ;;\n"
-               "      -*) ;;\n"
-               "      *) verb=${COMP_WORDS[at]}; break ;;\n"
-               "    esac\n"
-               "  done\n"
-               "  case $verb in\n"
-               "    '') COMPREPLY=($(compgen -W '"
-            << base::join(verbs, " ") << " " << general << "' -- \"$word\")) ;;\n";
-  for (const auto* verb : verbs_of(app))
-    std::cout << "    " << verb->get_name() << ") COMPREPLY=($(compgen -W '" << words_after(*verb)
-              << "' -- \"$word\")) ;;\n";
-  std::cout << "  esac\n}\ncomplete -o default -F _holdfast holdfast\n" << std::flush;
+  std::cout << (shell == "fish" ? kFish : kBash) << std::flush;
+  return base::kExitSuccess;
+}
+
+using Words = std::map<std::string, std::string>; // with descriptions
+
+const CLI::Option* option_named(const CLI::App& app, const std::string& name) {
+  for (const auto* one = &app; one != nullptr; one = one->get_parent())
+    for (const auto* option : one->get_options())
+      if (!option->get_positional() && option->check_name(name)) return option;
+  return nullptr;
+}
+
+// The command line as far as the cursor: what it names, and the option whose value the cursor is in.
+struct Cursor {
+  const CLI::App* command{nullptr};
+  const CLI::Option* option{nullptr};
+  std::vector<std::string> arguments; // that are no options
+
+  Cursor(const CLI::App& app, const std::vector<std::string>& words) : command(&app) {
+    for (const auto& word : words) {
+      if (word == "=") continue; // bash makes it a word of its own
+      if (option != nullptr) {
+        option = nullptr;
+      } else if (word.starts_with("-")) {
+        const auto* named = option_named(*command, word.substr(0, word.find('=')));
+        if (named != nullptr && named->get_items_expected_max() > 0 && word.find('=') == std::string::npos)
+          option = named;
+      } else if (const auto* inner = verb_of(*command, word); inner != nullptr && arguments.empty()) {
+        command = inner;
+      } else {
+        arguments.push_back(word);
+      }
+    }
+  }
+
+  // The argument that the cursor is in; null: it has no more.
+  const CLI::Option* positional() const {
+    std::size_t at = arguments.size();
+    for (const auto* one : command->get_options([](const CLI::Option* each) { return each->get_positional(); })) {
+      if (at == 0 || one->get_items_expected_max() > 1) return one;
+      --at;
+    }
+    return nullptr;
+  }
+};
+
+// Values that the name of an option stands for; else those that its check allows, which its type names: "TEXT:{a,b}".
+Words values_of(Context& context, const Cursor& cursor, const CLI::Option& option) {
+  Words words;
+  const auto name = option.get_positional() ? option.get_name(true) : option.get_single_name();
+  const auto add = [&](const auto& list) {
+    for (const auto& one : list)
+      words.emplace(one, "");
+  };
+  if (name == "plugin" || name == "plugins") {
+    for (const auto& [plugin, one] : context.plugin_set()->plugins())
+      words.emplace(plugin, "");
+  } else if (name == "what" && cursor.command->get_name() == "list") {
+    for (const auto& list : catalog::lists())
+      words.emplace(list.name, list.summary);
+  } else if (cursor.command->get_name() == "list" && (name == "status" || name == "outcome")) {
+    const auto& list = catalog::list_of(cursor.arguments.empty() ? "snapshots" : cursor.arguments.front());
+    add(catalog::values_of(list, name));
+  } else if (name == "key" || name == "set") {
+    for (const auto& key : config::key_table())
+      words.emplace(std::string(key.name) + (name == "set" ? "=" : ""), "");
+  } else if (name == "every") {
+    add(std::vector{"minutely", "hourly", "daily", "weekly", "monthly", "yearly"});
+  } else if (const auto type = option.get_type_name(); type.find('{') != std::string::npos) {
+    const auto begin = type.find('{') + 1;
+    add(base::split(type.substr(begin, type.find('}') - begin), ","));
+  }
+  return words;
+}
+
+// Prints the words that may stand at the end of a command line, in place of its last word.
+int complete(Context& context, const CLI::App& app, std::vector<std::string> given) {
+  if (given.size() < 2) given.resize(2);
+  auto typed = given.back() == "=" ? "" : given.back();
+  const Cursor cursor(app, {given.begin() + 1, given.end() - 1});
+  Words words;
+  std::string before; // of the word, which stays
+  const auto equals = typed.find('=');
+  const auto* option = cursor.option;
+  if (option == nullptr && typed.starts_with("--") && equals != std::string::npos) {
+    option = option_named(*cursor.command, typed.substr(0, equals));
+    before = typed.substr(0, equals + 1);
+  }
+  try {
+    if (option != nullptr) {
+      words = values_of(context, cursor, *option);
+    } else if (typed.starts_with("-")) {
+      for (const auto* one = cursor.command; one != nullptr; one = one->get_parent())
+        for (const auto* each : one->get_options())
+          for (const auto& name : each->get_lnames())
+            words.emplace("--" + name, each->get_description());
+    } else {
+      if (cursor.arguments.empty())
+        for (const auto* inner : verbs_of(*cursor.command))
+          words.emplace(inner->get_name(), inner->get_description());
+      if (const auto* one = cursor.positional()) words.merge(values_of(context, cursor, *one));
+    }
+  } catch (const base::Error&) { // settings or plugins are wrong: no words
+  }
+  if (const auto comma = typed.rfind(','); before.empty() && comma != std::string::npos)
+    before = typed.substr(0, comma + 1);
+  for (const auto& [word, about] : words)
+    if ((before + word).starts_with(typed)) std::cout << before << word << '\t' << about << '\n';
+  std::cout << std::flush;
   return base::kExitSuccess;
 }
 
@@ -145,8 +217,13 @@ int manual(const CLI::App& app) {
 
 Action completion_verb(CLI::App& command) {
   const auto shell = std::make_shared<std::string>("bash");
-  command.add_option("shell", *shell, "bash, zsh or fish")->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  return [shell, app = command.get_parent()](Context&) { return completion(*app, *shell); };
+  const auto words = std::make_shared<std::vector<std::string>>();
+  command.add_option("shell", *shell, "bash, zsh or fish; or words, for their scripts: those at the end of a line")
+      ->check(CLI::IsMember({"bash", "zsh", "fish", "words"}));
+  command.add_option("words", *words, "The line, after words --");
+  return [shell, words, app = command.get_parent()](Context& context) {
+    return *shell == "words" ? complete(context, *app, *words) : completion(*shell);
+  };
 }
 
 Action manual_verb(CLI::App& command) {

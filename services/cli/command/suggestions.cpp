@@ -2,6 +2,8 @@
 
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
+#include "lib/catalog/list.hpp"
+#include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -30,6 +32,7 @@ std::string_view elsewhere(std::string_view word) {
       {"install", "holdfast plugins install; holdfast doctor prints how to install what plugins lack"},
       {"log", "holdfast logs ID"},
       {"ls", "holdfast list"},
+      {"man", "holdfast manual | man -l -"},
       {"manage", "holdfast --help"},
       {"mcp", "holdfast serve"},
       {"oneshot", "holdfast add URL"},
@@ -41,7 +44,6 @@ std::string_view elsewhere(std::string_view word) {
       {"set", "holdfast --set KEY=VALUE COMMAND, or a line in holdfast.yaml"},
       {"setup", "holdfast doctor"},
       {"shell", "holdfast psql"},
-      {"snapshot", "holdfast list snapshots"},
       {"start", "holdfast run --daemon"},
       {"stop", "holdfast drain --machine HOSTNAME"},
       {"update", "holdfast add --update URL, or holdfast retry ID --failed"},
@@ -89,12 +91,42 @@ std::vector<std::string> long_options_of(const CLI::App& app) {
   return names;
 }
 
-Suggestion unknown_command(const CLI::App& command, const std::string& name, const std::string& word) {
+// "holdfast add URL" with what was given for the word in capitals.
+std::string filled(std::string line, const std::vector<std::string>& given) {
+  for (const std::string_view place : {"URL", "ID", "FILE"}) {
+    const auto at = line.find(place);
+    if (given.empty() || at == std::string::npos) continue;
+    std::string words;
+    for (const auto& one : given)
+      words += (words.empty() ? "" : " ") + shell_word(one);
+    return line.replace(at, place.size(), words);
+  }
+  return line;
+}
+
+// The list that a word names: "snapshots", "snapshot".
+std::string list_named(const std::string& word) {
+  for (const auto& list : catalog::lists())
+    if (word == list.name || word == list.one) return std::string(list.name);
+  return {};
+}
+
+// An option that ends in the same words: "--delay" means "--host-delay".
+std::string longer_option(const std::string& option, const std::vector<std::string>& known) {
+  for (const auto& one : known)
+    if (option.size() > 3 && one.size() > option.size() && one.ends_with(option.substr(1))) return one;
+  return {};
+}
+
+Suggestion unknown_command(const CLI::App& command, const std::string& name, const std::vector<std::string>& given) {
+  const auto& word = given.front();
   const bool top = command.get_parent() == nullptr;
   if (top && base::is_web_url(word)) return {in_quotes(word) + " is a URL, not a command", "holdfast add " + word};
   Suggestion suggestion{"unknown command " + in_quotes((top ? "" : name.substr(name.find(' ') + 1) + " ") + word), ""};
   if (const auto line = elsewhere(word); top && !line.empty())
-    suggestion.hint = line;
+    suggestion.hint = filled(std::string(line), {given.begin() + 1, given.end()});
+  else if (const auto list = list_named(word); top && !list.empty())
+    suggestion.hint = "holdfast list " + list;
   else if (const auto near = base::nearest(word, commands_of(command)); !near.empty())
     suggestion.hint = "did you mean " + name + " " + near + "?";
   else
@@ -140,7 +172,7 @@ Suggestion explain(const CLI::App& app, const CLI::ParseError& error) {
       return {command->get_parent() == nullptr ? "no command given" : "no command given after " + in_quotes(name),
               command->get_parent() == nullptr ? "holdfast add URL archives a page; holdfast --help lists the commands"
                                                : name + " " + base::join(commands_of(*command), "|")};
-    if (!strange.front().starts_with('-')) return unknown_command(*command, name, strange.front());
+    if (!strange.front().starts_with('-')) return unknown_command(*command, name, strange);
   }
   if (strange.empty()) return missing(*command, name, error).value_or(Suggestion{error.what(), help});
   if (strange.front().starts_with('-')) {
@@ -148,10 +180,12 @@ Suggestion explain(const CLI::App& app, const CLI::ParseError& error) {
     for (auto& option : long_options_of(app))
       known.push_back(std::move(option));
     const auto option = strange.front().substr(0, strange.front().find('='));
-    const auto near = base::nearest(option, known);
+    auto near = longer_option(option, known);
+    if (near.empty()) near = base::nearest(option, known);
     return {name + " has no option " + option, near.empty() ? help : "did you mean " + near + "?"};
   }
-  return {name + " does not expect " + in_quotes(base::join(strange, " ")), help};
+  return {name + " does not expect " + in_quotes(base::join(strange, " ")),
+          name == "holdfast config" ? "settings are written in holdfast.yaml; for one command: --set KEY=VALUE" : help};
 }
 
 } // namespace holdfast::cli

@@ -115,7 +115,9 @@ Action list_verb(CLI::App& command) {
     if (name == "before") continue;
     auto what = std::string(filter.field.what) + std::string(filter.examples);
     if (const auto of = catalog::lists_by(name); of.size() <= kFewLists) what += " (" + base::join(of, ", ") + ")";
-    auto* option = command.add_option("--" + name, options->filters[name], what);
+    auto flag = "--" + name;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    auto* option = command.add_option(flag, options->filters[name], what);
     if (const auto& schema = catalog::schema_of(filter.field); schema.contains("enum"))
       option->check(CLI::IsMember(schema["enum"].get<std::vector<std::string>>()));
   }

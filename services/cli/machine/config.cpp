@@ -1,5 +1,6 @@
 #include "lib/base/error.hpp"
 #include "lib/catalog/list.hpp"
+#include "lib/config/layers.hpp"
 #include "lib/hooks/plugin_options.hpp"
 #include "lib/store/find.hpp"
 #include "lib/store/worker.hpp"
@@ -143,8 +144,14 @@ int show_config(Context& context, const std::string& key) {
   for (const auto& [name, value] : settings.hook_options())
     print(name, hooks::is_secret_key(name) ? "(set)" : value.text, value.origin);
   std::cout << std::flush;
-  if (!any)
-    throw base::Error(base::ErrorClass::usage, "there is no setting \"" + key + "\"", "holdfast config lists them");
+  if (!any) {
+    std::vector<std::string> names;
+    for (const auto& entry : config::key_table())
+      names.emplace_back(entry.name);
+    const auto near = config::nearest_key(key, names);
+    throw base::Error(base::ErrorClass::usage, "there is no setting \"" + key + "\"",
+                      !near.empty() ? "did you mean holdfast config " + near + "?" : "holdfast config lists them");
+  }
   return base::kExitSuccess;
 }
 

@@ -62,6 +62,13 @@ void print_defect(bool json, const std::string& kind, const std::string& path, c
     std::cout << words << "  " << printable(path) << ": " << printable(detail) << '\n';
 }
 
+std::string shell_word(std::string_view word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return base::is_alpha(c) || base::is_digit(c) || std::string_view("-_./:@%+=,").find(c) != std::string_view::npos;
+  });
+  return plain ? std::string(word) : base::shell_quoted(word);
+}
+
 std::string printable(std::string_view text) {
   std::string clean;
   for (std::size_t at = 0; at < text.size();) {

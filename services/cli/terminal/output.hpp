@@ -30,6 +30,8 @@ void print_defect(bool json, const std::string& kind, const std::string& path, c
 
 // Control characters of foreign text (titles, errors) become "?" so that it cannot steer the terminal.
 std::string printable(std::string_view text);
+// A word as it is typed in a shell: in quotes if it needs them.
+std::string shell_word(std::string_view word);
 // Shortened to `columns` terminal columns, with "…".
 std::string fitted(std::string_view text, std::size_t columns);
 std::size_t display_width(std::string_view text);

@@ -148,7 +148,8 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
     return;
   }
   sink.page({snapshot.id, snapshot.url, page_date(snapshot, captures), snapshot.title,
-             archive::page_text(root, snapshot.directory, kLongestText)});
+             archive::page_text(root, snapshot.directory, kLongestText), snapshot.tags, snapshot.notes,
+             snapshot.bookmarked});
 }
 
 // A record, which may be as large as a video, to the end of another file, as a gzip member. Returns its length there.
@@ -325,6 +326,8 @@ auto written_to(Destination& to, Work&& work) {
   }
 }
 
+int code_of(std::size_t exported) { return exported > 0 ? base::kExitSuccess : base::kExitFailedWork; }
+
 bool names_zip(const std::string& path) {
   return path == "-" || (s3::is_location(path) ? path.substr(0, path.find('?')) : path).ends_with(".zip");
 }
@@ -345,13 +348,18 @@ int run_file_export(pg::Connection& connection, const archive::Root& root, const
   });
   if (::isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K";
   show(told, "\n");
-  return base::kExitSuccess;
+  return code_of(told.snapshots);
 }
 
-// 1 if a file of the archive is missing.
+// 1 if a file of the archive is missing, or there was nothing to export.
 int run_export(Context& context, const ExportOptions& options) {
   const auto query = query_of(context, options);
   auto& connection = context.connection();
+  if (options.format == "bookmarks" || options.format == "json") {
+    const auto count = export_list(connection, query, options.format == "json", options.output);
+    std::cerr << count << " snapshots listed\n";
+    return code_of(count);
+  }
   const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
   const Presence presence(context, "command", "export");
   if (options.format == "files") return run_file_export(connection, root, query, options.output);
@@ -372,7 +380,7 @@ int run_export(Context& context, const ExportOptions& options) {
   if (told.without_captures > 0) std::cerr << "; " << told.without_captures << " snapshots have no WARC file";
   if (told.missing > 0) std::cerr << "; " << told.missing << " files are missing";
   std::cerr << "\n";
-  return told.missing == 0 ? base::kExitSuccess : base::kExitFailedWork;
+  return told.missing == 0 ? code_of(told.snapshots) : base::kExitFailedWork;
 }
 
 } // namespace
@@ -388,8 +396,9 @@ Action export_verb(CLI::App& command) {
   command
       .add_option("--format", options->format,
                   "wacz: one file; warc: a directory of WARC files and index.cdxj; files: everything, as a directory "
-                  "or, if the output ends in .zip, a zip file")
-      ->check(CLI::IsMember({"wacz", "warc", "files"}))
+                  "or, if the output ends in .zip, a zip file; bookmarks, json: a list of the pages with titles, tags "
+                  "and notes")
+      ->check(CLI::IsMember({"wacz", "warc", "files", "bookmarks", "json"}))
       ->capture_default_str();
   command
       .add_option("-o,--output", options->output,

@@ -1,8 +1,10 @@
 #include "services/cli/transfer/export_files.hpp"
 
 #include "lib/archive/attempt.hpp"
+#include "lib/archive/bookmarks.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/verify.hpp"
+#include "lib/base/error.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/wacz/writer.hpp"
@@ -16,6 +18,8 @@
 
 #include <unistd.h>
 
+#include <fstream>
+#include <iostream>
 #include <optional>
 #include <set>
 
@@ -137,9 +141,36 @@ std::vector<store::Capture> captures_from_cache(pg::Connection& connection, cons
 
 std::optional<store::Capture> capture_in_crawl(pg::Connection& connection, const std::string& crawl,
                                                const std::string& key, const std::string& at) {
-  for (auto& one : store::captures_closest(connection, key, at, kCandidates))
+  store::CaptureQuery query;
+  query.limit = kCandidates;
+  for (auto& one : store::captures_closest(connection, key, at, query))
     if (one.crawl_id == crawl && one.mime != "warc/revisit") return std::move(one);
   return std::nullopt;
+}
+
+std::size_t export_list(pg::Connection& connection, const store::ExportQuery& query, bool json,
+                        const std::string& path) {
+  std::ofstream file;
+  if (path != "-") file.open(path, std::ios::binary);
+  std::ostream& out = path == "-" ? std::cout : file;
+  std::size_t count = 0;
+  std::optional<std::string> after;
+  if (!json) out << archive::bookmarks_begin();
+  for (bool more = true; more;) {
+    const auto batch = store::export_snapshots(connection, query, after, kSnapshotsListed);
+    for (const auto& page : batch) {
+      const archive::Bookmark bookmark{page.url,        page.title, page.notes, page.tags,
+                                       page.bookmarked, page.date,  page.id};
+      out << (json ? archive::bookmark_json(bookmark) : archive::bookmark_html(bookmark));
+      ++count;
+    }
+    more = static_cast<std::int64_t>(batch.size()) == kSnapshotsListed;
+    if (more) after = batch.back().id;
+  }
+  if (!json) out << archive::bookmarks_end();
+  out.flush();
+  if (!out) throw base::Error(base::ErrorClass::input_output, "cannot write " + path);
+  return count;
 }
 
 } // namespace holdfast::cli

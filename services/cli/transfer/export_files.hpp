@@ -36,4 +36,9 @@ std::vector<store::Capture> captures_from_cache(pg::Connection& connection, cons
 std::optional<store::Capture> capture_in_crawl(pg::Connection& connection, const std::string& crawl,
                                                const std::string& key, const std::string& at);
 
+// Writes a list of the pages, without their files: a bookmarks file, or lines of JSON. "-": standard output. Returns
+// how many. Throws Error(input_output).
+std::size_t export_list(pg::Connection& connection, const store::ExportQuery& query, bool json,
+                        const std::string& path);
+
 } // namespace holdfast::cli

@@ -37,7 +37,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kLongestPageText = 4u << 20; // of a page
-constexpr std::size_t kLongestTitle = 500;
+constexpr std::size_t kLongestTitle = 500, kLongestTag = 200;
 
 struct WarcOptions {
   std::vector<std::string> files;
@@ -158,7 +158,13 @@ private:
     view.outcome = !whole ? "partial" : page.status >= capture::kFirstError ? "failed" : "succeeded";
     if (page.found && page.status >= 100 && page.status <= 999) view.facts["http_status"] = std::to_string(page.status);
     if (page.found && !page.mime.empty()) view.facts["mime"] = base::fact_value(page.mime);
-    if (const auto* about = listed(page)) view.title = capture::one_line(about->title, kLongestTitle);
+    if (const auto* about = listed(page)) {
+      view.title = capture::one_line(about->title, kLongestTitle);
+      for (const auto& tag : about->tags)
+        if (auto clean = capture::one_line(tag, kLongestTag); !clean.empty()) view.tags.push_back(std::move(clean));
+      view.bookmarked_at = base::canonical_timestamp(about->bookmarked);
+      incoming.notes = capture::clean(about->notes);
+    }
     incoming.fill = [this, number](const fs::path& attempt, archive::SnapshotView& filled) {
       if (!attempt.empty()) fill(number, attempt, filled); // else it is only looked at
     };

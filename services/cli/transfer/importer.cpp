@@ -164,6 +164,7 @@ nlohmann::json Importer::publish(Waiting& waiting) {
   std::string problem;
   auto page = archive::Files(*root_).read_snapshot(waiting.place.directory, problem);
   if (!page) throw base::Error(base::ErrorClass::bug, waiting.place.directory + ": " + problem);
+  if (!waiting.page.notes.empty()) (*page)["notes"] = waiting.page.notes;
   (*page)["captures"] = nlohmann::json::parse(archive::captures_json(captures));
   auto facts = waiting.page.crawl.facts;
   facts["created_at"] = base::written_timestamp(waiting.page.crawl.added);

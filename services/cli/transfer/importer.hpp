@@ -33,6 +33,7 @@ struct IncomingPage {
   IncomingCrawl crawl; // a second page of a URL goes into another crawl, "<key>#2"
   base::Timestamp added{};
   archive::SnapshotView view;                   // all but id, crawl_id, fence, bytes and files; the URL is canonical
+  std::string notes{};                          // of users, which are not in the files
   archive::Bodies bodies{archive::Bodies::own}; // shared: `fill` makes hard links
   // Puts the files of the page into a directory that is empty, and lists those of each result in the view.
   std::function<void(const std::filesystem::path& attempt, archive::SnapshotView& view)> fill;

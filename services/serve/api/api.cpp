@@ -8,6 +8,7 @@
 #include "lib/catalog/operation.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/find.hpp"
+#include "lib/store/token.hpp"
 #include "lib/warc/headers.hpp"
 #include "services/serve/api/table.hpp"
 
@@ -18,6 +19,8 @@
 namespace holdfast::serve {
 
 namespace {
+
+using catalog::FieldError;
 
 unsigned status_of(base::ErrorClass kind) {
   switch (kind) {
@@ -39,10 +42,12 @@ Response problem_of(const base::Error& error) {
   const auto kind = error.error_class();
   const auto status = status_of(kind);
   if (status < 500) return problem(status, base::to_string(kind), error.what(), error.hint());
-  spdlog::warn("API: {}", error.what());
+  const auto request = base::new_uuid();
+  spdlog::warn("API: {} (request {})", error.what(), request);
   return problem(status, base::to_string(kind),
                  status == 503 ? "the database is unreachable; try again"
-                               : "internal error; see the log of holdfast serve");
+                               : "internal error; see the log of holdfast serve",
+                 {}, {{"request_id", request}});
 }
 
 // "v1/crawls/{id}/pause" takes "v1/crawls/7f3a/pause".
@@ -82,15 +87,15 @@ void check_fields(std::span<const ApiField> fields, const nlohmann::json& values
     const auto field =
         std::find_if(fields.begin(), fields.end(), [&, &key = name](const auto& one) { return one.name == key; });
     if (field == fields.end())
-      throw base::Error(base::ErrorClass::usage, "there is no " + std::string(what) + " \"" + name + "\" here",
-                        "GET /api/openapi.json");
+      throw FieldError(FieldError::What::unknown, name, "there is no " + std::string(what) + " \"" + name + "\" here",
+                       "GET /api/openapi.json");
     catalog::check_schema(name, catalog::schema_of(*field), value);
   }
   for (const auto& field : fields)
     if (field.required && !values.contains(field.name))
-      throw base::Error(base::ErrorClass::usage,
-                        "the " + std::string(what) + " \"" + std::string(field.name) + "\" is missing",
-                        "GET /api/openapi.json");
+      throw FieldError(FieldError::What::missing, std::string(field.name),
+                       "the " + std::string(what) + " \"" + std::string(field.name) + "\" is missing",
+                       "GET /api/openapi.json");
 }
 
 nlohmann::json read_body(const Request& request, const ApiOperation& operation) {
@@ -108,6 +113,8 @@ nlohmann::json read_body(const Request& request, const ApiOperation& operation) 
 nlohmann::json read_parameters(const Request& request, const ApiOperation& operation) {
   auto values = nlohmann::json::object();
   for (const auto& [name, text] : request.query) {
+    if (values.contains(name))
+      throw FieldError(FieldError::What::repeated, name, "the parameter \"" + name + "\" is given twice");
     const auto field = std::find_if(operation.parameters.begin(), operation.parameters.end(),
                                     [&, &key = name](const auto& one) { return one.name == key; });
     values[name] = field == operation.parameters.end() ? nlohmann::json(text)
@@ -143,11 +150,21 @@ std::optional<Response> refusal_of(const Caller& caller, const ApiOperation& ope
   return std::nullopt;
 }
 
+// Idempotency-Key: what a repeated POST makes has the id that the first one gave it, and is there already.
+std::optional<std::string> id_of_key(pg::Connection& connection, const ApiOperation& operation, const Request& request,
+                                     const Caller& caller, const nlohmann::json& body) {
+  const auto& key = request.idempotency_key;
+  if (key.empty() || operation.method != "POST" || body.value("dry_run", false)) return std::nullopt;
+  if (key.size() > 255) throw base::Error(base::ErrorClass::usage, "Idempotency-Key: longer than 255 bytes");
+  return store::api_request_once(connection, caller.by(), key, request.path + "\n" + request.body, base::new_uuid());
+}
+
 Response run_operation(const ApiOperation& operation, const std::string& id, const nlohmann::json& parameters,
                        const nlohmann::json& body, const Request& request, const Caller& caller,
                        const ApiOptions& options, const RunAs& run) {
-  const auto new_id = base::new_uuid();
+  const auto fresh = base::new_uuid();
   return run(operation.changes() ? Role::operator_ : Role::reader, [&](pg::Connection& connection) {
+    const auto new_id = id_of_key(connection, operation, request, caller, body).value_or(fresh);
     const ApiCall call{connection, request, caller, options, operation, id, new_id, parameters, body};
     if (operation.changes() && !is_as_seen(call))
       return problem(412, "refused", "this is not as you have seen it: If-Match names no present ETag",
@@ -165,6 +182,9 @@ Response with_problems(Work&& work) {
     if (error.sqlstate().starts_with("22") || error.sqlstate() == "23514")
       return problem(400, "usage", std::string("invalid value: ") + error.what(), "types are in GET /api/openapi.json");
     return problem_of(error);
+  } catch (const FieldError& error) {
+    return problem(400, base::to_string(error.error_class()), error.what(), error.hint(),
+                   {{"code", std::string(error.code())}, {"field", error.field()}});
   } catch (const base::Error& error) {
     // Parsers of durations and sizes throw this class for values of a request, too, not only for settings.
     if (error.error_class() == base::ErrorClass::configuration)
@@ -214,8 +234,12 @@ Response run_command(const ApiCall& call) {
     if (!found) return not_found(kind == "process" ? "worker" : kind);
     id = *found;
   }
-  return json_response(operation.run(
-      {call.connection, id, call.new_id, call.body, call.caller.by(), call.options.allow_private, kBatchesAtOnce}));
+  auto answer = operation.run(
+      {call.connection, id, call.new_id, call.body, call.caller.by(), call.options.allow_private, kBatchesAtOnce});
+  const bool made = operation.makes_crawl && answer.contains("id") && !answer["id"].is_null();
+  auto response = json_response(answer, made ? 201 : 200);
+  if (made) response.headers.emplace_back("Location", "/api/v1/crawls/" + answer["id"].get<std::string>());
+  return response;
 }
 
 } // namespace
@@ -236,7 +260,8 @@ std::span<const ApiOperation> api_operations() {
     for (const auto part : {api_reads(), api_crawls(), api_archivebox()})
       list.insert(list.end(), part.begin(), part.end());
     for (const auto& one : catalog::operations())
-      list.push_back({one.method, one.path, one.name, one.summary, &run_command, {}, one.body});
+      list.push_back(
+          {one.method, one.path, one.name, one.summary, &run_command, {}, one.body, one.makes_crawl ? 201u : 200u});
     return list;
   }();
   return all;

@@ -39,13 +39,15 @@ constexpr ApiField kCliRemove[] = {
     {"filter_patterns", kUrlList, "URLs of pages", true},
     {"filter_type", R"({"type":"string","enum":["exact"]})", "URLs are not searched for parts (exact)"},
     {"delete", kFlag, "Ignored: files go with their snapshot"},
+    {"after", R"({"type":"integer","minimum":0,"maximum":0})", "Snapshots are not chosen by their time (0)"},
+    {"before", R"({"type":"integer","minimum":9999999999,"maximum":999999999999999})", "The same"},
 };
 constexpr ApiField kCoreSnapshots[] = {
     {"limit", kLimit, "At most this many (200)"},
     {"offset", R"({"type":"integer","minimum":0,"maximum":100000})", "Leave out this many of the newest (0)"},
     {"page", R"({"type":"integer","minimum":0,"maximum":100000})",
      "Leave out so many times the limit, without an offset (0)"},
-    {"url", kWord, "Only if the URL contains this"},
+    {"url", kWords, "Only of this URL"},
     {"tag", kWord, "Only with this tag"},
     {"search", kWord, "Only if the URL contains this"},
     {"status", kWord, "Only with this status"},
@@ -104,7 +106,7 @@ Response core_snapshots(const ApiCall& call) {
              offset = call.number("offset", 0) > 0 ? call.number("offset", 0)
                                                    : std::min(call.number("page", 0), 100'000 / limit) * limit;
   catalog::ListQuery query{"snapshots", limit};
-  query.by("url", call.parameter("search")).by("url", call.parameter("url"));
+  query.by("url", call.parameter("search")).by("exact_url", call.parameter("url"));
   query.by("tag", call.parameter("tag")).by("status", call.parameter("status"));
   query.by("since", call.parameter("created_at__gte"));
   if (offset > 0) query.by("before", catalog::snapshot_number(call.connection, offset, query).value_or(kNone));

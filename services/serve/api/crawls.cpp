@@ -3,7 +3,6 @@
 #include "lib/catalog/crawl_options.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/store/crawl.hpp"
-#include "lib/store/token.hpp"
 #include "services/serve/api/table.hpp"
 
 namespace holdfast::serve {
@@ -40,10 +39,6 @@ Response add(const ApiCall& call) {
   crawl.id = call.new_id;
   crawl["created_by"] = call.caller.by();
   const bool dry = call.checked("dry_run");
-  const auto& key = call.request.idempotency_key;
-  if (key.size() > 255) throw base::Error(base::ErrorClass::usage, "Idempotency-Key: longer than 255 bytes");
-  if (!dry && !key.empty())
-    crawl.id = store::api_request_once(call.connection, call.caller.by(), key, call.request.body, crawl.id);
   const bool first = !dry && store::crawl_add(call.connection, crawl, planned.seeds);
   auto json = added(crawl, planned);
   json["added"] = first;

@@ -20,10 +20,10 @@ Json parameters_of(const ApiOperation& operation) {
                     {"required", field.required},
                     {"description", field.what},
                     {"schema", Json::parse(field.schema)}});
-  if (operation.status == 201)
+  if (operation.method == "POST")
     list.push_back({{"name", "Idempotency-Key"},
                     {"in", "header"},
-                    {"description", "For a day, the same key with the same body adds nothing new"},
+                    {"description", "For a day, the same key with the same body makes nothing new"},
                     {"schema", {{"type", "string"}, {"maxLength", 255}}}});
   if (operation.changes() && get_beside(operation) != nullptr && operation.path.ends_with("{id}"))
     list.push_back({{"name", "If-Match"},
@@ -52,7 +52,7 @@ Json responses_of(const ApiOperation& operation) {
   const Json answer{{std::string(operation.type), {{"schema", {{"type", schema}}}}}};
   Json all = Json::object();
   all[std::to_string(operation.status)] = {{"description", operation.summary}, {"content", answer}};
-  if (operation.status == 201) all["200"] = {{"description", "Nothing was added"}, {"content", answer}};
+  if (operation.status == 201) all["200"] = {{"description", "Nothing was made"}, {"content", answer}};
   if (!operation.changes()) all["304"] = {{"description", "Not modified since the ETag of If-None-Match"}};
   const Json problem{{"$ref", "#/components/responses/Problem"}};
   for (const char* status : {"400", "401", "404", "422", "429", "503"})
@@ -66,9 +66,16 @@ Json responses_of(const ApiOperation& operation) {
 Json problem_schema() {
   const Json text{{"type", "string"}};
   return {{"type", "object"},
-          {"required", Json::array({"type", "title", "status", "detail"})},
+          {"required", Json::array({"type", "title", "status", "detail", "code"})},
           {"properties",
-           {{"type", text}, {"title", text}, {"status", {{"type", "integer"}}}, {"detail", text}, {"hint", text}}}};
+           {{"type", text},
+            {"title", text},
+            {"status", {{"type", "integer"}}},
+            {"detail", text},
+            {"code", text},
+            {"hint", text},
+            {"field", text},
+            {"request_id", text}}}};
 }
 
 } // namespace

@@ -30,7 +30,7 @@ constexpr ApiField kHost{"host", kWord, "Only of this host"};
 constexpr ApiField kCursor{"cursor", kId, "Continue behind the last page: its cursor"};
 constexpr ApiField kMost{"limit", kLimit, "At most this many (50)"};
 constexpr ApiField kOfSearch[] = {
-    {"q", kWord, "Words, \"a phrase\", or, -not, begin*"},
+    {"q", kWords, "Words, \"a phrase\", or, -not, begin*; or a URL", true},
     kHost,
     kTag,
     kCrawl,
