@@ -384,7 +384,7 @@ create or replace function holdfast.url_hashes(p_text text)
     from (select s.scheme, w.www || lower(m[1]) as host, coalesce(m[2], '') as path, e.slash
             from regexp_matches(
               btrim(p_text),
-              '^(?:https?://)?([^\s/?#"]+\.[^\s/?#"]+|localhost(?::\d+)?)([/?][^\s#]*)?(?:#\S*)?$', 'i') m
+              '^(?:https?://)?([^-\s/?#"*][^\s/?#"*]*\.[^\s/?#"*]+|localhost(?::\d+)?)([/?][^\s#*]*)?(?:#\S*)?$', 'i') m
             cross join (values ('http://'), ('https://')) s(scheme)
             cross join (values (''), ('www.')) w(www)
             cross join (values (''), ('/')) e(slash)) u
@@ -433,9 +433,10 @@ declare
   c_first constant uuid := 'ffffffff-ffff-ffff-ffff-ffffffffffff';
   c_filtered constant boolean := num_nonnulls(p_tag, p_outcome, p_since, p_until) > 0;
   v_hashes constant bytea[] := holdfast.url_hashes(p_query);
-  v_query tsquery := holdfast.search_query( -- of a URL, what its other spellings have, too
+  v_query tsquery := holdfast.search_query( -- of a URL, what its other spellings have, too, as a phrase
     case when v_hashes = '{}' then p_query
-      else regexp_replace(btrim(p_query), '^(https?://)?(www\.)?|#.*$', '', 'gi') end);
+      else '"' || regexp_replace(regexp_replace(btrim(p_query), '^(https?://)?(www\.)?|#.*$', '', 'gi'),
+                                 '[^[:alnum:]]+', ' ', 'g') || '"' end);
   v_titles tsquery := v_query;
   v_first uuid[]; -- pages of the URL, and with the words in their titles: of the first batch at any age
   v_words tsquery; -- the same, with any order of the words of a phrase

@@ -170,7 +170,7 @@ class Search(Case):
             "neill",
             "v1.2.3",
             "V1.2",
-            "1.2.3",
+            "2.3",
             "core_utils",
             "utils",
             "anna.b@example.org",
@@ -209,7 +209,7 @@ class Search(Case):
                 ("sub.example.test/Some%20Path/x.html", urls[3]),
                 ("http://sub.example.test/Some%20Path/x.html", urls[3]),
                 ("example.test", urls[3]),
-                ("Path/x.html", urls[3]),
+                ("Some%20Path/x.html", urls[3]),
                 ("https://m\u00fcller.test", urls[4]),
             ):
                 with self.subTest(words):
