@@ -241,7 +241,7 @@ create type holdfast.finished_page as (
   snapshot uuid, crawl uuid, fence bigint,
   ending text, outcome text, reason text, delay_ms bigint, spend boolean,
   directory text, manifest text, bytes bigint, files bigint, title text, tags text[],
-  links jsonb, results jsonb, captures jsonb, originals jsonb, facts jsonb
+  links jsonb, results jsonb, captures jsonb, originals jsonb, facts jsonb, fingerprint jsonb
 );
 comment on type holdfast.finished_page is
   'A page that a worker has finished: one element of the argument of finish().';

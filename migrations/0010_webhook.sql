@@ -3,7 +3,7 @@
 
 create function holdfast.webhook_events()
   returns text[] language sql immutable parallel safe as $$
-  select '{crawl.sealed,snapshot.failed,worker.lapsed,persona.signed_out}'::text[]
+  select '{crawl.sealed,snapshot.failed,page.changed,worker.lapsed,persona.signed_out}'::text[]
 $$;
 comment on function holdfast.webhook_events is 'Events that webhooks may receive.';
 

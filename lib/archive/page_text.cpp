@@ -77,6 +77,13 @@ void add_facts(html::Facts& list, const base::Facts& facts) {
   const auto number = [&](const char* name) { return base::fact_number(facts, name); };
   if (const auto status = number("http_status"); status > 0)
     list.add("Response", html::with_sub("HTTP " + std::to_string(status), base::fact_text(facts, "mime")));
+  if (const auto change = base::fact_text(facts, "change"); !change.empty()) {
+    const auto added = number("words_added"), removed = number("words_removed");
+    const bool words = added > 0 || removed > 0;
+    list.add(
+        "Change",
+        html::with_sub(change, words ? "+" + std::to_string(added) + " -" + std::to_string(removed) + " words" : ""));
+  }
   if (const auto all = number("resources"); all > 0) {
     const auto missing = number("resources_missing");
     list.add("Resources",

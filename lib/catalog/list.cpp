@@ -37,6 +37,7 @@ constexpr Filter kFilters[] = {
     {{"plugin", schema::kWord, "Only of this plugin"}, "text"},
     {{"persona", schema::kWord, "Only this persona"}, "text"},
     {{"schedule", schema::kId, "Only this schedule"}, "uuid"},
+    {{"min", schema::kWord, "Only changes of at least this share: 5%, 0.05"}, "text", "% >= holdfast.share_of($)"},
     {{"before", schema::kId, "Only with a smaller id"}, "uuid", "% < $"},
 };
 
@@ -135,6 +136,10 @@ const std::vector<List>& lists() {
        "v_replay_quality", "score, snapshot_id desc",
        {{"crawl", "crawl_id"}, {"snapshot", "snapshot_id"}, {"url"}},
        {"snapshot_id", "score", "screenshot?", "text?", "resources?", "problem?", "url"}},
+      {"changes", "change", "Change", "Changes of pages, newest first", "", "v_change", "sealed_at desc, id desc",
+       {{"crawl", "crawl_id"}, {"snapshot", "id"}, {"url"}, {"host"}, {"tag", "tags"}, {"since", "sealed_at"},
+        {"min", "share"}},
+       {"id", "sealed_at", "change", "share", "words_added?", "words_removed?", "look_share?", "title?", "url"}},
       {"partitions", "partition", "Partition", "Partitions of the tables that only grow", "", "v_partition",
        "table_name, name",
        {},
@@ -179,6 +184,9 @@ std::vector<std::string> lists_by(std::string_view filter) {
 
 std::vector<std::string> values_of(const List& list, std::string_view filter) {
   std::vector<std::string> known;
+  if (filter == "min" && (value.find_first_not_of("0123456789.%") != std::string::npos || value.empty()))
+    throw base::Error(base::ErrorClass::usage, "invalid share: \"" + base::one_line(value, 200) + "\"",
+                      "for example 5% or 0.05");
   if (filter == "outcome") known = {"succeeded", "partial", "failed", "cancelled"};
   if (filter == "outcome" && list.name == "crawls") known.emplace_back("empty");
   if (filter == "outcome" && list.name == "snapshots") known.insert(known.end(), {"refused", "quarantined"});

@@ -50,7 +50,7 @@ constexpr Field kLimits[] = {{"delay", kDuration, "Minimum time between two of i
 constexpr Field kSignIn[] = {{"url", kText, "First page of the browser: the login", true}};
 constexpr Field kWebhook[] = {
     {"url", kText, "URL of the receiver", true},
-    {"events", kTexts, "Events to deliver: crawl.sealed, snapshot.failed, worker.lapsed, persona.signed_out (all)",
+    {"events", kTexts, "Events to deliver: crawl.sealed, snapshot.failed, page.changed, worker.lapsed, persona.signed_out (all)",
      false, "--on"}};
 constexpr std::string_view kStrings = R"({"type":"object","additionalProperties":{"type":"string","maxLength":10000}})";
 constexpr Field kPersona[] = {

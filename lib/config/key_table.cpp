@@ -32,6 +32,8 @@ const std::vector<Key>& key_table() {
       {"archive.deduplicate", Type::text, "collection", false,
        "Which sealed pages WARC files may refer to in place of repeating a response of the same URL: all, those of the crawl, none.", 0, 0,
        "collection|crawl|off"},
+      {"changes.learn", Type::duration, "15m", false,
+       "What differs between the first two captures of a URL that follow each other within this time is learnt as noise; 0: nothing.", 0, kDay},
       {"archive.redact", Type::text, "on", false,
        "Replace cookies, passwords and tokens of a crawl's persona by markers in the archive.", 0, 0, "on|off"},
 

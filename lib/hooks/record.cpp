@@ -236,9 +236,12 @@ std::optional<Record> resources_record(const json& object) {
 }
 
 // Facts that another record states, which checks them, or the worker itself.
-constexpr std::array<std::string_view, 10> kOthersFacts{
-    "resources", "resources_missing", "missing_reasons", "http_status", "mime",
-    "requests",  "requests_refused",  "received_bytes",  "bytes_saved", "unrecorded"};
+constexpr std::array<std::string_view, 21> kOthersFacts{
+    "resources",    "resources_missing", "missing_reasons", "http_status", "mime",
+    "requests",     "requests_refused",  "received_bytes",  "bytes_saved", "change",
+    "change_share", "change_from",       "change_learnt",   "words_added", "words_removed",
+    "words_moved",  "links_added",       "links_removed",   "look_share",  "digest",
+    "unrecorded"};
 
 std::optional<Record> facts_record(const json& object) {
   auto members = object;

@@ -88,6 +88,7 @@ nlohmann::json page_json(const Page& page) {
   for (const HookResult& result : page.results)
     json["results"].push_back(result_json(result));
   if (!page.captures.empty()) json["captures"] = nlohmann::json::parse(page.captures);
+  if (!page.fingerprint.empty()) json["fingerprint"] = nlohmann::json::parse(page.fingerprint);
   for (const auto& [crawl, snapshot] : page.originals)
     json["originals"].push_back({{"crawl", crawl}, {"snapshot", snapshot}});
   return json;

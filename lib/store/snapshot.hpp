@@ -80,6 +80,7 @@ struct Page {
   std::vector<Seed> links;
   std::vector<HookResult> results;
   std::string captures; // records of its WARC files: an array of JSON (archive::read_captures), or empty
+  std::string fingerprint; // for the next capture of the URL: {persona, kind, previous, digest, body}, or empty
   // Snapshots of other crawls, as (crawl, snapshot), to whose records these refer.
   std::set<std::pair<std::string, std::string>> originals;
 };

@@ -145,6 +145,10 @@ begin
     where q.snapshot_id = any (array(select i.id from gone i))
       and q.snapshot_id = g.id
       and q.crawl_id = g.crawl_id;
+  -- The fingerprint of a URL goes with its last snapshot.
+  delete from holdfast.fingerprint f
+    where f.url_hash = any (array(select g.url_hash from gone g))
+      and not exists (select from holdfast.snapshot s where s.url_hash = f.url_hash);
   return null;
 end $$;
 

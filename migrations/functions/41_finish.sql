@@ -523,6 +523,7 @@ begin
          bool_or(p.captures <> '[]') as captures,
          bool_or(p.originals <> '[]') as originals,
          bool_or(p.facts ? 'bytes_saved') as saved,
+         bool_or(p.fingerprint is not null) as compared,
          min(format('ending %s, outcome %s', p.ending, p.outcome)) filter (
            where case
                    when p.outcome is null
@@ -539,6 +540,7 @@ begin
   v_held := holdfast.judge_pages(v_asked.pages, p_worker);
   perform holdfast.keep_results(p_worker, v_held);
   if v_asked.links then v_children := holdfast.follow_links(v_held); end if;
+  if v_asked.compared then v_held := holdfast.changes_settle(v_held); end if;
   v_ended := holdfast.end_pages(v_held);
   if v_asked.originals then perform holdfast.originals_hold(v_held); end if;
   if v_asked.captures then perform holdfast.keep_captures(v_held); end if;

@@ -57,6 +57,16 @@ begin
   return null;
 end $$;
 
+create or replace function holdfast.webhook_page_changed()
+  returns trigger language plpgsql as $$
+begin
+  if not exists (select from holdfast.webhook) then return null; end if;
+  perform holdfast.webhook_tell('page.changed', new.snapshot_id, to_jsonb(c) - 'tags')
+    from holdfast.v_change c
+    where c.id = new.snapshot_id and c.crawl_id = new.crawl_id;
+  return null;
+end $$;
+
 create or replace function holdfast.webhook_worker_lapsed()
   returns trigger language plpgsql as $$
 begin
@@ -333,6 +343,9 @@ create or replace trigger webhook_crawl_sealed after update of status on holdfas
 create or replace trigger webhook_snapshot_failed after insert on holdfast.snapshot_sealed
   for each row when (new.outcome in ('failed', 'quarantined', 'refused'))
   execute function holdfast.webhook_snapshot_failed();
+create or replace trigger webhook_page_changed after insert on holdfast.snapshot_sealed
+  for each row when (new.facts ->> 'change' not in ('first', 'same'))
+  execute function holdfast.webhook_page_changed();
 create or replace trigger webhook_worker_lapsed after update of status on holdfast.process
   for each row when (new.status = 'exited' and old.status = 'running' and new.exit_reason = 'lease lapsed'
              and new.process_type <> 'command')

@@ -91,6 +91,10 @@ create or replace view holdfast.v_snapshot as
          e.facts -> 'missing_reasons' as missing_reasons,
          e.facts -> 'unrecorded' as unrecorded,
          holdfast.fact_integer(e.facts, 'bytes_saved') as bytes_saved,
+         e.facts ->> 'change' as change, (e.facts ->> 'change_from')::uuid as change_from,
+         holdfast.fact_integer(e.facts, 'words_added') as words_added,
+         holdfast.fact_integer(e.facts, 'words_removed') as words_removed,
+         (e.facts ->> 'look_share')::numeric as look_share, e.facts ->> 'digest' as digest,
          e.facts
     from holdfast.snapshot s
     left join holdfast.snapshot u on u.id = s.parent_id and u.crawl_id = s.crawl_id
@@ -131,6 +135,43 @@ comment on column holdfast.v_snapshot.unrecorded is
   'no WARC file, or the hooks did not use the proxy.';
 comment on column holdfast.v_snapshot.bytes_saved is
   'Bytes of WARC records that revisit records did not repeat; NULL: none.';
+comment on column holdfast.v_snapshot.change is
+  'Change since the last capture of the URL with the same persona and kind: first, same, text, look, links, title, '
+  'status, gone or back. NULL: not compared, as a page that failed or showed a challenge.';
+comment on column holdfast.v_snapshot.change_from is 'The last capture; it may be removed since. NULL: this is the first.';
+comment on column holdfast.v_snapshot.words_added is 'Words of the text that the last capture did not have.';
+comment on column holdfast.v_snapshot.words_removed is 'Words of the text of the last capture that are not in this one.';
+comment on column holdfast.v_snapshot.look_share is
+  'Share of the area of the page, 0 to 1, whose pictures or styles differ from the last capture.';
+comment on column holdfast.v_snapshot.digest is 'Digest of the main resource, as in v_capture.';
+
+create or replace view holdfast.v_change as
+  select e.snapshot_id as id, e.crawl_id, s.url, s.host,
+         coalesce(s.given_title, nullif(e.title, ''), s.title) as title, s.tags,
+         e.facts ->> 'change' as change, (e.facts ->> 'change_share')::numeric as share,
+         holdfast.fact_integer(e.facts, 'words_added') as words_added,
+         holdfast.fact_integer(e.facts, 'words_removed') as words_removed,
+         holdfast.fact_integer(e.facts, 'words_moved') as words_moved,
+         holdfast.fact_integer(e.facts, 'links_added') as links_added,
+         holdfast.fact_integer(e.facts, 'links_removed') as links_removed,
+         (e.facts ->> 'look_share')::numeric as look_share,
+         (e.facts ->> 'change_from')::uuid as change_from, e.sealed_at
+    from holdfast.snapshot_sealed e
+    join holdfast.snapshot s on s.id = e.snapshot_id and s.crawl_id = e.crawl_id
+    where e.facts ->> 'change' not in ('first', 'same');
+comment on view holdfast.v_change is 'Captures whose page differs from the last capture of its URL.';
+comment on column holdfast.v_change.id is 'The snapshot that found the change.';
+comment on column holdfast.v_change.title is 'See v_snapshot.title.';
+comment on column holdfast.v_change.change is 'text, look, links, title, status, gone or back.';
+comment on column holdfast.v_change.share is
+  'Amount of the change, 0 to 1: of words, links or area; 1 for title, status, gone and back.';
+comment on column holdfast.v_change.words_added is 'See v_snapshot.words_added.';
+comment on column holdfast.v_change.words_removed is 'See v_snapshot.words_removed.';
+comment on column holdfast.v_change.words_moved is 'Words of blocks that are in another place.';
+comment on column holdfast.v_change.links_added is 'Links that the last capture did not have.';
+comment on column holdfast.v_change.links_removed is 'Links of the last capture that are not in this one.';
+comment on column holdfast.v_change.look_share is 'See v_snapshot.look_share.';
+comment on column holdfast.v_change.change_from is 'See v_snapshot.change_from.';
 
 create or replace view holdfast.v_queue as
   select q.snapshot_id as id, q.crawl_id, s.url,

@@ -17,7 +17,7 @@ create or replace function holdfast.entry_points()
       ('holdfast_reader, holdfast_operator, holdfast_worker', false, '{
         retry_at_max, new_uuid, scope_refusal, url_matches, has_part, has_words, kept_directory,
         kept_file, page_status, crawl_due, page_due, page_waits, process_state,
-        people_time, people_count, can_run, host_delay, fact_integer}'),
+        people_time, people_count, can_run, host_delay, fact_integer, share_of}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
         database_waits, failing_calls, find, why, crawl_lacks, persona_lacks, why_webhook, search,
         search_query, search_names, search_window, texts_missing, thumbnail, crawl_snapshots, crawl_entries,
@@ -37,7 +37,7 @@ create or replace function holdfast.entry_points()
         runner_enter, runner_heartbeat, runner_leave, runner_maintenance, local_processes, workers_beside,
         newer_run, host_rate_limited, robots_get,
         robots_put, purge_fill, purge_list, purge_done, captures_to_move, captures_moved,
-        captures_stored,
+        captures_stored, fingerprint_get,
         crawl_pages_stale, crawl_page_made, clock_check, persona_load, persona_keep,
         persona_signed_out,
         webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep, texts_lost,

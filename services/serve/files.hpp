@@ -25,6 +25,8 @@ public:
         std::vector<std::string> hosts);
   ~Files();
   Response answer(const Request& request) const;
+  // Opens a file of the archive for reading; empty: there is none, or the archive does not answer.
+  base::Fd open(const std::string& path) const;
   // Path of a file of the archive at this origin, percent-encoded. `key`: of the token that is shown it.
   std::string href(const std::string& path, const std::string& key) const;
 

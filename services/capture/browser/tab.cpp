@@ -492,6 +492,7 @@ void Tab::count_resources() {
   job_.report_resources(count, page_.missing);
   Json facts = {{"type", "Facts"}};
   if (!page_.cut.empty()) facts["cut"] = page_.cut;
+  if (!page_.doubt.empty()) facts["doubt"] = page_.doubt.starts_with(kChallenge) ? "challenge" : "unfinished";
   if (documents_.count() > 1) facts["documents"] = documents_.count();
   if (facts.size() > 1) emit(facts);
 }

@@ -6,6 +6,7 @@
 #include "services/capture/browser/page.hpp"
 #include "services/capture/browser/page_record.hpp"
 #include "services/capture/embedded.hpp"
+#include "services/capture/extract/picture.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -113,6 +114,26 @@ Json drawn_size(View& view, std::pair<int, int> window, double most) {
   return size;
 }
 
+// Leaves look.json: styles and pictures by their places, from which a change is found. Each picture is read from a
+// small drawing of the page.
+void keep_look(const Job& job, View& view, Json clip, std::pair<int, int> window) {
+  constexpr double kScale = 0.25;
+  auto look = view.ask("look()");
+  if (!look.is_object() || !look.contains("pictures")) return;
+  clip["scale"] = kScale;
+  look["area"] = clip["width"].get<double>() * clip["height"].get<double>();
+  if (!look["pictures"].empty()) {
+    const bool beyond = clip["width"] > window.first || clip["height"] > window.second;
+    const auto bytes =
+        view.bytes("Page.captureScreenshot",
+                   {{"format", "png"}, {"captureBeyondViewport", beyond}, {"clip", clip}, {"optimizeForSpeed", true}});
+    const Picture drawn(bytes);
+    for (auto& picture : look["pictures"])
+      picture["cells"] = drawn.cells(picture["box"], kScale);
+  }
+  job.write_json("look.json", look);
+}
+
 } // namespace
 
 const std::vector<std::string>& view_expressions() {
@@ -121,6 +142,7 @@ const std::vector<std::string>& view_expressions() {
                                             "view.html()",
                                             "view.expand()",
                                             "view.restore()",
+                                            "view.look()",
                                             "view.foreign()",
                                             "view.drawn()",
                                             kShownText};
@@ -156,6 +178,7 @@ Result take_screenshot(Job& job) {
   if (format != "png") parameters["quality"] = static_cast<int>(Job::number("SCREENSHOT_QUALITY", 85));
   const auto file = "screenshot." + (format == "jpeg" ? "jpg" : format);
   job.write(file, view.bytes("Page.captureScreenshot", parameters));
+  keep_look(job, view, clip, window);
   // For lists of pages: the top of the page, as wide as kThumbnailWidth.
   const Json top = {{"x", 0},
                     {"y", 0},

@@ -44,13 +44,17 @@ bool looks_unfinished(const Shown& now) {
   return now.words.empty() || (now.words.size() < kNearlyEmpty && std::regex_search(now.words, loading()));
 }
 
+bool announces_more(const std::string& text) {
+  return text.size() < kNearlyEmpty && std::regex_search(text, loading());
+}
+
 std::string doubt_about(const Shown& now, std::size_t shown_at_first) {
   if (now.login && now.size < kShortPage && !now.asked.empty() && place_of(now.url) != place_of(now.asked))
     return "the site asks to sign in, at " + now.url;
   std::smatch found;
   const auto all = now.title + "\n" + now.words;
   if (now.size < kShortPage && std::regex_search(all, found, challenge()))
-    return "the site shows a challenge or a block (\"" + found.str() + "\"), not the page";
+    return std::string(kChallenge) + " (\"" + found.str() + "\"), not the page";
   if (now.size >= kNearlyEmpty || now.pictures) return {};
   if (shown_at_first > 5 * kNearlyEmpty) return "the page hid what it had shown when it was read";
   if (!now.scripts || (now.size > 0 && !std::regex_search(now.words, loading()))) return {};

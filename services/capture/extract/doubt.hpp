@@ -18,6 +18,10 @@ struct Shown {
 // Returns true for a nearly empty page whose text announces more.
 bool looks_unfinished(const Shown& now);
 
+// Returns true for a text that stands where another will be: "Loading events".
+bool announces_more(const std::string& text);
+// How the doubt about a page begins that stands in front of the requested one.
+inline constexpr const char* kChallenge = "the site shows a challenge or a block";
 // Returns why it is not the page: a login form to which another address led, a challenge, only "Loading", or less than
 // at first; empty if nothing says so.
 std::string doubt_about(const Shown& now, std::size_t shown_at_first);

@@ -9,6 +9,7 @@
 #include "lib/formats/link.hpp"
 #include "services/capture/browser/page.hpp"
 #include "services/capture/browser/page_record.hpp"
+#include "services/capture/extract/blocks.hpp"
 #include "services/capture/extract/document.hpp"
 #include "services/capture/extract/icon.hpp"
 #include "services/capture/extract/links.hpp"
@@ -265,8 +266,10 @@ Result save_text(Job& job) {
     blocks = std::move(document->blocks);
     cut = document->cut;
   } else {
+    if (page.type().ends_with("xml")) job.write("blocks.jsonl", page_blocks(page, {}));
     throw no_results("not a page of text: " + (page.type().empty() ? "unknown type" : page.type()));
   }
+  if (const auto by_place = page_blocks(page, blocks); !by_place.empty()) job.write("blocks.jsonl", by_place);
   if (language.empty()) language = language_tag(content_language(job));
   // Text is searched, so that it also has what stands beside the article.
   const auto content = blocks_as_text(blocks) + (beside.empty() ? "" : "\n" + blocks_as_text(beside));

@@ -28,7 +28,7 @@ function text() {
       if (/^(i?frame)$/.test(tag) && node.src && shown(node)) out.push(`<iframe src="${escape(node.src)}"></iframe>`);
       return;
     }
-    if (!shown(node) && !seen.has(node) && getComputedStyle(node).display !== 'contents') return;
+    if (!shown(node) && !seen.has(node) && !/^opt(ion|group)$/.test(tag) && getComputedStyle(node).display !== 'contents') return;
     out.push('<', tag);
     const {href, alt, lang} = node, role = node.getAttribute('role');
     for (const [key, value] of Object.entries({href, alt, lang, role}))

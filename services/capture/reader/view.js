@@ -191,6 +191,50 @@
   }
   return {
     still: () => { const frames = []; return {html: page_of(document, frames), frames}; },
+  const visible = e => e.checkVisibility({visibilityProperty: true, opacityProperty: true});
+  const place_of = e => {
+    const names = [];
+    for (; e && e !== document.body; e = e.parentElement ?? e.getRootNode().host) names.unshift(e.localName);
+    return names.join('/').slice(-300);
+  };
+  // The first ground below an element that can be seen through.
+  const ground_of = e => {
+    for (; e; e = e.parentElement ?? e.getRootNode().host) {
+      const {backgroundColor: colour} = getComputedStyle(e);
+      if (!/^(transparent|rgba\(.*, 0\))$/.test(colour)) return colour;
+    }
+    return '';
+  };
+  const box_of = e => {
+    const r = e.getBoundingClientRect();
+    return [r.left + scrollX, r.top + scrollY, r.width, r.height].map(Math.round);
+  };
+  return {
+    // How the page looks, by the places of its elements: the styles of texts with the area that they take, and the
+    // boxes of pictures.
+    look() {
+      const styles = {}, pictures = [];
+      let left = 8000;
+      for (const root of roots) for (const e of root.querySelectorAll('*')) {
+        if (--left < 0 || pictures.length >= 300) break;
+        if (/^(script|style|template|noscript|head|title|meta|link|option)$/.test(e.localName) ||
+            e.parentElement?.closest('svg') || !visible(e)) continue;
+        const style = getComputedStyle(e), at = place_of(e);
+        const drawn = /^(img|svg|canvas|video)$/.test(e.localName) || /url\(/.test(style.backgroundImage);
+        const box = box_of(e);
+        if (drawn && box[2] * box[3] >= 100) {
+          const src = e.currentSrc || (/url\("?([^")]*)/.exec(style.backgroundImage)?.[1] ?? '');
+          pictures.push({at, box, src: src.startsWith('data:') ? '' : src.slice(0, 500)});
+        }
+        if (![...e.childNodes].some(node => node.nodeType === 3 && node.data.trim())) continue;
+        const wide = style.display === 'block' && getComputedStyle(e.parentElement ?? e).display === 'block';
+        const twelfth = wide ? [box[0], box[2]].map(n => Math.round(n * 12 / innerWidth)) : [];
+        const look = [style.fontSize, style.fontFamily, style.fontWeight, style.fontStyle, style.color, ground_of(e),
+          style.textDecorationLine, ...twelfth].join('|');
+        (styles[at] ??= {})[look] = (styles[at][look] ?? 0) + box[2] * box[3];
+      }
+      return {styles, pictures};
+    },
     // The document with its open shadow roots and the frames of its own site; null if it has none.
     html: () => roots.length === 1 && !roots[0].querySelector('iframe') ? null : html_of(document),
     // Whether frames of other sites are below the window, and what waits until they are drawn.

@@ -106,6 +106,12 @@ constexpr Verb kVerbs[] = {
      "holdfast search archiv* --json | jq -r .url\n"
      "holdfast search --rebuild",
      &search_verb},
+    {"diff", "Show what differs between two captures of a page",
+     "holdfast diff 7f3a\n"
+     "holdfast diff https://example.org/\n"
+     "holdfast diff 7f3a 81bc --html > changes.html\n"
+     "holdfast diff 7f3a --json | jq .words_added",
+     &diff_verb},
     {"show", "Show everything about a crawl, snapshot or process",
      "holdfast show 7f3a\n"
      "holdfast show 7f3a --json | jq -r 'select(.type == \"Snapshot\").url'",

@@ -82,6 +82,7 @@ Action remove_verb(CLI::App& command);
 Action schedule_verb(CLI::App& command);
 Action status_verb(CLI::App& command);
 Action list_verb(CLI::App& command);
+Action diff_verb(CLI::App& command);
 Action search_verb(CLI::App& command);
 Action show_verb(CLI::App& command);
 Action migrate_verb(CLI::App& command);

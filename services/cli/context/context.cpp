@@ -205,6 +205,7 @@ worker::Options Context::worker_options(bool with_database) {
     options.key_ring_problem = error.what();
   }
   options.snapshot_timeout = settings_.duration("worker.snapshot_timeout");
+  options.learn_changes = settings_.duration("changes.learn");
   options.kind = settings_.text("worker.kind");
   options.claim_order = {settings_.text("claim.order") == "newest",
                          static_cast<int>(settings_.integer("claim.from_top_n"))};

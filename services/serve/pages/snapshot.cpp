@@ -1,4 +1,6 @@
+#include "lib/archive/diff_page.hpp"
 #include "lib/archive/page_text.hpp"
+#include "lib/base/error.hpp"
 #include "lib/base/text/facts.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
@@ -46,6 +48,8 @@ Html head(const PageRequest& request, const pg::Row& snapshot, bool still) {
   const auto number_of = [&](const char* name) { return snapshot[name].value_or<std::int64_t>(0); };
   archive::add_facts(facts,
                      base::read_facts(base::strange_json(snapshot["facts"].value_or("{}"))).value_or(base::Facts()));
+  if (const auto from = snapshot["change_from"].value_or(""); !from.empty())
+    facts.add("Last capture", snapshot_link(from, short_id(from)));
   facts.add("Depth", snapshot.integer("depth"));
   if (number_of("bytes") > 0)
     facts.add("Kept", html::with_sub(size_of(number_of("bytes")),
@@ -120,6 +124,26 @@ Html acts(const pg::Row& snapshot, const PageRequest& request) {
   return buttons(acts, sealed ? "/crawl/" + snapshot.text("crawl_id") : request.here);
 }
 
+// Returns the difference from the last capture of the URL; empty: none, or the files of one are gone.
+Html changes_of(const PageRequest& request, const pg::Row& snapshot) {
+  const auto change = snapshot["change"].value_or(""), from = snapshot["change_from"].value_or("");
+  if (from.empty() || change == "same" || !request.links.shown()) return {};
+  const auto rows = catalog::list(request.connection, catalog::ListQuery{"snapshots", 1}.by("snapshot", from));
+  if (rows.empty()) return {};
+  const auto before = rows.one()["directory"].value_or(""), now = snapshot["directory"].value_or("");
+  const auto open = [&](const std::string& path) { return request.links.files->open(path); };
+  const auto picture = [&](const std::string& directory) {
+    const auto path = archive::screenshot_of(open, directory);
+    return path.empty() ? path : request.links.file(path);
+  };
+  try {
+    const auto difference = archive::difference(open, before, now);
+    return archive::difference_html(difference, picture(before), picture(now));
+  } catch (const base::Error&) {
+    return {};
+  }
+}
+
 // All captures of the snapshot's URL, the latest first; of each snapshot the first record.
 Html captures_of(const PageRequest& request, const std::string& url) {
   Table table({{"Captured", "nw"}, {"Snapshot", "nw"}, {"Status", "n"}, {"Type", "nw"}, {"Replay", "nw"}},
@@ -183,6 +207,8 @@ std::optional<Page> snapshot_page(const PageRequest& request) {
                              "", false, false});
   }
   page.sections.push_back({"shot", shot, ""});
+  if (auto changes = changes_of(request, snapshot); !changes.empty())
+    page.sections.push_back({"changes", std::move(changes), "Changes since the last capture"});
   page.sections.push_back({"results", table.html("No hook has run yet."), "Results"});
   if (auto captures = captures_of(request, snapshot.text("url")); !captures.empty())
     page.sections.push_back({"captures", std::move(captures), "Captures of this URL"});

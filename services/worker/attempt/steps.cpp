@@ -19,7 +19,7 @@ awaitable<void> on_files_thread(PageWork& work) {
   co_await base::on_thread(work.services.files, [&work] { Run(work); });
 }
 
-constexpr std::array<PageStep, 9> kBeforeSeal{{
+constexpr std::array<PageStep, 10> kBeforeSeal{{
     {"conclude", on_main_thread<conclude>},
     {"traffic", on_main_thread<count_traffic>},
     {"tidy", on_files_thread<tidy>},
@@ -28,6 +28,7 @@ constexpr std::array<PageStep, 9> kBeforeSeal{{
     {"witness", on_main_thread<witness>},
     {"deduplicate", deduplicate},
     {"search text", on_files_thread<read_search_text>},
+    {"change", find_change},
     {"publish", publish},
 }};
 

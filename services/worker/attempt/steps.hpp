@@ -29,6 +29,9 @@ void index_captures(PageWork& work);
 void read_search_text(PageWork& work);
 // Compares the records with what the egress proxy received; before payloads are removed.
 void witness(PageWork& work);
+// With the database: compares the page with the last capture of its URL. The facts and the fingerprint go with the
+// seal, which checks that no other capture was sealed meanwhile (changes_settle).
+awaitable<void> find_change(PageWork& work);
 // Moves everything into the archive, and reports to the archive watch whether that succeeded.
 awaitable<void> publish(PageWork& work);
 // With the database: remove payloads from WARC files that sealed pages hold; store the text for the search.

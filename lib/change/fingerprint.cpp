@@ -1,0 +1,233 @@
+#include "lib/change/fingerprint.hpp"
+
+#include "lib/base/file.hpp"
+#include "lib/base/sha256.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <optional>
+
+namespace holdfast::change {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostWords = 20'000, kMostBytes = 16u << 20;
+
+std::uint32_t hash(std::string_view text) { // FNV-1a
+  std::uint32_t value = 2166136261U;
+  for (const char letter : text)
+    value = (value ^ static_cast<unsigned char>(letter)) * 16777619U;
+  return value;
+}
+
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+bool is_letter(char letter) {
+  return is_digit(letter) || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+         static_cast<unsigned char>(letter) >= 0x80;
+}
+// Length of the character at the beginning if it separates words: of ASCII, Latin-1, or punctuation and symbols
+// (U+2000 to U+2BFF, U+3000 to U+303F); 0: it is part of a word.
+std::size_t separator(std::string_view text) {
+  if (static_cast<unsigned char>(text[0]) < 0x80) return is_letter(text[0]) ? 0 : 1;
+  if (text[0] == '\xC2') return std::min<std::size_t>(text.size(), 2);
+  const auto second = text.size() > 2 ? static_cast<unsigned char>(text[1]) : 0U;
+  const bool symbol = (text[0] == '\xE2' && second < 0xB0) || (text[0] == '\xE3' && second == 0x80);
+  return symbol && text.size() > 2 ? 3 : 0;
+}
+bool is_year(std::string_view word) {
+  return word.size() == 4 && std::all_of(word.begin(), word.end(), is_digit) &&
+         (word.starts_with("19") || word.starts_with("20") || word.starts_with("21"));
+}
+
+Word word(std::string_view text) {
+  const Word digits = std::any_of(text.begin(), text.end(), is_digit) ? kDigits : 0;
+  const Word year = is_year(text) ? kYear : 0;
+  return std::max(hash(text) & ~(kDigits | kYear), 4U) | digits | year;
+}
+
+// The year of a copyright notice moves on by itself.
+bool has_notice(std::string_view text) {
+  return text.find("\xC2\xA9") != std::string_view::npos ||
+         base::lower_case(text).find("copyright") != std::string::npos;
+}
+
+std::string without_query(const std::string& url) { return url.substr(0, url.find_first_of("?#")); }
+
+std::optional<std::string> file_of(const std::filesystem::path& attempt, const char* name) {
+  const auto path = attempt / name;
+  const auto file = base::open_no_links(path, O_RDONLY | O_NONBLOCK);
+  if (!file) return std::nullopt;
+  struct stat about {};
+  if (::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
+  std::string bytes(std::min(static_cast<std::size_t>(about.st_size), kMostBytes), '\0');
+  std::size_t done = 0;
+  for (ssize_t count = 1; done < bytes.size() && count > 0;
+       done += static_cast<std::size_t>(std::max<ssize_t>(count, 0)))
+    count = ::read(file.get(), bytes.data() + done, bytes.size() - done);
+  bytes.resize(done);
+  return bytes;
+}
+
+void read_blocks(Shape& shape, const std::string& lines) {
+  std::size_t words = 0;
+  bool first = true;
+  for (const auto& line : base::split(lines, "\n")) {
+    const auto json = Json::parse(line, nullptr, false);
+    if (!json.is_object()) continue;
+    try {
+      if (std::exchange(first, false)) {
+        shape.source = json.value("source", "");
+        shape.title.push_back({place_of("title"), words_of(json.value("title", "")), false, 0});
+        shape.title.push_back({place_of("url"), words_of(without_query(json.value("url", ""))), false, 0});
+        continue;
+      }
+      const auto at = place_of(json.value("at", ""));
+      const auto text = json.value("text", "");
+      auto unit = Unit{at, words_of(text), json.value("pending", false), 0};
+      if ((words += unit.words.size()) > kMostWords) unit.words = {word(text)};
+      if (!unit.words.empty()) shape.text.push_back(std::move(unit));
+      for (const auto& link : json.value("links", std::vector<std::string>()))
+        if (shape.links.size() < kMostWords) shape.links.push_back({at, words_of(link), false, 0});
+    } catch (const Json::exception&) { // not as our hook writes it
+    }
+  }
+}
+
+void read_look(Shape& shape, const std::string& text) {
+  const auto json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return;
+  try {
+    shape.area = json.value("area", 0.0);
+    const auto styles = json.value("styles", Json::object());
+    for (const auto& [place, looks] : styles.items()) {
+      std::string all;
+      double area = 0;
+      for (const auto& [look, size] : looks.items()) {
+        all += look + "\n";
+        area += size.get<double>();
+      }
+      shape.styles[place_of(place)] = {hash(all), area};
+    }
+    for (const auto& picture : json.value("pictures", Json::array())) {
+      const auto at = picture.value("at", "");
+      const auto& box = picture.at("box");
+      shape.pictures.push_back({place_of(at), place_of(at + " " + without_query(picture.value("src", ""))),
+                                base::base64_decode(picture.value("cells", "")),
+                                box.at(2).get<double>() * box.at(3).get<double>()});
+    }
+  } catch (const Json::exception&) { // not as our hook writes it
+  }
+}
+
+Json units_json(const std::vector<Unit>& units) {
+  auto json = Json::array();
+  for (const auto& unit : units)
+    json.push_back({unit.place, unit.words, unit.any ? -1 : unit.changes});
+  return json;
+}
+std::vector<Unit> units_from(const Json& json) {
+  std::vector<Unit> units;
+  for (const auto& unit : json) {
+    const int changes = unit.at(2);
+    units.push_back({unit.at(0), unit.at(1), changes < 0, std::max(changes, 0)});
+  }
+  return units;
+}
+
+} // namespace
+
+Place place_of(std::string_view text) { return hash(text); }
+
+std::vector<Word> words_of(std::string_view text) {
+  std::vector<Word> words;
+  const bool notice = has_notice(text);
+  for (std::size_t begin = 0, end = 0; begin < text.size();
+       begin = end + std::max<std::size_t>(1, end < text.size() ? separator(text.substr(end)) : 1)) {
+    for (end = begin; end < text.size() && separator(text.substr(end)) == 0;)
+      ++end;
+    const auto one = text.substr(begin, end - begin);
+    if (!one.empty()) words.push_back(notice && is_year(one) ? word("2000") : word(one));
+  }
+  return words;
+}
+
+Shape read_shape(const std::filesystem::path& attempt, const std::string& digest, const Digests& data) {
+  Shape shape;
+  if (const auto lines = file_of(attempt, "text/blocks.jsonl")) read_blocks(shape, *lines);
+  if (const auto look = file_of(attempt, "screenshot/look.json")) read_look(shape, *look);
+  if (shape.source == "browser")
+    for (const auto& [url, payload] : data)
+      shape.text.push_back({place_of("data " + without_query(url)), {word(payload)}, false, 0});
+  if (shape.text.empty() && !digest.empty()) shape.text.push_back({place_of("digest"), {word(digest)}, false, 0});
+  if (shape.source.empty()) shape.source = "file";
+  return shape;
+}
+
+std::string digest_of(const Fingerprint& fingerprint) {
+  auto json = Json::array({fingerprint.state});
+  for (const auto* units : {&fingerprint.shape.text, &fingerprint.shape.links, &fingerprint.shape.title})
+    for (const auto& unit : *units)
+      if (!unit.any) json.push_back({unit.place, unit.words});
+  const auto bytes = Json::to_cbor(json);
+  return base::sha256_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+std::string to_bytes(const Fingerprint& fingerprint) {
+  const auto& [shape, mask, state] = fingerprint;
+  auto pictures = Json::array(), styles = Json::array();
+  for (const auto& picture : shape.pictures)
+    pictures.push_back({picture.place, picture.source, Json::binary({picture.cells.begin(), picture.cells.end()}),
+                        static_cast<std::int64_t>(picture.area)});
+  for (const auto& [place, style] : shape.styles)
+    styles.push_back({place, style.first, static_cast<std::int64_t>(style.second)});
+  const auto bytes = Json::to_cbor({{"text", units_json(shape.text)},
+                                    {"links", units_json(shape.links)},
+                                    {"title", units_json(shape.title)},
+                                    {"styles", std::move(styles)},
+                                    {"pictures", std::move(pictures)},
+                                    {"source", shape.source},
+                                    {"state", state},
+                                    {"mask", {mask.text, mask.order, mask.links, mask.pictures, mask.styles}},
+                                    {"known", {units_json(mask.known_text), units_json(mask.known_links)}},
+                                    {"learnt", mask.learnt}});
+  return {bytes.begin(), bytes.end()};
+}
+
+Fingerprint from_bytes(std::string_view bytes) {
+  Fingerprint found;
+  const auto json = Json::from_cbor(bytes.begin(), bytes.end(), true, false);
+  if (!json.is_object()) return found;
+  try {
+    auto& [shape, mask, state] = found;
+    shape.text = units_from(json.at("text"));
+    shape.links = units_from(json.at("links"));
+    shape.title = units_from(json.at("title"));
+    shape.source = json.at("source");
+    for (const auto& style : json.at("styles"))
+      shape.styles[style.at(0)] = {style.at(1), style.at(2)};
+    for (const auto& picture : json.at("pictures")) {
+      const auto& cells = picture.at(2).get_binary();
+      shape.pictures.push_back({picture.at(0), picture.at(1), {cells.begin(), cells.end()}, picture.at(3)});
+    }
+    const auto& sets = json.at("mask");
+    mask = {sets.at(0),
+            sets.at(1),
+            sets.at(2),
+            sets.at(3),
+            sets.at(4),
+            units_from(json.at("known").at(0)),
+            units_from(json.at("known").at(1)),
+            json.at("learnt")};
+    state = json.at("state");
+  } catch (const Json::exception&) {
+    return {};
+  }
+  return found;
+}
+
+} // namespace holdfast::change

@@ -1,0 +1,329 @@
+#include "lib/change/units.hpp"
+
+#include "lib/change/mask.hpp"
+#include "lib/change/sequence.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace holdfast::change {
+
+namespace {
+
+constexpr std::size_t kEditedBlock = 8; // words of a block in which an edit can be told from noise
+constexpr std::size_t kMostOfMark = 40; // units that a mark of a mask stands for
+constexpr std::size_t kMostKnown = 500; // masks of units that are not on the page now
+constexpr int kAlways = 3;              // changes in a row after which a word is noise
+
+// Returns true if two blocks are one with other words in it.
+bool alike(const Unit& a, const Unit& b) {
+  if (a.place != b.place) return false;
+  const auto longest = std::max(fixed_words(a.words), fixed_words(b.words));
+  return longest > 0 && 2 * pairs_of(a.words, b.words).size() >= longest;
+}
+
+// Returns true if a change is an edit for certain: some words of a sentence, none of them a number, and most of it
+// stays.
+bool is_edit(const Unit& a, const Unit& b) {
+  const auto pairs = pairs_of(a.words, b.words);
+  if (std::max(a.words.size(), b.words.size()) < kEditedBlock) return false;
+  if (10 * pairs.size() < 7 * std::max(a.words.size(), b.words.size())) return false;
+  std::set<std::size_t> same_a, same_b;
+  for (const auto& [i, j] : pairs) {
+    same_a.insert(i);
+    same_b.insert(j);
+  }
+  for (std::size_t i = 0; i < a.words.size(); ++i)
+    if (!same_a.contains(i) && (a.words[i] & kDigits) != 0) return false;
+  for (std::size_t j = 0; j < b.words.size(); ++j)
+    if (!same_b.contains(j) && (b.words[j] & kDigits) != 0) return false;
+  return true;
+}
+
+class Comparison {
+public:
+  Comparison(const std::vector<Unit>& earlier, const std::vector<Unit>& later, UnitRules rules) : rules_(rules) {
+    for (const auto& unit : earlier)
+      if (unit.any)
+        marks_.emplace_back(a_.size(), unit.place);
+      else if (!rules_.noise.contains(unit.place))
+        a_.push_back(unit);
+    for (const auto& unit : later)
+      if (unit.any)
+        marks_b_.emplace_back(b_.size(), unit.place);
+      else if (!rules_.noise.contains(unit.place))
+        b_.push_back(unit);
+  }
+
+  UnitChanges run() {
+    match();
+    pair_runs();
+    pair_moved();
+    if (rules_.learn) part_unlike();
+    drop_known();
+    if (rules_.learn) refuse_to_learn_all();
+    if (rules_.learn) learn_places();
+    settle();
+    return std::move(result_);
+  }
+
+private:
+  static constexpr std::size_t kNone = SIZE_MAX;
+  enum class Fate { open, same, edited, moved, noise, known };
+
+  bool same(std::size_t i, std::size_t j) const {
+    if (a_[i].place != b_[j].place) return false;
+    if (a_[i].words == b_[j].words) return true;
+    const auto masked = std::any_of(a_[i].words.begin(), a_[i].words.end(), is_mask);
+    return masked && fits(a_[i].words, b_[j].words);
+  }
+  void join(std::size_t i, std::size_t j, Fate fate) {
+    fate_a_[i] = fate_b_[j] = fate;
+    other_[j] = i;
+  }
+  void match() {
+    fate_a_.assign(a_.size(), Fate::open);
+    fate_b_.assign(b_.size(), Fate::open);
+    other_.assign(b_.size(), kNone);
+    std::size_t i = 0, j = 0;
+    const auto close = [&](std::size_t end_a, std::size_t end_b) {
+      if (i < end_a || j < end_b || marked(i, end_a)) runs_.push_back({i, end_a, j, end_b});
+    };
+    for (const auto& [x, y] :
+         common(a_.size(), b_.size(), [this](std::size_t p, std::size_t q) { return same(p, q); })) {
+      close(x, y);
+      join(x, y, Fate::same);
+      i = x + 1;
+      j = y + 1;
+    }
+    close(a_.size(), b_.size());
+  }
+  bool marked(std::size_t begin, std::size_t end) const {
+    return std::any_of(marks_.begin(), marks_.end(),
+                       [&](const auto& mark) { return mark.first >= begin && mark.first <= end; });
+  }
+  std::set<Place> marks_in(std::size_t begin, std::size_t end) const {
+    std::set<Place> places;
+    for (const auto& [at, place] : marks_)
+      if (at >= begin && at <= end) places.insert(place);
+    return places;
+  }
+  // Within what lies between two units that are the same.
+  void pair_runs() {
+    for (const auto& run : runs_) {
+      auto noise = marks_in(run.a, run.end_a);
+      for (const auto& [at, place] : marks_b_)
+        if (at >= run.b && at <= run.end_b) noise.insert(place);
+      std::map<Place, std::size_t> count; // a page of other words is not what was seen in this place
+      for (auto j = run.b; j < run.end_b; ++j)
+        ++count[b_[j].place];
+      const auto is_noise = [&](Place place) { return noise.contains(place) && count[place] <= kMostOfMark; };
+      for (auto i = run.a; i < run.end_a; ++i)
+        if (is_noise(a_[i].place)) fate_a_[i] = Fate::noise;
+      for (auto j = run.b; j < run.end_b; ++j)
+        if (is_noise(b_[j].place)) fate_b_[j] = Fate::noise;
+      auto from = run.a;
+      for (auto j = run.b; j < run.end_b; ++j)
+        for (auto i = from; fate_b_[j] == Fate::open && i < run.end_a && i - from < 200; ++i)
+          if (fate_a_[i] == Fate::open && alike(a_[i], b_[j])) {
+            join(i, j, Fate::edited);
+            from = i + 1;
+          }
+    }
+  }
+  void pair_moved() {
+    std::multimap<Place, std::size_t> left;
+    for (std::size_t i = 0; i < a_.size() && left.size() < 2000; ++i)
+      if (fate_a_[i] == Fate::open) left.emplace(a_[i].place, i);
+    for (std::size_t j = 0; j < b_.size(); ++j) {
+      if (fate_b_[j] != Fate::open) continue;
+      const auto [begin, end] = left.equal_range(b_[j].place);
+      for (auto one = begin; one != end; ++one)
+        if (same(one->second, j)) {
+          join(one->second, j, Fate::moved);
+          left.erase(one);
+          break;
+        }
+    }
+  }
+  // Two blocks that share less than two thirds of their words are not one that varies: any may stand in their place.
+  void part_unlike() {
+    for (std::size_t j = 0; j < b_.size(); ++j) {
+      if (fate_b_[j] != Fate::edited) continue;
+      const auto i = other_[j];
+      const auto longest = std::max(a_[i].words.size(), b_[j].words.size());
+      if (longest < 4 || 3 * pairs_of(a_[i].words, b_[j].words).size() >= 2 * longest) continue;
+      fate_a_[i] = fate_b_[j] = Fate::open;
+      other_[j] = kNone;
+    }
+  }
+  // Units that a mask of their place stands for are noise, however many there are.
+  void drop_known() {
+    std::multimap<Place, const std::vector<Word>*> known;
+    for (const auto* units : {&a_, &rules_.known})
+      for (const auto& unit : *units)
+        if (is_pattern(unit.words) && known.size() < 2000) known.emplace(unit.place, &unit.words);
+    const auto is_known = [&](const Unit& unit) {
+      const auto [begin, end] = known.equal_range(unit.place);
+      return std::any_of(begin, end, [&](const auto& one) {
+        return *one.second == unit.words ||
+               (fixed_words(unit.words) == unit.words.size() && fits(*one.second, unit.words));
+      });
+    };
+    for (std::size_t j = 0; j < b_.size(); ++j)
+      if (fate_b_[j] == Fate::edited && is_known(b_[j])) {
+        fate_a_[other_[j]] = is_known(a_[other_[j]]) ? Fate::noise : Fate::open;
+        fate_b_[j] = Fate::known;
+        other_[j] = kNone;
+      } else if (fate_b_[j] == Fate::open && is_known(b_[j])) {
+        fate_b_[j] = Fate::known;
+      }
+    for (std::size_t i = 0; i < a_.size(); ++i)
+      if (fate_a_[i] == Fate::open && is_known(a_[i])) fate_a_[i] = Fate::noise;
+  }
+  // A page of other words is another page, not noise.
+  void refuse_to_learn_all() {
+    std::size_t all = 0, other = 0;
+    const auto count = [&](const std::vector<Unit>& units, const std::vector<Fate>& fates) {
+      for (std::size_t i = 0; i < units.size(); ++i) {
+        all += units[i].words.size();
+        if (fates[i] == Fate::open) other += units[i].words.size();
+      }
+    };
+    count(a_, fate_a_);
+    count(b_, fate_b_);
+    if (rules_.ordered && 10 * other > 8 * all && all > 20) rules_.learn = false;
+  }
+  void learn_places() {
+    std::map<Place, std::pair<std::size_t, std::size_t>> places; // the same, and other ones
+    for (std::size_t j = 0; j < b_.size(); ++j)
+      ++(fate_b_[j] == Fate::open ? places[b_[j].place].second : places[b_[j].place].first);
+    for (std::size_t i = 0; i < a_.size(); ++i)
+      if (fate_a_[i] == Fate::open) ++places[a_[i].place].second;
+    for (const auto& [place, counts] : places)
+      if (counts.second > counts.first) rules_.noise.insert(place);
+    for (const auto& run : runs_) {
+      std::set<Place> here;
+      for (auto i = run.a; i < run.end_a; ++i)
+        if (fate_a_[i] == Fate::open) here.insert(a_[i].place);
+      for (auto j = run.b; j < run.end_b; ++j)
+        if (fate_b_[j] == Fate::open) here.insert(b_[j].place);
+      for (const auto place : here)
+        marks_.emplace_back(run.a, place);
+    }
+    for (auto* fates : {&fate_a_, &fate_b_})
+      std::replace(fates->begin(), fates->end(), Fate::open, Fate::noise);
+  }
+  void report(std::size_t removed, std::size_t added) {
+    result_.removed += removed;
+    result_.added += added;
+    result_.any = true;
+  }
+  // The mask that other units of this place have, for a new one.
+  const Unit* model(const Unit& unit) const {
+    const auto found = std::find_if(a_.begin(), a_.end(), [&](const Unit& one) {
+      return one.place == unit.place && std::any_of(one.words.begin(), one.words.end(), is_mask) &&
+             fits(one.words, unit.words);
+    });
+    if (found != a_.end()) return &*found;
+    const auto before = std::find_if(rules_.known.begin(), rules_.known.end(), [&](const Unit& one) {
+      return one.place == unit.place && fits(one.words, unit.words);
+    });
+    return before == rules_.known.end() ? nullptr : &*before;
+  }
+  Unit take(std::size_t j) {
+    auto unit = b_[j];
+    const auto i = other_[j];
+    switch (fate_b_[j]) {
+    case Fate::same:
+    case Fate::moved:
+      unit.words = a_[i].words == unit.words ? unit.words : widened(a_[i].words, unit.words);
+      if (fate_b_[j] == Fate::same) break;
+      if (rules_.learn && rules_.ordered) rules_.order.insert(unit.place);
+      if (rules_.ordered && !rules_.order.contains(unit.place)) {
+        result_.moved += unit.words.size();
+        result_.any = true;
+      }
+      break;
+    case Fate::edited: {
+      const bool noise = (rules_.learn && !is_edit(a_[i], unit)) || a_[i].changes + 1 >= kAlways;
+      if (!noise) {
+        const auto kept = pairs_of(a_[i].words, unit.words).size();
+        const auto masked = carried(a_[i].words, unit.words, false);
+        const auto fixed = fixed_words(masked);
+        report(fixed_words(a_[i].words) - kept, fixed - std::min(fixed, kept));
+      }
+      unit.changes = noise ? 0 : a_[i].changes + 1;
+      unit.words = carried(a_[i].words, unit.words, noise);
+      break;
+    }
+    case Fate::open:
+      report(0, unit.words.size());
+      [[fallthrough]];
+    case Fate::known:
+    case Fate::noise:
+      if (const auto* known = model(unit)) unit.words = known->words;
+    }
+    return unit;
+  }
+  static std::vector<Word> widened(const std::vector<Word>& pattern, const std::vector<Word>& words) {
+    return carried(pattern, words, true);
+  }
+  void settle() {
+    for (std::size_t i = 0; i < a_.size(); ++i) {
+      if (fate_a_[i] == Fate::open) report(fixed_words(a_[i].words), 0);
+      const bool left = fate_a_[i] == Fate::open || fate_a_[i] == Fate::noise;
+      if (left && is_pattern(a_[i].words) && rules_.known.size() < kMostKnown &&
+          std::find(rules_.known.begin(), rules_.known.end(), a_[i]) == rules_.known.end())
+        rules_.known.push_back(a_[i]);
+    }
+    // A mark stays where it was among the units that are the same.
+    std::multimap<std::size_t, Place> marks;
+    std::vector<std::size_t> at(a_.size() + 1, b_.size());
+    for (std::size_t j = b_.size(); j-- > 0;)
+      if (fate_b_[j] == Fate::same) at[other_[j]] = j;
+    for (std::size_t i = a_.size(); i-- > 0;)
+      at[i] = std::min(at[i], at[i + 1]);
+    std::set<std::pair<std::size_t, Place>> once;
+    for (const auto& [before, place] : marks_) {
+      // Behind the last unit before it that is still there.
+      std::size_t position = 0;
+      for (auto i = before; i-- > 0 && position == 0;)
+        if (fate_a_[i] == Fate::same) position = at[i] + 1;
+      if (!rules_.noise.contains(place)) once.emplace(position, place);
+    }
+    for (const auto& [position, place] : marks_b_)
+      if (!rules_.noise.contains(place)) once.emplace(position, place);
+    for (const auto& mark : once)
+      marks.insert(mark);
+    for (std::size_t j = 0; j <= b_.size(); ++j) {
+      for (auto [one, end] = marks.equal_range(j); one != end; ++one)
+        result_.next.push_back({one->second, {}, true, 0});
+      if (j < b_.size()) {
+        auto unit = take(j);
+        if (fate_b_[j] != Fate::noise) result_.next.push_back(std::move(unit));
+      }
+    }
+  }
+
+  struct Run {
+    std::size_t a, end_a, b, end_b;
+  };
+  UnitRules rules_;
+  std::vector<Unit> a_, b_;
+  std::vector<std::pair<std::size_t, Place>> marks_, marks_b_; // in front of which unit of a_, of b_
+  std::vector<Fate> fate_a_, fate_b_;
+  std::vector<std::size_t> other_; // by unit of b_
+  std::vector<Run> runs_;
+  UnitChanges result_;
+};
+
+} // namespace
+
+UnitChanges compare_units(const std::vector<Unit>& earlier, const std::vector<Unit>& later, UnitRules rules) {
+  return Comparison(earlier, later, rules).run();
+}
+
+} // namespace holdfast::change

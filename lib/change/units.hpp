@@ -1,0 +1,29 @@
+#pragma once
+// Compares two sequences of units (blocks of text, or links), and learns what is noise in them. Pure.
+
+#include "lib/change/fingerprint.hpp"
+
+#include <cstddef>
+#include <set>
+#include <vector>
+
+namespace holdfast::change {
+
+struct UnitChanges {
+  std::size_t added{0}, removed{0}, moved{0}; // words
+  bool any{false};
+  std::vector<Unit> next; // the later sequence, with the mask of the earlier one
+};
+
+// A unit of the later sequence with `any` announces units that are not there yet.
+struct UnitRules {
+  bool learn{false};   // both captures follow each other at once: what differs is noise, unless it cannot be
+  bool ordered{false}; // a unit in another place of the sequence is a change
+  std::set<Place>& noise;
+  std::set<Place>& order;
+  std::vector<Unit>& known; // masks of units that are not on the page now
+};
+
+UnitChanges compare_units(const std::vector<Unit>& earlier, const std::vector<Unit>& later, UnitRules rules);
+
+} // namespace holdfast::change

@@ -1,0 +1,182 @@
+#include "lib/change/compare.hpp"
+#include "lib/change/diff.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace holdfast::change;
+
+struct Line {
+  const char* at;
+  std::string text;
+  std::string link{};
+};
+using Page = std::vector<Line>;
+
+Shape shape_of(const Page& page, const std::string& title = "Page") {
+  Shape shape;
+  shape.source = "browser";
+  shape.title = {{place_of("title"), words_of(title)}, {place_of("url"), words_of("http://example.org/")}};
+  for (const auto& line : page) {
+    if (!line.text.empty()) shape.text.push_back({place_of(line.at), words_of(line.text)});
+    if (!line.link.empty()) shape.links.push_back({place_of(line.at), words_of(line.link)});
+  }
+  return shape;
+}
+
+// What is said of each page after the first; the first two follow each other at once.
+std::vector<std::string> said(const std::vector<Page>& captures) {
+  std::vector<std::string> kinds;
+  Fingerprint last{shape_of(captures.front()), {}, "page"};
+  for (std::size_t i = 1; i < captures.size(); ++i) {
+    auto compared = compare(from_bytes(to_bytes(last)), shape_of(captures[i]), i == 1);
+    kinds.push_back(compared.change.kind);
+    last = std::move(compared.next);
+  }
+  return kinds;
+}
+
+Page article(const Page& more = {}) {
+  Page page{{"main/p", "The harbour office repaired the wooden bridge near the market before the winter."},
+            {"main/p", "A group of pupils counted two hundred letters with great care and without any help."},
+            {"main/p", "The museum opened the reading room for the visitors after a long debate in spring."}};
+  page.insert(page.end(), more.begin(), more.end());
+  return page;
+}
+Page list(const std::vector<const char*>& items, const char* at) {
+  Page page;
+  for (const auto* item : items)
+    page.push_back({at, item});
+  return page;
+}
+
+using Kinds = std::vector<std::string>;
+
+} // namespace
+
+TEST_CASE("noise of each kind is learnt from the first recapture") {
+  const std::vector<std::pair<std::string, std::vector<Page>>> table{
+      {"a clock",
+       {article({{"p", "It is 12:01:09"}}), article({{"p", "It is 12:01:17"}}), article({{"p", "It is 13:40:55"}})}},
+      {"a date, across the end of a month",
+       {article({{"p", "Sunday, 29 November 2026"}}), article({{"p", "Monday, 30 November 2026"}}),
+        article({{"p", "Tuesday, 1 December 2026"}})}},
+      {"a relative time with another unit",
+       {article({{"p", "posted 5 minutes ago"}}), article({{"p", "posted 8 minutes ago"}}),
+        article({{"p", "posted 2 hours ago"}})}},
+      {"a copyright year",
+       {article({{"footer/p", "© 2009–2026 The editors"}}), article({{"footer/p", "© 2009–2026 The editors"}}),
+        article({{"footer/p", "© 2009–2027 The editors"}})}},
+      {"a shuffled list",
+       {list({"Ada", "Bo", "Cy", "Di"}, "ul/li"), list({"Di", "Cy", "Ada", "Bo"}, "ul/li"),
+        list({"Bo", "Ada", "Di", "Cy"}, "ul/li")}},
+      {"recommendations beside an article",
+       {article(list({"One story", "Two tales", "Three songs"}, "aside/p")),
+        article(list({"Nine lives", "Three songs", "Ten green bottles"}, "aside/p")),
+        article(list({"Four winds", "Six feet", "One story", "Two tales"}, "aside/p"))}},
+      {"a box that is there at some visits",
+       {article(), article({{"div/h2", "Stay in touch"}, {"div/p", "Get our letter"}}), article()}},
+  };
+  for (const auto& [name, captures] : table) {
+    CAPTURE(name);
+    CHECK(said(captures) == Kinds(captures.size() - 1, "same"));
+  }
+}
+
+TEST_CASE("a change is found beside learnt noise, and once") {
+  const auto with = [](const std::string& clock, const Page& more) {
+    auto page = article({{"header/p", "It is 12:01:" + clock}, {"aside/p", "About " + clock + "1 people online"}});
+    page.insert(page.end(), more.begin(), more.end());
+    return page;
+  };
+  const std::vector<std::pair<std::string, std::pair<Page, Page>>> table{
+      {"a word", {{{"main/p", "The pool is closed"}}, {{"main/p", "The pool is open"}}}},
+      {"a number", {{{"main/p", "In stock: 7"}}, {{"main/p", "In stock: 0"}}}},
+      {"a new block", {{}, {{"main/p", "Visitors must book a ticket"}}}},
+      {"a block less", {{{"main/p", "Visitors must book a ticket"}}, {}}},
+      {"a word in a block with noise",
+       {{{"footer/p", "© 2026 Northwind Ltd. Page 5f3a"}}, {{"footer/p", "© 2026 Southwind Ltd. Page 5f3a"}}}},
+  };
+  for (const auto& [name, editions] : table) {
+    CAPTURE(name);
+    CHECK(said({with("09", editions.first), with("17", editions.first), with("31", editions.second),
+                with("44", editions.second)}) == Kinds{"same", "text", "same"});
+  }
+}
+
+TEST_CASE("a link that changes under the same words is a change of links") {
+  const Page one = article({{"main/p", "Download", "http://example.org/setup-1010.exe"}});
+  const Page two = article({{"main/p", "Download", "http://example.org/setup-1011.exe"}});
+  CHECK(said({one, one, two, two}) == Kinds{"same", "links", "same"});
+}
+
+TEST_CASE("an edit of a sentence is no noise, also at once") {
+  auto page = article();
+  page[1].text = "A group of pupils counted three hundred letters with great care and without any help.";
+  CHECK(said({article(), page}) == Kinds{"text"});
+}
+
+TEST_CASE("a block in another place is a change, unless the order was learnt") {
+  auto moved = article();
+  std::swap(moved.front(), moved.back());
+  CHECK(said({article(), article(), moved}) == Kinds{"same", "text"});
+}
+
+TEST_CASE("a page that is gone comes back") {
+  const Fingerprint page{shape_of(article()), {}, "page"};
+  const auto gone = compare_status(page, 410);
+  CHECK(gone.change.kind == "gone");
+  CHECK(compare_status(gone.next, 404).change.kind == "same");
+  CHECK(compare(gone.next, shape_of(article()), false).change.kind == "back");
+}
+
+TEST_CASE("amounts are words") {
+  const Fingerprint page{shape_of(article()), {}, "page"};
+  auto now = article({{"main/p", "Two more"}});
+  now.erase(now.begin());
+  const auto change = compare(page, shape_of(now), false).change;
+  CHECK(change.words_added == 2);
+  CHECK(change.words_removed == 13);
+}
+
+TEST_CASE("ten thousand other blocks are compared in bounded time") {
+  Page one, two;
+  for (int i = 0; i < 10'000; ++i) {
+    one.push_back({"p", "alpha" + std::to_string(i)});
+    two.push_back({"p", "omega" + std::to_string(i)});
+  }
+  CHECK(said({one, one, two}) == Kinds{"same", "text"});
+}
+
+TEST_CASE("bytes that are no fingerprint are an empty one") {
+  for (const auto* bytes : {"", "x", "\xA1\x61"})
+    CHECK(from_bytes(bytes).state.empty());
+}
+
+TEST_CASE("the difference in words") {
+  const std::string head = R"({"source":"browser","title":"A","url":"http://a/"})"
+                           "\n";
+  const auto one = head +
+                   R"({"at":"p","text":"The pool is closed today"})"
+                   "\n" +
+                   R"({"at":"p","text":"Same"})"
+                   "\n";
+  const auto two = head +
+                   R"({"at":"p","text":"The pool is open today","links":["http://b/"]})"
+                   "\n" +
+                   R"({"at":"p","text":"Same"})"
+                   "\n";
+  const auto found = difference(one, two);
+  CHECK(found.words_added == 1);
+  CHECK(found.words_removed == 1);
+  CHECK(found.blocks_same == 1);
+  REQUIRE(found.blocks.size() == 1);
+  CHECK(found.blocks[0].size() == 4);
+  CHECK(found.links_added == std::vector<std::string>{"http://b/"});
+}
