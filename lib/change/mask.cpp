@@ -45,8 +45,7 @@ std::vector<bool> soft_words(const std::vector<Word>& pattern) {
 class Fit {
 public:
   Fit(const std::vector<Word>& pattern, const std::vector<Word>& words)
-      : pattern_(pattern), words_(words), soft_(soft_words(pattern)),
-        spare_(std::count_if(pattern.begin(), pattern.end(), is_mask) > 1 ? 1 : 0) {}
+      : pattern_(pattern), words_(words), soft_(soft_words(pattern)), spare_(spare(pattern)) {}
   bool from(std::size_t i, std::size_t at) {
     if (--left_ < 0) return false;
     if (i == pattern_.size()) return at == words_.size();
@@ -66,6 +65,10 @@ public:
   }
 
 private:
+  static int spare(const std::vector<Word>& pattern) {
+    const auto masks = static_cast<int>(std::count_if(pattern.begin(), pattern.end(), is_mask));
+    return masks > 1 ? std::min(masks, 3) : 0;
+  }
   const std::vector<Word>& pattern_;
   const std::vector<Word>& words_;
   const std::vector<bool> soft_;
@@ -85,7 +88,9 @@ Pairs pairs_of(const std::vector<Word>& a, const std::vector<Word>& b) {
   return common(a.size(), b.size(), [&](std::size_t i, std::size_t j) { return a[i] == b[j]; });
 }
 
-bool fits(const std::vector<Word>& pattern, const std::vector<Word>& words) { return Fit(pattern, words).from(0, 0); }
+bool fits(const std::vector<Word>& pattern, const std::vector<Word>& words) {
+  return 2 * pairs_of(pattern, words).size() >= fixed_words(pattern) && Fit(pattern, words).from(0, 0);
+}
 
 bool is_pattern(const std::vector<Word>& words) {
   return std::any_of(words.begin(), words.end(), is_mask) && 2 * fixed_words(words) >= words.size();

@@ -24,6 +24,12 @@ bool alike(const Unit& a, const Unit& b) {
   return longest > 0 && 2 * pairs_of(a.words, b.words).size() >= longest;
 }
 
+// Returns the words without digits.
+std::vector<Word> names_of(std::vector<Word> words) {
+  std::erase_if(words, [](Word word) { return !is_mask(word) && (word & kDigits) != 0; });
+  return words;
+}
+
 // Returns true if a change is an edit for certain: some words of a sentence, none of them a number, and most of it
 // stays.
 bool is_edit(const Unit& a, const Unit& b) {
@@ -55,6 +61,8 @@ public:
         marks_b_.emplace_back(b_.size(), unit.place);
       else if (!rules_.noise.contains(unit.place))
         b_.push_back(unit);
+      else
+        beside_.insert({b_.size(), b_.size() - 1});
   }
 
   UnitChanges run() {
@@ -153,8 +161,8 @@ private:
     for (std::size_t j = 0; j < b_.size(); ++j) {
       if (fate_b_[j] != Fate::edited) continue;
       const auto i = other_[j];
-      const auto longest = std::max(a_[i].words.size(), b_[j].words.size());
-      if (longest < 4 || 3 * pairs_of(a_[i].words, b_[j].words).size() >= 2 * longest) continue;
+      const auto one = names_of(a_[i].words), two = names_of(b_[j].words);
+      if (3 * pairs_of(one, two).size() >= 2 * std::max(one.size(), two.size())) continue;
       fate_a_[i] = fate_b_[j] = Fate::open;
       other_[j] = kNone;
     }
@@ -203,7 +211,7 @@ private:
     for (std::size_t i = 0; i < a_.size(); ++i)
       if (fate_a_[i] == Fate::open) ++places[a_[i].place].second;
     for (const auto& [place, counts] : places)
-      if (counts.second > counts.first) rules_.noise.insert(place);
+      if (counts.second > 2 * counts.first) rules_.noise.insert(place);
     for (const auto& run : runs_) {
       std::set<Place> here;
       for (auto i = run.a; i < run.end_a; ++i)
@@ -242,7 +250,7 @@ private:
       unit.words = a_[i].words == unit.words ? unit.words : widened(a_[i].words, unit.words);
       if (fate_b_[j] == Fate::same) break;
       if (rules_.learn && rules_.ordered) rules_.order.insert(unit.place);
-      if (rules_.ordered && !rules_.order.contains(unit.place)) {
+      if (rules_.ordered && !rules_.order.contains(unit.place) && !beside_.contains(j)) {
         result_.moved += unit.words.size();
         result_.any = true;
       }
@@ -314,6 +322,7 @@ private:
   UnitRules rules_;
   std::vector<Unit> a_, b_;
   std::vector<std::pair<std::size_t, Place>> marks_, marks_b_; // in front of which unit of a_, of b_
+  std::set<std::size_t> beside_; // units of b_ beside one that is noise: a heading, say, that moves with it
   std::vector<Fate> fate_a_, fate_b_;
   std::vector<std::size_t> other_; // by unit of b_
   std::vector<Run> runs_;

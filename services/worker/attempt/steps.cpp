@@ -26,9 +26,9 @@ constexpr std::array<PageStep, 10> kBeforeSeal{{
     {"redact", on_files_thread<redact>},
     {"index captures", on_files_thread<index_captures>},
     {"witness", on_main_thread<witness>},
+    {"change", find_change}, // before records become references
     {"deduplicate", deduplicate},
     {"search text", on_files_thread<read_search_text>},
-    {"change", find_change},
     {"publish", publish},
 }};
 
