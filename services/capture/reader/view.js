@@ -189,8 +189,6 @@
     const type = page.doctype ? new XMLSerializer().serializeToString(page.doctype) : '';
     return '\ufeff' + type + around.slice(0, end) + top.getHTML({shadowRoots}) + around.slice(end);
   }
-  return {
-    still: () => { const frames = []; return {html: page_of(document, frames), frames}; },
   const visible = e => e.checkVisibility({visibilityProperty: true, opacityProperty: true});
   const place_of = e => {
     const names = [];
@@ -210,6 +208,7 @@
     return [r.left + scrollX, r.top + scrollY, r.width, r.height].map(Math.round);
   };
   return {
+    still: () => { const frames = []; return {html: page_of(document, frames), frames}; },
     // How the page looks, by the places of its elements: the styles of texts with the area that they take, and the
     // boxes of pictures.
     look() {
