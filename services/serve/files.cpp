@@ -156,15 +156,6 @@ std::string Files::href(const std::string& path, const std::string& key) const {
   return (keys_ ? "/" + key + "/" : "/") + base::percent_encode(path);
 }
 
-base::Fd Files::open(const std::string& path) const {
-  try {
-    if (bucket_) return bucket_->open_file(path);
-    return archive::open_file_below(directory_, path);
-  } catch (const base::Error&) {
-    return {};
-  }
-}
-
 Response Files::answer(const Request& request) const {
   if (!is_named(hosts_, request))
     return refusal(403, "ask for these files by their address, or add this name to serve.hosts\n");

@@ -25,13 +25,12 @@ public:
         std::vector<std::string> hosts);
   ~Files();
   Response answer(const Request& request) const;
-  // Opens a file of the archive for reading; empty: there is none, or the archive does not answer.
+  // Opens a file of the archive for reading; empty: there is none. Throws Error(unavailable) without the archive.
   base::Fd open(const std::string& path) const;
   // Path of a file of the archive at this origin, percent-encoded. `key`: of the token that is shown it.
   std::string href(const std::string& path, const std::string& key) const;
 
 private:
-  base::Fd open(const std::string& path) const;
   Response record(const RecordPath& path) const;
 
   std::filesystem::path directory_;
