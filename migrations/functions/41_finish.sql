@@ -18,8 +18,9 @@ create or replace function holdfast.lock_for(
     p_crawls uuid[], p_snapshots uuid[], p_pages holdfast.finished_page[] default null)
   returns void language plpgsql as $$
 -- The one order of locks: crawls, snapshots, hosts, crawl_queue; all of one kind, in the order of their keys,
--- before the first of the next. A lane is locked after its crawl's row in crawl_queue; a worker's own row
--- comes before all of them. p_pages: their links may lead to hosts that get their row now.
+-- before the first of the next; fingerprints after all of them. A lane is locked after its crawl's row in
+-- crawl_queue; a worker's own row comes before all of them. p_pages: their links may lead to hosts that get
+-- their row now.
 begin
   perform from holdfast.crawl
     where id = any (p_crawls)
