@@ -184,9 +184,6 @@ std::vector<std::string> lists_by(std::string_view filter) {
 
 std::vector<std::string> values_of(const List& list, std::string_view filter) {
   std::vector<std::string> known;
-  if (filter == "min" && (value.find_first_not_of("0123456789.%") != std::string::npos || value.empty()))
-    throw base::Error(base::ErrorClass::usage, "invalid share: \"" + base::one_line(value, 200) + "\"",
-                      "for example 5% or 0.05");
   if (filter == "outcome") known = {"succeeded", "partial", "failed", "cancelled"};
   if (filter == "outcome" && list.name == "crawls") known.emplace_back("empty");
   if (filter == "outcome" && list.name == "snapshots") known.insert(known.end(), {"refused", "quarantined"});
@@ -199,6 +196,9 @@ std::vector<std::string> values_of(const List& list, std::string_view filter) {
 }
 
 void check_filter(const List& list, std::string_view filter, const std::string& value) {
+  if (filter == "min" && (value.find_first_not_of("0123456789.%") != std::string::npos || value.empty()))
+    throw base::Error(base::ErrorClass::usage, "invalid share: \"" + base::one_line(value, 200) + "\"",
+                      "for example 5% or 0.05");
   const auto known = values_of(list, filter);
   if (known.empty() || std::find(known.begin(), known.end(), value) != known.end()) return;
   throw base::Error(base::ErrorClass::usage,
