@@ -339,6 +339,9 @@ create or replace function holdfast.captures(
   returns setof holdfast.v_capture language plpgsql stable as $$
 -- By key and time; p_newest: the latest first, for each key from the last.
 begin
+  perform '' ~ f.value  -- a wrong pattern is an error, also where no capture meets it
+    from jsonb_to_recordset(p_filters) f(how text, value text)
+    where f.how = 'matches';
   if p_newest then
     return query
       select v.*

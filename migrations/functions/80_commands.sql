@@ -7,7 +7,7 @@ create or replace function holdfast.who(p_said text)
   returns text language sql stable as $$
   -- Returns the name under which a command is given. A login gives it in its own name. A login with
   -- the role holdfast_serve, as holdfast serve has it, names its user, and so may the schema's owner.
-  select case when pg_has_role(session_user, 'holdfast_owner', 'member')
+  select case when pg_has_role(session_user, to_regrole('holdfast_owner')::oid, 'member')
                    or pg_has_role(session_user, to_regrole('holdfast_serve')::oid, 'member')
                    or pg_has_role(session_user, n.nspowner, 'member') then p_said
               else session_user end

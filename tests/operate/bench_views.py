@@ -163,6 +163,7 @@ ASKS = [
     ("v_queue, in the order of due times", "select * from holdfast.v_queue order by retry_at limit 50"),
     ("v_running", "select * from holdfast.v_running"),
     ("v_result, one snapshot", "select * from holdfast.v_result where snapshot_id = :'snapshot'"),
+    ("v_change", "select * from holdfast.v_change order by sealed_at desc, id desc limit 50"),
     ("v_failure", "select * from holdfast.v_failure order by ended_at desc limit 50"),
     ("v_worker", "select * from holdfast.v_worker where status = 'running'"),
     ("v_event", "select * from holdfast.v_event order by id desc limit 50"),

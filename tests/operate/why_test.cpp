@@ -199,10 +199,12 @@ TEST_CASE("what was cancelled, has failed, or could not run everything") {
   failed.results[0].error = "there is no chromium on this machine";
   failed.results[1].error = "no route to host";
   failed.facts["cut"] = R"(["load", "scroll"])";
+  failed.facts["unrecorded"] = R"({"unseen.test": 2048})";
   stage.finish(worker, failed);
-  const auto facts = stage.ask(bad.lease.snapshot_id, "snapshot",
-                               {"outcome failed", "wget: no route to host", "; cut short: load, scroll",
-                                "skipped: chrome: there is no chromium on this machine"});
+  const auto facts =
+      stage.ask(bad.lease.snapshot_id, "snapshot",
+                {"outcome failed", "wget: no route to host", "; in no record: 2048 bytes from unseen.test",
+                 "; cut short: load, scroll", "skipped: chrome: there is no chromium on this machine"});
   CHECK(facts["hooks"].size() == 2);
   const auto other = stage.value("select snapshot_id::text from holdfast.snapshot_queue limit 1");
   stage.run("select holdfast.crawl_cancel($1::uuid, 'ann', 'no need')", pg::Params::of(crawl));
@@ -590,12 +592,14 @@ TEST_CASE("processes") {
             {"It waits until another process no longer listens on 127.0.0.1:8118"});
   stage.ask(present("command", "export", false), "process", {"It has been running since"});
 
+  stage.leave_all();
   const auto runner = [&](const std::string& label, bool standby) {
     const auto id = base::new_uuid();
     stage.run(
         R"(select holdfast.worker_join($1::uuid, '{"machine": {"id": "m", "hostname": "h"}, "boot_id": "boot", "pid": 1,
              "start_ticks": 1, "pid_namespace": "ns", "process_type": "runner", "worker_type": "runner_waiting",
-             "version": "v"}' || jsonb_build_object('label', $2::text, 'standby', $3::boolean), interval '1 hour'))",
+             "version": "v", "capabilities": {"spawns": true}}'
+             || jsonb_build_object('label', $2::text, 'standby', $3::boolean), interval '1 hour'))",
         pg::Params::of(id, label, standby));
     return id;
   };
@@ -603,6 +607,7 @@ TEST_CASE("processes") {
   stage.ask(leading, "process", {"It waits to lead, but no runner leads yet"});
   stage.run("select holdfast.runner_enter($1::uuid, interval '1 hour', '5 s')", pg::Params::of(leading));
   stage.ask(leading, "process", {"is the leading runner, with epoch 1", "left"});
+  stage.ask(stage.add({Stage::seed("1")}), "crawl", {", and the runner starts a worker for it in a moment"});
   const auto patient = runner("runner two", true);
   stage.ask(patient, "process", {"stands by while runner one leads"});
   const auto rival = runner("runner three", false);

@@ -393,13 +393,14 @@ TEST_CASE("every constraint has a name that was chosen for it") {
 
 TEST_CASE("every table of crawls can be distributed by crawl: all its unique keys hold the crawl") {
   Tables tables;
-  // The exceptions are records that may stay on one server (deploy/scaling.md), and live state.
+  // The exceptions are records that may stay on one server (deploy/scaling.md), live state, and the latest capture of
+  // each URL, whatever its crawl.
   CHECK(tables.names("select x.relname from pg_index i join pg_class c on c.oid = i.indrelid join pg_class x on "
                      "x.oid = i.indexrelid join pg_attribute a on a.attrelid = c.oid and a.attname = 'crawl_id' and "
                      "not a.attisdropped where c.relnamespace = 'holdfast'::regnamespace and not c.relispartition and "
                      "i.indisunique and "
                      "not a.attnum = any (i.indkey) order by 1") ==
-        "control_pkey, event_pkey, running_hook_pkey, session_pkey");
+        "control_pkey, event_pkey, fingerprint_pkey, running_hook_pkey, session_pkey");
 }
 
 TEST_CASE("bad rows are refused by the constraint that is there for them") {

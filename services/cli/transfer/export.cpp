@@ -104,9 +104,11 @@ private:
 // Returns the time at which the page itself was captured: replay looks for a record of that time.
 std::string page_date(const store::ExportedSnapshot& snapshot, std::span<const store::Capture> captures) {
   const auto key = warc::url_key(snapshot.url);
-  for (const auto& capture : captures)
-    if (capture.key == key) return capture.date;
-  return snapshot.date;
+  const store::Capture* found = nullptr;
+  for (const auto& capture : captures) // an answer before the first success is that of a check, which led to the page
+    if (capture.key == key && (found == nullptr || (found->status / 100 != 2 && capture.status / 100 == 2)))
+      found = &capture;
+  return found == nullptr ? snapshot.date : found->date;
 }
 
 void export_one(const archive::Root& root, const store::ExportedSnapshot& snapshot,
