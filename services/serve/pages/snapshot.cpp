@@ -5,6 +5,7 @@
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
+#include "lib/catalog/list.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/capture.hpp"
