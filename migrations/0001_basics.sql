@@ -89,7 +89,8 @@ begin
      and coalesce(jsonb_typeof(p_facts -> 'unrecorded') = 'object', true)
      and coalesce(jsonb_typeof(p_facts -> 'change_share') = 'number', true)
      and coalesce(jsonb_typeof(p_facts -> 'look_share') = 'number', true)
-     and coalesce(p_facts ->> 'change_from' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', not p_facts ? 'change_from')
+     and coalesce(p_facts ->> 'change_from' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$',
+                  not p_facts ? 'change_from')
      and coalesce(holdfast.fact_integer(p_facts, 'resources_missing')
                     between 0 and holdfast.fact_integer(p_facts, 'resources')
                   and jsonb_typeof(p_facts -> 'missing_reasons') = 'object',

@@ -222,7 +222,9 @@ begin
     end if;
     n := v_page.n;
     place := holdfast.store_page(
-      jsonb_set(v_page.page, '{crawl}', holdfast.crawl_by_caller(coalesce(nullif(v_page.page -> 'crawl', 'null'), '{}'))), 'import');
+      jsonb_set(v_page.page, '{crawl}',
+                holdfast.crawl_by_caller(coalesce(nullif(v_page.page -> 'crawl', 'null'), '{}'))),
+      'import');
     if place = 'new' then perform holdfast.crawl_page_changes((v_page.page ->> 'crawl_id')::uuid); end if;
     return next;
   end loop;

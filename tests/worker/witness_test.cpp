@@ -1,4 +1,4 @@
-// What the egress proxy received and no record has, as a table.
+// Bytes that the egress proxy received and no record has, as a table.
 
 #include "services/worker/attempt/witness.hpp"
 

@@ -114,7 +114,7 @@ public:
   }
 
 private:
-  // What was typed in place of a URL may lack the scheme only.
+  // Text in place of a URL may lack the scheme only.
   void take_host(const std::string& text) {
     neither_ = true;
     const auto host = text.substr(0, text.find_first_of("/?#"));

@@ -150,7 +150,7 @@ int serve(Context& context, bool standby) {
   const auto timeout = settings.duration("serve.client_timeout");
   Presence presence(context, "serve", settings.text("serve.listen"));
   std::optional<serve::HttpServer> file_server, server;
-  // What guests may read, hooks on this machine may not.
+  // Hooks on this machine may not read as guests do.
   const std::function<bool(int)> refuses =
       guest == serve::Role::none ? std::function<bool(int)>() : process::comes_from_hook;
   const serve::HttpOptions of_files{2, timeout, proxies, {}, refuses};

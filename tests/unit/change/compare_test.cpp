@@ -30,7 +30,7 @@ Shape shape_of(const Page& page, const std::string& title = "Page") {
   return shape;
 }
 
-// What is said of each page after the first; the first two follow each other at once.
+// Lists the change of each page after the first; the first two follow each other at once.
 std::vector<std::string> said(const std::vector<Page>& captures) {
   std::vector<std::string> kinds;
   Fingerprint last{shape_of(captures.front()), {}, "page"};
