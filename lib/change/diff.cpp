@@ -1,6 +1,7 @@
 #include "lib/change/diff.hpp"
 
 #include "lib/base/text/text.hpp"
+#include "lib/change/block_lines.hpp"
 #include "lib/change/sequence.hpp"
 
 #include <nlohmann/json.hpp>
@@ -30,23 +31,16 @@ struct Text {
 
 Text read(std::string_view lines) {
   Text text;
-  bool first = true;
-  for (const auto& line : base::split(lines, "\n")) {
-    const auto json = Json::parse(line, nullptr, false);
-    if (!json.is_object()) continue;
-    try {
-      if (std::exchange(first, false)) {
-        text.title = json.value("title", "");
-        text.url = json.value("url", "");
-        continue;
-      }
-      Block block{json.value("at", ""), base::split(json.value("text", ""), " ")};
-      if (!block.words.empty()) text.blocks.push_back(std::move(block));
-      for (const auto& link : json.value("links", Words()))
-        text.links.insert(link);
-    } catch (const Json::exception&) { // not as our hook writes it
-    }
-  }
+  const auto page = [&](const Json& json) {
+    text.title = json.value("title", "");
+    text.url = json.value("url", "");
+  };
+  each_block(lines, page, [&](const Json& json) {
+    Block block{json.value("at", ""), base::split(json.value("text", ""), " ")};
+    if (!block.words.empty()) text.blocks.push_back(std::move(block));
+    for (const auto& link : json.value("links", Words()))
+      text.links.insert(link);
+  });
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include "lib/base/sha256.hpp"
 #include "lib/base/text/encoding.hpp"
 #include "lib/base/text/text.hpp"
+#include "lib/change/block_lines.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -75,27 +76,20 @@ std::optional<std::string> file_of(const std::filesystem::path& attempt, const c
 
 void read_blocks(Shape& shape, const std::string& lines) {
   std::size_t words = 0;
-  bool first = true;
-  for (const auto& line : base::split(lines, "\n")) {
-    const auto json = Json::parse(line, nullptr, false);
-    if (!json.is_object()) continue;
-    try {
-      if (std::exchange(first, false)) {
-        shape.source = json.value("source", "");
-        shape.title.push_back({place_of("title"), words_of(json.value("title", "")), false, 0});
-        shape.title.push_back({place_of("url"), words_of(without_query(json.value("url", ""))), false, 0});
-        continue;
-      }
-      const auto at = place_of(json.value("at", ""));
-      const auto text = json.value("text", "");
-      auto unit = Unit{at, words_of(text), json.value("pending", false), 0};
-      if ((words += unit.words.size()) > kMostWords) unit.words = {word(text)};
-      if (!unit.words.empty()) shape.text.push_back(std::move(unit));
-      for (const auto& link : json.value("links", std::vector<std::string>()))
-        if (shape.links.size() < kMostWords) shape.links.push_back({at, words_of(link), false, 0});
-    } catch (const Json::exception&) { // not as our hook writes it
-    }
-  }
+  const auto page = [&](const Json& json) {
+    shape.source = json.value("source", "");
+    shape.title.push_back({place_of("title"), words_of(json.value("title", "")), false, 0});
+    shape.title.push_back({place_of("url"), words_of(without_query(json.value("url", ""))), false, 0});
+  };
+  each_block(lines, page, [&](const Json& json) {
+    const auto at = place_of(json.value("at", ""));
+    const auto text = json.value("text", "");
+    auto unit = Unit{at, words_of(text), json.value("pending", false), 0};
+    if ((words += unit.words.size()) > kMostWords) unit.words = {word(text)};
+    if (!unit.words.empty()) shape.text.push_back(std::move(unit));
+    for (const auto& link : json.value("links", std::vector<std::string>()))
+      if (shape.links.size() < kMostWords) shape.links.push_back({at, words_of(link), false, 0});
+  });
 }
 
 void read_look(Shape& shape, const std::string& text) {
