@@ -1,8 +1,11 @@
 #include "lib/base/file.hpp"
 
+#include "lib/base/error.hpp"
 #include "lib/base/openat2.hpp"
 
 #include <cerrno>
+#include <fstream>
+#include <iterator>
 
 namespace holdfast::base {
 
@@ -34,6 +37,18 @@ std::string tail_of(const std::filesystem::path& path, std::size_t most) {
   const Fd file = open_no_links(path, O_RDONLY | O_NONBLOCK);
   const auto size = size_of_regular(file);
   return bytes_between(file, size - std::min<std::uint64_t>(size, most), size);
+}
+
+std::string secret_text(const std::filesystem::path& path, const std::string& setting) {
+  const auto refuse = [&](const std::string& problem, const std::string& hint = {}) {
+    throw Error(ErrorClass::configuration, setting + ": " + path.string() + problem, hint);
+  };
+  struct stat status {};
+  std::ifstream stream(path);
+  if (!stream || ::stat(path.c_str(), &status) != 0) refuse(" cannot be read: " + errno_text(errno));
+  if (S_ISREG(status.st_mode) && (status.st_mode & S_IROTH) != 0)
+    refuse(" can be read by every user of this machine", "chmod o= " + path.string());
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 Fd open_no_links(const std::filesystem::path& path, int flags, mode_t mode) {

@@ -82,6 +82,10 @@ std::string read_file(const std::filesystem::path& path, std::size_t most, int f
 // At most the last `most` bytes of one in a directory that a hook may write.
 std::string tail_of(const std::filesystem::path& path, std::size_t most);
 
+// Returns the text of a file of secrets, which `setting` names. Throws Error of class configuration if it cannot be
+// read, or if every user of this machine can read it.
+std::string secret_text(const std::filesystem::path& path, const std::string& setting);
+
 // Writes all bytes to a blocking descriptor, also if a signal interrupts or the system takes fewer at once. Returns
 // false, with errno, on failure.
 inline bool write_all(int descriptor, std::string_view bytes) noexcept {

@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fstream>
+#include <sstream>
 
 namespace holdfast::persona {
 
@@ -59,8 +59,7 @@ void start(gcm_aes256_ctx& context, const std::string& key, std::string_view non
 } // namespace
 
 KeyRing KeyRing::open(const std::filesystem::path& key_file) {
-  std::ifstream stream(key_file);
-  if (!stream) wrong_file(key_file, ": cannot be read: " + base::errno_text(errno));
+  std::istringstream stream(base::secret_text(key_file, "persona.key_file"));
   KeyRing key_ring;
   int number = 0;
   for (std::string line; std::getline(stream, line);) {

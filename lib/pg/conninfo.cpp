@@ -1,6 +1,7 @@
 #include "lib/pg/conninfo.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 
 #include <libpq-fe.h>
 
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <map>
 
 namespace holdfast::pg {
@@ -102,10 +102,8 @@ void use_password_file(const std::filesystem::path& file) { password_file = file
 
 std::string with_password(const std::string& dsn) {
   if (password_file.empty()) return dsn;
-  std::ifstream stream(password_file);
-  std::string password;
-  if (!std::getline(stream, password))
-    throw base::Error(base::ErrorClass::configuration, "cannot read database.password_file " + password_file.string());
+  auto password = base::secret_text(password_file, "database.password_file");
+  password.erase(std::min(password.find('\n'), password.size()));
   if (password.ends_with('\r')) password.pop_back(); // of an editor for Windows
   auto values = parse_conninfo(dsn);
   if (!values.try_emplace("password", password).second) return dsn;

@@ -2,6 +2,7 @@
 
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/base/text/encoding.hpp"
@@ -21,7 +22,6 @@
 #include <cstdint>
 #include <ctime>
 #include <deque>
-#include <fstream>
 #include <mutex>
 #include <sstream>
 #include <thread>
@@ -244,8 +244,7 @@ std::string decoded(const std::string& text) {
 } // namespace
 
 Secrets Secrets::read(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  if (!stream) throw base::Error(base::ErrorClass::configuration, "webhooks.secret_file: cannot read " + file.string());
+  std::istringstream stream(base::secret_text(file, "webhooks.secret_file"));
   Secrets secrets;
   int number = 0;
   for (std::string line; std::getline(stream, line);) {

@@ -30,9 +30,10 @@ def measure(bench, figures):
             bench.say(f"idle {repeat + 1}/{repeats}: {what}, {seconds} s")
             with figures.attempt(what), bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
                 plugins = suite.plugin(scratch, "true\n")
-                with suite.Program(
-                    bench, database, scratch, *arguments, plugins=plugins
-                ) as program, bench.server.session("postgres") as session:
+                with (
+                    suite.Program(bench, database, scratch, *arguments, plugins=plugins) as program,
+                    bench.server.session("postgres") as session,
+                ):
                     with bench.server.session(database) as joining:
                         program.joined(joining)
                     time.sleep(12)  # a session tells the server's counters of its start ten seconds late

@@ -42,9 +42,10 @@ def pickup(bench, samples):
     transaction), and to the start of its hook, which lies behind that commit."""
     with bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
         plugins = suite.plugin(scratch, 'echo \'{"type": "ArchiveResult", "status": "noresults", "output_str": ""}\'\n')
-        with suite.Program(bench, database, scratch, "worker", plugins=plugins) as worker, bench.server.session(
-            database
-        ) as session:
+        with (
+            suite.Program(bench, database, scratch, "worker", plugins=plugins) as worker,
+            bench.server.session(database) as session,
+        ):
             worker.joined(session)
             times = []
             for n in range(samples + 3):

@@ -27,9 +27,7 @@ SIZES = """select c.relname, pg_relation_size(c.oid), pg_indexes_size(c.oid), s.
     coalesce(round(100.0 * s.n_tup_hot_upd / nullif(s.n_tup_upd, 0))::text, '-'), s.autovacuum_count
   from pg_class c join pg_stat_user_tables s on s.relid = c.oid
   where c.relnamespace = 'holdfast'::regnamespace and c.relname = any ('{%s}')
-  order by 1""" % ",".join(
-    HOT
-)
+  order by 1""" % ",".join(HOT)
 
 
 class Runner:

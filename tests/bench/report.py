@@ -39,7 +39,9 @@ def table(part, result):
     with_cpu = any("cpu" in row for row in result["figures"])
     cells = ["", "median", "low .. high", *(["server CPU of each"] if with_cpu else []), "ratio, within a repeat"]
     lines = [
-        f"### {TITLES.get(part, part)}", "", f"| {' | '.join(cells)} |",
+        f"### {TITLES.get(part, part)}",
+        "",
+        f"| {' | '.join(cells)} |",
         "|---|" + "---:|" * (len(cells) - 2) + "---|",
     ]
     for row in result["figures"]:

@@ -66,6 +66,7 @@ class Reachable(Case):
         self.database.sql("create database cluster")
         secret = home.path / "secret"
         secret.write_text(Database.PASSWORD + "\n")
+        secret.chmod(0o600)
         env = {
             "HOLDFAST_DATABASE_URL": self.database.url("cluster", password=""),
             "HOLDFAST_DATABASE_PASSWORD_FILE": str(secret),
@@ -103,6 +104,20 @@ class Reachable(Case):
         self.check_error(
             home.run("--database", self.database.url(), "status", env=env), CONFIGURATION, "/no/such/secret"
         )
+
+    def test_secrets_that_every_user_can_read(self):
+        home = self.place(filled=False)
+        open_to_all = home.path / "secret"
+        open_to_all.write_text("e" * 64 + "\n")
+        open_to_all.chmod(0o644)
+        for setting, verb in (
+            ("database.password_file", ["--database", self.database.url(), "status"]),
+            ("persona.key_file", ["persona", "export", "press"]),
+            ("webhooks.secret_file", ["worker"]),
+        ):
+            result = home.run(*verb, env={"HOLDFAST_" + setting.upper().replace(".", "_"): str(open_to_all)})
+            with self.subTest(setting):
+                self.check_error(result, CONFIGURATION, setting, "can be read by every user", f"chmod o= {open_to_all}")
 
 
 if __name__ == "__main__":

@@ -313,8 +313,9 @@ def old_primary_returns(holdfast, keep, say):
             worker.proxies[place.servers.index(place.postgres)].set("refuse")
         until(
             "the workers refuse it",
-            lambda: place.tend()
-            or place.worker_logs().count("is an old primary: it is on timeline 1, and timeline 2") >= 3,
+            lambda: (
+                place.tend() or place.worker_logs().count("is an old primary: it is on timeline 1, and timeline 2") >= 3
+            ),
             30,
         )
         refuse = place.run("status", DATABASE_URL=place.url(old.port))
@@ -349,11 +350,13 @@ def split(holdfast, keep, say):
         frozen = time.monotonic()
         until(
             "it has gone over",
-            lambda: place.value("select count(distinct pid) from holdfast.process where status = 'running'") == "2"
-            and old_side.value(
-                "select count(*) from pg_stat_activity where application_name like '%worker%' and application_name not like '%watch'"
-            )
-            == "0",
+            lambda: (
+                place.value("select count(distinct pid) from holdfast.process where status = 'running'") == "2"
+                and old_side.value(
+                    "select count(*) from pg_stat_activity where application_name like '%worker%' and application_name not like '%watch'"
+                )
+                == "0"
+            ),
             60,
             place.diagnosis,
         )

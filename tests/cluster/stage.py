@@ -212,9 +212,7 @@ class Stage(Collection):
             text = HOOK.replace("@TRACE@", str(self.trace)).replace("@LEAF@", str(leaf_tenths))
             self.hook("trace", "on_Snapshot__10_trace.sh", text)
             self.hook("beside", "on_Snapshot__05_beside.bg.sh", BESIDE)
-            self.small_disk = self.mount(self.path / "shared", "512m") and self.mount(
-                self.path / "scratch-1", "24m"
-            )
+            self.small_disk = self.mount(self.path / "shared", "512m") and self.mount(self.path / "scratch-1", "24m")
             clocks = self.find_clock()
             for number in range(1, workers + 1):
                 # Scratch on the archive's file system (published by renaming), on a small disk, and elsewhere (by

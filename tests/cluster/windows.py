@@ -10,8 +10,16 @@ from harness.worker import process_table
 
 # Every step between claim and seal, and of turning seeds into snapshots.
 KILL_POINTS = [
-    "after_crawl_claim", "before_expand", "after_expand", "after_claim", "after_start", "after_hook", "after_scan",
-    "after_publish", "before_seal", "after_seal",
+    "after_crawl_claim",
+    "before_expand",
+    "after_expand",
+    "after_claim",
+    "after_start",
+    "after_hook",
+    "after_scan",
+    "after_publish",
+    "before_seal",
+    "after_seal",
 ]
 ANSWER_POINTS = ["after_crawl_claim", "after_expand", "after_claim", "after_seal"]
 STOP_POINTS = ["after_hook", "after_publish", "before_seal"]
@@ -157,10 +165,12 @@ def leaves_cut_off(shared):
         place.start()
         until(
             "both are known",
-            lambda: place.postgres.value(
-                "select count(*) from holdfast.process where status = 'running' and heartbeat_at > started_at"
-            )
-            == "2",
+            lambda: (
+                place.postgres.value(
+                    "select count(*) from holdfast.process where status = 'running' and heartbeat_at > started_at"
+                )
+                == "2"
+            ),
             30,
         )
         worker = place.workers[0]
@@ -179,7 +189,8 @@ def too_many_connections(shared):
         until("hooks run, and both workers are there", lambda: place.trace.read_text() and said("joined as"), 30)
         place.postgres.rows("alter database holdfast connection limit 0", "postgres")
         place.postgres.rows(
-            "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'holdfast worker%'", "postgres"
+            "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'holdfast worker%'",
+            "postgres",
         )
         until("both workers are refused", lambda: said("too many connections"), 30)
         place.postgres.rows("alter database holdfast connection limit -1", "postgres")
@@ -272,10 +283,12 @@ def break_fence(shared):
             worker.proxy.set("pass")
             until(
                 "the seal has arrived",
-                lambda: place.postgres.value(
-                    f"select count(*) from holdfast.snapshot_sealed where sealed_at > {place.since}"
-                )
-                == "1",
+                lambda: (
+                    place.postgres.value(
+                        f"select count(*) from holdfast.snapshot_sealed where sealed_at > {place.since}"
+                    )
+                    == "1"
+                ),
                 15,
             )
         except Failure as failure:
@@ -302,8 +315,9 @@ def scenarios(step, first):
         yield f"answer lost {point}", lambda shared, p=point: answer_lost_at(shared, p)
     for point in some(STOP_POINTS):
         yield f"stopped {point} until others did its work", lambda shared, p=point: stopped_at(shared, p)
-    yield "sealed, the answer lost, then cut off", lambda shared: stopped_at(
-        shared, "after_seal", "stop-fail", cut_off=True
+    yield (
+        "sealed, the answer lost, then cut off",
+        lambda shared: stopped_at(shared, "after_seal", "stop-fail", cut_off=True),
     )
     yield "the main thread hangs", main_thread_hangs
     yield "cut off with a long hook", cut_off

@@ -173,14 +173,21 @@ class Engine:
             )
             if done.returncode != 0:
                 skip("debootstrap: " + done.stdout[-500:])
-            (root / "etc/apt/sources.list").write_text(f"deb {source} {suite} main\ndeb {source} {suite}-updates main\n")
+            (root / "etc/apt/sources.list").write_text(
+                f"deb {source} {suite} main\ndeb {source} {suite}-updates main\n"
+            )
             (root / "etc/dpkg/dpkg.cfg.d/docker").write_text(
                 "".join(f"path-exclude /usr/share/{name}/*\n" for name in ("doc", "man", "locale"))
             )
             (root / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
             (root / "usr/sbin/policy-rc.d").chmod(0o755)
             for name in (
-                "usr/share/doc", "usr/share/man", "usr/share/locale", "var/lib/apt/lists", "var/cache/apt", "var/log",
+                "usr/share/doc",
+                "usr/share/man",
+                "usr/share/locale",
+                "var/lib/apt/lists",
+                "var/cache/apt",
+                "var/log",
             ):
                 shutil.rmtree(root / name, ignore_errors=True)
                 (root / name).mkdir(parents=True, exist_ok=True)

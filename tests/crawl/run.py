@@ -321,10 +321,12 @@ class Keeping(Case):
         keeper = self.c.start("runner")
         self.c.until(
             "the old ones are gone",
-            lambda: self.c.sql(
-                "select (select count(*) from holdfast.superseded) || ' ' || (select count(*) from holdfast.purge)"
-            )
-            == "0 0",
+            lambda: (
+                self.c.sql(
+                    "select (select count(*) from holdfast.superseded) || ' ' || (select count(*) from holdfast.purge)"
+                )
+                == "0 0"
+            ),
         )
         self.assertFalse(any(d.exists() for d in old))
         self.assertEqual(
@@ -462,7 +464,12 @@ class Workers(Case):
     def test_each_kind_does_its_own_and_knows_who_started_it(self):
         crawls = [self.c.crawl(self.web.url(f"/{n}"), self.web.url(f"/{n}/b")) for n in range(3)]
         run = self.c.start(
-            "run", "--set", "runner.split_workers=true", "--set", "runner.max_workers_per_type=2", "--set",
+            "run",
+            "--set",
+            "runner.split_workers=true",
+            "--set",
+            "runner.max_workers_per_type=2",
+            "--set",
             "worker.snapshots=1",
         )
         self.assertEqual(run.wait(timeout=90), 0)
@@ -606,9 +613,7 @@ class Commands(Case):
                 command = (entry / "cmdline").read_bytes().decode(errors="replace")
                 if f"{self.c.path}/plugins/fetch" not in command:
                     continue
-                if kind != "worker" or os.readlink(entry / "cwd").startswith(
-                    f"{self.c.path}/work{self.place[name]}/"
-                ):
+                if kind != "worker" or os.readlink(entry / "cwd").startswith(f"{self.c.path}/work{self.place[name]}/"):
                     found += [int(entry.name)] * {
                         "all": True,
                         "worker": True,
@@ -782,8 +787,10 @@ class Fair(Case):
             added = time.time() - began
             self.c.until(
                 "every small crawl has ended",
-                lambda: self.c.sql("select count(*) from holdfast.crawl where status <> 'sealed' and label <> 'giant'")
-                == "0",
+                lambda: (
+                    self.c.sql("select count(*) from holdfast.crawl where status <> 'sealed' and label <> 'giant'")
+                    == "0"
+                ),
                 seconds=1800,
             )
             of = ", ".join(f"'{c}'" for c in crawls)

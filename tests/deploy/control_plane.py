@@ -209,8 +209,9 @@ class Kubernetes(unittest.TestCase):
         for name, expected in (("worker", 1), ("runner", 2)):
             until(
                 f"the disruption budget of {name} knows its pods",
-                lambda name=name, expected=expected: plane.one("holdfast", "pdb", name)["status"]["expectedPods"]
-                == expected,
+                lambda name=name, expected=expected: (
+                    plane.one("holdfast", "pdb", name)["status"]["expectedPods"] == expected
+                ),
             )
         # No adapter serves the metric here. The autoscaler has found what it scales, and says what it lacks.
         active = until(

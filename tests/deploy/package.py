@@ -108,8 +108,19 @@ def check_installed(package, root, url):
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
     shutil.copytree("/etc/apt/apt.conf.d", root / "etc/apt/apt.conf.d", dirs_exist_ok=True)
     inside = [
-        "unshare", "--mount", "--propagation", "private", "sh", "-euc", ENTER, root, "env", "-i",
-        "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "DEBIAN_FRONTEND=noninteractive",
+        "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-euc",
+        ENTER,
+        root,
+        "env",
+        "-i",
+        "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME=/root",
+        "DEBIAN_FRONTEND=noninteractive",
     ]
     run("mount", "-t", "proc", "proc", root / "proc")
     run("mount", "--rbind", "--make-rslave", "/dev", root / "dev")

@@ -228,8 +228,10 @@ class Upgrade(Case):
         self.assertEqual(runners[ids.index(leading)].wait(20), 0)
         c.until(
             "the other leads",
-            lambda: c.sql("select id from holdfast.process where worker_type = 'worker_runner' and status = 'running'")
-            not in ("", leading),
+            lambda: (
+                c.sql("select id from holdfast.process where worker_type = 'worker_runner' and status = 'running'")
+                not in ("", leading)
+            ),
         )
 
 
@@ -445,16 +447,20 @@ class FileServer(Case):
         server.send_signal(signal.SIGSTOP)
         c.until(
             "both say so",
-            lambda: c.sql(
-                "select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' like '%does not answer'"
-            )
-            == "2",
+            lambda: (
+                c.sql(
+                    "select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' like '%does not answer'"
+                )
+                == "2"
+            ),
         )
         heartbeats = c.sql("select clock_timestamp() + interval '8 s'")  # two leases
         c.until(
             "two leases have passed",
-            lambda: c.sql(f"select bool_and(heartbeat_at > '{heartbeats}') from holdfast.process where status = 'running'")
-            == "t",
+            lambda: (
+                c.sql(f"select bool_and(heartbeat_at > '{heartbeats}') from holdfast.process where status = 'running'")
+                == "t"
+            ),
         )
         server.send_signal(signal.SIGCONT)
         c.all_sealed(16)
@@ -475,7 +481,9 @@ class FileServer(Case):
         heartbeats = c.sql("select clock_timestamp() + interval '4 s'")  # a lease
         c.until(
             "a lease has passed",
-            lambda: c.sql(f"select heartbeat_at > '{heartbeats}' from holdfast.process where status = 'running'") == "t",
+            lambda: (
+                c.sql(f"select heartbeat_at > '{heartbeats}' from holdfast.process where status = 'running'") == "t"
+            ),
         )
         self.assertEqual(
             c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null and fence = 1"), "1"
@@ -598,8 +606,19 @@ class Bucket(Case):
         self.addCleanup(log.close)
         self.process = subprocess.Popen(
             [
-                OPTIONS.s3_server, "--quiet", "--port", f"127.0.0.1:{self.port}", "--access", "tester", "--secret",
-                "secret+/=key", "--region", "eu-test-1", "posix", "--sidecar", self.sidecar(),
+                OPTIONS.s3_server,
+                "--quiet",
+                "--port",
+                f"127.0.0.1:{self.port}",
+                "--access",
+                "tester",
+                "--secret",
+                "secret+/=key",
+                "--region",
+                "eu-test-1",
+                "posix",
+                "--sidecar",
+                self.sidecar(),
                 self.directory / "store",
             ],
             stdin=subprocess.DEVNULL,
@@ -807,25 +826,30 @@ class Bucket(Case):
         # store answers.
         c.until(
             "both say that the store is away",
-            lambda: c.sql(
-                "select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' "
-                "like 'the object store does not answer%'"
-            )
-            == "2",
+            lambda: (
+                c.sql(
+                    "select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' "
+                    "like 'the object store does not answer%'"
+                )
+                == "2"
+            ),
         )
         c.until(
             "they hold nothing",
-            lambda: c.sql(
-                "select count(*) from holdfast.snapshot_queue q join holdfast.process p on p.id = q.owner_id "
-                "where p.stats ->> 'not_claiming' is not null"
-            )
-            == "0",
+            lambda: (
+                c.sql(
+                    "select count(*) from holdfast.snapshot_queue q join holdfast.process p on p.id = q.owner_id "
+                    "where p.stats ->> 'not_claiming' is not null"
+                )
+                == "0"
+            ),
         )
         waiting = c.sql("select snapshot_id from holdfast.snapshot_queue where owner_id is null limit 1")
         c.until(
             "why says so",
-            lambda: c.sql(f"select reason like '%the object store does not answer%' from holdfast.why('{waiting}')")
-            == "t",
+            lambda: (
+                c.sql(f"select reason like '%the object store does not answer%' from holdfast.why('{waiting}')") == "t"
+            ),
             120,
         )
         self.start_store()
@@ -848,11 +872,13 @@ class Bucket(Case):
         self.assertEqual(leaving.wait(60), 0)  # in good order, although it cannot publish what it has
         c.until(
             "the other one says so",
-            lambda: c.sql(
-                "select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' "
-                "like 'the object store does not answer%'"
-            )
-            == "1",
+            lambda: (
+                c.sql(
+                    "select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' "
+                    "like 'the object store does not answer%'"
+                )
+                == "1"
+            ),
         )
         c.until(
             "no worker holds a page",

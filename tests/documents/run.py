@@ -189,7 +189,9 @@ class Documents(unittest.TestCase):
 
     def test_mutants_have_their_place(self):
         """Each row of the checklist has a mutant, and the text that each takes away is there once."""
-        self.none_of([wrong for mutant in table.MUTANTS if (wrong := mutant.wrong())], "mutants to mend in tests/mutants")
+        self.none_of(
+            [wrong for mutant in table.MUTANTS if (wrong := mutant.wrong())], "mutants to mend in tests/mutants"
+        )
         shown = {row for mutant in table.MUTANTS for row in mutant.rows}
         self.none_of([row for row in checklist.NAMES if row not in shown], "rows without a mutant in tests/mutants")
 

@@ -72,7 +72,19 @@ class Races(postgres.Server):
         script.write_text("select stress.step(:client_id);\n")
         script.chmod(0o644)
         report = self.run(
-            "pgbench", "-n", "-c", 16, "-j", 2, "-T", seconds, "-M", "prepared", "--failures-detailed", "-f", script,
+            "pgbench",
+            "-n",
+            "-c",
+            16,
+            "-j",
+            2,
+            "-T",
+            seconds,
+            "-M",
+            "prepared",
+            "--failures-detailed",
+            "-f",
+            script,
             database,
         )
 
@@ -89,13 +101,13 @@ class Races(postgres.Server):
         except Failure as error:
             drained = str(error)
         broken = before or ask("select * from holdfast.check_invariants()")
-        deadlocks = int(ask("select deadlocks from pg_stat_database " "where datname = current_database()"))
+        deadlocks = int(ask("select deadlocks from pg_stat_database where datname = current_database()"))
         calls = ask(
             "select string_agg(format('%s %s: %s', action, answer, times), ', ' "
             "order by action, answer) from (select action, answer, sum(times) as times "
             "from stress.tally group by 1, 2) t"
         )
-        crawls = ask("select format('%s crawls, %s pages', count(*), sum(snapshots_total)) " "from holdfast.crawl")
+        crawls = ask("select format('%s crawls, %s pages', count(*), sum(snapshots_total)) from holdfast.crawl")
         cycles = []
         if deadlocks:
             cycles = CYCLE.findall("\n".join(self.log()))

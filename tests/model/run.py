@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the models of this directory with Spin: each must hold, and must fail without any of its guards.
 
-  run.py                       all models, all guards
-  run.py MODEL GUARD           one guard removed, with the trace that Spin has found
+run.py                       all models, all guards
+run.py MODEL GUARD           one guard removed, with the trace that Spin has found
 """
 
 import pathlib
@@ -25,9 +25,17 @@ def check(model, without, trace=False):
     define = [f"-DWITHOUT={without}"] if without else []
 
     with tempfile.TemporaryDirectory() as place:
+
         def run(*command):
-            return subprocess.run(command, cwd=place, check=True, timeout=DEADLINE, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+            return subprocess.run(
+                command,
+                cwd=place,
+                check=True,
+                timeout=DEADLINE,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            ).stdout
 
         run("spin", *define, "-a", source)
         # To optimise pays only for a search of the whole: what a guard has kept away is found in less than a second.

@@ -34,8 +34,15 @@ def search(traces, bounds):
         Path(place, "trace.pml").write_text("\n".join([f'#include "{MODEL}"', *claims, ""]))
 
         def run(*command):
-            return subprocess.run(command, cwd=place, check=True, timeout=DEADLINE, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+            return subprocess.run(
+                command,
+                cwd=place,
+                check=True,
+                timeout=DEADLINE,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            ).stdout
 
         run("spin", *bounds, "-a", "trace.pml")
         run("gcc", "-w", "-O0", "-DCOLLAPSE", "-o", "pan", "pan.c")
@@ -52,8 +59,10 @@ def search(traces, bounds):
 
 def claim_of(name, trace):
     page = KILLER if trace[-1][0] == "quarantined" else 1 - KILLER
-    states = [f"(status[{page}] == {status} && fence[{page}] == {fence} && lapses[{page}] == {lapses})"
-              for status, fence, lapses in trace]
+    states = [
+        f"(status[{page}] == {status} && fence[{page}] == {fence} && lapses[{page}] == {lapses})"
+        for status, fence, lapses in trace
+    ]
     yield f"never {name} {{"
     for number, (now, then) in enumerate(itertools.pairwise(states)):
         yield f"T{number}: if :: {now} -> goto T{number} :: {then} -> goto T{number + 1} fi;"
@@ -71,10 +80,24 @@ WRONG = {
 }
 RIGHT = [
     [["queued", 0, 0], ["started", 1, 0], ["sealed", 1, 0]],
-    [["queued", 0, 0], ["started", 1, 0], ["queued", 1, 0], ["started", 2, 0], ["queued", 2, 1], ["started", 3, 1],
-     ["sealed", 3, 1]],
-    [["queued", 0, 0], ["started", 1, 0], ["queued", 1, 1], ["started", 2, 1], ["queued", 2, 2], ["started", 3, 2],
-     ["quarantined", 3, 2]],
+    [
+        ["queued", 0, 0],
+        ["started", 1, 0],
+        ["queued", 1, 0],
+        ["started", 2, 0],
+        ["queued", 2, 1],
+        ["started", 3, 1],
+        ["sealed", 3, 1],
+    ],
+    [
+        ["queued", 0, 0],
+        ["started", 1, 0],
+        ["queued", 1, 1],
+        ["started", 2, 1],
+        ["queued", 2, 2],
+        ["started", 3, 2],
+        ["quarantined", 3, 2],
+    ],
 ]
 
 

@@ -22,9 +22,7 @@ def cases():
     found = {}
     for file in sorted((ROOT / "tests").rglob("CMakeLists.txt")):
         text = file.read_text()
-        for suite, kind, sources in re.findall(
-            r"holdfast_test\((\w+)\b([^)]*?)SOURCES\s+([^)]*?)(?:LINKS|\))", text
-        ):
+        for suite, kind, sources in re.findall(r"holdfast_test\((\w+)\b([^)]*?)SOURCES\s+([^)]*?)(?:LINKS|\))", text):
             for source in re.findall(r"[\w/]+_test\.cpp|\btest_\w+\.cpp", sources):
                 body = re.sub(r'"\s*\n\s*"', "", (file.parent / source).read_text())
                 for case in re.findall(r'TEST_CASE\(\s*"((?:[^"\\]|\\.)*)"', body):

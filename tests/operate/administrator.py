@@ -132,7 +132,9 @@ class Roles(Case):
         c.holdfast("migrate")
         c.holdfast("check")
         worker = c.start("worker")
-        c.until("its page is archived", lambda: c.admin("select count(*) from holdfast.snapshot_sealed", "restored") == "1")
+        c.until(
+            "its page is archived", lambda: c.admin("select count(*) from holdfast.snapshot_sealed", "restored") == "1"
+        )
         self.assertIsNone(worker.poll())
 
 
@@ -168,6 +170,7 @@ class Passwords(Case):
         c.make("password 'one'")
         c.file = c.path / "password"
         c.file.write_bytes(secret.encode())
+        c.file.chmod(0o600)
         return c
 
     def test_a_file_from_an_editor_for_windows(self):
@@ -237,7 +240,9 @@ class Pooled(Case):
         c.admin("alter role holdfast set datestyle = 'SQL, DMY'; alter role holdfast set timezone = 'Asia/Kolkata'")
         c.holdfast("add", "--bg", "http://a.test/", **way)
         worker = c.start("worker", **way)
-        c.until("a page is archived", lambda: c.admin("select count(*) from holdfast.snapshot_sealed", "holdfast") == "1")
+        c.until(
+            "a page is archived", lambda: c.admin("select count(*) from holdfast.snapshot_sealed", "holdfast") == "1"
+        )
         worker.terminate()
         worker.wait()
         for name, value, wanted in (("bytea_output", "escape", "hex"), ("synchronous_commit", "off", "on")):
@@ -263,7 +268,13 @@ class Locks(Case):
 
     def hold(self, c, statement):
         person = subprocess.Popen(
-            [c.server.programs / "psql" if (c.server.programs / "psql").exists() else "psql", "-X", "-q", "-d", c.database],
+            [
+                c.server.programs / "psql" if (c.server.programs / "psql").exists() else "psql",
+                "-X",
+                "-q",
+                "-d",
+                c.database,
+            ],
             env=c.server.environment | {"PGUSER": c.user, "PGAPPNAME": "editor"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -332,7 +343,9 @@ class Waits(Case):
         return c
 
     def stuck(self, c):
-        return c.admin("select string_agg(kind || ': ' || what || ' ' || reason, E'\n') from holdfast.v_stuck", c.database)
+        return c.admin(
+            "select string_agg(kind || ': ' || what || ' ' || reason, E'\n') from holdfast.v_stuck", c.database
+        )
 
     def test_a_call_that_fails_says_so_once_and_when_it_works_again(self):
         c = self.start()
@@ -354,7 +367,9 @@ class Waits(Case):
                 self.assertEqual(log.count("the database call worker_turn fails: broken on purpose"), number, log)
                 self.assertEqual(log.count("the database call worker_turn works again"), number, log)
         self.assertIsNone(worker.poll())
-        self.assertEqual(c.admin("select string_agg(distinct outcome, ',') from holdfast.snapshot_sealed", c.database), "succeeded")
+        self.assertEqual(
+            c.admin("select string_agg(distinct outcome, ',') from holdfast.snapshot_sealed", c.database), "succeeded"
+        )
 
     def test_a_commit_that_waits_for_a_standby_is_no_lock_of_ours(self):
         c = self.start()
@@ -363,7 +378,9 @@ class Waits(Case):
         c.admin("select pg_reload_conf()")
         c.until("it is the reason", lambda: "standby: " in self.stuck(c))
         self.assertNotIn("lock: ", self.stuck(c))
-        self.assertIn("wait for a synchronous standby (synchronous_standby_names: gone)", c.holdfast("why", c.crawl).out)
+        self.assertIn(
+            "wait for a synchronous standby (synchronous_standby_names: gone)", c.holdfast("why", c.crawl).out
+        )
         c.admin("set synchronous_commit = local; alter system reset synchronous_standby_names")
         c.admin("select pg_reload_conf()")
         c.until("that is over", lambda: "standby: " not in self.stuck(c))

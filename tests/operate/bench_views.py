@@ -313,8 +313,19 @@ VERBS = [
     *(
         f"list {what}"
         for what in (
-            "crawls", "snapshots", "results", "queue", "running", "sessions", "workers", "events", "failures",
-            "hosts", "webhooks", "deliveries", "binaries",
+            "crawls",
+            "snapshots",
+            "results",
+            "queue",
+            "running",
+            "sessions",
+            "workers",
+            "events",
+            "failures",
+            "hosts",
+            "webhooks",
+            "deliveries",
+            "binaries",
         )
     ),
     "list snapshots --status queued",
@@ -365,9 +376,23 @@ VERBS = [
     "runner --status",
 ]
 PAGES = [
-    "/", "/workers", "/hosts", "/failures", "/events", "/search?q=page/77", "/search?q=no+such+thing",
-    "/search?q=common", "/search?q=site77.example", "/crawl/{large}", "/crawl/{small}", "/snapshot/{snapshot}",
-    "/snapshot/{waiting}", "/live.json?at=/", "/live.json?at=/workers", "/live.json?at=/crawl/{large}", "/metrics",
+    "/",
+    "/workers",
+    "/hosts",
+    "/failures",
+    "/events",
+    "/search?q=page/77",
+    "/search?q=no+such+thing",
+    "/search?q=common",
+    "/search?q=site77.example",
+    "/crawl/{large}",
+    "/crawl/{small}",
+    "/snapshot/{snapshot}",
+    "/snapshot/{waiting}",
+    "/live.json?at=/",
+    "/live.json?at=/workers",
+    "/live.json?at=/crawl/{large}",
+    "/metrics",
 ]
 
 # In a partition that is mostly one crawl, PostgreSQL reads that crawl in the order of the list.
@@ -458,7 +483,9 @@ class Collection:
                 (ROOT / "migrations/functions").glob("*.sql")
             )
             self.psql(text="\n".join(file.read_text() for file in files))
-        self.psql("-v", f"n={snapshots}", "-v", f"gap={gap}", "-v", f"months={months}", "-v", f"hooks={hooks}", text=FILL)
+        self.psql(
+            "-v", f"n={snapshots}", "-v", f"gap={gap}", "-v", f"months={months}", "-v", f"hooks={hooks}", text=FILL
+        )
 
     def psql(self, *arguments, text=None):
         done = subprocess.run(

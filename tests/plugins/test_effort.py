@@ -26,11 +26,15 @@ const load = (into, key) => fetch('/j/' + key).then(r => r.text()).then(() => pu
 </script>"""
 
 page("/late", SCRIPT + "<div id=a>Loading</div><script>setTimeout(() => load('#a', 'late'), 1200)</script>")
-page("/never", SCRIPT + "<div id=a>Loading</div><script>setInterval(() => fetch('/j/poll' + Math.random()), 100)</script>")
+page(
+    "/never",
+    SCRIPT + "<div id=a>Loading</div><script>setInterval(() => fetch('/j/poll' + Math.random()), 100)</script>",
+)
 page("/plain", "<h1>Plain</h1><p>Nothing comes here.")
 page(
     "/feed",
-    SCRIPT + "<div id=a style='min-height:1500px'></div><script>let n = 0; onscroll = () => { if (scrollY + innerHeight + 50 < "
+    SCRIPT
+    + "<div id=a style='min-height:1500px'></div><script>let n = 0; onscroll = () => { if (scrollY + innerHeight + 50 < "
     "document.body.scrollHeight || n > 8) return; const k = 'feed' + n++; fetch('/j/' + k + '?ms=200').then(() => { put('#a', k);"
     "document.querySelector('#a').style.minHeight = 1500 + n * 900 + 'px'; }); };</script>",
 )
@@ -64,7 +68,8 @@ page(
 )
 page(
     "/clicks",
-    SCRIPT + "<a href='#100%'>A part that is not there</a><div id=a></div><details><summary>Details</summary><img loading=lazy src=/i/details width=9 height=9></details>"
+    SCRIPT
+    + "<a href='#100%'>A part that is not there</a><div id=a></div><details><summary>Details</summary><img loading=lazy src=/i/details width=9 height=9></details>"
     "<div role=tablist><button role=tab aria-selected=true>One</button><button role=tab aria-selected=false onclick=\"load('#a', 'tab')\">Two</button></div>"
     "<button aria-expanded=false onclick=\"this.ariaExpanded = true; load('#a', 'fold')\">Question</button>"
     "<button id=m onclick=\"const k = 'more' + (window.n = (window.n ?? 0) + 1); load('#a', k); if (n > 3) this.remove()\">Load more</button>"
@@ -88,7 +93,20 @@ page(
     "const move = () => { if (++n % 2 == 0) { load(n + 1); load(n + 2) } };"
     "document.querySelector('a').onclick = e => { e.preventDefault(); box.hidden = false; load(0); load(1); load(2) }</script>",
 )
-NEVER = ["Sign out", "Delete", "Buy now", "Follow", "Subscribe", "Submit", "Log in", "Add to cart", "Abmelden", "Löschen", "購入", "Удалить"]
+NEVER = [
+    "Sign out",
+    "Delete",
+    "Buy now",
+    "Follow",
+    "Subscribe",
+    "Submit",
+    "Log in",
+    "Add to cart",
+    "Abmelden",
+    "Löschen",
+    "購入",
+    "Удалить",
+]
 # A button for each word of the table, each in a group of its own, and one that is to be clicked. In half of them the
 # word is not shown.
 WORDS = json.loads((Path(__file__).parents[2] / "services/capture/reader/words.json").read_text())
@@ -96,12 +114,14 @@ for kind, words in WORDS.items():
     page(
         "/acts-" + kind.replace(" ", "-"),
         "<button class=more onclick=\"fetch('/j/reads')\">Show more</button><iframe name=f></iframe><form id=p method=post target=f></form>"
-        "<button class=posts onclick=\"p.submit()\">Show it all</button>"
+        '<button class=posts onclick="p.submit()">Show it all</button>'
         + "".join(
             f"<{tag} role=button tabindex=0 class={''.join(chr(97 + int(d)) for d in str(i))} onclick=\"fetch('/j/acts{i}')\" "
             + (f'aria-label="{word}">◆' if i % 2 and kind != "post" else f">{word}")
             + f"</{tag}>"
-            for i, (tag, word) in enumerate((["button", "div"][i % 3 == 0], w.replace("*", "")) for i, w in enumerate(words))
+            for i, (tag, word) in enumerate(
+                (["button", "div"][i % 3 == 0], w.replace("*", "")) for i, w in enumerate(words)
+            )
         )
         + "<button class=sw role=switch aria-checked=false onclick=\"fetch('/j/acts-switch')\">Show</button>",
     )
@@ -120,15 +140,30 @@ page(
 )
 CONSENT = "<div style='position:fixed;inset:0;background:#000'><p>%s</p><button onclick=\"this.parentElement.remove(); fetch('/j/%s')\">%s</button></div><p>Under"
 for number, (words, label) in enumerate(
-    [("We use cookies", "Accept all"), ("Wir verwenden Cookies", "Alle akzeptieren"), ("Nous utilisons des cookies", "Tout accepter"), ("Usamos cookies", "Aceptar"), ("クッキー cookie", "同意")]
+    [
+        ("We use cookies", "Accept all"),
+        ("Wir verwenden Cookies", "Alle akzeptieren"),
+        ("Nous utilisons des cookies", "Tout accepter"),
+        ("Usamos cookies", "Aceptar"),
+        ("クッキー cookie", "同意"),
+    ]
 ):
     page(f"/consent{number}", CONSENT % (words, f"accepted{number}", label))
 page("/order", CONSENT % ("Order your goods", "ordered", "Accept all"))
-page("/film", "<video src=/f/film.mp4 preload=none></video><audio preload=none><source src=/f/sound.mp3></audio><video id=e></video><script>fetch('/f/list.m3u8')</script>")
-page("/named", "<img hidden data-src=/i/named-lazy><link rel=icon href=/i/named-icon><div hidden><img loading=lazy src=/i/named-hidden></div><video poster=/i/named-poster></video>")
+page(
+    "/film",
+    "<video src=/f/film.mp4 preload=none></video><audio preload=none><source src=/f/sound.mp3></audio><video id=e></video><script>fetch('/f/list.m3u8')</script>",
+)
+page(
+    "/named",
+    "<img hidden data-src=/i/named-lazy><link rel=icon href=/i/named-icon><div hidden><img loading=lazy src=/i/named-hidden></div><video poster=/i/named-poster></video>",
+)
 page("/empty", "<p>Words<link rel=icon href=/i/empty>")
 page("/unbounded", "<p>Words<link rel=icon href=/endless>")
-page("/stream", SCRIPT + "<div id=a></div><script>new EventSource('/events').onmessage = e => put('#a', 'said' + e.data)</script>")
+page(
+    "/stream",
+    SCRIPT + "<div id=a></div><script>new EventSource('/events').onmessage = e => put('#a', 'said' + e.data)</script>",
+)
 # What ends only because the reader ends it.
 page(
     "/grows",
@@ -137,19 +172,28 @@ page(
 )
 page("/tabs", "<button onclick=\"for (let i = 0; i < 1000; ++i) window.open('/plain?' + i)\">Show all</button>")
 page("/reloads", "<div style='height:9000px'>Words</div><script>onscroll = () => location.reload()</script>")
-page("/moves", SCRIPT + "<div id=a></div><button style='position:absolute' onmouseover=\"this.style.left = Math.random() * 900 + 'px'\" onclick=\"load('#a', 'moved')\">Show more</button>")
-page("/buttons", "<p>Many</p><script>document.body.innerHTML += '<button onclick=\"window.c = 1\">Show</button>'.repeat(100000)</script>")
+page(
+    "/moves",
+    SCRIPT
+    + "<div id=a></div><button style='position:absolute' onmouseover=\"this.style.left = Math.random() * 900 + 'px'\" onclick=\"load('#a', 'moved')\">Show more</button>",
+)
+page(
+    "/buttons",
+    "<p>Many</p><script>document.body.innerHTML += '<button onclick=\"window.c = 1\">Show</button>'.repeat(100000)</script>",
+)
 page("/all-lead", "".join(f"<button onclick=\"location = '/plain?n{i}'\">Show {i}</button>" for i in range(200)))
 page("/endless-film", "<video src=/endless autoplay muted></video>")
 page(
     "/trap",
-    SCRIPT + "<div id=a></div><button onclick=\"document.body.requestPointerLock(); "
+    SCRIPT + '<div id=a></div><button onclick="document.body.requestPointerLock(); '
     "window.addEventListener('mousemove', e => e.stopImmediatePropagation(), true); load('#a', 'trap')\">Show more</button>",
 )
 # Hides from what is no person: as the browser says, and as a click shows.
 page(
     "/hides",
-    "<p>" + "Words of the page. " * 30 + "<button onclick=\"fetch('/j/pressed')\">Show more</button><script>addEventListener('click', e => { if (!e.isTrusted) hide() }, true);"
+    "<p>"
+    + "Words of the page. " * 30
+    + "<button onclick=\"fetch('/j/pressed')\">Show more</button><script>addEventListener('click', e => { if (!e.isTrusted) hide() }, true);"
     "const hide = () => document.body.textContent = 'Hidden'; if (navigator.webdriver || /Headless/.test(navigator.userAgent) ||"
     " !navigator.languages.length || !outerWidth) hide()</script>",
 )
@@ -172,7 +216,9 @@ class Pages(Handler):
     def do_GET(self):
         url = urllib.parse.urlsplit(self.path)
         self.server.asked.append(self.path)
-        self.server.agents.append({name: self.headers.get(name) for name in ("User-Agent", "Sec-CH-UA", "Accept-Language")})
+        self.server.agents.append(
+            {name: self.headers.get(name) for name in ("User-Agent", "Sec-CH-UA", "Accept-Language")}
+        )
         if "ms=" in url.query:
             time.sleep(0.2)  # the delay that the page is made of
         if url.path == "/events":
@@ -281,7 +327,14 @@ class Effort(BrowserTest):
         self.assert_asked("/frames", "frame-low")
 
     def test_it_clicks_what_acts_inside_the_page(self):
-        keys = ["details", "tab", "fold", "large.png", *[f"more{n}" for n in range(1, 5)], *[f"slide{n}" for n in range(1, 5)]]
+        keys = [
+            "details",
+            "tab",
+            "fold",
+            "large.png",
+            *[f"more{n}" for n in range(1, 5)],
+            *[f"slide{n}" for n in range(1, 5)],
+        ]
         self.assert_asked("/clicks", *keys)
         self.assert_asked("/lightbox", *[f"p{n}.png" for n in range(9)])
 
@@ -297,7 +350,7 @@ class Effort(BrowserTest):
             acts = [int(one.removeprefix("/j/acts")) for one in self.server.asked if re.match(r"/j/acts\d", one)]
             self.assertEqual([WORDS[kind][number] for number in acts], [])
             self.assert_not_asked("/j/acts-")
-            self.assertEqual(self.server.asked.count(path), 1) # the form was not sent
+            self.assertEqual(self.server.asked.count(path), 1)  # the form was not sent
 
     def test_it_never_clicks_what_changes_the_site(self):
         self.assert_status(self.read("/never-click"), "succeeded")
@@ -399,13 +452,17 @@ class Effort(BrowserTest):
     def test_the_browser_says_what_it_is_with_windows(self):
         self.read("/plain")
         (said, *_) = self.server.agents
-        self.assertRegex(said["User-Agent"], r"^Mozilla/5\.0 \(X11; Linux x86_64\) AppleWebKit/537\.36 .* Chrome/\d+\.0\.0\.0 Safari")
+        self.assertRegex(
+            said["User-Agent"], r"^Mozilla/5\.0 \(X11; Linux x86_64\) AppleWebKit/537\.36 .* Chrome/\d+\.0\.0\.0 Safari"
+        )
         self.assertIn('"Chromium";v=', said["Sec-CH-UA"])
         self.assertNotIn("Headless", said["Sec-CH-UA"])
         self.assertEqual(said["Accept-Language"], "en-US,en;q=0.9")
         self.server.agents.clear()
         self.read("/plain", IDENTIFY="https://example.org/about")
-        self.assertTrue(self.server.agents[0]["User-Agent"].endswith(" (compatible; Holdfast; +https://example.org/about)"))
+        self.assertTrue(
+            self.server.agents[0]["User-Agent"].endswith(" (compatible; Holdfast; +https://example.org/about)")
+        )
 
     def test_a_behavior_of_the_operator(self):
         directory = self.temporary / "behaviors"

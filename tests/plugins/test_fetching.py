@@ -144,7 +144,11 @@ class Wget(HookTest):
 
     def test_it_is_not_led_inside(self):
         isolated = [
-            "unshare", "--map-root-user", "--net", "/usr/bin/python3", str(Path(__file__).parent / "led_inside.py"),
+            "unshare",
+            "--map-root-user",
+            "--net",
+            "/usr/bin/python3",
+            str(Path(__file__).parent / "led_inside.py"),
         ]
         if subprocess.run([*isolated[:3], "true"], capture_output=True, check=False).returncode != 0:
             self.skipTest("no namespaces for users")

@@ -83,7 +83,11 @@ class Text(HookTest):
 
     @needs_wget
     def test_the_language_of_a_page(self):
-        for path, language in (("/article.html", "en"), ("/said-language?lang=DE-at", "de-at"), ("/said-language", "fr")):
+        for path, language in (
+            ("/article.html", "en"),
+            ("/said-language?lang=DE-at", "de-at"),
+            ("/said-language", "fr"),
+        ):
             with self.subTest(path):
                 self.run_hook("wget", path)
                 outcome = self.run_hook("text", path)

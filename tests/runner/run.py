@@ -140,8 +140,9 @@ class Gate(Case):
         c.wait_until_leads(newer)
         c.until(
             "it stands by again",
-            lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {standby.pid}")
-            == "stands by",
+            lambda: (
+                c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {standby.pid}") == "stands by"
+            ),
         )
         newer.send_signal(signal.SIGKILL)
         newer.wait()
@@ -304,7 +305,9 @@ class Contenders(Case):
             victim = (
                 next((p for p in victims if p.pid == leading), None)
                 if dice.random() < 0.5
-                else dice.choice(victims) if victims else None
+                else dice.choice(victims)
+                if victims
+                else None
             )
             if victim is not None:
                 if victim.pid == leading:
@@ -514,10 +517,12 @@ class Work(Case):
         )
         c.until(
             "the far one leads",
-            lambda: c.sql(
-                "select answer from holdfast.runner_enter('a0000000-0000-7000-8000-000000000001', '1 minute', '5 s') limit 1"
-            )
-            == "lead",
+            lambda: (
+                c.sql(
+                    "select answer from holdfast.runner_enter('a0000000-0000-7000-8000-000000000001', '1 minute', '5 s') limit 1"
+                )
+                == "lead"
+            ),
         )
         crawl = c.add(2)
         c.until("all is sealed", lambda: self.sealed(c, crawl, 2))
@@ -613,8 +618,18 @@ class Schedules(Case):
     def test_the_verbs(self):
         c = self.collection()
         added = c.lines(
-            "schedule", "add", "--every", "0 6 * * mon-fri", "--time-zone", "Europe/Berlin", "--label", "news", "-t",
-            "a,b", "http://127.0.0.1:9/a", "http://127.0.0.1:9/b",
+            "schedule",
+            "add",
+            "--every",
+            "0 6 * * mon-fri",
+            "--time-zone",
+            "Europe/Berlin",
+            "--label",
+            "news",
+            "-t",
+            "a,b",
+            "http://127.0.0.1:9/a",
+            "http://127.0.0.1:9/b",
         )[0]
         self.assertEqual(
             (added["label"], added["state"], added["crawl"]["tags"], len(added["urls"])), ("news", "on", ["a", "b"], 2)
@@ -637,9 +652,7 @@ class Schedules(Case):
         self.assertEqual(len(c.lines("schedule", "next", "news", "-n", "3")), 3)
         self.assertEqual(len(c.lines("schedule", "next", "--every", "every 20 minutes")), 5)
         for wrong in ("whenever", "61 * * * *", "* * * *", "0 0 31 2 *"):
-            self.assertEqual(
-                c.holdfast("schedule", "add", "--every", wrong, "http://127.0.0.1:9/", expect=65).code, 65
-            )
+            self.assertEqual(c.holdfast("schedule", "add", "--every", wrong, "http://127.0.0.1:9/", expect=65).code, 65)
         c.holdfast("schedule", "remove", "news")
         self.assertEqual(c.lines("schedule", "list"), [])
         self.assertEqual(c.holdfast("schedule", "pause", "news", expect=65).code, 65)
@@ -678,8 +691,19 @@ class Schedules(Case):
         c = self.collection()
         worker = c.start("worker")
         added = c.lines(
-            "schedule", "add", "--every", "daily", "--label", "fresh", "--only-new", "--robots", "--host-delay",
-            "50ms", "--max-bytes", "1g", "http://127.0.0.1:9/a",
+            "schedule",
+            "add",
+            "--every",
+            "daily",
+            "--label",
+            "fresh",
+            "--only-new",
+            "--robots",
+            "--host-delay",
+            "50ms",
+            "--max-bytes",
+            "1g",
+            "http://127.0.0.1:9/a",
         )[0]
         self.assertEqual(
             {k: added["crawl"][k] for k in ("only_new", "robots", "host_delay", "max_bytes")},
@@ -753,7 +777,10 @@ class Maintenance(Case):
             "create or replace function holdfast.maintenance_mend(p_task holdfast.maintenance_task) returns bigint language plpgsql as $$ begin raise exception 'broken on purpose'; end $$"
         )
         runner = c.start("runner")
-        c.until("all have run", lambda: c.sql("select count(*) filter (where runs = 0) from holdfast.maintenance_task") == "0")
+        c.until(
+            "all have run",
+            lambda: c.sql("select count(*) filter (where runs = 0) from holdfast.maintenance_task") == "0",
+        )
         self.assertEqual(
             c.sql("select string_agg(name || ': ' || error, ',') from holdfast.v_maintenance where error is not null"),
             "mend: broken on purpose",
@@ -783,7 +810,10 @@ class Maintenance(Case):
             "insert into holdfast.crawl (id, label, status, retry_at) values (gen_random_uuid(), 'stuck', 'started', null)"
         )
         runner = c.start("runner")
-        c.until("all have run", lambda: c.sql("select count(*) filter (where runs = 0) from holdfast.maintenance_task") == "0")
+        c.until(
+            "all have run",
+            lambda: c.sql("select count(*) filter (where runs = 0) from holdfast.maintenance_task") == "0",
+        )
         self.assertEqual(
             c.sql("select status || ' ' || exit_reason from holdfast.process where label = 'lost worker'"),
             "exited lease lapsed",
@@ -820,10 +850,10 @@ class Maintenance(Case):
         runner = c.start("runner")
         c.until(
             "it is gone",
-            lambda: c.sql(
-                "select (select count(*) from holdfast.crawl) || ' ' || (select count(*) from holdfast.purge)"
-            )
-            == "1 2",
+            lambda: (
+                c.sql("select (select count(*) from holdfast.crawl) || ' ' || (select count(*) from holdfast.purge)")
+                == "1 2"
+            ),
         )
         self.assertFalse(any((archive / d).parent.exists() for d in directories))
         self.assertTrue((c.path / "precious").exists())

@@ -562,6 +562,7 @@ class SignIn(SignInCase):
         self.assertEqual(state, "waiting for a worker\n")
         key = self.place.path / "no.key"
         key.write_text("not a key\n")
+        key.chmod(0o600)
         self.worker = self.start("worker", env={"HOLDFAST_PERSONA_KEY_FILE": str(key)})
         view.until("it says what is missing", "document.querySelector('#view-state').textContent.includes('no.key')")
         self.another_worker("192.0.2.7:0")
@@ -723,6 +724,7 @@ class OwnDatabase(SignInCase):
         place = super().place(filled=False)
         key = place.path / "persona.key"
         key.write_text("f" * 64 + "\n")
+        key.chmod(0o600)
         place.environment["HOLDFAST_PERSONA_KEY_FILE"] = str(key)
         place.environment["HOLDFAST_DATABASE_URL"] = f"postgresql://holdfast@{address}:{self.database.port}/postgres"
         self.assertEqual(place.run("migrate").code, 0)

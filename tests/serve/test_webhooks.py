@@ -84,6 +84,7 @@ class Webhooks(Case):
         )
         self.secrets = self.site.path / "secrets"
         self.secrets.write_text(f"# of all webhooks\nwhsec_{SECRET}\n")
+        self.secrets.chmod(0o600)
         self.site.environment["HOLDFAST_WEBHOOKS_SECRET_FILE"] = str(self.secrets)
         self.logs = []
 

@@ -404,9 +404,7 @@ FILES = {
 def matrix():
     """Queries of /body: types x charsets x dispositions x lengths x codings x early and late."""
     kinds = [(kind, charset) for kind in TEXT_TYPES for charset in TEXTS] + [(kind, "file") for kind in FILES]
-    ways = itertools.product(
-        kinds, ("", "inline", "attachment"), ("", "chunked", "open"), ("", "gzip"), ("", "late")
-    )
+    ways = itertools.product(kinds, ("", "inline", "attachment"), ("", "chunked", "open"), ("", "gzip"), ("", "late"))
     for (kind, charset), disposition, length, coding, late in ways:
         values = {
             "type": kind,
@@ -468,21 +466,54 @@ ODD_BODY = document("Odd", PARAGRAPH).encode()
 _OK, _TYPE = b"HTTP/1.1 200 OK\r\n", b"Content-Type: text/html\r\n"
 _SIZE, _CHUNKED = b"%d" % len(ODD_BODY), b"Transfer-Encoding: chunked\r\n"
 ODD_HEADS = {
-    **{f"line-{number}": line + b"\r\n" + _TYPE for number, line in enumerate((
-        b"HTTP/1.1 200", b"HTTP/1.1 200 ", b"HTTP/1.1  200 OK", b"http/1.1 200 ok", b"HTTP/2 200", b"HTTP/1.0 200 OK",
-        b"HTTP/1.1 299 Odd", b"\r\nHTTP/1.1 200 OK", "HTTP/1.1 200 Größe".encode(), b"HTTP/1.1 999 Denied"))},
-    **{f"length-{number}": _OK + _TYPE + b"Content-Length:" + value + b"\r\n" for number, value in enumerate((
-        b" " + _SIZE, b"", b" many", b" +" + _SIZE, b" 000" + _SIZE, b" " + _SIZE + b", " + _SIZE, _SIZE + b"  "))},
-    **{f"header-{number}": _OK + line + b"\r\n" + _TYPE for number, line in enumerate((
-        b"X-Folded: a\r\n  b", b"X-Space : a", b"no header", b": no name", b"X Two: words", b"X-Latin: \xe9\xff",
-        b"X-Long: " + b"a" * 60000, b"\r\n".join(b"X-Many-%d: a" % n for n in range(500)),
-        b"Content-Encoding: unheard-of", b"Content-Encoding: identity"))},
+    **{
+        f"line-{number}": line + b"\r\n" + _TYPE
+        for number, line in enumerate(
+            (
+                b"HTTP/1.1 200",
+                b"HTTP/1.1 200 ",
+                b"HTTP/1.1  200 OK",
+                b"http/1.1 200 ok",
+                b"HTTP/2 200",
+                b"HTTP/1.0 200 OK",
+                b"HTTP/1.1 299 Odd",
+                b"\r\nHTTP/1.1 200 OK",
+                "HTTP/1.1 200 Größe".encode(),
+                b"HTTP/1.1 999 Denied",
+            )
+        )
+    },
+    **{
+        f"length-{number}": _OK + _TYPE + b"Content-Length:" + value + b"\r\n"
+        for number, value in enumerate(
+            (b" " + _SIZE, b"", b" many", b" +" + _SIZE, b" 000" + _SIZE, b" " + _SIZE + b", " + _SIZE, _SIZE + b"  ")
+        )
+    },
+    **{
+        f"header-{number}": _OK + line + b"\r\n" + _TYPE
+        for number, line in enumerate(
+            (
+                b"X-Folded: a\r\n  b",
+                b"X-Space : a",
+                b"no header",
+                b": no name",
+                b"X Two: words",
+                b"X-Latin: \xe9\xff",
+                b"X-Long: " + b"a" * 60000,
+                b"\r\n".join(b"X-Many-%d: a" % n for n in range(500)),
+                b"Content-Encoding: unheard-of",
+                b"Content-Encoding: identity",
+            )
+        )
+    },
     **{f"before-{status}": b"HTTP/1.1 %d Wait\r\n\r\n" % status + _OK + _TYPE for status in (100, 102, 103)},
     "bare": (_OK + _TYPE).replace(b"\r", b""),
     "bare-1.0": b"HTTP/1.0 200 OK\n" + _TYPE.replace(b"\r", b""),
     "bare-mixed": _OK + _TYPE.replace(b"\r", b""),
-    **{f"chunks-{number}": _OK + _TYPE + _CHUNKED + b"\r\n" + chunk for number, chunk in enumerate((
-        b"%x\r\n", b"000%X  \r\n", b'%x;a=b;c="d"\r\n', b"%x\n"))},
+    **{
+        f"chunks-{number}": _OK + _TYPE + _CHUNKED + b"\r\n" + chunk
+        for number, chunk in enumerate((b"%x\r\n", b"000%X  \r\n", b'%x;a=b;c="d"\r\n', b"%x\n"))
+    },
 }
 
 
@@ -570,8 +601,12 @@ def slow_image(request):
 def lacking(request):
     """A page that names what cannot be had: a picture that breaks off, a host that is not there, a paper."""
     files = "<img src='/wrong-length'><img src='http://no-such-host.invalid/a.png'><img src='/missing.png'>"
-    papers = "<embed src='/report.pdf?in=embed' type='application/pdf'><object data='/report.pdf' type='application/pdf'>"
-    request.send(document("Lacking", PARAGRAPH + files + papers + "</object><script type=text/template src=/none.js></script>"))
+    papers = (
+        "<embed src='/report.pdf?in=embed' type='application/pdf'><object data='/report.pdf' type='application/pdf'>"
+    )
+    request.send(
+        document("Lacking", PARAGRAPH + files + papers + "</object><script type=text/template src=/none.js></script>")
+    )
 
 
 @page("/broken-off")
@@ -786,9 +821,7 @@ def scripts(request):
         lines.push(family + ": " + (proportional ? "proportional" : "of a typewriter"));
       }
       document.querySelector("ul").innerHTML = lines.map(line => "<li>" + line + "</li>").join("");
-    """.replace(
-        "SAMPLES", json.dumps(samples)
-    )
+    """.replace("SAMPLES", json.dumps(samples))
     request.send(document("Scripts", f"<ul></ul>\n<script>{script}</script>"))
 
 

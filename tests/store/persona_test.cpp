@@ -15,7 +15,7 @@ namespace {
 
 persona::KeyRing key_ring_of(const std::string& digit) {
   const TempDir dir;
-  return persona::KeyRing::open(dir.write("key", std::string(64, digit.front())));
+  return persona::KeyRing::open(dir.secret("key", std::string(64, digit.front())));
 }
 
 persona::State signed_in(const std::string& value) {

@@ -377,7 +377,10 @@ class Programs(WorkerCase):
         def seen(results):
             return {one["plugin"]: (one["status"], one["exit_code"]) for one in results}
 
-        until("they are told of", lambda: home.sql("select count(*) from holdfast.v_result where exit_code = 3") == [["1"]])
+        until(
+            "they are told of",
+            lambda: home.sql("select count(*) from holdfast.v_result where exit_code = 3") == [["1"]],
+        )
         results = [record for record in home.run("show", snapshot).records if "plugin" in record]
         self.assertEqual(seen(results), want)
         (good,) = (one for one in results if one["plugin"] == "good")
@@ -395,7 +398,10 @@ class Programs(WorkerCase):
                     return answer.read().decode()
 
             self.assertEqual(seen(json.loads(get(f"/api/v1/results?snapshot={snapshot}"))["items"]), want)
-            for text in (get(f"/snapshot/{snapshot}"), json.loads(get(f"/live.json?at=/snapshot/{snapshot}"))["sections"]["results"]):
+            for text in (
+                get(f"/snapshot/{snapshot}"),
+                json.loads(get(f"/live.json?at=/snapshot/{snapshot}"))["sections"]["results"],
+            ):
                 self.assertIn("it &lt;broke&gt;", text)
                 self.assertRegex(text, r"good</td>.*Succeeded.*6 B")
         finally:

@@ -57,9 +57,16 @@ DEEDS = {
         "",
     ),
     "talker": ("50", "while ((SECONDS < 15)); do echo x >&2; sleep 0.2; done; " + SUCCESS % "told", "succeeded", ""),
-    "gigabyte": ("50", "head -c 1G /dev/zero | tr '\\0' x", "failed", r"^standard output exceeded 64.0 MiB; 1 line over a limit, not read$"),
+    "gigabyte": (
+        "50",
+        "head -c 1G /dev/zero | tr '\\0' x",
+        "failed",
+        r"^standard output exceeded 64.0 MiB; 1 line over a limit, not read$",
+    ),
     "messages": (
-        "50", "trap '' TERM; while :; do head -c 1M /dev/zero; done >&2", "failed",
+        "50",
+        "trap '' TERM; while :; do head -c 1M /dev/zero; done >&2",
+        "failed",
         r"^standard error exceeded 16.0 MiB$",
     ),
     "long_line": ("50", "head -c 50000000 /dev/zero | tr '\\0' x; echo; " + SUCCESS % "after it", "succeeded", ""),

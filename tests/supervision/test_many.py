@@ -9,8 +9,10 @@ from harness.collection import ROOT, looks_for_leaks
 
 HOOKS = 200
 KINDS = (
-    'gate "$name"; echo done >page.txt', 'setsid sleep 600 & gate "$name"; exit 3',
-    f"'{MISBEHAVE}' leave-daemon; gate \"$name\"; echo x", 'gate "$name"; kill -ABRT $$',
+    'gate "$name"; echo done >page.txt',
+    'setsid sleep 600 & gate "$name"; exit 3',
+    f"'{MISBEHAVE}' leave-daemon; gate \"$name\"; echo x",
+    'gate "$name"; kill -ABRT $$',
     "trap '' TERM; gate \"$name\"; echo done >page.txt",
 )
 

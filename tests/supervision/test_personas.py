@@ -275,6 +275,8 @@ class Personas(WorkerCase):
         wrong.write_text("e" * 64 + "\n")
         bad = home.path / "bad.key"
         bad.write_text("hello-secret\n")
+        for key in (new, wrong, bad):
+            key.chmod(0o600)
 
         def export(file):
             return home.run("persona", "export", "press", env={"HOLDFAST_PERSONA_KEY_FILE": str(file)})

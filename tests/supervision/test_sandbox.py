@@ -118,7 +118,7 @@ class Sandbox(WorkerCase):
         config = home.path / "holdfast.yaml"
         config.write_text("# hunter2\n")
         for path in (outside, outside / "precious", secret, password, config):
-            path.chmod(0o777 if path.is_dir() else 0o600 if path.parent == outside else 0o644)
+            path.chmod(0o777 if path.is_dir() else 0o644 if path == config else 0o600)
             if home.identity:
                 os.chown(path, home.identity["user"], home.identity["group"])
         home.environment["HOLDFAST_WEBHOOKS_SECRET_FILE"] = str(secret)

@@ -64,8 +64,10 @@ class Sessions(WorkerCase):
         self.until_sealed(home, 1)
         until(
             "the session is closed",
-            lambda: home.sql("select status, reason from holdfast.session")
-            == [["closed", "it had nothing to do for a while"]],
+            lambda: (
+                home.sql("select status, reason from holdfast.session")
+                == [["closed", "it had nothing to do for a while"]]
+            ),
         )
         self.assertEqual(home.survivors(), [])
         home.open("two")
@@ -135,8 +137,13 @@ class Sessions(WorkerCase):
             home.sql("select name, status, path, version, provider, sha256, plugins from holdfast.v_binary"),
             [
                 [
-                    "oldtool", "installed", str(program), "4.2.1", "custom",
-                    hashlib.sha256(program.read_bytes()).hexdigest(), "{tool}",
+                    "oldtool",
+                    "installed",
+                    str(program),
+                    "4.2.1",
+                    "custom",
+                    hashlib.sha256(program.read_bytes()).hexdigest(),
+                    "{tool}",
                 ]
             ],
         )

@@ -196,7 +196,9 @@ class SignedOut(WorkerCase):
             self.assertEqual(self.found(content), [], str(file))
         warc = b"".join(content for file, content in files.items() if file.name.endswith(".warc.gz"))
         for kept in (
-            b"Inside xxxxxx+xxxxx/0000=x", b"Inside xxxxxx+xxxxxx/0000=x", b"xxxxxx.xxxxxx.0000.xxxxx",
+            b"Inside xxxxxx+xxxxx/0000=x",
+            b"Inside xxxxxx+xxxxxx/0000=x",
+            b"xxxxxx.xxxxxx.0000.xxxxx",
             b"Set-Cookie: fresh=xxxxxx",
         ):
             self.assertIn(kept, warc)

@@ -47,6 +47,13 @@ public:
     }
     return file;
   }
+  // Writes a file that its owner alone can read.
+  std::filesystem::path secret(std::string_view name, std::string_view text) const {
+    const auto file = write(name, text);
+    using std::filesystem::perms;
+    std::filesystem::permissions(file, perms::owner_read | perms::owner_write);
+    return file;
+  }
 
 private:
   static bool failed() { return std::uncaught_exceptions() > 0; }

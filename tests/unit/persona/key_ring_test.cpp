@@ -1,4 +1,5 @@
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/persona/key_ring.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -19,7 +20,7 @@ const std::string kOne(64, '1'), kTwo = "MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI
 
 TEST_CASE("what is sealed opens under its own name, version and key alone") {
   const TempDir dir;
-  const auto key_ring = KeyRing::open(dir.write("key", "# mine\n" + kOne + "\n" + kTwo + " # old\n"));
+  const auto key_ring = KeyRing::open(dir.secret("key", "# mine\n" + kOne + "\n" + kTwo + " # old\n"));
   REQUIRE(key_ring.key_ids().size() == 2);
   const auto id = key_ring.key_ids().front();
   for (const std::string& plain : {std::string(), std::string("secret"), std::string(10'000'000, 'x')}) {
@@ -38,7 +39,7 @@ TEST_CASE("what is sealed opens under its own name, version and key alone") {
   }
   CHECK_THROWS_AS(KeyRing().seal("work", 1, "x"), base::Error);
   // The new key first, the old one behind it: both open.
-  const auto turned = KeyRing::open(dir.write("turned", kTwo + "\n" + kOne + "\n"));
+  const auto turned = KeyRing::open(dir.secret("turned", kTwo + "\n" + kOne + "\n"));
   CHECK(turned.open("work", 3, id, key_ring.seal("work", 3, "x")) == "x");
   CHECK(turned.key_ids().front() == key_ring.key_ids().back());
 }
@@ -47,7 +48,7 @@ TEST_CASE("a file without keys is refused by name and line, and not quoted") {
   const TempDir dir;
   for (const std::string text :
        {"", "# nothing\n", "secret\n", "11223344\n", "x1111111111111111111111111111111111111"}) {
-    const auto file = dir.write("key", text);
+    const auto file = dir.secret("key", text);
     try {
       KeyRing::open(file);
       FAIL("taken: " << text);
@@ -57,6 +58,23 @@ TEST_CASE("a file without keys is refused by name and line, and not quoted") {
     }
   }
   CHECK_THROWS_AS(KeyRing::open(dir / "missing"), base::Error);
+}
+
+TEST_CASE("a file of secrets that every user of the machine can read is refused") {
+  const TempDir dir;
+  using std::filesystem::perms;
+  const auto file = dir.secret("key", kOne);
+  for (const auto& [more, taken] : {std::pair{perms::none, true},
+                                    {perms::group_read, true},
+                                    {perms::others_read, false},
+                                    {perms::others_exec, true}}) {
+    std::filesystem::permissions(file, perms::owner_read | more);
+    CAPTURE(static_cast<int>(more));
+    if (taken)
+      CHECK(base::secret_text(file, "persona.key_file") == kOne);
+    else
+      CHECK_THROWS_WITH_AS(KeyRing::open(file), doctest::Contains("every user"), base::Error);
+  }
 }
 
 TEST_CASE("a key is made once, for its owner alone") {
