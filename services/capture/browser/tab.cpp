@@ -29,16 +29,8 @@ namespace holdfast::capture {
 namespace {
 
 constexpr std::size_t kLargestSource = 8u << 20; // of a document that other hooks read
-constexpr Seconds kAnswer{3};                    // a page that works answers within it
 constexpr int kMostReplaced = 3;                 // documents that scripts make while the page is looked at
 constexpr std::size_t kMostSteps = 20;           // documents that lead to others; as many redirects a browser follows
-constexpr std::string_view kNamers =             // elements that name files which a page shows
-    "img,link[rel~=stylesheet],frame,iframe,embed,object,audio,video,source[src],track,input[type=image],"
-    "script[src]:not([nomodule])";
-constexpr std::size_t kManyMissing = 10;
-constexpr const char* kWarc = "page.warc.gz";
-constexpr const char* kSource = "source";
-constexpr const char* kRead = "read"; // what there is to read, for other hooks
 
 // Errors that are not the page's.
 constexpr std::string_view kOwnTrouble[] = {"net::ERR_ABORTED", "net::ERR_BLOCKED_BY_CLIENT",
@@ -56,84 +48,25 @@ Json context_like() {
   return wanted;
 }
 
-class Tab {
-public:
-  Tab(Job& job, ReplaySource* source)
-      : job_(job), source_(source),
-        give_up_(job.deadline() -
-                 std::chrono::duration_cast<Clock::duration>(Seconds(std::min(15.0, 0.25 * job.timeout())))),
-        limit_(Job::size("BROWSER_MAX_SIZE", "1g")), browser_(browser_socket()), persona_(browser_),
-        warc_(kWarc,
-              {{"date", base::utc_timestamp()},
-               {"software", "Holdfast"},
-               {"format", "WARC File Format 1.1"},
-               {"isPartOf", job.url()}},
-              warc::OmittedHeaders(Job::setting("WARC_OMIT_HEADERS"))),
-        recorder_(browser_, warc_, rules()), reading_(browser_, recorder_, effort_of(job, persona_.signs_in()),
-                                                      give_up_, [this](auto until, const auto& done) {
-                                                        return wait(until, [&] { return !crashed_.empty() || done(); });
-                                                      }) {
-    page_.url = job.url();
-  }
-  Result run();
+} // namespace
 
-private:
-  struct Kept { // a response that is no page for a browser
-    std::string url;
-    bool over{false}, whole{false};
-    std::uint64_t bytes{0};
-  };
-
-  Recorder::Rules rules();
-  std::string refuse(const std::string& url, const std::string& type, const std::string& frame);
-  bool keep_from_browser(const Json& paused);
-  void finished(const Recorder::Finished& exchange);
-  void take(const std::string& method, const Json& parameters, const std::string& session);
-  Json call(const std::string& method, Json parameters = nullptr, std::optional<Clock::time_point> until = {});
-  bool wait(Clock::time_point until, const std::function<bool()>& done);
-  void open();
-  void load();
-  std::string not_fetched(const std::string& error) const;
-  void navigate();
-  void take_download();
-  void describe();
-  bool arrive();
-  void settle();
-  void read();
-  std::string what_came() const { return shown().bytes > 0 ? "; kept what there was" : "; nothing of it came"; }
-  void refuse_signed_out();
-  void judge();
-  void judge_kept();
-  void refuse_error_page();
-  std::vector<std::string> not_asked_for(std::string_view elements);
-  void count_resources();
-  Result close();
-  const Documents::Document& shown() const { return documents_.shown(); }
-  // The page is none for a browser, and all of it has come that will.
-  bool kept_over() const { return kept_ != nullptr && kept_->over; }
-  bool over() const { return documents_.loaded() || !shown().broken.empty() || kept_over() || !crashed_.empty(); }
-  std::string site() const { return host_in(job_.url()); }
-
-  Job& job_;
-  ReplaySource* const source_;      // null: the network
-  const Clock::time_point give_up_; // then only the time to save the page is left
-  const std::uint64_t limit_;
-  DevTools browser_;
-  Persona persona_;
-  warc::Writer warc_;
-  Recorder recorder_;
-  Reading reading_;
-  Documents documents_;
-  PageRecord page_;
-  Json identity_; // what the browser says of itself
-  std::string session_, frame_, context_;
-  std::map<std::string, Kept> files_; // by request
-  std::set<std::string> file_names_;
-  Kept* kept_{nullptr}; // the page itself is one of them
-  std::string not_page_, crashed_, refused_;
-  bool downloads_{false};
-  std::optional<bool> page_is_private_;
-};
+Tab::Tab(Job& job, ReplaySource* source)
+    : job_(job), source_(source),
+      give_up_(job.deadline() -
+               std::chrono::duration_cast<Clock::duration>(Seconds(std::min(15.0, 0.25 * job.timeout())))),
+      limit_(Job::size("BROWSER_MAX_SIZE", "1g")), browser_(browser_socket()), persona_(browser_),
+      warc_(kWarc,
+            {{"date", base::utc_timestamp()},
+             {"software", "Holdfast"},
+             {"format", "WARC File Format 1.1"},
+             {"isPartOf", job.url()}},
+            warc::OmittedHeaders(Job::setting("WARC_OMIT_HEADERS"))),
+      recorder_(browser_, warc_, rules()), reading_(browser_, recorder_, effort_of(job, persona_.signs_in()), give_up_,
+                                                    [this](auto until, const auto& done) {
+                                                      return wait(until, [&] { return !crashed_.empty() || done(); });
+                                                    }) {
+  page_.url = job.url();
+}
 
 Recorder::Rules Tab::rules() {
   Recorder::Rules rules;
@@ -265,12 +198,6 @@ void Tab::open() {
   reading_.attach(session_, frame_, site());
 }
 
-// Returns why the egress proxy did not fetch the last requested document; empty: it did.
-std::string Tab::not_fetched(const std::string& error) const {
-  if (error == "net::ERR_TUNNEL_CONNECTION_FAILED") return egress_reason(documents_.last_url());
-  return documents_.refused();
-}
-
 void Tab::navigate() {
   const auto answer = browser_.ask("Page.navigate", {{"url", job_.url()}}, session_);
   wait(give_up_, [&] { return answer->there || kept_over() || !crashed_.empty(); });
@@ -312,36 +239,6 @@ void Tab::describe() {
   page_.redirects = documents_.redirects();
   page_.documents = documents_.list();
   page_.broken = document.broken;
-}
-
-// A page can lead on, by script or refresh, to where there is nothing. Chromium then shows a page of its own in the
-// main frame, which must not be taken for the page.
-void Tab::refuse_error_page() {
-  const auto until = std::min(job_.deadline(), after(kAnswer));
-  const auto led = error_page_shown(browser_, session_, until);
-  if (led.empty()) return;
-  if (!refused_.empty()) throw failed(refused_);
-  throw failed(led +
-               (documents_.error().empty() ? reason_on_error_page(browser_, session_, until) : documents_.error()));
-}
-
-// Returns files that the document names now and that were not requested, such as types without a viewer in Chromium.
-std::vector<std::string> Tab::not_asked_for(std::string_view elements) {
-  constexpr std::string_view kNamed = R"((elements => {
-    const named = new Set();
-    for (const e of document.querySelectorAll(elements)) {
-      const url = e.currentSrc || e.src || e.data || e.href;
-      const script = e.localName !== 'script' || /^(|module|.*(java|ecma)script)$/i.test(e.type);
-      if (script && /^https?:/.test(url)) named.add(url.split('#')[0]);
-      if (named.size >= 5000) break;
-    }
-    return [...named];
-  }))";
-  std::vector<std::string> found;
-  const auto expression = std::string(kNamed) + "('" + std::string(elements) + "')";
-  for (const auto& url : browser_.evaluate(expression, session_, after(kAnswer)))
-    if (url.is_string() && !recorder_.has_asked_for(url.get<std::string>())) found.push_back(url.get<std::string>());
-  return found;
 }
 
 // Waits until the page has loaded, or until nothing has come for a while and it answers: one file that never comes must
@@ -419,124 +316,6 @@ void Tab::load() {
   }
 }
 
-// Refuses a page that is shown without a login. The worker gets a report: it waits for a new session.
-void Tab::refuse_signed_out() {
-  if (source_ != nullptr) return;
-  const auto reason = persona_.why_signed_out(context_, session_, job_.url(), page_.url, page_.status, kept_ == nullptr,
-                                              std::min(job_.deadline(), after(kAnswer)));
-  if (reason.empty()) return;
-  emit({{"type", "SignedOut"}, {"reason", one_line(reason, 250)}});
-  throw unreachable("signed out: " + reason);
-}
-
-void Tab::judge_kept() {
-  refuse_signed_out();
-  if (!crashed_.empty()) throw failed(crashed_);
-  if (!kept_->over) recorder_.finish("time");
-  if (recorder_.full())
-    throw failed("the page is larger than BROWSER_MAX_SIZE (" + std::to_string(limit_) + " bytes); kept its beginning");
-  if (!kept_->whole) throw failed("the file did not arrive whole; kept " + std::to_string(kept_->bytes) + " bytes");
-  page_.complete = page_.finished = true;
-  throw no_results(not_page_);
-}
-
-// Decides the outcome. Throws if there is no page to look at.
-void Tab::judge() {
-  if (page_.status >= kFirstError) refuse_signed_out();
-  if (!crashed_.empty()) throw failed(crashed_);
-  if (const auto reason = not_fetched(documents_.error()); !reason.empty()) {
-    if (page_.status == 0 && page_.redirects.empty()) throw egress_ending(reason);
-    throw failed("the page led to " + documents_.last_url().substr(0, 500) + ": " + reason);
-  }
-  bool busy = false; // a script does not end
-  const auto ask = [&](const auto& question) {
-    try {
-      if (!busy) question();
-    } catch (const Silent&) {
-      busy = true;
-    }
-  };
-  const auto& document = shown();
-  if (document.broken.empty()) ask([this] { refuse_error_page(); });
-  if (page_.status >= kFirstError)
-    throw failed("HTTP " + std::to_string(page_.status) + (page_.doubt.empty() ? "" : ": " + page_.doubt));
-  if (const auto why = not_a_page(page_.content_type, ""); !why.empty()) throw no_results(why);
-  ask([&] {
-    const auto until = std::min(job_.deadline(), after(kAnswer));
-    const auto state = browser_.evaluate("document.readyState", session_, until);
-    const bool parsed = state.is_string() && state != "loading";
-    // A script that does not come keeps a document that has come from being read on.
-    page_.complete = (parsed || document.whole) && document.broken.empty();
-  });
-  page_.finished = documents_.loaded();
-  if (busy) {
-    recorder_.finish("time");
-    page_.complete = document.whole;
-    page_.cut.emplace_back("script");
-  } else if (!page_.finished) {
-    page_.cut.emplace_back("load");
-  }
-}
-
-// Compares the record with the requests and the URLs in the document.
-void Tab::count_resources() {
-  page_.missing = recorder_.missing();
-  auto count = recorder_.requests();
-  if (!page_.ending && crashed_.empty() && page_.cut.empty()) try {
-      for (auto& url : not_asked_for(kNamers)) {
-        page_.missing.emplace_back(std::move(url), "not asked for");
-        ++count;
-      }
-    } catch (const Ending&) { // the page does not answer
-    }
-  job_.report_resources(count, page_.missing);
-  Json facts = {{"type", "Facts"}};
-  if (!page_.cut.empty()) facts["cut"] = page_.cut;
-  if (!page_.doubt.empty()) facts["doubt"] = page_.doubt.starts_with(kChallenge) ? "challenge" : "unfinished";
-  if (documents_.count() > 1) facts["documents"] = documents_.count();
-  if (facts.size() > 1) emit(facts);
-}
-
-// Ends the record, and removes files that only the hooks of this page read.
-Result Tab::close() {
-  recorder_.finish("time");
-  warc_.close();
-  if (source_ == nullptr) count_resources();
-  page_.held = reading_.held(); // with what was stopped later
-  for (const char* name : {kSource, kRead, "icon"})
-    ::unlink(name);
-  auto kept = page_;
-  kept.read.clear();
-  if (kept.source == kSource) kept.source.clear();
-  kept.icon.clear();
-  kept.target.clear();
-  save_page_record(job_, kept);
-  auto about = page_.about();
-  about["requests"] = warc_.exchanges();
-  about["failed_requests"] = recorder_.failed_requests();
-  about["bytes"] = warc_.bytes();
-  if (page_.ending && page_.ending->status == Status::noresults) // nothing to show, and all of it kept
-    return {kept.source.empty() ? kWarc : kept.source, about};
-  if (page_.ending) {
-    auto ending = *page_.ending;
-    ending.detail = about;
-    throw ending;
-  }
-  if (recorder_.full())
-    throw failed("the page is larger than BROWSER_MAX_SIZE (" + std::to_string(limit_) + " bytes); kept its beginning",
-                 about);
-  if (!page_.broken.empty()) throw failed("the page broke off: " + page_.broken + what_came(), about);
-  if (!page_.complete) throw failed("the page did not arrive whole within the time limit" + what_came(), about);
-  if (source_ == nullptr && !shown().whole) throw failed("the record of the page is not whole" + what_came(), about);
-  if (!page_.doubt.empty()) throw failed(page_.doubt, about);
-  if (const auto lacking = page_.missing.size(), all = recorder_.requests();
-      !page_.finished && lacking >= kManyMissing && 2 * lacking > all)
-    throw failed("the page did not load within the time limit: " + std::to_string(lacking) + " of " +
-                     std::to_string(all) + " files are missing",
-                 about);
-  return {kWarc, about};
-}
-
 Result Tab::run() {
   try {
     open();
@@ -559,6 +338,8 @@ Result Tab::run() {
   }
   return close();
 }
+
+namespace {
 
 Result run_with(Job& job, ReplaySource* source) {
   struct sigaction action {};
