@@ -3,6 +3,7 @@
 #include "lib/base/text/encoding.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/warc/coding.hpp"
+#include "lib/warc/escape.hpp"
 #include "lib/warc/gzip.hpp"
 #include "lib/warc/pack.hpp"
 #include "lib/warc/reader.hpp"
@@ -11,7 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <map>
 #include <set>
@@ -34,51 +34,6 @@ std::uint32_t start_of(std::string_view text) {
 }
 std::size_t slot_of(std::uint32_t start) { return (start * 2654435761u) >> 16; }
 
-// Returns the character of a pair of surrogates, at the first of them.
-std::string character_of_pair(std::string_view rest, std::uint32_t code) {
-  std::uint32_t second = 0;
-  const auto digits = rest.starts_with("\\u") ? rest.substr(2, 4) : std::string_view();
-  std::from_chars(digits.data(), digits.data() + digits.size(), second, 16);
-  if (code >= 0xDC00 || second < 0xDC00 || second > 0xDFFF) return {};
-  return base::utf8_of(0x10000 + ((code - 0xD800) << 10) + (second - 0xDC00));
-}
-
-// An escape and what it stands for; length 0: there is none.
-struct Escape {
-  std::size_t length{0};
-  std::string value;
-};
-
-Escape read_escape(std::string_view rest) {
-  struct Coded {
-    std::string_view begin;
-    std::size_t digits; // 0: as many as stand before a ";"
-    int base;
-  };
-  static constexpr Coded kCoded[] = {{"%", 2, 16},   {"\\u", 4, 16}, {"\\x", 2, 16},
-                                     {"&#x", 0, 16}, {"&#X", 0, 16}, {"&#", 0, 10}};
-  for (const auto& [begin, count, base] : kCoded) {
-    if (!rest.starts_with(begin)) continue;
-    const auto digits = rest.substr(begin.size(), count > 0 ? count : 8);
-    std::uint32_t code = 0;
-    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), code, base);
-    const auto read = static_cast<std::size_t>(end - digits.data());
-    const bool whole = count > 0 ? read == count : read < digits.size() && *end == ';';
-    if (failure != std::errc() || !whole) return {};
-    const bool half = code >= 0xD800 && code <= 0xDFFF;
-    const auto value = begin == "%" ? std::string(1, static_cast<char>(code))
-                       : half       ? character_of_pair(rest.substr(begin.size() + read), code)
-                                    : base::utf8_of(code);
-    return {begin.size() + read + (count > 0 ? 0 : 1), value};
-  }
-  static constexpr std::pair<std::string_view, char> kNamed[] = {
-      {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}, {"\\n", '\n'}, {"\\t", '\t'}};
-  for (const auto& [name, letter] : kNamed)
-    if (rest.starts_with(name)) return {name.size(), std::string(1, letter)};
-  if (rest.starts_with('\\') && rest.size() > 1) return {2, std::string(1, rest[1])};
-  return {};
-}
-
 // Writes a marker over [begin, end): a digit for a digit, and letters for letters, escapes and non-ASCII. Other
 // characters may be of the syntax around it, and stay.
 void mark(std::string& text, std::size_t begin, std::size_t end) {
@@ -91,27 +46,6 @@ void mark(std::string& text, std::size_t begin, std::size_t end) {
     else if (base::is_alpha(text[at]) || static_cast<unsigned char>(text[at]) >= 0x80)
       text[at] = 'x';
   }
-}
-
-// A text without its escapes, and where each of its bytes stood.
-struct Decoded {
-  std::string text;
-  std::vector<std::uint32_t> at; // and where it ends
-};
-Decoded decode(const std::string& text, const std::vector<std::uint32_t>* below) {
-  Decoded decoded;
-  decoded.text.reserve(text.size());
-  decoded.at.reserve(text.size() + 1);
-  const auto place = [&](std::size_t at) { return below ? (*below)[at] : static_cast<std::uint32_t>(at); };
-  for (std::size_t at = 0; at < text.size();) {
-    const bool may = text[at] == '%' || text[at] == '\\' || text[at] == '&';
-    const auto escape = may ? read_escape(std::string_view(text).substr(at, 12)) : Escape{};
-    decoded.text += escape.length > 0 ? escape.value : std::string(1, text[at]);
-    decoded.at.resize(decoded.text.size(), place(at));
-    at += std::max<std::size_t>(escape.length, 1);
-  }
-  decoded.at.push_back(place(text.size()));
-  return decoded;
 }
 
 std::size_t find_word(std::string_view text, std::string_view word, std::size_t from) { // in any case of letters

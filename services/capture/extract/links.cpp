@@ -13,7 +13,7 @@ namespace holdfast::capture {
 
 namespace {
 
-using Take = std::function<bool(const Link&)>;
+using TakeLink = std::function<bool(const Link&)>;
 constexpr int kMostWords = 50; // pieces of text inside one link
 // Elements inside a link that do not part its words.
 constexpr std::array<std::string_view, 20> kInline{"a",    "abbr",  "b",    "cite",   "code", "del",  "em",
@@ -25,7 +25,7 @@ struct LinkPlace { // what references mean
 };
 
 // Calls take() for a reference if it is a link.
-bool give(const Take& take, const LinkPlace& place, std::string_view href, std::string title) {
+bool give(const TakeLink& take, const LinkPlace& place, std::string_view href, std::string title) {
   const auto url = formats::absolute_link(place.base, href, place.encoding);
   return !url || take({*url, std::move(title), "", ""});
 }
@@ -54,7 +54,7 @@ std::string refresh_target(std::string_view content) {
   return std::string(content.substr(1, content.find(content[0], 1) - 1));
 }
 
-void in_html(const std::string& text, const std::string& url, const std::string& encoding, const Take& take) {
+void in_html(const std::string& text, const std::string& url, const std::string& encoding, const TakeLink& take) {
   LinkPlace place{url, encoding};
   std::string words;
   std::optional<std::string> anchor;
@@ -101,7 +101,7 @@ void in_html(const std::string& text, const std::string& url, const std::string&
 
 } // namespace
 
-void find_links(const Page& page, const Take& take) {
+void find_links(const Page& page, const TakeLink& take) {
   const auto text = page.text();
   constexpr std::size_t kStart = 4096;
   const bool bookmarks =
