@@ -7,6 +7,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace holdfast::catalog {
 
@@ -25,6 +27,9 @@ inline constexpr std::string_view kWords = R"({"type":"string","minLength":1,"ma
 inline constexpr std::string_view kText = R"({"type":"string","maxLength":10000})";
 inline constexpr std::string_view kTexts =
     R"({"type":"array","items":{"type":"string","maxLength":2000},"maxItems":100})";
+// Words; on the command line and in forms one may hold several: "a,b".
+inline constexpr std::string_view kNames =
+    R"({"type":"array","items":{"type":"string","maxLength":2000},"maxItems":100,"x-commas":true})";
 inline constexpr std::string_view kUrlList =
     R"({"type":"array","items":{"type":"string","maxLength":2000},"maxItems":1000})";
 // Formats of times, sizes and durations, for which JSON schema has no names.
@@ -53,6 +58,18 @@ public:
 private:
   What what_;
   std::string field_;
+};
+
+// URLs of a request that cannot be archived, each with its place ("urls/3", "text:4") and what is wrong with it.
+class UrlErrors : public base::Error {
+public:
+  using Urls = std::vector<std::pair<std::string, std::string>>;
+  UrlErrors(Urls urls, const std::string& message, std::string hint)
+      : Error(base::ErrorClass::refused, message, std::move(hint)), urls_(std::move(urls)) {}
+  const Urls& urls() const noexcept { return urls_; }
+
+private:
+  Urls urls_;
 };
 
 // The schema of a field; parsed once in each thread.

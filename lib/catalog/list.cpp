@@ -17,6 +17,8 @@ namespace holdfast::catalog {
 
 namespace {
 
+constexpr std::string_view kChange =
+    R"({"type":"string","enum":["text","look","links","title","status","gone","back"]})";
 constexpr std::string_view kKind = R"({"type":"string","enum":["worker","runner","serve","command"]})";
 
 // clang-format off
@@ -30,10 +32,12 @@ constexpr Filter kFilters[] = {
      "timestamptz",
      "% >= $",
      ", 2h, 7d, 2026-11-22, \"2026-11-22 14:00\""},
+    {{"until", schema::kTime, "Only added, or failed, before this time"}, "timestamptz", "% < $"},
     {{"url", schema::kWords, "Only if the URL or name contains this"}, "text", "holdfast.has_part(%, $)"},
     {{"exact_url", schema::kWords, "Only of this URL"}, "text", "% = $"},
     {{"tag", schema::kWord, "Only with this tag"}, "text", "$ = any (%)"},
     {{"kind", kKind, "Only of this kind: worker, runner, serve, command"}, "text"},
+    {{"change", kChange, "Only changes of this kind: text, look, links, title, status, gone, back"}, "text"},
     {{"plugin", schema::kWord, "Only of this plugin"}, "text"},
     {{"persona", schema::kWord, "Only this persona"}, "text"},
     {{"schedule", schema::kId, "Only this schedule"}, "uuid"},
@@ -47,106 +51,137 @@ const std::vector<List>& lists() {
   static const std::vector<List> all = {
       {"crawls", "crawl", "Crawl", "Crawls, newest first", "crawl", "v_crawl", "id desc",
        {{"crawl", "id"}, {"status"}, {"outcome"}, {"url", "first_url"}, {"tag", "tags"}, {"since", "created_at"},
-        {"before", "id"}},
+        {"until", "created_at"}, {"before", "id"}},
        {"id", "status", "outcome?", "total", "open?", "partial?", "failed?", "cancelled?", "bytes", "age", "label?",
-        "tags?", "first_url"}},
+        "tags?", "first_url"},
+       "id label status total open succeeded partial failed seeds_left bytes max_depth max_urls max_bytes "
+       "max_time tags plugins priority created_by created_at first_url notes scope refused excluded "
+       "cancelled"},
       {"snapshots", "snapshot", "Snapshot", "Snapshots, newest first", "snapshot", "list_snapshots", "",
        {{"crawl"}, {"snapshot"}, {"status"}, {"outcome"}, {"url"}, {"exact_url", "url"}, {"tag"}, {"host"}, {"since"},
-        {"before"}},
-       {"id", "status", "outcome?", "http_status?", "depth?", "tags?", "title?", "url", "reason?"}},
+        {"until"}, {"before"}},
+       {"id", "status", "outcome?", "http_status?", "depth?", "tags?", "title?", "url", "reason?"},
+       "id crawl_id url host depth status fence attempts lapses tags created_at notes"},
       {"results", "result", "ArchiveResult", "Results of hooks, newest first", "archive_result", "list_results", "",
        {{"crawl"}, {"snapshot"}, {"status"}, {"url"}},
-       {"plugin", "status", "wall_ms", "output", "error", "url"}},
+       {"plugin", "status", "wall_ms", "output", "error", "url"},
+       "snapshot_id crawl_id url fence plugin hook_name status output error output_bytes files started_at "
+       "output_files counts process_id"},
       {"queue", "queue", "Snapshot", "Open snapshots, next first", "snapshot", "list_queue", "",
        {{"crawl"}, {"snapshot"}, {"status"}, {"url"}},
-       {"id", "state", "retry_at", "attempts", "url"}},
+       {"id", "state", "retry_at", "attempts", "url"},
+       "id crawl_id url status retry_at state attempts lapses"},
       {"running", "running", "ArchiveResult", "Running hooks, longest first", "", "v_running", "running_for desc",
        {{"crawl", "crawl_id"}, {"snapshot", "snapshot_id"}, {"url"}, {"plugin"}},
-       {"plugin", "running_for", "worker", "pid", "url"}},
+       {"plugin", "running_for", "worker", "pid", "url"},
+       "snapshot_id crawl_id url plugin hook_name background running_for worker fence started_at process_id"},
       {"workers", "worker", "Process", "Workers, runners and other processes, newest first", "process", "v_worker",
        "started_at desc",
        {{"status"}, {"kind", "process_type"}},
-       {"label", "status", "held", "slots", "lease_left", "exit_reason", "started_at"}},
+       {"label", "status", "held", "slots", "lease_left", "exit_reason", "started_at"},
+       "id label process_type worker_type hostname pid status draining slots held version stats started_at "
+       "capabilities login state"},
       {"events", "event", "Event", "Changes of state, newest first", "", "list_events", "",
        {{"crawl"}, {"snapshot"}},
-       {"at", "lifecycle", "object_id", "event", "to_state", "detail"}},
+       {"at", "lifecycle", "object_id", "event", "to_state", "detail"},
+       "at lifecycle object_id event to_state"},
       {"failures", "failure", "ArchiveResult", "Failed hooks, newest first", "", "list_failures", "",
-       {{"crawl"}, {"snapshot"}, {"url"}, {"plugin"}, {"host"}, {"since"}},
-       {"ended_at", "plugin", "error", "url"}},
+       {{"crawl"}, {"snapshot"}, {"url"}, {"plugin"}, {"host"}, {"since"}, {"until"}},
+       {"ended_at", "plugin", "error", "url"},
+       "ended_at url plugin error snapshot_id crawl_id hook_name fence host"},
       {"hosts", "host", "Host", "Hosts with their limits", "", "v_host", "name",
        {{"url", "name"}},
        {"name", "min_delay", "max_parallel", "held?", "robots_delay?", "last_at?", "backoff_until", "paused",
-        "reason"}},
+        "reason"},
+       "name robots_delay backoff_level paused updated_by updated_at held"},
       {"sessions", "session", "CrawlSession", "Sessions of crawls, newest first", "session", "v_session",
        "opened_at desc",
        {{"crawl", "crawl_id"}, {"status"}},
-       {"crawl_id", "status", "worker", "snapshots", "running", "opened_at", "reason"}},
+       {"crawl_id", "status", "worker", "snapshots", "running", "opened_at", "reason"},
+       "id crawl_id first_url status worker hostname directory opened_at snapshots process_id"},
       {"personas", "persona", "Persona", "Personas, without secrets", "", "v_persona", "name",
        {{"persona", "name"}},
        {"name", "version", "hosts?", "worker_label?", "options?", "signed_out_at?", "signed_out_reason?", "changed_at",
-        "changed_by", "notes?"}},
+        "changed_by", "notes?"},
+       "name version options hosts checks notes created_at changed_at changed_by"},
       {"webhooks", "webhook", "Webhook", "Webhooks", "", "v_webhook", "name",
        {},
-       {"name", "url", "events", "waiting", "delivered", "given_up", "reason"}},
+       {"name", "url", "events", "waiting", "delivered", "given_up", "reason"},
+       "name url events enabled waiting delivered given_up failures changed_by created_at"},
       {"deliveries", "delivery", "Delivery", "Deliveries of webhooks, newest first", "delivery", "v_delivery",
        "id desc",
        {{"status"}},
-       {"id", "webhook", "event", "status", "attempts", "last_status", "last_error", "created_at"}},
+       {"id", "webhook", "event", "status", "attempts", "last_status", "last_error", "created_at"},
+       "id webhook event status created_at attempts payload"},
       {"schedules", "schedule", "Schedule", "Schedules, with next and last run", "", "v_schedule",
        "created_at, id",
        {{"schedule", "id"}, {"url", "first_url"}},
        {"id", "label", "every", "time_zone", "state", "next_run", "runs", "skipped", "last_outcome", "first_url",
-        "note"}},
+        "note"},
+       "id label every time_zone state runs skipped urls crawl created_at first_url"},
       {"tokens", "token", "Token", "Tokens: names, roles and states; the tokens are not stored", "", "v_token",
        "created_at",
        {},
        {"name", "role", "state", "created_at", "created_by", "expires_at?", "revoked_at?", "revoked_by?"},
+       "",
        false},
       {"runners", "runner", "Runner", "Runners, the leader first", "", "v_runner",
        "state = 'leads' desc, started_at desc, id desc",
        {},
-       {"label", "state", "epoch", "lease_left", "request"}},
+       {"label", "state", "epoch", "lease_left", "request"},
+       "label state"},
       {"maintenance", "task", "MaintenanceTask",
        "Maintenance tasks: last run, duration and number of changes", "", "v_maintenance",
        "name",
        {},
-       {"name", "every", "keep", "enabled", "last_run_at", "last_duration", "last_count", "total_count", "error"}},
+       {"name", "every", "keep", "enabled", "last_run_at", "last_duration", "last_count", "total_count", "error"},
+       "name about every enabled next_at total_count runs batch"},
       {"binaries", "binary", "Binary", "Binaries that plugins need, by machine", "binary", "v_binary", "hostname, name",
        {{"status"}, {"url", "name"}},
-       {"name", "hostname", "status", "version", "path", "plugins", "error"}},
+       {"name", "hostname", "status", "version", "path", "plugins", "error"},
+       "name hostname status provider plugins failures providers machine_id id"},
       {"robots", "robots", "Robots", "robots.txt of sites, as last fetched", "", "v_robots", "origin",
        {{"url", "origin"}},
-       {"origin", "state", "status?", "size?", "error?", "fetched_at?", "expires_at?"}},
+       {"origin", "state", "status?", "size?", "error?", "fetched_at?", "expires_at?"},
+       "origin state"},
       {"commands", "command", "Command", "Commands given to the collection, newest first", "", "v_control", "id desc",
        {{"crawl", "crawl_id"}},
-       {"at", "action", "kind", "target", "by_whom", "detail?", "held?"}},
+       {"at", "action", "kind", "target", "by_whom", "detail?", "held?"},
+       "id at action kind target by_whom held"},
       {"costs", "cost", "HookCost", "Cost of each plugin on each machine, the most CPU time first", "", "v_hook_cost",
        "cpu_ms_total desc, plugin, hostname",
        {{"plugin"}},
-       {"plugin", "hostname", "runs", "failed", "wall_ms_median", "wall_ms_p95", "cpu_ms_total", "peak_memory_max"}},
+       {"plugin", "hostname", "runs", "failed", "wall_ms_median", "wall_ms_p95", "cpu_ms_total", "peak_memory_max"},
+       "plugin hostname runs failed"},
       {"throughput", "minute", "Minute", "Snapshots sealed in each of the last fifteen minutes", "", "v_throughput",
        "minute desc",
        {},
-       {"minute", "sealed", "succeeded", "partial", "failed", "bytes"}},
+       {"minute", "sealed", "succeeded", "partial", "failed", "bytes"},
+       "minute sealed succeeded partial failed bytes"},
       {"resources", "resource", "CaptureQuality", "Resources of pages, and how many their records lack", "",
        "v_capture_quality", "snapshot_id desc",
        {{"crawl", "crawl_id"}, {"snapshot", "snapshot_id"}, {"url"}, {"host"}},
-       {"snapshot_id", "resources", "resources_missing", "missing_reasons?", "outcome", "url"}},
+       {"snapshot_id", "resources", "resources_missing", "missing_reasons?", "outcome", "url"},
+       "snapshot_id crawl_id url host outcome sealed_at"},
       {"replays", "replay", "ReplayQuality", "Snapshots that verify --replay opened, the worst first", "",
        "v_replay_quality", "score, snapshot_id desc",
        {{"crawl", "crawl_id"}, {"snapshot", "snapshot_id"}, {"url"}},
-       {"snapshot_id", "score", "screenshot?", "text?", "resources?", "problem?", "url"}},
+       {"snapshot_id", "score", "screenshot?", "text?", "resources?", "problem?", "url"},
+       "snapshot_id crawl_id url"},
       {"changes", "change", "Change", "Changes of pages, newest first", "", "v_change", "sealed_at desc, id desc",
        {{"crawl", "crawl_id"}, {"snapshot", "id"}, {"url"}, {"host"}, {"tag", "tags"}, {"since", "sealed_at"},
-        {"min", "share"}},
-       {"id", "sealed_at", "change", "share", "words_added?", "words_removed?", "look_share?", "title?", "url"}},
+        {"until", "sealed_at"}, {"change"}, {"min", "share"}},
+       {"id", "sealed_at", "change", "share", "words_added?", "words_removed?", "look_share?", "title?", "url"},
+       "id crawl_id url host tags change sealed_at"},
       {"partitions", "partition", "Partition", "Partitions of the tables that only grow", "", "v_partition",
        "table_name, name",
        {},
-       {"table_name", "name", "holds", "rows_estimated", "bytes"}},
+       {"table_name", "name", "holds", "rows_estimated", "bytes"},
+       "table_name name"},
       {"states", "state", "State", "Number of snapshots in each state", "", "v_state", "status",
        {},
-       {"status", "snapshots"}},
+       {"status", "snapshots"},
+       "status snapshots"},
   };
   return all;
 }
@@ -164,6 +199,8 @@ const List& list_of(std::string_view name) {
 }
 
 std::span<const Filter> filters() { return kFilters; }
+
+std::string List::view() const { return source.starts_with("v_") ? std::string(source) : "v_" + std::string(one); }
 
 bool List::knows(std::string_view filter) const noexcept {
   return std::any_of(filters.begin(), filters.end(), [&](const auto& known) { return known.name == filter; });
@@ -184,6 +221,7 @@ std::vector<std::string> lists_by(std::string_view filter) {
 
 std::vector<std::string> values_of(const List& list, std::string_view filter) {
   std::vector<std::string> known;
+  if (const auto& schema = schema_of(filter_of(filter).field); schema.contains("enum")) return schema["enum"];
   if (filter == "outcome") known = {"succeeded", "partial", "failed", "cancelled"};
   if (filter == "outcome" && list.name == "crawls") known.emplace_back("empty");
   if (filter == "outcome" && list.name == "snapshots") known.insert(known.end(), {"refused", "quarantined"});
@@ -250,9 +288,16 @@ std::pair<std::string, pg::Params> list_call(const ListQuery& query) {
   }
   params.add(query.limit);
   const auto limit = "$" + std::to_string(++number) + "::bigint";
-  if (!view) return {source + "(" + arguments + "p_limit => " + limit + ") v", params};
+  params.add(query.offset);
+  const auto offset = "$" + std::to_string(++number) + "::bigint";
+  if (!view)
+    return {"(select * from " + source + "(" + arguments + "p_limit => " + limit + " + " + offset + ") offset " +
+                offset + ") v",
+            params};
   const auto order = (query.most.empty() ? "" : query.most + " desc, ") + std::string(list.order);
-  return {"(select * from " + source + conditions + " order by " + order + " limit " + limit + ") v", params};
+  return {"(select * from " + source + conditions + " order by " + order + " limit " + limit + " offset " + offset +
+              ") v",
+          params};
 }
 
 } // namespace

@@ -36,16 +36,18 @@ struct List {
   std::vector<ListFilter> filters; // "before": only what has a lesser id
   // Columns that users see first; JSON has all of them. A name that ends in "?": left out if all its values are empty.
   std::vector<std::string> columns;
-  bool for_guests{true}; // the API and the page show it
+  std::string_view always{}; // columns that are never NULL; any other may be
+  bool for_guests{true};     // the API and the page show it
 
   bool knows(std::string_view filter) const noexcept;
+  std::string view() const; // that has its rows
 };
 const std::vector<List>& lists();
 // By its name or that of one of its rows; throws Error(usage) if there is none.
 const List& list_of(std::string_view name);
 std::span<const Filter> filters();
 const Filter& filter_of(std::string_view name);
-// The values that a filter of the list, its status or outcome, can have; empty: any.
+// The values that a filter of the list, as its status or outcome, can have; empty: any.
 std::vector<std::string> values_of(const List& list, std::string_view filter);
 // Throws Error(usage) if no row of the list can have this status or outcome, as the filter is.
 void check_filter(const List& list, std::string_view filter, const std::string& value);
@@ -53,7 +55,7 @@ std::vector<std::string> lists_by(std::string_view filter);
 
 struct ListQuery {
   std::string view{"snapshots"}; // the name of a list
-  std::int64_t limit{50};
+  std::int64_t limit{50}, offset{0};
   std::map<std::string, std::string, std::less<>> filters{}; // values as PostgreSQL reads them
   // For a list that is a view with ids: rows with the most in this column first, "before" then being the row before.
   // For crawls this reads all of them: with 100,000 it takes 0.13 s of processor time. An index for each order would

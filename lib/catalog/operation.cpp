@@ -25,16 +25,16 @@ using Call = OperationCall;
 
 constexpr std::string_view kLists =
     R"({"type":"object","additionalProperties":{"type":"array","items":{"type":"string","maxLength":2000}}})";
-constexpr Field kAddTags{"add_tags", kTexts, "Tags to add; a crawl's tags are also those of its snapshots", false,
+constexpr Field kAddTags{"add_tags", kNames, "Tags to add; a crawl's tags are also those of its snapshots", false,
                          "-t,--tag"};
-constexpr Field kRemoveTags{"remove_tags", kTexts, "Tags to remove", false, "--untag"};
+constexpr Field kRemoveTags{"remove_tags", kNames, "Tags to remove", false, "--untag"};
 constexpr Field kNotes{"notes", kText, "Notes on it"};
 constexpr Field kReason[] = {{"why", kText, "A reason, shown to others"}};
 constexpr Field kResume[] = {kReason[0], {"at", kTime, "Not before this time: 2026-12-24T18:00:00Z"}};
 constexpr Field kRetry[] = {
     {"ids", kIds, "Crawls and snapshots", true},
     {"failed", kFlag, "Only failed or partial pages"},
-    {"plugins", kTexts, "Only this plugin (with failed: only where it failed)", false, "-p,--plugin,--plugins"}};
+    {"plugins", kNames, "Only this plugin (with failed: only where it failed)", false, "-p,--plugin,--plugins"}};
 constexpr Field kCrawl[] = {{"label", kText, "Name of a crawl"},
                             kNotes,
                             kAddTags,
@@ -50,13 +50,13 @@ constexpr Field kLimits[] = {{"delay", kDuration, "Minimum time between two of i
 constexpr Field kSignIn[] = {{"url", kText, "First page of the browser: the login", true}};
 constexpr Field kWebhook[] = {
     {"url", kText, "URL of the receiver", true},
-    {"events", kTexts, "Events to deliver: crawl.sealed, snapshot.failed, page.changed, worker.lapsed, persona.signed_out (all)",
+    {"events", kNames, "Events to deliver: crawl.sealed, snapshot.failed, page.changed, worker.lapsed, persona.signed_out (all)",
      false, "--on"}};
 constexpr std::string_view kStrings = R"({"type":"object","additionalProperties":{"type":"string","maxLength":10000}})";
 constexpr Field kPersona[] = {
     {"options", kStrings, "Set an option of a plugin, for example WGET_TIMEOUT=60; no secrets", false, "--option"},
-    {"unset", kTexts, "Option to remove"},
-    {"hosts", kTexts, "Hosts whose crawls use it unless they name another; - for none", false, "--host"},
+    {"unset", kNames, "Option to remove"},
+    {"hosts", kNames, "Hosts whose crawls use it unless they name another; - for none", false, "--host"},
     {"worker_label", kWord, "Only workers with this label, or of the machine of this name; empty: any"},
     {"checks", kTexts,
      "Checks of a signed-in page: text=Log out, selector=#account, cookie=sid; or of a signed-out one: "
@@ -214,7 +214,7 @@ constexpr Operation kOperations[] = {
      "!sealed", true},
     {"POST", "v1/crawls/{id}/scope", "scopeCrawl", "Change the scope of a crawl", &change_scope, kScope},
     {"POST", "v1/retry", "retry", "Retry crawls and snapshots, as one new crawl", &retry, kRetry, "", "", false,
-     true},
+     true, "Retried"},
     {"PATCH", "v1/snapshots/{id}", "changeSnapshot", "Change title, notes and tags of a snapshot",
      "snapshot_describe(:id, :title, :notes, :add_tags, :remove_tags, :by)", kSnapshot},
     {"DELETE", "v1/snapshots/{id}", "removeSnapshot",
@@ -231,7 +231,7 @@ constexpr Operation kOperations[] = {
     {"POST", "v1/schedules/{id}/resume", "resumeSchedule", "Continue with its next time; missed runs are not made up",
      "schedule_enable(:id, true)", {}, "Resume", "paused"},
     {"POST", "v1/schedules/{id}/run", "runSchedule", "Add its crawl now, in addition to its times", &run_schedule, {},
-     "Run now", "", false, true},
+     "Run now", "", false, true, "ScheduleRun"},
     {"DELETE", "v1/schedules/{id}", "removeSchedule", "Delete the schedule; its archived pages stay",
      "schedule_remove(:id)", {}, "Remove", "", true},
     {"POST", "v1/workers/{id}/pause", "pauseWorker", "A worker releases its pages and claims none until it is resumed",
@@ -259,11 +259,13 @@ constexpr Operation kOperations[] = {
      "Resume", "paused"},
     {"POST", "v1/webhooks/{id}/retry", "retryWebhook", "Retry waiting and abandoned deliveries now",
      "webhook_retry(:id, :by)", {}, "Retry deliveries"},
-    {"POST", "v1/webhooks/{id}/test", "testWebhook", "Send a test event", &test_webhook, {}, "Test"},
+    {"POST", "v1/webhooks/{id}/test", "testWebhook", "Send a test event", &test_webhook, {}, "Test", "", false, false,
+     "WebhookTest"},
     {"PUT", "v1/personas/{id}", "setPersona", "Create a persona, or change one", &set_persona, kPersona},
     {"DELETE", "v1/personas/{id}", "removePersona", "Delete a persona and its state", "persona_remove(:id)", {},
      "Remove", "", true},
-    {"POST", "v1/personas/{id}/sign-in", "signIn", "Open a browser on a worker, to sign in by hand", &sign_in, kSignIn},
+    {"POST", "v1/personas/{id}/sign-in", "signIn", "Open a browser on a worker, to sign in by hand", &sign_in, kSignIn,
+     "", "", false, false, "SignIn"},
     {"DELETE", "v1/sign-ins/{id}", "cancelSignIn", "End the browser of a sign-in; nothing is saved",
      "sign_in_cancel(:id)"},
     {"POST", "v1/pause", "pauseAll", "Workers claim nothing until it is resumed", "collection_pause(:by, :why)",
@@ -277,7 +279,7 @@ constexpr Operation kOperations[] = {
 } // namespace
 
 std::vector<std::string> OperationCall::texts(std::string_view name) const {
-  return base::split(base::join(body.value(name, std::vector<std::string>()), ","), ",");
+  return body.value(name, std::vector<std::string>());
 }
 
 namespace {

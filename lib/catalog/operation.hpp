@@ -24,7 +24,7 @@ struct OperationCall {
   int most_batches{std::numeric_limits<int>::max()}; // of a cancelled crawl; workers and the runner close the rest
 
   std::string text(const char* name) const { return body.value(name, std::string()); } // empty: not given
-  std::vector<std::string> texts(std::string_view name) const;                         // each may hold several: "a,b"
+  std::vector<std::string> texts(std::string_view name) const;
   template <class Value>
   std::optional<Value> given(const char* name) const {
     return body.contains(name) ? std::optional(body[name].get<Value>()) : std::nullopt;
@@ -50,6 +50,7 @@ struct Operation {
   std::string_view button{}, when{};
   bool final{false};
   bool makes_crawl{false}; // the answer has its "id", or null
+  std::string_view answer{"Changed"}; // schema of the answer: its name in the OpenAPI document
 
   // Returns the kind of its object: crawl, snapshot, process, host, schedule, webhook or persona; empty: no single
   // object.

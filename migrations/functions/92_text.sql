@@ -231,6 +231,13 @@ end $$;
 comment on function holdfast.text_keep is
   'Stores the text of a sealed page. Returns false if the page was not sealed with this fence.';
 
+create or replace function holdfast.snapshot_text(p_snapshot uuid)
+  returns text language sql stable as $$
+  select t.text from holdfast.page_text t where t.snapshot_id = p_snapshot
+$$;
+comment on function holdfast.snapshot_text is
+  'Returns the readable text of an archived page, as the search has it; NULL: it has none.';
+
 create or replace function holdfast.text_again(p_crawl uuid, p_snapshots uuid[])
   returns void language plpgsql as $$
 -- After their title, tags or notes have changed.

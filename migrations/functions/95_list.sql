@@ -96,11 +96,12 @@ end $$;
 create or replace function holdfast.list_snapshots(p_crawl uuid,
     p_snapshot uuid, p_status text, p_url text, p_tag text, p_limit bigint, p_outcome text default null,
     p_host text default null, p_since timestamptz default null, p_before uuid default null,
-    p_exact_url text default null)
+    p_exact_url text default null, p_until timestamptz default null)
   returns setof holdfast.v_snapshot language plpgsql stable as $$
 declare
+  c_before constant uuid := least(p_before, holdfast.first_id(p_until));
   c_ids constant uuid[] := case when p_snapshot is null
-    then holdfast.snapshot_ids(p_crawl, p_status, p_outcome, p_url, p_tag, p_host, p_since, p_before, p_limit,
+    then holdfast.snapshot_ids(p_crawl, p_status, p_outcome, p_url, p_tag, p_host, p_since, c_before, p_limit,
                                0, p_exact_url)
     else array[p_snapshot] end;
 begin
@@ -108,7 +109,7 @@ begin
     'select * from holdfast.v_snapshot where %s order by id desc limit %L', concat_ws(
       ' and ', 'id = any ($1)', 'crawl_id = ' || quote_literal(p_crawl), 'status = ' || quote_literal(p_status),
       'outcome = ' || quote_literal(p_outcome), holdfast.has_words(p_url, p_host, p_tag, p_exact_url),
-      'id < ' || quote_literal(p_before), 'id >= ' || quote_literal(holdfast.first_id(p_since))), p_limit)
+      'id < ' || quote_literal(c_before), 'id >= ' || quote_literal(holdfast.first_id(p_since))), p_limit)
     using c_ids;
 end $$;
 comment on function holdfast.list_snapshots is 'Snapshots: list snapshots.';
@@ -172,14 +173,14 @@ comment on function holdfast.list_queue is 'The queue: holdfast list queue.';
 
 create or replace function holdfast.list_failures(p_crawl uuid,
     p_snapshot uuid, p_url text, p_limit bigint, p_plugin text default null, p_host text default null,
-    p_since timestamptz default null)
+    p_since timestamptz default null, p_until timestamptz default null)
   returns setof holdfast.v_failure language plpgsql stable as $$
 -- A frequent part of a URL is found among the newest failures, a rare one by the index of snapshots.
 declare
   c_words constant text := holdfast.has_words(p_url, p_host);
   c_conditions constant text := concat_ws(
     ' and ', 'true', 'snapshot_id = ' || quote_literal(p_snapshot), 'plugin = ' || quote_literal(p_plugin),
-    'ended_at >= ' || quote_literal(p_since));
+    'ended_at >= ' || quote_literal(p_since), 'ended_at < ' || quote_literal(p_until));
   c_newest constant text := format(
     'select * from holdfast.v_failure where %s order by ended_at desc',
     concat_ws(' and ', c_conditions, 'crawl_id = ' || quote_literal(p_crawl)));

@@ -32,3 +32,20 @@ create or replace function holdfast.reference()
      order by f.name collate "C")
 $$;
 comment on function holdfast.reference is 'Returns the views and the functions for users, with their comments.';
+
+create or replace function holdfast.answer_columns()
+  returns table (source text, name text, type text, about text) language sql stable as $$
+  -- A column of search() has the comment of that of v_snapshot.
+  with views as materialized (select r.* from holdfast.reference() r where r.kind = 'view')
+  select v.name, v.part, v.type, v.part_about from views v
+  union all
+  (select p.proname::text, a.name, format_type(a.type, null), v.part_about
+     from pg_catalog.pg_proc p
+     cross join lateral unnest(p.proargnames, p.proallargtypes, p.proargmodes)
+                with ordinality a(name, type, mode, number)
+     left join views v on v.name = 'v_snapshot' and v.part = a.name
+     where p.oid = 'holdfast.search'::regproc and a.mode = 't'
+     order by a.number)
+$$;
+comment on function holdfast.answer_columns is
+  'Returns the columns of the views and of search(), from which the schemas of the API are made.';

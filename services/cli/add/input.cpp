@@ -5,6 +5,7 @@
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
+#include "lib/catalog/field.hpp"
 #include "lib/formats/list.hpp"
 #include "services/cli/terminal/output.hpp"
 
@@ -25,28 +26,29 @@ namespace holdfast::cli {
 
 namespace {
 
-constexpr std::size_t kMostProblems = 10;
+constexpr std::size_t kMostProblems = 10; // in the text of an error
+constexpr std::size_t kMostUrls = 1000;   // for programs
 
 // Collects lines that cannot be used, to report all at once.
 class Problems {
 public:
-  void add(const std::string& where, const std::string& what) {
-    if (++count_ > kMostProblems) return;
-    if (!text_.empty()) text_ += '\n';
-    text_ += where.empty() ? what : where + ": " + what;
+  void add(const std::string& where, const std::string& what, const std::string& field = {}) {
+    if (++count_ <= kMostProblems) text_ += (text_.empty() ? "" : "\n") + (where.empty() ? what : where + ": " + what);
+    if (count_ <= kMostUrls) urls_.emplace_back(field.empty() ? where : field, what);
   }
 
   std::size_t count() const { return count_; }
   std::string text() const {
     return count_ <= kMostProblems ? text_ : text_ + "\n... and " + std::to_string(count_ - kMostProblems) + " more";
   }
-  // Throws Error(refused) if there were any.
+  // Throws UrlErrors if there were any.
   void raise(const std::string& hint) const {
-    if (count_ > 0) throw base::Error(base::ErrorClass::refused, text(), hint);
+    if (count_ > 0) throw catalog::UrlErrors(urls_, text(), hint);
   }
 
 private:
   std::string text_;
+  catalog::UrlErrors::Urls urls_;
   std::size_t count_{0};
 };
 
@@ -54,10 +56,12 @@ class SeedReader {
 public:
   explicit SeedReader(const ReadOptions& options) : allow_private_(options.allow_private), strict_(options.strict) {}
 
-  // `where`: of a line; empty: it was typed, or given by a program.
-  void take_url(std::string_view text, const std::string& where, store::Seed seed = {}) {
-    if (const auto problem = take(text, std::move(seed)); !problem.empty())
-      (where.empty() ? typed_wrong_ : lines_wrong_).add(where, problem);
+  void take_line(std::string_view text, const std::string& where, store::Seed seed) {
+    if (const auto problem = take(text, std::move(seed)); !problem.empty()) lines_wrong_.add(where, problem);
+  }
+  // That was typed, or given by a program in a field.
+  void take_url(std::string_view text, const std::string& field) {
+    if (const auto problem = take(text, {}); !problem.empty()) typed_wrong_.add("", problem, field);
   }
 
   // An argument names a file that must exist, or is a URL.
@@ -88,7 +92,7 @@ public:
       if (!entry.problem.empty())
         lines_wrong_.add(where, entry.problem);
       else
-        take_url(entry.url, where, seed_of(entry));
+        take_line(entry.url, where, seed_of(entry));
     }
     if (list.prose > 0) note(name + ": some lines hold more than a URL; of these only the URLs were taken");
     if (list.comments > 0)
@@ -272,8 +276,8 @@ ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& 
 ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& text, const std::string& file,
                        const ReadOptions& options) {
   SeedReader reader(options);
-  for (const auto& url : urls)
-    reader.take_url(with_scheme(std::string(base::trimmed(url))), "");
+  for (std::size_t i = 0; i < urls.size(); ++i)
+    reader.take_url(with_scheme(std::string(base::trimmed(urls[i]))), "urls/" + std::to_string(i));
   if (!text.empty()) reader.take_bytes(with_schemes(text), "text", options.parser);
   if (!file.empty()) reader.take_bytes(file, "file", options.parser);
   return reader.finish();

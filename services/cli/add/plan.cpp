@@ -132,11 +132,8 @@ store::PlannedCrawl plan_crawl(Context& context, const nlohmann::json& given, Re
   crawl.id = base::new_uuid();
   crawl.options = catalog::crawl_columns(given);
   crawl["created_by"] = user_name();
-  const auto words = [&](const char* name) {
-    return base::split(base::join(given.value(name, std::vector<std::string>()), ","), ",");
-  };
-  crawl["tags"] = words("tags");
-  const auto plugins = words("plugins");
+  const auto plugins = given.value("plugins", std::vector<std::string>());
+  crawl["tags"] = given.value("tags", std::vector<std::string>());
   crawl["plugins"] = plugins;
   auto options = given.value("options", std::map<std::string, std::string>());
   crawl["scope"] = scope_of(given, planned.seeds);

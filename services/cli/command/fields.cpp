@@ -65,7 +65,15 @@ CLI::Option* add_field(CLI::App& command, const catalog::Field& field, const std
             flags, [take, flags](const Texts& texts) { take(members_of(flags, texts)); }, what)
         ->allow_extra_args(false);
   if (type == "array")
-    return command.add_option_function<Texts>(flags, take, what)->allow_extra_args(false)->check(fits(schema["items"]));
+    return command
+        .add_option_function<Texts>(
+            flags,
+            [take, &schema](const Texts& texts) {
+              take(schema.contains("x-commas") ? base::split(base::join(texts, ","), ",") : texts);
+            },
+            what)
+        ->allow_extra_args(false)
+        ->check(fits(schema["items"]));
   return command.add_option_function<std::string>(flags, take, what)->check(fits(schema));
 }
 

@@ -38,16 +38,23 @@ unsigned status_of(base::ErrorClass kind) {
   }
 }
 
-Response problem_of(const base::Error& error) {
+Response problem_of(const base::Error& error, const std::string& request_id) {
   const auto kind = error.error_class();
   const auto status = status_of(kind);
   if (status < 500) return problem(status, base::to_string(kind), error.what(), error.hint());
-  const auto request = base::new_uuid();
-  spdlog::warn("API: {} (request {})", error.what(), request);
+  spdlog::warn("API: {} (request {})", error.what(), request_id);
   return problem(status, base::to_string(kind),
                  status == 503 ? "the database is unreachable; try again"
-                               : "internal error; see the log of holdfast serve",
-                 {}, {{"request_id", request}});
+                               : "internal error; see the log of holdfast serve");
+}
+
+Response problem_of_urls(const catalog::UrlErrors& bad) {
+  auto response = problem(422, "refused", bad.what(), bad.hint(), {{"code", "urls_invalid"}});
+  auto json = Json::parse(response.body);
+  for (const auto& [field, detail] : bad.urls())
+    json["errors"].push_back({{"field", field}, {"detail", detail}});
+  response.body = base::json_text(json) + "\n";
+  return response;
 }
 
 // "v1/crawls/{id}/pause" takes "v1/crawls/7f3a/pause".
@@ -174,23 +181,39 @@ Response run_operation(const ApiOperation& operation, const std::string& id, con
 }
 
 template <class Work>
-Response with_problems(Work&& work) {
+Response answer_of(const std::string& request_id, Work&& work) {
   try {
     return work();
   } catch (const pg::DatabaseError& error) {
     // Data that the database cannot read, or that a constraint refuses.
     if (error.sqlstate().starts_with("22") || error.sqlstate() == "23514")
       return problem(400, "usage", std::string("invalid value: ") + error.what(), "types are in GET /api/openapi.json");
-    return problem_of(error);
+    return problem_of(error, request_id);
   } catch (const FieldError& error) {
     return problem(400, base::to_string(error.error_class()), error.what(), error.hint(),
                    {{"code", std::string(error.code())}, {"field", error.field()}});
+  } catch (const catalog::UrlErrors& error) {
+    return problem_of_urls(error);
   } catch (const base::Error& error) {
     // Parsers of durations and sizes throw this class for values of a request, too, not only for settings.
     if (error.error_class() == base::ErrorClass::configuration)
       return problem(400, "usage", error.what(), error.hint());
-    return problem_of(error);
+    return problem_of(error, request_id);
   }
+}
+
+// Each problem has the id of its request, which the log has, too.
+template <class Work>
+Response with_problems(const Request& request, Work&& work) {
+  const auto id = base::new_uuid();
+  auto response = answer_of(id, std::forward<Work>(work));
+  if (response.status < 400) return response;
+  auto json = Json::parse(response.body);
+  json["request_id"] = id;
+  response.body = base::json_text(json) + "\n";
+  if (response.status < 500)
+    spdlog::debug("API: {} {}: {} (request {})", request.method, request.path, response.status, id);
+  return response;
 }
 
 } // namespace
@@ -260,8 +283,15 @@ std::span<const ApiOperation> api_operations() {
     for (const auto part : {api_reads(), api_crawls(), api_archivebox()})
       list.insert(list.end(), part.begin(), part.end());
     for (const auto& one : catalog::operations())
-      list.push_back(
-          {one.method, one.path, one.name, one.summary, &run_command, {}, one.body, one.makes_crawl ? 201u : 200u});
+      list.push_back({one.method,
+                      one.path,
+                      one.name,
+                      one.summary,
+                      &run_command,
+                      one.answer,
+                      {},
+                      one.body,
+                      one.makes_crawl ? 201u : 200u});
     return list;
   }();
   return all;
@@ -275,15 +305,15 @@ const ApiOperation* get_beside(const ApiOperation& operation) {
 }
 
 Response answer_api(const Request& request, const Caller& caller, const ApiOptions& options, const RunAs& run) {
-  const auto match = find_operation(request);
-  if (match.allowed.empty()) return problem(404, "not_found", "the API has no such path", "GET /api/openapi.json");
-  if (match.operation == nullptr) {
-    auto response = problem(405, "usage", "this path has " + match.allowed);
-    response.headers = {{"Allow", match.allowed}};
-    return response;
-  }
-  if (auto refusal = refusal_of(caller, *match.operation)) return std::move(*refusal);
-  return with_problems([&] {
+  return with_problems(request, [&] {
+    const auto match = find_operation(request);
+    if (match.allowed.empty()) return problem(404, "not_found", "the API has no such path", "GET /api/openapi.json");
+    if (match.operation == nullptr) {
+      auto response = problem(405, "usage", "this path has " + match.allowed);
+      response.headers = {{"Allow", match.allowed}};
+      return response;
+    }
+    if (auto refusal = refusal_of(caller, *match.operation)) return std::move(*refusal);
     const auto parameters = read_parameters(request, *match.operation);
     const auto body = match.operation->changes() ? read_body(request, *match.operation) : nlohmann::json::object();
     auto response = run_operation(*match.operation, match.id, parameters, body, request, caller, options, run);
@@ -294,18 +324,6 @@ Response answer_api(const Request& request, const Caller& caller, const ApiOptio
 
 namespace {
 
-// "a, b" or a line for each.
-nlohmann::json list_of_text(const std::string& text) {
-  auto list = nlohmann::json::array();
-  for (std::size_t at = 0; at < text.size();) {
-    const auto end = std::min(text.find_first_of(",\r\n", at), text.size());
-    if (const auto one = base::trimmed(std::string_view(text).substr(at, end - at)); !one.empty())
-      list.push_back(std::string(one));
-    at = end + 1;
-  }
-  return list;
-}
-
 nlohmann::json body_of_form(const ApiOperation& operation, const Form& form) {
   auto body = nlohmann::json::object();
   for (const auto& field : operation.body)
@@ -315,7 +333,7 @@ nlohmann::json body_of_form(const ApiOperation& operation, const Form& form) {
       // A field that is not filled in is not given, unless the form shows what is stored.
       const bool shown = name == "notes" || name == "title" || name == "label";
       if (text.empty() && (operation.method != "PATCH" || !shown)) continue;
-      body[name] = schema["type"] == "array"            ? list_of_text(text)
+      body[name] = schema["type"] == "array"            ? nlohmann::json(base::split(text, ",\r\n"))
                    : schema.contains("contentEncoding") ? nlohmann::json(base::base64_encode(text))
                                                         : catalog::value_of_text(schema, text);
     }
@@ -330,7 +348,7 @@ Response answer_form(const std::string& operation, const Form& form, const Reque
   const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == operation; });
   if (found == all.end() || !found->changes()) return not_found("form");
   if (auto refusal = refusal_of(caller, *found)) return std::move(*refusal);
-  return with_problems([&] {
+  return with_problems(request, [&] {
     auto body = body_of_form(*found, form);
     std::vector<std::string> ids;
     for (const auto& [name, value] : form)

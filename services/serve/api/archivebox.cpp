@@ -1,6 +1,7 @@
 // The paths of ArchiveBox's API by which its browser extension and scripts add pages and list them: the same names of
 // members, with the values of this collection.
 #include "lib/base/error.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/catalog/operation.hpp"
@@ -59,9 +60,9 @@ Response cli_add(const ApiCall& call) {
   nlohmann::json body{{"urls", call.body["urls"]},
                       {"update", call.checked("update") || call.checked("update_all")},
                       {"overwrite", call.checked("overwrite")}};
-  if (const auto tag = call.text("tag"); !tag.empty()) body["tags"] = {tag};
+  if (const auto tag = call.text("tag"); !tag.empty()) body["tags"] = base::split(tag, ",");
   for (const char* name : {"extract", "extractors", "plugins"})
-    if (const auto plugins = call.text(name); !plugins.empty()) body["plugins"] = {plugins};
+    if (const auto plugins = call.text(name); !plugins.empty()) body["plugins"] = base::split(plugins, ",");
   if (call.body.contains("depth")) body["max_depth"] = call.body["depth"];
   auto planned = call.options.plan(body);
   planned.crawl.id = call.new_id;
@@ -133,14 +134,23 @@ constexpr ApiOperation kArchiveBox[] = {
      "archiveboxCheckToken",
      "Whether a token may add pages",
      &check_token,
+     "ArchiveBoxToken",
      {},
      kCheckToken},
-    {"POST", "v1/cli/add", "archiveboxAdd", "Add URLs, as ArchiveBox's API does", &cli_add, {}, kCliAdd},
+    {"POST",
+     "v1/cli/add",
+     "archiveboxAdd",
+     "Add URLs, as ArchiveBox's API does",
+     &cli_add,
+     "ArchiveBoxAnswer",
+     {},
+     kCliAdd},
     {"POST",
      "v1/cli/remove",
      "archiveboxRemove",
      "Delete the snapshots of URLs, as ArchiveBox's API does",
      &cli_remove,
+     "ArchiveBoxAnswer",
      {},
      kCliRemove},
     {"GET",
@@ -148,6 +158,7 @@ constexpr ApiOperation kArchiveBox[] = {
      "archiveboxSnapshots",
      "List snapshots, as ArchiveBox's API does",
      &core_snapshots,
+     "ArchiveBoxSnapshots",
      kCoreSnapshots,
      {}},
 };

@@ -43,7 +43,7 @@ Response add(const ApiCall& call) {
   auto json = added(crawl, planned);
   json["added"] = first;
   if (dry) {
-    json.erase("id");
+    json["id"] = nullptr;
     json["urls"] = Json::array();
     for (const auto& seed : planned.seeds)
       json["urls"].push_back(seed.url);
@@ -70,8 +70,8 @@ Response add_schedule(const ApiCall& call) {
 }
 
 const ApiOperation kCrawlOperations[] = {
-    {"POST", "v1/crawls", "addCrawl", "Add URLs as one crawl", &add, {}, kAdd, 201},
-    {"POST", "v1/schedules", "addSchedule", "Make a schedule", &add_schedule, {}, kAddSchedule},
+    {"POST", "v1/crawls", "addCrawl", "Add URLs as one crawl", &add, "Added", {}, kAdd, 201},
+    {"POST", "v1/schedules", "addSchedule", "Make a schedule", &add_schedule, "Schedule", {}, kAddSchedule},
 };
 
 } // namespace

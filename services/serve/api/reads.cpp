@@ -6,6 +6,7 @@
 #include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/list.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/text.hpp"
@@ -27,7 +28,6 @@ constexpr ApiField kCrawl{"crawl", kId, "Only of this crawl"};
 constexpr ApiField kOutcome{"outcome", kWord, "Only with this outcome"};
 constexpr ApiField kTag{"tag", kWord, "Only with this tag"};
 constexpr ApiField kHost{"host", kWord, "Only of this host"};
-constexpr ApiField kCursor{"cursor", kId, "Continue behind the last page: its cursor"};
 constexpr ApiField kMost{"limit", kLimit, "At most this many (50)"};
 constexpr ApiField kOfSearch[] = {
     {"q", kWords, "Words, \"a phrase\", or, -not, begin*; or a URL", true},
@@ -72,24 +72,26 @@ catalog::ListQuery query_of(const ApiCall& call) {
   for (const auto& [name, column] : list.filters) {
     const auto value = call.parameter(std::string(name).c_str());
     if (value) catalog::check_filter(list, name, *value);
-    query.by(name, name == "host" ? host_asked(call) : name == "since" ? time_asked(call, "since") : value);
+    const bool is_time = name == "since" || name == "until";
+    query.by(name, name == "host" ? host_asked(call) : is_time ? time_asked(call, std::string(name).c_str()) : value);
   }
   return query;
 }
 
+// The cursor is the id of the last row, where the list is in the order of ids, or the number of rows so far.
 Response list(const ApiCall& call) {
-  return json_response({{"items", array_of(catalog::list_json(call.connection, query_of(call)))}});
-}
-
-Response pages(const ApiCall& call) {
   auto query = query_of(call);
-  query.by("before", call.parameter("cursor").value_or(catalog::kNewest));
+  const bool by_id = catalog::list_of(query.view).knows("before");
+  if (by_id) query.by("before", call.parameter("cursor").value_or(catalog::kNewest));
+  if (!by_id) query.offset = call.number("cursor", 0);
   auto items = array_of(catalog::list_json(call.connection, query));
   for (auto& item : items)
-    item.erase("age");
-  const bool full = static_cast<std::int64_t>(items.size()) == query.limit;
-  const auto cursor = full ? items.back()["id"] : Json(nullptr);
-  return json_response(page(std::move(items), cursor));
+    item.erase("age"); // it grows, and what has not changed shall have the same ETag
+  const auto end = query.offset + static_cast<std::int64_t>(items.size());
+  const bool full = end - query.offset == query.limit, from_start = !by_id || !call.parameter("cursor");
+  auto answer = page(items, !full ? Json(nullptr) : by_id ? items.back()["id"] : Json(end));
+  answer["total"] = full || !from_start ? Json(nullptr) : Json(end);
+  return json_response(answer);
 }
 
 Response one_of(const ApiCall& call, const std::string& what) {
@@ -97,7 +99,7 @@ Response one_of(const ApiCall& call, const std::string& what) {
   const auto rows = catalog::list_json(call.connection, catalog::ListQuery{what + "s", 1}.by(what, call.id));
   if (rows.empty()) return not_found(what);
   auto item = Json::parse(rows[0]);
-  item.erase("age"); // it grows, and what has not changed shall have the same ETag
+  item.erase("age"); // as in a list
   return json_response(item);
 }
 
@@ -199,30 +201,36 @@ Response files(const ApiCall& call) {
           add(result.text("plugin") + "/" + file["path"].get<std::string>(), file);
     }
   }
-  return json_response({{"items", std::move(items)}});
+  return json_response(page(std::move(items), nullptr));
 }
 
-Response openapi(const ApiCall&) { return content("application/json", openapi_document()); }
+Response text(const ApiCall& call) {
+  std::optional<std::string> text;
+  if (const auto id = target(call, "snapshot"))
+    text = store::call(call.connection, "snapshot_text", *id).value().optional<std::string>();
+  return text ? content("text/plain; charset=utf-8", *text) : not_found("text of a snapshot");
+}
 
+Response openapi(const ApiCall& call) { return content("application/json", openapi_document(call.connection)); }
+
+// clang-format off
 constexpr ApiOperation kReadOperations[] = {
-    {"GET", "openapi.json", "openapi", "This document", &openapi, {}, {}},
-    {"GET", "v1/status", "status", "Totals, and what runs", &status, {}, {}},
-    {"GET", "v1/search", "search", "Full-text search; best first", &search, kOfSearch, {}},
-    {"GET", "v1/why", "why", "Why something is in its state", &why, kOfWhy, {}},
-    {"GET", "v1/events", "listEvents", "Changes of state, oldest first", &events, kOfEvents, {}},
-    {"GET",
-     "v1/events/stream",
-     "watchEvents",
+    {"GET", "openapi.json", "openapi", "This document", &openapi, "Document"},
+    {"GET", "v1/status", "status", "Totals, and what runs", &status, "Status"},
+    {"GET", "v1/search", "search", "Full-text search; best first", &search, "Found[]", kOfSearch},
+    {"GET", "v1/why", "why", "Why something is in its state", &why, "Why", kOfWhy},
+    {"GET", "v1/events", "listEvents", "Changes of state, oldest first", &events, "Event[]", kOfEvents},
+    {"GET", "v1/events/stream", "watchEvents",
      "Events as they come, as server-sent events of the type change; of a crawl, also its numbers (progress)",
-     &watch_events,
-     kOfStream,
-     {},
-     200,
-     "text/event-stream"},
-    {"GET", "v1/crawls/{id}", "crawl", "A crawl", &one_crawl, {}, {}},
-    {"GET", "v1/snapshots/{id}", "snapshot", "A snapshot", &one_snapshot, {}, {}},
-    {"GET", "v1/snapshots/{id}/files", "listFiles", "Files of a sealed snapshot, and where they are", &files, {}, {}},
+     &watch_events, "", kOfStream, {}, 200, "text/event-stream"},
+    {"GET", "v1/crawls/{id}", "crawl", "A crawl", &one_crawl, "Crawl"},
+    {"GET", "v1/snapshots/{id}", "snapshot", "A snapshot", &one_snapshot, "Snapshot"},
+    {"GET", "v1/snapshots/{id}/files", "listFiles", "Files of a sealed snapshot, and where they are", &files,
+     "File[]"},
+    {"GET", "v1/snapshots/{id}/text", "readText", "Readable text of a snapshot, as the search has it", &text, "", {},
+     {}, 200, "text/plain"},
 };
+// clang-format on
 
 } // namespace
 
@@ -235,13 +243,19 @@ std::span<const ApiOperation> api_reads() {
       if (list.name == "events") continue; // a program reads those in their order
       if (!list.for_guests) continue;
       auto& fields = parameters.emplace_back();
-      for (const auto& [name, column] : list.filters)
-        fields.push_back(name == "before" ? kCursor : catalog::filter_of(name).field);
+      for (const auto& [name, column] : list.filters) {
+        auto field = catalog::filter_of(name).field;
+        if (const auto values = catalog::values_of(list, name); !values.empty())
+          field.schema = names.emplace_back(Json{{"type", "string"}, {"enum", values}}.dump());
+        if (name != "before") fields.push_back(field);
+      }
+      fields.push_back({"cursor", list.knows("before") ? kId : kCount, "Continue behind the last page: its cursor"});
       fields.push_back(kMost);
       const auto& path = names.emplace_back("v1/" + std::string(list.name));
       auto& name = names.emplace_back("list" + std::string(list.name));
       name[4] = static_cast<char>(name[4] - 'a' + 'A');
-      made.push_back({"GET", path, name, list.summary, list.knows("before") ? &pages : &serve::list, fields, {}});
+      made.push_back(
+          {"GET", path, name, list.summary, &serve::list, names.emplace_back(answer_name(list) + "[]"), fields});
     }
     return made;
   }();

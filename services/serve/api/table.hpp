@@ -3,6 +3,7 @@
 // any thread.
 
 #include "lib/catalog/field.hpp"
+#include "lib/catalog/list.hpp"
 #include "services/serve/api/api.hpp"
 
 #include <nlohmann/json.hpp>
@@ -44,7 +45,8 @@ struct ApiOperation {
   std::string_view method, path; // path: below /api/; "{id}" stands for one part
   std::string_view name, summary;
   Response (*answer)(const ApiCall&);
-  std::span<const ApiField> parameters, body;
+  std::string_view schema; // of a good answer: a name of the OpenAPI document, or "NAME[]" for a page of a list
+  std::span<const ApiField> parameters{}, body{};
   unsigned status{200};
   std::string_view type{"application/json"}; // of a good answer
 
@@ -60,10 +62,11 @@ std::span<const ApiOperation> api_reads();
 std::span<const ApiOperation> api_crawls();
 std::span<const ApiOperation> api_archivebox();
 
-const std::string& openapi_document();
+const std::string& openapi_document(pg::Connection& connection); // made once
 
 Response json_response(const Json& json, unsigned status = 200);
 Response not_found(const std::string& what);
+std::string answer_name(const catalog::List& list); // of a row, in the OpenAPI document: "Crawl"
 Json array_of(const std::vector<std::string>& lines);
 // The id of the path, if it names a thing of this kind: crawl, snapshot, process.
 std::optional<std::string> target(const ApiCall& call, const std::string& kind);
