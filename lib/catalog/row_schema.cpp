@@ -32,8 +32,10 @@ Json schema_of_type(std::string_view type, std::string_view name) {
 }
 
 void allow_null(Json& schema) {
-  if (schema.contains("type")) schema["type"] = Json::array({schema["type"], "null"});
-  if (schema.contains("enum")) schema["enum"].push_back(nullptr);
+  if (schema.contains("enum")) // generated clients make one type of it
+    schema = {{"anyOf", Json::array({schema, {{"type", "null"}}})}};
+  else if (schema.contains("type"))
+    schema["type"] = Json::array({schema["type"], "null"});
 }
 
 // The values of a column by which the list can be filtered.

@@ -4,7 +4,10 @@
 #include "lib/base/text/encoding.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
+#include "lib/base/uuid.hpp"
 #include "lib/warc/gzip.hpp"
+
+#include <spdlog/spdlog.h>
 
 #include <arpa/inet.h>
 
@@ -48,10 +51,12 @@ Response problem(unsigned status, std::string_view kind, const std::string& deta
                               {"title", kind},
                               {"status", status},
                               {"detail", cut(detail)},
-                              {"code", kind}};
+                              {"code", kind},
+                              {"request_id", base::new_uuid()}};
   if (!hint.empty()) json["hint"] = cut(hint);
   for (const auto& [name, value] : more)
     json[name] = cut(value);
+  spdlog::debug("problem {}: {} (request {})", status, cut(detail), json["request_id"].get<std::string>());
   auto response = content("application/problem+json", base::json_text(json) + "\n");
   response.status = status;
   return response;

@@ -466,13 +466,13 @@ class Api(Shared):
             self.assertIn(name, told["detail"])
             self.assertNotIn("datestyle", str(told))
         for path, names in (
-            ("crawls?status=foo", ("status", "foo", "paused")),
-            ("snapshots?outcome=foo", ("outcome", "foo", "partial")),
+            ("crawls?status=foo", ("status", "paused")),
+            ("snapshots?outcome=foo", ("outcome", "partial")),
             ("search?q=a&outcome=foo", ("outcome", "foo", "partial")),
         ):
             told = self.problem("GET", "v1/" + path)
             for name in names:
-                self.assertIn(name, told["detail"] + told["hint"])
+                self.assertIn(name, told["detail"] + told.get("hint", ""))
         port, authorization = self.site.port, f"Authorization: Bearer {self.site.token}\r\n"
         head = f"Host: LocalHost:{port}\r\n{authorization}Connection: close\r\n\r\n"
         for request, status in (
@@ -631,14 +631,16 @@ class Api(Shared):
         self.assertGreater(sum(map(len, paths.values())), 50)
 
     def test_a_client_that_tries_everything_finds_nothing_undocumented(self):
+        site = Site(self, "--set", "serve.guest=none", token="operator")  # of which it removes what it finds
+        self.addCleanup(site.close)
         command = [
             tools() / "schemathesis",
             "run",
-            f"http://127.0.0.1:{self.site.port}/api/openapi.json",
+            f"http://127.0.0.1:{site.port}/api/openapi.json",
             "--url",
-            f"http://127.0.0.1:{self.site.port}",
+            f"http://127.0.0.1:{site.port}",
             "-H",
-            f"Authorization: Bearer {self.site.token}",
+            f"Authorization: Bearer {site.token}",
             "--checks",
             "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
             "negative_data_rejection,unsupported_method",
@@ -651,7 +653,7 @@ class Api(Shared):
             "watchEvents",  # does not end
             "--no-color",
         ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=800, cwd=self.site.place.path)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=800, cwd=site.place.path)
         self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-2000:])
 
 

@@ -60,7 +60,11 @@ class Promises(Case):
                 for method, operation in methods.items()
                 for name in ["", *fields(operation)]
             ],
-            "problem": list(document["components"]["schemas"]["Problem"]["properties"]),
+            "answers": [
+                f"{schema}.{name}"
+                for schema, what in document["components"]["schemas"].items()
+                for name in what.get("properties", {})
+            ],
             "views": place.holdfast("psql", "-Atc", COLUMNS).out.splitlines(),
             "commands": list(self.commands()),
             "settings": [one["key"] for one in place.holdfast("config").records],

@@ -27,14 +27,14 @@ namespace holdfast::cli {
 namespace {
 
 constexpr std::size_t kMostProblems = 10; // in the text of an error
-constexpr std::size_t kMostUrls = 1000;   // for programs
+constexpr std::size_t kMostNamed = 1000;   // for programs
 
 // Collects lines that cannot be used, to report all at once.
 class Problems {
 public:
   void add(const std::string& where, const std::string& what, const std::string& field = {}) {
     if (++count_ <= kMostProblems) text_ += (text_.empty() ? "" : "\n") + (where.empty() ? what : where + ": " + what);
-    if (count_ <= kMostUrls) urls_.emplace_back(field.empty() ? where : field, what);
+    if (count_ <= kMostNamed) urls_.emplace_back(field.empty() ? where : field, what);
   }
 
   std::size_t count() const { return count_; }

@@ -38,14 +38,16 @@ unsigned status_of(base::ErrorClass kind) {
   }
 }
 
-Response problem_of(const base::Error& error, const std::string& request_id) {
+Response problem_of(const base::Error& error) {
   const auto kind = error.error_class();
   const auto status = status_of(kind);
   if (status < 500) return problem(status, base::to_string(kind), error.what(), error.hint());
-  spdlog::warn("API: {} (request {})", error.what(), request_id);
+  const auto request = base::new_uuid();
+  spdlog::warn("API: {} (request {})", error.what(), request);
   return problem(status, base::to_string(kind),
                  status == 503 ? "the database is unreachable; try again"
-                               : "internal error; see the log of holdfast serve");
+                               : "internal error; see the log of holdfast serve",
+                 {}, {{"request_id", request}});
 }
 
 Response problem_of_urls(const catalog::UrlErrors& bad) {
@@ -181,14 +183,14 @@ Response run_operation(const ApiOperation& operation, const std::string& id, con
 }
 
 template <class Work>
-Response answer_of(const std::string& request_id, Work&& work) {
+Response with_problems(Work&& work) {
   try {
     return work();
   } catch (const pg::DatabaseError& error) {
     // Data that the database cannot read, or that a constraint refuses.
     if (error.sqlstate().starts_with("22") || error.sqlstate() == "23514")
       return problem(400, "usage", std::string("invalid value: ") + error.what(), "types are in GET /api/openapi.json");
-    return problem_of(error, request_id);
+    return problem_of(error);
   } catch (const FieldError& error) {
     return problem(400, base::to_string(error.error_class()), error.what(), error.hint(),
                    {{"code", std::string(error.code())}, {"field", error.field()}});
@@ -198,22 +200,8 @@ Response answer_of(const std::string& request_id, Work&& work) {
     // Parsers of durations and sizes throw this class for values of a request, too, not only for settings.
     if (error.error_class() == base::ErrorClass::configuration)
       return problem(400, "usage", error.what(), error.hint());
-    return problem_of(error, request_id);
+    return problem_of(error);
   }
-}
-
-// Each problem has the id of its request, which the log has, too.
-template <class Work>
-Response with_problems(const Request& request, Work&& work) {
-  const auto id = base::new_uuid();
-  auto response = answer_of(id, std::forward<Work>(work));
-  if (response.status < 400) return response;
-  auto json = Json::parse(response.body);
-  json["request_id"] = id;
-  response.body = base::json_text(json) + "\n";
-  if (response.status < 500)
-    spdlog::debug("API: {} {}: {} (request {})", request.method, request.path, response.status, id);
-  return response;
 }
 
 } // namespace
@@ -305,7 +293,7 @@ const ApiOperation* get_beside(const ApiOperation& operation) {
 }
 
 Response answer_api(const Request& request, const Caller& caller, const ApiOptions& options, const RunAs& run) {
-  return with_problems(request, [&] {
+  return with_problems([&] {
     const auto match = find_operation(request);
     if (match.allowed.empty()) return problem(404, "not_found", "the API has no such path", "GET /api/openapi.json");
     if (match.operation == nullptr) {
@@ -348,7 +336,7 @@ Response answer_form(const std::string& operation, const Form& form, const Reque
   const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == operation; });
   if (found == all.end() || !found->changes()) return not_found("form");
   if (auto refusal = refusal_of(caller, *found)) return std::move(*refusal);
-  return with_problems(request, [&] {
+  return with_problems([&] {
     auto body = body_of_form(*found, form);
     std::vector<std::string> ids;
     for (const auto& [name, value] : form)

@@ -90,9 +90,9 @@ Json schemas_of(pg::Connection& connection) {
   auto schemas = Json::parse(embedded::answers_json);
   for (const auto& list : catalog::lists())
     if (list.for_guests) {
-      auto& row = schemas[answer_name(list)] = rows.at(list.view());
-      row["properties"].erase("age"); // of a crawl or session; it would change each answer
-      auto& required = row["required"];
+      auto& made = schemas[answer_name(list)] = rows.at(list.view());
+      made["properties"].erase("age"); // of a crawl or session; it would change each answer
+      auto& required = made["required"];
       required.erase(std::remove(required.begin(), required.end(), "age"), required.end());
     }
   schemas["Found"] = rows.at("search");
