@@ -72,7 +72,8 @@ TEST_CASE("a reader sees every view and no table, and changes nothing") {
     CHECK(catalog::list(stage.connection, query).size() == 2);
     for (const auto& list : catalog::lists())
       for (const auto& [filter, column] : list.filters) {
-        const std::string value = filter == "status" ? "failed" : filter == "since" ? "2026-01-01T00:00:00Z" : crawl;
+        const bool is_time = filter == "since" || filter == "until";
+        const std::string value = filter == "status" ? "failed" : is_time ? "2026-01-01T00:00:00Z" : crawl;
         catalog::list(stage.connection, catalog::ListQuery{std::string(list.name)}.by(filter, value));
       }
   }
