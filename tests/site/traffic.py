@@ -50,6 +50,7 @@ PLACES = {
     "page": "<script src='{script}'></script>",
     "worker": "<script>new Worker('{script}')</script>",
     "module": "<script>new Worker('{script}', {{type: 'module'}})</script>",
+    "shared": "<script>new SharedWorker('{script}')</script>",
     "service": "<script>navigator.serviceWorker.register('{script}')</script>",
     "frame": "<iframe srcdoc=\"<script src='{script}'></script>\"></iframe>",
 }

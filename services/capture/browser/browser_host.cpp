@@ -108,7 +108,8 @@ private:
   void take_message(std::string_view message);
   void take_answer(std::string_view message);
   void take_event(std::string_view message);
-  void command(const std::string& method, const Json& parameters);
+  void take_attached(const Json& parameters, std::string_view message);
+  void command(const std::string& method, const Json& parameters, const std::string& session = {});
   void give(Client& client, std::string_view message);
   bool round();
   bool serve();
@@ -160,6 +161,11 @@ bool Host::start_browser() {
   pages_ = 0;
   command("Target.setDiscoverTargets", {{"discover", true}});
   command("Browser.setDownloadBehavior", {{"behavior", "deny"}});
+  if (!for_one_) // the session of a page reports its other workers
+    command("Target.setAutoAttach", {{"autoAttach", true},
+                                     {"waitForDebuggerOnStart", true},
+                                     {"flatten", true},
+                                     {"filter", Json::array({{{"type", "shared_worker"}}, {{"exclude", true}}})}});
   bool answered = false;
   sigset_t none;
   ::sigemptyset(&none);
@@ -187,10 +193,12 @@ void Host::end_browser() {
   sessions_.clear();
 }
 
-void Host::command(const std::string& method, const Json& parameters) {
+void Host::command(const std::string& method, const Json& parameters, const std::string& session) {
   const int id = ++last_id_;
   pending_[id] = {nullptr, 0, method, ""};
-  browser_.outgoing.bytes += json_text({{"id", id}, {"method", method}, {"params", parameters}});
+  Json whole = {{"id", id}, {"method", method}, {"params", parameters}};
+  if (!session.empty()) whole["sessionId"] = session;
+  browser_.outgoing.bytes += json_text(whole);
   browser_.outgoing.bytes.push_back('\0');
 }
 
@@ -308,6 +316,25 @@ void Host::take_answer(std::string_view message) {
                             std::string(message.substr(static_cast<std::size_t>(number.ptr - message.data()))));
 }
 
+// Gives a shared worker to the hook whose page has started it, and ends a window that a page has opened. A window waits
+// for its debugger, and the page that has opened it waits with it, so that it must run to be closed. Chromium also
+// reports here each session that a hook asks for, which is that hook's alone.
+void Host::take_attached(const Json& parameters, std::string_view message) {
+  const auto& info = parameters["targetInfo"];
+  const auto context = text_at(info, "browserContextId"), session = text_at(parameters, "sessionId");
+  if (text_at(info, "type") == "page" && !text_at(info, "openerId").empty()) {
+    command("Runtime.runIfWaitingForDebugger", Json::object(), session);
+    return command("Target.closeTarget", {{"targetId", info["targetId"]}});
+  }
+  if (text_at(info, "type") != "shared_worker") return;
+  for (auto& client : clients_) {
+    if (!client.contexts.contains(context)) continue;
+    sessions_[session] = {&client, false};
+    return give(client, message);
+  }
+  command("Target.detachFromTarget", {{"sessionId", session}});
+}
+
 void Host::take_event(std::string_view message) {
   constexpr std::string_view kAttached = "{\"method\":\"Target.attachedToTarget\"",
                              kCreated = "{\"method\":\"Target.targetCreated\"";
@@ -317,12 +344,13 @@ void Host::take_event(std::string_view message) {
     return;
   }
   if (session.empty()) {
+    if (message.starts_with(kAttached)) take_attached(Json::parse(message, nullptr, false)["params"], message);
     if (!message.starts_with(kCreated)) return;
     // A page cannot open windows: their content would be neither checked nor recorded.
     const auto event = Json::parse(message, nullptr, false);
     const auto& info = event["params"]["targetInfo"];
     if (info.value("type", "") == "page" && !info.value("openerId", "").empty())
-      command("Target.closeTarget", {{"targetId", info["targetId"]}});
+      command("Target.attachToTarget", {{"targetId", info["targetId"]}, {"flatten", true}});
     return;
   }
   const auto owner = sessions_.find(std::string(session));
