@@ -147,6 +147,8 @@ begin
       using errcode = 'HF004', hint = 'Wait until it has ended, or cancel it; holdfast keep changes how long.';
   end if;
   perform holdfast.crawl_page_changes(c.id) from holdfast.crawl c where c.id >= v_from and c.id < v_to;
+  delete from holdfast.site; -- The task counts again: a month may have millions of pages.
+  update holdfast.counted set upto = '-infinity' where what = 'sites';
   delete from holdfast.replay_quality q where q.crawl_id >= v_from and q.crawl_id < v_to;
   -- Tables that refer to others go first. A table to which others refer can only be dropped on its own.
   for v_table in

@@ -208,6 +208,7 @@ begin
     on conflict do nothing;
   get diagnostics v_count = row_count;
   perform holdfast.captures_kept(p_crawl, p_crawl, null, null);
+  perform holdfast.sites_recount(p_crawl, null, -1);
   v_before := holdfast.set_change_sealed('on');
   delete from holdfast.crawl where id = p_crawl;
   perform holdfast.set_change_sealed(v_before);
@@ -247,6 +248,7 @@ begin
     select regexp_replace(v_sealed.directory, '/a[0-9]+$', '') where v_sealed.directory is not null
     on conflict do nothing;
   perform holdfast.captures_kept(v_crawl.id, v_crawl.id, p_snapshot, null);
+  perform holdfast.sites_recount(v_crawl.id, p_snapshot, -1);
   v_before := holdfast.set_change_sealed('on');
   delete from holdfast.snapshot where id = p_snapshot and crawl_id = v_crawl.id returning url into v_url;
   update holdfast.snapshot

@@ -142,6 +142,7 @@ begin
       v_page.manifest, v_page.bytes, v_page.files, coalesce(v_page.title, ''),
       coalesce(v_page.facts, '{}'), 1,
       v_page.started_at, v_page.ended_at);
+  perform holdfast.sites_recount(v_page.crawl_id, v_page.id, 1);
   perform holdfast.store_results(p_page, v_worker);
   perform holdfast.captures_add(v_page.id, v_page.crawl_id, coalesce(p_page -> 'captures', '[]'));
   update holdfast.crawl c

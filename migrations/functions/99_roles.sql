@@ -20,8 +20,8 @@ create or replace function holdfast.entry_points()
         people_time, people_count, can_run, host_delay, fact_integer, share_of}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
         database_waits, failing_calls, find, why, crawl_lacks, persona_lacks, why_webhook, search,
-        search_query, search_names, search_window, texts_missing, thumbnail, crawl_snapshots, crawl_entries,
-        crawl_seeds, crawl_next, next_work,
+        search_query, search_names, search_window, texts_missing, thumbnail, page_history, page_neighbours,
+        sites_of, periods_of, curve, crawl_snapshots, crawl_entries, crawl_seeds, crawl_next, next_work,
         work_left, crawl_unfinished, sealed_files, directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, answer_columns, snapshot_text, schedule_find, schedule_next,
         schedule_times, crawls_expired, schema_minimum, token_check, tokens_valid, files_key_valid,
@@ -29,7 +29,8 @@ create or replace function holdfast.entry_points()
         captures_closest, captures_of, capture_in,
         export_snapshots, snapshot_number,
         replay_score, replays_due, originals_of, revisits_broken,
-        list_snapshots, list_results, list_failures, list_events, list_events_after, page_due_latest}'),
+        list_snapshots, list_sites, list_results, list_failures, list_events, list_events_after,
+        page_due_latest}'),
       ('holdfast_worker', true, '{
         worker_join, worker_able, worker_heartbeat, worker_hooks, worker_turn, worker_leave, worker_gone,
         lapse_workers, archive_begun, crawl_claim, crawl_expand,

@@ -19,13 +19,15 @@ constexpr Route kRoutes[] = {
     Route{"/", "Overview", "page", true, &overview_page},
     Route{"/crawls", "Crawls", "page", true, &crawls_page},
     Route{"/search", "Snapshots", "page", false, &search_page},
+    Route{"/sites", "Sites", "page", true, &sites_page},
+    Route{"/timeline", "", "page with captures", true, &timeline_page},
+    Route{"/compare", "", "snapshot", false, &compare_page},
     Route{"/add", "Add", "page", false, &add_page},
     Route{"/schedules", "Schedules", "page", true, &list_page},
     Route{"/personas", "Personas", "page", true, &personas_page},
     Route{"/workers", "Workers", "page", true, &workers_page},
-    Route{"/hosts", "Hosts", "page", true, &hosts_page},
-    Route{"/failures", "Failures", "page", true, &failures_page},
-    Route{"/events", "Events", "page", true, &list_page},
+    Route{"/hosts", "", "page", true, &hosts_page},
+    Route{"/failures", "", "page", true, &failures_page},
     Route{"/lists", "Lists", "page", false, &lists_page},
     Route{"/crawl/", "", "crawl", true, &crawl_page},
     Route{"/snapshot/", "", "snapshot", true, &snapshot_page},
@@ -58,6 +60,18 @@ Found find_route(const std::string& path) {
   return {};
 }
 
+namespace {
+
+// The page in the bar that a page belongs to.
+std::string_view tab_of(const Route& route) {
+  if (!route.tab.empty()) return route.path;
+  if (route.path == "/persona/") return "/personas";
+  if (route.path == "/timeline" || route.path == "/compare") return "/search";
+  return route.has_id() ? "/crawls" : route.path == "/hosts" ? "/sites" : "/lists";
+}
+
+} // namespace
+
 std::string digest_of(const html::Html& html) { return base::sha256_hex(html.text()).substr(0, 16); }
 
 std::string layout(const Route& route, const Page& page, const std::string& query, const Request& request,
@@ -65,9 +79,7 @@ std::string layout(const Route& route, const Page& page, const std::string& quer
   html::List tabs, sections;
   for (const Route& one : kRoutes)
     if (!one.tab.empty() && (one.path != "/add" || caller.may_change())) {
-      const bool current = one.path == route.path ||
-                           (route.has_id() && one.path == (route.path == "/persona/" ? "/personas" : "/crawls")) ||
-                           (route.page != nullptr && !route.has_id() && route.tab.empty() && one.path == "/lists");
+      const bool current = route.page != nullptr && one.path == tab_of(route);
       tabs.push_back({{"path", one.path}, {"name", one.tab}, {"current", current}});
     }
   for (const auto& section : page.sections)

@@ -84,9 +84,9 @@ class Browser(Case):
         self.assertIn("/snapshot/", browser.value("location.pathname"))
         for path, words in (
             ("/workers", "Workers"),
-            ("/hosts", "Per-host limits"),
-            ("/failures", "Failures"),
-            ("/events", "Events"),
+            ("/sites", "Sites"),
+            ("/schedules", "Schedules"),
+            ("/lists", "Lists"),
         ):
             browser.click(f".bar nav a[href='{path}']")
             self.assertEqual(self.heading(), words)
@@ -130,7 +130,7 @@ class Browser(Case):
             other.until(
                 "the snapshot's page does",
                 "document.querySelector('#head').innerText.includes('Succeeded') && "
-                "document.querySelector('#results').innerText.includes('hostile.html')",
+                "document.querySelector('#results').textContent.includes('hostile.html')",
             )
             events.until("the events do", f"document.querySelector('#events').innerText.includes('{crawl[-8:]}')")
             self.assertEqual((browser.loads, other.loads, events.loads), (1, 1, 1))
@@ -212,7 +212,7 @@ class Browser(Case):
         self.assertEqual(browser.value("location.pathname + location.search"), "/search?q=good")
         self.assertEqual(
             browser.value(
-                "new Set([...document.querySelectorAll('main a[href^=\"/snapshot/\"]')].map(e => e.href)).size"
+                "new Set([...document.querySelectorAll('main a[href^=\"/timeline\"]')].map(e => e.href)).size"
             ),
             1,
         )

@@ -237,7 +237,7 @@ class Pages(Case):
             with self.subTest(query):
                 page = self.site.get(f"/search?q={query}")
                 self.assertEqual(page.status, 200)
-                self.assertEqual(len(self.links(page.text, "/snapshot/")), count)
+                self.assertEqual(len(self.links(page.text, "/timeline" if query else "/snapshot/")), count)
         self.assertEqual(self.site.get("/search?q=%3Cscript%3E&before=x").status, 200)
 
     def test_live_data(self):
@@ -278,7 +278,7 @@ class Pages(Case):
         for path in (crawl, snapshot):
             text = self.site.get(path).text
             tag = re.search(r'<ul class="tags"><li><a href="([^"]+)">a tag</a>', text)
-            self.assertEqual(len(self.links(self.site.get(tag.group(1)).text, "/snapshot/")), 2)
+            self.assertEqual(len(self.links(self.site.get(tag.group(1)).text, "/timeline")), 2)
             times = re.findall(r'<time datetime="(\S{10})T(\S{8})Z">(.*?)</time>', text)
             self.assertTrue(times)
             for day, time, words in times:

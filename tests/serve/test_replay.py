@@ -216,26 +216,6 @@ class Replay(Case):
             self.assertEqual(status, expected, asked)
             self.assertEqual(len(body), {206: 10 if asked == "bytes=-10" else size, 200: size, 416: 0}[status], asked)
 
-    def test_a_page_lists_the_captures_of_its_url(self):
-        with self.index_to_change():
-            self.sql(
-                "insert into holdfast.capture select (c).* from (select jsonb_populate_record(c, jsonb_build_object("
-                "'snapshot_id', o.snapshot_id, 'crawl_id', o.crawl_id, 'at', '2001-02-03T04:05:06Z', 'file', 'other/page.warc.gz')) as c"
-                " from holdfast.capture c, holdfast.capture o"
-                " where c.url like '%/storm.html' and o.url like '%/index.html') r on conflict do nothing"
-            )
-            snapshots = {
-                name: self.home.run("list", "snapshots", "--url", name).records[0]["id"]
-                for name in ("storm.html", "index.html")
-            }
-            page = self.get(self.port, f"/snapshot/{snapshots['storm.html']}")[2].decode()
-            self.assertIn("Captures of this URL", page)
-            section = page.partition("Captures of this URL")[2]
-            self.assertIn(f'href="/snapshot/{snapshots["index.html"]}"', section)
-            self.assertIn("this one", section)
-            self.assertLess(section.index("this one"), section.index("2001-02-03"), "the latest first")
-            self.assertNotIn("Open as it was", page)
-
     def test_verify_compares_the_index_with_the_files(self):
         self.home.holdfast("verify", "--all")
         storm = "where url like '%/storm.html'"
@@ -776,11 +756,9 @@ class Replay(Case):
         own = int(re.search(r":(\d+)/", server.stdout.readline()).group(1))
         snapshot = self.home.run("list", "snapshots", "--url", "storm.html").records[0]["id"]
         page = self.get(own, f"/snapshot/{snapshot}")[2].decode()
-        link = re.search(r'href="([^"]*)"[^>]*>Open as it was', page)[1]
+        link = re.search(r'href="([^"]*)"[^>]*>Replay with scripts', page)[1]
         self.assertRegex(link, rf"^http://127\.0\.0\.1:{port}/archive/\d{{14}}/{self.site}/storm\.html$")
         self.assertEqual(self.get(port, link.partition(str(port))[2])[0] // 100, 2)
-        for text in ("Replay with scripts", "Open as it was"):  # the snapshot; its capture
-            self.assertEqual(len(re.findall(rf'href="[^"]*"[^>]*>{text}', page)), 1, text)
         refused = self.home.run(
             "serve",
             env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:8118", "HOLDFAST_SERVE_REPLAY": "http://localhost:8118/x/"},

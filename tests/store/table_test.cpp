@@ -339,6 +339,11 @@ std::vector<BadRow> bad_rows() {
       {"persona_sign_in_persona_fkey", sign_in("'nowhere', null, null, null, null, null")},
       {"persona_sign_in_process_id_fkey", sign_in("'p', null, gen_random_uuid(), 1, '::1', sha256('x')")},
       {"persona_signed_out_for_a_reason", "insert into holdfast.persona (name, signed_out_at) values ('p', now())"},
+      {"counted_what", "insert into holdfast.counted (what) values ('hours')"},
+      {"site_numbers",
+       "insert into holdfast.site (host, pages, captures, failed, bytes, last_at) values ('h', 0, 0, 0, "
+       "0, now())"},
+      {"period_grain", "insert into holdfast.period values ('week', now(), 0, 0, 0, 0, 0, 0, 0)"},
       // Webhooks and commands.
       {"webhook_name",
        "insert into holdfast.webhook (name, url, events) values ('Ops!', 'https://hooks.test/x', '{crawl.sealed}')"},

@@ -5,7 +5,6 @@
 #include "lib/base/text/encoding.hpp"
 #include "lib/html/template.hpp"
 #include "lib/pg/connection.hpp"
-#include "lib/store/capture.hpp"
 #include "services/serve/files.hpp"
 #include "services/serve/pages/parts.hpp"
 
@@ -98,10 +97,22 @@ std::optional<Page> search_page(const PageRequest& request);
 std::optional<Page> crawl_page(const PageRequest& request);
 std::optional<Page> snapshot_page(const PageRequest& request);
 std::optional<Page> still_page(const PageRequest& request);
+std::optional<Page> timeline_page(const PageRequest& request);
+std::optional<Page> compare_page(const PageRequest& request);
+std::optional<Page> sites_page(const PageRequest& request);
 
 // Returns the address of the page as it stood, on this server; empty: the snapshot has none.
 std::string still_href(const pg::Row& snapshot, const pg::Result& results, const Links& links);
-// The captures of a URL, the latest first, one of each snapshot, with at most kCapturesShown rows.
-std::vector<store::Capture> captures_of_url(pg::Connection& connection, const std::string& url);
+// Returns the address of the page of a URL.
+std::string timeline_href(std::string_view url);
+// "2026-01-31 23:59:59.5+00" -> "20260131235959"
+std::string timestamp(const std::string& time);
+
+// The captures of the same URL around a sealed snapshot; empty: none.
+struct Neighbours {
+  std::string previous, next;
+  std::int64_t captures{0};
+};
+Neighbours neighbours(pg::Connection& connection, const std::string& snapshot);
 
 } // namespace holdfast::serve

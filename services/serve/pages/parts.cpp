@@ -132,6 +132,41 @@ Html select_box(const std::string& id, std::string_view name) {
   return html::fill(embedded::select_box_html, {{"id", id}, {"name", name}});
 }
 
+Html chart(const Chart& chart) {
+  constexpr double kHeight = 64, kStep = 10, kGap = 2;
+  constexpr std::size_t kFewest = 24;
+  const auto text = [](double value) {
+    auto digits = std::to_string(value);
+    return digits.substr(0, digits.find('.') + 3);
+  };
+  double top = chart.top;
+  for (const auto& bar : chart.bars) {
+    double sum = 0;
+    for (const auto& part : bar.parts)
+      sum += part.value;
+    top = std::max(top, sum);
+  }
+  html::List bars;
+  for (std::size_t at = 0; at < chart.bars.size(); ++at) {
+    const auto& bar = chart.bars[at];
+    const auto x = text(kStep * static_cast<double>(at)), w = text(kStep - kGap);
+    double y = kHeight;
+    html::List parts;
+    for (const auto& part : bar.parts) {
+      if (part.value <= 0) continue;
+      const double h = std::max(part.value / top * kHeight, 1.0);
+      y -= h;
+      parts.push_back({{"tone", part.tone}, {"x", x}, {"w", w}, {"y", text(std::max(y, 0.0))}, {"h", text(h)}});
+    }
+    bars.push_back({{"title", bar.title}, {"href", bar.href}, {"x", x}, {"w", w}, {"parts", std::move(parts)}});
+  }
+  return html::fill(embedded::chart_html, {{"name", chart.name},
+                                           {"note", chart.note},
+                                           {"links", chart.links},
+                                           {"width", std::max(chart.bars.size(), kFewest) * 10},
+                                           {"bars", std::move(bars)}});
+}
+
 void Table::row(std::vector<html::Value> cells) {
   html::List row;
   for (std::size_t at = 0; at < cells.size(); ++at) {

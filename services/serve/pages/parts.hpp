@@ -53,6 +53,24 @@ Html buttons(const std::vector<Act>& acts, const std::string& back);
 Html bulk_bar(std::string_view things, const std::string& back);
 Html select_box(const std::string& id, std::string_view name);
 
+// A bar of a chart: its text at the pointer, where it leads (may be empty), and its parts from the ground up.
+struct Bar {
+  struct Part {
+    std::string_view tone; // ok, warn, bad, mute
+    double value;
+  };
+  std::string title, href;
+  std::vector<Part> parts;
+};
+struct Chart {
+  std::string name, note; // beside the name; may be empty
+  double top{0};          // value of the full height; 0: the largest
+  std::vector<Bar> bars{};
+  bool links{false};
+};
+// Inline SVG. The bars fill the width; few ones stay slim.
+Html chart(const Chart& chart);
+
 // A table. A cell is text or Html; on a phone each row becomes a block.
 class Table {
 public:

@@ -45,9 +45,10 @@ html::List pieces(const std::string& excerpt) {
   return list;
 }
 
+// `each`: every capture is shown, not each page once.
 html::Fields found(const std::string& id, const std::string& name, const std::string& url, Html state,
-                   html::List excerpt, Html at, const std::string& picture) {
-  return {{"id", id},
+                   html::List excerpt, Html at, const std::string& picture, bool each) {
+  return {{"href", each ? "/snapshot/" + id : timeline_href(url)},
           {"picture", picture},
           {"name", name},
           {"url", name == url ? "" : url},
@@ -56,10 +57,10 @@ html::Fields found(const std::string& id, const std::string& name, const std::st
           {"when", std::move(at)}};
 }
 
-html::Fields found(const pg::Row& row, Html at, const std::string& picture) {
+html::Fields found(const pg::Row& row, Html at, const std::string& picture, bool each) {
   const std::string url = row["url"], title = row["title"].value_or("");
   return found(row["id"], title.empty() ? url : title, url, state_badge(row["status"], row["outcome"].value_or("")), {},
-               std::move(at), picture);
+               std::move(at), picture, each || row.text("status") != "sealed");
 }
 
 std::string href(const PageRequest& request, const std::string& name, const std::string& value) {
@@ -94,7 +95,7 @@ Html in_names(const PageRequest& request, std::set<std::string> shown) {
   html::List list;
   const bool all = filter(request, "all").has_value();
   for (const auto row : page.found)
-    if (shown.insert(row.text("url")).second || all) list.push_back(found(row, {}, request.links.picture(row)));
+    if (shown.insert(row.text("url")).second || all) list.push_back(found(row, {}, request.links.picture(row), all));
   return html::fill(embedded::search_html, {{"found", std::move(list)},
                                             {"none", none},
                                             {"more_name", "Search older"},
@@ -112,7 +113,7 @@ Html newest(const PageRequest& request) {
   html::List list;
   for (const auto row : rows)
     list.push_back(found(row, ago(row.text("created_at")),
-                         request.links.picture(row["directory"].value_or(""), pictures[row.text("id")])));
+                         request.links.picture(row["directory"].value_or(""), pictures[row.text("id")]), true));
   const bool full = static_cast<int>(rows.size()) == kSnapshotsOfPage;
   return html::fill(embedded::search_html,
                     {{"found", std::move(list)},
@@ -154,7 +155,7 @@ std::optional<Page> search_page(const PageRequest& request) {
   for (const auto& hit : hits) {
     shown.insert(hit.url);
     list.push_back(found(hit.id, hit.name(), hit.url, state_badge("sealed", hit.outcome), pieces(hit.excerpt),
-                         ago(hit.sealed_at), request.links.picture(hit.directory, hit.thumbnail)));
+                         ago(hit.sealed_at), request.links.picture(hit.directory, hit.thumbnail), query.all));
   }
   const bool full = hits.size() == kHits;
   page.body +=

@@ -1,6 +1,4 @@
-#include "lib/archive/diff_page.hpp"
 #include "lib/archive/page_text.hpp"
-#include "lib/base/error.hpp"
 #include "lib/base/text/facts.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
@@ -8,18 +6,13 @@
 #include "lib/catalog/list.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/capture.hpp"
 #include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
-#include "lib/warc/surt.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages/pages.hpp"
 #include "services/serve/pages/parts.hpp"
 
 #include <nlohmann/json.hpp>
-
-#include <set>
-#include <tuple>
 
 namespace holdfast::serve {
 
@@ -28,15 +21,6 @@ namespace {
 constexpr std::size_t kFilesShown = 12; // of a result
 constexpr std::size_t kLongestHookError = 600;
 constexpr std::size_t kDigestShown = 16;
-constexpr std::int64_t kCapturesShown = 100; // of a URL
-
-// "2026-01-31 23:59:59.5+00" -> "20260131235959"
-std::string timestamp(const std::string& time) {
-  std::string digits;
-  for (const char c : time.substr(0, time.find('.')))
-    if (base::is_digit(c) && digits.size() < 14) digits += c;
-  return digits;
-}
 
 std::string name_of(const pg::Row& snapshot) {
   const auto title = snapshot["title"].value_or("");
@@ -49,8 +33,6 @@ Html head(const PageRequest& request, const pg::Row& snapshot, bool still) {
   const auto number_of = [&](const char* name) { return snapshot[name].value_or<std::int64_t>(0); };
   archive::add_facts(facts,
                      base::read_facts(base::strange_json(snapshot["facts"].value_or("{}"))).value_or(base::Facts()));
-  if (const auto from = snapshot["change_from"].value_or(""); !from.empty())
-    facts.add("Last capture", snapshot_link(from, short_id(from)));
   facts.add("Depth", snapshot.integer("depth"));
   if (number_of("bytes") > 0)
     facts.add("Kept", html::with_sub(size_of(number_of("bytes")),
@@ -67,6 +49,8 @@ Html head(const PageRequest& request, const pg::Row& snapshot, bool still) {
     facts.add("Replay", html::with_sub(std::to_string(static_cast<int>(*score * 100)) + " %", "like the capture"));
   const auto& replay = directory.empty() ? std::string() : request.links.replay;
   const bool files = request.links.shown() && !directory.empty();
+  const auto around = neighbours(request.connection, id);
+  const auto started = snapshot["started_at"].value_or("");
   return html::fill(
       embedded::snapshot_html,
       {{"state", state_badge(snapshot["status"], snapshot["outcome"].value_or(""))},
@@ -76,7 +60,11 @@ Html head(const PageRequest& request, const pg::Row& snapshot, bool still) {
        {"page", still ? "/page/" + id : ""},
        {"files", files ? request.links.file(directory + "/index.html") : ""},
        {"replay", replay.empty() ? "" : replay + timestamp(snapshot["sealed_at"].value_or("")) + "/" + url},
-       {"captures", replay.empty() ? "" : replay + "*/" + url},
+       {"time", when(started.empty() ? snapshot.text("created_at") : started)},
+       {"timeline", around.captures > 0 ? timeline_href(url) : ""},
+       {"captures", html::counted(static_cast<std::uint64_t>(around.captures), "capture")},
+       {"before", around.previous},
+       {"after", around.next},
        {"crawl", snapshot.text("crawl_id")},
        {"why", sentence(store::why(request.connection, id).reason)},
        {"facts", facts.html()}});
@@ -125,53 +113,13 @@ Html acts(const pg::Row& snapshot, const PageRequest& request) {
   return buttons(acts, sealed ? "/crawl/" + snapshot.text("crawl_id") : request.here);
 }
 
-// Returns the difference from the last capture of the URL; empty: none, or the files of one are gone.
-Html changes_of(const PageRequest& request, const pg::Row& snapshot) {
-  const auto change = snapshot["change"].value_or(""), from = snapshot["change_from"].value_or("");
-  if (from.empty() || change == "same" || !request.links.shown()) return {};
-  const auto rows = catalog::list(request.connection, catalog::ListQuery{"snapshots", 1}.by("snapshot", from));
-  if (rows.empty()) return {};
-  const auto before = rows.one()["directory"].value_or(""), now = snapshot["directory"].value_or("");
-  const auto open = [&](const std::string& path) { return request.links.files->open(path); };
-  const auto picture = [&](const std::string& directory) {
-    const auto path = archive::screenshot_of(open, directory);
-    return path.empty() ? path : request.links.file(path);
-  };
-  try {
-    const auto difference = archive::difference(open, before, now);
-    return archive::difference_html(difference, picture(before), picture(now));
-  } catch (const base::Error&) {
-    return {};
-  }
-}
-
-// All captures of the snapshot's URL, the latest first; of each snapshot the first record.
-Html captures_of(const PageRequest& request, const std::string& url) {
-  Table table({{"Captured", "nw"}, {"Snapshot", "nw"}, {"Status", "n"}, {"Type", "nw"}, {"Replay", "nw"}},
-              "Captures of this URL");
-  const auto captures = captures_of_url(request.connection, url);
-  for (const auto& capture : captures) {
-    const auto href = request.links.replay + warc::timestamp_of(capture.date) + "/" + capture.url;
-    table.row({when(capture.date),
-               capture.snapshot_id == request.id ? Html(html::Literal("this one"))
-                                                 : snapshot_link(capture.snapshot_id, short_id(capture.snapshot_id)),
-               number_unless_zero(capture.status), capture.mime,
-               request.links.replay.empty() ? Html() : html::outside_link(href, "Open as it was")});
-  }
-  return captures.empty() ? Html() : table.html("");
-}
-
 } // namespace
 
-std::vector<store::Capture> captures_of_url(pg::Connection& connection, const std::string& url) {
-  store::CaptureQuery query;
-  std::tie(query.first, query.end) = warc::key_range(url, warc::Match::exact);
-  query.newest = true;
-  query.limit = kCapturesShown;
-  std::set<std::string> shown;
-  auto captures = store::captures(connection, query);
-  std::erase_if(captures, [&](const auto& one) { return !shown.insert(one.snapshot_id).second; });
-  return captures;
+std::string timestamp(const std::string& time) {
+  std::string digits;
+  for (const char c : time.substr(0, time.find('.')))
+    if (base::is_digit(c) && digits.size() < 14) digits += c;
+  return digits;
 }
 
 std::optional<Page> snapshot_page(const PageRequest& request) {
@@ -182,6 +130,7 @@ std::optional<Page> snapshot_page(const PageRequest& request) {
   Table table({{"Plugin", "nw"}, {"Status", "nw"}, {"Output", "long"}, {"Time", "n"}, {"Memory", "n"}, {"Size", "n"}},
               "Results of the hooks");
   Html shot;
+  bool good = true; // no hook has failed
   const auto results = store::results(request.connection, request.id);
   const bool still = !still_href(snapshot, results, request.links).empty();
   for (const auto result : results) {
@@ -190,6 +139,7 @@ std::optional<Page> snapshot_page(const PageRequest& request) {
       if (shot.empty() && result.text("plugin") == "screenshot" && file.type.starts_with("image/"))
         shot =
             html::fill(embedded::shot_html, {{"href", still ? "/page/" + request.id : file.href}, {"src", file.href}});
+    good &= result.text("status") != "failed";
     const auto wall = result["wall_ms"].optional<std::int64_t>();
     table.row({result.text("plugin"), html::status_badge(result.text("status")),
                output_of(result, files, errors_of(result, directory, request.links)),
@@ -208,11 +158,11 @@ std::optional<Page> snapshot_page(const PageRequest& request) {
                              "", false, false});
   }
   page.sections.push_back({"shot", shot, ""});
-  if (auto changes = changes_of(request, snapshot); !changes.empty())
-    page.sections.push_back({"changes", std::move(changes), "Changes since the last capture"});
-  page.sections.push_back({"results", table.html("No hook has run yet."), "Results"});
-  if (auto captures = captures_of(request, snapshot.text("url")); !captures.empty())
-    page.sections.push_back({"captures", std::move(captures), "Captures of this URL"});
+  page.sections.push_back({"results",
+                           html::fill(embedded::results_html, {{"fold", snapshot.text("status") == "sealed" && good},
+                                                               {"count", html::counted(results.size(), "hook")},
+                                                               {"table", table.html("No hook has run yet.")}}),
+                           "", false});
   return page;
 }
 

@@ -2,9 +2,8 @@
 #include "lib/base/text/facts.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/html/parts.hpp"
-#include "lib/store/capture.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/live.hpp"
-#include "lib/warc/capture.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages/pages.hpp"
 #include "services/serve/pages/parts.hpp"
@@ -28,6 +27,13 @@ std::string lacks(const pg::Row& snapshot) {
 
 } // namespace
 
+Neighbours neighbours(pg::Connection& connection, const std::string& snapshot) {
+  const auto rows = store::call(connection, "page_neighbours", snapshot);
+  if (rows.empty()) return {};
+  const auto row = rows.one();
+  return {row["previous"].value_or(""), row["next"].value_or(""), row.integer("captures")};
+}
+
 std::string still_href(const pg::Row& snapshot, const pg::Result& results, const Links& links) {
   const auto directory = snapshot["directory"].value_or("");
   if (directory.empty() || !links.shown()) return "";
@@ -49,11 +55,8 @@ std::optional<Page> still_page(const PageRequest& request) {
   if (rows.empty()) return std::nullopt;
   const auto snapshot = rows.one();
   const std::string url = snapshot["url"], title = snapshot["title"].value_or("");
-  const auto captures = captures_of_url(request.connection, url);
-  const auto own =
-      std::find_if(captures.begin(), captures.end(), [&](const auto& one) { return one.snapshot_id == request.id; });
-  const bool known = own != captures.end();
-  const auto page_of = [](const store::Capture& one) { return "/page/" + one.snapshot_id; };
+  const auto around = neighbours(request.connection, request.id);
+  const auto page_of = [](const std::string& id) { return id.empty() ? id : "/page/" + id; };
   const auto& replay = request.links.replay;
   const auto time = snapshot["started_at"].value_or("");
   Page page{title.empty() ? url : title, "", {}};
@@ -65,9 +68,11 @@ std::optional<Page> still_page(const PageRequest& request) {
                   {"time", when(time.empty() ? snapshot["sealed_at"].value_or("") : time)},
                   {"source", snapshot["source"].value_or("")},
                   {"lacks", lacks(snapshot)},
-                  {"before", known && std::next(own) != captures.end() ? page_of(*std::next(own)) : ""},
-                  {"after", known && own != captures.begin() ? page_of(*std::prev(own)) : ""},
-                  {"replay", known && !replay.empty() ? replay + warc::timestamp_of(own->date) + "/" + url : ""},
+                  {"before", page_of(around.previous)},
+                  {"after", page_of(around.next)},
+                  {"changes", around.previous.empty() ? "" : "/compare?a=" + around.previous + "&b=" + request.id},
+                  {"timeline", timeline_href(url)},
+                  {"replay", replay.empty() ? "" : replay + timestamp(snapshot["sealed_at"].value_or("")) + "/" + url},
                   {"href", still_href(snapshot, store::results(request.connection, request.id), request.links)}});
   return page;
 }

@@ -1,0 +1,154 @@
+"""The page of a URL: a bar for each capture, its neighbours, and any two of them compared; the hosts that one has."""
+
+import re
+import shutil
+import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+import chromium
+from harness.case import Case
+from harness.web import Handler, LocalSite
+
+PLUGINS = Path(__file__).resolve().parents[2] / "deploy/plugins"
+WORDS = [
+    "Cod costs ten crowns this morning.",
+    "Cod costs ten crowns this morning.",
+    "Herring is sold out until Tuesday.",
+]
+
+
+class Site(Handler):
+    captured = 0
+
+    def do_GET(self):
+        body = (
+            f"<title>Market</title><h1>Market</h1><p>The market opens at six.</p><p>{WORDS[Site.captured]}</p>".encode()
+        )
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
+class Timeline(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.owner = cls("test_a_bar_for_each_capture")
+        cls.web = LocalSite(Site)
+        cls.place = cls.owner.place()
+        shutil.rmtree(cls.place.plugins)
+        cls.place.plugins.symlink_to(PLUGINS)
+        cls.url = cls.web.url + "/market"
+        for Site.captured in range(len(WORDS)):
+            cls.place.run("add", "--plugins", "screenshot,dom,title,text", cls.url)
+        process = cls.place.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
+        cls.front = process.stdout.readline().split()[1]
+        cls.ids = [row["id"] for row in cls.place.run("list", "snapshots", "--json").records][::-1]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.web.close()
+        cls.owner.doCleanups()
+
+    def get(self, path):
+        try:
+            with urllib.request.urlopen(self.front + path) as answer:
+                return answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return str(error.code)
+
+    @property
+    def timeline(self):
+        return "timeline?url=" + urllib.parse.quote(self.url)
+
+    def test_a_bar_for_each_capture(self):
+        page = self.get(self.timeline)
+        self.assertIn("3 captures", page)
+        heights = [float(h) for h in re.findall(r'<rect class="(?:ok|mute)"[^>]* height="([^"]+)"', page)]
+        self.assertEqual(len(heights), 3)
+        self.assertEqual(heights[0], heights[1], "nothing changed")
+        self.assertGreater(heights[2], heights[1])
+        self.assertEqual(re.findall(r'<a href="/snapshot/([^"]+)" aria-label', page), self.ids, "the oldest first")
+        self.assertRegex(page, r"<title>[^<]*: text, [^<]*words</title>")
+        older = self.get(f"{self.timeline}&before={self.ids[1]}")
+        self.assertEqual(re.findall(r'<a href="/snapshot/([^"]+)" aria-label', older), self.ids[:1])
+        self.assertEqual(self.get("timeline?url=http%3A%2F%2Fnever.example%2F"), "404")
+
+    def test_a_capture_leads_to_its_neighbours(self):
+        middle = self.get(f"snapshot/{self.ids[1]}")
+        for href in (
+            f"/snapshot/{self.ids[0]}",
+            f"/snapshot/{self.ids[2]}",
+            f"/compare?a={self.ids[0]}&amp;b={self.ids[1]}",
+            "/" + self.timeline,
+        ):
+            self.assertIn(f'href="{href}"', middle)
+        self.assertNotIn('rel="prev"', self.get(f"snapshot/{self.ids[0]}"))
+        self.assertNotIn('rel="next"', self.get(f"snapshot/{self.ids[2]}"))
+        self.assertIn("How it was captured", middle)
+
+    def test_any_two_are_compared(self):
+        browser = chromium.Chromium()
+        self.addCleanup(browser.close)
+        browser.open(self.front + self.timeline)
+        browser.value(f"document.querySelector(\"input[name=a][value='{self.ids[2]}']\").click()")
+        browser.value(f"document.querySelector(\"input[name=b][value='{self.ids[0]}']\").click()")
+        browser.click("form[action='/compare'] button")
+        shown = "document.querySelector('.diff').innerText"
+        self.assertIn("Herring", browser.value("document.querySelector('.diff td:last-child ins').innerText"))
+        self.assertIn("Cod", browser.value(shown), "in the order of time, however they were chosen")
+        seen = (
+            "[...document.querySelectorAll('.pair img')].filter(i => i.getClientRects().length).map(i => i.alt).join()"
+        )
+        self.assertEqual(browser.value(seen), "The page before,The page now")
+        browser.value("document.querySelector('input[name=side][value=is]').click()")
+        self.assertEqual(browser.value(seen), "The page now")
+        self.assertEqual(browser.complaints, [])
+        same = self.get(f"compare?a={self.ids[0]}&b={self.ids[1]}")
+        self.assertIn("0 words added", same)
+        for path in (f"compare?a={self.ids[0]}", "compare?a=x&b=y", "compare"):
+            self.assertEqual(self.get(path), "404", path)
+
+    def test_z_sites_have_their_sums(self):
+        def sums():
+            row = self.place.run("list", "sites", "--json").records[0]
+            return [row[name] for name in ("host", "pages", "captures", "failed")]
+
+        def sql(statement):
+            return self.place.holdfast("psql", "--role", "owner", "-Atqc", statement).out
+
+        self.assertEqual(sums(), ["127.0.0.1", 1, 3, 0])
+        self.assertIn("127.0.0.1", self.get("sites"))
+        self.assertIn("No page", self.get("sites?url=nowhere"))
+        hours = self.place.run("list", "periods", "--json").records
+        self.assertEqual(sum(row["succeeded"] for row in hours if row["grain"] == "day"), 3)
+        self.assertEqual(sum(row["changed"] for row in hours if row["grain"] == "hour"), 1)
+        before = sql("select sum(succeeded), sum(bytes), sum(changed) from holdfast.v_period where grain = 'day'")
+        sql(
+            "set holdfast.change_sealed = on; update holdfast.snapshot_sealed set sealed_at = sealed_at - interval '90 s'"
+        )
+        for _ in range(2):  # nothing is counted twice
+            for task in ("sites", "periods"):
+                sql(f"select holdfast.maintenance_{task}(t) from holdfast.maintenance_task t where t.name = '{task}'")
+        self.assertEqual(sql("select host, pages, captures, failed from holdfast.site"), "127.0.0.1|1|3|0\n")
+        self.assertEqual(sums(), ["127.0.0.1", 1, 3, 0])
+        self.assertEqual(
+            sql("select sum(succeeded), sum(bytes), sum(changed) from holdfast.v_period where grain = 'day'"), before
+        )
+        self.place.holdfast("add", "--plugins", "title", self.url)
+        self.assertEqual(sums(), ["127.0.0.1", 1, 4, 0], "one that is not in the table yet")
+        newest = self.place.run("list", "snapshots", "--json").records[0]["id"]
+        self.place.holdfast("remove", "--yes", newest)
+        self.assertEqual(sums(), ["127.0.0.1", 1, 3, 0])
+        sql(f"select holdfast.snapshot_remove('{self.ids[0]}', 'test')")
+        self.assertEqual(sums(), ["127.0.0.1", 1, 2, 0], "one that is")
+        self.assertEqual(sql("select captures from holdfast.site"), "2\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
