@@ -23,7 +23,8 @@ create or replace function holdfast.page_history(p_url text, p_before uuid, p_li
     join holdfast.v_snapshot v on v.id = p.id and v.crawl_id = p.crawl_id
     order by p.at desc, p.id desc
 $$;
-comment on function holdfast.page_history is 'Sealed captures of a URL, the latest first, and how many there are.';
+comment on function holdfast.page_history is
+  'Sealed captures of a URL, the latest first, and how many there are.';
 
 create or replace function holdfast.page_neighbours(p_snapshot uuid)
   returns table (previous uuid, next uuid, captures bigint) language sql stable as $$
@@ -53,7 +54,8 @@ create or replace function holdfast.seals_after(p_what text, p_batch bigint, p_l
       and e.outcome <> 'cancelled'
     order by e.sealed_at limit p_batch
 $$;
-comment on function holdfast.seals_after is 'The next seals that are not in the sums of sites or periods yet.';
+comment on function holdfast.seals_after is
+  'The next seals that are not in the sums of sites or periods yet.';
 
 create or replace function holdfast.sites_of(p_batch bigint, p_lag interval)
   returns table (host text, pages bigint, captures bigint, failed bigint, bytes numeric, last_at timestamptz,
@@ -122,7 +124,8 @@ begin
     delete from holdfast.site t where t.host = v_site.host and p_sign < 0 and t.captures <= v_site.captures;
     if found then continue; end if;
     update holdfast.site t
-      set pages = greatest(t.pages + p_sign * v_site.pages, 0), captures = t.captures + p_sign * v_site.captures,
+      set pages = greatest(t.pages + p_sign * v_site.pages, 0),
+          captures = t.captures + p_sign * v_site.captures,
           failed = greatest(t.failed + p_sign * v_site.failed, 0), bytes = t.bytes + p_sign * v_site.bytes,
           last_at = greatest(t.last_at, v_site.last_at)
       where t.host = v_site.host;
@@ -131,7 +134,8 @@ begin
       values (v_site.host, v_site.pages, v_site.captures, v_site.failed, v_site.bytes, v_site.last_at);
   end loop;
 end $$;
-comment on function holdfast.sites_recount is 'Corrects the sums of sites for snapshots that go or come with old times.';
+comment on function holdfast.sites_recount is
+  'Corrects the sums of sites for snapshots that go or come with old times.';
 
 create or replace view holdfast.v_site as
   select coalesce(t.host, n.host) as host, coalesce(t.pages, 0) + coalesce(n.pages, 0) as pages,
@@ -152,7 +156,8 @@ comment on column holdfast.v_site.failed is 'Captures with another outcome than 
 comment on column holdfast.v_site.bytes is 'Bytes of their files.';
 comment on column holdfast.v_site.last_at is 'Time of the last capture.';
 comment on column holdfast.v_site.changed_at is 'Time of the last capture that found a change; NULL: none.';
-comment on column holdfast.v_site.trouble is 'Why its pages wait now: back-off, or a pause. NULL: they do not.';
+comment on column holdfast.v_site.trouble is
+  'Why its pages wait now: back-off, or a pause. NULL: they do not.';
 
 create or replace function holdfast.list_sites(p_url text, p_limit bigint)
   returns setof holdfast.v_site language sql stable as $$
@@ -168,7 +173,8 @@ create or replace function holdfast.list_sites(p_url text, p_limit bigint)
     union
     select n.host from recent n where p_url is null or holdfast.has_part(n.host, p_url)
   )
-  select f.host, coalesce(t.pages, 0) + coalesce(n.pages, 0), coalesce(t.captures, 0) + coalesce(n.captures, 0),
+  select f.host, coalesce(t.pages, 0) + coalesce(n.pages, 0),
+         coalesce(t.captures, 0) + coalesce(n.captures, 0),
          coalesce(t.failed, 0) + coalesce(n.failed, 0), coalesce(t.bytes, 0) + coalesce(n.bytes, 0),
          greatest(t.last_at, n.last_at), greatest(t.changed_at, n.changed_at),
          coalesce(h.reason, case when h.paused then 'paused' end)
@@ -192,11 +198,12 @@ create or replace function holdfast.periods_of(p_batch bigint, p_lag interval)
     cross join (values ('hour'), ('day')) g(grain)
     group by g.grain, date_trunc(g.grain, n.sealed_at, 'UTC')
 $$;
-comment on function holdfast.periods_of is 'Sums of the seals that are not in the table of periods yet, by hour and day.';
+comment on function holdfast.periods_of is
+  'Sums of the seals that are not in the table of periods yet, by hour and day.';
 
 create or replace function holdfast.maintenance_periods(p_task holdfast.maintenance_task)
   returns bigint language plpgsql as $$
--- As maintenance_sites(). The row of the present hour also has the length of the queue.
+-- Counts as maintenance_sites() does. The row of the present hour also has the length of the queue.
 declare
   v_count bigint;
 begin
@@ -240,7 +247,8 @@ create or replace view holdfast.v_period as
           select p.grain, p.at, p.succeeded, p.partial, p.failed, p.changed, p.bytes, p.seconds, p.queue
             from holdfast.periods_of(20000, '0') p) n
     group by n.grain, n.at;
-comment on view holdfast.v_period is 'Sums of each hour (of the last forty days) and each day, in UTC. Removed pages stay in them.';
+comment on view holdfast.v_period is
+  'Sums of each hour (of the last forty days) and each day, in UTC. Removed pages stay in them.';
 comment on column holdfast.v_period.grain is 'hour or day.';
 comment on column holdfast.v_period.at is 'Start of the hour or day.';
 comment on column holdfast.v_period.succeeded is 'Sealed snapshots with the outcome succeeded.';
@@ -252,7 +260,8 @@ comment on column holdfast.v_period.seconds_a_page is 'Mean time between claim a
 comment on column holdfast.v_period.queue is 'Most open snapshots that the runner counted, once a minute.';
 
 create or replace function holdfast.curve(p_grain text, p_width interval, p_bars integer)
-  returns table (at timestamptz, succeeded bigint, partial bigint, failed bigint, changed bigint, bytes numeric,
+  returns table (at timestamptz, succeeded bigint, partial bigint, failed bigint, changed bigint,
+                 bytes numeric,
                  seconds numeric, queue bigint) language sql stable as $$
   -- Returns p_bars sums of p_width each, the last one with the present time; empty ones have zeros.
   select b.at, coalesce(sum(v.succeeded), 0)::bigint, coalesce(sum(v.partial), 0)::bigint,
@@ -268,3 +277,32 @@ create or replace function holdfast.curve(p_grain text, p_width interval, p_bars
     group by b.at order by b.at
 $$;
 comment on function holdfast.curve is 'Sums of hours or days for a curve.';
+
+create or replace function holdfast.attention(p_limit bigint)
+  returns table (kind text, id text, name text, what text, reason text, since timestamptz, count bigint)
+  language sql stable as $$
+  -- Returns the causes that need a person, one row for each, the oldest first: what is stuck, personas that
+  -- are
+  -- signed out, and hosts whose pages failed within a day.
+  select * from (
+    (select min(s.kind) as kind, min(s.id::text) as id, min(s.name) as name, s.what, s.reason,
+            min(s.since) as since, count(*) as count
+       from (select * from holdfast.v_stuck limit 200) s
+       group by s.what, s.reason)
+    union all
+    (select 'persona', p.name, p.name, 'signed out', p.signed_out_reason, p.signed_out_at, 1
+       from holdfast.v_persona p
+       where p.signed_out_at is not null)
+    union all
+    (select 'host', s.host, s.host, 'pages failed', (array_agg(e.reason order by e.sealed_at desc))[1],
+            min(e.sealed_at), count(*)
+       from (select x.*
+               from holdfast.snapshot_sealed x
+               where x.outcome = 'failed'
+                 and x.snapshot_id >= holdfast.first_id(statement_timestamp() - interval '1 day')
+               order by x.snapshot_id desc limit 1000) e
+       join holdfast.snapshot s on s.id = e.snapshot_id and s.crawl_id = e.crawl_id
+       group by s.host)) a
+    order by a.kind = 'host', a.since limit p_limit
+$$;
+comment on function holdfast.attention is 'Causes that need a person, one row each.';

@@ -244,7 +244,7 @@ class Pages(Case):
         crawl = self.links(self.site.get("/").text, "/crawl/")[0].split("/")[-1]
         snapshot = self.links(self.site.get(f"/crawl/{crawl}").text, "/snapshot/")[0].split("/")[-1]
         for page, sections in (
-            ("/", {"numbers", "stuck", "recent", "crawls", "running"}),
+            ("/", {"numbers", "attention", "recent", "changed", "curves", "crawls", "running"}),
             ("/crawls", {"crawls"}),
             ("/workers", {"workers", "tree", "ended"}),
             ("/hosts", {"hosts"}),

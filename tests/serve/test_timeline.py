@@ -24,6 +24,8 @@ class Site(Handler):
     captured = 0
 
     def do_GET(self):
+        if self.path == "/missing":
+            return self.send_error(404)
         body = (
             f"<title>Market</title><h1>Market</h1><p>The market opens at six.</p><p>{WORDS[Site.captured]}</p>".encode()
         )
@@ -114,6 +116,18 @@ class Timeline(Case):
         for path in (f"compare?a={self.ids[0]}", "compare?a=x&b=y", "compare"):
             self.assertEqual(self.get(path), "404", path)
 
+    def test_the_overview_has_news_causes_and_curves(self):
+        page = self.get("")
+        changed = page.partition('id="changed"')[2].partition("</section>")[0]
+        self.assertEqual(re.findall(r"/compare\?a=([^&]+)&amp;b=([^\"]+)", changed), [tuple(self.ids[1:3])])
+        for span, bars in (("day", 24), ("month", 30), ("year", 52)):
+            shown = self.get(f"?range={span}").partition('id="curves"')[2]
+            pages = shown.partition("</svg>")[0]
+            self.assertEqual(pages.count("<title>"), bars)
+            self.assertRegex(pages, r"<title>[^<]*: [1-9]\d* succeeded")
+            self.assertIn("As a table", shown)
+        self.assertRegex(page, r'id="attention" data-digest="\w+"></div>', "nothing needs a person")
+
     def test_z_sites_have_their_sums(self):
         def sums():
             row = self.place.run("list", "sites", "--json").records[0]
@@ -148,6 +162,11 @@ class Timeline(Case):
         sql(f"select holdfast.snapshot_remove('{self.ids[0]}', 'test')")
         self.assertEqual(sums(), ["127.0.0.1", 1, 2, 0], "one that is")
         self.assertEqual(sql("select captures from holdfast.site"), "2\n")
+        self.place.holdfast("add", "--plugins", "dom,title", self.web.url + "/missing", expect=None)
+        cause = self.get("").partition('id="attention"')[2].partition("</section>")[0]
+        self.assertIn("1 page of 127.0.0.1 failed", cause)
+        self.assertIn("HTTP 404", cause)
+        self.assertIn("/search?outcome=failed&amp;host=127.0.0.1", cause)
 
 
 if __name__ == "__main__":

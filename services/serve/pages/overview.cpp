@@ -1,9 +1,13 @@
+#include "lib/base/text/encoding.hpp"
 #include "lib/catalog/list.hpp"
+#include "lib/html/parts.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/live.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages/pages.hpp"
 #include "services/serve/pages/parts.hpp"
 
+#include <cmath>
 #include <map>
 
 namespace holdfast::serve {
@@ -11,7 +15,7 @@ namespace holdfast::serve {
 namespace {
 
 constexpr int kCrawls = 30; // open ones, and as many sealed ones
-constexpr int kRows = 20, kHooks = 200, kMostPersonas = 500, kRecent = 8;
+constexpr int kRows = 20, kHooks = 200, kRecent = 8;
 constexpr std::string_view kOwned = "owned by "; // before the worker, in the state of a page in the queue
 
 Html numbers(pg::Connection& connection) {
@@ -21,9 +25,10 @@ Html numbers(pg::Connection& connection) {
   const auto add = [&](const char* name, const std::string& value) {
     list.push_back({{"name", name}, {"value", value}});
   };
+  add("Pages archived", number(now.integer("archived")));
+  add("Size", size_of(now.integer("bytes")));
   add("Workers", number(now["workers"]));
   add("In work", number(now["snapshots_held"]) + " of " + number(now["slots"]));
-  add("Hooks running", number(now["hooks_running"]));
   add("Open snapshots", number(now["snapshots_open"]));
   const auto paused = now.integer("crawls_paused");
   add("Open crawls", number(now["crawls_open"]) + (paused > 0 ? ", " + number(paused) + " paused" : ""));
@@ -31,24 +36,112 @@ Html numbers(pg::Connection& connection) {
   return html::fill(embedded::numbers_html, {{"numbers", std::move(list)}, {"idle", idle}});
 }
 
-Html stuck(pg::Connection& connection) {
-  const auto all = store::stuck(connection, kRows);
-  const auto personas = catalog::list(connection, {"personas", kMostPersonas});
-  Table table({{"What", "long"}, {"Wrong", ""}, {"For", "nw"}, {"Why", "long"}}, "Stuck");
-  for (const auto one : all) {
-    const std::string kind = one["kind"], id = one["id"].value_or(""), name = one["name"].value_or(short_id(id));
-    table.row({kind == "crawl"      ? crawl_link(id, name)
-               : kind == "snapshot" ? snapshot_link(id, name)
-                                    : html::escaped(name),
-               one.text("what"), catalog::written_interval(one["stuck_for"].value_or("")),
-               sentence(one["reason"].value_or(""))});
+// Returns the buttons for a cause, or a link to where something can be done.
+html::Value help(const pg::Row& cause, bool may_change) {
+  const std::string kind = cause["kind"], id = cause["id"].value_or("");
+  if (kind == "persona") return html::link("/personas", "Sign in");
+  if (kind == "host") return html::link("/search?outcome=failed&host=" + base::percent_encode(id), "Show");
+  if (!may_change || id.empty() || (kind != "crawl" && kind != "snapshot")) return "";
+  return buttons(acts_on(kind, id, "queued"), "/");
+}
+
+// One row for each cause.
+Html attention(const PageRequest& request) {
+  Table table({{"What", "long"}, {"Why", "long"}, {"Since", "nw"}, {"Do", ""}}, "Needs you");
+  for (const auto cause : store::call(request.connection, "attention", kRows)) {
+    const std::string kind = cause["kind"], id = cause["id"].value_or(""), name = cause["name"].value_or(short_id(id));
+    const auto count = cause.integer("count");
+    Html what = kind == "crawl"      ? crawl_link(id, name)
+                : kind == "snapshot" ? snapshot_link(id, name)
+                                     : html::escaped(name);
+    if (kind == "host")
+      what = html::escaped(html::counted(static_cast<std::uint64_t>(count), "page") + " of " + name + " failed");
+    else
+      what += html::escaped((count > 1 ? " and " + number(count - 1) + " more: " : ": ") + cause.text("what"));
+    table.row({std::move(what), sentence(cause["reason"].value_or("")), ago(cause["since"].value_or("")),
+               help(cause, request.may_change)});
   }
-  for (const auto persona : personas)
-    if (!persona.is_null("signed_out_at"))
-      table.row({html::link("/personas", persona.text("name")), "signed out", ago(persona.text("signed_out_at")),
-                 sentence(persona["signed_out_reason"].value_or(""))});
-  if (table.empty()) return {};
-  return html::fill(embedded::stuck_html, {{"table", table.html("")}});
+  return table.empty() ? Html() : table.html("");
+}
+
+// The latest changes of pages, with pictures; each leads to the comparison.
+Html changed(const PageRequest& request) {
+  const auto rows = catalog::list(request.connection, {"changes", kRecent});
+  Table table({{"Page", "long"}, {"Change", "nw"}, {"Words", "nw"}, {"Found", "nw"}}, "Changed pages");
+  for (const auto row : rows) {
+    const auto title = row["title"].value_or(""), from = row["change_from"].value_or("");
+    const auto words = [&](const char* name) { return row[name].value_or<std::int64_t>(0); };
+    table.row({html::link(from.empty() ? "/snapshot/" + row.text("id") : "/compare?a=" + from + "&b=" + row.text("id"),
+                          title.empty() ? row.text("url") : title),
+               row.text("change"),
+               words("words_added") + words("words_removed") > 0
+                   ? "+" + number(words("words_added")) + " −" + number(words("words_removed"))
+                   : "",
+               ago(row.text("sealed_at"))});
+  }
+  return table.empty() ? Html() : table.html("");
+}
+
+struct Range {
+  const char *name, *grain, *width, *title;
+  int bars;
+  std::size_t shown; // letters of a time
+};
+constexpr Range kRanges[] = {{"day", "hour", "1 hour", "Last day", 24, 16},
+                             {"month", "day", "1 day", "Last month", 30, 10},
+                             {"year", "day", "7 days", "Last year", 52, 10}};
+
+Html curves(const PageRequest& request) {
+  const auto* range = &kRanges[0];
+  html::List links;
+  for (const auto& one : kRanges)
+    if (request.parameter("range") == one.name) range = &one;
+  for (const auto& one : kRanges)
+    links.push_back(
+        {{"href", std::string("/?range=") + one.name}, {"name", one.title}, {"count", ""}, {"current", &one == range}});
+  Table table({{"From (UTC)", "nw"},
+               {"Succeeded", "n"},
+               {"Partial", "n"},
+               {"Failed", "n"},
+               {"Changed", "n"},
+               {"Size", "n"},
+               {"Seconds a page", "n"},
+               {"Queue", "n"}},
+              range->title);
+  Chart pages{"Pages", ""}, changes{"Changes", ""}, bytes{"Bytes", ""}, seconds{"Seconds a page", ""},
+      queue{"Queue", ""};
+  std::int64_t all = 0, all_changed = 0;
+  double all_bytes = 0;
+  for (const auto row : store::call(request.connection, "curve", range->grain, range->width, range->bars)) {
+    const auto at = row.text("at").substr(0, range->shown);
+    const std::int64_t good = row["succeeded"], partial = row["partial"], failed = row["failed"],
+                       moved = row["changed"], open = row["queue"];
+    const double size = row["bytes"].value_or(0.0), pace = row["seconds"].value_or(0.0);
+    const auto size_text = size_of(std::llround(size)), pace_text = duration(pace);
+    pages.bars.push_back(
+        {at + ": " + number(good) + " succeeded, " + number(partial) + " partial, " + number(failed) + " failed",
+         "",
+         {{"ok", double(good)}, {"warn", double(partial)}, {"bad", double(failed)}}});
+    changes.bars.push_back({at + ": " + number(moved) + " changed", "", {{"ok", double(moved)}}});
+    bytes.bars.push_back({at + ": " + (size_text.empty() ? "none" : size_text), "", {{"mute", size}}});
+    seconds.bars.push_back({at + ": " + pace_text, "", {{"mute", pace}}});
+    queue.bars.push_back({at + ": " + number(open) + " open", "", {{"mute", double(open)}}});
+    if (good + partial + failed + open > 0)
+      table.row({at, number(good), number(partial), number(failed), number(moved), size_text, pace_text, number(open)});
+    all += good + partial + failed;
+    all_changed += moved;
+    all_bytes += size;
+  }
+  pages.note = number(all);
+  changes.note = number(all_changed);
+  bytes.note = size_of(std::llround(all_bytes));
+  html::List charts;
+  for (const auto* one : {&pages, &changes, &bytes, &seconds, &queue})
+    charts.push_back({{"chart", chart(*one)}});
+  return html::fill(embedded::curves_html,
+                    {{"ranges", html::fill(embedded::shown_links_html, {{"links", std::move(links)}})},
+                     {"charts", std::move(charts)},
+                     {"table", table.html("Nothing was archived in this time.")}});
 }
 
 // The newest pages, with pictures.
@@ -77,7 +170,7 @@ Html running(pg::Connection& connection) {
                runs ? catalog::written_interval(hook->second.text("running_for")) : "",
                state.starts_with(kOwned) ? state.substr(kOwned.size()) : state});
   }
-  return table.html("No page is in work.");
+  return table.empty() ? Html() : table.html("");
 }
 
 } // namespace
@@ -86,10 +179,12 @@ std::optional<Page> overview_page(const PageRequest& request) {
   auto& connection = request.connection;
   Page page{"Overview", "Overview", {}};
   if (request.may_change) page.sections.push_back({"add", html::fill(embedded::quick_add_html, {}), "", false, false});
-  page.sections.push_back({"numbers", numbers(connection), "", false});
-  page.sections.push_back({"stuck", stuck(connection), ""});
-  page.sections.push_back({"running", running(connection), "Running now"});
+  page.sections.push_back({"attention", attention(request), "Needs you"});
   page.sections.push_back({"recent", recent(request), "Recently archived"});
+  page.sections.push_back({"changed", changed(request), "Changed"});
+  page.sections.push_back({"running", running(connection), "Running now"});
+  page.sections.push_back({"numbers", numbers(connection), "Totals"});
+  page.sections.push_back({"curves", curves(request), ""});
   page.sections.push_back({"crawls",
                            crawl_table(store::latest_crawls(connection, kCrawls), false)
                                .html(Html(html::Literal(embedded::no_crawls_html))),
