@@ -261,8 +261,7 @@ comment on column holdfast.v_period.queue is 'Most open snapshots that the runne
 
 create or replace function holdfast.curve(p_grain text, p_width interval, p_bars integer)
   returns table (at timestamptz, succeeded bigint, partial bigint, failed bigint, changed bigint,
-                 bytes numeric,
-                 seconds numeric, queue bigint) language sql stable as $$
+                 bytes numeric, seconds numeric, queue bigint) language sql stable as $$
   -- Returns p_bars sums of p_width each, the last one with the present time; empty ones have zeros.
   select b.at, coalesce(sum(v.succeeded), 0)::bigint, coalesce(sum(v.partial), 0)::bigint,
          coalesce(sum(v.failed), 0)::bigint, coalesce(sum(v.changed), 0)::bigint, coalesce(sum(v.bytes), 0),
@@ -282,8 +281,7 @@ create or replace function holdfast.attention(p_limit bigint)
   returns table (kind text, id text, name text, what text, reason text, since timestamptz, count bigint)
   language sql stable as $$
   -- Returns the causes that need a person, one row for each, the oldest first: what is stuck, personas that
-  -- are
-  -- signed out, and hosts whose pages failed within a day.
+  -- are signed out, and hosts whose pages failed within a day.
   select * from (
     (select min(s.kind) as kind, min(s.id::text) as id, min(s.name) as name, s.what, s.reason,
             min(s.since) as since, count(*) as count
