@@ -20,6 +20,10 @@ const pg::Migrator& migrator() {
   return instance;
 }
 
+bool has_schema(pg::Connection& connection) {
+  return connection.call("select to_regnamespace('holdfast') is not null").value();
+}
+
 std::vector<Lacking> complete_schema(pg::Connection& connection) {
   const auto rows = connection.call("select * from holdfast.complete()");
   std::vector<Lacking> lacking;

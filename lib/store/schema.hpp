@@ -10,6 +10,9 @@ namespace holdfast::store {
 
 const pg::Migrator& migrator();
 
+// Returns true if the database has a collection, whatever its revision.
+bool has_schema(pg::Connection& connection);
+
 // Parts that a migrated database lacks because this login may not make them, and the SQL for an administrator.
 struct Lacking {
   std::string what, why, statement;

@@ -306,6 +306,24 @@ class Restore(Case):
         self.assertLess(c.sealed(), 40)
         self.continue_on(c, workers, 40)
 
+    def test_holdfast_backs_a_running_cluster_up(self):
+        c = self.collection()
+        c.holdfast("migrate")
+        workers = [c.start("worker"), c.start("worker")]
+        c.add(40, tenths=6)
+        c.until("some are sealed", lambda: c.sealed() >= 5)
+        c.holdfast("backup", c.path / "backup")
+        c.until("more are sealed", lambda before=c.sealed(): c.sealed() >= before + 5)
+        for worker in workers:
+            os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
+        c.holdfast("restore", c.path / "backup", expect=65)
+        shutil.rmtree(c.archive)
+        c.server = c.add_server(Server)
+        c.holdfast("restore", c.path / "backup", expect=None)
+        self.assertLess(c.sealed(), 40)
+        self.continue_on(c, [], 40)
+
     def test_a_base_backup_and_its_wal_are_restored_to_a_point_in_time(self):
         if OPTIONS.short:
             self.skipTest("--short")

@@ -132,6 +132,10 @@ constexpr Verb kVerbs[] = {
      "holdfast adopt\n"
      "holdfast adopt /srv/archive/2026/05",
      &adopt_verb},
+    {"backup", "Copy the database and the archive to a directory, while they are in use; verify the copy",
+     "holdfast backup /mnt/disk/holdfast", &backup_verb},
+    {"restore", "Restore a backup into an empty place", "holdfast --data-dir ./again restore /mnt/disk/holdfast",
+     &restore_verb},
     {"export", "Write archived pages as one WACZ file, or as WARC files with an index",
      "holdfast export 7f3a -o crawl.wacz\n"
      "holdfast export --tag news --since 7d --format warc -o warcs\n"

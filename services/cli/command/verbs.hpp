@@ -91,6 +91,8 @@ Action version_verb(CLI::App& command);
 Action check_verb(CLI::App& command);
 Action verify_verb(CLI::App& command);
 Action adopt_verb(CLI::App& command);
+Action backup_verb(CLI::App& command);
+Action restore_verb(CLI::App& command);
 Action export_verb(CLI::App& command);
 Action import_verb(CLI::App& command);
 Action import_warc_verb(CLI::App& command); // below it

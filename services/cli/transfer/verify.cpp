@@ -1,7 +1,8 @@
-#include "lib/archive/verify.hpp"
+#include "services/cli/transfer/verify.hpp"
 
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/captures.hpp"
+#include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/url.hpp"
@@ -249,6 +250,12 @@ int verify(Context& context, const VerifyOptions& options) {
 }
 
 } // namespace
+
+int verify_all(Context& context) {
+  VerifyOptions options;
+  options.all = true;
+  return verify(context, options);
+}
 
 Action verify_verb(CLI::App& command) {
   const auto options = std::make_shared<VerifyOptions>();
