@@ -12,6 +12,7 @@ create table holdfast.crawl (
   scope jsonb not null default '{}',
   host_delay interval not null default '0', host_parallel integer,
   robots boolean not null default false,
+  "full" boolean not null default false,
   only_new boolean not null default false, max_age interval,
   only_complete boolean not null default false, wanted text[] not null default '{}',
   overwrite boolean not null default false,
@@ -86,6 +87,8 @@ comment on column holdfast.crawl.host_parallel is
   'max_parallel of hosts that have none of their own; NULL: no limit.';
 comment on column holdfast.crawl.robots is
   'Pages that robots.txt forbids are refused, and Crawl-delay is kept.';
+comment on column holdfast.crawl."full" is
+  'Hooks run also on pages whose files have not changed since their last capture.';
 comment on column holdfast.crawl.only_new is 'URLs that the collection has already are left out.';
 comment on column holdfast.crawl.max_age is
   'With only_new: older snapshots do not count; NULL: all count.';

@@ -4,7 +4,7 @@ create table holdfast.fingerprint (
   url_hash bytea not null, persona text not null, kind text not null,
   snapshot_id uuid not null, crawl_id uuid not null,
   at timestamptz not null,
-  digest bytea not null, body bytea not null,
+  digest bytea not null, body bytea not null, reuse jsonb not null default '{}',
   constraint fingerprint_pkey primary key (url_hash, persona, kind)
 ) with (fillfactor = 80);
 alter table holdfast.fingerprint alter column body set storage external;
@@ -19,6 +19,8 @@ comment on column holdfast.fingerprint.crawl_id is 'Crawl of the snapshot.';
 comment on column holdfast.fingerprint.at is 'Time of the claim of that capture.';
 comment on column holdfast.fingerprint.digest is 'Digest of the words, links and title without noise.';
 comment on column holdfast.fingerprint.body is 'The fingerprint as CBOR (lib/change/fingerprint.hpp).';
+comment on column holdfast.fingerprint.reuse is
+  'Decides if a capture may show the files of the last one that hooks made, "from" (lib/change/reuse.hpp).';
 create index fingerprint_by_snapshot on holdfast.fingerprint (snapshot_id);
 comment on index holdfast.fingerprint_by_snapshot is 'Fingerprints of a removed snapshot.';
 

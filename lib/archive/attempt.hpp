@@ -15,6 +15,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -127,6 +128,8 @@ std::string render_snapshot_html(const SnapshotView& view);
 std::string render_crawl_html(const CrawlView& view);
 // Renders one JSON object a line: the snapshot first, then its results, with "schema_version".
 std::string render_index_jsonl(const SnapshotView& view);
+// Reads those lines back, as far as the page of a later capture shows them again. nullopt: they are not ours.
+std::optional<SnapshotView> read_index_jsonl(std::string_view text);
 
 // <yyyy>/<mm>/<host>/<snapshot-id>
 std::filesystem::path snapshot_directory(std::string_view created_at_utc, std::string_view host_directory,
@@ -151,6 +154,11 @@ enum class Bodies { own, shared };
 Published publish(const Root& root, const std::filesystem::path& attempt,
                   const std::filesystem::path& snapshot_directory, SnapshotView& view,
                   const std::atomic<bool>* cancelled = nullptr, Bodies bodies = Bodies::own);
+
+// Gives an attempt the files of a published one (`directory`, relative to the root) but for its WARC files and what
+// publish() writes: as hard links, or as copies where there can be none. Returns the bytes of the links. Not of a
+// bucket.
+std::uint64_t link_files(const Root& root, const std::string& directory, const std::filesystem::path& attempt);
 
 // Removes the remains of crashed publications of this snapshot beside its attempts (".a<fence>.partial-*",
 // ".a<fence>.replaced-*"; one of the latter whose a<fence> is missing gets its name back). Only for the holder of the

@@ -1,5 +1,6 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/base/text/json.hpp"
+#include "lib/base/text/text.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -89,6 +90,37 @@ std::string render_index_jsonl(const SnapshotView& view) {
   for (const ResultView& result : view.results)
     text += line(result_line(view, result));
   return text;
+}
+
+std::optional<SnapshotView> read_index_jsonl(std::string_view text) {
+  std::optional<SnapshotView> view;
+  try {
+    for (const auto& line : base::split(std::string(text), "\n")) {
+      const auto object = base::strange_json(line);
+      if (!view) {
+        if (object.value("type", "") != "Snapshot") return std::nullopt;
+        view.emplace();
+        view->title = object.value("title", "");
+        view->tags = object.value("tags", view->tags);
+        view->discovered = object.value("discovered", view->discovered);
+        view->facts = base::read_facts(object.value("facts", nlohmann::json::object())).value_or(base::Facts());
+        continue;
+      }
+      ResultView result;
+      result.plugin = object.at("plugin");
+      result.hook = object.at("hook_name");
+      result.status = object.at("status");
+      result.output = object.value("output_str", "");
+      result.error = object.value("error", "");
+      result.stderr_path = object.value("stderr_path", "");
+      for (const auto& [path, file] : object.at("output_files").items())
+        result.files.push_back({path, file.value("mimetype", ""), file.value("size", std::uint64_t{0}), ""});
+      view->results.push_back(std::move(result));
+    }
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+  return view;
 }
 
 } // namespace holdfast::archive

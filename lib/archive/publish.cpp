@@ -1,5 +1,6 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/bucket.hpp"
+#include "lib/archive/captures.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/archive/verify.hpp"
@@ -301,6 +302,55 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
   }
   remove_quietly(source_parent.get(), source_name, source_path);
   return published;
+}
+
+namespace {
+
+bool link_file(int from, int to, const std::string& name, const std::string& full) {
+  if (::linkat(from, name.c_str(), to, name.c_str(), 0) == 0) return true;
+  // Other file systems, accounts and too many links.
+  if (errno != EXDEV && errno != EPERM && errno != EMLINK && errno != EOPNOTSUPP) throw_errno(errno, "link", full);
+  struct stat status {};
+  const Fd source = open_file_at(from, name, status);
+  if (!source) throw_changed(full);
+  const Fd target(::openat(to, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (!target) throw_errno(errno, "create", full);
+  copy_body(source.get(), target.get(), static_cast<std::uint64_t>(status.st_size), full, nullptr,
+            [](std::string_view) {});
+  ::fchmod(target.get(), base::allowed(0444));
+  return false;
+}
+
+std::uint64_t link_directory(int from, int to, const std::string& path, const std::string& where) {
+  std::uint64_t linked = 0;
+  for (const auto& [name, type] : list_entries(from, where)) {
+    const auto full = where + "/" + name;
+    if (path.empty() && (name == kIndexName || name == kPageName || name == kManifestName)) continue;
+    struct stat status {};
+    if (type == S_IFDIR) {
+      const Fd source = open_directory_at(from, name);
+      if (!source) throw_changed(full);
+      if (::mkdirat(to, name.c_str(), 0755) != 0) throw_errno(errno, "create the directory", full);
+      const Fd target = open_directory_at(to, name);
+      if (!target) throw_errno(errno, "open the directory", full);
+      linked += link_directory(source.get(), target.get(), path + name + "/", full);
+    } else if (const auto link = type == S_IFLNK ? read_link(from, name) : std::nullopt) {
+      if (::symlinkat(link->c_str(), to, name.c_str()) != 0) throw_errno(errno, "create", full);
+    } else if (type == S_IFREG && !is_warc(name) && ::fstatat(from, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+      if (link_file(from, to, name, full)) linked += static_cast<std::uint64_t>(status.st_size);
+    }
+  }
+  return linked;
+}
+
+} // namespace
+
+std::uint64_t link_files(const Root& root, const std::string& directory, const std::filesystem::path& attempt) {
+  const auto where = (root.path() / directory).native();
+  const Fd from = open_below(root.path(), directory, O_RDONLY | O_DIRECTORY);
+  if (!from) throw_errno(errno, "open the directory", where);
+  const Fd to = open_own_directory(attempt);
+  return link_directory(from.get(), to.get(), "", where);
 }
 
 void remove_partials(const Root& root, const std::filesystem::path& snapshot_directory, std::int64_t before_fence) {

@@ -52,6 +52,7 @@ constexpr CrawlOption kOptions[] = {
      limit},
     {{"overwrite", kFlag, "Archive again, and remove older snapshots of each URL with their files once it is sealed"},
      limit},
+    {{"full", kFlag, "Run all hooks, also on pages whose files have not changed since their last capture"}, limit},
     {{"robots", kFlag, "Obey robots.txt (default: politeness.robots)", false, "--robots,!--no-robots"}, limit},
     {{"effort", R"({"type":"string","enum":["quick","normal","thorough"]})",
       "Effort of reading pages: quick, normal (default) or thorough, which may take minutes for each"},

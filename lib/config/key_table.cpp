@@ -34,6 +34,8 @@ const std::vector<Key>& key_table() {
        "collection|crawl|off"},
       {"changes.learn", Type::duration, "15m", false,
        "What differs between the first two captures of a URL that follow each other within this time is learnt as noise; 0: nothing.", 0, kDay},
+      {"changes.reuse", Type::boolean, "true", false,
+       "Ask a site whether the files of a page have changed before hooks run; if none has, the capture shows them again."},
       {"archive.redact", Type::text, "on", false,
        "Replace cookies, passwords and tokens of a crawl's persona by markers in the archive.", 0, 0, "on|off"},
 

@@ -12,8 +12,8 @@ namespace holdfast::store {
 
 // Members of a claim that are columns of the same name.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Claim, url, host, title, created_at, bookmarked_at, depth, max_depth,
-                                                attempts, lapses, tags, plugins, persona, robots, max_snapshot_bytes,
-                                                archived)
+                                                attempts, lapses, tags, plugins, persona, robots, full,
+                                                max_snapshot_bytes, archived)
 
 namespace {
 

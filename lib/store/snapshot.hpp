@@ -32,6 +32,7 @@ struct Claim {
   std::vector<std::string> tags, plugins;
   std::string persona;
   bool robots{false};                  // honour the host's robots.txt
+  bool full{false};                    // run hooks also if no file has changed
   std::uint64_t max_snapshot_bytes{0}; // left by all hooks together; 0: no cap
   std::vector<std::string> archived;   // plugins that need not run: the collection has their results
 };

@@ -96,32 +96,43 @@ void Writer::write_record(const Record& record, const Spool* body) {
 }
 
 std::string Writer::add(const Exchange& exchange, const Spool& body) {
-  const auto response_id = base::new_uuid();
   const bool unchanged = exchange.status == kNotModified;
-  auto digest = body.payload_digest();
+  const auto digest = body.payload_digest();
   const auto known = stored_.find(unchanged ? exchange.url : exchange.url + " " + digest);
-  const bool again = known != stored_.end() && (body.size() > 0 || unchanged);
-  if (again) digest = known->second.digest;
-  Record response{.type = again ? "revisit" : "response",
+  if (known != stored_.end() && (body.size() > 0 || unchanged))
+    return add(exchange, &known->second, known->second.digest, body.size(), nullptr);
+  if (exchange.truncated.empty()) {
+    stored_.emplace(exchange.url + " " + digest, Stored{exchange.date, digest});
+    if (exchange.status == 200) stored_.emplace(exchange.url, Stored{exchange.date, digest});
+  }
+  return add(exchange, nullptr, digest, body.size(), &body);
+}
+
+std::string Writer::add_revisit(const Exchange& exchange, const Stored& original, std::uint64_t length) {
+  return add(exchange, &original, original.digest, length, nullptr);
+}
+
+// `original`: holds the body, which is left out; null: `body` is stored.
+std::string Writer::add(const Exchange& exchange, const Stored* original, const std::string& digest,
+                        std::uint64_t length, const Spool* body) {
+  const auto response_id = base::new_uuid();
+  Record response{.type = original != nullptr ? "revisit" : "response",
                   .id = response_id,
                   .date = exchange.date,
                   .url = exchange.url,
                   .content_type = "application/http;msgtype=response",
-                  .block = response_head(exchange, body.size()),
+                  .block = response_head(exchange, length),
                   .level = gzip_level(media_type(header_of(exchange.response_headers, "content-type")))};
   response.more.emplace_back("WARC-Payload-Digest", digest);
   if (!exchange.remote_address.empty()) response.more.emplace_back("WARC-IP-Address", exchange.remote_address);
   if (!exchange.protocol.empty()) response.more.emplace_back("WARC-Protocol", exchange.protocol);
   if (!exchange.truncated.empty()) response.more.emplace_back("WARC-Truncated", exchange.truncated);
-  if (again) {
-    response.more.emplace_back("WARC-Profile", unchanged ? kUnchanged : kSame);
+  if (original != nullptr) {
+    response.more.emplace_back("WARC-Profile", exchange.status == kNotModified ? kUnchanged : kSame);
     response.more.emplace_back("WARC-Refers-To-Target-URI", exchange.url);
-    response.more.emplace_back("WARC-Refers-To-Date", known->second.date);
-  } else if (exchange.truncated.empty()) {
-    stored_.emplace(exchange.url + " " + digest, Stored{exchange.date, digest});
-    if (exchange.status == 200) stored_.emplace(exchange.url, Stored{exchange.date, digest});
+    response.more.emplace_back("WARC-Refers-To-Date", original->date);
   }
-  write_record(response, again ? nullptr : &body);
+  write_record(response, body);
   Record request{.type = "request",
                  .id = base::new_uuid(),
                  .date = exchange.date,

@@ -39,6 +39,12 @@ public:
   // status 304 one that refers to the first response of the URL.
   // Returns the id of the response's record.
   std::string add(const Exchange& exchange, const Spool& body);
+  // A response, and its request, whose payload an earlier record of its URL holds, which is not in this file: it has
+  // status 304, or a body of so many bytes and with this digest.
+  struct Stored {
+    std::string date, digest;
+  };
+  std::string add_revisit(const Exchange& exchange, const Stored& original, std::uint64_t length);
   // A metadata record beside that response.
   void add_about(const Exchange& exchange, const std::string& response_id, const std::string& content_type,
                  const Spool& body, const std::string& truncated);
@@ -49,6 +55,8 @@ public:
 private:
   struct Record;
   std::string request_block(const Exchange& exchange) const;
+  std::string add(const Exchange& exchange, const Stored* original, const std::string& digest, std::uint64_t length,
+                  const Spool* body);
   void write_record(const Record& record, const Spool* body);
   void put(std::string_view bytes);
 
@@ -58,9 +66,6 @@ private:
   std::size_t exchanges_{0};
   GzipMember member_{6};
   std::string info_id_;
-  struct Stored {
-    std::string date, digest;
-  };
   std::map<std::string, Stored> stored_; // by URL and payload digest; by URL alone, the first one
 };
 

@@ -38,7 +38,7 @@ create or replace function holdfast.crawl_option_names(p_retry boolean default f
   -- only those that a retry takes over.
   select '{label, tags, persona, plugins, options, max_depth, max_urls, priority, created_by, max_bytes,
       max_time, max_parallel, scope, host_delay, host_parallel, retry_of, max_snapshot_bytes, robots,
-      keep}'::text[]
+      full, keep}'::text[]
     || case when not p_retry
               then '{notes, only_new, max_age, only_complete, wanted, overwrite}'::text[] end
 $$;

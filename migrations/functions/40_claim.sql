@@ -11,7 +11,7 @@ create or replace view holdfast.claimed_snapshot as
   select q.snapshot_id, q.crawl_id, q.fence, s.url, s.host, s.depth, s.title, s.tags, s.created_at,
          s.bookmarked_at, q.attempts, q.lapses,
          c.plugins, c.options, coalesce(nullif(c.persona, 'none'), '') as persona,
-         c.max_depth, c.robots, c.max_snapshot_bytes,
+         c.max_depth, c.robots, c."full", c.max_snapshot_bytes,
          -- Plugins that need not run, because the collection has their results.
          case when c.only_complete then holdfast.archived_plugins(s.url_hash, c.id, c.max_age)
               else '{}' end as archived

@@ -2,10 +2,11 @@
 -- that this still is the predecessor, and stores the fingerprint of the page.
 
 create or replace function holdfast.fingerprint_get(p_url text, p_persona text, p_kind text, p_snapshot uuid)
-  returns table (snapshot_id uuid, kind text, body text, age_ms bigint) language sql stable as $$
+  returns table (snapshot_id uuid, kind text, body text, reuse jsonb, age_ms bigint)
+  language sql stable as $$
   -- Returns the fingerprint with which a capture of the URL is compared, of the kind or, without one,
   -- the latest. age_ms: time between the claims of both captures; negative: the other one began later.
-  select f.snapshot_id, f.kind, encode(f.body, 'base64'),
+  select f.snapshot_id, f.kind, encode(f.body, 'base64'), f.reuse,
          (extract(epoch from coalesce((select q.claimed_at
                                          from holdfast.snapshot_queue q
                                          where q.snapshot_id = p_snapshot
@@ -21,6 +22,23 @@ $$;
 comment on function holdfast.fingerprint_get is
   'Returns the fingerprint with which a capture of a URL is compared.';
 
+create or replace function holdfast.recapture_get(p_url text, p_persona text, p_snapshot uuid)
+  returns table (snapshot_id uuid, kind text, body text, reuse jsonb, directory text)
+  language sql stable as $$
+  -- No row: no files are there that could be shown again, or a capture that began later was sealed.
+  select f.snapshot_id, f.kind, f.body, f.reuse, e.directory
+    from holdfast.fingerprint_get(p_url, p_persona, null, p_snapshot) f
+    cross join lateral (select o.directory
+                          from holdfast.snapshot_sealed o
+                          where o.snapshot_id = (f.reuse ->> 'from')::uuid
+                            and o.crawl_id = (f.reuse ->> 'crawl')::uuid
+                            and o.outcome = 'succeeded'
+                          limit 1) e
+    where f.age_ms >= 0 and f.reuse ->> 'from' <> ''
+$$;
+comment on function holdfast.recapture_get is
+  'Returns the last capture of a URL, and the directory of the one that hooks made, whose files it shows.';
+
 create or replace function holdfast.changes_settle(p_pages holdfast.finished_page[])
   returns holdfast.finished_page[] language plpgsql as $$
 -- Called by finish before the pages are sealed. Stores their fingerprints, in the order of their keys,
@@ -35,7 +53,8 @@ begin
     select p.n, p.snapshot, p.crawl, s.url_hash, q.claimed_at, p.fingerprint ->> 'persona' as persona,
            p.fingerprint ->> 'kind' as kind, (p.fingerprint ->> 'previous')::uuid as previous,
            decode(p.fingerprint ->> 'digest', 'hex') as digest,
-           decode(p.fingerprint ->> 'body', 'base64') as body
+           decode(p.fingerprint ->> 'body', 'base64') as body, p.fingerprint -> 'reuse' as reuse,
+           p.facts ? 'files_from' as without_hooks
       from unnest(p_pages) with ordinality p(
         snapshot, crawl, fence, ending, outcome, reason, delay_ms, spend, directory, manifest, bytes, files,
         title, tags, links, results, captures, originals, facts, fingerprint, n)
@@ -51,18 +70,21 @@ begin
       order by s.url_hash, p.fingerprint ->> 'persona', p.fingerprint ->> 'kind', q.claimed_at
   loop
     insert into holdfast.fingerprint as f
-        (url_hash, persona, kind, snapshot_id, crawl_id, at, digest, body)
+        (url_hash, persona, kind, snapshot_id, crawl_id, at, digest, body, reuse)
       values (v_page.url_hash, v_page.persona, v_page.kind, v_page.snapshot, v_page.crawl, v_page.claimed_at,
-              v_page.digest, v_page.body)
+              v_page.digest, v_page.body, v_page.reuse)
       on conflict (url_hash, persona, kind) do update
         set snapshot_id = excluded.snapshot_id, crawl_id = excluded.crawl_id, at = excluded.at,
-            digest = excluded.digest, body = excluded.body
+            digest = excluded.digest, body = excluded.body, reuse = excluded.reuse
         where f.at < excluded.at and f.snapshot_id = v_page.previous;
     if found then continue; end if;
     select f.snapshot_id, f.at, f.digest into strict v_old
       from holdfast.fingerprint f
       where f.url_hash = v_page.url_hash and f.persona = v_page.persona and f.kind = v_page.kind
       for update;
+    if v_page.without_hooks and v_old.digest <> v_page.digest then
+      raise exception 'the page has changed since the capture whose files it was to show' using errcode = 'HF004';
+    end if;
     if v_old.digest = v_page.digest then
       p_pages[v_page.n].facts := p_pages[v_page.n].facts - holdfast.change_facts()
         || jsonb_build_object('change', 'same', 'change_from', v_old.snapshot_id);
@@ -72,7 +94,7 @@ begin
     if v_old.at < v_page.claimed_at then
       update holdfast.fingerprint f
         set snapshot_id = v_page.snapshot, crawl_id = v_page.crawl, at = v_page.claimed_at,
-            digest = v_page.digest, body = v_page.body
+            digest = v_page.digest, body = v_page.body, reuse = v_page.reuse
         where f.url_hash = v_page.url_hash and f.persona = v_page.persona and f.kind = v_page.kind;
     end if;
   end loop;

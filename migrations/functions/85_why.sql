@@ -221,6 +221,14 @@ begin
     'max_parallel', p_crawl.max_parallel, 'crawl_held', v_held));
 end $$;
 
+create or replace function holdfast.recapture_next(p_reuse jsonb)
+  returns text language sql immutable as $$
+  -- The rule itself is reuse_limit() in lib/change/reuse.cpp, which puts its answer into "next".
+  select case when p_reuse ->> 'next' = '' then 'the next capture first asks the site whether its files have changed'
+              else 'hooks run at the next capture: ' || (p_reuse ->> 'next') end
+$$;
+comment on function holdfast.recapture_next is 'Returns what the next capture of a URL does, for why.';
+
 create or replace function holdfast.why_sealed(p_snapshot uuid, p_crawl uuid,
     out reason text, out facts jsonb)
   language plpgsql stable as $$
@@ -257,6 +265,13 @@ begin
                from jsonb_object_keys(v_end.facts -> 'unrecorded') m(host)
                order by bytes desc, m.host
                limit 3) u),
+    case when v_end.facts ? 'files_from' then
+      '; no hook ran, because the site said that the files of ' || (v_end.facts ->> 'files_from')
+        || ' are unchanged' end,
+    (select '; ' || holdfast.recapture_next(f.reuse)
+       from holdfast.fingerprint f
+       where f.snapshot_id = p_snapshot and f.reuse ->> 'from' <> ''
+       limit 1),
     (select '; cut short: ' || string_agg(c.step #>> '{}', ', ')
        from jsonb_path_query(v_end.facts, '$.cut[*]') c(step)));
   reason := rtrim('Finished at ' || holdfast.people_time(v_end.sealed_at) || coalesce(' by ' || v_worker, '')

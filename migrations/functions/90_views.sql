@@ -95,6 +95,7 @@ create or replace view holdfast.v_snapshot as
          holdfast.fact_integer(e.facts, 'words_added') as words_added,
          holdfast.fact_integer(e.facts, 'words_removed') as words_removed,
          (e.facts ->> 'look_share')::numeric as look_share, e.facts ->> 'digest' as digest,
+         (e.facts ->> 'files_from')::uuid as files_from,
          e.facts
     from holdfast.snapshot s
     left join holdfast.snapshot u on u.id = s.parent_id and u.crawl_id = s.crawl_id
@@ -144,6 +145,9 @@ comment on column holdfast.v_snapshot.words_removed is 'Words of the text of the
 comment on column holdfast.v_snapshot.look_share is
   'Share of the area of the page, 0 to 1, whose pictures or styles differ from the last capture.';
 comment on column holdfast.v_snapshot.digest is 'Digest of the main resource, as in v_capture.';
+comment on column holdfast.v_snapshot.files_from is
+  'Capture whose files this one shows, because the site said that they were unchanged; it may be removed since. NULL: '
+  'hooks ran.';
 
 create or replace view holdfast.v_change as
   select e.snapshot_id as id, e.crawl_id, s.url, s.host,

@@ -40,7 +40,7 @@ create or replace function holdfast.entry_points()
         runner_enter, runner_heartbeat, runner_leave, runner_maintenance, local_processes, workers_beside,
         newer_run, host_rate_limited, robots_get,
         robots_put, purge_fill, purge_list, purge_done, captures_to_move, captures_moved,
-        captures_stored, fingerprint_get,
+        captures_stored, fingerprint_get, recapture_get,
         crawl_pages_stale, crawl_page_made, clock_check, persona_load, persona_keep,
         persona_signed_out,
         webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep, texts_lost,

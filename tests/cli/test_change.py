@@ -1,8 +1,11 @@
 """Changes of pages: what the seal says of a capture, from the blocks that the text plugin leaves."""
 
 import json
+import shutil
+import unittest
 
 from harness.case import OK, USAGE, Case
+from harness.web import Handler, LocalSite
 
 URL = "http://one.test/page"
 ARTICLE = [f"Sentence {name} of the article is about the harbour and its boats." for name in ("one", "two", "three")]
@@ -74,3 +77,107 @@ class Changes(Case):
         last = self.home.lines("list", "snapshots", "--json")
         self.home.holdfast("remove", "--yes", last[0]["crawl_id"])
         self.assertEqual(self.capture()["change"], "first")
+
+
+@unittest.skipUnless(shutil.which("wget"), "needs wget")
+class Unchanged(Case):
+    """Recaptures of a page whose site says that its files are unchanged."""
+
+    def setUp(self):
+        asked = self.asked = []
+        files = self.files = {"/": b'<title>Page</title><p>Words</p><img src="/a.png">', "/a.png": b"picture one"}
+        self.tagged = True
+
+        class Site(Handler):
+            def do_GET(handler):
+                body = files.get(handler.path)
+                tag = f'"{hash(body)}"' if self.tagged and body else ""
+                known = tag and handler.headers.get("If-None-Match") == tag
+                asked.append((handler.path, bool(known)))
+                handler.send_response(404 if body is None else 304 if known else 200)
+                if tag:
+                    handler.send_header("ETag", tag)
+                handler.send_header("Content-Type", "image/png" if handler.path.endswith("png") else "text/html")
+                handler.send_header("Content-Length", "0" if known or body is None else str(len(body)))
+                handler.end_headers()
+                if body is not None and not known:
+                    handler.wfile.write(body)
+
+        self.site = LocalSite(Site)
+        self.addCleanup(self.site.close)
+        self.url = self.site.url + "/"
+        self.home = self.collection(HOOK_PORTS="80," + self.url.rsplit(":", 1)[1].strip("/"))
+        self.home.fill()
+        self.home.hold()
+        self.home.hook(
+            "save",
+            "on_Snapshot__30_save.sh",
+            'wget -q -p --warc-file=page --no-warc-keep-log -P files -nd $url; echo run >>"$gates/../runs"; true',
+        )
+        self.home.hook("text", "on_Snapshot__56_text.sh", "cat ../save/files/index.html >content.txt")
+
+    def capture(self, *options):
+        self.asked.clear()
+        done = self.home.run("add", "--wait", "--json", *options, self.url)
+        self.assertEqual(done.code, OK, str(done))
+        return next(record for record in done.records if record["type"] == "Snapshot")
+
+    def runs(self):
+        return (self.home.path / "runs").read_text().count("run")
+
+    def check_files(self):
+        found = self.home.lines("verify", "--all")
+        self.assertEqual([(row["defects"], row["leftovers"]) for row in found], [(0, 0)])
+        self.assertEqual(self.home.holdfast("check").code, OK)
+
+    def test_no_hook_runs_and_the_files_are_those_of_the_last_capture(self):
+        first = self.capture()
+        self.assertIn("the next capture first asks the site", self.home.holdfast("why", first["id"]).out)
+        second = self.capture()
+        self.assertEqual((second["change"], second["change_from"], second["files_from"]), ("same", *[first["id"]] * 2))
+        self.assertEqual(self.runs(), 1)
+        self.assertEqual(set(self.asked), {("/", True), ("/a.png", True), ("/robots.txt", False)})
+        self.check_files()
+        said = self.home.holdfast("why", second["id"]).out
+        self.assertIn("no hook ran, because the site said that the files of " + first["id"], said)
+        text = self.home.data / "archive" / second["directory"] / "text" / "content.txt"
+        self.assertEqual(text.stat().st_nlink, 2)
+        third = self.capture()
+        self.assertEqual((third["change_from"], third["files_from"]), (second["id"], first["id"]))
+        # The first goes; the others keep its files, and the records to which theirs refer.
+        self.home.holdfast("remove", "--yes", first["crawl_id"])
+        self.home.holdfast("run")
+        self.assertFalse((self.home.data / "archive" / first["directory"]).exists())
+        self.check_files()
+        self.assertEqual(text.read_bytes(), self.files["/"])
+        sql = f"select count(*) from holdfast.originals_of(array['{third['id']}']::uuid[])"
+        self.assertEqual(self.home.holdfast("psql", "--role", "owner", "-XAtc", sql).out.strip(), "2")
+        again = self.capture()
+        self.assertEqual((again["change"], again["files_from"], self.runs()), ("same", None, 2))
+
+    def test_a_picture_that_changed_lets_hooks_run(self):
+        self.capture()
+        self.assertIsNotNone(self.capture()["files_from"])
+        self.files["/a.png"] = b"picture two"
+        self.assertIsNone(self.capture()["files_from"])
+        self.assertEqual(self.runs(), 2)
+        self.check_files()
+
+    def test_answers_without_tags_are_compared_by_their_bytes(self):
+        self.tagged = False
+        self.capture()
+        self.assertIsNotNone(self.capture()["files_from"])
+        self.files["/"] += b"<p>More</p>"
+        self.assertEqual((self.capture()["change"], self.runs()), ("text", 2))
+
+    def test_a_full_capture_can_be_asked_for(self):
+        self.capture()
+        self.assertIsNone(self.capture("--full")["files_from"])
+        self.assertEqual(self.runs(), 2)
+        self.assertIsNone(self.capture("--option", "PAGE_TIMEOUT=77")["files_from"])
+
+    def test_a_site_that_fails_meanwhile_is_captured_by_hooks(self):
+        self.capture()
+        del self.files["/a.png"]
+        self.assertIsNone(self.capture()["files_from"])
+        self.assertEqual(self.runs(), 2)

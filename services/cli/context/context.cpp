@@ -205,6 +205,7 @@ worker::Options Context::worker_options(bool with_database) {
     options.key_ring_problem = error.what();
   }
   options.snapshot_timeout = settings_.duration("worker.snapshot_timeout");
+  options.reuse_files = settings_.boolean("changes.reuse");
   options.learn_changes = settings_.duration("changes.learn");
   options.kind = settings_.text("worker.kind");
   options.claim_order = {settings_.text("claim.order") == "newest",

@@ -2,6 +2,7 @@
 #include "lib/base/text/encoding.hpp"
 #include "lib/change/compare.hpp"
 #include "lib/store/call.hpp"
+#include "services/worker/attempt/reuse.hpp"
 #include "services/worker/attempt/steps.hpp"
 
 #include <nlohmann/json.hpp>
@@ -22,6 +23,7 @@ const std::set<int> kPassing{408, 425, 429, 500, 502, 503, 504, 509, 520, 521, 5
 struct Predecessor {
   std::string snapshot_id;
   change::Fingerprint fingerprint;
+  change::Reuse reuse;
   std::int64_t age_ms{0};
 };
 
@@ -49,7 +51,7 @@ awaitable<std::optional<Predecessor>> find_predecessor(PageWork& work, std::opti
                        work.claim.lease.snapshot_id)
         .map([](const pg::Row& row) {
           return Predecessor{row["snapshot_id"], change::from_bytes(base::base64_decode(row.text("body"))),
-                             row["age_ms"]};
+                             change::reuse_from(nlohmann::json::parse(row.text("reuse"))), row["age_ms"]};
         });
   };
   auto rows = co_await work.services.retry.repeat(call);
@@ -91,13 +93,14 @@ void set_facts(PageWork& work, const change::Change& change, const change::Shape
   if (change.learnt) facts["change_learnt"] = "true";
 }
 
-void set_fingerprint(PageWork& work, const change::Fingerprint& fingerprint,
-                     const std::optional<Predecessor>& previous) {
+void set_fingerprint(PageWork& work, const change::Fingerprint& fingerprint, const change::Reuse& reuse,
+                     const std::string& previous) {
   nlohmann::json row = {{"persona", work.claim.persona},
                         {"kind", fingerprint.shape.source},
                         {"digest", change::digest_of(fingerprint)},
-                        {"body", base::base64_encode(change::to_bytes(fingerprint))}};
-  if (previous) row.emplace("previous", previous->snapshot_id);
+                        {"body", base::base64_encode(change::to_bytes(fingerprint))},
+                        {"reuse", change::to_json(reuse)}};
+  if (!previous.empty()) row.emplace("previous", previous);
   work.page.fingerprint = row.dump();
 }
 
@@ -116,18 +119,21 @@ awaitable<void> find_change(PageWork& work) {
     if (!previous) co_return;
     const auto found = change::compare_status(previous->fingerprint, status);
     set_facts(work, found.change, found.next.shape, previous);
-    set_fingerprint(work, found.next, previous);
+    set_fingerprint(work, found.next, {}, previous->snapshot_id);
     co_return;
   }
   if (work.page.outcome != "succeeded" && work.page.outcome != "partial" && doubt != "unfinished") co_return;
-  auto shape = co_await base::on_thread(
-      work.services.files, [&] { return change::read_shape(work.files.directory(), digest, data_of(work)); });
+  change::Reuse reuse;
+  auto shape = co_await base::on_thread(work.services.files, [&] {
+    reuse = judge_reuse(work);
+    return change::read_shape(work.files.directory(), digest, data_of(work));
+  });
   if (shape.empty()) co_return;
   const auto previous = co_await find_predecessor(work, shape.source);
   if (!previous || previous->fingerprint.state.empty()) {
     const change::Fingerprint first{std::move(shape), {}, "page"};
     set_facts(work, {}, first.shape, previous);
-    set_fingerprint(work, first, previous);
+    set_fingerprint(work, first, reuse, previous ? previous->snapshot_id : "");
     co_return;
   }
   const auto age = previous->age_ms; // negative: the successor is sealed already, and the seal decides
@@ -135,7 +141,20 @@ awaitable<void> find_change(PageWork& work) {
   const auto found = co_await base::on_thread(
       work.services.files, [&] { return change::compare(previous->fingerprint, std::move(shape), learn); });
   set_facts(work, found.change, found.next.shape, previous);
-  set_fingerprint(work, found.next, previous);
+  set_fingerprint(work, found.next, change::after_hooks(previous->reuse, reuse, found.change.kind == "same"),
+                  previous->snapshot_id);
+}
+
+void repeat_change(PageWork& work) {
+  const auto& earlier = *work.earlier;
+  auto fingerprint = change::from_bytes(earlier.body);
+  fingerprint.mask.learnt = true; // a later capture must not learn a change as noise
+  auto reuse = earlier.reuse;
+  ++reuse.reused;
+  work.view.facts["change"] = base::fact_value("same");
+  work.view.facts["change_from"] = base::fact_value(earlier.previous);
+  work.view.facts["files_from"] = base::fact_value(reuse.from);
+  set_fingerprint(work, fingerprint, reuse, earlier.previous);
 }
 
 } // namespace holdfast::worker

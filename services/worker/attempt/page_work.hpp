@@ -4,6 +4,7 @@
 
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/captures.hpp"
+#include "lib/change/reuse.hpp"
 #include "lib/store/snapshot.hpp"
 #include "lib/warc/redact.hpp"
 #include "services/worker/attempt/attempt_files.hpp"
@@ -17,6 +18,13 @@
 
 namespace holdfast::worker {
 
+// The last capture of the URL, whose files are shown again because the site has said that they are unchanged.
+struct Earlier {
+  std::string previous, kind, body; // of its fingerprint; body: as bytes
+  change::Reuse reuse;
+  std::string directory; // of the capture by hooks
+};
+
 struct PageWork {
   PageServices& services;
   const store::Claim& claim;
@@ -28,6 +36,9 @@ struct PageWork {
   process::Sandbox sandbox{};               // of its hooks
   Verdict verdict{};
   std::string machine_trouble{}; // the last hook that the machine ended; empty: none
+
+  std::string hooks{};              // digest of the hooks to run, and of their options
+  std::optional<Earlier> earlier{}; // no hook has run
 
   archive::Captures captures{};   // the records of its WARC files
   std::string text{};             // of the page, for search

@@ -36,7 +36,8 @@ void move_into_archive(PageWork& work) {
   const auto directory = directory_of(work.claim);
   archive::remove_partials(root, directory, work.claim.lease.fence);
   archive::remove_lost_attempts(root, directory, work.claim.lease.fence);
-  work.published = archive::publish(root, work.files.directory(), directory, work.view, &work.files.abandoned());
+  work.published = archive::publish(root, work.files.directory(), directory, work.view, &work.files.abandoned(),
+                                    work.earlier ? archive::Bodies::shared : archive::Bodies::own);
   base::test_point("after_publish");
   auto& page = work.page;
   if (!work.captures.records.empty()) page.captures = archive::captures_json(work.captures);

@@ -32,6 +32,15 @@ constexpr std::array<PageStep, 10> kBeforeSeal{{
     {"publish", publish},
 }};
 
+constexpr std::array<PageStep, 6> kOfRecapture{{
+    {"conclude", on_main_thread<conclude>},
+    {"traffic", on_main_thread<count_traffic>},
+    {"index captures", on_files_thread<index_captures>},
+    {"change", on_main_thread<repeat_change>},
+    {"search text", on_files_thread<read_search_text>},
+    {"publish", publish},
+}};
+
 constexpr std::array<PageStep, 1> kAfterSeal{{
     {"search text", keep_search_text},
 }};
@@ -39,6 +48,7 @@ constexpr std::array<PageStep, 1> kAfterSeal{{
 } // namespace
 
 std::span<const PageStep> steps_before_seal() { return kBeforeSeal; }
+std::span<const PageStep> steps_of_recapture() { return kOfRecapture; }
 std::span<const PageStep> steps_after_seal() { return kAfterSeal; }
 
 } // namespace holdfast::worker

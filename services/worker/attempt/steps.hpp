@@ -15,6 +15,8 @@ struct PageStep {
   awaitable<void> (*run)(PageWork&);
 };
 std::span<const PageStep> steps_before_seal();
+// Returns the steps of a page without hooks, which shows the files of an earlier capture.
+std::span<const PageStep> steps_of_recapture();
 // Returns the steps that may fail, because the page is sealed. ArchiveMaintenance repeats those that did.
 std::span<const PageStep> steps_after_seal();
 
@@ -32,6 +34,8 @@ void witness(PageWork& work);
 // With the database: compares the page with the last capture of its URL. The facts and the fingerprint go with the
 // seal, which checks that no other capture was sealed meanwhile (changes_settle).
 awaitable<void> find_change(PageWork& work);
+// States that nothing has changed since the earlier capture.
+void repeat_change(PageWork& work);
 // Moves everything into the archive, and reports to the archive watch whether that succeeded.
 awaitable<void> publish(PageWork& work);
 // With the database: remove payloads from WARC files that sealed pages hold; store the text for the search.

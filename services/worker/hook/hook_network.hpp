@@ -31,6 +31,7 @@ public:
   Route& operator=(const Route&) = delete;
   // Sets the network and the proxy variables of a hook.
   void apply(process::Command& command) const;
+  std::string proxy() const { return endpoint_->url(); }
   egress::Traffic traffic() const { return endpoint_->traffic(); }
 
 private:

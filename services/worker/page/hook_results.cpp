@@ -88,6 +88,18 @@ void HookResults::skip(const hooks::Hook& hook, const std::string& reason) {
   add_ended(rows_.size() - 1);
 }
 
+void HookResults::add_earlier(archive::ResultView result) {
+  store::HookResult row;
+  row.plugin = result.plugin;
+  row.hook = result.hook;
+  row.started = std::chrono::steady_clock::now();
+  if (const auto* plugin = context_.options.plugin_set->find(result.plugin); result.title.empty())
+    result.title = plugin == nullptr || plugin->title.empty() ? result.plugin : plugin->title;
+  view_.results.push_back(std::move(result));
+  rows_.push_back(std::move(row));
+  ends_.push_back({hooks::parse_status(view_.results.back().status), false, {}});
+}
+
 void HookResults::add_ended(std::size_t number) {
   auto row = rows_[number];
   fill(row, view_.results[number]);

@@ -38,6 +38,8 @@ public:
   // A hook begins; returns its number.
   std::size_t add(const hooks::Hook& hook);
   void skip(const hooks::Hook& hook, const std::string& reason);
+  // Takes over a result without running its hook.
+  void add_earlier(archive::ResultView result);
   void set_started(std::size_t number, std::chrono::steady_clock::time_point at) { rows_[number].started = at; }
   // Records the end of a hook in its row.
   void take_end(const HookSet::Running& hook, const hooks::HookOutcome& outcome);

@@ -6,10 +6,10 @@
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
-#include "services/worker/attempt/steps.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
 #include "services/worker/page/hook_choice.hpp"
+#include "services/worker/page/recapture.hpp"
 #include "services/worker/turn/running_hooks.hpp"
 
 #include <spdlog/fmt/fmt.h>
@@ -133,9 +133,18 @@ awaitable<void> SnapshotJob::archive_page() {
   work_.view.started_at = base::utc_timestamp();
   require_plugins(context_, claim_);
   co_await admission_.judge_page();
+  const bool unchanged = co_await recapture(work_, results_, options_);
+  reasons_.check();
+  if (!unchanged) co_await capture_by_hooks();
+  co_await take_steps(unchanged ? steps_of_recapture() : steps_before_seal());
+}
+
+awaitable<void> SnapshotJob::capture_by_hooks() {
   co_await join_session();
   co_await run_hooks();
-  co_await take_steps_before_seal();
+  work_.verdict = results_.judge();
+  work_.sandbox = session_->directory().sandbox();
+  if (claim_.depth < claim_.max_depth) work_.page.links = results_.discovered();
 }
 
 // From here on the crawl's hooks run on this worker, and ours may use what they provide.
@@ -291,11 +300,8 @@ void SnapshotJob::list_hooks(std::vector<store::ActiveHook>& hooks) const {
   }
 }
 
-awaitable<void> SnapshotJob::take_steps_before_seal() {
-  work_.verdict = results_.judge();
-  work_.sandbox = session_->directory().sandbox();
-  if (claim_.depth < claim_.max_depth) work_.page.links = results_.discovered();
-  for (const auto& step : steps_before_seal()) {
+awaitable<void> SnapshotJob::take_steps(std::span<const PageStep> steps) {
+  for (const auto& step : steps) {
     co_await step.run(work_);
     reasons_.check();
   }

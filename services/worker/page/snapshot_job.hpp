@@ -7,6 +7,7 @@
 #include "lib/hooks/hook_run.hpp"
 #include "lib/store/snapshot.hpp"
 #include "services/worker/attempt/page_work.hpp"
+#include "services/worker/attempt/steps.hpp"
 #include "services/worker/hook/hook_set.hpp"
 #include "services/worker/page/admission.hpp"
 #include "services/worker/page/hook_results.hpp"
@@ -19,6 +20,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,6 +60,7 @@ private:
   };
 
   awaitable<void> archive_page();
+  awaitable<void> capture_by_hooks();
   awaitable<void> join_session();
   awaitable<void> run_hooks();
   void limit_time();
@@ -65,7 +68,7 @@ private:
   awaitable<void> end_background();
   void heed_machine(const hooks::HookOutcome& outcome);
   awaitable<void> collect(HookSet::Running hook);
-  awaitable<void> take_steps_before_seal();
+  awaitable<void> take_steps(std::span<const PageStep> steps); // before the seal
   awaitable<void> take_steps_after_seal();
   awaitable<void> reap();
   awaitable<void> remove_published();
