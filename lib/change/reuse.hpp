@@ -9,7 +9,7 @@
 
 namespace holdfast::change {
 
-// What the captures of a URL so far show; column reuse of holdfast.fingerprint.
+// Evidence of the captures of a URL so far; column reuse of holdfast.fingerprint.
 struct Reuse {
   std::string from, crawl; // the last capture by hooks, whose files may be shown again
   std::string why_not;     // its files do not decide what a reader sees; empty: they may
