@@ -107,21 +107,33 @@ bool is_ordinary(std::string_view secret) {
   return secret.size() < kShort || (word && secret.size() < kLongWord);
 }
 
+// Returns true for a JSON Web Token (RFC 7519), whatever its name: its header is base64 of an object.
+bool is_jwt(std::string_view value) {
+  return value.starts_with("eyJ") && std::count(value.begin(), value.end(), '.') == 2;
+}
+
 // Adds to `redactor` the values that an answer gives for such names, as when a page renews its token. `json`: of a
-// body.
-void learn(const nlohmann::json& json, Redactor& redactor, bool named = false) {
-  constexpr std::size_t kLeast = 12;
+// body; `name`: what it is called there.
+void learn(const nlohmann::json& json, Redactor& redactor, std::string_view name = {}) {
+  constexpr std::size_t kLeast = 12, kLeastRandom = 16;
+  // Names that others than secrets have, too: only for values that look random.
+  static constexpr std::string_view kAlso[] = {"access",     "refresh", "jwt",    "session", "sessionid",
+                                               "session_id", "sid",     "bearer", "apikey",  "api_key"};
   if (json.is_object()) {
     for (const auto& [key, value] : json.items())
-      learn(value, redactor, std::any_of(std::begin(kSecretNames), std::end(kSecretNames), [&](auto name) {
-              return find_word(key, name, 0) != std::string::npos;
-            }));
+      learn(value, redactor, key);
   } else if (json.is_array()) {
     for (const auto& value : json)
-      learn(value, redactor, named);
-  } else if (named && json.is_string()) {
+      learn(value, redactor, name);
+  } else if (json.is_string()) {
     const auto& value = json.get_ref<const std::string&>();
-    if (value.size() >= kLeast && value.find(' ') == std::string::npos) redactor.add(value);
+    const auto called = [&](auto secret) { return find_word(name, secret, 0) != std::string::npos; };
+    const bool random = value.size() >= kLeastRandom && std::any_of(value.begin(), value.end(), base::is_digit) &&
+                        std::any_of(value.begin(), value.end(), base::is_alpha);
+    const bool known = std::any_of(std::begin(kSecretNames), std::end(kSecretNames), called) ||
+                       (random && (is_jwt(value) || std::find(std::begin(kAlso), std::end(kAlso),
+                                                              base::lower_case(name)) != std::end(kAlso)));
+    if (known && value.size() >= kLeast && value.find(' ') == std::string::npos) redactor.add(value);
   }
 }
 

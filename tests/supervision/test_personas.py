@@ -238,6 +238,73 @@ class Personas(WorkerCase):
         left = [file for file in home.data.rglob("*") if file.is_file() and "archive" not in file.parts]
         self.assertEqual(self.seen_in(*(file.read_bytes() for file in left), home.log.read_bytes()), [])
 
+    @unittest.skipUnless(HAS_BROWSER, "no browser")
+    def test_tokens_that_a_page_renews(self):
+        forms = {  # how the site answers, and what the page does with it
+            "named": ({"access_token": "?", "user": {"name": "anna"}}, ""),
+            "pair": ({"access": "?", "refresh": "?"}, ""),
+            "session": ({"data": [{"sessionId": "?"}]}, ""),
+            "jwt": ({"data": "eyJhbGciOiJIUzI1NiJ9.?.c2lnbmF0dXJl"}, ""),
+            "stored": ("?", "localStorage.setItem('t', text)"),
+            "nested": ("?", "localStorage.setItem('all', JSON.stringify({user: 1, state: {t: text}}))"),
+            "cookie": ("?", "document.cookie = 'sid=' + text + '; path=/'"),
+            "indexed": (
+                "?",
+                "const db = await new Promise(yes => { const o = indexedDB.open('n', 1); o.onupgradeneeded = () => "
+                "o.result.createObjectStore('s'); o.onsuccess = () => yes(o.result); });"
+                "await new Promise(yes => { const t = db.transaction('s', 'readwrite'); t.objectStore('s').put(text, 'k'); "
+                "t.oncomplete = yes; })",
+            ),
+        }
+        secret = {form: base64.b64encode(hashlib.sha256(form.encode()).digest())[:32].decode() for form in forms}
+        used = []
+        secret = {form: value.replace("/", "7").replace("+", "8") for form, value in secret.items()}
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                used.append(self.path)
+                script = "".join(
+                    f"try {{ const text = await (await fetch('/renew/{form}', {{method: 'POST'}})).text(); {work}; "
+                    "await fetch('/used?by=' + text.match(/[A-Za-z0-9.]{32,}/)[0]); } catch {}\n"
+                    for form, (_, work) in forms.items()
+                )
+                self.answer(f"<title>In</title><p>Kittiwakes nest.<script>(async () => {{ {script} }})()</script>")
+
+            def do_POST(self):
+                form = self.path.rpartition("/")[2]
+                given = forms[form][0]
+                text = given if isinstance(given, str) else json.dumps(given)
+                self.answer(text.replace("?", secret[form]), "text/plain" if given == text else "application/json")
+
+            def answer(self, text, content_type="text/html"):
+                self.send_response(200)
+                self.send_header("Content-Type", content_type)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def log_message(self, *_):
+                pass
+
+        site = LocalSite(Handler)
+        self.addCleanup(site.close)
+        home = self.persona_place()
+        cookie = {"name": "session", "value": SECRETS["cookie"], "domain": "127.0.0.1", "path": "/", "expires": -1}
+        self.assertEqual(self.imported(home, "press", {"cookies": [cookie], "origins": []}).code, OK)
+        self.assertEqual(home.run("persona", "set", "press", "--host", "127.0.0.1").code, OK)
+        home.work()
+        home.holdfast("add", site.url + "/page", "--bg", "-p", "browser,dom,text")
+        self.sealed(home, 1)
+        (attempt,) = home.attempts()
+        record = gzip.decompress((attempt / "browser/page.warc.gz").read_bytes())
+        self.assertEqual({form for form, value in secret.items() if not any(value in url for url in used)}, set())
+        self.assertIn(b"Kittiwakes nest.", record)
+        found = {form for form, value in secret.items() if value.encode() in record}
+        self.assertEqual(found, set())
+        others = b"".join(file.read_bytes() for file in attempt.rglob("*") if file.is_file())
+        others += json.dumps(home.sql("select * from holdfast.v_snapshot, holdfast.v_result")).encode()
+        self.assertEqual({form for form, value in secret.items() if value.encode() in others}, set())
+
     def test_dumps_do_not_show_it(self):
         home = self.persona_place()
         site = Site()

@@ -14,7 +14,8 @@ awaitable<void> PagePersona::join(SessionPersona* persona) {
 
 std::optional<warc::Redactor> PagePersona::redactor(const Options& options, const std::string& url) const {
   if (persona_ == nullptr || !options.redact) return std::nullopt;
-  auto redactor = persona_->redactor();
+  warc::Redactor redactor;
+  persona_->add_secrets(redactor);
   redactor.except(url); // the user who added it has published it
   return redactor;
 }
@@ -27,8 +28,13 @@ awaitable<void> PagePersona::heed(const hooks::HookRun& hook, const hooks::HookO
     co_await persona_->signed_out(version_, lease, *outcome.signed_out);
 }
 
-awaitable<void> PagePersona::keep(const store::Lease& lease) {
-  if (persona_ != nullptr) co_await persona_->keep(lease);
+awaitable<void> PagePersona::keep(const store::Lease& lease, std::optional<warc::Redactor>& redactor,
+                                  const std::string& url) {
+  if (persona_ == nullptr) co_return;
+  co_await persona_->keep(lease);
+  if (!redactor) co_return;
+  persona_->add_secrets(*redactor);
+  redactor->except(url);
 }
 
 void hide_secrets(const warc::Redactor& redactor, hooks::HookOutcome& outcome) {

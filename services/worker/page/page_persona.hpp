@@ -23,8 +23,8 @@ public:
   // A hook has ended. Throws Failure(later) if it reports that the persona is signed out.
   awaitable<void> heed(const hooks::HookRun& hook, const hooks::HookOutcome& outcome, const Options& options,
                        const store::Lease& lease);
-  // Stores what the page has changed in the persona's state.
-  awaitable<void> keep(const store::Lease& lease);
+  // Stores what the page has changed in the persona's state, and gives `redactor`, if there is one, its new secrets.
+  awaitable<void> keep(const store::Lease& lease, std::optional<warc::Redactor>& redactor, const std::string& url);
 
 private:
   SessionPersona* persona_{nullptr};

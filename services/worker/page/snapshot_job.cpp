@@ -201,8 +201,6 @@ awaitable<void> SnapshotJob::run_hooks() {
   reasons_.check();
   co_await end_background();
   limit_.cancel();
-  co_await persona_.keep(lease());
-  reasons_.check();
 }
 
 awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
@@ -258,8 +256,9 @@ void SnapshotJob::heed_machine(const hooks::HookOutcome& outcome) {
 awaitable<void> SnapshotJob::collect(HookSet::Running hook) {
   hooks::HookOutcome outcome = co_await hook.run->finish();
   results_.take_end(hook, outcome);
-  if (work_.redactor) hide_secrets(*work_.redactor, outcome);
   co_await persona_.heed(*hook.run, outcome, context_.options, lease());
+  co_await persona_.keep(lease(), work_.redactor, claim_.url); // what is hidden then has the new secrets
+  if (work_.redactor) hide_secrets(*work_.redactor, outcome);
   base::test_point("after_hook");
   reasons_.check();
   if (outcome.interrupted) throw Failure{Failure::Kind::error, outcome.error};

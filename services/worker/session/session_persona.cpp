@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::size_t kLargestChange = 64u << 20;
 constexpr std::size_t kVersions = 8;
+constexpr std::size_t kMostRenewed = 10000;
 
 awaitable<store::Persona> load(HookServices& context, const std::string& name) {
   std::string problem;
@@ -46,12 +47,12 @@ awaitable<std::unique_ptr<SessionPersona>> SessionPersona::open(HookServices& co
   co_return std::unique_ptr<SessionPersona>(new SessionPersona(context, std::move(persona)));
 }
 
-warc::Redactor SessionPersona::redactor() const {
-  warc::Redactor redactor;
+void SessionPersona::add_secrets(warc::Redactor& redactor) const {
   for (const auto& [version, state] : given_)
     for (const auto& secret : persona::secrets_of(state))
       redactor.add(secret);
-  return redactor;
+  for (const auto& secret : renewed_)
+    redactor.add(secret);
 }
 
 awaitable<void> SessionPersona::signed_out(std::int64_t version, const store::Lease& lease, std::string reason) {
@@ -120,6 +121,8 @@ std::vector<SessionPersona::Change> SessionPersona::read_changes() const {
 awaitable<void> SessionPersona::keep(store::Lease lease) {
   const auto changes = co_await base::on_thread(context_.files, [this] { return read_changes(); });
   for (const auto& change : changes) {
+    for (auto& secret : persona::secrets_of(change.state))
+      if (renewed_.size() < kMostRenewed) renewed_.insert(std::move(secret));
     const auto before = given_.find(change.version);
     if (before == given_.end()) continue;
     const auto given = before->second;

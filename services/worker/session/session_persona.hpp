@@ -10,6 +10,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 namespace holdfast::worker {
@@ -23,8 +24,8 @@ public:
   const std::string& name() const { return persona_.name; }
   const hooks::Options& options() const { return persona_.options; } // for all hooks
   std::int64_t version() const { return persona_.version; }
-  // Returns a redactor for the secrets of the versions that pages were given.
-  warc::Redactor redactor() const;
+  // Adds the secrets of the versions that pages were given, and those that pages have made of them.
+  void add_secrets(warc::Redactor& redactor) const;
   // A page that was given `version` was captured signed out. Notes it, and throws Failure(later).
   awaitable<void> signed_out(std::int64_t version, const store::Lease& lease, std::string reason);
 
@@ -50,6 +51,7 @@ private:
   store::Persona persona_;
   const SessionDirectory* directory_{nullptr};   // from make() on
   std::map<std::int64_t, persona::State> given_; // the last versions that pages were given
+  std::set<std::string> renewed_;                // secrets of states that pages have reported, kept or not
 };
 
 } // namespace holdfast::worker
