@@ -65,9 +65,11 @@ std::string page_text(const Root& root, const std::string& directory, std::size_
 }
 
 std::string page_frame(std::string_view title, std::string_view icon, const html::Html& body) {
+  auto style = html::page_style();
+  style += html::Literal(embedded::page_css);
   return html::fill(embedded::page_html, {{"title", title},
                                           {"icon", icon},
-                                          {"style", html::page_style()},
+                                          {"style", style},
                                           {"sprite", html::icon_sprite()},
                                           {"body", body}})
       .text();

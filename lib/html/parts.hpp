@@ -10,7 +10,7 @@
 
 namespace holdfast::html {
 
-// The style sheet of every page, and the icons that its badges show: once at the start of a page.
+// The style rules that all pages share, and the icons that its badges show: once at the start of a page.
 Html page_style();
 Html icon_sprite();
 

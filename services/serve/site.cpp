@@ -35,6 +35,7 @@ std::optional<Response> asset(const std::string& path) {
   if (path == "/live.js") return content("text/javascript; charset=utf-8", std::string(embedded::live_js));
   if (path == "/persona_view.js")
     return content("text/javascript; charset=utf-8", std::string(embedded::persona_view_js));
+  if (path == "/manifest.json") return content("application/manifest+json", std::string(embedded::manifest_json));
   if (path == "/icon.svg" || path == "/favicon.ico") return content("image/svg+xml", std::string(embedded::icon_svg));
   return std::nullopt;
 }
@@ -94,7 +95,7 @@ Response Site::answer(const Request& asked) {
   const bool pictures = options_.files != nullptr && response.type.starts_with("text/html");
   header("Content-Security-Policy",
          "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
-         "base-uri 'none'; frame-ancestors 'none'; img-src 'self'" +
+         "base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'; img-src 'self'" +
              (pictures ? " " + files_origin(request) + "; frame-src " + files_origin(request) : ""));
   // A page elsewhere may use the API with a token of its own, never with a cookie.
   if (request.path.starts_with(kApi) && (request.method == "OPTIONS" || !request.authorization.empty()))
@@ -150,6 +151,13 @@ Response Site::admit(const Request& request) {
   }
   if (request.path == kApi && !request.changes()) return plain(200, "GET /api/openapi.json describes this API\n");
   if (request.path == "/sign-in" || request.path == "/sign-out") return sign_in(request);
+  // Browsers send the cookie of a session with no request that another site begins, as a bookmarklet does; a page of
+  // this server begins it again.
+  if (request.path == "/add" && !request.changes() && request.cookie.empty() && is_cross_site(request)) {
+    Response again;
+    again.body = html::fill(embedded::again_html, {{"here", request.here()}}).text();
+    return again;
+  }
   if (const auto wait = access_.wait(request); wait.count() > 0) return too_many(request.path, wait);
   const auto caller =
       connections_.with([&](pg::Connection& connection) { return access_.caller(request, connection); });
@@ -160,7 +168,7 @@ Response Site::admit(const Request& request) {
     return answer_api(request, caller, options_.api,
                       [this](Role role, const auto& work) { return run_as(role, work); });
   if (caller.may_read()) return route(request, caller);
-  auto refusal = sign_in_page(401, request.path, "");
+  auto refusal = sign_in_page(401, request.here(), "");
   refusal.headers = {{"WWW-Authenticate", "Bearer"}};
   return refusal;
 }

@@ -1,5 +1,6 @@
 """The page of a URL: a bar for each capture, its neighbours, and any two of them compared; the hosts that one has."""
 
+import json
 import re
 import shutil
 import unittest
@@ -127,6 +128,31 @@ class Timeline(Case):
             self.assertRegex(pages, r"<title>[^<]*: [1-9]\d* succeeded")
             self.assertIn("As a table", shown)
         self.assertRegex(page, r'id="attention" data-digest="\w+"></div>', "nothing needs a person")
+
+    def test_a_page_elsewhere_leads_to_the_form(self):
+        token = self.place.holdfast("token", "add", "drag", "--role", "operator").out.strip().splitlines()[-1]
+        token = json.loads(token)["token"] if token.startswith("{") else token
+        browser = chromium.Chromium()
+        self.addCleanup(browser.close)
+        browser.open(self.front + "sign-in?next=/add")
+        browser.value(f"document.querySelector('#t').value = {json.dumps(token)}")
+        browser.click("form button")
+        link = browser.value("document.querySelector('[data-bookmarklet]').href")
+        self.assertRegex(link, r"^javascript:void\(open\('http://127\.0\.0\.1:\d+/add\?url=")
+        target = self.front + "add?url=" + urllib.parse.quote("https://example.org/?a=1&b=<i>", safe="")
+        elsewhere = self.web.url.replace("127.0.0.1", "localhost") + "/market"
+        browser.open(elsewhere)
+        before = len(self.place.run("list", "crawls", "--json").records)
+        browser.value(f"void (location.href = {json.dumps(target)})")
+        browser.until("the form is there", "document.querySelector('form.add textarea') !== null")
+        self.assertEqual(
+            browser.value("document.querySelector('form.add textarea').value"), "https://example.org/?a=1&b=<i>"
+        )
+        self.assertEqual(len(self.place.run("list", "crawls", "--json").records), before, "a GET adds nothing")
+        manifest = json.loads(self.get("manifest.json"))
+        self.assertEqual(manifest["share_target"]["action"], "/add")
+        shared = self.get("add?text=https%3A%2F%2Fexample.org%2Fshared")
+        self.assertIn("token with the role operator", shared)
 
     def test_z_sites_have_their_sums(self):
         def sums():

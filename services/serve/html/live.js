@@ -96,6 +96,8 @@
     if ("all" in target.dataset)
       for (const one of document.querySelectorAll("input[name=id][form=bulk]")) one.checked = target.checked;
   });
+  for (const link of document.querySelectorAll("[data-bookmarklet]"))
+    link.href = "javascript:void(open('" + location.origin + "/add?url='+encodeURIComponent(location.href)))";
   // What was typed stays in the form if it cannot be used.
   const form = document.querySelector("form.add");
   if (form) {

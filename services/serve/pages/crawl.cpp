@@ -267,7 +267,11 @@ std::optional<Page> add_page(const PageRequest& request) {
     personas.push_back({{"name", row.text("name")}});
   return Page{"Add",
               "Add pages",
-              {{"add", html::fill(embedded::add_html, {{"personas", std::move(personas)}}), "", false, false}}};
+              {{"add",
+                html::fill(embedded::add_html,
+                           {{"personas", std::move(personas)},
+                            {"text", request.parameter(request.parameter("url").empty() ? "text" : "url")}}),
+                "", false, false}}};
 }
 
 } // namespace holdfast::serve
