@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import subprocess
 import unittest
 import urllib.error
 import urllib.parse
@@ -13,7 +14,8 @@ import chromium
 from harness.case import Case
 from harness.web import Handler, LocalSite
 
-PLUGINS = Path(__file__).resolve().parents[2] / "deploy/plugins"
+ROOT = Path(__file__).resolve().parents[2]
+PLUGINS, OBSERVE = ROOT / "deploy/plugins", ROOT / "deploy/observe"
 WORDS = [
     "Cod costs ten crowns this morning.",
     "Cod costs ten crowns this morning.",
@@ -153,6 +155,24 @@ class Timeline(Case):
         self.assertEqual(manifest["share_target"]["action"], "/add")
         shared = self.get("add?text=https%3A%2F%2Fexample.org%2Fshared")
         self.assertIn("token with the role operator", shared)
+
+    def test_dashboard_and_alerts_use_what_there_is(self):
+        there = set(re.findall(r"^# TYPE (holdfast_\w+)", self.get("metrics"), re.M))
+        rules = (OBSERVE / "rules.yml").read_text()
+        asked = set(re.findall(r"holdfast_\w+", rules))
+        for panel in json.loads((OBSERVE / "dashboard.json").read_text())["panels"]:
+            for target in panel["targets"]:
+                asked |= set(re.findall(r"holdfast_\w+", target["expr"]))
+        self.assertEqual(asked - there, set())
+        self.assertGreater(len(asked), 12)
+        for sentence in ("no worker is running", "due, but no worker takes it"):  # as v_stuck has them
+            self.assertIn(f"summary: {sentence}\n", rules)
+            self.assertIn(f"'{sentence}'", (ROOT / "migrations/functions/91_views_operate.sql").read_text())
+        promtool = shutil.which("promtool")
+        if promtool:
+            done = subprocess.run([promtool, "check", "rules", OBSERVE / "rules.yml"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("7 rules found", done.stdout)
 
     def test_z_sites_have_their_sums(self):
         def sums():
