@@ -47,7 +47,9 @@ const std::vector<Key>& key_table() {
        "Connections a worker keeps for its work, besides the one for its heartbeat.", 2, 16},
 
       {"plugins.path", Type::path_list, "", false,
-       "Directories to look for plugins in, the first wins; empty: the plugins installed with Holdfast."},
+       "Directories of further plugins; the last one that has a plugin is used, before the built-in ones."},
+      {"plugins.built_in", Type::boolean, "true", false,
+       "Also use the plugins that come with Holdfast, and those of holdfast plugins install."},
       {"plugins.environment", Type::text, "", false,
        "Further environment variables that hooks may see, separated by commas."},
 

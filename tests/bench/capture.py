@@ -187,6 +187,7 @@ def run(arguments, plugins, slots, urls):
         "PATH": f"{arguments.bin.resolve()}:{os.environ['PATH']}",
         "HOLDFAST_DATA_DIR": str(directory),
         "HOLDFAST_PLUGINS_PATH": str(plugins),
+        "HOLDFAST_PLUGINS_BUILT_IN": "false",
         "HOLDFAST_URLS_ALLOW_PRIVATE": "true",
         "HOLDFAST_WORKER_SNAPSHOTS": str(slots),
     }

@@ -374,7 +374,7 @@ class Program:
             **dict(settings),
         }
         if plugins:
-            environment["HOLDFAST_PLUGINS_PATH"] = str(plugins)
+            environment |= {"HOLDFAST_PLUGINS_PATH": str(plugins), "HOLDFAST_PLUGINS_BUILT_IN": "false"}
         self.log = open(scratch / f"log-{time.monotonic_ns()}", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
             [bench.program("holdfast"), *arguments],

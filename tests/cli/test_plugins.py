@@ -11,6 +11,7 @@ class Plugins(Case):
     def setUp(self):
         self.home = Embedded()
         self.addCleanup(self.home.close, self)
+        del self.home.environment["HOLDFAST_PLUGINS_BUILT_IN"]
         del self.home.environment["HOLDFAST_PLUGINS_PATH"]  # those that come with the program, and those installed
 
     def install(self, plugin, hook, needs=(), options=None):
@@ -30,6 +31,24 @@ class Plugins(Case):
     def listed(self):
         result = self.home.holdfast("plugins", "list")
         return {record["name"]: record for record in result.records}
+
+    def test_further_plugins_are_added_and_replace_those_of_their_name(self):
+        self.install("extra", "echo installed >extra.txt\n")
+        own = self.home.path / "own"
+        for plugin in ("extra", "mine", "title"):
+            hook = own / plugin / "on_Snapshot__50_hook.sh"
+            hook.parent.mkdir(parents=True)
+            hook.write_text("#!/bin/sh\n")
+            hook.chmod(0o755)
+        self.home.environment["HOLDFAST_PLUGINS_PATH"] = str(own)
+        added = self.listed()
+        self.assertLess({"wget", "browser", "extra", "mine"}, set(added))
+        self.assertEqual(
+            {added[name]["directory"] for name in ("extra", "mine", "title")},
+            {str(own / n) for n in ("extra", "mine", "title")},
+        )
+        self.home.environment["HOLDFAST_PLUGINS_BUILT_IN"] = "false"
+        self.assertEqual(set(self.listed()), {"extra", "mine", "title"})
 
     def test_installed_plugins_run_with_the_options_of_their_set(self):
         self.install("extra", 'echo "$EXTRA_BINARY" >extra.txt\n', options={"EXTRA_BINARY": "/opt/extra"})

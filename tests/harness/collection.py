@@ -117,6 +117,7 @@ class Collection:
             "LANG": "C.UTF-8",
             "HOLDFAST_DATA_DIR": str(self.data),
             "HOLDFAST_PLUGINS_PATH": str(self.plugins),
+            "HOLDFAST_PLUGINS_BUILT_IN": "false",
             "HOLDFAST_URLS_ALLOW_PRIVATE": "true",
             "HOLDFAST_HOOK_SANDBOX": "off",  # hooks here leave marks outside their directories
             "HOLDFAST_DISK_MINIMUM_FREE": "0",

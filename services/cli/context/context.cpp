@@ -141,11 +141,15 @@ std::string Context::who_blocks() noexcept { return connection_ ? pg::who_blocks
 
 std::shared_ptr<const hooks::PluginSet> Context::plugin_set() {
   if (!plugin_set_) {
-    auto directories = settings_.path_list("plugins.path");
-    if (directories.empty()) {
+    // Of two of one name, the later one is used: ours before an installed one, for they share a browser; a user's own
+    // before both.
+    std::vector<std::filesystem::path> directories;
+    if (settings_.boolean("plugins.built_in")) {
       directories = machine_plugins(data_dir());
-      directories.push_back(installed_plugins()); // of two of one name, ours: they share a browser
+      directories.push_back(installed_plugins());
     }
+    for (const auto& own : settings_.path_list("plugins.path"))
+      directories.push_back(own);
     plugin_set_ = hooks::PluginSet::load(directories);
   }
   return plugin_set_;
