@@ -396,6 +396,23 @@ create or replace function holdfast.captures_closest(
 $$;
 comment on function holdfast.captures_closest is 'Captures of a URL key, the closest to a time first.';
 
+create or replace function holdfast.mementos(p_url text)
+  returns table (id uuid, at bigint) language sql stable as $$
+  select s.id, extract(epoch from coalesce(e.started_at, e.sealed_at))::bigint
+    from holdfast.snapshot s
+    join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
+    where s.url_hash = sha256(convert_to(p_url, 'UTF8')) and e.outcome in ('succeeded', 'partial')
+    order by 2, 1
+$$;
+comment on function holdfast.mementos is
+  'Returns the snapshots of a URL that show it, from the oldest to the latest, with seconds since 1970.';
+
+create or replace function holdfast.memento_of(p_snapshot uuid)
+  returns table (url text) language sql stable as $$
+  select s.url from holdfast.snapshot s where s.id = p_snapshot limit 1
+$$;
+comment on function holdfast.memento_of is 'Returns the URL of a snapshot.';
+
 create or replace view holdfast.v_replay_quality as
   select q.snapshot_id, q.crawl_id, s.url,
          case when q.problem = '' then least(q.screenshot, q.text, q.resources) else 0 end as score,

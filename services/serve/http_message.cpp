@@ -117,7 +117,12 @@ bool is_text(std::string_view type) {
 void compress(const Request& request, Response& response) {
   constexpr std::size_t kLeast = 1024, kMost = 256 << 20;
   if (response.file || response.watch || !is_text(response.type) || response.body.size() > kMost) return;
-  response.headers.emplace_back("Vary", "Accept-Encoding");
+  const auto vary = std::find_if(response.headers.begin(), response.headers.end(),
+                                 [](const auto& header) { return header.first == "Vary"; });
+  if (vary == response.headers.end())
+    response.headers.emplace_back("Vary", "Accept-Encoding");
+  else
+    vary->second += ", Accept-Encoding";
   if (response.body.size() < kLeast || !takes_gzip(base::lower_case(request.accept_encoding))) return;
   constexpr int kFast = 1;
   auto small = warc::gzip(response.body, kFast);

@@ -147,6 +147,7 @@ struct HttpServer::Impl {
     request.if_match = field(http::field::if_match);
     request.if_none_match = field(http::field::if_none_match);
     request.accept_encoding = field(http::field::accept_encoding);
+    request.accept_datetime = field(http::field::accept_datetime);
     // A proxy in front may read these in another way than we do.
     if (message.count(http::field::host) > 1 || (authority.empty() && message.version() > 10) ||
         message.count(http::field::content_length) > 1 ||

@@ -15,6 +15,7 @@
 #include "services/serve/cdx.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/endpoint.hpp"
+#include "services/serve/memento.hpp"
 #include "services/serve/pages/pages.hpp"
 #include "services/serve/pages/parts.hpp"
 #include "services/serve/routes.hpp"
@@ -26,6 +27,8 @@
 namespace holdfast::serve {
 
 namespace {
+
+std::string site_of(const Request& request) { return "http://" + request.authority; }
 
 // Returns files that need no token: they reveal nothing of the collection.
 std::optional<Response> asset(const std::string& path) {
@@ -274,6 +277,9 @@ Response Site::route(const Request& request, const Caller& caller) {
     const auto here = request.here();
     return see_other(search_href(path.substr(kArchive.size()) + here.substr(std::min(here.find('?'), here.size()))));
   }
+  if (is_memento_path(path))
+    return connections_.with(
+        [&](pg::Connection& connection) { return memento(connection, request, site_of(request)); });
   if (path == "/cdx")
     return connections_.with(
         [&](pg::Connection& connection) { return cdx(connection, request, options_.files, caller.files_key); });
@@ -321,6 +327,11 @@ Response Site::page(const Request& request, const Caller& caller) {
   if (!page) return no_such(found.route->what, request, caller);
   Response response;
   response.body = layout(*found.route, *page, request.parameter("q"), request, caller);
+  if (found.route->path == "/snapshot/")
+    connections_.with([&](pg::Connection& connection) {
+      add_memento(connection, request.path.substr(found.route->path.size()), site_of(request), response);
+      return 0;
+    });
   return response;
 }
 

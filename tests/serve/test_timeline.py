@@ -1,5 +1,7 @@
 """The page of a URL: a bar for each capture, its neighbours, and any two of them compared; the hosts that one has."""
 
+import datetime
+import importlib.util
 import json
 import re
 import shutil
@@ -70,6 +72,49 @@ class Timeline(Case):
     @property
     def timeline(self):
         return "timeline?url=" + urllib.parse.quote(self.url)
+
+    def test_mementos(self):
+        """TimeMap, TimeGate and the pages of snapshots agree (RFC 7089)."""
+        listed = json.loads(self.get("timemap/json/" + self.url))
+        found = [one["uri"].rsplit("/", 1)[1] for one in listed["mementos"]["list"]]
+        self.assertEqual(found, self.ids)
+        links = self.get("timemap/link/" + self.url)
+        self.assertEqual(links.count("memento"), 3)
+        self.assertIn(f'<{self.url}>; rel="original"', links)
+
+        class Stay(urllib.request.HTTPRedirectHandler):
+            def redirect_request(self, *_):
+                return None
+
+        def gate(when):
+            request = urllib.request.Request(
+                f"{self.front}timegate/{self.url}", headers={"Accept-Datetime": when} if when else {}
+            )
+            with self.assertRaises(urllib.error.HTTPError) as answer:
+                urllib.request.build_opener(Stay).open(request)
+            with answer.exception as error:
+                return error.code, error.headers
+
+        status, headers = gate("Sat, 01 Jan 2000 00:00:00 GMT")
+        self.assertEqual(status, 302)
+        self.assertIn("accept-datetime", ", ".join(headers.get_all("Vary")).lower())
+        self.assertTrue(headers["Location"].endswith("/snapshot/" + self.ids[0]))
+        self.assertTrue(gate("")[1]["Location"].endswith("/snapshot/" + self.ids[-1]))
+        self.assertEqual(gate("yesterday")[0], 400)
+        with urllib.request.urlopen(headers["Location"]) as page:
+            self.assertIn(f'{page.headers["Memento-Datetime"]}"', page.headers["Link"])
+            self.assertIn('rel="first memento"', page.headers["Link"])
+        self.assertEqual(self.get("timemap/link/http://nowhere.test/"), "404")
+
+    @unittest.skipUnless(importlib.util.find_spec("memento_client"), "no memento_client here (PyPI)")
+    def test_a_client_of_mementos_agrees(self):
+        from memento_client import MementoClient
+
+        client = MementoClient(timegate_uri=self.front + "timegate/", check_native_timegate=False)
+        found = client.get_memento_info(self.url, datetime.datetime(2000, 1, 1))
+        self.assertEqual(found["original_uri"], self.url)
+        self.assertEqual(found["mementos"]["closest"]["uri"], [self.front + "snapshot/" + self.ids[0]])
+        self.assertEqual(found["mementos"]["last"]["uri"], [self.front + "snapshot/" + self.ids[-1]])
 
     def test_a_bar_for_each_capture(self):
         page = self.get(self.timeline)
