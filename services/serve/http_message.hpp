@@ -27,8 +27,8 @@ struct Request {
   std::multimap<std::string, std::string> query; // decoded, in order
   std::string host;                              // lower case, without the port: letters, digits, ".-_:[]" only
   std::string authority; // the same with the port: what a browser calls our origin, behind the scheme
-  std::string authorization, cookie, if_match, if_none_match, accept_encoding, accept_datetime, content_type, origin, fetch_site,
-      idempotency_key, last_event_id, body;
+  std::string authorization, cookie, if_match, if_none_match, accept_encoding, accept_datetime, content_type, origin,
+      fetch_site, idempotency_key, last_event_id, body;
   std::string peer; // the client's address; of IPv6 its network
 
   bool changes() const noexcept { return method != "GET"; }

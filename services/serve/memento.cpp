@@ -93,7 +93,7 @@ Response time_map(const std::string& url, const std::string& site, const std::ve
   return content("application/link-format", body + "\n");
 }
 
-// As other archives and aggregators have it.
+// Returns the form that other archives and aggregators have.
 Response time_map_json(const std::string& url, const std::string& site, const std::vector<Memento>& all) {
   const auto entry = [](const Memento& one) {
     return nlohmann::json{{"uri", one.href}, {"datetime", base::utc_timestamp(one.at)}};
