@@ -14,7 +14,8 @@ create table holdfast.crawl (
   robots boolean not null default false,
   "full" boolean not null default false,
   only_new boolean not null default false, max_age interval,
-  only_complete boolean not null default false, wanted text[] not null default '{}',
+  only_complete boolean not null default false, revisit boolean not null default false,
+  wanted text[] not null default '{}',
   overwrite boolean not null default false,
   retry_of uuid, keep_until timestamptz,
   created_by text not null default '', first_url text not null default '',
@@ -94,6 +95,8 @@ comment on column holdfast.crawl.max_age is
   'With only_new: older snapshots do not count; NULL: all count.';
 comment on column holdfast.crawl.only_complete is
   'With only_new: incomplete snapshots do not count (add --update).';
+comment on column holdfast.crawl.revisit is
+  'With only_new: the seeds are captured in any case; only links must be new (crawls of watches).';
 comment on column holdfast.crawl.wanted is
   'Plugins whose results make a page complete (only_complete). Empty: the outcome of the snapshot decides.';
 comment on column holdfast.crawl.overwrite is 'A sealed page replaces older snapshots of its URL (add --overwrite).';
@@ -249,8 +252,10 @@ create table holdfast.schedule (
   last_crawl_id uuid references holdfast.crawl (id) on delete set null,
   runs bigint not null default 0, skipped bigint not null default 0,
   note text,
+  watch jsonb, pace interval, state jsonb not null default '{}',
   created_at timestamptz not null default clock_timestamp(),
-  constraint schedule_has_urls check (cardinality(urls) > 0)
+  constraint schedule_has_urls check (cardinality(urls) > 0),
+  constraint schedule_pace_is_of_watch check (pace is null or watch is not null)
 );
 comment on table holdfast.schedule is 'Crawls that are added again and again.';
 comment on column holdfast.schedule.id is 'UUID version 7.';
@@ -266,6 +271,13 @@ comment on column holdfast.schedule.last_crawl_id is 'Crawl that the schedule ad
 comment on column holdfast.schedule.runs is 'Number of crawls added.';
 comment on column holdfast.schedule.skipped is 'Number of due times at which the last crawl was still open.';
 comment on column holdfast.schedule.note is 'Result of the last run, or the reason for its failure, for users.';
+comment on column holdfast.schedule.watch is
+  'Condition of a watch: {when, terms, select, ignore, notify}, see watch_set(). NULL: the schedule has none.';
+comment on column holdfast.schedule.pace is
+  'Present interval of a watch that adapts it between two bounds. NULL: the interval does not adapt.';
+comment on column holdfast.schedule.state is 'Title, text and numbers of the last capture of a watch, see watch_judge().';
 comment on column holdfast.schedule.created_at is 'Time at which the schedule was created.';
 create index schedule_due on holdfast.schedule (next_run_at) where enabled;
 comment on index holdfast.schedule_due is 'Schedules that are due.';
+create index schedule_by_crawl on holdfast.schedule (last_crawl_id);
+comment on index holdfast.schedule_by_crawl is 'The schedule of a crawl that is sealed or removed.';

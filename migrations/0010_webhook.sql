@@ -3,7 +3,7 @@
 
 create function holdfast.webhook_events()
   returns text[] language sql immutable parallel safe as $$
-  select '{crawl.sealed,snapshot.failed,page.changed,worker.lapsed,persona.signed_out}'::text[]
+  select '{crawl.sealed,snapshot.failed,page.changed,watch.matched,worker.lapsed,persona.signed_out}'::text[]
 $$;
 comment on function holdfast.webhook_events is 'Events that webhooks may receive.';
 
@@ -18,16 +18,20 @@ create table holdfast.webhook (
   hold_until timestamptz, asked_at timestamptz, delivered_at timestamptz,
   delivered bigint not null default 0, given_up bigint not null default 0,
   last_status integer, last_error text,
-  constraint webhook_name check (name ~ '^[a-z0-9][a-z0-9._-]{0,62}$'),
-  constraint webhook_url check (url ~ '^https?://[^/?#@]+/' and length(url) <= 2048),
-  constraint webhook_events check (cardinality(events) > 0 and events <@ holdfast.webhook_events())
+  constraint webhook_name check (name ~ '^[a-z0-9][a-z0-9._-]{0,62}$' or url = 'mailto:' || name),
+  constraint webhook_url check (
+    (url ~ '^https?://[^/?#@]+/' or url ~ '^mailto:[^@\s<>,;"\\]+@[^@\s<>,;"\\]+$')
+    and length(url) <= 2048),
+  constraint webhook_events check (
+    (cardinality(events) > 0 or url !~ '^http') and events <@ holdfast.webhook_events())
 );
 comment on table holdfast.webhook is
   'Receivers of events. The secret is in webhooks.secret_file, never here.';
 comment on column holdfast.webhook.name is 'Name of the webhook.';
 comment on column holdfast.webhook.url is
-  'Destination of deliveries. The URL may contain a token, so views show only its origin.';
-comment on column holdfast.webhook.events is 'Events to deliver, of webhook_events().';
+  'Destination of deliveries: http, https or mailto:ADDRESS. The URL may contain a token, so views show '
+  'only its origin.';
+comment on column holdfast.webhook.events is 'Events to deliver, of webhook_events(). None: only the notices of watches that name it.';
 comment on column holdfast.webhook.enabled is 'False: nothing is sent, and no new events are recorded.';
 comment on column holdfast.webhook.created_at is 'Time at which the webhook was added.';
 comment on column holdfast.webhook.changed_by is 'User who changed the webhook last.';

@@ -7,12 +7,14 @@
 #include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/list.hpp"
+#include "lib/formats/selector.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/crawl.hpp"
 #include "lib/store/find.hpp"
 #include "lib/store/persona.hpp"
 
 #include <algorithm>
+#include <regex>
 #include <utility>
 
 namespace holdfast::catalog {
@@ -48,10 +50,20 @@ constexpr Field kSnapshot[] = {
 constexpr Field kLimits[] = {{"delay", kDuration, "Minimum time between two of its pages: 5s"},
                              {"parallel", kCount, "Maximum number of its pages at once; 0: no limit"}};
 constexpr Field kSignIn[] = {{"url", kText, "First page of the browser: the login", true}};
-constexpr Field kWebhook[] = {
-    {"url", kText, "URL of the receiver", true},
-    {"events", kNames, "Events to deliver: crawl.sealed, snapshot.failed, page.changed, worker.lapsed, persona.signed_out (all)",
-     false, "--on"}};
+constexpr Field kWebhook[] = {{"url", kText, "URL of the receiver, or mailto:ADDRESS", true},
+                              {"events", kNames,
+                               "Events to deliver: crawl.sealed, snapshot.failed, page.changed, watch.matched, "
+                               "worker.lapsed, persona.signed_out (all)",
+                               false, "--on"}};
+constexpr Field kWatch[] = {
+    {"when", kText,
+     "Condition: text changes by 1%; look changes by 5%; links changes; title changes; word 'sold out' appears; number "
+     "in '#price' below 100; page is gone or back; several with or (anything changes)"},
+    {"select", kText, "Only this part of the page counts: a selector such as #price or main .news"},
+    {"ignore", kTexts, "Parts that do not count: selectors, or regular expressions between slashes"},
+    {"notify", kNames, "E-mail addresses or names of webhooks to notify (all webhooks of watch.matched)"}};
+constexpr Field kWatchChange[] = {
+    {"every", kText, "Interval, or two bounds of it: 1h, 15m..1d"}, kWatch[0], kWatch[1], kWatch[2], kWatch[3]};
 constexpr std::string_view kStrings = R"({"type":"object","additionalProperties":{"type":"string","maxLength":10000}})";
 constexpr Field kPersona[] = {
     {"options", kStrings, "Set an option of a plugin, for example WGET_TIMEOUT=60; no secrets", false, "--option"},
@@ -140,6 +152,16 @@ Answer run_schedule(const Call& call) {
   return {{"changed", false}, {"id", nullptr}, {"note", row["note"].value_or("")}};
 }
 
+Answer change_watch(const Call& call) {
+  const auto watch = watch_of(call.body);
+  const auto list = [&](const char* name) { return watch.value(name, std::vector<std::string>()); };
+  const bool changed = store::call(call.connection, "watch_change", call.id, call.given<std::string>("every"),
+                                   call.given<std::string>("when"), call.given<std::string>("select"), list("ignore"),
+                                   list("notify"), call.by)
+                           .value();
+  return say_changed(changed);
+}
+
 Answer set_host(const Call& call) {
   std::optional<std::chrono::milliseconds> delay;
   if (const auto text = call.text("delay"); !text.empty()) delay = base::parse_duration(text);
@@ -156,11 +178,13 @@ Answer cancel_host(const Call& call) {
 }
 
 Answer set_webhook(const Call& call) {
-  const auto url = base::parse_url(call.text("url"));
-  if (!call.allow_private && base::is_private_host(url.host))
+  const bool web = call.text("url").starts_with("http");
+  const auto url = web ? base::parse_url(call.text("url")) : base::Url{};
+  if (web && !call.allow_private && base::is_private_host(url.host))
     throw base::Error(base::ErrorClass::refused, "\"" + url.host + "\" is not a public host",
                       "set urls.allow_private to true to send to your own network");
-  store::call(call.connection, "webhook_set", call.id, url.text, call.texts("events"), call.by);
+  store::call(call.connection, "webhook_set", call.id, web ? url.text : call.text("url"), call.texts("events"),
+              call.by);
   return say_changed(true);
 }
 Answer test_webhook(const Call& call) {
@@ -226,6 +250,8 @@ constexpr Operation kOperations[] = {
      "snapshot_command(:id, 'resume', :by, :why, :at)", kResume, "Resume", "paused"},
     {"POST", "v1/snapshots/{id}/cancel", "cancelSnapshot", "End a snapshot for ever",
      "snapshot_command(:id, 'cancel', :by, :why)", kReason, "Cancel", "!sealed", true},
+    {"PATCH", "v1/schedules/{id}", "changeWatch", "Change a watch, or make a schedule one; - empties a list",
+     &change_watch, kWatchChange},
     {"POST", "v1/schedules/{id}/pause", "pauseSchedule", "Add no more crawls until it is resumed",
      "schedule_enable(:id, false)", {}, "Pause", "open"},
     {"POST", "v1/schedules/{id}/resume", "resumeSchedule", "Continue with its next time; missed runs are not made up",
@@ -344,6 +370,24 @@ std::string_view Operation::kind() const noexcept {
   for (const auto& [below, kind] : kinds)
     if (path.starts_with(below)) return kind;
   return {};
+}
+
+std::span<const Field> watch_fields() { return kWatch; }
+
+nlohmann::json watch_of(const nlohmann::json& body) {
+  nlohmann::json watch;
+  for (const auto& field : kWatch)
+    if (const std::string name(field.name); body.contains(name)) watch[name] = body[name];
+  if (const auto select = body.value("select", ""); !select.empty() && select != "-") formats::Selector{select};
+  for (const auto& one : body.value("ignore", std::vector<std::string>()))
+    if (one.size() > 2 && one.starts_with("/") && one.ends_with("/")) try {
+        std::regex(one.substr(1, one.size() - 2), std::regex::ECMAScript);
+      } catch (const std::regex_error&) {
+        throw base::Error(base::ErrorClass::usage, "not a regular expression: " + one, "for example '/[0-9]+ views/'");
+      }
+    else if (one != "-")
+      formats::Selector{one};
+  return watch;
 }
 
 std::span<const Operation> operations() { return kOperations; }

@@ -59,6 +59,11 @@ struct Operation {
   nlohmann::ordered_json run(const OperationCall& call) const;
 };
 std::span<const Operation> operations();
+// Fields of a watch, beside those of a schedule.
+std::span<const Field> watch_fields();
+// Returns what of a request is of a watch, as store::NewSchedule::watch; null: nothing. Throws Error(usage) for a
+// selector or a regular expression that cannot be read.
+nlohmann::json watch_of(const nlohmann::json& body);
 const Operation& operation(std::string_view name);
 // Runs the one of this name; returns whether it has changed anything.
 bool command(pg::Connection& connection, std::string_view operation, const std::string& id, const std::string& by,

@@ -147,4 +147,29 @@ Json to_json(const Difference& difference) {
           {"blocks", std::move(blocks)}};
 }
 
+std::string word_mark(const Piece& piece) {
+  if (piece.kind == Piece::Kind::same) return piece.text;
+  return piece.kind == Piece::Kind::added ? "{+" + piece.text + "+}" : "[-" + piece.text + "-]";
+}
+
+std::string to_text(const Difference& difference, const std::function<std::string(const Piece&)>& mark) {
+  using Kind = Piece::Kind;
+  std::string text;
+  const auto changed = [&](const char* what, const std::string& before, const std::string& now) {
+    if (before != now) text += what + (": " + mark({Kind::removed, before})) + " " + mark({Kind::added, now}) + "\n";
+  };
+  changed("title", difference.title_before, difference.title);
+  changed("address", difference.url_before, difference.url);
+  for (const auto& pieces : difference.blocks) {
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      text += (i == 0 ? "" : " ") + mark(pieces[i]);
+    text += "\n\n";
+  }
+  for (const auto& url : difference.links_removed)
+    text += "link " + mark({Kind::removed, url}) + "\n";
+  for (const auto& url : difference.links_added)
+    text += "link " + mark({Kind::added, url}) + "\n";
+  return text;
+}
+
 } // namespace holdfast::change

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,5 +30,9 @@ struct Difference {
 Difference difference(std::string_view blocks_before, std::string_view blocks);
 
 nlohmann::json to_json(const Difference& difference);
+// Returns lines of text; `mark` writes what was removed or added.
+std::string to_text(const Difference& difference, const std::function<std::string(const Piece&)>& mark);
+// Marks as `git diff --word-diff` does: [-removed-] {+added+}.
+std::string word_mark(const Piece& piece);
 
 } // namespace holdfast::change

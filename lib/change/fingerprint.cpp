@@ -78,7 +78,8 @@ void read_blocks(Shape& shape, const std::string& lines) {
   std::size_t words = 0;
   const auto page = [&](const Json& json) {
     shape.source = json.value("source", "");
-    shape.title.push_back({place_of("title"), words_of(json.value("title", "")), false, 0});
+    shape.choice = json.value("choice", "");
+    shape.title.push_back({place_of("title"), words_of(shape.choice.empty() ? json.value("title", "") : ""), false, 0});
     shape.title.push_back({place_of("url"), words_of(without_query(json.value("url", ""))), false, 0});
   };
   each_block(lines, page, [&](const Json& json) {
@@ -153,6 +154,12 @@ std::vector<Word> words_of(std::string_view text) {
 Shape read_shape(const std::filesystem::path& attempt, const std::string& digest, const Digests& data) {
   Shape shape;
   if (const auto lines = file_of(attempt, "text/blocks.jsonl")) read_blocks(shape, *lines);
+  if (!shape.choice.empty()) {
+    constexpr std::size_t kNameDigits = 12;
+    if (shape.text.empty()) shape.text.push_back({place_of("choice"), {word("")}, false, 0});
+    shape.source += "#" + base::sha256_hex(shape.choice).substr(0, kNameDigits);
+    return shape;
+  }
   if (const auto look = file_of(attempt, "screenshot/look.json")) read_look(shape, *look);
   if (shape.source == "browser")
     for (const auto& [url, payload] : data)

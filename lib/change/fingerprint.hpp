@@ -40,7 +40,8 @@ struct Shape {
   std::map<Place, std::pair<Word, double>> styles; // with their area
   std::vector<Picture> pictures;
   double area{0};
-  std::string source; // "browser" or "file"
+  std::string source; // "browser" or "file"; with a choice also "#" and its digest
+  std::string choice; // the part of the page that counts (option TEXT_SELECT, TEXT_IGNORE); empty: all of it
   bool empty() const { return text.empty() && pictures.empty(); }
 };
 

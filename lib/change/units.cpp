@@ -225,8 +225,9 @@ private:
       std::replace(fates->begin(), fates->end(), Fate::open, Fate::noise);
   }
   void report(std::size_t removed, std::size_t added) {
-    result_.removed += removed;
-    result_.added += added;
+    const std::size_t most = rules_.ordered ? SIZE_MAX : 1;
+    result_.removed += std::min(removed, most);
+    result_.added += std::min(added, most);
     result_.any = true;
   }
   // The mask that other units of this place have, for a new one.

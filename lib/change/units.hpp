@@ -10,7 +10,7 @@
 namespace holdfast::change {
 
 struct UnitChanges {
-  std::size_t added{0}, removed{0}, moved{0}; // words
+  std::size_t added{0}, removed{0}, moved{0}; // words; units where the order does not count
   bool any{false};
   std::vector<Unit> next; // the later sequence, with the mask of the earlier one
 };

@@ -22,16 +22,23 @@ struct Signature {
   std::string region, key_id, secret;
 };
 
+// A message to a server of SMTP, at smtps://host or smtp://host.
+struct Mail {
+  std::string from, to, user, password; // user: empty: no login
+  bool without_tls{false};              // smtp:// may stay unencrypted; else STARTTLS must succeed
+};
+
 inline constexpr std::size_t kMostBody = std::size_t{256} << 20;
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct Request {
-  std::string method{"GET"}, url;   // http and https only
+  std::string method{"GET"}, url;   // http and https only, unless it is mail
   std::vector<std::string> headers; // "Name: value"
   std::string_view body;            // sent with PUT and POST; lives until there is an answer
   std::string user_agent{"holdfast"};
   std::optional<Signature> signature;
+  std::optional<Mail> mail; // the body is a message; the answer's status is SMTP's
   // False: connections to addresses that are not public are refused. The check uses the address of the real connection,
   // also after a redirect, so that no name can lead into the own network.
   bool allow_private{true};

@@ -65,7 +65,10 @@ Exchange::Exchange(Handle handle, Request request)
   set(CURLOPT_HEADERFUNCTION, &Exchange::on_header);
   set(CURLOPT_HEADERDATA, this);
   set_limits();
-  set_body();
+  if (request_.mail)
+    set_mail();
+  else
+    set_body();
   set_guard();
 }
 
@@ -95,6 +98,22 @@ void Exchange::set_body() {
     set(CURLOPT_NOBODY, 1L);
   else if (request_.method != "GET")
     set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+}
+
+void Exchange::set_mail() {
+  const auto& mail = *request_.mail;
+  set(CURLOPT_PROTOCOLS_STR, "smtp,smtps");
+  set(CURLOPT_USE_SSL, mail.without_tls ? static_cast<long>(CURLUSESSL_TRY) : static_cast<long>(CURLUSESSL_ALL));
+  set(CURLOPT_MAIL_FROM, mail.from.c_str());
+  recipients_.reset(libcurl().slist_append(nullptr, mail.to.c_str()));
+  set(CURLOPT_MAIL_RCPT, recipients_.get());
+  if (!mail.user.empty()) {
+    set(CURLOPT_USERNAME, mail.user.c_str());
+    set(CURLOPT_PASSWORD, mail.password.c_str());
+  }
+  set(CURLOPT_UPLOAD, 1L);
+  set(CURLOPT_READFUNCTION, &Exchange::on_read);
+  set(CURLOPT_READDATA, this);
 }
 
 void Exchange::set_guard() {

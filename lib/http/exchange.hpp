@@ -81,6 +81,7 @@ private:
   }
   void set_limits();
   void set_body();
+  void set_mail();
   void set_guard();
   std::string explain(CURLcode code) const;
   bool is_final(CURLcode code) const;
@@ -97,7 +98,7 @@ private:
   std::array<char, CURL_ERROR_SIZE> error_{}; // until the handle is closed or released
   Handle handle_;
   Request request_;
-  std::unique_ptr<curl_slist, FreeList> headers_;
+  std::unique_ptr<curl_slist, FreeList> headers_, recipients_;
   std::string_view unsent_;
   Response response_;
   bool full_{false};

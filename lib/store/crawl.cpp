@@ -79,9 +79,11 @@ std::string schedule_add(pg::Connection& connection, const NewSchedule& schedule
   for (const auto& seed : schedule.seeds)
     urls.push_back(seed.url);
   return connection
-      .call("select to_char(holdfast.schedule_add($1::uuid, $2, $3, $4, $5::text[], $6::jsonb) at time zone 'UTC', "
+      .call("select to_char(holdfast.schedule_add($1::uuid, $2, $3, $4, $5::text[], $6::jsonb, $7::jsonb) at time "
+            "zone 'UTC', "
             "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')",
-            schedule.id, schedule.label, schedule.every, schedule.time_zone, urls, json_text(schedule.crawl.options))
+            schedule.id, schedule.label, schedule.every, schedule.time_zone, urls, json_text(schedule.crawl.options),
+            schedule.watch.is_null() ? std::nullopt : std::optional(json_text(schedule.watch)))
       .value();
 }
 

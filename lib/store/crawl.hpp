@@ -48,6 +48,7 @@ struct NewSchedule {
   std::string id; // chosen by the caller, so that adding may be repeated
   std::string label, every, time_zone{"UTC"};
   NewCrawl crawl;          // what each run adds; its id is not used
+  nlohmann::json watch{};  // {when, select, ignore, notify}: argument of watch_set(); null: no condition
   std::vector<Seed> seeds; // canonical
 };
 

@@ -4,12 +4,11 @@
 
 namespace holdfast::store {
 
-std::vector<Delivery> webhook_claim(pg::Connection& connection, const std::string& owner,
-                                    const std::optional<std::vector<std::string>>& names,
+std::vector<Delivery> webhook_claim(pg::Connection& connection, const std::string& owner, const Reach& reach,
                                     std::chrono::milliseconds lease, int room) {
   return connection
-      .call("select * from holdfast.webhook_claim($1, $2::text[], $3::interval, $4::integer)", owner, names, lease,
-            room)
+      .call("select * from holdfast.webhook_claim($1, $2::text[], $3::interval, $4::integer, $5::text[])", owner,
+            reach.names, lease, room, reach.schemes)
       .map([](const pg::Row& row) {
         return Delivery{row["id"],      row["fence"], row["attempts"], row["message_id"],
                         row["webhook"], row["url"],   row["event"],    row["payload"]};
@@ -25,9 +24,10 @@ bool webhook_report(pg::Connection& connection, const Delivery& delivery, int st
       .value();
 }
 
-std::optional<std::chrono::milliseconds> webhook_wait(pg::Connection& connection,
-                                                      const std::optional<std::vector<std::string>>& names) {
-  const auto wait = connection.call("select extract(epoch from holdfast.webhook_wait($1::text[])) * 1000", names)
+std::optional<std::chrono::milliseconds> webhook_wait(pg::Connection& connection, const Reach& reach) {
+  const auto wait = connection
+                        .call("select extract(epoch from holdfast.webhook_wait($1::text[], $2::text[])) * 1000",
+                              reach.names, reach.schemes)
                         .value()
                         .optional<double>();
   if (!wait) return std::nullopt;

@@ -22,16 +22,18 @@ struct Delivery {
 // Channel that is rung when something is to be sent.
 inline constexpr const char* kWebhookChannel = "holdfast_webhook";
 
-// `names`: the webhooks that the caller can sign for; nothing: all.
-std::vector<Delivery> webhook_claim(pg::Connection& connection, const std::string& owner,
-                                    const std::optional<std::vector<std::string>>& names,
+// Lists the webhooks that a sender can reach.
+struct Reach {
+  std::optional<std::vector<std::string>> names; // webhooks over HTTP that it can sign for; nothing: all
+  std::vector<std::string> schemes;              // of URLs: http, https, mailto
+};
+std::vector<Delivery> webhook_claim(pg::Connection& connection, const std::string& owner, const Reach& reach,
                                     std::chrono::milliseconds lease, int room);
 // Reports a delivery. `error` empty: delivered. `status` 0: there was no answer. Returns false if the claim was over;
 // then nothing is changed.
 bool webhook_report(pg::Connection& connection, const Delivery& delivery, int status, const std::string& error,
                     bool gone);
 // Returns how long until a delivery may be due; nothing: nothing waits.
-std::optional<std::chrono::milliseconds> webhook_wait(pg::Connection& connection,
-                                                      const std::optional<std::vector<std::string>>& names);
+std::optional<std::chrono::milliseconds> webhook_wait(pg::Connection& connection, const Reach& reach);
 
 } // namespace holdfast::store

@@ -40,7 +40,7 @@ create or replace function holdfast.crawl_option_names(p_retry boolean default f
       max_time, max_parallel, scope, host_delay, host_parallel, retry_of, max_snapshot_bytes, robots,
       full, keep}'::text[]
     || case when not p_retry
-              then '{notes, only_new, max_age, only_complete, wanted, overwrite}'::text[] end
+              then '{notes, only_new, max_age, only_complete, revisit, wanted, overwrite}'::text[] end
 $$;
 
 create or replace function holdfast.crawl_insert(p_id uuid, p_crawl jsonb)
@@ -168,7 +168,9 @@ create or replace function holdfast.is_wanted(
                join holdfast.snapshot_sealed e
                  on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
                    and (e.outcome = 'succeeded'
-                        or (e.outcome = 'partial' and p_crawl.only_complete is not true))
+                        or (e.outcome = 'partial' and p_crawl.only_complete is not true)
+                        or (e.outcome = 'failed' and p_crawl.revisit
+                            and e.sealed_at > clock_timestamp() - interval '1 day'))
                where s.url_hash = p_url_hash
                  and s.crawl_id <> p_crawl.id
                  and (p_crawl.max_age is null or e.sealed_at > clock_timestamp() - p_crawl.max_age))
@@ -277,7 +279,8 @@ begin
     select g.*
       from given g
       where g.host is not null
-        and (not v_filtered or holdfast.is_wanted(v_crawl, g.url, g.url_hash, g.host))
+        and (not v_filtered or v_crawl.revisit and p_depth = 0
+             or holdfast.is_wanted(v_crawl, g.url, g.url_hash, g.host))
   ), same as materialized ( -- by the URL alone: no plan may read the whole crawl
     select s.url_hash, s.crawl_id
       from holdfast.snapshot s

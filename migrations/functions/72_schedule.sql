@@ -89,6 +89,21 @@ begin
   return null;
 end $$;
 
+create or replace function holdfast.schedule_bounds(p_every text)
+  returns interval[] language plpgsql immutable as $$
+-- "15m..1d": the least and the greatest interval of a watch that adapts.
+declare
+  m constant text[] := regexp_match(btrim(lower(p_every)),
+    '^(?:every )?0*([1-9]\d{0,5}) ?(m|h|d|w)(?:in|inutes?|ours?|ays?|eeks?)? ?\.\. ?0*([1-9]\d{0,5}) ?(m|h|d|w)');
+  v_bounds constant interval[] := array[(m[1] || m[2])::interval, (m[3] || m[4])::interval];
+begin
+  if m is null or v_bounds[1] > v_bounds[2] then
+    raise exception 'invalid interval "%"', p_every using errcode = 'HF004',
+      hint = 'The least interval, then the greatest: 15m..1d';
+  end if;
+  return v_bounds;
+end $$;
+
 create or replace function holdfast.schedule_next(p_every text, p_zone text, p_after timestamptz)
   returns timestamptz language plpgsql stable as $$
 -- The first time after p_after; NULL: there is none (February 31). "every N ..." counts from a midnight, so
@@ -96,7 +111,7 @@ create or replace function holdfast.schedule_next(p_every text, p_zone text, p_a
 declare
   v_every constant text := regexp_replace(btrim(lower(p_every)), '\s+', ' ', 'g');
   v_match constant text[] :=
-    regexp_match(v_every, '^every 0*([1-9]\d{0,5}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?)$');
+    regexp_match(v_every, '^(?:every )?0*([1-9]\d{0,5}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?)$');
   v_unit constant text := left(v_match[2], 1);
   v_step constant interval := v_match[1]::integer
     * case v_unit when 'm' then interval '1 minute'
@@ -113,6 +128,7 @@ declare
     else v_every end;
   v_local timestamp;
 begin
+  if p_every like '%..%' then return p_after + (holdfast.schedule_bounds(p_every))[1]; end if;
   begin
     v_local := p_after at time zone p_zone;
   exception when invalid_parameter_value then
@@ -131,7 +147,7 @@ begin
   end if;
   raise exception 'invalid schedule "%"', p_every using errcode = 'HF004',
     hint = 'For example daily, weekly, "every 30 minutes", "every 2 days", or five fields: '
-           'minute hour day-of-month month day-of-week.';
+           'minute hour day-of-month month day-of-week; of a watch also 15m..1d.';
 end $$;
 comment on function holdfast.schedule_next is
   'Returns the next due time of a schedule: cron expression, alias or "every N minutes", read in a time zone.';
@@ -149,9 +165,10 @@ $$;
 comment on function holdfast.schedule_times is 'The next times of a schedule.';
 
 create or replace function holdfast.schedule_add(p_id uuid, p_label text,
-    p_every text, p_zone text, p_urls text[], p_crawl jsonb)
+    p_every text, p_zone text, p_urls text[], p_crawl jsonb, p_watch jsonb default null)
   returns timestamptz language plpgsql as $$
--- p_crawl: argument of crawl_add. Returns the time of the first run. May be repeated with the same id.
+-- p_crawl: argument of crawl_add. p_watch: argument of watch_set; a watch runs at once. Returns the time of
+-- the first run. May be repeated with the same id.
 declare
   v_next timestamptz := holdfast.schedule_next(p_every, p_zone, clock_timestamp());
 begin
@@ -161,6 +178,13 @@ begin
   insert into holdfast.schedule (id, label, every, time_zone, urls, crawl, next_run_at)
     values (p_id, p_label, p_every, p_zone, p_urls, holdfast.crawl_by_caller(p_crawl), v_next)
     on conflict (id) do nothing;
+  if found and p_watch is not null then
+    perform holdfast.watch_set(p_id, p_watch, p_crawl ->> 'created_by');
+    update holdfast.schedule set next_run_at = clock_timestamp() where id = p_id;
+  elsif p_every like '%..%' and p_watch is null then
+    raise exception 'an interval between two bounds is for watches' using errcode = 'HF004',
+      hint = 'holdfast watch add';
+  end if;
   select next_run_at into v_next from holdfast.schedule where id = p_id;
   return v_next;
 end $$;
@@ -227,7 +251,7 @@ begin
       where id = p_id;
     return null;
   end if;
-  if (v_schedule.crawl ->> 'only_new')::boolean
+  if (v_schedule.crawl ->> 'only_new')::boolean and v_schedule.watch is null
      and not exists (select unnest(v_schedule.urls)
                      except
                      select a.url from holdfast.seeds_archived(v_schedule.crawl, v_schedule.urls) a) then
@@ -264,7 +288,8 @@ begin
     begin
       perform holdfast.schedule_run(v_schedule.id, holdfast.new_uuid());
       update holdfast.schedule s
-        set next_run_at = holdfast.schedule_next(s.every, s.time_zone, clock_timestamp())
+        set next_run_at = coalesce(clock_timestamp() + s.pace,
+                                   holdfast.schedule_next(s.every, s.time_zone, clock_timestamp()))
         where s.id = v_schedule.id;
     exception when others then
       -- A schedule that cannot run must not block the others.

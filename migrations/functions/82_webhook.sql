@@ -3,9 +3,9 @@
 -- them: delivery is at least once.
 
 create or replace function holdfast.webhook_tell(p_event text,
-    p_object uuid, p_data jsonb, p_only text default null)
+    p_object uuid, p_data jsonb, p_only text[] default null)
   returns bigint language plpgsql as $$
--- Writes a delivery for each webhook of an event, or for the webhook p_only. The payload is made once, so
+-- Writes a delivery for each webhook of an event, or for the webhooks p_only. The payload is made once, so
 -- that every attempt sends the same bytes. Returns the id of the last delivery.
 declare
   v_payload constant text := jsonb_build_object(
@@ -18,7 +18,7 @@ begin
       select w.name, p_event, p_object, v_payload
         from holdfast.webhook w
         where case when p_only is null then w.enabled and p_event = any (w.events)
-                   else w.name = p_only end
+                   else w.name = any (p_only) and (w.enabled or p_event = 'test') end
       returning id)
   select max(id) into v_id from told;
   if v_id is not null then perform pg_notify('holdfast_webhook', ''); end if;
@@ -81,7 +81,8 @@ create or replace function holdfast.webhook_set(p_name text, p_url text, p_event
 -- No events: all of them.
 begin
   insert into holdfast.webhook (name, url, events, changed_by)
-    values (p_name, p_url, case p_events when '{}' then holdfast.webhook_events() else p_events end,
+    values (p_name, p_url,
+      case when p_events = '{}' and p_url ~ '^http' then holdfast.webhook_events() else p_events end,
       holdfast.who(p_by))
     on conflict (name) do update
       set url = excluded.url, events = excluded.events, changed_by = excluded.changed_by,
@@ -89,7 +90,7 @@ begin
 exception when check_violation or not_null_violation then
   raise exception 'invalid name, URL or events of webhook "%"', p_name using errcode = 'HF004',
     hint = 'The name has lower case letters, digits, ".", "_" and "-"; the URL is http or https, '
-           'without a user; the events are ' || array_to_string(holdfast.webhook_events(), ', ') || '.';
+           'without a user, or mailto:ADDRESS; the events are ' || array_to_string(holdfast.webhook_events(), ', ') || '.';
 end $$;
 comment on function holdfast.webhook_set is 'Adds a webhook, or changes and enables one.';
 
@@ -151,16 +152,25 @@ create or replace function holdfast.webhook_test(p_name text, p_by text)
   returns bigint language plpgsql as $$
 begin
   perform holdfast.webhook_find(p_name);
-  return holdfast.webhook_tell('test', null, jsonb_build_object('asked_by', holdfast.who(p_by)), p_name);
+  return holdfast.webhook_tell('test', null, jsonb_build_object('asked_by', holdfast.who(p_by)), array[p_name]);
 end $$;
 comment on function holdfast.webhook_test is 'Sends a test event to a webhook; returns the delivery''s id.';
 
+create or replace function holdfast.webhook_reaches(
+    p_webhook holdfast.webhook, p_names text[], p_schemes text[])
+  returns boolean language sql immutable as $$
+  -- p_names: webhooks over HTTP of which a sender has the secret; NULL: all. p_schemes: of URLs that it can
+  -- send to.
+  select p_webhook.enabled and split_part(p_webhook.url, ':', 1) = any (p_schemes)
+     and (p_names is null or p_webhook.url !~ '^http' or p_webhook.name = any (p_names))
+$$;
+
 create or replace function holdfast.webhook_claim(p_owner text,
-    p_names text[], p_lease interval, p_room integer)
+    p_names text[], p_lease interval, p_room integer, p_schemes text[] default '{http,https}')
   returns table (id bigint, message_id text, webhook text, url text,
                  event text, payload text, fence bigint, attempts integer)
   language plpgsql as $$
--- p_names: webhooks of which the caller has the secret; NULL: all. At most four deliveries at once of each,
+-- p_names, p_schemes: as for webhook_reaches. At most four deliveries at once of each,
 -- one after a failure: a receiver that hangs does not block the others, and one that is down is not flooded.
 #variable_conflict use_column
 declare
@@ -170,7 +180,7 @@ begin
     set asked_at = v_now
     where name in (select w.name
                      from holdfast.webhook w
-                     where w.enabled and (p_names is null or w.name = any (p_names))
+                     where holdfast.webhook_reaches(w, p_names, p_schemes)
                        and (w.asked_at is null or w.asked_at < v_now - interval '30 seconds')
                      for no key update skip locked);
   return query
@@ -189,7 +199,7 @@ begin
                               order by o.retry_at
                               limit greatest(0, case when w.failures > 0 then 1 else 4 end - b.busy)
                               for update skip locked) d
-        where w.enabled and (p_names is null or w.name = any (p_names))
+        where holdfast.webhook_reaches(w, p_names, p_schemes)
           and (w.hold_until is null or w.hold_until <= v_now)
         order by d.retry_at limit p_room
     )
@@ -260,7 +270,7 @@ create or replace function holdfast.webhook_release(p_id bigint, p_fence bigint)
 $$;
 comment on function holdfast.webhook_release is 'Releases a delivery without a result.';
 
-create or replace function holdfast.webhook_wait(p_names text[])
+create or replace function holdfast.webhook_wait(p_names text[], p_schemes text[] default '{http,https}')
   returns interval language sql stable as $$
   select greatest(min(greatest(d.retry_at, w.hold_until)) - clock_timestamp(), interval '0')
     from holdfast.webhook w
@@ -268,10 +278,16 @@ create or replace function holdfast.webhook_wait(p_names text[])
                           from holdfast.delivery o
                           where o.webhook = w.name and o.status = 'waiting'
                           order by o.retry_at limit 1) d
-    where w.enabled and (p_names is null or w.name = any (p_names))
+    where holdfast.webhook_reaches(w, p_names, p_schemes)
     having count(*) > 0
 $$;
 comment on function holdfast.webhook_wait is 'Returns how long a deliverer may sleep; NULL: no delivery waits.';
+
+create or replace function holdfast.webhook_shown(p_url text)
+  returns text language sql immutable as $$
+  -- Returns what of the URL of a webhook is no secret.
+  select coalesce(substring(p_url from '^https?://[^/]+'), p_url)
+$$;
 
 create or replace function holdfast.why_webhook(p_name text)
   returns table (reason text, facts jsonb) language plpgsql stable as $$
@@ -294,7 +310,7 @@ begin
                            when 1 then '1 delivery waits'
                            when 1000 then '1000 deliveries or more wait'
                            else v_waiting || ' deliveries wait' end;
-  facts := jsonb_build_object('waiting', v_waiting, 'origin', substring(v_row.url from '^https?://[^/]+'))
+  facts := jsonb_build_object('waiting', v_waiting, 'origin', holdfast.webhook_shown(v_row.url))
     || (select jsonb_object_agg(key, value)
           from jsonb_each(jsonb_strip_nulls(to_jsonb(v_row)))
           where key = any (
@@ -307,8 +323,8 @@ begin
              '; the last delivery succeeded at ' || holdfast.people_time(v_row.delivered_at), '.')
     when coalesce(v_row.asked_at, v_row.created_at) < v_now - interval '2 minutes'
          or v_row.asked_at is null and v_sending is null then
-      concat(v_text, ', but no worker or runner that has its secret (webhooks.secret_file)'
-                     ' has asked for work', ' since ' || holdfast.people_time(v_row.asked_at), '.')
+      concat(v_text, ', but no worker or runner that has its ',
+        case when v_row.url ~ '^http' then 'secret (webhooks.secret_file)' else 'server (mail.server)' end, ' has asked for work', ' since ' || holdfast.people_time(v_row.asked_at), '.')
     when v_sending is not null then format('%s, and %s is sending now.', v_text, v_sending)
     when v_row.hold_until > v_now then
       format('%s: its receiver failed %s in a row (%s), it is tried again at %s.', v_text,
@@ -320,7 +336,8 @@ end $$;
 comment on function holdfast.why_webhook is 'Returns why a webhook is sent nothing, or what it waits for.';
 
 create or replace view holdfast.v_webhook as
-  select w.name, substring(w.url from '^https?://[^/]+') || '/…' as url, w.events, w.enabled,
+  select w.name, holdfast.webhook_shown(w.url) || case when w.url ~ '^http' then '/…' else '' end as url,
+         w.events, w.enabled,
          (y.facts ->> 'waiting')::bigint as waiting, w.delivered, w.given_up, w.failures, w.hold_until,
          w.delivered_at, w.last_status, w.last_error, y.reason, w.changed_by, w.created_at
     from holdfast.webhook w

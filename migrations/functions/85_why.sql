@@ -662,6 +662,10 @@ declare
                                     select * from holdfast.failing_calls()) d);
 begin
   return query
+    select 'schedule', w.id, w.reason, w.facts
+      from holdfast.why_schedule(p_text) w
+      where v_kind is null or v_kind = 'crawl' and p_text !~ '^[0-9a-fA-F-]+$'
+    union all
     select v_kind, v_id, w.reason || coalesce(' In the database, ' || v_waits, ''),
            w.facts || jsonb_strip_nulls(jsonb_build_object('database', v_waits))
       from (select c.reason, c.facts from holdfast.why_crawl(v_id) c where v_kind = 'crawl'
@@ -690,10 +694,10 @@ begin
                ' is too short for an id; give at least its last four digits.'
              else
                ' names nothing: no crawl, snapshot or process has this id, no snapshot this URL, no crawl this'
-               || ' label, no host of this name has limits, and no webhook has this name.' end, jsonb_build_object('matches', v_found);
+               || ' label, no host of this name has limits, and no schedule, watch or webhook has this name.' end, jsonb_build_object('matches', v_found);
 end $$;
 comment on function holdfast.why(text) is
-  'Returns why a crawl, snapshot or process (its id, or its first or last digits), a host or a webhook is in its '
+  'Returns why a crawl, snapshot or process (its id, or its first or last digits), a host, schedule or webhook is in its '
   'state.';
 
 create or replace function holdfast.why(p_id uuid)

@@ -248,3 +248,51 @@ begin
 end $$;
 comment on function holdfast.list_events_after is
   'Events in their order, of so many ids after one: holdfast events --follow.';
+
+create or replace function holdfast.feed_entries(p_watch text, p_tag text)
+  returns table (name text, title text, entry_id text, entry_title text, at text, snapshot_id uuid, url text,
+                 said text)
+  language sql stable as $$
+  -- The newest 50 notices of a watch, or changes of pages with a tag, or, both empty, notices of all watches.
+  -- The first row has the feed's name also if there are none; no row: there is no such watch.
+  with subject as (
+    (select 'watch:' || s.id as name, coalesce(nullif(s.label, ''), s.urls[1]) as title, s.id, s.created_at
+       from holdfast.schedule s
+       where p_watch <> '' and s.watch is not null and s.id in (select holdfast.schedule_find(p_watch))
+       order by s.created_at desc
+       limit 1)
+    union all
+    select case p_tag when '' then 'watches' else 'tag:' || p_tag end,
+           case p_tag when '' then 'Watches' else 'Changes: ' || p_tag end, null, '2026-01-01'
+      where p_watch = ''
+  ), entry as (
+    (select 'notice:' || n.id as id, coalesce(nullif(s.label, ''), s.urls[1]) as title, n.at, n.snapshot_id,
+            s.urls[1] as url, array_to_string(n.said, '; ') as said
+       from subject b
+       join holdfast.notice n on n.schedule_id = b.id or b.id is null
+       join holdfast.schedule s on s.id = n.schedule_id
+       where p_tag = ''
+       order by n.id desc
+       limit 50)
+    union all
+    (select 'change:' || c.id, coalesce(nullif(c.title, ''), c.url), c.sealed_at, c.id, c.url,
+            case c.change
+              when 'text' then format('text: %s words added, %s removed', coalesce(c.words_added, 0),
+                                      coalesce(c.words_removed, 0))
+              when 'links' then format('links: %s added, %s removed', coalesce(c.links_added, 0),
+                                       coalesce(c.links_removed, 0))
+              when 'look' then format('look: %s %% of the page', round(100 * c.look_share, 1))
+              else c.change end
+       from holdfast.v_change c
+       where p_tag <> '' and c.tags @> array[p_tag]
+       order by c.sealed_at desc
+       limit 50)
+  )
+  select b.name, b.title, e.id, e.title || ': ' || e.said,
+         to_char(coalesce(e.at, b.created_at) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), e.snapshot_id,
+         e.url, e.said
+    from subject b
+    left join entry e on true
+    order by e.at desc nulls last
+$$;
+comment on function holdfast.feed_entries is 'Returns the entries of the Atom feed of a watch or a tag.';

@@ -12,6 +12,7 @@
 #include "lib/store/live.hpp"
 #include "lib/store/persona.hpp"
 #include "lib/store/token.hpp"
+#include "services/serve/atom.hpp"
 #include "services/serve/cdx.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/endpoint.hpp"
@@ -280,6 +281,11 @@ Response Site::route(const Request& request, const Caller& caller) {
   if (is_memento_path(path))
     return connections_.with(
         [&](pg::Connection& connection) { return memento(connection, request, site_of(request)); });
+  if (path == "/atom")
+    return connections_.with([&](pg::Connection& connection) {
+      return atom(connection, request, options_.collection_id,
+                  options_.url.empty() ? "http://" + request.authority : options_.url);
+    });
   if (path == "/cdx")
     return connections_.with(
         [&](pg::Connection& connection) { return cdx(connection, request, options_.files, caller.files_key); });

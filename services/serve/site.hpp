@@ -33,6 +33,7 @@ struct SiteOptions {
   std::uint16_t files_port{0};    // where the browser finds them, on the same host
   std::string files_origin;       // where else it finds them; may be empty
   int changes_in_a_minute{0};     // of one client; 0: no bound
+  std::string url;                // at which users reach it; empty: where they ask
   std::string replay;             // URL of the collection in a replay tool, which has another origin; may be empty
 };
 

@@ -1,16 +1,21 @@
 #include "services/webhook/deliverer.hpp"
 
+#include "lib/archive/diff_page.hpp"
+#include "lib/archive/root.hpp"
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/http/client.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/store/call.hpp"
+#include "lib/store/capture.hpp"
 #include "lib/store/webhook.hpp"
 
+#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
 #include <nettle/hmac.h>
@@ -22,6 +27,7 @@
 #include <cstdint>
 #include <ctime>
 #include <deque>
+#include <future>
 #include <mutex>
 #include <sstream>
 #include <thread>
@@ -47,8 +53,10 @@ struct Outcome {
 } // namespace
 
 struct Deliverer::Impl {
-  explicit Impl(DelivererOptions given)
-      : options(std::move(given)), secrets(Secrets::read(options.secret_file)), thread([this] { serve(); }) {}
+  explicit Impl(DelivererOptions given) : options(std::move(given)) {
+    if (!options.secret_file.empty()) secrets = Secrets::read(options.secret_file);
+    thread = std::thread([this] { serve(); });
+  }
 
   ~Impl() {
     {
@@ -71,6 +79,7 @@ struct Deliverer::Impl {
 
   // A changed file is seen at once; one that has become unusable is not used.
   bool reread_secrets() {
+    if (options.secret_file.empty()) return false;
     std::error_code error;
     const auto time = std::filesystem::last_write_time(options.secret_file, error);
     if (!error && time == secrets_time) return secrets_good;
@@ -91,32 +100,91 @@ struct Deliverer::Impl {
     connection->listen(store::kWebhookChannel);
   }
 
+  store::Reach reach(bool secrets_usable) const {
+    store::Reach found{secrets.names(), {}};
+    if (secrets_usable) found.schemes = {"http", "https"};
+    if (!options.mail.server.empty()) found.schemes.emplace_back("mailto");
+    return found;
+  }
+
   void start(store::Delivery delivery) {
-    const auto timestamp = std::to_string(std::time(nullptr));
-    std::string signatures;
-    for (const auto& key : secrets.of(delivery.webhook))
-      signatures += (signatures.empty() ? "" : " ") + signature(key, delivery.message_id, timestamp, delivery.payload);
     http::Request request;
-    request.method = "POST";
-    request.url = delivery.url;
     request.user_agent = "holdfast/" + options.version;
-    request.headers = {"Content-Type: application/json", "webhook-id: " + delivery.message_id,
-                       "webhook-timestamp: " + timestamp, "webhook-signature: " + signatures,
-                       "Expect:"}; // no waiting for "100 Continue"
-    request.allow_private = options.allow_private;
     request.use_proxy = false; // else the guard would judge the proxy's address
     request.timeout = options.timeout;
     request.connect_timeout = options.timeout / 2;
     request.most_bytes = kAnswerLimit;
+    constexpr std::string_view kMail = "mailto:";
+    auto body = delivery.payload;
+    if (delivery.url.starts_with(kMail)) {
+      const auto& mail = options.mail;
+      const auto to = delivery.url.substr(kMail.size());
+      std::string password;
+      try {
+        if (!mail.password_file.empty())
+          password = base::split(base::secret_text(mail.password_file, "mail.password_file"), "\r\n").at(0);
+      } catch (const std::exception& error) {
+        outcomes.push_back({std::move(delivery), 0, error.what()});
+        return;
+      }
+      request.url = mail.server;
+      request.mail = http::Mail{mail.from, to, mail.user, password, mail.without_tls};
+      body = mail_message(mail, to, delivery.message_id, delivery.payload, words_of(delivery));
+    } else {
+      sign(request, delivery);
+    }
     under_way.push_back(delivery);
-    auto payload = delivery.payload;
-    sender.start(std::move(request), std::move(payload), [this, delivery = std::move(delivery)](const auto& answer) {
+    sender.start(std::move(request), std::move(body), [this, delivery = std::move(delivery)](const auto& answer) {
       std::erase_if(under_way, [&](const auto& one) { return one.id == delivery.id && one.fence == delivery.fence; });
       outcomes.push_back({delivery, answer.status,
                           answer.refused.empty()
                               ? answer.error
                               : "its address " + answer.refused + " is not public (urls.allow_private)"});
     });
+  }
+
+  // Returns what has changed in words, from the files of both captures; empty: they cannot be read. An archive that
+  // hangs keeps its thread, and later messages are sent without words.
+  std::string words_of(const store::Delivery& delivery) {
+    constexpr std::size_t kMost = 20'000;
+    const auto event = nlohmann::json::parse(delivery.payload, nullptr, false);
+    const auto data = event.value("data", nlohmann::json::object());
+    const auto before = data.value("directory_before", ""), now = data.value("directory", "");
+    if (options.archive_root.empty() || before.empty() || now.empty()) return "";
+    if (reading.valid() && reading.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return "";
+    std::packaged_task<std::string()> task(
+        [root_path = options.archive_root, collection = store::collection_id(*connection), before, now] {
+          const auto root = archive::Root::open(root_path, collection, false);
+          const auto open = [&root](const std::string& path) { return root.open_file(path); };
+          return change::to_text(archive::difference(open, before, now), &change::word_mark);
+        });
+    reading = task.get_future();
+    std::thread([task = std::move(task)]() mutable {
+      pthread_setname_np(pthread_self(), "hf-words");
+      task();
+    }).detach();
+    if (reading.wait_for(options.timeout / 2) != std::future_status::ready) return "";
+    try {
+      auto words = reading.get();
+      if (words.size() > kMost) words = words.substr(0, words.rfind('\n', kMost)) + "\n...\n";
+      return words;
+    } catch (const std::exception& error) {
+      spdlog::debug("{}: no words: {}", delivery.message_id, error.what());
+      return "";
+    }
+  }
+
+  void sign(http::Request& request, const store::Delivery& delivery) {
+    const auto timestamp = std::to_string(std::time(nullptr));
+    std::string signatures;
+    for (const auto& key : secrets.of(delivery.webhook))
+      signatures += (signatures.empty() ? "" : " ") + signature(key, delivery.message_id, timestamp, delivery.payload);
+    request.method = "POST";
+    request.url = delivery.url;
+    request.headers = {"Content-Type: application/json", "webhook-id: " + delivery.message_id,
+                       "webhook-timestamp: " + timestamp, "webhook-signature: " + signatures,
+                       "Expect:"}; // no waiting for "100 Continue"
+    request.allow_private = options.allow_private;
   }
 
   void report(const Outcome& outcome) {
@@ -145,16 +213,17 @@ struct Deliverer::Impl {
     }
     auto wait = options.poll;
     const int room = kRoom - static_cast<int>(sender.under_way());
-    if (reread_secrets() && room > 0) {
-      auto claimed = store::webhook_claim(*connection, options.label, secrets.names(), options.lease, room);
+    const auto reached = reach(reread_secrets());
+    if (!reached.schemes.empty() && room > 0) {
+      auto claimed = store::webhook_claim(*connection, options.label, reached, options.lease, room);
       for (auto& delivery : claimed)
         start(std::move(delivery));
       if (claimed.empty())
-        if (const auto next = store::webhook_wait(*connection, secrets.names()))
+        if (const auto next = store::webhook_wait(*connection, reached))
           wait = std::clamp(*next, milliseconds(50), wait);
       set_idle(claimed.empty() && sender.under_way() == 0 && wait > milliseconds(50));
     } else {
-      set_idle(!secrets_good);
+      set_idle(reached.schemes.empty());
     }
     sender.step(connection->descriptor(), wait);
   }
@@ -199,6 +268,7 @@ struct Deliverer::Impl {
   Secrets secrets;
   std::filesystem::file_time_type secrets_time{};
   bool secrets_good{true};
+  std::future<std::string> reading; // words_of() that may hang
   http::Batch sender;
   std::unique_ptr<pg::Connection> connection;
   std::vector<store::Delivery> under_way;

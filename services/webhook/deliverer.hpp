@@ -1,8 +1,10 @@
 #pragma once
-// Sends deliveries that wait in the outbox (holdfast.delivery) to webhooks, beside a worker or a runner. Owned by the
-// verb; any number of processes may run one. It has a thread ("hf-webhook") and a database session of its own, and
-// needs no other part's lease: a claim of a delivery ends by itself, so that another process sends the deliveries of a
-// killed one. The destructor stops the thread within a second or two; its deliveries are released.
+// Sends deliveries that wait in the outbox (holdfast.delivery) to webhooks and by e-mail, beside a worker or a runner.
+// Owned by the verb; any number of processes may run one. It has a thread ("hf-webhook") and a database session of its
+// own, and needs no other part's lease: a claim of a delivery ends by itself, so that another process sends the
+// deliveries of a killed one. The destructor stops the thread within a second or two; its deliveries are released.
+
+#include "services/webhook/mail.hpp"
 
 #include <chrono>
 #include <filesystem>
@@ -17,7 +19,9 @@ namespace holdfast::webhook {
 
 struct DelivererOptions {
   std::string dsn, label, version;
-  std::filesystem::path secret_file;
+  std::filesystem::path secret_file; // empty: no webhooks over HTTP
+  MailOptions mail;
+  std::filesystem::path archive_root; // for what has changed in words; empty: without
   bool allow_private{false};
   std::chrono::milliseconds timeout{10000}; // of one attempt
   std::chrono::milliseconds lease{30000};   // of a claim; more than timeout

@@ -176,6 +176,8 @@ ASKS = [
     ("v_term", "select * from holdfast.v_term limit 50"),
     ("v_maintenance", "select * from holdfast.v_maintenance"),
     ("v_schedule", "select * from holdfast.v_schedule"),
+    ("v_watch", "select * from holdfast.v_watch"),
+    ("v_notice", "select * from holdfast.v_notice order by id desc limit 50"),
     ("v_backlog", "select * from holdfast.v_backlog"),
     ("v_stuck", "select * from holdfast.v_stuck"),
     ("v_process", "select * from holdfast.v_process"),

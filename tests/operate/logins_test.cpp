@@ -295,6 +295,8 @@ TEST_CASE("an operator's login gives commands in no name but its own") {
       {"crawl_add", "'" + added + "', '{}'"},
       {"schedule_add", "holdfast.new_uuid(), 'l', '1 day', 'UTC', '{https://site.test/}', "
                        "'{\"created_by\": \"forged\"}'"},
+      {"watch_set", "holdfast.new_uuid(), '{}', 'forged'"},
+      {"watch_change", "holdfast.new_uuid(), null, null, null, '{}', '{}', 'forged'"},
       {"import_pages",
        "jsonb_build_array(jsonb_build_object('id', holdfast.new_uuid(), 'crawl_id', holdfast.new_uuid(), "
        "'url', 'https://site.test/i', 'outcome', 'failed', 'depth', 0, 'fence', 1, 'started_at', now(), "

@@ -215,6 +215,31 @@ TEST_CASE("what was cancelled, has failed, or could not run everything") {
   stage.ask(crawl, "crawl", {"Finished at", "with outcome", "because it was cancelled"});
 }
 
+TEST_CASE("schedules and watches") {
+  Questions stage;
+  const auto add = [&](const std::string& label, const std::string& rest) {
+    stage.run("select holdfast.schedule_add(holdfast.new_uuid(), '" + label + "', " + rest + ")");
+  };
+  add("weekly", "'weekly', 'UTC', '{https://site.test/}', '{}'");
+  stage.ask("weekly", "schedule", {"It runs next at", "(weekly, UTC)", "No runner leads, so it does not run"});
+  add("news", "'15m..1d', 'UTC', '{https://site.test/}', '{}', '{\"when\": \"text changes\"}'");
+  stage.ask("news", "schedule",
+            {"every 15 min, between the bounds 15m..1d; the interval halves when the page changes and grows by half "
+             "when it does not"});
+  stage.run("select holdfast.schedule_run(id, holdfast.new_uuid()) from holdfast.schedule where label = 'news'");
+  stage.run("update holdfast.schedule set note = 'skipped' where label = 'news'");
+  stage.ask("news", "schedule", {"Its crawl", "is still open; it runs next at", "; last: skipped."});
+  stage.run("select holdfast.schedule_enable(id, false) from holdfast.schedule where label = 'weekly'");
+  stage.ask("weekly", "schedule", {"It is paused; last: paused."});
+}
+
+TEST_CASE("e-mail") {
+  Questions stage;
+  stage.run("select holdfast.webhook_set('me', 'mailto:me@example.org', '{}', 'ann')");
+  stage.run("select holdfast.webhook_test('me', 'ann')");
+  stage.ask("me", "webhook", {"1 delivery waits, but no worker or runner that has its server (mail.server)"});
+}
+
 TEST_CASE("webhooks") {
   Questions stage;
   stage.run("select holdfast.webhook_set('ops', 'https://hooks.test/secret', '{worker.lapsed}', 'ann')");

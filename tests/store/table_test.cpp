@@ -191,6 +191,12 @@ std::vector<BadRow> bad_rows() {
       {"crawl_lane_crawl_id_fkey", "insert into holdfast.crawl_lane (crawl_id, host) values (gen_random_uuid(), 'h')"},
       {"schedule_has_urls",
        "insert into holdfast.schedule (id, every, urls) values (gen_random_uuid(), 'daily', '{}')"},
+      {"schedule_pace_is_of_watch", "insert into holdfast.schedule (id, every, urls, pace) values "
+                                    "(gen_random_uuid(), 'daily', '{u}', '1 day')"},
+      {"notice_says_something", "insert into holdfast.notice (schedule_id, crawl_id, snapshot_id, said) values "
+                                "(gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), '{}')"},
+      {"notice_schedule_id_fkey", "insert into holdfast.notice (schedule_id, crawl_id, snapshot_id, said) values "
+                                  "(gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), '{a}')"},
       {"schedule_last_crawl_id_fkey", "insert into holdfast.schedule (id, every, urls, last_crawl_id) values "
                                       "(gen_random_uuid(), 'daily', '{u}', gen_random_uuid())"},
       // Snapshots.
@@ -399,13 +405,13 @@ TEST_CASE("every constraint has a name that was chosen for it") {
 TEST_CASE("every table of crawls can be distributed by crawl: all its unique keys hold the crawl") {
   Tables tables;
   // The exceptions are records that may stay on one server (deploy/scaling.md), live state, and the latest capture of
-  // each URL, whatever its crawl.
+  // each URL, whatever its crawl, and notices.
   CHECK(tables.names("select x.relname from pg_index i join pg_class c on c.oid = i.indrelid join pg_class x on "
                      "x.oid = i.indexrelid join pg_attribute a on a.attrelid = c.oid and a.attname = 'crawl_id' and "
                      "not a.attisdropped where c.relnamespace = 'holdfast'::regnamespace and not c.relispartition and "
                      "i.indisunique and "
                      "not a.attnum = any (i.indkey) order by 1") ==
-        "control_pkey, event_pkey, fingerprint_pkey, running_hook_pkey, session_pkey");
+        "control_pkey, event_pkey, fingerprint_pkey, notice_pkey, running_hook_pkey, session_pkey");
 }
 
 TEST_CASE("bad rows are refused by the constraint that is there for them") {

@@ -99,7 +99,30 @@ void in_html(const std::string& text, const std::string& url, const std::string&
   if (more) end_anchor();
 }
 
+void give_entries(formats::List& read, const Page& page, const TakeLink& take) {
+  for (auto& entry : read.entries) {
+    const auto url = formats::absolute_link(read.lines ? entry.url : page.url, entry.url);
+    if (!url) continue;
+    const auto tags = base::join(entry.tags, ",");
+    if (!take({*url, std::move(entry.title), tags, std::move(entry.bookmarked_at)})) return;
+  }
+}
+
 } // namespace
+
+bool find_entries(const Page& page, const TakeLink& take) {
+  const auto type = page.type();
+  const bool list = type.find("json") != std::string::npos || type.ends_with("xml");
+  if (page.is_html() || !list) return false;
+  try {
+    auto read = formats::read_list(page.text());
+    if (read.lines) return false;
+    give_entries(read, page, take);
+  } catch (const base::Error& error) {
+    throw failed(std::string("the feed cannot be read: ") + error.what());
+  }
+  return true;
+}
 
 void find_links(const Page& page, const TakeLink& take) {
   const auto text = page.text();
@@ -117,12 +140,7 @@ void find_links(const Page& page, const TakeLink& take) {
     for (auto& url : formats::urls_in(text))
       read.entries.push_back({std::move(url), "", {}, ""});
   }
-  for (auto& entry : read.entries) {
-    const auto url = formats::absolute_link(read.lines ? entry.url : page.url, entry.url);
-    if (!url) continue;
-    const auto tags = base::join(entry.tags, ",");
-    if (!take({*url, std::move(entry.title), tags, std::move(entry.bookmarked_at)})) return;
-  }
+  give_entries(read, page, take);
 }
 
 } // namespace holdfast::capture

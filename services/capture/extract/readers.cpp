@@ -249,6 +249,7 @@ Result save_title(Job& job) {
 }
 
 Result save_text(Job& job) {
+  const auto choice = Choice::from_settings();
   const auto page = load_page(job, {"read", "dom", "tab", "wget", "browser"});
   std::vector<Block> blocks, beside;
   std::string language;
@@ -266,10 +267,13 @@ Result save_text(Job& job) {
     blocks = std::move(document->blocks);
     cut = document->cut;
   } else {
-    if (page.type().ends_with("xml")) job.write("blocks.jsonl", page_blocks(page, {}));
+    if (page.type().ends_with("xml")) job.write("blocks.jsonl", page_blocks(page, {}, choice));
     throw no_results("not a page of text: " + (page.type().empty() ? "unknown type" : page.type()));
   }
-  if (const auto by_place = page_blocks(page, blocks); !by_place.empty()) job.write("blocks.jsonl", by_place);
+  if (const auto by_place = page_blocks(page, blocks, choice); !by_place.empty()) {
+    job.write("blocks.jsonl", by_place);
+    if (const auto facts = facts_of(by_place, choice); !facts.is_null()) emit(facts);
+  }
   if (language.empty()) language = language_tag(content_language(job));
   // Text is searched, so that it also has what stands beside the article.
   const auto content = blocks_as_text(blocks) + (beside.empty() ? "" : "\n" + blocks_as_text(beside));
@@ -308,10 +312,11 @@ Result save_outlinks(Job& job) {
   std::vector<Json> records;
   std::map<std::string, std::size_t> known; // by URL: its place
   std::set<std::string> too_long;
-  bool cut = false;
+  bool cut = false, is_list = false;
+  const bool entries_only = Job::setting("OUTLINKS_ONLY") == "entries";
   for (const auto& page : copies) {
     const auto itself = formats::absolute_link(page.url, page.url);
-    find_links(page, [&](const Link& link) {
+    const auto take = [&](const Link& link) {
       if (link.url == itself || link.url == job.url()) return true;
       if (link.url.size() > base::kLongestUrl) {
         too_long.insert(link.url);
@@ -333,12 +338,17 @@ Result save_outlinks(Job& job) {
         records[before->second] = std::move(record);
       }
       return true;
-    });
+    };
+    if (!entries_only)
+      find_links(page, take);
+    else if ((is_list = find_entries(page, take)))
+      break;
   }
+  if (is_list) emit({{"type", "Facts"}, {"entries", records.size()}});
   const auto left_out = too_long.empty() ? ""
                                          : "; " + std::to_string(too_long.size()) + " longer than " +
                                                std::to_string(base::kLongestUrl) + " bytes left out";
-  if (records.empty()) throw no_results("no links" + left_out);
+  if (records.empty()) throw no_results((entries_only ? "no entries of a feed" : "no links") + left_out);
   std::string lines;
   for (const auto& record : records)
     lines += json_text(record) + "\n";

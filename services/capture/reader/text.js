@@ -30,8 +30,8 @@ function text() {
     }
     if (!shown(node) && !seen.has(node) && !/^opt(ion|group)$/.test(tag) && getComputedStyle(node).display !== 'contents') return;
     out.push('<', tag);
-    const {href, alt, lang} = node, role = node.getAttribute('role');
-    for (const [key, value] of Object.entries({href, alt, lang, role}))
+    const {href, alt, lang} = node, [role, id, of_class] = ['role', 'id', 'class'].map(key => node.getAttribute(key));
+    for (const [key, value] of Object.entries({href, alt, lang, role, id, class: of_class}))
       if (typeof value === 'string' && value) out.push(' ', key, '="', escape(value), '"');
     out.push('>');
     if (kEmpty.has(tag)) return;

@@ -89,6 +89,11 @@ constexpr Verb kVerbs[] = {
      "holdfast schedule list\n"
      "holdfast schedule next --every '0 6 * * mon-fri'",
      &schedule_verb},
+    {"watch", "Watch pages and feeds: capture them repeatedly, and notify when a condition holds",
+     "holdfast watch add https://example.org/news --every 1h --when 'text changes by 1%' --notify me@example.org\n"
+     "holdfast watch list\n"
+     "holdfast watch show news",
+     &watch_verb},
     {"status", "Show totals, and what runs",
      "holdfast status\n"
      "holdfast status --follow\n"

@@ -43,7 +43,7 @@ std::filesystem::path made_key(const config::Settings& settings) { return settin
 // Returns the paths that no hook may see: files with secrets, and the directory of the database's socket.
 std::vector<std::filesystem::path> secret_paths(const config::Settings& settings, const std::string& dsn) {
   std::vector<std::filesystem::path> paths{settings.file()};
-  for (const char* key : {"database.password_file", "webhooks.secret_file", "persona.key_file"})
+  for (const char* key : {"database.password_file", "webhooks.secret_file", "mail.password_file", "persona.key_file"})
     paths.push_back(settings.path(key));
   paths.push_back(made_key(settings));
   for (const auto& host : pg::socket_directories(dsn))
@@ -242,8 +242,24 @@ persona::KeyRing Context::key_ring() const {
 
 std::unique_ptr<webhook::Deliverer> Context::deliverer(const std::string& role) {
   const auto file = settings_.path("webhooks.secret_file");
-  if (file.empty()) return nullptr;
   webhook::DelivererOptions options;
+  auto& mail = options.mail;
+  mail.server = settings_.text("mail.server");
+  if (file.empty() && mail.server.empty()) return nullptr;
+  mail.from = settings_.text("mail.from");
+  if (!mail.server.empty() && mail.from.find('@') == std::string::npos)
+    throw base::Error(base::ErrorClass::configuration, "mail.from is not an e-mail address: \"" + mail.from + "\"",
+                      "set mail.from to the sender: holdfast@example.org");
+  if (!mail.server.empty() && !mail.server.starts_with("smtp://") && !mail.server.starts_with("smtps://"))
+    throw base::Error(base::ErrorClass::configuration, "mail.server is no server of SMTP: \"" + mail.server + "\"",
+                      "smtps://mail.example.org:465, or smtp://mail.example.org:587 with STARTTLS");
+  mail.user = settings_.text("mail.user");
+  mail.password_file = settings_.path("mail.password_file");
+  mail.without_tls = !settings_.boolean("mail.tls");
+  mail.page = settings_.text("serve.url");
+  while (mail.page.ends_with('/'))
+    mail.page.pop_back();
+  options.archive_root = archive_root();
   options.dsn = dsn();
   options.label = role + " on " + base::own_host_name() + " pid " + std::to_string(::getpid());
   options.version = HOLDFAST_VERSION;

@@ -67,7 +67,8 @@ public:
   // The keys of personas; without any if no file is set. Once there is an embedded database, a key is made. Throws
   // Error(configuration).
   persona::KeyRing key_ring() const;
-  // Returns a sender of webhooks, which works while it lives; nothing if webhooks.secret_file is not set.
+  // Returns a sender of webhooks and e-mail, which works while it lives; nothing if neither webhooks.secret_file nor
+  // mail.server is set.
   std::unique_ptr<webhook::Deliverer> deliverer(const std::string& role);
 
 private:

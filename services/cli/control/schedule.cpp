@@ -1,6 +1,8 @@
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/catalog/operation.hpp"
 #include "lib/store/crawl.hpp"
+#include "lib/store/find.hpp"
 #include "services/cli/add/plan.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
@@ -24,6 +26,7 @@ struct ScheduleOptions {
   AddOptions crawl; // what each run adds
   std::string every, time_zone, name;
   int count{5};
+  std::shared_ptr<nlohmann::json> watch; // null: a schedule without a condition
 };
 
 // Returns the time zone of this user: TZ, or the target of /etc/localtime, or UTC.
@@ -41,6 +44,8 @@ std::string local_time_zone() {
 int add_schedule(Context& context, const ScheduleOptions& options) {
   auto planned = plan_crawl(context, options.crawl);
   store::NewSchedule schedule;
+  if (options.watch) schedule.watch = catalog::watch_of(*options.watch);
+  if (options.watch && schedule.watch.is_null()) schedule.watch = nlohmann::json::object();
   schedule.id = base::new_uuid();
   schedule.label = planned.crawl.options.value("label", "");
   schedule.every = options.every;
@@ -49,11 +54,11 @@ int add_schedule(Context& context, const ScheduleOptions& options) {
   schedule.seeds = std::move(planned.seeds);
   auto& connection = context.connection(true);
   store::schedule_add(connection, schedule);
-  const auto added = catalog::ListQuery{"schedules", 1}.by("schedule", schedule.id);
+  const auto added = catalog::ListQuery{options.watch ? "watches" : "schedules", 1}.by("schedule", schedule.id);
   if (context.json())
     print_json(connection, added);
   else
-    std::cout << "schedule " << schedule.id << ": " << schedule.every << ", next on "
+    std::cout << (options.watch ? "watch " : "schedule ") << schedule.id << ": " << schedule.every << ", next on "
               << catalog::list(connection, added).one().text("next_run") << " (" << schedule.time_zone << ")\n"
               << "  it runs while a runner does: holdfast run --daemon, or holdfast runner with workers\n";
   std::cout.flush();
@@ -99,6 +104,54 @@ Action adding(CLI::App& command) {
   return [options](Context& context) { return add_schedule(context, *options); };
 }
 
+Action adding_watch(CLI::App& command) {
+  const auto options = std::make_shared<ScheduleOptions>();
+  options->every = "1h";
+  options->watch = std::make_shared<nlohmann::json>(nlohmann::json::object());
+  command.add_option("--every", options->every,
+                     std::string("1h, 30m, 1d; 15m..1d: between these bounds, by how often it changes; or ") +
+                         kEveryHelp);
+  command.add_option("--time-zone", options->time_zone, kZoneHelp);
+  for (const auto& field : catalog::watch_fields())
+    add_field(command, field, options->watch);
+  add_crawl_options(command, options->crawl);
+  return [options](Context& context) { return add_schedule(context, *options); };
+}
+
+// Prints a watch, when it runs next and why then, and its last notices.
+int show_watch(Context& context, const std::string& name) {
+  auto& connection = context.connection();
+  const auto id = store::schedule_find(connection, name);
+  const auto watch = catalog::ListQuery{"watches", 1}.by("schedule", id);
+  const auto notices = catalog::ListQuery{"notices", 20}.by("schedule", id);
+  if (context.json()) {
+    print_records(catalog::list_json(connection, watch), "Watch");
+    print_records(catalog::list_json(connection, notices), "Notice");
+    return base::kExitSuccess;
+  }
+  const auto rows = catalog::list(connection, watch);
+  if (rows.empty())
+    throw base::Error(base::ErrorClass::refused, "schedule " + id + " has no condition",
+                      "holdfast watch edit " + shell_word(name) + " --when 'anything changes'");
+  const auto row = rows.one();
+  std::vector<std::pair<std::string, std::string>> fields;
+  for (const char* column :
+       {"id", "label", "url", "every", "when", "select", "ignore", "notify", "state", "last", "note"})
+    if (const auto value = row[column].value_or(""); value != "[]" && value != "{}")
+      fields.emplace_back(column, printable(value));
+  print_fields(fields);
+  std::cout << "\n" << with_local_times(store::why(connection, id).reason) << "\n\n";
+  print_table(catalog::list(connection, notices), {"at", "said", "snapshot_id"});
+  std::cout << std::flush;
+  return base::kExitSuccess;
+}
+
+Action showing(CLI::App& command) {
+  const auto name = std::make_shared<std::string>();
+  command.add_option("watch", *name, "Its label or id")->required();
+  return [name](Context& context) { return show_watch(context, *name); };
+}
+
 Action next(CLI::App& command) {
   const auto options = std::make_shared<ScheduleOptions>();
   command.add_option("schedule", options->name, "Its label or id; or use --every");
@@ -122,6 +175,23 @@ Action schedule_verb(CLI::App& command) {
              "holdfast schedule next news\n"
              "holdfast schedule next --every '0 6 * * mon-fri' -n 10",
              &next);
+  return group.action();
+}
+
+Action watch_verb(CLI::App& command) {
+  Group group(command);
+  group.verb("add", "Watch a page or a feed",
+             "holdfast watch add https://shop.example/lamp --every 1h --when \"number in '#price' below 100\" "
+             "--notify me@example.org\n"
+             "holdfast watch add https://example.org/news --every 15m..1d --label news --ignore '.ad'\n"
+             "holdfast watch add https://blog.example.org/feed.xml",
+             &adding_watch);
+  list_verb_of(group, "watch");
+  group.verb("show", "Show a watch, when it runs next, and its notices", "holdfast watch show news", &showing);
+  operation_verb(group, "edit", "changeWatch", "holdfast watch edit news --every 2h --when 'text changes by 20 words'");
+  for (const char* const verb : {"pause", "resume", "remove"})
+    operation_verb(group, verb, std::string(verb) + "Schedule", std::string("holdfast watch ") + verb + " news");
+  operation_verb(group, "run-now", "runSchedule", "holdfast watch run-now news");
   return group.action();
 }
 

@@ -42,27 +42,11 @@ Capture capture_of(Context& context, const std::string& name) {
 
 void print_words(const change::Difference& difference) {
   const bool colours = ::isatty(STDOUT_FILENO) == 1;
-  const auto marked = [&](const std::string& text, bool added) {
-    if (colours) return (added ? "\033[32m" : "\033[31m") + printable(text) + "\033[0m";
-    return (added ? "{+" : "[-") + printable(text) + (added ? "+}" : "-]");
-  };
-  const auto changed = [&](const char* what, const std::string& before, const std::string& now) {
-    if (before != now) std::cout << what << ": " << marked(before, false) << ' ' << marked(now, true) << '\n';
-  };
-  changed("title", difference.title_before, difference.title);
-  changed("address", difference.url_before, difference.url);
-  for (const auto& pieces : difference.blocks) {
-    for (std::size_t i = 0; i < pieces.size(); ++i)
-      std::cout << (i == 0 ? "" : " ")
-                << (pieces[i].kind == change::Piece::Kind::same
-                        ? printable(pieces[i].text)
-                        : marked(pieces[i].text, pieces[i].kind == change::Piece::Kind::added));
-    std::cout << "\n\n";
-  }
-  for (const auto& url : difference.links_removed)
-    std::cout << "link " << marked(url, false) << '\n';
-  for (const auto& url : difference.links_added)
-    std::cout << "link " << marked(url, true) << '\n';
+  std::cout << change::to_text(difference, [colours](const change::Piece& piece) {
+    const change::Piece shown{piece.kind, printable(piece.text)};
+    if (!colours || piece.kind == change::Piece::Kind::same) return change::word_mark(shown);
+    return (piece.kind == change::Piece::Kind::added ? "\033[32m" : "\033[31m") + shown.text + "\033[0m";
+  });
 }
 
 int diff(Context& context, const DiffOptions& options) {

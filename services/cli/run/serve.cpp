@@ -161,6 +161,9 @@ int serve(Context& context, bool standby) {
   options.files = &files;
   options.files_port = file_server->port();
   options.hosts = hosts;
+  options.url = settings.text("serve.url");
+  while (options.url.ends_with('/'))
+    options.url.pop_back();
   options.replay = replay_url(settings.text("serve.replay"), endpoint, beside);
   serve::Site site(std::move(options));
   const serve::HttpOptions of_pages{

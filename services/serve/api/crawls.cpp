@@ -2,6 +2,7 @@
 #include "lib/base/error.hpp"
 #include "lib/catalog/crawl_options.hpp"
 #include "lib/catalog/list.hpp"
+#include "lib/catalog/operation.hpp"
 #include "lib/store/crawl.hpp"
 #include "services/serve/api/table.hpp"
 
@@ -23,10 +24,14 @@ std::vector<ApiField> crawl_fields(std::vector<ApiField> fields) {
 }
 
 const auto kAdd = crawl_fields({{"dry_run", kFlag, "Only check, and say what would be added"}});
+std::vector<ApiField> with_watch(std::vector<ApiField> fields) {
+  fields.insert(fields.end(), catalog::watch_fields().begin(), catalog::watch_fields().end());
+  return fields;
+}
 const auto kAddSchedule = crawl_fields(
-    {{"every", kText, "minutely, hourly, daily, weekly, monthly, yearly, \"every 30 minutes\", or cron's five fields",
-      true},
-     {"time_zone", kText, "For example Europe/Berlin (UTC)"}});
+    with_watch({{"every", kText,
+                 "minutely, hourly, daily, weekly, monthly, yearly, \"every 30 minutes\", or cron's five fields", true},
+                {"time_zone", kText, "For example Europe/Berlin (UTC)"}}));
 Json added(const store::NewCrawl& crawl, const store::PlannedCrawl& planned) {
   Json json{{"id", crawl.id}, {"seeds", planned.seeds.size()}, {"left_out", planned.left_out}};
   if (!planned.problems.empty()) json["problems"] = planned.problems;
@@ -54,8 +59,12 @@ Response add(const ApiCall& call) {
 }
 
 Response add_schedule(const ApiCall& call) {
-  auto planned = call.options.plan(call.body);
+  auto body = call.body;
   store::NewSchedule schedule;
+  schedule.watch = catalog::watch_of(body);
+  for (const auto& field : catalog::watch_fields())
+    body.erase(std::string(field.name));
+  auto planned = call.options.plan(body);
   schedule.id = call.new_id;
   schedule.label = planned.crawl.options.value("label", "");
   schedule.every = call.text("every");
@@ -71,7 +80,14 @@ Response add_schedule(const ApiCall& call) {
 
 const ApiOperation kCrawlOperations[] = {
     {"POST", "v1/crawls", "addCrawl", "Add URLs as one crawl", &add, "Added", {}, kAdd, 201},
-    {"POST", "v1/schedules", "addSchedule", "Make a schedule", &add_schedule, "Schedule", {}, kAddSchedule},
+    {"POST",
+     "v1/schedules",
+     "addSchedule",
+     "Make a schedule; with a condition, a watch",
+     &add_schedule,
+     "Schedule",
+     {},
+     kAddSchedule},
 };
 
 } // namespace

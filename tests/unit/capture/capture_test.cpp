@@ -1,3 +1,4 @@
+#include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text/encoding.hpp"
 #include "lib/base/text/text.hpp"
@@ -6,6 +7,7 @@
 #include "lib/formats/link.hpp"
 #include "lib/warc/capture.hpp"
 #include "lib/warc/coding.hpp"
+#include "services/capture/extract/blocks.hpp"
 #include "services/capture/extract/icon.hpp"
 #include "services/capture/extract/links.hpp"
 #include "services/capture/extract/readable.hpp"
@@ -434,4 +436,59 @@ TEST_CASE("chunks are taken as far as they can be read") {
     CAPTURE(plain);
     CHECK(without_chunks(plain) == plain);
   }
+}
+
+namespace {
+
+// The texts of the blocks that count.
+std::string chosen(const std::string& html, const char* select, const std::vector<const char*>& ignore = {}) {
+  Choice choice;
+  choice.name = "a choice";
+  if (select != nullptr) choice.selected.emplace_back(select);
+  for (const auto* one : ignore)
+    choice.ignored.emplace_back(one);
+  const Page page{"http://a.test/", "text/html; charset=utf-8", html, "wget"};
+  return facts_of(page_blocks(page, {}, choice), choice).value("selected", "");
+}
+
+} // namespace
+
+TEST_CASE("selectors choose elements by their tags, names and places") {
+  const std::string html = "<main id=m><h1 class='big red'>One</h1><ul class=list><li>Two <b class=x>bold</b></li>"
+                           "<li><p>Three</p></li></ul></main><p role=note>Four</p><br>";
+  CHECK(chosen(html, "#m h1") == "One");
+  CHECK(chosen(html, ".red.big, [role=note]") == "One Four");
+  CHECK(chosen(html, "ul.list > li") == "Two bold Three");
+  CHECK(chosen(html, "main > li") == "");
+  CHECK(chosen(html, "main li p") == "Three");
+  CHECK(chosen(html, "li .x") == "bold");
+  CHECK(chosen(html, "li", {"b"}) == "Two Three");
+  CHECK(chosen(html, "*") == "One Two bold Three Four");
+  for (const char* wrong : {"", "a:hover", "a >", "#", "a,,b", "[href=x]", "[role=x", "a + b", "> a"})
+    CHECK_THROWS_AS(formats::Selector{wrong}, base::Error);
+}
+
+TEST_CASE("time to select grows with the size and no faster") {
+  std::string html;
+  for (int i = 0; i < 100'000; ++i)
+    html += "<div class=a>";
+  CHECK(chosen(html + "x", ".a .a .a .a .a .a .a .a .b") == "");
+}
+
+TEST_CASE("the first number of what is selected") {
+  const auto number = [](const std::string& text) {
+    Choice choice;
+    choice.selected.emplace_back("p");
+    return facts_of(R"({"text":")" + text + "\"}\n", choice).value("number", Json()).dump();
+  };
+  CHECK(number("1.299,00 €") == "1299.0");
+  CHECK(number("$1,299.50") == "1299.5");
+  CHECK(number("1.299 EUR") == "1299");
+  CHECK(number("0.999") == "0.999");
+  CHECK(number("12,5 %") == "12.5");
+  CHECK(number("1 299 000") == "1299000");
+  CHECK(number("2 of 99") == "2");
+  CHECK(number("-007") == "-7");
+  CHECK(number("none") == "null");
+  CHECK(number("1.2.3.4") == "1234");
 }

@@ -1,0 +1,36 @@
+#include "services/serve/atom.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/html/template.hpp"
+#include "lib/store/call.hpp"
+#include "services/serve/embedded.hpp"
+
+namespace holdfast::serve {
+
+Response atom(pg::Connection& connection, const Request& request, const std::string& collection,
+              const std::string& base) {
+  const auto watch = request.parameter("watch"), tag = request.parameter("tag");
+  if (!watch.empty() && !tag.empty()) return plain(400, "either watch or tag\n");
+  const auto rows = store::call(connection, "feed_entries", watch, tag);
+  if (rows.empty()) return plain(404, "there is no watch \"" + watch + "\"\n");
+  html::List entries;
+  for (const auto& row : rows)
+    if (const auto id = row["entry_id"].value_or(""); !id.empty())
+      entries.push_back({{"entry_id", id},
+                         {"entry_title", row.text("entry_title")},
+                         {"at", row.text("at")},
+                         {"snapshot", row.text("snapshot_id")},
+                         {"url", row.text("url")},
+                         {"said", row.text("said")}});
+  const auto first = rows[0];
+  return content("application/atom+xml; charset=utf-8", html::fill(embedded::atom_xml, {{"collection", collection},
+                                                                                        {"base", base},
+                                                                                        {"self", base + request.here()},
+                                                                                        {"name", first.text("name")},
+                                                                                        {"title", first.text("title")},
+                                                                                        {"updated", first.text("at")},
+                                                                                        {"entries", entries}})
+                                                            .text());
+}
+
+} // namespace holdfast::serve

@@ -1,0 +1,328 @@
+"""Watches: a page that changes, and the notices of each condition, with the real plugins and a real site."""
+
+import shutil
+import signal
+import urllib.error
+import urllib.request
+from pathlib import Path
+from xml.etree import ElementTree
+
+from harness.case import CONFIGURATION, OK, REFUSED, USAGE, Case
+from harness.collection import SHORT_LEASE
+from harness.smtp import MailServer
+from harness.wait import free_port, until
+from harness.web import Handler, LocalSite
+
+PLUGINS = Path(__file__).resolve().parents[2] / "deploy" / "plugins"
+WORDS = " ".join(f"Sentence {name} of the article is about the harbour and its boats." for name in ("one", "two"))
+
+
+class Site(LocalSite):
+    """Pages by path: bodies of HTML, or (type, body), or a status."""
+
+    def __init__(self, **pages):
+        self.pages, self.requests = pages, []
+        site = self
+
+        class Pages(Handler):
+            def do_GET(self):
+                site.requests.append(self.path)
+                page = site.pages.get(self.path.strip("/"), 404)
+                status, page = (page, "<p>No page") if isinstance(page, int) else (200, page)
+                kind, body = page if isinstance(page, tuple) else ("text/html; charset=utf-8", page)
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body.encode())))
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+        super().__init__(Pages)
+
+    def show(self, price, more=""):
+        self.pages["page"] = (
+            f"<title>Lamp</title><h1>Lamp</h1><p>{WORDS}</p>"
+            f"<p>Now <span id=price>{price}</span> only</p><p class=ad>Buy {price} boats</p>{more}"
+        )
+
+
+class WatchCase(Case):
+    def setUp(self):
+        self.home = self.place(held=True)
+        for plugin in ("wget", "text", "title", "outlinks"):
+            shutil.copytree(PLUGINS / plugin, self.home.plugins / plugin)
+        self.site = Site()
+        self.addCleanup(self.site.close)
+
+    def watch(self, *words, page="page"):
+        added = self.home.run("watch", "add", f"{self.site.url}/{page}", "--json", *words)
+        self.assertEqual(added.code, OK, str(added))
+        self.name = added.records[0]["id"]
+        return self.name
+
+    def capture(self, name=None):
+        """Captures the page of a watch; returns the sentences of its notice, none without one."""
+        name = name or self.name
+        before = len(self.notices(name))
+        self.home.holdfast("watch", "run-now", name)
+        self.assertEqual(self.home.run("run").code, OK)
+        notices = self.notices(name)
+        self.assertLessEqual(len(notices), before + 1)
+        return notices[0]["said"] if len(notices) > before else []
+
+    def notices(self, name):
+        return self.home.lines("list", "notices", "--schedule", name, "--json")
+
+
+class Watches(WatchCase):
+    def test_a_number_that_passes_a_bound_is_told_once(self):
+        self.site.show("1.299,00 €")
+        self.watch("--when", "number in '#price' below 100 or page is gone or back", "--label", "lamp")
+        self.assertEqual(self.capture(), [])
+        self.assertEqual(self.home.lines("watch", "list", "--json")[0]["last"]["number"], 1299)
+        self.site.show("99,50 €")
+        self.assertEqual(self.capture(), ["99.5 is below 100, before 1299"])
+        self.site.show("98 €", "<p>More words that nothing selects</p>")
+        self.assertEqual(self.capture(), [])
+        self.site.pages["page"] = "<h1>Lamp</h1><p>" + WORDS
+        self.assertEqual(self.capture(), ['"#price" finds nothing on the page'])
+        self.assertEqual(self.capture(), [])
+        self.site.show("97 €")
+        self.assertEqual(self.capture(), ['"#price" is found again'])
+        del self.site.pages["page"]
+        self.assertEqual(self.capture(), ["the page is gone (HTTP 404)"])
+        self.assertEqual(self.capture(), [])
+        self.site.show("97 €")
+        self.assertEqual(self.capture(), ["the page is back"])
+        self.assertIn("It runs next at", self.home.holdfast("why", "lamp").out)
+        shown = self.home.holdfast("watch", "show", "lamp").out
+        self.assertIn("99.5 is below 100", shown)
+        self.assertIn('"every":"1h"', shown)
+
+    def test_only_what_is_selected_and_not_ignored_counts(self):
+        self.site.show("10")
+        self.watch("--select", "h1, p", "--ignore", ".ad", "--ignore", "/Now .* only/")
+        self.capture()
+        self.site.show("11")
+        self.assertEqual(self.capture(), [])
+        self.site.show("12", "<p>Sold out for ever</p><div>Not selected</div>")
+        self.assertEqual(self.capture(), ["text: 4 words added, 0 removed"])
+        self.assertEqual(self.home.holdfast("watch", "edit", self.name, "--ignore", "-", "--select", "-").code, OK)
+        self.capture()
+        self.site.show("13", "<p>Sold out for ever</p><div>Not selected</div>")
+        self.capture()
+        self.site.show("13", "<p>Sold out for ever, and a day more</p><div>Not selected</div>")
+        self.assertEqual(self.capture(), ["text: 4 words added, 0 removed"])
+
+    def test_words_amounts_links_and_titles(self):
+        self.site.show("10")
+        words = self.watch(
+            "--when", "word 'sold out' appears, word \"sold out\" goes or links changes by 2 links or title changes"
+        )
+        amount = self.watch("--when", "text changes by 20%", "--select", "p", "--ignore", ".ad")
+        for name in (words, amount) * 2:  # what the second capture has of its own counts as noise
+            self.assertEqual(self.capture(name), [])
+        self.site.show("10", "<p>Sold out! <a href=/a>A</a></p>")
+        self.assertEqual(self.capture(words), ['"sold out" appeared'])
+        self.assertEqual(self.capture(amount), [])
+        self.site.show("10", "<p><a href=/a>A</a> <a href=/b>B</a> <a href=/c>C</a></p><p>" + WORDS.upper())
+        self.assertEqual(self.capture(words), ['"sold out" is gone', "links: 2 added, 0 removed"])
+        self.assertEqual([said.split(":")[0] for said in self.capture(amount)], ["text"])
+        self.site.pages["page"] = self.site.pages["page"].replace("<title>Lamp", "<title>Lamps and boats")
+        self.assertEqual(self.capture(words), ['title: "Lamp" became "Lamps and boats"'])
+
+    def test_the_interval_adapts_between_its_bounds(self):
+        self.site.show("10")
+        self.watch("--every", "10m..1h", "--label", "news")
+        paces = []
+        for text in ("", "", "", "<p>A new line here", "<p>Another line now", "<p>Something else again"):
+            self.site.show("10", text)
+            self.capture()
+            paces.append(self.home.lines("watch", "list", "--json")[0]["pace"])
+        self.assertEqual(paces[0], "00:10:00")
+        self.assertGreater(paces[2], paces[1])
+        self.assertLess(paces[5], paces[2])
+        self.assertIn("between the bounds 10m..1h", self.home.holdfast("why", "news").out)
+
+    def test_notices_and_changes_of_a_tag_are_atom_feeds(self):
+        self.site.show("10")
+        self.watch("--label", "Lamps & <boats>", "--tag", "shop")
+        for text in ("", "", "<p>A new line</p>", "<p>Another & <b>one</b> more</p>"):
+            self.site.show("10", text)
+            self.capture()
+        listen = f"127.0.0.1:{free_port()}"
+        self.home.start(
+            "serve", env={"HOLDFAST_SERVE_LISTEN": listen, "HOLDFAST_SERVE_FILES": f"127.0.0.1:{free_port()}"}
+        )
+        until("the server", lambda: self.answers(f"http://{listen}/healthz"))
+        newest = self.notices(self.name)[0]
+        for query, title in ((f"watch={self.name}", "Lamps & <boats>"), ("tag=shop", "Changes: shop"), ("", "Watches")):
+            feed = ElementTree.fromstring(urllib.request.urlopen(f"http://{listen}/atom?{query}", timeout=60).read())
+            name = "{http://www.w3.org/2005/Atom}%s"
+            self.assertEqual(feed.find(name % "title").text, title)
+            entries = feed.findall(name % "entry")
+            self.assertEqual(len(entries), 2)
+            links = [link.get("href") for link in entries[0].findall(name % "link")]
+            self.assertEqual(links, [f"http://{listen}/snapshot/{newest['snapshot_id']}", f"{self.site.url}/page"])
+            self.assertEqual(entries[0].find(name % "summary").text, newest["said"][0])
+        with self.assertRaises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(f"http://{listen}/atom?watch=none", timeout=60)
+        self.assertEqual(caught.exception.code, 404)
+
+    @staticmethod
+    def answers(url):
+        try:
+            return urllib.request.urlopen(url, timeout=10).status == 200
+        except OSError:
+            return False
+
+    def test_entries_of_a_feed_are_archived_once(self):
+        def feed(*items):
+            entries = "".join(
+                f"<item><title>Entry {n}</title><link>{self.site.url}/e{n}</link><guid>{guid}</guid>"
+                f"<category>boats</category><pubDate>Mon, 02 Nov 2026 10:0{n}:00 GMT</pubDate></item>"
+                for n, guid in items
+            )
+            self.site.pages["feed"] = (
+                "application/rss+xml",
+                f"<rss><channel><title>F</title>{entries}</channel></rss>",
+            )
+
+        for n in range(5):
+            self.site.pages[f"e{n}"] = f"<h1>Entry {n}</h1><p>{WORDS} <a href=/other>Other</a>"
+        feed((1, "a"), (2, "b"))
+        self.watch(page="feed")
+        self.assertEqual(self.capture(), [])
+        feed((3, "x"), (1, "y"), (2, "z"))
+        self.site.pages["e1"] += " changed"
+        self.assertEqual(self.capture(), ["1 new entry"])
+        self.assertEqual(self.capture(), [])
+        rows = self.home.lines("list", "snapshots", "--json", "--limit", "100")
+        entries = {row["url"].rsplit("/", 1)[1]: row for row in rows if "/e" in row["url"]}
+        self.assertEqual(
+            sorted(row["url"].rsplit("/", 1)[1] for row in rows), ["e1", "e2", "e3", "feed", "feed", "feed"]
+        )
+        self.assertEqual((entries["e3"]["tags"], entries["e3"]["bookmarked_at"][:16]), (["boats"], "2026-11-02T10:03"))
+        self.site.pages["feed"] = ("application/rss+xml", "<rss><channel><item>")
+        self.assertEqual(self.capture(), ["the feed cannot be read any more"])
+        del self.site.pages["feed"]
+        self.assertEqual(self.capture(), ["the page is gone (HTTP 404)"])
+
+    def test_conditions_that_cannot_be(self):
+        url = f"{self.site.url}/page"
+        for words, code, said in (
+            (("--when", "text changes by 3 links"), REFUSED, "cannot be measured"),
+            (("--when", "it becomes nicer"), REFUSED, 'cannot read "it becomes nicer"'),
+            (("--when", "text changes and more"), REFUSED, 'cannot read "and more"'),
+            (("--when", "number below 3"), REFUSED, "needs a selector"),
+            (("--when", "number in '#a' below 3", "--select", "#b"), REFUSED, "one selector"),
+            (("--when", "look changes by 2%", "--select", "#b"), REFUSED, "whole page only"),
+            (("--select", "a:hover"), USAGE, '":" is not supported'),
+            (("--ignore", "/(/"), USAGE, "not a regular expression"),
+            (("--every", "1d..2h"), REFUSED, "invalid interval"),
+            (("--every", "often"), REFUSED, "invalid schedule"),
+            (("--notify", "nobody"), REFUSED, 'no webhook "nobody"'),
+        ):
+            self.check_error(self.home.run("watch", "add", url, *words), code, said)
+        self.check_error(self.home.run("schedule", "add", "--every", "1h..2h", url), REFUSED, "for watches")
+        self.assertEqual(self.home.lines("watch", "list", "--json"), [])
+
+
+class Mail(WatchCase):
+    """Notices by e-mail: an outbox, so none is lost, and a repeated one has the same Message-ID."""
+
+    def setUp(self):
+        super().setUp()
+        self.home.environment |= {"HOLDFAST_WEBHOOKS_TIMEOUT": "1s", "HOLDFAST_MAIL_TLS": "false"}
+
+    def serve(self, *behave):
+        mail = MailServer(*behave)
+        self.addCleanup(mail.close)
+        self.home.environment |= {
+            "HOLDFAST_MAIL_SERVER": mail.url,
+            "HOLDFAST_MAIL_FROM": "holdfast@archive.example",
+            "HOLDFAST_SERVE_URL": "https://archive.example/",
+        }
+        return mail
+
+    def change(self):
+        """Makes a change of a watched page; returns the row of its delivery."""
+        self.site.show("10")
+        self.watch("--notify", "me@example.org", "--label", "L\u00e4mp")
+        self.capture()
+        self.capture()  # what it has of its own counts as noise
+        self.site.show("10", "<p>A new line of text</p>")
+        self.assertEqual(len(self.capture()), 1)
+
+    def deliveries(self):
+        return self.home.lines("list", "deliveries", "--json")
+
+    def test_a_notice_has_what_changed_in_words_and_links(self):
+        mail = self.serve()
+        self.change()
+        until("the message", lambda: mail.got())
+        (message,) = mail.got()
+        (row,) = self.deliveries()
+        self.assertEqual((message["To"], message["From"]), ("me@example.org", "holdfast@archive.example"))
+        self.assertEqual(message["Subject"], "L\u00e4mp: text: 5 words added, 0 removed")
+        self.assertRegex(message["Message-ID"], rf"^<[0-9a-f]{{8}}-{row['id']}@archive.example>$")
+        self.assertIsNotNone(message["Date"].datetime)
+        body = message.get_content()
+        snapshot = self.notices(self.name)[0]["snapshot_id"]
+        for words in (
+            "{+A new line of text+}",
+            f"{self.site.url}/page",
+            f"https://archive.example/snapshot/{snapshot}",
+        ):
+            self.assertIn(words, body)
+        self.assertNotIn("More", body)
+
+    def test_a_server_that_hangs_gets_it_again(self):
+        mail = self.serve(lambda number: "hang" if number == 1 else "451 later" if number == 2 else "take")
+        self.change()
+        worker = self.home.start("worker", env=SHORT_LEASE)
+        until("the third message", lambda: len(mail.got()) == 3)
+        until("its report", lambda: self.deliveries()[0]["status"] == "delivered")
+        worker.terminate()
+        self.assertEqual(worker.wait(60), OK)
+        self.assertEqual(len({message["Message-ID"] for message in mail.got()}), 1)
+        self.assertEqual(self.deliveries()[0]["attempts"], 3)
+
+    def test_a_sender_killed_in_the_middle_loses_nothing(self):
+        self.change()
+        mail = self.serve(lambda number: "hang" if number == 1 else "take")
+        worker = self.home.start("worker", env=SHORT_LEASE)
+        until("the first message", lambda: mail.got())
+        worker.send_signal(signal.SIGKILL)
+        worker.wait(60)
+        self.assertEqual(self.deliveries()[0]["status"], "waiting")
+        worker = self.home.start("worker", env=SHORT_LEASE)
+        until("its report", lambda: self.deliveries()[0]["status"] == "delivered")
+        worker.terminate()
+        worker.wait(60)
+        self.assertEqual(len({message["Message-ID"] for message in mail.got()}), 1)
+
+    def test_what_is_not_encrypted_is_not_sent(self):
+        secret = self.home.path / "password"
+        secret.write_text("correct horse\n")
+        secret.chmod(0o600)
+        mail = self.serve()
+        self.home.environment |= {
+            "HOLDFAST_MAIL_TLS": "true",
+            "HOLDFAST_MAIL_USER": "holdfast",
+            "HOLDFAST_MAIL_PASSWORD_FILE": str(secret),
+        }
+        self.change()
+        worker = self.home.start("worker", env=SHORT_LEASE)
+        until("an attempt", lambda: self.deliveries()[0]["last_error"])
+        worker.terminate()
+        worker.wait(60)
+        (row,) = self.deliveries()
+        self.assertEqual((row["status"], mail.got()), ("waiting", []))
+        self.assertNotIn("correct horse", str(row) + self.home.logs())
+        self.assertIn("1 delivery waits", self.home.holdfast("why", "me@example.org").out)
+
+    def test_settings_that_cannot_be(self):
+        for name, value in (("MAIL_SERVER", "mail.example.org"), ("MAIL_FROM", "nobody")):
+            self.serve()
+            self.home.environment["HOLDFAST_" + name] = value
+            self.check_error(self.home.run("run"), CONFIGURATION, name.lower().replace("_", "."))
