@@ -261,7 +261,9 @@ begin
     return null;
   end if;
   perform holdfast.crawl_insert(p_crawl, v_schedule.crawl || jsonb_build_object('created_by',
-    'schedule ' || coalesce(nullif(v_schedule.label, ''), left(p_id::text, 8))));
+      'schedule ' || coalesce(nullif(v_schedule.label, ''), left(p_id::text, 8)))
+    -- A feed of which entries are left is read again, with their dates and titles.
+    || case when (v_schedule.state ->> 'more')::boolean then '{"full": true}'::jsonb else '{}' end);
   perform holdfast.crawl_add_seeds(p_crawl, v_schedule.urls, '{}', null);
   update holdfast.schedule
     set last_run_at = v_now, last_crawl_id = p_crawl, runs = runs + 1, note = null

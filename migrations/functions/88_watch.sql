@@ -269,7 +269,9 @@ begin
       else v_watch.pace end;
   end if;
   update holdfast.schedule s
-    set state = v_judged.state, pace = v_watch.pace,
+    set state = v_judged.state || case when v_page.facts ? 'entries'
+          then jsonb_build_object('more', new.snapshots_total = new.max_urls) else '{}' end,
+        pace = v_watch.pace,
         next_run_at = case
           when not s.enabled then s.next_run_at
           -- A second load at once shows what is noise on the page.

@@ -21,7 +21,8 @@ create or replace function holdfast.entry_points()
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
         database_waits, failing_calls, find, why, crawl_lacks, persona_lacks, why_webhook, why_schedule,
         feed_entries, search, search_query, search_names, search_window, texts_missing, thumbnail,
-        page_history, page_neighbours, sites_of, periods_of, curve, attention, crawl_snapshots, crawl_entries, crawl_seeds, crawl_next,
+        page_history, page_neighbours, sites_of, periods_of, curve, attention,
+        crawl_snapshots, crawl_entries, crawl_seeds, crawl_next,
         next_work,
         work_left, crawl_unfinished, sealed_files, directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, answer_columns, snapshot_text, schedule_find, schedule_next,

@@ -150,7 +150,7 @@ class Watches(WatchCase):
             self.site.show("10", text)
             self.capture()
         listen = f"127.0.0.1:{free_port()}"
-        self.home.start(
+        server = self.home.start(
             "serve", env={"HOLDFAST_SERVE_LISTEN": listen, "HOLDFAST_SERVE_FILES": f"127.0.0.1:{free_port()}"}
         )
         until("the server", lambda: self.answers(f"http://{listen}/healthz"))
@@ -167,6 +167,9 @@ class Watches(WatchCase):
         with self.assertRaises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(f"http://{listen}/atom?watch=none", timeout=60)
         self.assertEqual(caught.exception.code, 404)
+        caught.exception.close()
+        server.terminate()
+        server.wait(60)
 
     @staticmethod
     def answers(url):
@@ -175,24 +178,24 @@ class Watches(WatchCase):
         except OSError:
             return False
 
-    def test_entries_of_a_feed_are_archived_once(self):
-        def feed(*items):
-            entries = "".join(
-                f"<item><title>Entry {n}</title><link>{self.site.url}/e{n}</link><guid>{guid}</guid>"
-                f"<category>boats</category><pubDate>Mon, 02 Nov 2026 10:0{n}:00 GMT</pubDate></item>"
-                for n, guid in items
-            )
-            self.site.pages["feed"] = (
-                "application/rss+xml",
-                f"<rss><channel><title>F</title>{entries}</channel></rss>",
-            )
+    def feed(self, *items):
+        entries = "".join(
+            f"<item><title>Entry {n}</title><link>{self.site.url}/e{n}</link><guid>{guid}</guid>"
+            f"<category>boats</category><pubDate>Mon, 02 Nov 2026 10:0{n}:00 GMT</pubDate></item>"
+            for n, guid in items
+        )
+        self.site.pages["feed"] = (
+            "application/rss+xml",
+            f"<rss><channel><title>F</title>{entries}</channel></rss>",
+        )
 
+    def test_entries_of_a_feed_are_archived_once(self):
         for n in range(5):
             self.site.pages[f"e{n}"] = f"<h1>Entry {n}</h1><p>{WORDS} <a href=/other>Other</a>"
-        feed((1, "a"), (2, "b"))
+        self.feed((1, "a"), (2, "b"))
         self.watch(page="feed")
         self.assertEqual(self.capture(), [])
-        feed((3, "x"), (1, "y"), (2, "z"))
+        self.feed((3, "x"), (1, "y"), (2, "z"))
         self.site.pages["e1"] += " changed"
         self.assertEqual(self.capture(), ["1 new entry"])
         self.assertEqual(self.capture(), [])
@@ -206,6 +209,17 @@ class Watches(WatchCase):
         self.assertEqual(self.capture(), ["the feed cannot be read any more"])
         del self.site.pages["feed"]
         self.assertEqual(self.capture(), ["the page is gone (HTTP 404)"])
+
+    def test_a_long_feed_is_caught_up_with(self):
+        for n in range(1, 4):
+            self.site.pages[f"e{n}"] = f"<h1>Entry {n}</h1><p>{WORDS}"
+        self.feed((1, "a"), (2, "b"), (3, "c"))
+        self.watch("--max-urls", "2", page="feed")
+        for n in range(1, 5):
+            self.capture()
+            rows = [row for row in self.home.lines("list", "snapshots", "--json") if "/e" in row["url"]]
+            self.assertEqual(len(rows), min(n, 3))
+        self.assertEqual([row["tags"] for row in rows], [["boats"]] * 3)
 
     def test_conditions_that_cannot_be(self):
         url = f"{self.site.url}/page"
