@@ -198,7 +198,7 @@ begin
       when t ->> 'what' = 'anything' then
         if p_facts ? 'entries' or p_old ? 'entries' then
           continue when p_entries = 0 or v_first;
-          said := said || (holdfast.people_count(p_entries, 'new entry'));
+          said := said || (p_entries || case p_entries when 1 then ' new entry' else ' new entries' end);
         elsif v_change <> 'same' then
           said := said || array(select x.value from jsonb_each_text(v_texts) x where x.value is not null);
         end if;
@@ -235,7 +235,8 @@ end $$;
 
 create or replace function holdfast.watch_crawl_sealed()
   returns trigger language plpgsql as $$
--- Judges the crawl of a watch, in the transaction of its last page.
+-- Judges the crawl of a watch, in the transaction of its last page. Facts that a plugin wrote otherwise than
+-- expected must not keep the page from its seal.
 declare
   v_watch holdfast.schedule;
   v_page record;
@@ -297,6 +298,9 @@ begin
                           where s.crawl_id = new.id and s.id <> v_page.id and v_page.facts ? 'entries'
                           order by s.id limit 20) n)),
     nullif(v_notify, '{}'));
+  return null;
+exception when data_exception or sqlstate 'HF004' then
+  update holdfast.schedule set note = 'could not be judged: ' || sqlerrm where last_crawl_id = new.id;
   return null;
 end $$;
 create or replace trigger watch_crawl_sealed after update of status on holdfast.crawl

@@ -210,6 +210,13 @@ class Watches(WatchCase):
         del self.site.pages["feed"]
         self.assertEqual(self.capture(), ["the page is gone (HTTP 404)"])
 
+    def test_facts_that_are_no_numbers_do_not_stop_the_seal(self):
+        self.home.hook("odd", "on_Snapshot__99_odd.sh", """echo '{"type":"Facts","number":"many"}'""")
+        self.site.show("10")
+        self.watch("--when", "number in '#price' below 100")
+        self.assertEqual(self.capture(), [])
+        self.assertIn("could not be judged", self.home.lines("watch", "list", "--json")[0]["note"])
+
     def test_a_long_feed_is_caught_up_with(self):
         for n in range(1, 4):
             self.site.pages[f"e{n}"] = f"<h1>Entry {n}</h1><p>{WORDS}"
