@@ -150,26 +150,42 @@ void print_table(const pg::Result& result, const std::vector<std::string>& wante
     }
     rows.push_back(std::move(row));
   }
-  // The widest columns give way until the table fits.
+  // The widest columns give way until the table fits, then the last ones are left out. URLs tell rows apart: they keep
+  // the most, and stay.
+  constexpr std::size_t kWord = 10, kUrl = 32;
   const std::size_t room = std::max<std::size_t>(terminal_width(), 40);
+  const auto is_url = [&](std::size_t c) { return columns[c].ends_with("url"); };
   const auto total = [&] {
     std::size_t sum = 0;
     for (const auto width : widths)
-      sum += width + 2;
+      sum += width == 0 ? 0 : width + 2; // 0: left out
     return sum - 2;
   };
   while (total() > room) {
-    auto widest = std::max_element(widths.begin(), widths.end());
-    if (*widest <= 8) break;
-    --*widest;
+    std::size_t widest = columns.size(), last = 0;
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      if (c > 0 && widths[c] > 0 && !is_url(c)) last = c;
+      const bool gives = widths[c] > (is_url(c) ? kUrl : kWord);
+      if (gives && (widest == columns.size() || widths[c] > widths[widest])) widest = c;
+    }
+    if (widest < columns.size())
+      --widths[widest];
+    else if (last > 0)
+      widths[last] = 0;
+    else
+      break;
   }
+  std::size_t shown_last = columns.empty() ? 0 : columns.size() - 1;
+  while (shown_last > 0 && widths[shown_last] == 0)
+    --shown_last;
   const auto print_row = [&](const std::vector<std::string>& cells) {
     std::string line;
     for (std::size_t c = 0; c < cells.size(); ++c) {
+      if (widths[c] == 0) continue;
       const std::string cell = fitted(cells[c], widths[c]);
       const auto colour = colour_of(columns[c], cells[c]);
       line += colour.empty() ? cell : std::string(colour) + cell + "\x1b[0m";
-      if (c + 1 < cells.size()) line += std::string(widths[c] - display_width(cell) + 2, ' ');
+      if (c < shown_last) line += std::string(widths[c] - display_width(cell) + 2, ' ');
     }
     out << line << '\n';
   };
