@@ -44,7 +44,7 @@ void print_error(const base::Error& error) {
 struct GivenOptions {
   std::string config_file, data_dir, database_url, log_level;
   std::vector<std::string> settings;
-  bool json{false};
+  bool json{false}, table{false};
 };
 
 // Returns true if all output has arrived. A reader that has ended, as `head` does, is no error.
@@ -72,7 +72,8 @@ void add_global_options(CLI::App& app, GivenOptions& given) {
       "-v,--verbose", [&given] { given.log_level = "debug"; },
       "Also each hook as it starts and ends: --log-level debug");
   app.add_option("--set", given.settings, "Any setting, as KEY=VALUE; see holdfast config")->allow_extra_args(false);
-  app.add_flag("--json", given.json, "JSON lines, as when standard output is not a terminal");
+  app.add_flag("--json", given.json, "JSON lines, as when standard output is not a terminal")
+      ->excludes(app.add_flag("--table", given.table, "Tables and texts, also when it is not a terminal"));
   app.set_version_flag("-V,--version", std::string("holdfast " HOLDFAST_VERSION), "Print the version");
 }
 
@@ -80,6 +81,7 @@ cli::GlobalOptions global_options(const GivenOptions& given, char** argv) {
   cli::GlobalOptions global;
   global.config_file = given.config_file;
   global.json = given.json;
+  global.table = given.table;
   global.arguments = argv;
   for (const auto& [key, value] :
        {std::pair{"data_dir", given.data_dir}, {"database.url", given.database_url}, {"log.level", given.log_level}})

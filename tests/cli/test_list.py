@@ -23,7 +23,7 @@ class Both(Case):
         )
         for words in (
             ("--label", "Both", "http://one.test/good", "http://two.test/bad"),
-            ("--tag", "late", "http://one.test:8080/good-too"),
+            ("--tag", "late,soon", "http://one.test:8080/good-too"),
         ):
             cls.owner.assertEqual(cls.home.run("add", *words).code, OK)
 
@@ -65,6 +65,10 @@ class Lists(Both):
             self.records("list", "-n", "1", "--columns", "url,outcome"),
             [{"type": "Snapshot", "url": "http://one.test:8080/good-too", "outcome": "succeeded"}],
         )
+        csv = self.home.run("list", "-n", "1", "--csv", "--columns", "tags")
+        self.assertEqual(csv.out, 'tags\n"late, soon"\n')
+        table = self.home.run("--table", "list", "-n", "1", "--columns", "outcome,url")
+        self.assertRegex(table.out, "^outcome +url\nsucceeded +http://one.test:8080/good-too\n")
         csv = self.home.run("list", "-n", "1", "--csv", "--columns", "outcome,url")
         self.assertEqual(csv.out, "outcome,url\nsucceeded,http://one.test:8080/good-too\n")
         for label, shown in (("=1+1", "'=1+1"), ("@SUM(1,2)", '"\'@SUM(1,2)"'), ("a=b", "a=b"), ("'=", "'=")):

@@ -83,7 +83,7 @@ config::Settings load(const GlobalOptions& options) {
 Context::Context(GlobalOptions options) : options_(std::move(options)), settings_(load(options_)) {
   for (const auto& [file, found] : machine_options(data_dir()))
     settings_.add_hook_options(found, file.string());
-  json_ = options_.json || isatty(STDOUT_FILENO) == 0;
+  json_ = options_.json || (!options_.table && isatty(STDOUT_FILENO) == 0);
   const std::string format = settings_.text("log.format");
   base::configure_logging(format == "json"   ? base::LogFormat::json
                           : format == "text" ? base::LogFormat::text

@@ -22,6 +22,7 @@ struct GlobalOptions {
   std::string config_file;
   std::vector<std::pair<std::string, std::string>> overrides; // setting, value
   bool json{false};                                           // JSON lines even on a terminal
+  bool table{false};                                          // the other way round
   char** arguments{nullptr};                                  // of this program, as the system gave them
 };
 

@@ -214,8 +214,13 @@ void print_csv(const pg::Result& result, const std::vector<std::string>& wanted)
     print(columns[c], c == 0);
   std::cout << "\r\n";
   for (std::size_t i = 0; i < result.size(); ++i) {
-    for (std::size_t c = 0; c < columns.size(); ++c)
-      print(result.cell(i, place_of(result, columns[c])).value_or(""), c == 0);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const auto place = place_of(result, columns[c]);
+      const bool is_list = result.kind(place) == pg::Kind::list && !result[i].is_null(columns[c]);
+      print(is_list ? base::join(result[i][columns[c]].as<std::vector<std::string>>(), ", ")
+                    : result.cell(i, place).value_or(""),
+            c == 0);
+    }
     std::cout << "\r\n";
   }
 }
