@@ -46,7 +46,7 @@ class Contract(HookTest):
             for name, schema in properties.items():
                 self.assertRegex(name, r"^[A-Z][A-Z0-9_]*$")
                 self.assertTrue(schema["description"], name)
-                kinds = {"boolean": bool, "integer": int, "number": (int, float), "string": str}
+                kinds = {"boolean": bool, "integer": int, "number": (int, float), "string": str, "array": list}
                 self.assertIsInstance(schema["default"], kinds[schema["type"]], name)
                 if "pattern" in schema:
                     self.assertRegex(schema["default"], schema["pattern"])

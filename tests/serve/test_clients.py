@@ -15,7 +15,13 @@ from harness.wait import until
 
 CLIENTS = Path(__file__).resolve().parent / "clients"
 BUILD = Path(PROGRAM or "/").parents[1] / "api-clients"
-PYTHON = ("openapi-python-client==0.29.1", "mypy", "httpx", "attrs", "python-dateutil")
+PYTHON = (
+    "openapi-python-client==0.29.1",
+    "mypy==2.4.1",
+    "httpx==0.28.1",
+    "attrs==26.1.0",
+    "python-dateutil==4.0.0",
+)
 NPM = ("openapi-typescript@7", "openapi-fetch@0.15", "typescript@5", "@types/node@20")
 MANY = 10_000
 
