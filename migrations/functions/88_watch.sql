@@ -328,8 +328,8 @@ create or replace function holdfast.why_schedule(p_text text)
               else format('It runs next at %s', holdfast.people_time(s.next_run_at)) end
          || case when not s.enabled then ''
                  when s.pace is null then format(' (%s, %s)', s.every, s.time_zone)
-                 else format(': every %s, between the bounds %s; the interval halves when the page changes and grows '
-                             || 'by half when it does not', holdfast.people_duration(s.pace), s.every) end
+                 else format(': every %s, between %s; the interval halves when the page changes and grows by half '
+                             || 'when it does not', holdfast.people_duration(s.pace), replace(s.every, '..', ' and ')) end
          || coalesce('; last: ' || s.note, '') || '.'
          || case when s.enabled and not exists (
                     select from holdfast.process p

@@ -141,7 +141,7 @@ class Watches(WatchCase):
         self.assertEqual(paces[0], "00:10:00")
         self.assertGreater(paces[2], paces[1])
         self.assertLess(paces[5], paces[2])
-        self.assertIn("between the bounds 10m..1h", self.home.holdfast("why", "news").out)
+        self.assertIn("between 10m and 1h", self.home.holdfast("why", "news").out)
 
     def test_notices_and_changes_of_a_tag_are_atom_feeds(self):
         self.site.show("10")

@@ -224,7 +224,7 @@ TEST_CASE("schedules and watches") {
   stage.ask("weekly", "schedule", {"It runs next at", "(weekly, UTC)", "No runner leads, so it does not run"});
   add("news", "'15m..1d', 'UTC', '{https://site.test/}', '{}', '{\"when\": \"text changes\"}'");
   stage.ask("news", "schedule",
-            {"every 15 min, between the bounds 15m..1d; the interval halves when the page changes and grows by half "
+            {"every 15 min, between 15m and 1d; the interval halves when the page changes and grows by half "
              "when it does not"});
   stage.run("select holdfast.schedule_run(id, holdfast.new_uuid()) from holdfast.schedule where label = 'news'");
   stage.run("update holdfast.schedule set note = 'skipped' where label = 'news'");
