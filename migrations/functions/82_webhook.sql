@@ -288,6 +288,7 @@ create or replace function holdfast.webhook_shown(p_url text)
   -- Returns what of the URL of a webhook is no secret.
   select coalesce(substring(p_url from '^https?://[^/]+'), p_url)
 $$;
+comment on function holdfast.webhook_shown is 'Returns what of the URL of a webhook is no secret.';
 
 create or replace function holdfast.why_webhook(p_name text)
   returns table (reason text, facts jsonb) language plpgsql stable as $$

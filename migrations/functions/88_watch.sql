@@ -114,6 +114,7 @@ begin
                else '{}' end)
     where s.id = p_id;
 end $$;
+comment on function holdfast.watch_set is 'Makes a schedule a watch, or changes one.';
 
 create or replace function holdfast.watch_change(p_id uuid, p_every text, p_when text, p_select text,
     p_ignore text[], p_notify text[], p_by text)
@@ -356,6 +357,13 @@ create or replace view holdfast.v_watch as
                          where o.schedule_id = s.id order by o.id desc limit 1) n on true
     where s.watch is not null;
 comment on view holdfast.v_watch is 'Watches: schedules with a condition, and their last notice.';
+comment on column holdfast.v_watch.id is 'The watch, which is a schedule.';
+comment on column holdfast.v_watch.url is 'The page or feed.';
+comment on column holdfast.v_watch."when" is 'The condition of a notice.';
+comment on column holdfast.v_watch."select" is 'Selector of the part that counts; empty: the whole page.';
+comment on column holdfast.v_watch.ignore is 'Selectors and regular expressions of what does not count.';
+comment on column holdfast.v_watch.notify is 'Names of webhooks and addresses that get its notices; empty: all webhooks of the event.';
+comment on column holdfast.v_watch.state is 'on or paused.';
 comment on column holdfast.v_watch.pace is 'The interval now, if it adapts between two bounds; NULL: it does not.';
 comment on column holdfast.v_watch.last is 'Title, selected text, number and words of the last capture.';
 comment on column holdfast.v_watch.matched_at is 'Time of the last notice; NULL: none.';
@@ -367,6 +375,8 @@ create or replace view holdfast.v_notice as
     from holdfast.notice n
     join holdfast.schedule s on s.id = n.schedule_id;
 comment on view holdfast.v_notice is 'Notices of watches.';
+comment on column holdfast.v_notice.id is 'Order of recording.';
+comment on column holdfast.v_notice.url is 'The page or feed.';
 comment on column holdfast.v_notice.said is 'Sentences for people.';
 comment on column holdfast.v_notice.schedule_id is 'The watch.';
 comment on column holdfast.v_notice.snapshot_id is 'The capture that differs.';

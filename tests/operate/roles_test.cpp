@@ -164,7 +164,7 @@ TEST_CASE("every function that the program calls may be called by the role that 
   CHECK(called.contains("worker_turn"));
   CHECK(called.contains("purge_done"));
   for (const char* owners : {"older_programs", "shut_out_older_programs", "complete", "adopt", "adopt_kept",
-                             "collection_adopt"}) // migrations, rows made again from files
+                             "collection_adopt", "restored"}) // migrations, rows made again from files or a backup
     called.erase(owners);
   for (const auto& name : called) {
     CHECK_MESSAGE(

@@ -106,7 +106,7 @@ awaitable<bool> recapture(PageWork& work, HookResults& results, const hooks::Opt
   const auto& claim = work.claim;
   work.hooks = digest_of(choose_hooks(services, claim, options), options);
   if (!services.options.reuse_files || claim.full || !claim.persona.empty() || !claim.archived.empty() ||
-      services.archive_root.bucket() != nullptr)
+      services.options.deduplicate != "collection" || services.archive_root.bucket() != nullptr)
     co_return false;
   auto source = co_await find_source(work);
   if (!source || (claim.robots && leads_elsewhere(claim, source->captures))) co_return false;
