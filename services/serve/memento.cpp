@@ -124,9 +124,10 @@ Response memento(pg::Connection& connection, const Request& request, const std::
   auto wanted = all.back().at;
   if (!request.accept_datetime.empty() && !read_http_date(request.accept_datetime, wanted))
     return plain(400, "Accept-Datetime: a date as Sat, 28 Nov 2026 23:59:59 GMT\n");
-  const auto& found = *std::min_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+  const auto nearest = std::min_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
     return std::abs(a.at - wanted) < std::abs(b.at - wanted);
   });
+  const auto& found = request.accept_datetime.empty() ? all.back() : *nearest; // several may be of one second
   Response response = plain(302, found.href + "\n");
   response.headers = {
       {"Location", found.href}, {"Vary", "accept-datetime"}, {"Link", memento_links(url, site, all, nullptr)}};

@@ -119,7 +119,13 @@ std::optional<ReplaySource::Answer> ReplaySource::find(const std::string& key, c
     auto headers = other.head ? other.head->headers : Headers();
     if (body) body = warc::plain_body(std::move(*body), headers, kLargestAnswer);
     warc::plain_body("", answer.headers, kLargestAnswer);
-    if (header_of(answer.headers, "content-type").empty()) answer.headers = std::move(headers);
+    if (answer.status == kNotModified) { // the browser had the original's answer
+      answer.status = other.head ? other.head->status : 200;
+      answer.reason.clear();
+      answer.headers = std::move(headers);
+    } else if (header_of(answer.headers, "content-type").empty()) {
+      answer.headers = std::move(headers);
+    }
   } else if (body) {
     body = warc::plain_body(std::move(*body), answer.headers, kLargestAnswer);
   }
