@@ -22,19 +22,13 @@ namespace {
 
 constexpr std::chrono::seconds kTimeForAll{60}, kSilence{15}, kStep{1};
 constexpr std::size_t kRequestsAtOnce = 6, kMostBytes = std::size_t{64} << 20;
-constexpr int kNotModified = 304, kNoAnswer = 400;
-constexpr std::time_t kStrong = 60; // seconds (RFC 9110, 8.8.2.2)
+constexpr int kNoAnswer = 400;
 
 // An answer of the earlier capture, and its request.
 struct EarlierAnswer {
   const store::Capture* capture{nullptr};
   warc::Headers request, response;
 };
-
-std::time_t time_of(const std::string& http_date) {
-  std::tm parts{};
-  return ::strptime(http_date.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &parts) == nullptr ? 0 : ::timegm(&parts);
-}
 
 // Throws warc::Damaged.
 std::optional<EarlierAnswer> read_answer(const archive::Root& root, const store::Capture& capture,
@@ -80,7 +74,7 @@ public:
     for (const auto& capture : work_.captures) {
       if (!seen_.insert(capture.url).second) continue;
       auto known = read_answer(work_.root, capture, open_path_, open_file_);
-      if (!known) return {capture.url + ": its record is gone", 0, 0};
+      if (!known) return {capture.url + ": its record is gone", 0};
       (capture.url == work_.url ? page_ : others_).push_back(std::move(*known));
     }
     ask(page_, 1);
@@ -101,6 +95,7 @@ private:
     }
   }
 
+  // Asks for the whole file: a player shows no page from the record of an answer 304 alone.
   void start(const EarlierAnswer& known) {
     http::Request request;
     request.url = known.capture->url;
@@ -108,12 +103,6 @@ private:
       if (is_sent_again(name) && !name.starts_with(':')) request.headers.push_back(name + ": " + value);
     const auto agent = warc::header_of(known.request, "user-agent");
     request.user_agent = agent.empty() ? work_.user_agent : agent;
-    const auto tag = warc::header_of(known.response, "etag"), date = warc::header_of(known.response, "last-modified");
-    const auto sent = time_of(warc::header_of(known.response, "date")), changed = time_of(date);
-    if (!tag.empty())
-      request.headers.push_back("If-None-Match: " + tag);
-    else if (changed != 0 && sent - changed >= kStrong)
-      request.headers.push_back("If-Modified-Since: " + date);
     request.proxy = work_.proxy;
     request.allow_private = work_.allow_private || !work_.proxy.empty(); // which checks addresses
     request.check_certificates = work_.check_certificates;
@@ -140,11 +129,6 @@ private:
     for (const auto& line : sent)
       exchange.request_headers.emplace_back(line.substr(0, line.find(':')),
                                             std::string(base::trimmed(line.substr(line.find(':') + 1))));
-    if (answer.status == kNotModified) {
-      writer_.add_revisit(exchange, {was.date, was.digest}, 0);
-      ++done_.unmodified;
-      return;
-    }
     if (answer.status != was.status) return differs("status " + std::to_string(answer.status));
     if (answer.header("location") != warc::header_of(known.response, "location"))
       return differs("it leads to " + answer.header("location"));
@@ -182,7 +166,7 @@ Rechecked recheck(const Recheck& work, const std::filesystem::path& warc) {
   try {
     return FileCheck(work, warc).run();
   } catch (const warc::Damaged& damaged) {
-    return {"a record of the earlier capture cannot be read: " + std::string(damaged.what()), 0, 0};
+    return {"a record of the earlier capture cannot be read: " + std::string(damaged.what()), 0};
   } catch (const base::Error&) {
     throw;
   } catch (const std::runtime_error& error) { // of the writer

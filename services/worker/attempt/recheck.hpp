@@ -26,7 +26,7 @@ struct Recheck {
 
 struct Rechecked {
   std::string differs; // the first URL that differs, and how; empty: none does
-  std::size_t unmodified{0}, equal{0};
+  std::size_t equal{0};
 };
 
 // Returns at the first answer that differs. If none does, `warc` has a record of each answer, which refers to the

@@ -88,9 +88,7 @@ void take_results(PageWork& work, HookResults& results, archive::SnapshotView ea
   result.plugin = result.hook = kPlugin;
   result.title = "Unchanged files";
   result.status = "succeeded";
-  result.output = std::to_string(checked.unmodified + checked.equal) +
-                  " files are unchanged: " + std::to_string(checked.unmodified) + " by status 304, " +
-                  std::to_string(checked.equal) + " by their bytes";
+  result.output = std::to_string(checked.equal) + " files are unchanged";
   result.files.push_back({std::string(kPlugin) + "/recapture.warc.gz", "application/warc", 0, ""});
   results.add_earlier(std::move(result));
   if (work.claim.depth < work.claim.max_depth)
