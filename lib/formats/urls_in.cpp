@@ -1,3 +1,4 @@
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/formats/list.hpp"
 
