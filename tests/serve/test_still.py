@@ -3,20 +3,16 @@ without scripts and without a request to anybody else."""
 
 import json
 import re
-import shutil
 import struct
 import unittest
 import urllib.error
 import urllib.parse
 import urllib.request
 import zlib
-from pathlib import Path
 
 import chromium
-from harness.case import Case
-from harness.web import Handler, LocalSite
-
-PLUGINS = Path(__file__).resolve().parents[2] / "deploy/plugins"
+from harness.web import Handler
+from served import Served
 
 
 def picture(width, height):
@@ -82,25 +78,16 @@ class Site(Handler):
 
 
 @unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
-class Still(Case):
-    @classmethod
-    def setUpClass(cls):
-        cls.owner = cls("test_a_page_is_shown_as_it_stood")
-        cls.web = LocalSite(Site)
-        cls.place = cls.owner.place()
-        shutil.rmtree(cls.place.plugins)
-        cls.place.plugins.symlink_to(PLUGINS)
-        cls.place.run("add", "--plugins", "screenshot,dom,title", cls.web.url + "/", cls.web.url + "/account")
-        cls.snapshots = {
-            urllib.parse.urlsplit(row["url"]).path: row for row in cls.place.run("list", "snapshots", "--json").records
-        }
-        process = cls.place.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
-        cls.front = process.stdout.readline().split()[1]
+class Still(Served):
+    SITE = Site
 
     @classmethod
-    def tearDownClass(cls):
-        cls.web.close()
-        cls.owner.doCleanups()
+    def capture(cls):
+        cls.place.run("add", "--plugins", "screenshot,dom,title", cls.web.url + "/", cls.web.url + "/account")
+
+    @property
+    def snapshots(self):
+        return {urllib.parse.urlsplit(row["url"]).path: row for row in self.rows}
 
     def still(self, path="/"):
         """The address of the page as it stood."""

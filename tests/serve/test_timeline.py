@@ -13,11 +13,11 @@ import urllib.request
 from pathlib import Path
 
 import chromium
-from harness.case import Case
-from harness.web import Handler, LocalSite
+from harness.web import Handler
+from served import Served
 
 ROOT = Path(__file__).resolve().parents[2]
-PLUGINS, OBSERVE = ROOT / "deploy/plugins", ROOT / "deploy/observe"
+OBSERVE = ROOT / "deploy/observe"
 WORDS = [
     "Cod costs ten crowns this morning.",
     "Cod costs ten crowns this morning.",
@@ -42,25 +42,18 @@ class Site(Handler):
 
 
 @unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
-class Timeline(Case):
+class Timeline(Served):
+    SITE = Site
+
     @classmethod
-    def setUpClass(cls):
-        cls.owner = cls("test_a_bar_for_each_capture")
-        cls.web = LocalSite(Site)
-        cls.place = cls.owner.place()
-        shutil.rmtree(cls.place.plugins)
-        cls.place.plugins.symlink_to(PLUGINS)
+    def capture(cls):
         cls.url = cls.web.url + "/market"
         for Site.captured in range(len(WORDS)):
             cls.place.run("add", "--plugins", "screenshot,dom,title,text", cls.url)
-        process = cls.place.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
-        cls.front = process.stdout.readline().split()[1]
-        cls.ids = [row["id"] for row in cls.place.run("list", "snapshots", "--json").records][::-1]
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.web.close()
-        cls.owner.doCleanups()
+    @property
+    def ids(self):
+        return [row["id"] for row in self.rows][::-1]
 
     def get(self, path):
         try:
