@@ -275,7 +275,8 @@ comment on column holdfast.schedule.watch is
   'Condition of a watch: {when, terms, select, ignore, notify}, see watch_set(). NULL: the schedule has none.';
 comment on column holdfast.schedule.pace is
   'Present interval of a watch that adapts it between two bounds. NULL: the interval does not adapt.';
-comment on column holdfast.schedule.state is 'Title, text and numbers of the last capture of a watch, see watch_judge().';
+comment on column holdfast.schedule.state is
+  'Title, text and numbers of the last capture of a watch, see watch_judge().';
 comment on column holdfast.schedule.created_at is 'Time at which the schedule was created.';
 create index schedule_due on holdfast.schedule (next_run_at) where enabled;
 comment on index holdfast.schedule_due is 'Schedules that are due.';

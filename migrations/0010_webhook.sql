@@ -31,7 +31,8 @@ comment on column holdfast.webhook.name is 'Name of the webhook.';
 comment on column holdfast.webhook.url is
   'Destination of deliveries: http, https or mailto:ADDRESS. The URL may contain a token, so views show '
   'only its origin.';
-comment on column holdfast.webhook.events is 'Events to deliver, of webhook_events(). None: only the notices of watches that name it.';
+comment on column holdfast.webhook.events is
+  'Events to deliver, of webhook_events(). None: only the notices of watches that name it.';
 comment on column holdfast.webhook.enabled is 'False: nothing is sent, and no new events are recorded.';
 comment on column holdfast.webhook.created_at is 'Time at which the webhook was added.';
 comment on column holdfast.webhook.changed_by is 'User who changed the webhook last.';

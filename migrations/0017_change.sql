@@ -13,7 +13,8 @@ comment on table holdfast.fingerprint is
   'Written with the seal. No foreign key: removing a snapshot must not wait for the seal of the next one.';
 comment on column holdfast.fingerprint.url_hash is 'See snapshot.url_hash.';
 comment on column holdfast.fingerprint.persona is 'Persona of the capture; empty: none.';
-comment on column holdfast.fingerprint.kind is 'Kind of the capture: browser or file; with "#" and a digest if only a part of the page counts.';
+comment on column holdfast.fingerprint.kind is
+  'Kind of the capture: browser or file; with "#" and a digest if only a part of the page counts.';
 comment on column holdfast.fingerprint.snapshot_id is 'The snapshot.';
 comment on column holdfast.fingerprint.crawl_id is 'Crawl of the snapshot.';
 comment on column holdfast.fingerprint.at is 'Time of the claim of that capture.';

@@ -694,11 +694,12 @@ begin
                ' is too short for an id; give at least its last four digits.'
              else
                ' names nothing: no crawl, snapshot or process has this id, no snapshot this URL, no crawl this'
-               || ' label, no host of this name has limits, and no schedule, watch or webhook has this name.' end, jsonb_build_object('matches', v_found);
+               || ' label, no host of this name has limits, and no schedule, watch or webhook has this name.' end,
+           jsonb_build_object('matches', v_found);
 end $$;
 comment on function holdfast.why(text) is
-  'Returns why a crawl, snapshot or process (its id, or its first or last digits), a host, schedule or webhook is in its '
-  'state.';
+  'Returns why a crawl, snapshot or process (its id, or its first or last digits), a host, schedule or webhook '
+  'is in its state.';
 
 create or replace function holdfast.why(p_id uuid)
   returns table (kind text, id uuid, reason text, facts jsonb) language sql stable rows 1 as $$

@@ -107,7 +107,8 @@ begin
         pace = case when s.every like '%..%' then (holdfast.schedule_bounds(s.every))[1] end,
         crawl = s.crawl || jsonb_build_object('only_new', true, 'revisit', true)
           || case when coalesce((s.crawl ->> 'max_depth')::integer, 0) = 0
-               then jsonb_build_object('max_depth', 1, 'max_urls', coalesce(nullif((s.crawl ->> 'max_urls')::bigint, 0), 1001))
+               then jsonb_build_object('max_depth', 1, 'max_urls',
+                                       coalesce(nullif((s.crawl ->> 'max_urls')::bigint, 0), 1001))
                else '{}' end
           || jsonb_build_object('options', v_options || case
                when coalesce((s.crawl ->> 'max_depth')::integer, 0) = 0 then '{"OUTLINKS_ONLY": "entries"}'::jsonb
@@ -184,9 +185,12 @@ begin
     end if;
     return;
   end if;
-  state := jsonb_strip_nulls(state - '{number,found,entries}'::text[] || jsonb_build_object('title', p_title, 'selected', p_facts -> 'selected',
-    'number', v_number, 'found', p_facts -> 'found', 'lost', v_lost, 'entries', p_facts -> 'entries'));
-  if p_old ? 'entries' and not p_facts ? 'entries' then said := said || 'the feed cannot be read any more'::text; end if;
+  state := jsonb_strip_nulls(state - '{number,found,entries}'::text[] || jsonb_build_object(
+    'title', p_title, 'selected', p_facts -> 'selected', 'number', v_number, 'found', p_facts -> 'found',
+    'lost', v_lost, 'entries', p_facts -> 'entries'));
+  if p_old ? 'entries' and not p_facts ? 'entries' then
+    said := said || 'the feed cannot be read any more'::text;
+  end if;
   if v_lost then
     if not coalesce((p_old -> 'lost')::boolean, false) then
       said := said || format('"%s" finds nothing on the page', c_select);
@@ -207,7 +211,8 @@ begin
         v_is := p_facts -> 'found' @> jsonb_build_array(t -> 'word') = (t ->> 'what' = 'appears');
         v_was := p_old -> 'found' @> jsonb_build_array(t -> 'word') = (t ->> 'what' = 'appears');
         if v_is and not v_was then
-          said := said || format('"%s" %s', t ->> 'word', case t ->> 'what' when 'goes' then 'is gone' else 'appeared' end);
+          said := said || format('"%s" %s', t ->> 'word',
+                                 case t ->> 'what' when 'goes' then 'is gone' else 'appeared' end);
         end if;
       when t ? 'number' then
         v_is := case t ->> 'what' when 'below' then v_number < (t ->> 'by')::numeric
@@ -330,11 +335,13 @@ create or replace function holdfast.why_schedule(p_text text)
          || case when not s.enabled then ''
                  when s.pace is null then format(' (%s, %s)', s.every, s.time_zone)
                  else format(': every %s, between %s; the interval halves when the page changes and grows by half '
-                             || 'when it does not', holdfast.people_duration(s.pace), replace(s.every, '..', ' and ')) end
+                             || 'when it does not',
+                             holdfast.people_duration(s.pace), replace(s.every, '..', ' and ')) end
          || coalesce('; last: ' || s.note, '') || '.'
          || case when s.enabled and not exists (
                     select from holdfast.process p
-                      where p.worker_type = 'worker_runner' and p.status = 'running' and p.lease_until > clock_timestamp())
+                      where p.worker_type = 'worker_runner' and p.status = 'running'
+                        and p.lease_until > clock_timestamp())
                    then ' No runner leads, so it does not run: holdfast run --daemon.' else '' end,
          jsonb_strip_nulls(jsonb_build_object('label', s.label, 'every', s.every, 'pace', s.pace, 'watch', s.watch,
            'state', s.state, 'next_run_at', s.next_run_at, 'last_run_at', s.last_run_at))
@@ -362,7 +369,8 @@ comment on column holdfast.v_watch.url is 'The page or feed.';
 comment on column holdfast.v_watch."when" is 'The condition of a notice.';
 comment on column holdfast.v_watch."select" is 'Selector of the part that counts; empty: the whole page.';
 comment on column holdfast.v_watch.ignore is 'Selectors and regular expressions of what does not count.';
-comment on column holdfast.v_watch.notify is 'Names of webhooks and addresses that get its notices; empty: all webhooks of the event.';
+comment on column holdfast.v_watch.notify is
+  'Names of webhooks and addresses that get its notices; empty: all webhooks of the event.';
 comment on column holdfast.v_watch.state is 'on or paused.';
 comment on column holdfast.v_watch.pace is 'The interval now, if it adapts between two bounds; NULL: it does not.';
 comment on column holdfast.v_watch.last is 'Title, selected text, number and words of the last capture.';
