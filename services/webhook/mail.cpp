@@ -2,10 +2,12 @@
 
 #include "lib/base/text/encoding.hpp"
 #include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 
 namespace holdfast::webhook {
@@ -38,11 +40,12 @@ std::string header(const std::string& name, const std::string& text) {
 }
 
 std::string date_of(const std::string& timestamp) {
+  const auto at = base::read_timestamp(timestamp);
+  if (!at) return "";
+  const auto time = std::chrono::system_clock::to_time_t(*at);
   std::tm parts{};
-  std::string written(64, '\0');
-  if (::strptime(timestamp.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return "";
-  const auto time = ::timegm(&parts);
   ::gmtime_r(&time, &parts);
+  std::string written(64, '\0');
   written.resize(std::strftime(written.data(), written.size(), "%a, %d %b %Y %H:%M:%S +0000", &parts));
   return written;
 }
