@@ -1,5 +1,7 @@
 #include "lib/store/capture.hpp"
 
+#include <algorithm>
+
 namespace holdfast::store {
 
 namespace {
@@ -117,10 +119,17 @@ SealedFiles sealed_row(const pg::Row& row) {
 
 } // namespace
 
-std::vector<SealedFiles> sealed_files(pg::Connection& connection, const std::optional<std::string>& id,
-                                      const std::optional<std::string>& after, int limit) {
-  return connection.call("select * from holdfast.sealed_files($1::uuid, $2::uuid, $3::integer)", id, after, limit)
-      .map(sealed_row);
+void each_sealed(pg::Connection& connection, const std::optional<std::string>& id,
+                 const std::function<void(const SealedFiles&)>& take) {
+  constexpr int kBatch = 500;
+  for (std::optional<std::string> after;;) {
+    const auto batch =
+        connection.call("select * from holdfast.sealed_files($1::uuid, $2::uuid, $3::integer)", id, after, kBatch)
+            .map(sealed_row);
+    std::for_each(batch.begin(), batch.end(), take);
+    if (batch.size() < kBatch) return;
+    after = batch.back().snapshot_id;
+  }
 }
 
 std::vector<SealedFiles> replays_due(pg::Connection& connection, int every, std::chrono::seconds within, int limit) {

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -82,9 +83,9 @@ struct SealedFiles {
   std::string directory, manifest_sha256; // empty: it was sealed without files
 };
 
-// Sealed snapshots in the order of their ids, after `after`. `id`: a snapshot or a crawl; nullopt: all there are.
-std::vector<SealedFiles> sealed_files(pg::Connection& connection, const std::optional<std::string>& id,
-                                      const std::optional<std::string>& after, int limit);
+// Hands on the sealed snapshots in the order of their ids. `id`: a snapshot or a crawl; nullopt: all there are.
+void each_sealed(pg::Connection& connection, const std::optional<std::string>& id,
+                 const std::function<void(const SealedFiles&)>& take);
 // Returns one in `every` recent snapshots that have records in WARC files and were not replayed (or tried): the newest
 // first.
 std::vector<SealedFiles> replays_due(pg::Connection& connection, int every, std::chrono::seconds within, int limit);

@@ -141,8 +141,8 @@ std::string Context::who_blocks() noexcept { return connection_ ? pg::who_blocks
 
 std::shared_ptr<const hooks::PluginSet> Context::plugin_set() {
   if (!plugin_set_) {
-    // Of two of one name, the later one is used: ours before an installed one, for they share a browser; a user's own
-    // before both.
+    // A later plugin replaces an earlier one of its name: installed ones give way to ours, because all share a browser,
+    // and both give way to the user's own.
     std::vector<std::filesystem::path> directories;
     if (settings_.boolean("plugins.built_in")) {
       directories = machine_plugins(data_dir());

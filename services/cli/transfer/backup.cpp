@@ -42,15 +42,10 @@ constexpr const char* kAbout = "backup.json";
 constexpr const char* kFiles = "archive";
 constexpr const char* kIncomplete = ".incomplete"; // end of the name of a first backup until it is complete
 constexpr std::chrono::hours kLongestDump{24 * 7};
-constexpr int kBackupBatch = 500;
+constexpr std::size_t kMostRead = 1u << 20; // of backup.json, and of what pg_dump says
 
 [[noreturn]] void cannot_write(const fs::path& path, const std::error_code& problem, const std::string& left) {
   throw base::Error(base::ErrorClass::cannot_create, "cannot write " + path.string() + ": " + problem.message(), left);
-}
-
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 // Runs pg_dump or pg_restore on the database of the settings. Throws Error with its last words.
@@ -72,7 +67,8 @@ void run_postgres(Context& context, std::vector<std::string> words) {
   if (code == 127)
     throw base::Error(base::ErrorClass::unavailable, "cannot run " + name,
                       "install PostgreSQL's client programs (Debian: postgresql-client)");
-  throw base::Error(base::ErrorClass::input_output, name + " failed: " + base::one_line(text_of(log), 500));
+  throw base::Error(base::ErrorClass::input_output,
+                    name + " failed: " + base::one_line(base::read_file(log, kMostRead), 500));
 }
 
 bool is_same(const fs::path& from, const fs::path& to) {
@@ -136,18 +132,6 @@ void copy_files(const fs::path& from, const fs::path& to, Copied& copied) {
   }
 }
 
-using EachPage = std::function<void(const store::SealedFiles&)>;
-void each_page(pg::Connection& connection, const EachPage& take) {
-  std::optional<std::string> after;
-  for (;;) {
-    const auto batch = store::sealed_files(connection, std::nullopt, after, kBackupBatch);
-    for (const auto& page : batch)
-      if (!page.directory.empty()) take(page);
-    if (batch.size() < kBackupBatch) return;
-    after = batch.back().snapshot_id;
-  }
-}
-
 // Compares the pages that were copied with their manifests, and that none is missing which is in the archive. Throws
 // Error(input_output).
 void verify_backup(const fs::path& archive, const fs::path& directory, const std::string& collection,
@@ -182,7 +166,9 @@ nlohmann::ordered_json write_backup(Context& context, const fs::path& directory)
   run_postgres(context,
                {"pg_dump", "--format=custom", "--schema=holdfast", "--extension=pg_trgm", "--file=" + dump.string()});
   std::vector<store::SealedFiles> pages;
-  each_page(connection, [&](const auto& page) { pages.push_back(page); });
+  store::each_sealed(connection, std::nullopt, [&](const auto& page) {
+    if (!page.directory.empty()) pages.push_back(page);
+  });
   if (has_files) {
     copy_files(archive, directory / kFiles, copied);
     verify_backup(archive, directory, collection, pages, copied);
@@ -220,8 +206,9 @@ int backup(Context& context, const std::string& given) {
     throw base::Error(base::ErrorClass::refused, place.string() + " is neither empty nor a backup",
                       "name a new directory");
   auto& connection = context.connection();
-  if (again && nlohmann::json::parse(text_of(place / kAbout), nullptr, false).value("collection", "") !=
-                   store::collection_id(connection))
+  if (again &&
+      nlohmann::json::parse(base::read_file(place / kAbout, kMostRead), nullptr, false).value("collection", "") !=
+          store::collection_id(connection))
     throw base::Error(base::ErrorClass::refused, place.string() + " is a backup of another collection",
                       "name a new directory");
   interrupted();
@@ -261,7 +248,7 @@ int backup(Context& context, const std::string& given) {
 // Only into an empty place: nothing of a collection is overwritten.
 int restore(Context& context, const std::string& given) {
   const fs::path directory = fs::absolute(given);
-  const auto about = nlohmann::json::parse(text_of(directory / kAbout), nullptr, false);
+  const auto about = nlohmann::json::parse(base::read_file(directory / kAbout, kMostRead), nullptr, false);
   if (!about.is_object() || about.value("format", 0) != 1)
     throw base::Error(base::ErrorClass::refused, directory.string() + " is not a complete backup",
                       "holdfast backup DIR makes one");

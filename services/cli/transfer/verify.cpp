@@ -45,8 +45,6 @@ struct VerifyOptions {
   std::string pictures; // where their screenshots go
 };
 
-constexpr int kVerifyBatch = 500;
-
 using EachSealed = std::function<void(const std::function<void(const store::SealedFiles&)>&)>;
 
 struct Tally {
@@ -205,15 +203,8 @@ int verify(Context& context, const VerifyOptions& options) {
   for (const auto& id : read_ids(options.ids))
     targets.emplace_back(store::find(connection, id).id);
   const EachSealed each = [&](const auto& take) {
-    for (const auto& target : targets) {
-      std::optional<std::string> after;
-      for (;;) {
-        const auto batch = store::sealed_files(connection, target, after, kVerifyBatch);
-        std::for_each(batch.begin(), batch.end(), take);
-        if (batch.size() < kVerifyBatch) break;
-        after = batch.back().snapshot_id;
-      }
-    }
+    for (const auto& target : targets)
+      store::each_sealed(connection, target, take);
   };
   if (options.replay) return verify_replay(context, options, root, each);
   Tally tally;

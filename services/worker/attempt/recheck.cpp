@@ -11,8 +11,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
-#include <map>
 #include <optional>
 #include <set>
 
