@@ -224,7 +224,7 @@ end $$;
 create or replace function holdfast.recapture_next(p_reuse jsonb)
   returns text language sql immutable as $$
   -- The rule itself is reuse_limit() in lib/change/reuse.cpp, which puts its answer into "next".
-  select case when p_reuse ->> 'next' = '' then 'the next capture first asks the site whether its files have changed'
+  select case when p_reuse ->> 'next' = '' then 'the next capture first asks the site for its files again'
               else 'hooks run at the next capture: ' || (p_reuse ->> 'next') end
 $$;
 comment on function holdfast.recapture_next is 'Returns what the next capture of a URL does, for why.';
@@ -266,8 +266,7 @@ begin
                order by bytes desc, m.host
                limit 3) u),
     case when v_end.facts ? 'files_from' then
-      '; no hook ran, because the site said that the files of ' || (v_end.facts ->> 'files_from')
-        || ' are unchanged' end,
+      '; no hook ran, because the site sent the same files as for ' || (v_end.facts ->> 'files_from') end,
     (select '; ' || holdfast.recapture_next(f.reuse)
        from holdfast.fingerprint f
        where f.snapshot_id = p_snapshot and f.reuse ->> 'from' <> ''

@@ -138,7 +138,7 @@ class Unchanged(Case):
         self.assertEqual(set(self.asked), {"/", "/a.png", "/robots.txt"})
         self.check_files()
         said = self.home.holdfast("why", second["id"]).out
-        self.assertIn("no hook ran, because the site said that the files of " + first["id"], said)
+        self.assertIn("no hook ran, because the site sent the same files as for " + first["id"], said)
         text = self.home.data / "archive" / second["directory"] / "text" / "content.txt"
         self.assertEqual(text.stat().st_nlink, 2)
         third = self.capture()
