@@ -5,6 +5,7 @@ import base64
 import contextlib
 import re
 import socket
+import subprocess
 import unittest
 from pathlib import Path
 
@@ -139,6 +140,35 @@ class Bodies(Case):
             wire.sendall(body)
             wire.close()
         self.assertEqual(self.site.get("/crawls").status, 200)
+
+
+class Ending(Case):
+    def test_requests_that_wait_for_the_database_when_the_server_ends(self):
+        """The threads that answer end before what they use."""
+        site = Site(self)
+        psql = site.place.start("psql", "--role", "owner", "-XAqt", stdin=subprocess.PIPE)
+        psql.stdin.write("begin; lock table crawl, snapshot, process; select 'locked';\n")
+        psql.stdin.flush()
+        self.assertEqual(psql.stdout.readline(), "locked\n")
+        wires = [socket.create_connection(("127.0.0.1", site.port), 30) for _ in range(3)]
+        for wire in wires:
+            self.addCleanup(wire.close)
+            wire.sendall(f"GET /crawls HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n\r\n".encode())
+        waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+        until(
+            "the requests wait",
+            lambda: site.place.run("psql", "--role", "owner", "-XAtc", waiting).out.strip() == "3",
+        )
+        tasks = Path(f"/proc/{site.process.pid}/task")
+        before = len(list(tasks.iterdir()))
+        site.process.terminate()
+        until("threads without a request end", lambda: len(list(tasks.iterdir())) < before)
+        self.assertIsNone(site.process.poll())
+        psql.stdin.write("commit;\n")
+        psql.stdin.close()
+        psql.stdin = None
+        self.assertEqual(site.place.finish(psql).code, 0)
+        self.assertEqual(site.place.finish(site.process).code, 0)
 
 
 class CrossSite(Case):

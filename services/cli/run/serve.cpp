@@ -149,7 +149,7 @@ int serve(Context& context, bool standby) {
   const serve::TrustedProxies proxies(settings.text("serve.trusted_proxies"), "serve.trusted_proxies");
   const auto timeout = settings.duration("serve.client_timeout");
   Presence presence(context, "serve", settings.text("serve.listen"));
-  std::optional<serve::HttpServer> file_server, server;
+  std::optional<serve::HttpServer> file_server; // its threads use what is above
   // Hooks on this machine may not read as guests do.
   const std::function<bool(int)> refuses =
       guest == serve::Role::none ? std::function<bool(int)>() : process::comes_from_hook;
@@ -166,6 +166,7 @@ int serve(Context& context, bool standby) {
     options.url.pop_back();
   options.replay = replay_url(settings.text("serve.replay"), endpoint, beside);
   serve::Site site(std::move(options));
+  std::optional<serve::HttpServer> server; // its threads use the site
   const serve::HttpOptions of_pages{
       3, timeout, proxies, [&site](const serve::Request& request) { return site.body_limit(request); }, refuses};
   if (!listen(server, presence, standby, endpoint, of_pages,
