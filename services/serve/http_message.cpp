@@ -5,6 +5,7 @@
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/pg/sqlstate.hpp"
 #include "lib/warc/gzip.hpp"
 
 #include <spdlog/spdlog.h>
@@ -64,6 +65,13 @@ Response problem(unsigned status, std::string_view kind, const std::string& deta
 
 Response refusal(std::string_view target, unsigned status, std::string_view kind, const std::string& detail) {
   return target.starts_with("/api/") ? problem(status, kind, detail) : plain(status, detail + "\n");
+}
+
+std::string outage(const base::Error& error) {
+  const auto* told = dynamic_cast<const pg::DatabaseError*>(&error);
+  if (told == nullptr || pg::ends_session(told->sqlstate())) return "the database is unreachable; try again";
+  return "the database cannot do this now (SQLSTATE " + told->sqlstate() +
+         "); try again, or see the log of holdfast serve";
 }
 
 Response too_many(std::string_view target, std::chrono::seconds wait) {

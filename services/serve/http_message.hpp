@@ -1,6 +1,7 @@
 #pragma once
 // Requests and responses of the HTTP server, and what may be believed of a request. Pure; any thread.
 
+#include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "services/serve/connections.hpp"
 
@@ -66,6 +67,9 @@ Response problem(unsigned status, std::string_view kind, const std::string& deta
                  const Members& more = {});
 // A refusal in the language of the asker: a problem below /api/, else plain text.
 Response refusal(std::string_view target, unsigned status, std::string_view kind, const std::string& detail);
+
+// Returns the sentence for a call of the database that failed and may work later; the log has the server's own words.
+std::string outage(const base::Error& error);
 
 // Answers that the client has to wait before it may repeat this.
 Response too_many(std::string_view target, std::chrono::seconds wait);

@@ -172,7 +172,7 @@ struct HttpServer::Impl {
       spdlog::warn("{}: {}", request.path, error.what());
       const bool unreachable =
           error_class == base::ErrorClass::temporary || error_class == base::ErrorClass::unavailable;
-      return unreachable ? refusal(request.path, 503, "temporary", "the database is unreachable; try again")
+      return unreachable ? refusal(request.path, 503, "temporary", outage(error))
                          : refusal(request.path, 500, "bug", kWrong);
     } catch (const std::exception& error) {
       spdlog::error("{}: {}", request.path, error.what());

@@ -308,7 +308,7 @@ Response Site::view(const Request& request, const Caller& caller) {
       place = changing_.with([&](pg::Connection& connection) { return store::sign_in_open(connection, id, by); });
     } catch (const base::Error& error) {
       const bool refused = error.error_class() == base::ErrorClass::refused;
-      place.problem = refused ? error.what() : "the database is unreachable; try again";
+      place.problem = refused ? error.what() : outage(error);
     }
     return place;
   };

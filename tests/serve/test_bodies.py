@@ -143,13 +143,15 @@ class Bodies(Case):
 
 
 class Ending(Case):
-    def test_requests_that_wait_for_the_database_when_the_server_ends(self):
+    def test_requests_that_wait_for_the_database_end_with_a_reason_or_with_the_server(self):
         """The threads that answer end before what they use."""
         site = Site(self)
         psql = site.place.start("psql", "--role", "owner", "-XAqt", stdin=subprocess.PIPE)
         psql.stdin.write("begin; lock table crawl, snapshot, process; select 'locked';\n")
         psql.stdin.flush()
         self.assertEqual(psql.stdout.readline(), "locked\n")
+        answer = site.get("/crawls")
+        self.assertEqual((answer.status, "SQLSTATE 57014" in answer.text), (503, True), answer.text)
         wires = [socket.create_connection(("127.0.0.1", site.port), 30) for _ in range(3)]
         for wire in wires:
             self.addCleanup(wire.close)

@@ -45,9 +45,8 @@ Response problem_of(const base::Error& error) {
   const auto request = base::new_uuid();
   spdlog::warn("API: {} (request {})", error.what(), request);
   return problem(status, base::to_string(kind),
-                 status == 503 ? "the database is unreachable; try again"
-                               : "internal error; see the log of holdfast serve",
-                 {}, {{"request_id", request}});
+                 status == 503 ? outage(error) : "internal error; see the log of holdfast serve", {},
+                 {{"request_id", request}});
 }
 
 Response problem_of_urls(const catalog::UrlErrors& bad) {
