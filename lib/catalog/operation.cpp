@@ -79,6 +79,38 @@ constexpr Field kPersona[] = {
      "Also capture the pages of the checks this often, and keep them a day: hourly, daily, every 30 minutes; empty: "
      "never"},
     {"notes", kText, "Purpose"}};
+constexpr Field kShelve[] = {{"shelf", kWord, "Name or id of a shelf", true},
+                             {"ids", kIds, "Snapshots, or crawls for all of their snapshots", true},
+                             {"place", kWord,
+                              "first, last, before ID or after ID of a page on the shelf; pages that are on it move "
+                              "there (new pages at the end)"}};
+constexpr Field kDescription{"description", kText, "Text about it"};
+constexpr Field kShelf[] = {
+    {"name", kWord, "Name", true},
+    kDescription,
+    {"q", kWords, "Fill it with pages that have these words, as search finds them", false, "--words"},
+    {"tag", kWord, "Fill it with pages with this tag"},
+    {"host", kWord, "Fill it with pages of this host"},
+    {"url", kWords, "Fill it with pages whose URL contains this"},
+    {"outcome", kWord, "Only with this outcome"},
+    {"since", kWord, "Only archived since: 2026-11-22"},
+    {"until", kWord, "Only archived before"},
+    {"crawl", kWord, "Only of this crawl"},
+    {"all", kFlag, "Every capture of a URL, not only the newest"}};
+constexpr auto kRule = std::span(kShelf).subspan(2);
+constexpr Field kShelfChange[] = {{"name", kWord, "New name"},
+                                  kDescription,
+                                  {"cover", kWord, "Snapshot on it whose picture stands for it; empty: the first one"},
+                                  {"version", kCount, "Change it only if this is its version"},
+                                  kRule[0],
+                                  kRule[1],
+                                  kRule[2],
+                                  kRule[3],
+                                  kRule[4],
+                                  kRule[5],
+                                  kRule[6],
+                                  kRule[7],
+                                  kRule[8]};
 constexpr Field kLevel[] = {{"level",
                              R"({"type":"string","enum":["trace","debug","info","warn","error","off","default"]})",
                              "default: what each has configured", true},
@@ -216,6 +248,40 @@ Answer sign_in(const Call& call) {
   return {{"changed", true}, {"sign_in", call.new_id}};
 }
 
+// Fields of the rule that are given, null for one to remove; null: none is given.
+nlohmann::json rule_of(const nlohmann::json& body) {
+  nlohmann::json rule;
+  for (const auto& field : kRule)
+    if (const std::string name(field.name); body.contains(name)) {
+      const auto& value = body[name];
+      const bool removed = value == "" || value == "-" || value == false;
+      rule[name] = removed ? nlohmann::json(nullptr) : value;
+    }
+  return rule;
+}
+std::optional<std::string> rule_text(const nlohmann::json& rule) {
+  return rule.is_null() ? std::nullopt : std::optional(store::json_text(rule));
+}
+
+Answer add_shelf(const Call& call) {
+  auto rule = rule_of(call.body);
+  store::call(call.connection, "shelf_add", call.new_id, call.text("name"), call.given<std::string>("description"),
+              rule_text(rule), call.by);
+  return {{"changed", true}, {"shelf", call.new_id}};
+}
+Answer change_shelf(const Call& call) {
+  return say_changed(store::call_for<bool>(call.connection, "shelf_change", call.id,
+                                           call.given<std::int64_t>("version"), call.given<std::string>("name"),
+                                           call.given<std::string>("description"), call.given<std::string>("cover"),
+                                           rule_text(rule_of(call.body)), call.by));
+}
+Answer shelve(const Call& call) {
+  const auto rows = store::call(call.connection, "shelve", call.new_id, call.texts("ids"), call.text("shelf"),
+                                call.given<std::string>("place"), call.by);
+  const auto pages = rows.one().integer("changed");
+  return {{"changed", pages > 0}, {"pages", pages}};
+}
+
 Answer set_log_level(const Call& call) {
   const auto level = call.text("level"), worker = call.text("worker");
   store::call(call.connection, "log_level_set",
@@ -294,6 +360,16 @@ constexpr Operation kOperations[] = {
      "", "", false, false, "SignIn"},
     {"DELETE", "v1/sign-ins/{id}", "cancelSignIn", "End the browser of a sign-in; nothing is saved",
      "sign_in_cancel(:id)"},
+    {"POST", "v1/shelves", "addShelf", "Make a shelf: a set of pages, filled by hand or by a rule that stays live",
+     &add_shelf, kShelf, "", "", false, false, "ShelfAdded"},
+    {"PATCH", "v1/shelves/{id}", "changeShelf", "Change a shelf; - removes a part of its rule", &change_shelf,
+     kShelfChange},
+    {"DELETE", "v1/shelves/{id}", "removeShelf", "Delete a shelf and its links; its pages stay in the archive",
+     "shelf_remove(:id)", {}, "Remove", "", true},
+    {"POST", "v1/shelve", "shelve", "Put pages on a shelf, which is made if there is none", &shelve, kShelve, "", "",
+     false, false, "Shelved"},
+    {"POST", "v1/unshelve", "unshelve", "Take pages off a shelf; they stay in the archive",
+     "unshelve(:ids, :shelf, :by)", std::span(kShelve).first(2)},
     {"POST", "v1/pause", "pauseAll", "Workers claim nothing until it is resumed", "collection_pause(:by, :why)",
      kReason},
     {"POST", "v1/resume", "resumeAll", "Workers claim again", "collection_resume(:by, :why)", kReason},
@@ -357,6 +433,7 @@ Answer Operation::run(const OperationCall& given) const {
   const auto what = kind();
   const auto id = what == "host"       ? canonical_host(given.id)
                   : what == "schedule" ? store::schedule_find(given.connection, given.id)
+                  : what == "shelf"    ? store::call_for<std::string>(given.connection, "shelf_find", given.id)
                                        : given.id;
   const OperationCall call{given.connection,  id, given.new_id, given.body, given.by, given.allow_private,
                            given.most_batches};
@@ -365,8 +442,9 @@ Answer Operation::run(const OperationCall& given) const {
 
 std::string_view Operation::kind() const noexcept {
   static constexpr std::pair<std::string_view, std::string_view> kinds[] = {
-      {"v1/crawls/", "crawl"},       {"v1/snapshots/", "snapshot"}, {"v1/workers/", "process"}, {"v1/hosts/", "host"},
-      {"v1/schedules/", "schedule"}, {"v1/webhooks/", "webhook"},   {"v1/personas/", "persona"}};
+      {"v1/crawls/", "crawl"},     {"v1/snapshots/", "snapshot"}, {"v1/workers/", "process"},
+      {"v1/hosts/", "host"},       {"v1/schedules/", "schedule"}, {"v1/webhooks/", "webhook"},
+      {"v1/personas/", "persona"}, {"v1/shelves/", "shelf"}};
   for (const auto& [below, kind] : kinds)
     if (path.starts_with(below)) return kind;
   return {};

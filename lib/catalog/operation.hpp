@@ -52,7 +52,7 @@ struct Operation {
   bool makes_crawl{false}; // the answer has its "id", or null
   std::string_view answer{"Changed"}; // schema of the answer: its name in the OpenAPI document
 
-  // Returns the kind of its object: crawl, snapshot, process, host, schedule, webhook or persona; empty: no single
+  // Returns the kind of its object: crawl, snapshot, process, host, schedule, webhook, persona or shelf; empty: no single
   // object.
   std::string_view kind() const noexcept;
   // Returns "changed", and maybe more.

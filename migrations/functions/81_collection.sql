@@ -251,6 +251,7 @@ begin
   perform holdfast.sites_recount(v_crawl.id, p_snapshot, -1);
   v_before := holdfast.set_change_sealed('on');
   delete from holdfast.snapshot where id = p_snapshot and crawl_id = v_crawl.id returning url into v_url;
+  delete from holdfast.shelf_page where snapshot_id = p_snapshot and crawl_id = v_crawl.id;
   update holdfast.snapshot
     set parent_id = null, found_on = v_url
     where parent_id = p_snapshot and crawl_id = v_crawl.id;

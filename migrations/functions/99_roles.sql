@@ -31,6 +31,7 @@ create or replace function holdfast.entry_points()
         captures_closest, captures_of, capture_in,
         export_snapshots, snapshot_number,
         replay_score, replays_due, originals_of, revisits_broken, mementos, memento_of,
+        shelf_find, shelf_pages, shelf_has, shelf_entries, shelves, share_open, share_directory,
         list_snapshots, list_sites, list_results, list_failures, list_events, list_events_after,
         page_due_latest}'),
       ('holdfast_worker', true, '{
@@ -50,7 +51,7 @@ create or replace function holdfast.entry_points()
         crawl_add, crawl_add_seeds, seeds_archived, crawl_options, crawl_stop_step, crawl_keep,
         schedule_add, schedule_enable, schedule_remove, schedule_run, webhook_remove, log_level_set,
         binary_recheck, process_present, process_left, text_keep, texts_drop, replay_judged, archive_begun,
-        import_check, import_pages, api_request_once, persona_remove, crawl_judge_step,
+        shelf_remove, import_check, import_pages, api_request_once, persona_remove, crawl_judge_step,
         sign_in_cancel}')) e(roles, as_owner, names)
   union all
   select p.proname, 'holdfast_reader, holdfast_operator, holdfast_worker', false

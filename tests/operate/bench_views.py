@@ -178,6 +178,8 @@ ASKS = [
     ("v_schedule", "select * from holdfast.v_schedule"),
     ("v_watch", "select * from holdfast.v_watch"),
     ("v_notice", "select * from holdfast.v_notice order by id desc limit 50"),
+    ("v_shelf", "select * from holdfast.v_shelf order by lower(name), id limit 50"),
+    ("v_share", "select * from holdfast.v_share order by created_at desc limit 50"),
     ("v_backlog", "select * from holdfast.v_backlog"),
     ("v_stuck", "select * from holdfast.v_stuck"),
     ("v_process", "select * from holdfast.v_process"),

@@ -80,6 +80,15 @@ std::vector<BadRow> bad_rows() {
     return "insert into holdfast.api_token (name, role, hash, revoked_at, revoked_by, created_by) select " + values +
            ", 'me'";
   };
+  const auto shelf = [](const std::string& values) {
+    return "insert into holdfast.shelf (id, name, description, rule, created_by, changed_by) select "
+           "gen_random_uuid(), " +
+           values + ", 'me', 'me'";
+  };
+  const auto share = [](const std::string& values) {
+    return "insert into holdfast.share (hash, snapshot_id, url, expires_at, revoked_at, created_by) select " + values +
+           ", 'me'";
+  };
   const auto request = [](const std::string& values) {
     return "insert into holdfast.api_request (caller, key, body_hash, crawl_id) select 'anna', " + values +
            ", gen_random_uuid()";
@@ -199,6 +208,24 @@ std::vector<BadRow> bad_rows() {
                                   "(gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), '{a}')"},
       {"schedule_last_crawl_id_fkey", "insert into holdfast.schedule (id, every, urls, last_crawl_id) values "
                                       "(gen_random_uuid(), 'daily', '{u}', gen_random_uuid())"},
+      // Shelves and links.
+      {"shelf_name", shelf("' x', '', null")},
+      {"shelf_name", shelf("E'a\\nb', '', null")},
+      {"shelf_name", shelf("repeat('x', 201), '', null")},
+      {"shelf_description", shelf("'x', repeat('x', 10001), null")},
+      {"shelf_rule", shelf("'x', '', '{}'")},
+      {"shelf_page_shelf_id_fkey", "insert into holdfast.shelf_page (shelf_id, snapshot_id, crawl_id, position, "
+                                   "added_by) select gen_random_uuid(), id, crawl_id, 1, 'me' from holdfast.snapshot"},
+      {"shelf_page_crawl_id_fkey", "with s as (" + shelf("'x', '', null") +
+                                       " returning id) insert into "
+                                       "holdfast.shelf_page (shelf_id, snapshot_id, crawl_id, position, added_by) "
+                                       "select id, id, id, 1, 'me' from s"},
+      {"share_hash", share("'x', gen_random_uuid(), null, now() + interval '1 day', null")},
+      {"share_shows_one_thing", share("sha256('x'), gen_random_uuid(), 'u', now() + interval '1 day', null")},
+      {"share_expires", share("sha256('x'), null, 'u', now() + interval '6 years', null")},
+      {"share_revoked_by_someone", share("sha256('x'), null, 'u', now() + interval '1 day', now()")},
+      {"share_shelf_id_fkey", "insert into holdfast.share (hash, shelf_id, created_by, expires_at) values "
+                              "(sha256('x'), gen_random_uuid(), 'me', now() + interval '1 day')"},
       // Snapshots.
       {"snapshot_other_url_hash_crawl_id_key", "insert into holdfast.snapshot (id, crawl_id, url, url_hash) select "
                                                "gen_random_uuid(), crawl_id, url, url_hash from holdfast.snapshot"},
@@ -405,13 +432,15 @@ TEST_CASE("every constraint has a name that was chosen for it") {
 TEST_CASE("every table of crawls can be distributed by crawl: all its unique keys hold the crawl") {
   Tables tables;
   // The exceptions are records that may stay on one server (deploy/scaling.md), live state, and the latest capture of
-  // each URL, whatever its crawl, and notices.
-  CHECK(tables.names("select x.relname from pg_index i join pg_class c on c.oid = i.indrelid join pg_class x on "
-                     "x.oid = i.indexrelid join pg_attribute a on a.attrelid = c.oid and a.attname = 'crawl_id' and "
-                     "not a.attisdropped where c.relnamespace = 'holdfast'::regnamespace and not c.relispartition and "
-                     "i.indisunique and "
-                     "not a.attnum = any (i.indkey) order by 1") ==
-        "control_pkey, event_pkey, fingerprint_pkey, notice_pkey, running_hook_pkey, session_pkey");
+  // each URL, whatever its crawl, notices, and shelves.
+  CHECK(
+      tables.names("select x.relname from pg_index i join pg_class c on c.oid = i.indrelid join pg_class x on "
+                   "x.oid = i.indexrelid join pg_attribute a on a.attrelid = c.oid and a.attname = 'crawl_id' and "
+                   "not a.attisdropped where c.relnamespace = 'holdfast'::regnamespace and not c.relispartition and "
+                   "i.indisunique and "
+                   "not a.attnum = any (i.indkey) order by 1") ==
+      "control_pkey, event_pkey, fingerprint_pkey, notice_pkey, running_hook_pkey, session_pkey, shelf_page_in_order, "
+      "shelf_page_pkey");
 }
 
 TEST_CASE("bad rows are refused by the constraint that is there for them") {

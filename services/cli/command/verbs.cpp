@@ -94,6 +94,11 @@ constexpr Verb kVerbs[] = {
      "holdfast watch list\n"
      "holdfast watch show news",
      &watch_verb},
+    {"shelf", "Manage shelves: named sets of pages of any crawls",
+     "holdfast shelf put reading 7f3a 81bc\n"
+     "holdfast shelf add news --tag news --description 'What was in the papers'\n"
+     "holdfast shelf show reading",
+     &shelf_verb},
     {"status", "Show totals, and what runs",
      "holdfast status\n"
      "holdfast status --follow\n"

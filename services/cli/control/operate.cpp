@@ -18,9 +18,11 @@ namespace {
 
 std::string past(const std::string& action) {
   static const std::map<std::string, std::string, std::less<>> irregular = {
-      {"cancel", "cancelled"}, {"change", "changed"},    {"drain", "draining"}, {"keep", "changed"},
-      {"forget", "deleted"},   {"priority", "changed"},  {"set", "set"},        {"add", "added"},
-      {"test", "tested"},      {"retry", "tried again"}, {"run-now", "run"},    {"log-level", "log level set"}};
+      {"cancel", "cancelled"},  {"change", "changed"}, {"edit", "changed"},
+      {"put", "put there"},     {"take", "taken off"}, {"drain", "draining"},
+      {"keep", "changed"},      {"forget", "deleted"}, {"priority", "changed"},
+      {"set", "set"},           {"add", "added"},      {"test", "tested"},
+      {"retry", "tried again"}, {"run-now", "run"},    {"log-level", "log level set"}};
   const auto found = irregular.find(action);
   return found == irregular.end() ? action + "d" : found->second; // pause, resume, remove
 }
@@ -76,7 +78,9 @@ Action operation_verb(CLI::App& command, std::string_view name, std::string_view
     command
         .add_option_function<std::string>(
             std::string(kind), [given](const std::string& one) { given->ids = {one}; },
-            kind == "schedule" ? "Its label or id" : "Its name")
+            kind == "schedule" ? "Its label or id"
+            : kind == "shelf"  ? "Its name or id"
+                               : "Its name")
         ->required();
   for (const auto& field : operation.body)
     if (field.required)

@@ -95,6 +95,7 @@ Json schemas_of(pg::Connection& connection) {
       auto& required = made["required"];
       required.erase(std::remove(required.begin(), required.end(), "age"), required.end());
     }
+  schemas["ShelfEntry"] = schemas["Snapshot"];
   schemas["Found"] = rows.at("search");
   auto& status = schemas["Status"] = rows.at("v_total");
   status["properties"].update(rows.at("v_status")["properties"]);
@@ -107,7 +108,7 @@ Json schemas_of(pg::Connection& connection) {
                                        [](const auto& one) { return one.name == "cursor"; });
       schemas[row + "Page"] = page_schema(
           row, cursor != operation.parameters.end() ? Json::parse(cursor->schema) : Json{{"type", "integer"}},
-          operation.path != "v1/search" && operation.path != "v1/events" && row != "File");
+          operation.path != "v1/search" && operation.path != "v1/events" && row != "File" && row != "ShelfEntry");
     }
   return schemas;
 }

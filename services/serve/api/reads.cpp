@@ -50,6 +50,11 @@ constexpr ApiField kOfEvents[] = {
 constexpr ApiField kOfStream[] = {
     {"after", R"({"type":"integer","minimum":0,"maximum":2147483647})", "First those behind this id"}, kCrawl};
 
+constexpr ApiField kOfShelf[] = {
+    {"order", R"({"type":"string","enum":["shelf","time"]})", "As it was arranged, or the latest first (shelf)"},
+    {"cursor", kWord, "Continue behind the last page: its cursor"},
+    kMost};
+
 Json page(Json items, const Json& cursor) { return {{"items", std::move(items)}, {"cursor", cursor}}; }
 
 // Converts to the spelling of rows: lower case, ASCII.
@@ -96,7 +101,7 @@ Response list(const ApiCall& call) {
 
 Response one_of(const ApiCall& call, const std::string& what) {
   if (!base::is_uuid(call.id)) return not_found(what);
-  const auto rows = catalog::list_json(call.connection, catalog::ListQuery{what + "s", 1}.by(what, call.id));
+  const auto rows = catalog::list_json(call.connection, catalog::ListQuery{what, 1}.by(what, call.id));
   if (rows.empty()) return not_found(what);
   auto item = Json::parse(rows[0]);
   item.erase("age"); // as in a list
@@ -105,6 +110,17 @@ Response one_of(const ApiCall& call, const std::string& what) {
 
 Response one_crawl(const ApiCall& call) { return one_of(call, "crawl"); }
 Response one_snapshot(const ApiCall& call) { return one_of(call, "snapshot"); }
+
+Response one_shelf(const ApiCall& call) { return one_of(call, "shelf"); }
+
+Response shelf_pages(const ApiCall& call) {
+  const auto id = store::call_for<std::string>(call.connection, "shelf_find", call.id);
+  const auto limit = call.number("limit", kUsualLimit);
+  const auto rows = store::call(call.connection, "shelf_entries", id, call.parameter("order").value_or("shelf"),
+                                call.parameter("cursor"), limit);
+  const bool full = static_cast<int>(rows.size()) == limit;
+  return json_response(page(array_of(rows.column("json")), full ? Json(rows[rows.size() - 1].text("cursor")) : Json()));
+}
 
 Response status(const ApiCall& call) { return json_response(store::status_json(call.connection)); }
 
@@ -225,6 +241,9 @@ constexpr ApiOperation kReadOperations[] = {
      &watch_events, "", kOfStream, {}, 200, "text/event-stream"},
     {"GET", "v1/crawls/{id}", "crawl", "A crawl", &one_crawl, "Crawl"},
     {"GET", "v1/snapshots/{id}", "snapshot", "A snapshot", &one_snapshot, "Snapshot"},
+    {"GET", "v1/shelves/{id}", "shelf", "A shelf", &one_shelf, "Shelf"},
+    {"GET", "v1/shelves/{id}/pages", "listShelf", "Pages of a shelf, in its order", &shelf_pages, "ShelfEntry[]",
+     kOfShelf},
     {"GET", "v1/snapshots/{id}/files", "listFiles", "Files of a sealed snapshot, and where they are", &files,
      "File[]"},
     {"GET", "v1/snapshots/{id}/text", "readText", "Readable text of a snapshot, as the search has it", &text, "", {},

@@ -1,0 +1,110 @@
+#include "lib/base/uuid.hpp"
+#include "lib/catalog/list.hpp"
+#include "lib/catalog/operation.hpp"
+#include "lib/store/call.hpp"
+#include "services/cli/add/input.hpp"
+#include "services/cli/command/fields.hpp"
+#include "services/cli/command/verbs.hpp"
+#include "services/cli/control/operate.hpp"
+#include "services/cli/look/list.hpp"
+#include "services/cli/terminal/output.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace {
+
+// An operation whose fields name the shelf, and maybe pages.
+Action acting(CLI::App& command, const char* name) {
+  const auto& operation = catalog::operation(name);
+  const auto body = std::make_shared<nlohmann::json>(nlohmann::json::object());
+  const auto ids = std::make_shared<std::vector<std::string>>();
+  for (auto field : operation.body)
+    if (field.name == "ids") {
+      command.add_option("pages", *ids, kIdsHelp)->required();
+    } else if (field.required) {
+      field.flags = field.name;
+      add_field(command, field, body)->required();
+    } else {
+      add_field(command, field, body);
+    }
+  return [&operation, body, ids, action = command.get_name()](Context& context) {
+    auto& connection = context.connection();
+    for (const auto& found : find_all(connection, *ids))
+      (*body)["ids"].push_back(found.id);
+    const auto by = user_name(), new_id = base::new_uuid();
+    auto answer = operation.run({connection, "", new_id, *body, by});
+    const bool changed = answer.value("changed", true);
+    answer.erase("changed");
+    print_change(context, action, "shelf", body->value("shelf", body->value("name", "")), changed, answer);
+    std::cout << std::flush;
+    return base::kExitSuccess;
+  };
+}
+
+struct ShowShelf {
+  std::string name;
+  std::int64_t limit{50};
+};
+
+int show_shelf(Context& context, const ShowShelf& options) {
+  auto& connection = context.connection();
+  const auto id = store::call_for<std::string>(connection, "shelf_find", options.name);
+  const auto query = catalog::ListQuery{"shelf", 1}.by("shelf", id);
+  const auto pages = store::call(connection, "shelf_entries", id, "shelf", std::nullopt, options.limit);
+  if (context.json()) {
+    print_records(catalog::list_json(connection, query), "Shelf");
+    print_records(pages.column("json"), "Snapshot");
+    return base::kExitSuccess;
+  }
+  const auto rows = catalog::list(connection, query);
+  const auto row = rows.one();
+  std::vector<std::pair<std::string, std::string>> fields;
+  for (const char* column : {"id", "name", "description", "rule", "pages", "cover", "changed_by"})
+    fields.emplace_back(column, printable(row[column].value_or("")));
+  fields.emplace_back("changed_at", local_time(row.text("changed_at")));
+  print_fields(fields);
+  std::cout << "\n";
+  print_table(pages, {"id", "status", "outcome?", "title?", "url"});
+  std::cout << std::flush;
+  return base::kExitSuccess;
+}
+
+Action showing_shelf(CLI::App& command) {
+  const auto options = std::make_shared<ShowShelf>();
+  command.add_option("shelf", options->name, "Its name or id")->required();
+  command.add_option("-n,--limit", options->limit, "At most this many pages (50)")
+      ->check(number(1, std::optional(1'000'000)));
+  return [options](Context& context) { return show_shelf(context, *options); };
+}
+
+} // namespace
+
+Action shelf_verb(CLI::App& command) {
+  Group group(command);
+  const auto act = [&](const char* verb, const char* operation, const char* examples) {
+    const std::string help(catalog::operation(operation).summary);
+    group.verb(verb, help.c_str(), examples, [operation](CLI::App& one) { return acting(one, operation); });
+  };
+  act("add", "addShelf",
+      "holdfast shelf add reading --description 'For the winter'\n"
+      "holdfast shelf add solar --words '\"solar wind\"' --host example.org");
+  act("put", "shelve",
+      "holdfast shelf put reading 7f3a 81bc\n"
+      "holdfast shelf put reading 81bc --place first\n"
+      "holdfast list snapshots --tag later | holdfast shelf put reading -");
+  act("take", "unshelve", "holdfast shelf take reading 7f3a");
+  list_verb_of(group, "shelf");
+  group.verb("show", "Show a shelf and its pages", "holdfast shelf show reading", &showing_shelf);
+  operation_verb(group, "edit", "changeShelf",
+                 "holdfast shelf edit reading --name 'For the summer'\n"
+                 "holdfast shelf edit solar --host -");
+  operation_verb(group, "remove", "removeShelf", "holdfast shelf remove reading");
+  return group.action();
+}
+
+} // namespace holdfast::cli
