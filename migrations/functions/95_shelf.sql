@@ -1,5 +1,6 @@
--- Shelves. One that is filled by hand has rows in shelf_page, and each change of them is small: two people who
--- edit one shelf lose nothing. One with a rule has the newest capture of each URL that passes its filters now.
+-- Shelves. One that is filled by hand has rows in shelf_page, and each change of them is small: two
+-- people who edit one shelf lose nothing. One with a rule has the newest capture of each URL that passes
+-- its filters now.
 
 create or replace function holdfast.shelf_find(p_name text)
   returns uuid language plpgsql stable as $$
@@ -30,12 +31,13 @@ end $$;
 
 create or replace function holdfast.shelf_pages_of_rule(p_rule jsonb, p_condition text)
   returns text language plpgsql stable as $$
--- Returns the query of the archived pages that pass a rule and a condition. The newest capture of each URL that
--- passes, unless the rule has "all". Its columns have the same names at both depths: the innermost count.
+-- Returns the query of the archived pages that pass a rule and a condition. The newest capture of each
+-- URL that passes, unless the rule has "all". Its columns have the same names at both depths: the
+-- innermost count.
 declare
   c_pages constant text := '(select s.id, s.crawl_id, s.url, s.url_hash, s.host, s.tags, e.outcome, e.sealed_at'
-    ' from holdfast.snapshot s join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id'
-    ' where e.directory is not null and e.outcome <> ''cancelled'')';
+    ' from holdfast.snapshot s'
+    ' join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id where e.directory is not null and e.outcome <> ''cancelled'')';
   c_rule constant text := concat_ws(
     ' and ', 'true',
     case when p_rule ? 'q' then
@@ -50,14 +52,15 @@ begin
   return format('select id, crawl_id from %s p where %s', c_pages, concat_ws(
     ' and ', c_rule, p_condition,
     case when p_rule ->> 'all' is null then
-      format('not exists (select from %s n where n.url_hash = p.url_hash and n.id > p.id and %s)', c_pages, c_rule)
+      format('not exists (select from %s n where n.url_hash = p.url_hash and n.id > p.id and %s)', c_pages,
+             c_rule)
     end));
 end $$;
 
 create or replace function holdfast.shelf_pages(p_shelf uuid, p_order text, p_after text, p_limit bigint)
   returns table (id uuid, crawl_id uuid, cursor text) language plpgsql stable as $$
--- p_order: shelf (as it was arranged; of a rule: the latest first), or time: the latest first. p_after: cursor of
--- the row before. A cursor stays valid when its page is taken from the shelf.
+-- p_order: shelf (as it was arranged; of a rule: the latest first), or time: the latest first. p_after:
+-- cursor of the row before. A cursor stays valid when its page is taken from the shelf.
 #variable_conflict use_column
 declare
   v_shelf holdfast.shelf;
@@ -91,10 +94,11 @@ declare
   v_has boolean;
 begin
   if c_rule is null then
-    return exists (select from holdfast.shelf_page p where p.shelf_id = p_shelf and p.snapshot_id = p_snapshot);
+    return exists (
+      select from holdfast.shelf_page p where p.shelf_id = p_shelf and p.snapshot_id = p_snapshot);
   end if;
-  execute format('select exists (%s)', holdfast.shelf_pages_of_rule(c_rule, 'id = ' || quote_literal(p_snapshot)))
-    into v_has;
+  execute format('select exists (%s)',
+                 holdfast.shelf_pages_of_rule(c_rule, 'id = ' || quote_literal(p_snapshot))) into v_has;
   return v_has;
 end $$;
 comment on function holdfast.shelf_has is 'Returns true if a snapshot is on a shelf now.';
@@ -111,7 +115,8 @@ create or replace function holdfast.shelf_entries(p_shelf uuid, p_order text, p_
 $$;
 comment on function holdfast.shelf_entries is 'Pages of a shelf as shelf_pages() has them, with their snapshots.';
 
-create or replace function holdfast.shelf_add(p_id uuid, p_name text, p_description text, p_rule jsonb, p_by text)
+create or replace function holdfast.shelf_add(
+    p_id uuid, p_name text, p_description text, p_rule jsonb, p_by text)
   returns void language plpgsql as $$
 -- May be repeated with the same id. p_rule: NULL: filled by hand.
 begin
@@ -147,12 +152,13 @@ end $$;
 create or replace function holdfast.shelf_change(p_id uuid, p_version bigint, p_name text, p_description text,
     p_cover text, p_rule jsonb, p_by text)
   returns boolean language plpgsql as $$
--- NULL: stays. p_version: that of the shelf as the caller has seen it; NULL: any. p_cover: a snapshot on the
--- shelf; empty: the first page. p_rule: fields to set; null removes one, and without any the shelf is filled by
--- hand.
+-- NULL: stays. p_version: that of the shelf as the caller has seen it; NULL: any. p_cover: a snapshot on
+-- the shelf; empty: the first page. p_rule: fields to set; null removes one, and without any the shelf
+-- is filled by hand.
 declare
   v_old constant holdfast.shelf := holdfast.shelf_lock(p_id);
-  v_rule constant jsonb := nullif(jsonb_strip_nulls(coalesce(v_old.rule, '{}') || coalesce(p_rule, '{}')), '{}');
+  v_rule constant jsonb := nullif(
+    jsonb_strip_nulls(coalesce(v_old.rule, '{}') || coalesce(p_rule, '{}')), '{}');
   v_cover uuid := v_old.cover;
 begin
   if p_version <> v_old.version then
@@ -215,10 +221,10 @@ end $$;
 
 create or replace function holdfast.shelve(p_new uuid, p_ids uuid[], p_shelf text, p_place text, p_by text)
   returns table (shelf uuid, changed bigint) language plpgsql as $$
--- p_ids: snapshots, and crawls for all of their snapshots. p_shelf: an id or a name; a shelf of a new name is made,
--- with the id p_new. p_place: first, last, "before ID" or "after ID", of a page on the shelf; then pages that are
--- on it move there. NULL: new pages at the end, others stay where they are. Positions are the shortest fractions
--- that fit.
+-- p_ids: snapshots, and crawls for all of their snapshots. p_shelf: an id or a name; a shelf of a new
+-- name is made, with the id p_new. p_place: first, last, "before ID" or "after ID", of a page on the
+-- shelf; then pages that are on it move there. NULL: new pages at the end, others stay where they are.
+-- Positions are the shortest fractions that fit.
 #variable_conflict use_column
 declare
   v_id uuid := (select s.id from holdfast.shelf s where s.name = btrim(p_shelf) or s.id::text = lower(p_shelf)
@@ -249,24 +255,27 @@ begin
             or not exists (select from holdfast.shelf_page h where h.shelf_id = v_id and h.snapshot_id = x.id)
       order by x.n, x.id);
   if m is not null then
-    v_beside := (select h.position from holdfast.shelf_page h where h.shelf_id = v_id and h.snapshot_id = m[2]::uuid);
+    v_beside := (select h.position from holdfast.shelf_page h
+                   where h.shelf_id = v_id and h.snapshot_id = m[2]::uuid);
     if v_beside is null or m[2]::uuid = any (v_pages) then
       raise exception 'page % is not on the shelf, or is moved itself', m[2]
         using errcode = 'HF004', hint = 'Look at the shelf again.';
     end if;
   end if;
-  v_from := (select max(h.position) from holdfast.shelf_page h
-               where h.shelf_id = v_id and h.snapshot_id <> all (v_pages)
-                 and case m[1] when 'before' then h.position < v_beside when 'after' then h.position <= v_beside
-                          else p_place is distinct from 'first' end);
-  v_to := (select min(h.position) from holdfast.shelf_page h
-             where h.shelf_id = v_id and h.snapshot_id <> all (v_pages)
-               and case m[1] when 'before' then h.position >= v_beside when 'after' then h.position > v_beside
-                        else p_place = 'first' end);
-  v_from := coalesce(v_from, floor(v_to) - cardinality(v_pages) - 1, 0);
-  while cardinality(v_pages) * ('1e-' || v_digits)::numeric >= v_to - v_from loop v_digits := v_digits + 1; end loop;
-  v_from := floor(v_from * ('1e' || v_digits)::numeric) * ('1e-' || v_digits)::numeric;
   delete from holdfast.shelf_page h where h.shelf_id = v_id and h.snapshot_id = any (v_pages);
+  v_from := (select max(h.position) from holdfast.shelf_page h
+               where h.shelf_id = v_id
+                 and case m[1] when 'before' then h.position < v_beside
+                               when 'after' then h.position <= v_beside else p_place is distinct from 'first' end);
+  v_to := (select min(h.position) from holdfast.shelf_page h
+             where h.shelf_id = v_id
+               and case m[1] when 'before' then h.position >= v_beside
+                             when 'after' then h.position > v_beside else p_place = 'first' end);
+  v_from := coalesce(v_from, floor(v_to) - cardinality(v_pages) - 1, 0);
+  while cardinality(v_pages) * ('1e-' || v_digits)::numeric >= v_to - v_from loop
+    v_digits := v_digits + 1;
+  end loop;
+  v_from := floor(v_from * ('1e' || v_digits)::numeric) * ('1e-' || v_digits)::numeric;
   insert into holdfast.shelf_page (shelf_id, snapshot_id, crawl_id, position, added_by)
     select v_id, s.id, s.crawl_id, v_from + g.n * ('1e-' || v_digits)::numeric, holdfast.who(p_by)
       from unnest(v_pages) with ordinality g(id, n)
@@ -292,8 +301,8 @@ end $$;
 comment on function holdfast.unshelve is 'Takes pages, or those of crawls, off a shelf; they stay in the archive.';
 
 create or replace view holdfast.v_shelf as
-  select s.id, s.name, s.description, s.cover, s.rule, n.pages, s.version, s.created_at, s.created_by, s.changed_at,
-         s.changed_by
+  select s.id, s.name, s.description, s.cover, s.rule, n.pages, s.version, s.created_at, s.created_by,
+         s.changed_at, s.changed_by
     from holdfast.shelf s
     left join lateral (select count(*) as pages from holdfast.shelf_page p where p.shelf_id = s.id) n
       on s.rule is null;
@@ -307,8 +316,8 @@ create or replace function holdfast.shelves(p_limit bigint)
   select v.id, v.name, v.description, v.rule is not null, v.pages, v.changed_at, e.directory,
          holdfast.thumbnail(e.snapshot_id, e.crawl_id, e.fence)
     from (select * from holdfast.v_shelf order by lower(name), id limit p_limit) v
-    left join lateral (select coalesce(v.cover, (select p.id from holdfast.shelf_pages(v.id, 'shelf', null, 1) p)) as id
-                      ) c on true
+    left join lateral (
+      select coalesce(v.cover, (select p.id from holdfast.shelf_pages(v.id, 'shelf', null, 1) p)) as id) c on true
     left join holdfast.snapshot_sealed e on e.snapshot_id = c.id
     order by lower(v.name), v.id
 $$;

@@ -1,11 +1,11 @@
--- Links that share a snapshot, the captures of a URL, or a shelf (services/serve/share.cpp). Whoever has the link
--- may read exactly that, until it expires or is revoked. Each request asks these functions anew.
+-- Links that share a snapshot, the captures of a URL, or a shelf. A link lets its holder read exactly
+-- that, until it expires or is revoked. Each request calls these functions.
 
 create or replace function holdfast.share_add(
     p_hash text, p_snapshot uuid, p_url text, p_shelf text, p_keep interval, p_by text)
   returns text language plpgsql as $$
--- p_hash: SHA-256 of the secret, as hexadecimal digits. One of p_snapshot, p_url and p_shelf (name or id) is given.
--- Returns the id of the link.
+-- p_hash: SHA-256 of the secret, as hexadecimal digits. One of p_snapshot, p_url and p_shelf (name or
+-- id) is given. Returns the id of the link.
 declare
   c_found constant boolean := case
     when p_snapshot is not null then exists (
@@ -48,7 +48,8 @@ end $$;
 comment on function holdfast.share_revoke is 'Makes a link invalid. Returns 0 if it was revoked before.';
 
 create or replace function holdfast.share_open(p_hash text)
-  returns table (snapshot_id uuid, url text, shelf_id uuid, name text, description text, expires_at timestamptz)
+  returns table (snapshot_id uuid, url text, shelf_id uuid, name text, description text,
+                 expires_at timestamptz)
   language sql stable as $$
   select x.snapshot_id, x.url, x.shelf_id, s.name, s.description, x.expires_at
     from holdfast.share x
@@ -65,7 +66,8 @@ create or replace function holdfast.share_directory(p_hash text, p_snapshot uuid
     join holdfast.snapshot s on s.id = p_snapshot
     join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
     where case when x.snapshot_id is not null then x.snapshot_id = s.id
-               when x.url is not null then s.url_hash = sha256(convert_to(x.url, 'UTF8')) and e.outcome <> 'cancelled'
+               when x.url is not null
+                 then s.url_hash = sha256(convert_to(x.url, 'UTF8')) and e.outcome <> 'cancelled'
                else holdfast.shelf_has(x.shelf_id, s.id) end
 $$;
 comment on function holdfast.share_directory is

@@ -106,12 +106,12 @@ class Shelves(Case):
         self.assertEqual([self.on(one) for one in ("news", "wind", "a's")], ["ab", "acb", "aa"], "each page once")
         self.assertEqual(self.shelf("show", "news")[1]["id"], again[0], "the newest capture of it")
         self.refused("shelf", "put", "news", again[0], says=["is filled by a rule"])
-        self.shelf("edit", "a's", "--url", "-", "--all", "false", "--tag", "news")
-        self.assertEqual(self.on("a's"), "ab")
-        self.shelf("edit", "a's", "--tag", "-")
-        self.shelf("put", "a's", first[1])
-        self.assertEqual(self.on("a's"), "b", "without a rule, by hand")
-        self.refused("shelf", "edit", "a's", "--tag", "news", says=["by hand"])
+        self.shelf("edit", "a's", "--url", "-", "--tag", "news")
+        self.assertEqual(self.on("a's"), "aba")
+        self.shelf("edit", "news", "--tag", "-")
+        self.shelf("put", "news", first[1])
+        self.assertEqual(self.on("news"), "b", "without a rule, by hand")
+        self.refused("shelf", "edit", "news", "--tag", "news", says=["by hand"])
 
     def test_what_cannot_be_is_said(self):
         (a,) = self.add("a")

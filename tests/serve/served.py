@@ -11,6 +11,7 @@ PLUGINS = Path(__file__).resolve().parents[2] / "deploy/plugins"
 
 class Served(Case):
     SITE = None  # the handler of the site
+    ENV = {}  # more settings of the server
 
     @classmethod
     def setUpClass(cls):
@@ -20,7 +21,7 @@ class Served(Case):
         shutil.rmtree(cls.place.plugins)
         cls.place.plugins.symlink_to(PLUGINS)
         cls.capture()
-        process = cls.place.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
+        process = cls.place.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0", **cls.ENV})
         cls.front = process.stdout.readline().split()[1]
         cls.rows = cls.place.run("list", "snapshots", "--json").records
 
