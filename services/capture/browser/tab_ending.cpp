@@ -1,5 +1,6 @@
 #include "lib/base/text/text.hpp"
 #include "services/capture/browser/browser_page.hpp"
+#include "services/capture/browser/page_file.hpp"
 #include "services/capture/browser/tab.hpp"
 #include "services/capture/fetch/egress.hpp"
 
