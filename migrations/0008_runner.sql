@@ -63,6 +63,8 @@ insert into holdfast.maintenance_task (name, every, function, batch, keep, about
    'wakes or seals crawls that were changed by hand'),
   ('retention', '30 seconds', 'maintenance_retention', 1, null,
    'removes crawls past keep_until, and their files'),
+  ('unchanged', '1 minute', 'maintenance_unchanged', 50, null,
+   'removes captures without a change by archive.keep_unchanged and archive.max_bytes'),
   ('clock', '1 minute', 'maintenance_clock', 10000, null,
    'after the clock has gone back, makes due what lies too far ahead'),
   ('hosts', '1 minute', 'maintenance_hosts', 500, null,

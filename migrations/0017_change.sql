@@ -28,3 +28,8 @@ comment on index holdfast.fingerprint_by_snapshot is 'Fingerprints of a removed 
 create index snapshot_sealed_changed on holdfast.snapshot_sealed (sealed_at)
   where facts ->> 'change' not in ('first', 'same');
 comment on index holdfast.snapshot_sealed_changed is 'Changes of pages, by time.';
+create index snapshot_sealed_change_from on holdfast.snapshot_sealed ((facts ->> 'change_from'))
+  where facts ->> 'change' not in ('first', 'same');
+comment on index holdfast.snapshot_sealed_change_from is 'Captures that a change refers to.';
+create index snapshot_sealed_same on holdfast.snapshot_sealed (sealed_at) where facts ->> 'change' = 'same';
+comment on index holdfast.snapshot_sealed_same is 'Captures that found no change, by time: which of them are kept.';

@@ -20,6 +20,8 @@ create index notice_by_schedule on holdfast.notice (schedule_id, id);
 comment on index holdfast.notice_by_schedule is 'Notices of a watch, in order.';
 create index notice_by_time on holdfast.notice (at);
 comment on index holdfast.notice_by_time is 'For trimming.';
+create index notice_by_snapshot on holdfast.notice (snapshot_id);
+comment on index holdfast.notice_by_snapshot is 'Captures that a notice refers to are kept.';
 
 insert into holdfast.maintenance_task (name, every, function, batch, keep, about)
   values ('trim_notices', '10 minutes', 'maintenance_trim_notices', 5000, '1 year', 'removes old notices of watches');

@@ -3,12 +3,17 @@
 create table holdfast.counted (
   what text primary key,
   upto timestamptz not null default '-infinity',
-  constraint counted_what check (what in ('sites', 'periods'))
+  full_since timestamptz,
+  constraint counted_what check (what in ('sites', 'periods', 'unchanged'))
 );
-comment on table holdfast.counted is 'Up to when seals are in the sums; later ones are added when the sums are read.';
-comment on column holdfast.counted.what is 'The sums: sites or periods.';
+comment on table holdfast.counted is
+  'Up to when seals are in the sums; later ones are added when the sums are read. Also up to when the rule of '
+  'archive.keep_unchanged has looked at seals; it begins again at the end.';
+comment on column holdfast.counted.what is 'The sums: sites or periods; or unchanged.';
 comment on column holdfast.counted.upto is 'Time of the last seal that was counted.';
-insert into holdfast.counted (what) values ('sites'), ('periods');
+comment on column holdfast.counted.full_since is
+  'For unchanged: since when nothing is left to remove although the archive exceeds archive.max_bytes. NULL: not so.';
+insert into holdfast.counted (what) values ('sites'), ('periods'), ('unchanged');
 
 create table holdfast.site (
   host text primary key,
@@ -21,7 +26,7 @@ comment on column holdfast.site.host is 'The host.';
 comment on column holdfast.site.pages is 'Different URLs.';
 comment on column holdfast.site.captures is 'Sealed snapshots.';
 comment on column holdfast.site.failed is 'Captures with another outcome than succeeded and partial.';
-comment on column holdfast.site.bytes is 'Bytes of their files.';
+comment on column holdfast.site.bytes is 'Bytes of their files. Links to files of an earlier capture do not count.';
 comment on column holdfast.site.last_at is 'Time of the last seal.';
 comment on column holdfast.site.changed_at is 'Time of the last capture that found a change; NULL: none.';
 create index site_by_last on holdfast.site (last_at);
@@ -41,6 +46,6 @@ comment on column holdfast.period.succeeded is 'Sealed snapshots with the outcom
 comment on column holdfast.period.partial is 'With outcome partial.';
 comment on column holdfast.period.failed is 'With any other outcome.';
 comment on column holdfast.period.changed is 'Captures that found a change.';
-comment on column holdfast.period.bytes is 'Bytes of their files.';
+comment on column holdfast.period.bytes is 'Bytes of their files. Links to files of an earlier capture do not count.';
 comment on column holdfast.period.seconds is 'Time between claim and seal, of all.';
 comment on column holdfast.period.queue is 'Most open snapshots that the runner counted.';

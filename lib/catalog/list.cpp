@@ -33,6 +33,10 @@ constexpr Filter kFilters[] = {
      "% >= $",
      ", 2h, 7d, 2026-11-22, \"2026-11-22 14:00\""},
     {{"until", schema::kTime, "Only added, or failed, before this time"}, "timestamptz", "% < $"},
+    {{"at", schema::kTime, "Of one URL, only what it was at this time: the last capture until then, or the first"},
+     "timestamptz",
+     "% = $",
+     ", --url https://example.org/ --at 2026-03-01"},
     {{"url", schema::kWords, "Only if the URL or name contains this"}, "text", "holdfast.has_part(%, $)"},
     {{"exact_url", schema::kWords, "Only of this URL"}, "text", "% = $"},
     {{"tag", schema::kWord, "Only with this tag"}, "text", "$ = any (%)"},
@@ -60,7 +64,7 @@ const std::vector<List>& lists() {
        "cancelled"},
       {"snapshots", "snapshot", "Snapshot", "Snapshots, newest first", "snapshot", "list_snapshots", "",
        {{"crawl"}, {"snapshot"}, {"status"}, {"outcome"}, {"url"}, {"exact_url", "url"}, {"tag"}, {"host"}, {"since"},
-        {"until"}, {"before"}},
+        {"until"}, {"at"}, {"before"}},
        {"id", "status", "outcome?", "http_status?", "depth?", "tags?", "title?", "url", "reason?"},
        "id crawl_id url host depth status fence attempts lapses tags created_at notes"},
       {"results", "result", "ArchiveResult", "Results of hooks, newest first", "archive_result", "list_results", "",
@@ -299,7 +303,9 @@ std::pair<std::string, pg::Params> list_call(const ListQuery& query) {
   int number = 0;
   for (const auto& [name, column] : list.filters) {
     const auto& filter = filter_of(name);
-    const auto value = query.filter(name);
+    auto value = query.filter(name);
+    if (const auto url = value && name == "url" && query.filter("at") ? base::try_parse_url(*value) : std::nullopt)
+      value = url->text; // as exact_url
     if (view && !value) continue;
     params.add(value);
     const auto given = "$" + std::to_string(++number) + "::" + std::string(filter.type);

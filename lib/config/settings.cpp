@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <regex>
 
 namespace holdfast::config {
 
@@ -286,6 +288,29 @@ void check_lease_rule(const Settings& settings) {
         "two heartbeats must fit into runner.lease: " + describe(settings, {"runner.heartbeat", "runner.lease"}),
         "One lost heartbeat must not cost the runner its lead: lengthen runner.lease or shorten runner.heartbeat.");
   }
+}
+
+std::string keep_rule(const Settings& settings) {
+  static const std::regex kRule("(none|1 per (.+)) after (.+)");
+  const auto& text = settings.text("archive.keep_unchanged");
+  const auto limit = settings.size("archive.max_bytes");
+  std::vector<std::string> rule;
+  std::smatch parts;
+  if (std::regex_match(text, parts, kRule)) {
+    const auto seconds = [](const std::string& time) {
+      return std::chrono::duration_cast<std::chrono::seconds>(base::parse_duration(time)).count();
+    };
+    const auto every = parts[2].matched ? seconds(parts[2]) : 0;
+    if (parts[2].matched && every <= 0)
+      throw Error(ErrorClass::configuration, describe(settings, {"archive.keep_unchanged"}) + " has no period",
+                  "for example 1 per 7d after 30d");
+    rule.push_back(fmt::format(R"("after": {}, "every": {})", seconds(parts[3]), every));
+  } else if (text != "all") {
+    throw Error(ErrorClass::configuration, describe(settings, {"archive.keep_unchanged"}) + " is no rule",
+                "all, or for example 1 per 7d after 30d; none after 90d");
+  }
+  if (limit > 0) rule.push_back(fmt::format(R"("max_bytes": {})", limit));
+  return rule.empty() ? "" : "{" + base::join(rule, ", ") + "}";
 }
 
 } // namespace holdfast::config

@@ -80,4 +80,8 @@ private:
 // from.
 void check_lease_rule(const Settings& settings);
 
+// Returns archive.keep_unchanged and archive.max_bytes as the database reads them, {"after", "every", "max_bytes"} with
+// times in seconds; empty: everything is kept. Throws Error(configuration).
+std::string keep_rule(const Settings& settings);
+
 } // namespace holdfast::config

@@ -398,7 +398,7 @@ comment on function holdfast.captures_closest is 'Captures of a URL key, the clo
 
 create or replace function holdfast.mementos(p_url text)
   returns table (id uuid, at bigint) language sql stable as $$
-  select s.id, extract(epoch from coalesce(e.started_at, e.sealed_at))::bigint
+  select s.id, floor(extract(epoch from coalesce(e.started_at, e.sealed_at)))::bigint
     from holdfast.snapshot s
     join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
     where s.url_hash = sha256(convert_to(p_url, 'UTF8')) and e.outcome in ('succeeded', 'partial')
@@ -406,6 +406,16 @@ create or replace function holdfast.mementos(p_url text)
 $$;
 comment on function holdfast.mementos is
   'Returns the snapshots of a URL that show it, from the oldest to the latest, with seconds since 1970.';
+
+create or replace function holdfast.memento_at(p_url text, p_at timestamptz)
+  returns uuid language sql stable as $$
+  select m.id
+    from holdfast.mementos(p_url) m
+    cross join (select floor(extract(epoch from p_at)) as at) x
+    order by m.at <= x.at desc, abs(m.at - x.at), m.id desc limit 1
+$$;
+comment on function holdfast.memento_at is
+  'Returns the snapshot of a URL that shows what it was at a time: the last one until then; without one, the first.';
 
 create or replace function holdfast.memento_of(p_snapshot uuid)
   returns table (url text) language sql stable as $$

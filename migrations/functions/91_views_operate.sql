@@ -112,11 +112,15 @@ create or replace view holdfast.v_stuck as
     from (select * from holdfast.database_waits()
           union all
           select * from holdfast.failing_calls()) d
+  union all
+  select 'archive', null, 'the archive', 'exceeds archive.max_bytes', a.since, statement_timestamp() - a.since, a.reason,
+         null
+    from holdfast.archive_full() a
     order by since;
 comment on view holdfast.v_stuck is 'Objects that have been due or running for much too long, with the reason.';
 comment on column holdfast.v_stuck.kind is
   'crawl, snapshot, process or runner; at the database: lock, standby, notifications, read-only, connections; call '
-  'for a call that fails in workers, restored if restored() was not called.';
+  'for a call that fails in workers, restored if restored() was not called; archive if it exceeds archive.max_bytes.';
 comment on column holdfast.v_stuck.id is 'Id of the object.';
 comment on column holdfast.v_stuck.name is 'URL, or name of the process.';
 comment on column holdfast.v_stuck.what is 'Problem of the object.';

@@ -96,15 +96,21 @@ end $$;
 create or replace function holdfast.list_snapshots(p_crawl uuid,
     p_snapshot uuid, p_status text, p_url text, p_tag text, p_limit bigint, p_outcome text default null,
     p_host text default null, p_since timestamptz default null, p_before uuid default null,
-    p_exact_url text default null, p_until timestamptz default null)
+    p_exact_url text default null, p_until timestamptz default null, p_at timestamptz default null)
   returns setof holdfast.v_snapshot language plpgsql stable as $$
+-- p_at: of one URL, the capture that memento_at() chooses.
 declare
   c_before constant uuid := least(p_before, holdfast.first_id(p_until));
-  c_ids constant uuid[] := case when p_snapshot is null
-    then holdfast.snapshot_ids(p_crawl, p_status, p_outcome, p_url, p_tag, p_host, p_since, c_before, p_limit,
-                               0, p_exact_url)
-    else array[p_snapshot] end;
+  c_ids constant uuid[] := case
+    when p_snapshot is not null then array[p_snapshot]
+    when p_at is not null then array[holdfast.memento_at(coalesce(p_exact_url, p_url), p_at)]
+    else holdfast.snapshot_ids(p_crawl, p_status, p_outcome, p_url, p_tag, p_host, p_since, c_before, p_limit,
+                               0, p_exact_url) end;
 begin
+  if p_at is not null and num_nonnulls(p_url, p_exact_url) = 0 then
+    raise exception 'at needs a URL' using errcode = 'HF004',
+      hint = 'holdfast list snapshots --url https://example.org/ --at 2026-03-01';
+  end if;
   return query execute format(
     'select * from holdfast.v_snapshot where %s order by id desc limit %L', concat_ws(
       ' and ', 'id = any ($1)', 'crawl_id = ' || quote_literal(p_crawl), 'status = ' || quote_literal(p_status),

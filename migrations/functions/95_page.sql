@@ -44,7 +44,7 @@ create or replace function holdfast.seals_after(p_what text, p_batch bigint, p_l
   returns table (snapshot_id uuid, crawl_id uuid, host text, url_hash bytea, outcome text, bytes bigint,
                  changed boolean, seconds numeric, sealed_at timestamptz) language sql stable as $$
   -- Returns the next seals that are not in these sums yet, in their order.
-  select e.snapshot_id, e.crawl_id, s.host, s.url_hash, e.outcome, e.bytes,
+  select e.snapshot_id, e.crawl_id, s.host, s.url_hash, e.outcome, holdfast.bytes_taken(e.bytes, e.facts),
          e.facts ->> 'change' not in ('first', 'same'),
          extract(epoch from e.sealed_at - coalesce(e.started_at, e.sealed_at)), e.sealed_at
     from holdfast.snapshot_sealed e
@@ -108,7 +108,8 @@ declare
   v_site record;
 begin
   for v_site in
-    select s.host, count(*) as captures, sum(e.bytes) as bytes, max(e.sealed_at) as last_at,
+    select s.host, count(*) as captures, sum(holdfast.bytes_taken(e.bytes, e.facts)) as bytes,
+           max(e.sealed_at) as last_at,
            count(distinct s.url_hash) filter (where not exists (
              select from holdfast.snapshot o
                join holdfast.snapshot_sealed x on x.snapshot_id = o.id and x.crawl_id = o.crawl_id
@@ -153,7 +154,7 @@ comment on column holdfast.v_site.host is 'The host.';
 comment on column holdfast.v_site.pages is 'Different URLs.';
 comment on column holdfast.v_site.captures is 'Sealed snapshots.';
 comment on column holdfast.v_site.failed is 'Captures with another outcome than succeeded and partial.';
-comment on column holdfast.v_site.bytes is 'Bytes of their files.';
+comment on column holdfast.v_site.bytes is 'Bytes of their files. Links to files of an earlier capture do not count.';
 comment on column holdfast.v_site.last_at is 'Time of the last capture.';
 comment on column holdfast.v_site.changed_at is 'Time of the last capture that found a change; NULL: none.';
 comment on column holdfast.v_site.trouble is

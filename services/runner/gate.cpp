@@ -43,7 +43,9 @@ bool found_dead(const store::RunnerInWay& other) {
 store::ProcessInfo describe(const GateOptions& options) {
   auto process = member::describe_process("runner", "runner_waiting", options.version, 0, options.data_dir);
   process.standby = options.standby;
-  process.capabilities_json = options.spawns ? R"({"spawns": true})" : "{}";
+  process.capabilities_json = std::string("{") + (options.spawns ? R"("spawns": true)" : "") +
+                              (options.spawns && !options.keep.empty() ? ", " : "") +
+                              (options.keep.empty() ? "" : R"("keep": )" + options.keep) + "}";
   process.label = "runner on " + process.machine.hostname + " pid " + std::to_string(process.pid);
   return process;
 }

@@ -30,6 +30,7 @@ struct GateOptions {
   std::string version;
   std::filesystem::path data_dir; // keeps the machine's id where the system has none
   std::filesystem::path archive_root;
+  std::string keep; // rule about captures without a change, as keep_rule() has it; empty: none
   std::function<void(const std::string&)> joined; // called with the id of each incarnation; may be empty
   bool spawns{false};                             // it has local workers: it steps down without ending, and goes on
   bool standby{false}; // wait until the leading runner has left instead of requesting it to leave

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <ctime>
 #include <vector>
 
@@ -124,10 +123,10 @@ Response memento(pg::Connection& connection, const Request& request, const std::
   auto wanted = all.back().at;
   if (!request.accept_datetime.empty() && !read_http_date(request.accept_datetime, wanted))
     return plain(400, "Accept-Datetime: a date as Sat, 28 Nov 2026 23:59:59 GMT\n");
-  const auto nearest = std::min_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
-    return std::abs(a.at - wanted) < std::abs(b.at - wanted);
-  });
-  const auto& found = request.accept_datetime.empty() ? all.back() : *nearest; // several may be of one second
+  // The last one until then; without one, the first: as memento_at() in the database.
+  const auto after = std::upper_bound(all.begin(), all.end(), wanted,
+                                      [](std::time_t at, const auto& memento) { return at < memento.at; });
+  const auto& found = after == all.begin() ? all.front() : *(after - 1);
   Response response = plain(302, found.href + "\n");
   response.headers = {
       {"Location", found.href}, {"Vary", "accept-datetime"}, {"Link", memento_links(url, site, all, nullptr)}};

@@ -10,8 +10,9 @@
 
 namespace holdfast::serve {
 
-// Answers /timegate/URL with the snapshot that is the closest to the header Accept-Datetime, and /timemap/link/URL and
-// /timemap/json/URL with all of them. `path`: of the request, which begins with one of these. `site`: "http://host".
+// Answers /timegate/URL with the last snapshot until the time in Accept-Datetime (without one, the first), and
+// /timemap/link/URL and /timemap/json/URL with all of them. `path`: of the request, which begins with one of these.
+// `site`: "http://host".
 bool is_memento_path(std::string_view path);
 Response memento(pg::Connection& connection, const Request& request, const std::string& site);
 // Adds Memento-Datetime and Link to the page of a snapshot.

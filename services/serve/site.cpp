@@ -29,8 +29,6 @@ namespace holdfast::serve {
 
 namespace {
 
-std::string site_of(const Request& request) { return "http://" + request.authority; }
-
 // Returns files that need no token: they reveal nothing of the collection.
 std::optional<Response> asset(const std::string& path) {
   if (path == "/healthz") return plain(200, "ok\n");
@@ -260,6 +258,10 @@ Response Site::form(const Request& request, const Caller& caller) {
                       request, caller);
 }
 
+std::string Site::site_of(const Request& request) const {
+  return options_.url.empty() ? "http://" + request.authority : options_.url;
+}
+
 Response Site::route(const Request& request, const Caller& caller) {
   const auto& path = request.path;
   if (request.method == "POST" && path.starts_with(kForm)) return form(request, caller);
@@ -283,8 +285,7 @@ Response Site::route(const Request& request, const Caller& caller) {
         [&](pg::Connection& connection) { return memento(connection, request, site_of(request)); });
   if (path == "/atom")
     return connections_.with([&](pg::Connection& connection) {
-      return atom(connection, request, options_.collection_id,
-                  options_.url.empty() ? "http://" + request.authority : options_.url);
+      return atom(connection, request, options_.collection_id, site_of(request));
     });
   if (path == "/cdx")
     return connections_.with(

@@ -55,6 +55,7 @@ private:
   Response sign_in_by_link(const Request& request, const std::string& secret);
   Response run_as(Role role, const std::function<Response(pg::Connection&)>& work);
   Response form(const Request& request, const Caller& caller);
+  std::string site_of(const Request& request) const; // serve.url, or the address that was asked for: for absolute links
   Response route(const Request& request, const Caller& caller);
   Response page(const Request& request, const Caller& caller);
   Response view(const Request& request, const Caller& caller);

@@ -1,10 +1,11 @@
 """Changes of pages: what the seal says of a capture, from the blocks that the text plugin leaves."""
 
+import datetime
 import json
 import shutil
 import unittest
 
-from harness.case import OK, USAGE, Case
+from harness.case import CONFIGURATION, OK, REFUSED, USAGE, Case
 from harness.web import Handler, LocalSite
 
 URL = "http://one.test/page"
@@ -153,6 +154,63 @@ class Unchanged(Case):
         self.assertEqual(self.home.holdfast("psql", "--role", "owner", "-XAtc", sql).out.strip(), "2")
         again = self.capture()
         self.assertEqual((again["change"], again["files_from"], self.runs()), ("same", None, 2))
+
+    def test_what_a_page_was_at_a_time(self):
+        """The last capture until then, or the first; TimeGate chooses the same one."""
+        pages = [self.capture() for _ in range(3)]
+        seconds = [int(datetime.datetime.fromisoformat(page["started_at"]).timestamp()) for page in pages]
+
+        def at(time, *words):
+            return [row["id"] for row in self.home.lines("list", "snapshots", "--at", time, "--json", *words)]
+
+        for second in {*seconds, seconds[1] - 1}:
+            until = [page["id"] for page, began in zip(pages, seconds) if began <= second] or [pages[0]["id"]]
+            self.assertEqual(at(f"{datetime.datetime.utcfromtimestamp(second)}Z", "--url", self.url), until[-1:])
+        self.assertEqual(at("2000-01-01", "--url", self.url.upper().replace("HTTP", "http")), [pages[0]["id"]])
+        self.assertEqual(at("2100-01-01", "--exact-url", self.url), [pages[2]["id"]])
+        self.assertEqual(at("2100-01-01", "--url", "http://nowhere.test/"), [])
+        self.check_error(self.home.run("list", "snapshots", "--at", "2026-03-01"), REFUSED, "at needs a URL")
+
+    def test_captures_without_a_change_are_removed_by_a_rule(self):
+        """All but what a change refers to, and the latest; files and records that others need stay."""
+        pages = [self.capture() for _ in range(3)]
+        self.files["/"] += b"<p>More</p>"
+        pages += [self.capture() for _ in range(3)]
+        self.assertEqual([page["change"] for page in pages], ["first", "same", "same", "text", "same", "same"])
+        left = [page["id"] for page in pages if page not in (pages[1], pages[4])]
+        listed = lambda: [row["id"] for row in self.home.lines("list", "snapshots", "--json")][::-1]  # noqa: E731
+        self.check_error(self.home.run("remove", "--unchanged"), CONFIGURATION, "no setting says which captures")
+        for rule, text in (("sometimes", "is no rule"), ("1 per 0s after 1d", "has no period"), ("none after x", "x")):
+            got = self.home.run("remove", "--unchanged", "--set", "archive.keep_unchanged=" + rule)
+            self.check_error(got, CONFIGURATION, text)
+        for rule in ("none after 0s", "1 per 3650d after 0s"):
+            shown = self.home.run("remove", "--unchanged", "--set", "archive.keep_unchanged=" + rule)
+            self.assertEqual(shown.code, USAGE)
+            for page in pages:
+                self.assertEqual(page["id"] in shown.err, page["id"] not in left, shown.err)
+        self.home.holdfast("remove", "--unchanged", "--yes", "--set", "archive.keep_unchanged=1 per 1s after 1d")
+        self.assertEqual(len(listed()), 6)
+        sql = lambda words: self.home.holdfast("psql", "--role", "owner", "-XAtc", words).out.strip()  # noqa: E731
+        before = int(sql("select holdfast.archive_bytes()::bigint"))
+        sql("update holdfast.maintenance_task set every = '50 ms', next_at = now() where name = 'unchanged'")
+        # One is enough to get below the limit; below the next one, nothing is.
+        for limit, there in ((before - 1, [page["id"] for page in pages if page is not pages[1]]), (1, left)):
+            runner = self.home.start("runner", ARCHIVE_MAX_BYTES=limit)
+            runs = int(sql("select runs from holdfast.maintenance_task where name = 'unchanged'"))
+            self.home.until(
+                "the task has looked at all twice",
+                lambda: int(sql("select runs from holdfast.maintenance_task where name = 'unchanged'")) > runs + 4,
+            )
+            self.assertEqual(listed(), there)
+            self.assertEqual(
+                "more than archive.max_bytes (1 bytes)" in self.home.holdfast("status", "--table").out, limit == 1
+            )
+            runner.terminate()
+            self.assertEqual(runner.wait(), OK)
+        self.assertLess(int(sql("select holdfast.archive_bytes()::bigint")), before)
+        self.assertFalse((self.home.data / "archive" / pages[1]["directory"]).exists())
+        self.check_files()
+        self.assertEqual(self.capture()["files_from"], pages[3]["id"])
 
     def test_a_picture_that_changed_lets_hooks_run(self):
         self.capture()

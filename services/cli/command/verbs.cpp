@@ -82,7 +82,9 @@ constexpr Verb kVerbs[] = {
      [](CLI::App& command) { return operation_verb(command, "changeCrawl", "keep"); }},
     {"remove", "Delete crawls or snapshots with their files",
      "holdfast remove 7f3a\n"
-     "holdfast remove --expired --yes",
+     "holdfast remove --expired --yes\n"
+     "holdfast remove --unchanged --set 'archive.keep_unchanged=1 per 7d after 30d'   # shows them, and removes "
+     "nothing",
      &remove_verb},
     {"schedule", "Manage crawls that the runner adds repeatedly",
      "holdfast schedule add --every daily https://example.org/news\n"

@@ -25,15 +25,31 @@ constexpr int kDirectoriesAtOnce = 500; // directories
 
 struct RemoveOptions {
   std::vector<std::string> ids;
-  bool expired{false}, yes{false};
+  bool expired{false}, unchanged{false}, yes{false};
 };
 
 struct Targets {
   std::vector<std::string> crawls, snapshots;
+  std::vector<std::string> says; // of each snapshot: more than its id; empty: nothing more
   bool empty() const { return crawls.empty() && snapshots.empty(); }
 };
 
-Targets resolve_ids(pg::Connection& connection, const RemoveOptions& options) {
+// Adds the captures without a change that the rule in the settings removes.
+void add_unchanged(Context& context, Targets& targets) {
+  const auto rule = config::keep_rule(context.settings());
+  if (rule.empty())
+    throw base::Error(base::ErrorClass::configuration, "no setting says which captures without a change are removed",
+                      "holdfast remove --unchanged --set 'archive.keep_unchanged=1 per 7d after 30d'");
+  for (const auto row : store::call(context.connection(), "unchanged_spare", rule)) {
+    targets.snapshots.push_back(row.text("snapshot_id"));
+    targets.says.push_back(": " + row.text("sealed_at").substr(0, 16) + ", " +
+                           base::format_size(static_cast<std::uint64_t>(row.integer("bytes"))) + ", " +
+                           printable(row.text("url")) + " (" + row.text("reason") + ")");
+  }
+}
+
+Targets resolve_ids(Context& context, const RemoveOptions& options) {
+  auto& connection = context.connection();
   Targets targets;
   for (const auto& given : read_ids(options.ids)) {
     const auto found = store::find(connection, given);
@@ -44,16 +60,19 @@ Targets resolve_ids(pg::Connection& connection, const RemoveOptions& options) {
     const auto expired = store::call_list(connection, "crawls_expired", 1000);
     targets.crawls.insert(targets.crawls.end(), expired.begin(), expired.end());
   }
-  if (options.ids.empty() && !options.expired)
-    throw base::Error(base::ErrorClass::usage, "nothing to remove: name crawls or snapshots, or use --expired",
-                      "holdfast remove CRAWL... | SNAPSHOT... | --expired");
+  if (options.unchanged) add_unchanged(context, targets);
+  if (options.ids.empty() && !options.expired && !options.unchanged)
+    throw base::Error(base::ErrorClass::usage,
+                      "nothing to remove: name crawls or snapshots, or use --expired or --unchanged",
+                      "holdfast remove CRAWL... | SNAPSHOT... | --expired | --unchanged");
   return targets;
 }
 
 // Names what would be deleted, and refuses.
 [[noreturn]] void ask_for_consent(pg::Connection& connection, const Targets& targets) {
-  for (const auto& id : targets.snapshots)
-    std::cerr << "snapshot " << id << '\n';
+  const auto unnamed = targets.snapshots.size() - targets.says.size(); // named by the user
+  for (std::size_t i = 0; i < targets.snapshots.size(); ++i)
+    std::cerr << "snapshot " << targets.snapshots[i] << (i < unnamed ? "" : targets.says[i - unnamed]) << '\n';
   for (const auto& id : targets.crawls) {
     const auto crawl = store::crawl(connection, id);
     std::cerr << "crawl " << id << ": " << crawl.total << (crawl.total == 1 ? " snapshot, " : " snapshots, ")
@@ -86,7 +105,7 @@ void remove_files(Context& context, const std::string& collection) {
 // Rows first, then files: a directory without a row is found by holdfast verify, a row without files would be a lie.
 int remove(Context& context, const RemoveOptions& options) {
   auto& connection = context.connection();
-  const auto targets = resolve_ids(connection, options);
+  const auto targets = resolve_ids(context, options);
   if (!options.yes && !targets.empty()) ask_for_consent(connection, targets);
   const auto collection = store::collection_id(connection);
   for (const auto& id : targets.crawls)
@@ -104,6 +123,8 @@ Action remove_verb(CLI::App& command) {
   command.add_option("ids", options->ids,
                      "Crawls, or snapshots of crawls that have ended; - reads them from standard input");
   command.add_flag("--expired", options->expired, "Crawls whose --keep time has passed");
+  command.add_flag("--unchanged", options->unchanged,
+                   "Captures that found no change, by archive.keep_unchanged and archive.max_bytes");
   command.add_flag("--yes", options->yes, "Confirm; without this, the command only shows what it would do, or refuses");
   return [options](Context& context) { return remove(context, *options); };
 }

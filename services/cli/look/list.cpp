@@ -53,7 +53,7 @@ std::string value_of(Context& context, const catalog::List& list, const std::str
   if (filter == "crawl" || filter == "snapshot") return id_of(context.connection(), filter, typed);
   if (filter == "schedule") return store::schedule_find(context.connection(), typed);
   if (filter == "host") return host_name(typed);
-  if (filter == "since" || filter == "until") return time_before(typed);
+  if (filter == "since" || filter == "until" || filter == "at") return time_before(typed);
   catalog::check_filter(list, filter, typed);
   return typed;
 }

@@ -46,6 +46,7 @@ runner::GateOptions gate_options(Context& context, bool standby) {
   options.data_dir = context.data_dir();
   options.archive_root = context.archive_root();
   options.standby = standby;
+  options.keep = config::keep_rule(settings);
   options.lease = settings.duration("runner.lease");
   options.heartbeat = settings.duration("runner.heartbeat");
   options.poll = settings.duration("runner.poll_interval");
