@@ -412,7 +412,7 @@ create or replace function holdfast.memento_at(p_url text, p_at timestamptz)
   select m.id
     from holdfast.mementos(p_url) m
     cross join (select floor(extract(epoch from p_at)) as at) x
-    order by m.at <= x.at desc, abs(m.at - x.at), m.id desc limit 1
+    order by m.at <= x.at desc, abs(m.at - x.at), case when m.at <= x.at then m.id end desc, m.id limit 1
 $$;
 comment on function holdfast.memento_at is
   'Returns the snapshot of a URL that shows what it was at a time: the last one until then; without one, the first.';
