@@ -40,8 +40,8 @@ create or replace function holdfast.unchanged_spare(
     select make_interval(secs => (p_rule ->> 'after')::float8) as after, (p_rule ->> 'every')::float8 as every,
            holdfast.archive_bytes() - (p_rule ->> 'max_bytes')::numeric as excess
   ), free as materialized (
-    select e.snapshot_id, e.crawl_id, s.url, s.url_hash, e.sealed_at, holdfast.bytes_taken(e.bytes, e.facts) as bytes,
-           c.persona, c.created_at
+    select e.snapshot_id, e.crawl_id, s.url, s.url_hash, e.sealed_at,
+           holdfast.bytes_taken(e.bytes, e.facts) as bytes, c.persona, c.created_at
       from holdfast.snapshot_sealed e
       join holdfast.snapshot s on s.id = e.snapshot_id and s.crawl_id = e.crawl_id
       join holdfast.crawl c on c.id = e.crawl_id and c.status = 'sealed'
