@@ -54,8 +54,8 @@ std::string quoted_printable(std::string_view text) {
   std::string bytes;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const auto rest = text.substr(at);
-    const auto end = rest.find('\n');
-    if (rest.front() == '=' && end != rest.npos && base::trimmed(rest.substr(1, end)).empty())
+    const auto end = rest.front() == '=' ? rest.find_first_not_of(" \t\r", 1) : rest.npos;
+    if (end != rest.npos && rest[end] == '\n')
       at += end; // the line goes on
     else if (const int high = at + 2 < text.size() && rest.front() == '=' ? base::hex_value(rest[1]) : -1,
              low = high < 0 ? -1 : base::hex_value(rest[2]);
@@ -103,6 +103,24 @@ std::string without_transfer_encoding(std::string text) {
 
 } // namespace
 
+namespace {
+
+// With the same end for each line, and the long lines of vCard and iCalendar, which go on behind a blank, in one.
+std::string with_whole_lines(std::string text) {
+  for (std::size_t at = text.find('\r'); at != std::string::npos; at = text.find('\r', at + 1))
+    if (at + 1 == text.size() || text[at + 1] != '\n') text[at] = '\n';
+  if (!base::lower_case(text.substr(0, 7)).starts_with("begin:v")) return text;
+  std::string whole;
+  for (const char c : text)
+    if ((c == ' ' || c == '\t') && whole.ends_with('\n'))
+      whole.erase(whole.size() - (whole.ends_with("\r\n") ? 2 : 1));
+    else
+      whole += c;
+  return whole;
+}
+
+} // namespace
+
 std::vector<std::string> parsers() {
   std::string names;
   for (const auto& reader : kReaders)
@@ -117,7 +135,7 @@ List read_list(std::string_view bytes, std::string_view parser) {
     if (bytes.starts_with(binary.begin))
       throw base::Error(base::ErrorClass::refused, "it is " + std::string(binary.what) + ", which cannot be read here",
                         std::string(binary.remedy));
-  const auto text = without_transfer_encoding(decode_file(bytes));
+  const auto text = with_whole_lines(without_transfer_encoding(decode_file(bytes)));
   if (text.substr(0, kSniffed).find('\0') != std::string::npos)
     throw base::Error(base::ErrorClass::refused, "not a text file",
                       "let the program that it belongs to export its URLs");
@@ -141,7 +159,7 @@ public:
   void take(const Token& token) {
     const bool start = token.kind == Token::Kind::start;
     if (token.kind == Token::Kind::text) {
-      if (naming_) name_ += token.text;
+      if (naming_ && name_.size() < 4 * kLongestFolder) name_.append(token.text, 0, 4 * kLongestFolder);
     } else if (token.text == "h3") {
       naming_ = start && token.attribute("personal_toolbar_folder").empty() &&
                 token.attribute("unfiled_bookmarks_folder").empty();
@@ -212,8 +230,7 @@ std::optional<List> read_html(std::string_view text, bool asked) {
     for (const auto* time : {"add_date", "time_added"})
       row.add(time, token.attribute(time));
     row.add_tags(token.attribute("tags"));
-    for (const auto& folder : folders.open())
-      row.add_tag(folder);
+    row.add_folders(folders.open());
     line += static_cast<std::size_t>(std::count(text.data() + counted, text.data() + token.at, '\n'));
     counted = token.at;
     where = "line " + std::to_string(line);
@@ -227,55 +244,6 @@ std::optional<List> read_html(std::string_view text, bool asked) {
 
 namespace {
 
-struct TableRow {
-  std::size_t line{1};
-  std::vector<std::string> cells;
-};
-
-// Between the cells stands `mark`; a cell in quotes may hold it, and line ends. Rows that are blank are left out.
-std::vector<TableRow> rows_of(std::string_view text, char mark) {
-  std::vector<TableRow> rows;
-  TableRow row;
-  std::string cell;
-  bool quoted = false;
-  std::size_t line = 1;
-  const auto end_row = [&] {
-    if (!row.cells.empty() || !base::trimmed(cell).empty()) {
-      row.cells.push_back(std::exchange(cell, ""));
-      rows.push_back(std::move(row));
-    }
-    row = {line, {}};
-    cell.clear();
-  };
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char character = text[at];
-    line += character == '\n';
-    if (quoted) {
-      if (character != '"')
-        cell += character;
-      else if (at + 1 < text.size() && text[at + 1] == '"')
-        cell += text[++at];
-      else
-        quoted = false;
-    } else if (character == '"') {
-      quoted = true;
-    } else if (character == mark) {
-      row.cells.push_back(std::exchange(cell, ""));
-    } else if (character == '\n') {
-      end_row();
-    } else if (character != '\r') {
-      cell += character;
-    }
-  }
-  end_row();
-  return rows;
-}
-
-bool is_url(std::string_view cell) {
-  const auto urls = urls_in(cell);
-  return urls.size() == 1 && urls.front() == base::trimmed(cell);
-}
-
 // The number of lines that end with one of these marks.
 std::ptrdiff_t ends_of_lines(std::string_view text, std::string_view marks) {
   std::ptrdiff_t count = 0;
@@ -286,77 +254,24 @@ std::ptrdiff_t ends_of_lines(std::string_view text, std::string_view marks) {
   return count;
 }
 
-// The column whose cell is a URL in each row from `first` on; the number of columns: there is none, or rows differ.
-// Without a line of names (`first` is 0) there are words beside the URL, lest a comma within URLs be taken for a mark.
-std::size_t url_column(const std::vector<TableRow>& rows, std::size_t first) {
-  const auto columns = rows.front().cells.size();
-  for (std::size_t column = 0; column < columns; ++column) {
-    bool words = first > 0, fits = rows.size() > 1;
-    for (std::size_t i = first; fits && i < rows.size(); ++i) {
-      fits = rows[i].cells.size() == columns && is_url(rows[i].cells[column]);
-      for (std::size_t other = 0; fits && first == 0 && other < columns; ++other) {
-        if (other == column) continue;
-        const auto cell = base::trimmed(rows[i].cells[other]);
-        words = words || cell.find(' ') != std::string_view::npos;
-        fits = urls_in(cell).empty();
-      }
-    }
-    if (fits && words) return column;
-  }
-  return columns;
-}
-
 } // namespace
-
-// Pocket, Raindrop, Instapaper, Wallabag, spreadsheets. The first row names the column of URLs; if it does not, that
-// is the one with a URL in each row.
-std::optional<List> read_csv(std::string_view text, bool asked) {
-  const auto ink = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  const auto first_line =
-      text.substr(0, text.find('\n', ink)).substr(text.substr(0, ink).rfind('\n') + 1); // npos + 1 is 0
-  for (const char mark : {',', ';', '\t', '|'}) {
-    if (first_line.find(mark) == std::string_view::npos && !(asked && mark == ',')) continue;
-    auto rows = rows_of(text, mark);
-    if (!rows.empty() && rows.front().cells.front() == "sep=") rows.erase(rows.begin()); // Excel
-    if (rows.empty()) break;
-    std::vector<std::string> names;
-    for (const auto& cell : rows.front().cells)
-      names.push_back(plain_name(cell));
-    std::size_t first = 1;
-    if (std::none_of(names.begin(), names.end(), names_url)) {
-      first = std::any_of(rows.front().cells.begin(), rows.front().cells.end(), is_url) ? 0 : 1;
-      const auto column = url_column(rows, first);
-      if (column == names.size()) continue;
-      if (first == 0) names.assign(names.size(), "");
-      names[column] = "url";
-    }
-    List list;
-    bool any = rows.size() == 1;
-    for (std::size_t i = first; i < rows.size(); ++i) {
-      Row row;
-      for (std::size_t column = 0; column < std::min(names.size(), rows[i].cells.size()); ++column)
-        names_tags(names[column]) ? row.add_tags(rows[i].cells[column]) : row.add(names[column], rows[i].cells[column]);
-      list.entries.push_back(row.entry("line " + std::to_string(rows[i].line)));
-      any = any || !urls_in(list.entries.back().url).empty();
-    }
-    if (any || asked) return list;
-  }
-  if (asked) throw base::Error(base::ErrorClass::refused, "no column has URLs: its first line should name it \"url\"");
-  return std::nullopt;
-}
 
 // A line gives what is in it: one URL or several, or a JSON object.
 std::optional<List> read_lines(std::string_view text, bool) {
   List list;
   list.lines = true;
-  const bool shortcut = base::trimmed(text.substr(0, text.find('\n'))) == "[InternetShortcut]"; // a .url of Windows
+  const auto head = base::lower_case(base::trimmed(text.substr(0, kSniffed)));
+  const bool shortcut = head.starts_with('[') && (head.find("[internetshortcut]") != head.npos || // .url of Windows
+                                                  head.starts_with("[desktop entry]"));
   const bool separated = ends_of_lines(text, ",;") > 1; // the marks separate the lines
   for (std::size_t number = 1, at = 0; at < text.size(); ++number) {
     const auto end = std::min(text.find('\n', at), text.size());
     const auto line = base::trimmed(text.substr(at, end - at));
     at = end + 1;
-    if (line.empty() || (shortcut && !base::lower_case(line.substr(0, 4)).starts_with("url="))) continue;
     const auto where = std::to_string(number);
+    if (shortcut && base::lower_case(line.substr(0, 4)) == "url=")
+      list.entries.push_back({base::percent_encode(line.substr(4), [](char c) { return c != ' '; }), "", {}, where});
+    if (line.empty() || shortcut) continue;
     const auto next = std::min(line.find_first_not_of(" \t", 1), line.size() - 1);
     if (line.front() == '{' && (line[next] == '"' || line[next] == '}' || next == 0)) {
       auto entries = read_json_line(line, where);

@@ -58,7 +58,7 @@ bool is_folder(const json& value) {
 
 // Walks lists of bookmarks, and folders of them: arrays, or objects whose members have numbers for names (Pocket). An
 // element of such a list with a URL is a bookmark. For an element without one, the URLs in its texts are taken (chats,
-// notes).
+// notes). Names of folders are tags; Firefox and Chrome have folders of their own, which are not.
 class Walk {
 public:
   // Returns true if there was a URL in it. `listed`: it is an element of a list.
@@ -74,16 +74,23 @@ public:
         return one.is_array() && !one.empty() && one.front().is_object() && row_of(one.front()).has_url();
       };
       if (page && !(listed ? value.contains("children") : std::any_of(value.begin(), value.end(), lists))) return added;
-      if (take_members(value, false, depth) || added) return true;
+      const bool named = listed && !page && !value.contains("root") && is_folder(value);
+      if (named) folders_.push_back(base::one_line(row.entry("").title, kLongestFolder));
+      const bool found = take_members(value, false, depth);
+      if (named) folders_.pop_back();
+      if (found || added) return true;
     }
     return listed && gather(value, depth);
   }
   List list;
 
 private:
+  std::vector<std::string> folders_; // that are open
+
   std::string where() const { return "item " + std::to_string(list.entries.size() + 1); }
 
-  bool add(const Row& row) {
+  bool add(Row row) {
+    row.add_folders(folders_);
     auto entry = row.entry(where());
     const bool web = !urls_in(entry.url).empty();
     if (web) list.entries.push_back(std::move(entry));

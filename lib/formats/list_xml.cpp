@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <pugixml.hpp>
 
 namespace holdfast::formats {
@@ -46,6 +47,22 @@ std::string all_text(const pugi::xml_node& top) {
     node = node.next_sibling();
   }
   return unescape_html(text, true);
+}
+
+constexpr int kMostLevels = 16;
+
+// The names of the folders around an entry of OPML or XBEL are tags.
+void take_folders(pugi::xml_node node, Row& row) {
+  std::vector<std::string> folders;
+  for (int level = 0; level < kMostLevels && (node = node.parent()); ++level) {
+    const auto name = local_name(node);
+    const char* const title = name == "folder" ? node.child_value("title")
+                              : name == "outline" && !node.attribute("xmlUrl") && !node.attribute("url")
+                                  ? node.attribute("text").as_string(node.attribute("title").value())
+                                  : "";
+    folders.insert(folders.begin(), std::string(title, ::strnlen(title, 4 * kLongestFolder)));
+  }
+  row.add_folders(folders);
 }
 
 // Elements within an element of an entry that are read as if they were the entry's.
@@ -119,6 +136,7 @@ struct Walker : Gatherer {
       for (const auto& attribute : node.attributes())
         names_tags(attribute.name()) ? row.add_tags(attribute.value(), true)
                                      : row.add(attribute.name(), attribute.value());
+    if (row.has_url() && (name == "outline" || name == "bookmark")) take_folders(node, row);
     const bool entry = name == "item" || name == "entry";
     if (depth() <= gathered_depth) gathered_depth = -1;
     if (name == "note" && !row.has_url() && gathered_depth < 0) {

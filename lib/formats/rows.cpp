@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kLongestTitle = 4096; // characters; also of a tag
 constexpr std::size_t kLongestNotes = 10000;
-constexpr std::size_t kMostTags = 500; // of a bookmark
+constexpr std::size_t kMostTags = 500;  // of a bookmark
+constexpr std::size_t kMostFolders = 8; // around a bookmark, of which each has all
 
 // Returns the field names of programs for a property, by plain name, the best first.
 std::vector<std::string> names_of(std::string_view what) {
@@ -23,7 +24,8 @@ std::vector<std::string> names_of(std::string_view what) {
   return {};
 }
 const auto kUrls = names_of("url"), kTitles = names_of("title"), kTags = names_of("tags"), kTimes = names_of("time"),
-           kNotes = names_of("notes"), kAbout = names_of("about");
+           kNotes = names_of("notes"), kAbout = names_of("about"), kFolders = names_of("folder"),
+           kNoFolders = names_of("nofolder");
 
 bool is_one_of(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -53,7 +55,10 @@ bool names_tags(std::string_view field) { return is_one_of(kTags, plain_name(fie
 bool holds_pages(std::string_view field) { return !names_tags(field) && !is_one_of(kAbout, base::lower_case(field)); }
 
 void Row::add(std::string_view name, std::string_view value) {
-  if (const auto text = base::trimmed(value); !text.empty()) fields_.emplace_back(plain_name(name), text);
+  const std::string text(base::trimmed(value));
+  if (text.empty()) return;
+  if (is_one_of(kFolders, plain_name(name))) add_folders({&text, 1});
+  fields_.emplace_back(plain_name(name), text);
 }
 
 void Row::add_tag(std::string_view tag) {
@@ -61,6 +66,11 @@ void Row::add_tag(std::string_view tag) {
   if (auto text = base::one_line(tag, kLongestTitle);
       !text.empty() && std::find(tags_.begin(), tags_.end(), text) == tags_.end())
     tags_.push_back(std::move(text));
+}
+
+void Row::add_folders(std::span<const std::string> names) {
+  for (const auto& name : names.last(std::min(names.size(), kMostFolders)))
+    if (!is_one_of(kNoFolders, plain_name(name))) add_tag(base::one_line(name, kLongestFolder));
 }
 
 void Row::add_tags(std::string_view text, bool blanks) {
@@ -87,7 +97,10 @@ bool Row::has_url() const { return !first_of(kUrls).empty(); }
 
 Entry Row::entry(std::string where) const {
   Entry entry{std::string(first_of(kUrls)), base::one_line(first_of(kTitles), kLongestTitle), tags_, std::move(where)};
-  entry.notes = base::repair_utf8(first_of(kNotes).substr(0, kLongestNotes));
+  auto notes = first_of(kNotes);
+  const auto about = first_of({"description"}); // or it is the title
+  if (notes.empty() && about.data() != first_of(kTitles).data()) notes = about;
+  entry.notes = base::repair_utf8(notes.substr(0, kLongestNotes));
   for (const auto& name : kTimes)
     for (const auto& [key, value] : fields_)
       if (key == name && entry.bookmarked_at.empty()) entry.bookmarked_at = written_time(value, name == "creationdate");

@@ -4,9 +4,12 @@
 #include "lib/formats/list.hpp"
 
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace holdfast::formats {
+
+constexpr std::size_t kLongestFolder = 100; // characters of a name that becomes a tag
 
 // The fields of one bookmark, whatever the format: attributes, members of an object, cells, child elements.
 class Row {
@@ -16,6 +19,8 @@ public:
   void add_tag(std::string_view tag);
   // Splits "a, b;c|d"; blanks separate only if no other mark does and `blanks` is set (Pinboard).
   void add_tags(std::string_view text, bool blanks = false);
+  // The folders around the bookmark, the outermost first; empty names do not count.
+  void add_folders(std::span<const std::string> names);
   bool has_url() const;
   Entry entry(std::string where) const;
 

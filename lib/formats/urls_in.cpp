@@ -29,6 +29,10 @@ bool ends_url(char32_t code) {
                      [&](const auto& range) { return code >= range.first && code <= range.second; });
 }
 
+bool is_blank(char32_t code) {
+  return code == 0xA0 || (code >= 0x2000 && code <= 0x200F) || (code >= 0x2028 && code <= 0x202F) || code == 0x3000;
+}
+
 // Returns true if the mark that ends a URL is written as HTML writes it.
 bool ends_by_name(std::string_view text) {
   constexpr std::array<std::string_view, 6> kNames{"&quot;", "&lt;", "&gt;", "&#34;", "&#39;", "&nbsp;"};
@@ -45,11 +49,11 @@ std::size_t scheme_at(std::string_view text, std::size_t at) {
 // The URL that begins at `at`, or nothing, and where the text goes on.
 std::pair<std::string, std::size_t> url_at(std::string_view text, std::size_t at, std::size_t end) {
   const char before = at > 0 ? text[at - 1] : ' ';
-  std::string url(text.substr(at, end - at)), open; // open: the closing brackets that are awaited
+  std::string url(text.substr(at, end - at));
   std::erase(url, '\\');
   const auto scheme = url.size();
-  std::array<std::size_t, 3> opened{};       // where the first bracket of a kind that stays open stands
-  if (text.substr(0, at).ends_with("](<")) { // Markdown, in which such a URL may have blanks
+  std::array<std::size_t, 3> open{}, opened{}; // brackets of a kind that stay open; where the first of them stands
+  if (text.substr(0, at).ends_with("](<")) {   // Markdown, in which such a URL may have blanks
     const auto close = std::min(text.find_first_of(">\n", end), text.size());
     return {base::percent_encode(text.substr(at, close - at), [](char c) { return c != ' '; }), close};
   }
@@ -64,39 +68,42 @@ std::pair<std::string, std::size_t> url_at(std::string_view text, std::size_t at
       break;                                                   // two URLs in a row
     if (c == '[' && text.substr(end).starts_with("[/")) break; // [url]https://example.org[/url]
     if (c == '&' && ends_by_name(text.substr(end))) break;
-    if (const auto kind = kClose.find(c); kind != std::string_view::npos) {
-      const auto awaited = open.rfind(c);
-      if (awaited == std::string::npos) break; // it closes what began before the URL
-      open.erase(awaited);
+    if (const auto kind = kClose.find(c); kind != std::string_view::npos && open[kind]-- == 0) {
+      open[kind] = 0; // it closes what began before the URL
+      break;
     }
+    if (authority && text.substr(end).starts_with("[.]")) return {"", end}; // https://example[.]org is no link
     if (const auto kind = kOpen.find(c); kind != std::string_view::npos) {
       if (authority && url.size() > scheme) break; // AsciiDoc: https://example.org[title]
-      if (open.find(kClose[kind]) == std::string::npos) opened[kind] = url.size();
-      open += kClose[kind];
+      if (open[kind]++ == 0) opened[kind] = url.size();
     }
     authority = authority && c != '/' && c != '?' && c != '#';
     url.append(text.substr(end, character.length));
     end += character.length;
   }
-  for (const char c : open) // "https://example.org/a(see"
-    url.resize(std::min(url.size(), opened[kClose.find(c)]));
+  for (std::size_t kind = 0; kind < open.size(); ++kind) // "https://example.org/a(see"
+    if (open[kind] > 0) url.resize(std::min(url.size(), opened[kind]));
   const bool marked = kAround.find(before) != std::string_view::npos &&
                       (at < 2 || !(base::is_alpha(text[at - 2]) || base::is_digit(text[at - 2])));
+  const bool query = url.find('?') != std::string::npos;
   for (;;) {
     if (url.ends_with(kDash))
       url.resize(url.size() - kDash.size());
     else if (url.size() > scheme &&
              (kSentence.find(url.back()) != std::string_view::npos || (marked && url.back() == before)))
       url.pop_back();
-    else if (const auto label = url.rfind('['); url.ends_with(']') && label > scheme &&
-                                                base::is_alpha(url[label + 1]) && url.find('?') == std::string::npos)
+    else if (const auto label = url.ends_with(']') && !query ? url.rfind('[') : std::string::npos;
+             label != std::string::npos && label > scheme && base::is_alpha(url[label + 1]))
       url.resize(label); // AsciiDoc: https://example.org/[title]
     else
       break;
   }
-  for (auto amp = url.find(kAmpersand); amp != std::string::npos; amp = url.find(kAmpersand, amp))
-    url.erase(++amp, kAmpersand.size() - 1); // of text that was HTML
-  return {url.size() > scheme ? url : "", end};
+  std::string plain;
+  for (std::size_t from = 0; from < url.size();) { // it may have been HTML
+    plain += url[from];
+    from += std::string_view(url).substr(from).starts_with(kAmpersand) ? kAmpersand.size() : 1;
+  }
+  return {plain.size() > scheme ? plain : "", end};
 }
 
 } // namespace
@@ -106,7 +113,8 @@ bool is_bare_url(std::string_view line) {
   if (scheme == 0 || line.find_first_of("\\[") != line.npos || urls_in(line).size() != 1) return false;
   for (std::size_t at = scheme; at < line.size();) {
     const auto character = base::first_character(line.substr(at));
-    if (ends_url(character.code) && character.code != '|') return false;
+    if (ends_url(character.code) && character.code != '|' && (character.code < 0x80 || is_blank(character.code)))
+      return false;
     at += character.length;
   }
   return line.size() > scheme;

@@ -13,7 +13,6 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,11 +59,22 @@ void count(std::uint64_t unpacked, std::uint64_t& left, const std::string& name)
   left -= unpacked;
 }
 
+// A file that one thing was unpacked to, or that was given.
+struct Unpacked {
+  std::string name;
+  base::Fd file;
+  std::uint64_t size{0};
+  void add(std::string_view bytes) {
+    write_all(file.get(), bytes);
+    size += bytes.size();
+  }
+};
+
 class ArchiveReader {
 public:
   // A zip file, or one compressed file of any kind.
   enum class Kind { zip, compressed };
-  ArchiveReader(const WarcFile& file, Kind kind, const Problem& problem)
+  ArchiveReader(const Unpacked& file, Kind kind, const Problem& problem)
       : name_(file.name), problem_(problem), archive_(::archive_read_new(), &::archive_read_free),
         left_(kSmall + (kind == Kind::zip ? kMostRatio : kMostRatioOfText) * file.size) {
     if (kind == Kind::zip) {
@@ -135,27 +145,22 @@ std::string WebArchive::text_of(const ReadPage& page) const {
 
 namespace {
 
-void add_to(WarcFile& file, std::string_view bytes) {
-  write_all(file.file.get(), bytes);
-  file.size += bytes.size();
-}
-
-WarcFile unpack_entry(ArchiveReader& archive, const std::string& entry) {
-  WarcFile unpacked{entry, temporary_file()};
-  archive.read(entry, [&](std::string_view bytes) { add_to(unpacked, bytes); });
+Unpacked unpack_entry(ArchiveReader& archive, const std::string& entry) {
+  Unpacked unpacked{entry, temporary_file()};
+  archive.read(entry, [&](std::string_view bytes) { unpacked.add(bytes); });
   return unpacked;
 }
 
 // Unpacks as far as possible: libarchive returns an error in place of the last bytes of gzip that breaks off.
-WarcFile unpack_gzip(warc::RecordBytes& bytes, const std::string& name, const Problem& problem) {
-  WarcFile unpacked{name, temporary_file()};
+Unpacked unpack_gzip(warc::RecordBytes& bytes, const std::string& name, const Problem& problem) {
+  Unpacked unpacked{name, temporary_file()};
   auto left = kSmall + kMostRatioOfText * bytes.size();
   std::string piece(kReadAtOnce, '\0');
   for (std::uint64_t at = 0; at < bytes.size(); at = bytes.position()) {
     bytes.open(at);
     while (const auto got = bytes.compressed() ? bytes.read(piece.data(), piece.size()) : 0) {
       count(got, left, name);
-      add_to(unpacked, std::string_view(piece).substr(0, got));
+      unpacked.add(std::string_view(piece).substr(0, got));
     }
     if (bytes.compressed() && bytes.broken().empty()) continue;
     problem(name + " at " + std::to_string(at), bytes.compressed() ? bytes.broken() : "no gzip data begins here");
@@ -165,7 +170,7 @@ WarcFile unpack_gzip(warc::RecordBytes& bytes, const std::string& name, const Pr
 }
 
 // Unpacks a file that was compressed as a whole (gzip, bzip2, xz, zstd); nullopt: it was not.
-std::optional<WarcFile> unpacked(const WarcFile& packed, const Problem& problem) {
+std::optional<Unpacked> unpacked(const Unpacked& packed, const Problem& problem) {
   if (packed.size == 0) return std::nullopt;
   warc::RecordBytes bytes(packed.file.get(), 0, packed.size);
   bytes.open(0);
@@ -176,25 +181,20 @@ std::optional<WarcFile> unpacked(const WarcFile& packed, const Problem& problem)
   return unpack_entry(archive, packed.name);
 }
 
-// Unpacks a file whose records have no place of their own, because it was compressed as a whole or is an ARC file.
-WarcFile with_records(WarcFile file, const Problem& problem) {
-  file.members = warc::Reader::has_members(file.file.get(), file.size) && !warc::is_arc(file.file.get(), file.size);
-  if (!file.members)
-    if (auto plain = unpacked(file, problem)) file = *std::move(plain);
-  if (!warc::is_arc(file.file.get(), file.size)) return file;
-  WarcFile warc{file.name, temporary_file()};
-  warc::arc_to_warc(
-      file.file.get(), file.size, [&](std::string_view bytes) { add_to(warc, bytes); },
-      [&](std::uint64_t at, const std::string& what) { problem(file.name + " at " + std::to_string(at), what); });
-  return warc;
+// Returns true if the records of a file have places of their own in it, each in a gzip member.
+bool has_places(const Unpacked& file) {
+  return warc::Reader::has_members(file.file.get(), file.size) && !warc::is_arc(file.file.get(), file.size);
 }
 
-// Each WARC file of an archive stays open until it is imported. The usual limit of 1,024 is for programs that select().
-void allow_many_files() {
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
-  files.rlim_cur = files.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &files);
+// Unpacks a file whose records have no place of their own, because it was compressed as a whole or is an ARC file.
+Unpacked with_places(Unpacked file, const Problem& problem) {
+  if (auto plain = unpacked(file, problem)) file = *std::move(plain);
+  if (!warc::is_arc(file.file.get(), file.size)) return file;
+  Unpacked warc{file.name, temporary_file()};
+  warc::arc_to_warc(
+      file.file.get(), file.size, [&](std::string_view bytes) { warc.add(bytes); },
+      [&](std::uint64_t at, const std::string& what) { problem(file.name + " at " + std::to_string(at), what); });
+  return warc;
 }
 
 // Gathers what one WACZ file holds, or several in a zip file.
@@ -203,12 +203,12 @@ public:
   explicit ZipReading(const Problem& problem) : problem_(problem) { read_.texts = temporary_file(); }
 
   // `inner`: of a WACZ file within a zip file of several.
-  void take(const WarcFile& file, bool inner) {
+  void take(const Unpacked& file, bool inner) {
     ArchiveReader zip(file, ArchiveReader::Kind::zip, problem_);
     for (std::string path; zip.next(path);) {
       const auto entry = file.name + ": " + path;
       if (is_warc_entry(path)) {
-        read_.warcs.push_back(unpack_entry(zip, entry));
+        take_warc(unpack_entry(zip, entry));
       } else if (path.ends_with(".wacz") && !inner) {
         take(unpack_entry(zip, entry), true);
       } else if (path.ends_with("datapackage.json")) {
@@ -236,6 +236,22 @@ public:
   }
 
 private:
+  // Appends it to the one file of all, which the first becomes.
+  void take_warc(Unpacked warc) {
+    const bool members = has_places(warc);
+    if (!members) warc = with_places(std::move(warc), problem_);
+    const auto begin = size_;
+    size_ += warc.size;
+    if (!read_.file) {
+      read_.file = std::move(warc.file);
+      ::lseek(read_.file.get(), 0, SEEK_END);
+    } else {
+      base::each_piece(warc.file.get(), 0, warc.size,
+                       [&](std::string_view piece) { write_all(read_.file.get(), piece); });
+    }
+    read_.warcs.push_back({warc.name, read_.file.get(), begin, size_, members});
+  }
+
   void take_pages(ArchiveReader& zip, const std::string& entry) {
     std::string line; // of one that is too long, a little more than is allowed
     std::size_t number = 0;
@@ -292,7 +308,7 @@ private:
 
   const Problem& problem_;
   WebArchive read_;
-  std::uint64_t texts_size_{0};
+  std::uint64_t size_{0}, texts_size_{0}; // of the files
   std::size_t elsewhere_{0};
   std::string example_; // of these files
 };
@@ -300,18 +316,17 @@ private:
 } // namespace
 
 WebArchive read_archive(base::Fd file, std::uint64_t size, const std::string& name, const Problem& problem) {
-  WarcFile given{name, std::move(file), size};
-  WebArchive read;
+  Unpacked given{name, std::move(file), size};
   if (base::holds_at(given.file.get(), 0, kZip)) {
-    allow_many_files();
     ZipReading reading(problem);
     reading.take(given, false);
-    read = reading.finish(name);
-  } else {
-    read.warcs.push_back(std::move(given));
+    return reading.finish(name);
   }
-  for (auto& warc : read.warcs)
-    warc = with_records(std::move(warc), problem);
+  const bool members = has_places(given);
+  if (!members) given = with_places(std::move(given), problem);
+  WebArchive read;
+  read.warcs.push_back({name, given.file.get(), 0, given.size, members});
+  read.file = std::move(given.file);
   return read;
 }
 

@@ -20,13 +20,14 @@ struct ReadPage {
 };
 
 struct WarcFile {
-  std::string name; // for messages: "some.wacz: archive/data.warc.gz"
-  base::Fd file;
-  std::uint64_t size{0};
-  bool members{false}; // each record is a gzip member; else they are not compressed
+  std::string name;               // for messages: "some.wacz: archive/data.warc.gz"
+  int file{-1};                   // of the WebArchive; several have one, because descriptors are few
+  std::uint64_t begin{0}, end{0}; // there
+  bool members{false};            // each record is a gzip member; else they are not compressed
 };
 
 struct WebArchive {
+  base::Fd file; // of the WARC files
   std::vector<WarcFile> warcs;
   std::vector<ReadPage> pages;
   base::Fd texts; // of the pages, one after the other

@@ -50,8 +50,9 @@ bool Splitter::add_page(const std::string& url, const std::string& date, const s
   return true;
 }
 
-void Splitter::add_file(int file, std::uint64_t size, const std::function<void(const Damaged&)>& damaged) {
-  Reader reader(file, 0, size, Reader::Digests::compare);
+void Splitter::add_file(int file, std::uint64_t begin, std::uint64_t end,
+                        const std::function<void(const Damaged&)>& damaged) {
+  Reader reader(file, begin, end, Reader::Digests::compare);
   for (;;) {
     try {
       const auto record = reader.next();

@@ -35,8 +35,9 @@ public:
   // Adds a page; pages come first. `id`: the id of the page in records; empty: none. Returns false if the date is not
   // one of WARC.
   bool add_page(const std::string& url, const std::string& date, const std::string& id);
-  // A file of `size` bytes. `damaged`: called for each record that cannot be read; it is left out.
-  void add_file(int file, std::uint64_t size, const std::function<void(const Damaged&)>& damaged);
+  // The bytes [begin, end) of a file; offsets count from `begin`. `damaged`: called for each record that cannot be
+  // read; it is left out.
+  void add_file(int file, std::uint64_t begin, std::uint64_t end, const std::function<void(const Damaged&)>& damaged);
   void finish();
 
   const std::vector<SplitPage>& pages() const noexcept { return pages_; }

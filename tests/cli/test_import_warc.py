@@ -7,7 +7,6 @@ import io
 import json
 import lzma
 import os
-import resource
 import subprocess
 import unittest
 import zipfile
@@ -375,7 +374,7 @@ class ImportWarc(Case):
             path = home.path / "again.wacz"
             self.assertEqual(place.run("export", "--all", "-o", path).code, 0)
 
-    def test_more_warc_files_than_a_process_may_usually_open(self):
+    def test_more_warc_files_than_a_process_may_open(self):
         home = self.place(held=True)
         entries = {
             f"archive/data-{number}.warc.gz": members(
@@ -383,12 +382,12 @@ class ImportWarc(Case):
             )
             for number in range(1500)
         }
+        plain = record("response", "https://many.test/plain", "2024-01-01T00:00:00Z", page("plain", "w"), 2000)
+        entries |= {"archive/a.warc": plain, "archive/b.warc.gz": gzip.compress(plain)}
         path = self.file(home, "many.wacz", wacz(entries))
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1024), hard))
-        done = home.run("import", "warc", "--dry-run", path)
-        self.assertEqual((done.code, done.records[-1]["found"]), (0, 1500), str(done))
+        limited = ("sh", "-c", 'ulimit -n 256 && exec "$@"', "sh")  # also the hard limit
+        done = home.run("import", "warc", "--dry-run", path, prefix=limited)
+        self.assertEqual((done.code, done.records[-1]["found"]), (0, 1501), str(done))
 
     def test_wacz_files_that_are_elsewhere_are_named(self):
         about = json.dumps({"profile": "multi-wacz-package", "resources": [{"path": "https://example.org/a.wacz"}]})

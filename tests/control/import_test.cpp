@@ -23,11 +23,12 @@ using namespace std::string_literals;
 
 namespace {
 
-// "URL | title | tags | when" of each entry, a line each; what is empty at the end of a line is left out.
+// "URL | title | tags | when | notes" of each entry, a line each; what is empty at the end of a line is left out.
 std::string read(const std::string& bytes, std::string_view parser = "auto") {
   std::string text;
   for (const auto& entry : read_list(bytes, parser).entries) {
-    std::string line = entry.url + "|" + entry.title + "|" + base::join(entry.tags, ",") + "|" + entry.bookmarked_at;
+    std::string line = entry.url + "|" + entry.title + "|" + base::join(entry.tags, ",") + "|" + entry.bookmarked_at +
+                       "|" + entry.notes;
     while (line.ends_with('|'))
       line.pop_back();
     text += (text.empty() ? "" : "\n") + line;
@@ -64,7 +65,7 @@ TEST_CASE("formats of other programs") {
     <DT><A HREF=javascript:alert(1) ADD_DATE=0>no page</A><DT><ABBR>x</ABBR>
   </DL></DL>)",
        "https://a.test/?x=1&y=2|A <b> “c” café|one,two,Folder|" + when +
-           "\nhttps://b.test/       x|Two lines bold|Folder"
+           "|See this too\nhttps://b.test/       x|Two lines bold|Folder"
            "\nhttps://c.test/?a=1&copy=2&region=3<4&5®|C © 2 ©2|Folder\njavascript:alert(1)|no page|Folder"},
       {"a page", "<html><a href=https://a.test/>A<a href='https://b.test/'>B<a href=#top>top</a>",
        "https://a.test/|A\nhttps://b.test/|B"},
@@ -85,10 +86,10 @@ TEST_CASE("formats of other programs") {
        "https://a.test/1"},
       {"OPML", R"(<opml version="2.0"><body><outline text="F"><outline type="rss" text="Feed" xmlUrl="https://a.test/f"
        htmlUrl="https://a.test/"/><outline type="link" text="L" url="https://b.test/"/></outline></body></opml>)",
-       "https://a.test/|Feed\nhttps://b.test/|L"},
+       "https://a.test/|Feed|F\nhttps://b.test/|L|F"},
       {"XBEL", R"(<?xml version="1.0"?><!DOCTYPE xbel><xbel version="1.0"><folder><title>F</title><bookmark
-       href="https://a.test/" added="2023-11-14T22:13:20Z"><title>A</title><desc>no</desc></bookmark></folder></xbel>)",
-       "https://a.test/|A||" + when},
+       href="https://a.test/" added="2023-11-14T22:13:20Z"><title>A</title><desc>N</desc></bookmark></folder></xbel>)",
+       "https://a.test/|A|F|" + when + "|N"},
       {"Pinboard's XML",
        R"(<posts user="u"><post href="https://a.test/" description="A" tag="one two" time="2023-11-14T22:13:20Z"/></posts>)",
        "https://a.test/|A|one,two|" + when},
@@ -109,12 +110,15 @@ TEST_CASE("formats of other programs") {
       {"JSON Feed", R"({"version": "https://jsonfeed.org/version/1.1", "home_page_url": "https://no.test/", "items": [
        {"id": "1", "external_url": "https://a.test/", "date_published": "2023-11-14T22:13:20Z"}], "authors": [{"url": "x"}]})",
        "https://a.test/|||" + when},
-      {"Firefox", R"({"guid": "root________", "children": [{"title": "menu", "children": [{"title": "A",
-       "dateAdded": 1700000000000000, "uri": "https://a.test/", "tags": "x,y"}, {"title": "empty", "children": []}]}]})",
-       "https://a.test/|A|x,y|" + when},
+      {"Firefox", R"({"guid": "root________", "children": [{"title": "menu", "root": "bookmarksMenuFolder",
+       "children": [{"title": "A", "dateAdded": 1700000000000000, "uri": "https://a.test/", "tags": "x,y"},
+       {"title": "F", "children": [{"title": "B", "uri": "https://b.test/"}]}, {"title": "empty", "children": []}]}]})",
+       "https://a.test/|A|x,y|" + when + "\nhttps://b.test/|B|F"},
       {"Chromium", R"({"checksum": "0", "roots": {"bookmark_bar": {"children": [{"date_added": "13344473600000000",
-       "name": "A", "type": "url", "url": "https://a.test/"}], "name": "Bar"}, "other": {"children": []}}, "version": 1})",
-       "https://a.test/|A||" + when},
+       "name": "A", "type": "url", "url": "https://a.test/"}, {"name": "F", "type": "folder", "children": [{"name": "G",
+       "children": [{"name": "B", "url": "https://b.test/"}]}, {"name": "C", "url": "https://c.test/"}]}], "name": "Bar"},
+       "other": {"children": []}}, "version": 1})",
+       "https://a.test/|A||" + when + "\nhttps://b.test/|B|F,G\nhttps://c.test/|C|F"},
       {"Wallabag", R"([{"is_archived": 0, "tags": ["t"], "title": "A", "url": "https://a.test/",
        "created_at": "2023-11-14T22:13:20+00:00", "content": "https://no.test/"}])",
        "https://a.test/|A|t|" + when},
@@ -125,8 +129,9 @@ TEST_CASE("formats of other programs") {
        "content": {"type": "link", "url": "https://a.test/", "title": "A"}, "note": null}]})",
        "https://a.test/|A|t|" + when},
       {"Linkwarden", R"({"id": 1, "name": "me", "collections": [{"id": 1, "name": "Box", "links": [{"name": "A",
-       "type": "url", "url": "https://a.test/", "tags": [{"id": 1, "name": "t"}], "createdAt": "2023-11-14T22:13:20Z"}]}]})",
-       "https://a.test/|A|t|" + when},
+       "type": "url", "url": "https://a.test/", "tags": [{"id": 1, "name": "t"}], "description": "N",
+       "createdAt": "2023-11-14T22:13:20Z"}]}, {"name": "Unorganized", "links": [{"name": "B", "url": "https://b.test/"}]}]})",
+       "https://a.test/|A|t,Box|" + when + "|N\nhttps://b.test/|B"},
       {"linkding", R"({"count": 1, "next": null, "results": [{"url": "https://a.test/", "title": "",
        "website_title": "A", "tag_names": ["t"], "date_added": "2023-11-14T22:13:20Z"}]})",
        "https://a.test/|A|t|" + when},
@@ -150,7 +155,7 @@ TEST_CASE("formats of other programs") {
       {"Raindrop",
        "id,title,note,excerpt,url,folder,tags,created,cover\n1,A,,\"x, y\",https://a.test/,F,\"t, "
        "u\",2023-11-14T22:13:20.000Z,\n",
-       "https://a.test/|A|t,u|" + when},
+       "https://a.test/|A|F,t,u|" + when},
       {"Wallabag's table",
        "Title;URL;Content;Tags;\"Creation date\"\n\"A\";https://a.test/;\"see <a href=\"\"https://no.test/\"\">x</a>; "
        "y\";\"t, u v\";\"14/11/2023 22:13:20\"",
@@ -185,6 +190,22 @@ TEST_CASE("formats of other programs") {
       {"a title with a URL", "https://a.test/ | See https://no.test/\n", "https://a.test/|See https://no.test/"},
       {"a shortcut of Windows", "[InternetShortcut]\r\nURL=https://a.test/\r\nIconFile=https://a.test/favicon.ico\r\n",
        "https://a.test/"},
+      {"a shortcut of Edge, with a blank",
+       "[{000214A0-0000-0000-C000-000000000046}]\r\nProp3=19,2\r\n[InternetShortcut]\r\nURL=https://a.test/?q=a b\r\n"
+       "IconFile=https://a.test/favicon.ico\r\n",
+       "https://a.test/?q=a%20b"},
+      {"a shortcut of a Linux desktop",
+       "[Desktop Entry]\nName=See https://no.test/\nType=Link\nURL=https://a.test/\nIcon=https://no.test/i.png\n",
+       "https://a.test/"},
+      {"a table with the line ends of old Macs", "url,title\rhttps://a.test/,A\rhttps://b.test/,B\r",
+       "https://a.test/|A\nhttps://b.test/|B"},
+      {"a quote within a cell of a table", "url,title\nhttps://a.test/,5\" disk\nhttps://b.test/,\"B, C\"\n",
+       "https://a.test/|5\" disk\nhttps://b.test/|B, C"},
+      {"lines that go on in a calendar", "BEGIN:VCALENDAR\r\nURL:https://a.test/lo\r\n ng\r\n",
+       "BEGIN:VCALENDAR\nhttps://a.test/long"},
+      {"sentence marks of other scripts in a line that is a URL", "https://a.test/モーニング娘。\nhttps://a.test/«b»\n",
+       "https://a.test/モーニング娘。\nhttps://a.test/«b»"},
+      {"a host that is no link", "https://a[.]test/x\nhttps://b.test/\n", "https://a[.]test/x\nhttps://b.test/"},
       {"a link of Markdown with blanks", "see [x](<https://a.test/a b.pdf>) and <https://b.test/>",
        "https://a.test/a%20b.pdf\nhttps://b.test/"},
       {"OneTab and other tab keepers",
@@ -326,8 +347,9 @@ TEST_CASE("a format that does not fit gives way, and a broken one is named") {
   CHECK(read("https://a.test/?url=1,2\n") == "https://a.test/?url=1,2");
   CHECK(read("").empty());
   CHECK(read("{\n  \"items\": []\n}").empty());
-  for (const char* broken : {"[{", "{\n \"items\": [", "[\"https://a.test/\"", "<rss><item>",
-                             "<?xml version='1.0'?><opml>", "[{\"url\": \"https://a.test/\", \"time\": 1e999}]"}) {
+  for (const char* broken :
+       {"[{", "{\n \"items\": [", "[\"https://a.test/\"", "<rss><item>", "<?xml version='1.0'?><opml>",
+        "url,title\nhttps://a.test/,\"A\nhttps://b.test/,B\n", "[{\"url\": \"https://a.test/\", \"time\": 1e999}]"}) {
     CAPTURE(broken);
     CHECK_THROWS_WITH_AS(read_list(broken), doctest::Contains("not valid"), base::Error);
     CHECK_NOTHROW(read_list(broken, "txt"));
@@ -585,6 +607,18 @@ TEST_CASE("what gzip has packed") {
   // A thousand zeros in each byte, as often as it takes.
   CHECK_THROWS_WITH_AS(read_list(test::packed_zeros(64)), doctest::Contains("more than 16 MiB"), base::Error);
   CHECK(unpacked(test::packed_zeros(8), base::kUnpackedFreely).bytes.size() == std::size_t{8} << 20);
+}
+
+// Readers in quadratic time would not end within the time limit of the test.
+TEST_CASE("time to read a list grows with its size and no faster") {
+  const std::string link = "<A HREF=https://a.test/>A</A>", soft = "Content-Transfer-Encoding: quoted-printable\n\n";
+  std::string nested = "<!DOCTYPE NETSCAPE-Bookmark-file-1>";
+  for (int i = 0; i < 40'000; ++i)
+    nested += "<DL><H3>f" + std::to_string(i) + "</H3>" + link;
+  const auto deep = read_list(nested).entries;
+  CHECK(deep.size() == 40'000);
+  CHECK(base::join(deep.back().tags, ",") == "f39991,f39992,f39993,f39994,f39995,f39996,f39997,f39998");
+  CHECK(read_list(soft + std::string(10'000'000, '=')).entries.size() == 2);
 }
 
 TEST_CASE("lists that people write: only URLs, a title behind them, or sentences") {

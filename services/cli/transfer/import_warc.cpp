@@ -122,7 +122,7 @@ private:
     });
     for (std::size_t i = 0; i < archive_.warcs.size(); ++i) {
       const auto& warc = archive_.warcs[i];
-      splitter_.add_file(warc.file.get(), warc.size, [&](const warc::Damaged& damage) {
+      splitter_.add_file(warc.file, warc.begin, warc.end, [&](const warc::Damaged& damage) {
         if (damage.used() == warc::Damaged::Used::in_part) cut_.emplace(i, damage.offset());
         tell(warc.name + " at " + std::to_string(damage.offset()), damage.what());
       });
@@ -188,8 +188,8 @@ private:
       const auto put = [&](std::string_view piece) { archive::write_all(to.get(), piece, name.native()); };
       const auto cut = cut_.lower_bound({from, offset}); // the last of its group, if one is
       const auto end = cut != cut_.end() && *cut < std::pair(from, offset + length) ? cut->second : offset + length;
-      archive::read_range(source.file.get(), offset, end, source.name, put);
-      if (end < offset + length) warc::mend(source.file.get(), end, source.size, source.members, put);
+      archive::read_range(source.file, source.begin + offset, source.begin + end, source.name, put);
+      if (end < offset + length) warc::mend(source.file, source.begin + end, source.end, source.members, put);
       ++parts;
       bytes += length;
     });
@@ -200,9 +200,11 @@ private:
   }
 
   void each_capture(std::size_t warc, std::uint64_t from, const std::function<bool(warc::Capture)>& take) {
-    const auto& [name, file, size, members] = archive_.warcs[warc];
-    const auto in_file = [&](warc::Capture capture) { return capture.offset += from, take(std::move(capture)); };
-    warc::each_capture(file.get(), from, size, in_file, [](auto&) {}); // reported before
+    const auto& [name, file, begin, end, members] = archive_.warcs[warc];
+    const auto in_file = [&, at = begin + from](warc::Capture capture) {
+      return capture.offset += at, take(std::move(capture));
+    };
+    warc::each_capture(file, begin + from, end, in_file, [](auto&) {}); // reported before
   }
 
   warc::Capture capture_of(const warc::SplitPage& page) {
@@ -224,7 +226,7 @@ private:
       const auto found = originals_.find(name);
       if (found == originals_.end()) return std::nullopt;
       const auto& [warc, capture] = found->second;
-      return Original{capture::replay_record(capture, archive_.warcs[warc].file.get())};
+      return Original{capture::replay_record(capture, archive_.warcs[warc].file)};
     };
     const auto& key = revisit.refers_to.empty() ? revisit.key : revisit.refers_to;
     if (auto same = in_files(revisit.digest)) return same;
@@ -242,7 +244,7 @@ private:
     if (page.found && readable && (text.empty() || view.title.empty())) {
       auto own = capture_of(page);
       own.key = warc::url_key(page.url);
-      auto records = nlohmann::json::array({capture::replay_record(own, archive_.warcs[page.file].file.get())});
+      auto records = nlohmann::json::array({capture::replay_record(own, archive_.warcs[page.file].file)});
       const auto original = page.revisit ? original_of(own, true) : std::nullopt;
       if (original) {
         records.front()["digest"] = original->record["digest"];

@@ -43,7 +43,7 @@ std::map<std::string, std::string> shared_out(const std::vector<std::string>& pa
     std::ofstream(path) << text;
     const int file = ::open(path.c_str(), O_RDONLY);
     REQUIRE(file >= 0);
-    splitter.add_file(file, text.size(), [](const Damaged& damage) { FAIL(damage.what()); });
+    splitter.add_file(file, 0, text.size(), [](const Damaged& damage) { FAIL(damage.what()); });
     ::close(file);
   }
   splitter.finish();
