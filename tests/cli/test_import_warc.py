@@ -387,7 +387,7 @@ class ImportWarc(Case):
         path = self.file(home, "many.wacz", wacz(entries))
         limited = ("sh", "-c", 'ulimit -n 256 && exec "$@"', "sh")  # also the hard limit
         done = home.run("import", "warc", "--dry-run", path, prefix=limited)
-        self.assertEqual((done.code, done.records[-1]["found"]), (0, 1501), str(done))
+        self.assertEqual((done.code, done.records[-1]["found"]), (0, 1502), str(done))
 
     def test_wacz_files_that_are_elsewhere_are_named(self):
         about = json.dumps({"profile": "multi-wacz-package", "resources": [{"path": "https://example.org/a.wacz"}]})
