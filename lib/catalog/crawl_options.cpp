@@ -1,6 +1,7 @@
 #include "lib/catalog/crawl_options.hpp"
 
 #include "lib/base/text/time.hpp"
+#include "lib/catalog/operation.hpp"
 
 namespace holdfast::catalog {
 
@@ -87,6 +88,18 @@ nlohmann::json crawl_columns(const nlohmann::json& given) {
     if (const auto value = given.find(option.name); option.column && value != given.end())
       columns[std::string(option.name)] = stored(schema_of(option), *value);
   return columns;
+}
+
+store::NewSchedule schedule_of(const nlohmann::json& body, store::PlannedCrawl planned) {
+  store::NewSchedule schedule;
+  schedule.watch = watch_of(body);
+  schedule.id = planned.crawl.id;
+  schedule.label = planned.crawl.options.value("label", "");
+  schedule.every = body.value("every", "");
+  if (const auto zone = body.value("time_zone", ""); !zone.empty()) schedule.time_zone = zone;
+  schedule.crawl = std::move(planned.crawl);
+  schedule.seeds = std::move(planned.seeds);
+  return schedule;
 }
 
 } // namespace holdfast::catalog

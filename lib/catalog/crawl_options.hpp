@@ -3,6 +3,7 @@
 // any thread.
 
 #include "lib/catalog/field.hpp"
+#include "lib/store/crawl.hpp"
 
 #include <chrono>
 #include <span>
@@ -20,6 +21,8 @@ std::span<const CrawlOption> crawl_options();
 
 // Returns the columns of a crawl that these options set, each of which fits its schema.
 nlohmann::json crawl_columns(const nlohmann::json& given);
+// The schedule of a request (every, time_zone, fields of a watch) that adds a planned crawl. Throws Error(usage).
+store::NewSchedule schedule_of(const nlohmann::json& body, store::PlannedCrawl planned);
 // A time as a column takes it; null: none.
 nlohmann::json interval(std::chrono::milliseconds time);
 

@@ -185,11 +185,10 @@ Answer run_schedule(const Call& call) {
 }
 
 Answer change_watch(const Call& call) {
-  const auto watch = watch_of(call.body);
-  const auto list = [&](const char* name) { return watch.value(name, std::vector<std::string>()); };
+  watch_of(call.body); // throws
   const bool changed = store::call(call.connection, "watch_change", call.id, call.given<std::string>("every"),
-                                   call.given<std::string>("when"), call.given<std::string>("select"), list("ignore"),
-                                   list("notify"), call.by)
+                                   call.given<std::string>("when"), call.given<std::string>("select"),
+                                   call.texts("ignore"), call.texts("notify"), call.by)
                            .value();
   return say_changed(changed);
 }

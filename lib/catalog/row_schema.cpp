@@ -25,6 +25,7 @@ Json schema_of_type(std::string_view type, std::string_view name) {
   if (type == "integer") return {{"type", "integer"}, {"format", "int32"}};
   if (type == "numeric" || type == "double precision" || type == "real") return {{"type", "number"}};
   if (type == "boolean") return {{"type", "boolean"}};
+  if (type == "interval") return {{"type", "string"}, {"format", "interval"}};
   if (type == "timestamp with time zone") return {{"type", "string"}, {"format", "date-time"}};
   if (type == "jsonb") return Json::object(); // anything
   if (name == "url") return {{"type", "string"}, {"format", "uri"}};

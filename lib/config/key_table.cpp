@@ -50,6 +50,13 @@ const std::vector<Key>& key_table() {
       {"database.connections", Type::integer, "3", false,
        "Connections a worker keeps for its work, besides the one for its heartbeat.", 2, 16},
 
+      {"server", Type::text, "", false,
+       "URL of a `holdfast serve` that commands work with, in place of a database: https://archive.example; empty: none."},
+      {"token", Type::text, "", true,
+       "Token for server (`holdfast token add` there); better in token_file, or in HOLDFAST_TOKEN."},
+      {"token_file", Type::path, "", false,
+       "File with the token for server, which other users cannot read; empty: none."},
+
       {"plugins.path", Type::path_list, "", false,
        "Directories of further plugins; the last one that has a plugin is used, before the built-in ones."},
       {"plugins.built_in", Type::boolean, "true", false,

@@ -35,7 +35,7 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 struct Request {
   std::string method{"GET"}, url;   // http and https only, unless it is mail
   std::vector<std::string> headers; // "Name: value"
-  std::string_view body;            // sent with PUT and POST; lives until there is an answer
+  std::string_view body;            // sent with PUT, POST and PATCH; lives until there is an answer
   std::string user_agent{"holdfast"};
   std::optional<Signature> signature;
   std::optional<Mail> mail; // the body is a message; the answer's status is SMTP's

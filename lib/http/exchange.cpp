@@ -86,7 +86,7 @@ void Exchange::set_limits() {
 }
 
 void Exchange::set_body() {
-  if (request_.method == "PUT" || request_.method == "POST") {
+  if (request_.method == "PUT" || request_.method == "POST" || request_.method == "PATCH") {
     set(CURLOPT_UPLOAD, 1L);
     set(CURLOPT_READFUNCTION, &Exchange::on_read);
     set(CURLOPT_READDATA, this);

@@ -90,6 +90,13 @@ enum class Kind { other, time, interval, list }; // timestamptz, interval, text[
 
 class Result {
 public:
+  using Cells = std::vector<std::optional<std::string>>;
+
+  Result() = default;
+  // Rows that came in another way than from a session, as PostgreSQL writes them.
+  Result(std::vector<std::string> columns, std::vector<Kind> kinds, std::vector<Cells> rows)
+      : columns_(std::move(columns)), kinds_(std::move(kinds)), rows_(std::move(rows)) {}
+
   std::size_t size() const noexcept { return rows_.size(); }
   bool empty() const noexcept { return rows_.empty(); }
   Row operator[](std::size_t index) const { return Row(*this, index); }
@@ -140,7 +147,7 @@ private:
   friend class Connection;
   std::vector<std::string> columns_;
   std::vector<Kind> kinds_;
-  std::vector<std::vector<std::optional<std::string>>> rows_;
+  std::vector<Cells> rows_;
   std::size_t affected_{0};
 };
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <set>
 
 namespace holdfast::store {
 
@@ -72,6 +73,19 @@ std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCr
       archived.push_back({row["url"], row["snapshot_id"], row["sealed_at"], row["directory"]});
   }
   return archived;
+}
+
+CrawlAdded crawl_add(pg::Connection& connection, const PlannedCrawl& planned) {
+  CrawlAdded result;
+  if (planned.crawl.options.value("only_new", false)) {
+    result.archived = seeds_archived(connection, planned.crawl, planned.seeds);
+    std::set<std::string_view> urls;
+    for (const auto& seed : planned.seeds)
+      urls.insert(seed.url);
+    result.nothing_left = result.archived.size() == urls.size();
+  }
+  if (!result.nothing_left) result.added = crawl_add(connection, planned.crawl, planned.seeds);
+  return result;
 }
 
 std::string schedule_add(pg::Connection& connection, const NewSchedule& schedule) {

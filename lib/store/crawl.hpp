@@ -40,6 +40,13 @@ struct ArchivedSeed {
 // Returns those of `seeds` that are archived, in their order, each once.
 std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCrawl& crawl,
                                          const std::vector<Seed>& seeds);
+// Adds a planned crawl; one with only_new is not added if all its seeds are archived.
+struct CrawlAdded {
+  bool added{false}; // false: it exists already, or nothing is left of it
+  bool nothing_left{false};
+  std::vector<ArchivedSeed> archived{}; // that it leaves out
+};
+CrawlAdded crawl_add(pg::Connection& connection, const PlannedCrawl& planned);
 
 // Schedules: crawls that are added again and again. One free function per SQL function
 // (migrations/functions/72_schedule.sql). Blocking; call on the thread that owns the connection. Errors: refused, with

@@ -120,15 +120,6 @@ pg::Result running_in_front(pg::Connection& connection, int limit) {
       "select * from holdfast.v_running where not background order by running_for desc limit $1::integer", limit);
 }
 
-pg::Result session_logs(pg::Connection& connection, const std::string& crawl) {
-  return connection.call("select * from holdfast.v_session_log where crawl_id = $1::uuid order by ended_at, hook_name",
-                         crawl);
-}
-
-pg::Result stuck(pg::Connection& connection, int limit) {
-  return connection.call("select * from holdfast.v_stuck limit $1::integer", limit);
-}
-
 pg::Result running_processes(pg::Connection& connection, int limit) {
   return connection.call("select n.*, w.reason as why from holdfast.v_worker n cross join lateral holdfast.why(n.id) w "
                          "where n.status = 'running' order by n.started_at limit $1::integer",
@@ -156,6 +147,18 @@ pg::Result events_after(pg::Connection& connection, std::int64_t id, std::int64_
 
 std::int64_t last_event(pg::Connection& connection) {
   return connection.call("select coalesce((select id from holdfast.v_event order by id desc limit 1), 0)").value();
+}
+
+std::vector<std::string> last_events(pg::Connection& connection, std::int64_t limit, const std::string& crawl_id) {
+  auto lines = connection
+                   .call("select to_jsonb(v)::text as json from holdfast.list_events_after((select coalesce(min(e.id), "
+                         "0) - 1 from holdfast.list_events(nullif($2, '')::uuid, null, $1::bigint) e), $1::bigint, "
+                         "nullif($2, '')::uuid) v",
+                         limit, crawl_id)
+                   .column("json");
+  const auto most = static_cast<std::size_t>(limit); // the first id may have more rows than that
+  if (lines.size() > most) lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(most));
+  return lines;
 }
 
 std::vector<base::Sample> metrics(pg::Connection& connection) {

@@ -52,11 +52,6 @@ pg::Result results(pg::Connection& connection, const std::string& snapshot);
 
 // Rows of v_running without those in the background, the longest first.
 pg::Result running_in_front(pg::Connection& connection, int limit);
-// Rows of v_session_log: the end of what crawl hooks wrote to stderr, and where they ran.
-pg::Result session_logs(pg::Connection& connection, const std::string& crawl);
-
-pg::Result stuck(pg::Connection& connection, int limit);
-
 // Rows of v_worker, with why.
 pg::Result running_processes(pg::Connection& connection, int limit);
 
@@ -70,6 +65,8 @@ pg::Result limited_hosts(pg::Connection& connection, int limit);
 pg::Result events_after(pg::Connection& connection, std::int64_t id, std::int64_t limit, const std::string& crawl_id);
 // The highest id that an event has; 0 if there is none.
 std::int64_t last_event(pg::Connection& connection);
+// The last `limit` events as lines of JSON, in their order.
+std::vector<std::string> last_events(pg::Connection& connection, std::int64_t limit, const std::string& crawl_id);
 
 // Numbers of the whole collection: holdfast.metrics().
 std::vector<base::Sample> metrics(pg::Connection& connection);

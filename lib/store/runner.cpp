@@ -89,17 +89,6 @@ std::string next_work(pg::Connection& connection) {
   return rows.empty() ? "" : rows[0].text("text");
 }
 
-std::vector<std::string> crawls_to_stop(pg::Connection& connection, int limit) {
-  return connection
-      .call("select id from holdfast.v_crawl where status <> 'sealed' and stopping_at is null limit $1::integer", limit)
-      .column("id");
-}
-
-std::vector<std::string> workers_running(pg::Connection& connection, const std::vector<std::string>& ids) {
-  return connection.call("select id from holdfast.v_worker where id = any($1::uuid[]) and status = 'running'", ids)
-      .column("id");
-}
-
 std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age,
                                          const std::optional<std::string>& crawl) {
   return connection

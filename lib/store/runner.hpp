@@ -77,10 +77,6 @@ std::string next_work(pg::Connection& connection);
 // Work left by commands (lib/catalog/operation.hpp): crawls to stop, files to delete, pages to make again. Blocking;
 // call on the thread that owns the connection.
 
-// Open crawls that nothing stops yet.
-std::vector<std::string> crawls_to_stop(pg::Connection& connection, int limit);
-std::vector<std::string> workers_running(pg::Connection& connection, const std::vector<std::string>& ids);
-
 struct StalePage {
   std::string crawl_id, since;
   bool there{true}; // else the crawl was removed, and its page is to go

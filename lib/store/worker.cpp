@@ -90,14 +90,6 @@ bool worker_gone(pg::Connection& connection, const LocalProcess& process, const 
       .value();
 }
 
-std::vector<std::string> processes_on(pg::Connection& connection, const std::string& hostname) {
-  return connection
-      .call("select id from holdfast.v_worker where hostname = $1 and status = 'running' "
-            "and process_type in ('worker', 'runner')",
-            hostname)
-      .column("id");
-}
-
 namespace {
 
 std::map<std::string, std::string> options_of(const std::string& text) {

@@ -66,7 +66,6 @@ void process_present(pg::Connection& connection, const ProcessInfo& process, std
 // Ends the lease of a worker or runner that was seen dead on the caller's own machine, so that others take its work at
 // once. Returns false if the lease was over already, or if that process is not the one known by this id.
 bool worker_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason);
-std::vector<std::string> processes_on(pg::Connection& connection, const std::string& hostname);
 
 // Binaries that plugins need, and options that hold on one machine. One free function per SQL function
 // (migrations/functions/62_binary.sql). Blocking; call on the thread that owns the connection.

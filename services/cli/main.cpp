@@ -89,6 +89,9 @@ cli::GlobalOptions global_options(const GivenOptions& given, char** argv) {
   for (const auto& setting : given.settings) {
     const auto equals = setting.find('=');
     if (equals == std::string::npos) throw base::Error(base::ErrorClass::usage, "--set " + setting + ": not KEY=VALUE");
+    if (setting.starts_with("token="))
+      throw base::Error(base::ErrorClass::usage, "a token on a command line can be seen by other users",
+                        "HOLDFAST_TOKEN_FILE names a file with it");
     global.overrides.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
   }
   return global;

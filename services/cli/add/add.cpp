@@ -1,12 +1,11 @@
 #include "services/cli/add/add.hpp"
 
-#include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/catalog/operation.hpp"
-#include "lib/maintenance/archive_maintenance.hpp"
 #include "lib/store/crawl.hpp"
 #include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
@@ -29,7 +28,6 @@
 #include <functional>
 #include <iostream>
 #include <memory>
-#include <set>
 
 namespace holdfast::cli {
 
@@ -38,20 +36,17 @@ namespace {
 enum class Followed { to_the_end, deserted, stopped };
 
 // Follows a crawl that others work on until it is over, or no worker is left.
-Followed follow(pg::Connection& connection, const std::function<bool(pg::Connection&)>& over) {
+Followed follow(Context& context, const std::function<bool()>& over) {
   do {
-    if (over(connection)) return Followed::to_the_end;
-    if (store::status(connection).one().integer("workers") == 0) return Followed::deserted;
-  } while (!interrupted_within(std::chrono::milliseconds(200)));
+    if (over()) return Followed::to_the_end;
+    if (context.collection().status().value("workers", 0) == 0) return Followed::deserted;
+  } while (!interrupted_within(std::chrono::milliseconds(context.remote() ? 1000 : 200)));
   return Followed::stopped;
 }
 
-// Returns true if every seed is archived already; then it prints each.
-bool all_archived(Context& context, pg::Connection& connection, const store::PlannedCrawl& planned) {
-  if (!planned.crawl.options["only_new"].get<bool>()) return false;
-  const auto archived = store::seeds_archived(connection, planned.crawl, planned.seeds);
-  for (const auto& seed : archived) {
-    const auto path = archive::shown(context.archive_root(), seed.directory + "/index.html");
+void print_archived(Context& context, const AddedCrawl& added) {
+  for (const auto& seed : added.archived) {
+    const auto path = context.collection().page_of_snapshot(seed.snapshot_id, seed.directory);
     if (context.json())
       print_record(
           "Archived",
@@ -61,19 +56,41 @@ bool all_archived(Context& context, pg::Connection& connection, const store::Pla
                 << '\n';
   }
   std::cout << std::flush;
-  std::set<std::string> urls;
-  for (const auto& seed : planned.seeds)
-    urls.insert(seed.url);
-  return archived.size() == urls.size();
+}
+
+pg::Result crawl_row(Context& context, const std::string& id) {
+  return context.collection().rows(catalog::ListQuery{"crawls", 1}.by("crawl", id));
+}
+
+bool is_sealed(Context& context, const std::string& id) {
+  return crawl_row(context, id).one().text("status") == "sealed";
 }
 
 struct AddVerbOptions : AddOptions {
   bool wait{false}, background{false};
 };
 
+// In an embedded collection, `add` does the work; a cluster has workers for that.
 bool works(const AddVerbOptions& options, const Context& context) {
-  // In an embedded collection, `add` does the work; a cluster has workers for that.
-  return !options.background && (options.wait || context.embedded());
+  return !options.background && !context.remote() && (options.wait || context.embedded());
+}
+
+// Returns false if it was interrupted.
+bool follow_to_the_end(Context& context, const std::string& id, UnableWatch& unable) {
+  if (context.remote()) {
+    const auto followed = follow(context, [&] { return is_sealed(context, id); });
+    if (followed == Followed::deserted)
+      throw base::Error(base::ErrorClass::unavailable, "no worker runs there",
+                        "the crawl stays queued: holdfast why " + id);
+    return followed == Followed::to_the_end;
+  }
+  const auto over = [&](pg::Connection& own) {
+    return store::crawl(own, id).status == "sealed" || unable.look(own, id);
+  };
+  const Progress progress(context.dsn(), id);
+  // The worker that is there may be another add's, which leaves when its own crawl is done.
+  const auto followed = follow(context, [&] { return over(context.connection()); });
+  return followed == Followed::deserted ? !run_worker(context, over) : followed == Followed::to_the_end;
 }
 
 int add(Context& context, const AddVerbOptions& options) {
@@ -81,45 +98,31 @@ int add(Context& context, const AddVerbOptions& options) {
   if (isatty(STDERR_FILENO) != 0 && context.settings().value("log.level").origin == "default")
     spdlog::set_level(spdlog::level::warn);
   if (works(options, context)) context.guard();
-  const auto planned = plan_crawl(context, options);
-  const auto& crawl = planned.crawl;
-  const auto& seeds = planned.seeds;
-  auto& connection = context.connection(true);
-  if (all_archived(context, connection, planned)) return base::kExitSuccess;
-  store::crawl_add(connection, crawl, seeds);
-  if (!works(options, context)) {
+  auto read = read_inputs(context, options);
+  const auto left_out = read.left_out;
+  const auto added = context.collection(true).add(*options.crawl, std::move(read));
+  print_archived(context, added);
+  if (added.id.empty()) return base::kExitSuccess;
+  if (!works(options, context) && !(context.remote() && options.wait && !options.background)) {
     if (context.json())
-      print_record("Crawl",
-                   {{"id", crawl.id}, {"status", "queued"}, {"seeds", seeds.size()}, {"left_out", planned.left_out}});
+      print_record("Crawl", {{"id", added.id}, {"status", "queued"}, {"seeds", added.seeds}, {"left_out", left_out}});
     else
-      std::cout << "crawl " << crawl.id << ": queued, " << seeds.size() << (seeds.size() == 1 ? " URL" : " URLs")
-                << "\n  more: holdfast show " << crawl.id << std::endl;
+      std::cout << "crawl " << added.id << ": queued, " << added.seeds << (added.seeds == 1 ? " URL" : " URLs")
+                << "\n  more: holdfast show " << added.id << std::endl;
     return base::kExitSuccess;
   }
-
-  bool finished = true;
   UnableWatch unable;
-  const auto over = [&](pg::Connection& own) {
-    if (store::crawl(own, crawl.id).status == "sealed") return true;
-    return unable.look(own, crawl.id);
-  };
-  {
-    const Progress progress(context.dsn(), crawl.id);
-    // The worker that is there may be another add's, which leaves when its own crawl is done.
-    const auto followed = follow(connection, over);
-    if (followed == Followed::deserted)
-      finished = !run_worker(context, over);
-    else
-      finished = followed == Followed::to_the_end;
-  }
-  print_crawl_outcome(context, crawl.id);
+  const bool finished = follow_to_the_end(context, added.id, unable);
+  print_crawl_outcome(context, added.id);
   unable.check();
-  const auto ended = store::crawl(connection, crawl.id);
-  if (ended.status != "sealed" && !finished) {
+  const auto rows = crawl_row(context, added.id);
+  const auto ended = rows.one();
+  if (ended.text("status") != "sealed" && !finished) {
     std::cerr << "interrupted: the crawl stays queued; holdfast run goes on with it\n";
     return base::kExitInterrupted;
   }
-  return ended.outcome == "succeeded" || ended.outcome == "partial" ? base::kExitSuccess : base::kExitFailedWork;
+  const auto outcome = ended["outcome"].value_or("");
+  return outcome == "succeeded" || outcome == "partial" ? base::kExitSuccess : base::kExitFailedWork;
 }
 
 } // namespace
@@ -140,19 +143,19 @@ struct RetryOptions {
 };
 
 int retry(Context& context, const RetryOptions& options) {
-  auto& connection = context.connection();
+  auto& collection = context.collection();
   auto body = *options.body;
-  for (const auto& found : find_all(connection, options.ids)) {
+  for (const auto& found : find_all(collection, options.ids)) {
     if (found.kind == "process")
       throw base::Error(base::ErrorClass::usage, found.id + " is a worker, not a crawl or snapshot");
     body["ids"].push_back(found.id);
   }
-  if (body.contains("plugins"))
+  if (body.contains("plugins") && !context.remote())
     context.plugin_set()->select(body["plugins"]); // names that do not exist are refused here
-  const auto by = user_name(), id = base::new_uuid();
   // A pipe may hold nothing.
-  const auto answer = body.contains("ids") ? catalog::operation("retry").run({connection, id, id, body, by})
+  const auto answer = body.contains("ids") ? collection.run(catalog::operation("retry"), "", base::new_uuid(), body)
                                            : nlohmann::ordered_json::object();
+  const auto id = base::text_at(answer, "id");
   const auto urls = answer.value("seeds", 0);
   if (context.json()) {
     nlohmann::ordered_json json{{"seeds", urls}};
@@ -189,9 +192,10 @@ namespace {
 
 constexpr std::int64_t kFailuresShown = 10;
 
-void print_failures(pg::Connection& connection, const std::string& crawl_id, std::int64_t failed) {
-  auto query = catalog::ListQuery{"snapshots", kFailuresShown}.by("crawl", crawl_id).by("outcome", "failed");
-  for (const auto& row : catalog::list(connection, query))
+void print_failures(Context& context, const std::string& crawl_id, std::int64_t failed) {
+  const auto rows = context.collection().rows(
+      catalog::ListQuery{"snapshots", kFailuresShown}.by("crawl", crawl_id).by("outcome", "failed"));
+  for (const auto row : rows)
     std::cout << "  failed: " << printable(row.text("url")) << ": " << printable(row["reason"].value_or("")) << '\n';
   if (failed > kFailuresShown)
     std::cout << "  and " << failed - kFailuresShown << " more: holdfast list snapshots --outcome failed --crawl "
@@ -201,33 +205,33 @@ void print_failures(pg::Connection& connection, const std::string& crawl_id, std
 } // namespace
 
 void print_crawl_outcome(Context& context, const std::string& crawl_id) {
-  auto& connection = context.connection();
+  auto& collection = context.collection();
   if (context.json()) {
     catalog::ListQuery query;
     query.by("crawl", crawl_id);
     query.limit = 100000;
-    print_records(catalog::list_json(connection, query), "Snapshot");
+    print_records(collection.lines(query), "Snapshot");
     query.view = "crawls";
-    for (const auto& line : catalog::list_json(connection, query)) {
+    for (const auto& line : collection.lines(query)) {
       auto json = nlohmann::ordered_json::parse(line);
-      json["page"] = archive::shown(context.archive_root(), maintenance::crawl_page_path(crawl_id));
+      json["page"] = collection.page_of_crawl(crawl_id);
       print_record("Crawl", json);
     }
     std::cout.flush();
     return;
   }
-  const auto crawl = store::crawl(connection, crawl_id);
-  std::cout << "crawl " << crawl_id << ": " << (crawl.status == "sealed" ? crawl.outcome : crawl.status) << ", "
-            << crawl.total << (crawl.total == 1 ? " snapshot" : " snapshots") << ", "
-            << base::format_size(static_cast<std::uint64_t>(crawl.bytes));
-  if (crawl.partial > 0) std::cout << ", " << crawl.partial << " partial";
-  if (crawl.failed > 0) std::cout << ", " << crawl.failed << " failed";
-  if (crawl.cancelled > 0) std::cout << ", " << crawl.cancelled << " cancelled";
-  if (!crawl.stop_reason.empty()) std::cout << " (stopped by " << crawl.stop_reason << ")";
+  const auto rows = crawl_row(context, crawl_id);
+  const auto crawl = rows.one();
+  const bool sealed = crawl.text("status") == "sealed";
+  const auto total = crawl.integer("total"), failed = crawl.integer("failed");
+  std::cout << "crawl " << crawl_id << ": " << (sealed ? crawl.text("outcome") : crawl.text("status")) << ", " << total
+            << (total == 1 ? " snapshot" : " snapshots") << ", " << base::format_size(crawl["bytes"]);
+  for (const char* const part : {"partial", "failed", "cancelled"})
+    if (crawl.integer(part) > 0) std::cout << ", " << crawl.integer(part) << ' ' << part;
+  if (const auto why = crawl["stop_reason"].value_or(""); !why.empty()) std::cout << " (stopped by " << why << ")";
   std::cout << '\n';
-  if (crawl.failed > 0) print_failures(connection, crawl_id, crawl.failed);
-  if (crawl.status == "sealed")
-    std::cout << "  page: " << archive::shown(context.archive_root(), maintenance::crawl_page_path(crawl_id)) << '\n';
+  if (failed > 0) print_failures(context, crawl_id, failed);
+  if (sealed) std::cout << "  page: " << collection.page_of_crawl(crawl_id) << '\n';
   std::cout << "  more: holdfast show " << crawl_id << std::endl;
 }
 

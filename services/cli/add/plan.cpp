@@ -108,9 +108,8 @@ ReadOptions reading_of(const Context& context, const nlohmann::json& given) {
           given.value("parser", "auto")};
 }
 
-store::PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
-  const auto& given = *options.crawl;
-  return plan_crawl(context, given, read_seeds(inputs_of(options), reading_of(context, given)));
+ReadSeeds read_inputs(const Context& context, const AddOptions& options) {
+  return read_seeds(inputs_of(options), reading_of(context, *options.crawl));
 }
 
 store::PlannedCrawl plan_crawl(Context& context, const nlohmann::json& given, ReadSeeds read) {

@@ -22,7 +22,8 @@ struct AddOptions {
 // `options` must live until the command line has been parsed.
 void add_crawl_options(CLI::App& command, AddOptions& options);
 
-store::PlannedCrawl plan_crawl(Context& context, const AddOptions& options);
+// Reads the URLs of the command line, of files and standard input.
+ReadSeeds read_inputs(const Context& context, const AddOptions& options);
 // `given`: options by name (lib/catalog/crawl_options.hpp), each of which fits its schema.
 store::PlannedCrawl plan_crawl(Context& context, const nlohmann::json& given, ReadSeeds read);
 ReadOptions reading_of(const Context& context, const nlohmann::json& given);

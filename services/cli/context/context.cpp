@@ -9,6 +9,7 @@
 #include "lib/pg/hosts.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/schema.hpp"
+#include "services/cli/context/collection.hpp"
 #include "services/cli/context/signals.hpp"
 #include "services/cli/machine/machine_plugins.hpp"
 #include "services/serve/endpoint.hpp"
@@ -43,7 +44,8 @@ std::filesystem::path made_key(const config::Settings& settings) { return settin
 // Returns the paths that no hook may see: files with secrets, and the directory of the database's socket.
 std::vector<std::filesystem::path> secret_paths(const config::Settings& settings, const std::string& dsn) {
   std::vector<std::filesystem::path> paths{settings.file()};
-  for (const char* key : {"database.password_file", "webhooks.secret_file", "mail.password_file", "persona.key_file"})
+  for (const char* key :
+       {"database.password_file", "webhooks.secret_file", "mail.password_file", "persona.key_file", "token_file"})
     paths.push_back(settings.path(key));
   paths.push_back(made_key(settings));
   for (const auto& host : pg::socket_directories(dsn))
@@ -91,21 +93,48 @@ Context::Context(GlobalOptions options) : options_(std::move(options)), settings
                           settings_.text("log.level"));
 }
 
-Context::~Context() { connection_.reset(); }
+Context::~Context() {
+  collection_.reset();
+  connection_.reset();
+}
 
-bool Context::embedded() const { return settings_.text("database.url").empty(); }
+bool Context::remote() const { return !settings_.value("server").text.empty(); }
+
+bool Context::embedded() const { return !remote() && settings_.text("database.url").empty(); }
 
 std::filesystem::path Context::data_dir() const { return settings_.path("data_dir"); }
 
-std::filesystem::path Context::archive_root() const { return settings_.path("archive.root"); }
+std::filesystem::path Context::archive_root() const {
+  need_database();
+  return settings_.path("archive.root");
+}
 
 bool Context::has_embedded_data() const {
   std::error_code ignored;
   return std::filesystem::exists(data_dir() / "postgres" / "PG_VERSION", ignored);
 }
 
+void Context::need_database() const {
+  if (remote())
+    throw base::Error(base::ErrorClass::usage, "this command needs the database, not a server",
+                      "run it where the database is, without HOLDFAST_SERVER");
+}
+
+Collection& Context::collection(bool create) {
+  create_ = create_ || create;
+  if (!collection_ && !remote()) collection_ = database_collection(*this);
+  if (!collection_) {
+    auto token = settings_.value("token").text;
+    if (const auto file = settings_.path("token_file"); token.empty() && !file.empty())
+      token = base::trimmed(base::secret_text(file, "token_file"));
+    collection_ = server_collection(settings_.value("server").text, token);
+  }
+  return *collection_;
+}
+
 const std::string& Context::dsn() {
   if (!dsn_.empty()) return dsn_;
+  need_database();
   if (embedded()) {
     server_ = server::EmbeddedServer::start(data_dir());
     dsn_ = server_->dsn();
@@ -118,8 +147,9 @@ const std::string& Context::dsn() {
 }
 
 pg::Connection& Context::connection(bool create) {
-  if (connection_) return *connection_;
-  if (embedded() && !create && !has_embedded_data())
+  if (connection_ && !connection_->broken()) return *connection_;
+  need_database();
+  if (embedded() && !create && !create_ && !has_embedded_data())
     throw base::Error(base::ErrorClass::unavailable, "there is no collection in " + data_dir().string() + " yet",
                       "holdfast add URL makes one; --data-dir or HOLDFAST_DATA_DIR names another place");
   auto connection = std::make_unique<pg::Connection>(dsn());
@@ -128,13 +158,8 @@ pg::Connection& Context::connection(bool create) {
   else
     store::migrator().require_current(*connection);
   connection_ = std::move(connection);
+  if (diagnosing_) connection_->call("set lock_timeout = '2s'");
   return *connection_;
-}
-
-pg::Connection& Context::diagnosis() {
-  auto& session = connection();
-  session.call("set lock_timeout = '2s'");
-  return session;
 }
 
 std::string Context::who_blocks() noexcept { return connection_ ? pg::who_blocks(*connection_) : ""; }
@@ -276,6 +301,7 @@ std::string user_name() {
 }
 
 void Context::guard() {
+  need_database();
   config::check_lease_rule(settings_); // before anything is written
   std::ifstream comm("/proc/" + std::to_string(getppid()) + "/comm");
   std::string parent;

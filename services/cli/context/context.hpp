@@ -18,6 +18,8 @@
 
 namespace holdfast::cli {
 
+class Collection;
+
 struct GlobalOptions {
   std::string config_file;
   std::vector<std::pair<std::string, std::string>> overrides; // setting, value
@@ -40,19 +42,24 @@ public:
   const GlobalOptions& global() const noexcept { return options_; }
   // Returns true if results are JSON lines: requested, or standard output is no terminal.
   bool json() const noexcept { return json_; }
+  // Returns true if commands work with a server over HTTP, the setting `server`, in place of a database.
+  bool remote() const;
   bool embedded() const;
   std::filesystem::path data_dir() const;
-  std::filesystem::path archive_root() const;
+  std::filesystem::path archive_root() const; // throws Error(usage), as dsn()
 
   // Returns true if the data directory holds an embedded database already; verbs that only read do not make one.
   bool has_embedded_data() const;
-  // Returns the address of the database; starts the embedded server if that is it.
+  // The collection, as commands see it that work with a database or a server. `create`: as connection() has it.
+  Collection& collection(bool create = false);
+  // Returns the address of the database; starts the embedded server if that is it. Throws Error(usage) if there is a
+  // server in its place, as connection() does.
   const std::string& dsn();
   // A connection to a database with the right schema: an embedded one is migrated here, another one must be up to date.
   // Throws Error(unavailable) with a hint when there is no collection yet and `create` is false.
   pg::Connection& connection(bool create = false);
-  // Returns a connection for verbs that diagnose: they wait for no lock longer than 2 s.
-  pg::Connection& diagnosis();
+  // For verbs that diagnose: the sessions of this process wait for no lock longer than 2 s.
+  void diagnose() { diagnosing_ = true; }
   // Returns the session that holds the lock for which a statement waited, if there is a connection; empty: unknown.
   std::string who_blocks() noexcept;
   // For verbs that stay: a session that is not used any more is one that others may need.
@@ -73,9 +80,12 @@ public:
   std::unique_ptr<webhook::Deliverer> deliverer(const std::string& role);
 
 private:
+  void need_database() const;
+
   GlobalOptions options_;
   config::Settings settings_;
-  bool json_{false};
+  bool json_{false}, diagnosing_{false}, create_{false};
+  std::unique_ptr<Collection> collection_;
   std::unique_ptr<server::EmbeddedServer> server_;
   std::string dsn_;
   std::unique_ptr<pg::Connection> connection_;

@@ -25,9 +25,9 @@ struct EditOptions {
 };
 
 // A crawl's label, a snapshot's title; the notes and tags of both.
-void print_description(Context& context, pg::Connection& connection, const store::Found& found) {
+void print_description(Context& context, Collection& collection, const store::Found& found) {
   const bool crawl = found.kind == "crawl";
-  const auto rows = catalog::list(connection, catalog::ListQuery{found.kind + "s", 1}.by(found.kind, found.id));
+  const auto rows = collection.rows(catalog::ListQuery{found.kind + "s", 1}.by(found.kind, found.id));
   const auto now = rows.one();
   const std::string name = now[crawl ? "label" : "title"], notes = now["notes"];
   const std::vector<std::string> tags = now["tags"];
@@ -49,8 +49,8 @@ bool has_field(const std::string& kind, const std::string& name) {
 }
 
 int edit(Context& context, const EditOptions& options) {
-  auto& connection = context.connection();
-  const auto targets = find_all(connection, options.ids); // before anything is done
+  auto& collection = context.collection();
+  const auto targets = find_all(collection, options.ids); // before anything is done
   for (const auto& [kind, id, crawl] : targets) {
     if (kind == "process")
       throw base::Error(base::ErrorClass::usage, id + " is a worker; only crawls and snapshots can be edited");
@@ -61,7 +61,7 @@ int edit(Context& context, const EditOptions& options) {
   }
   for (const auto& target : targets)
     if (options.changes->empty())
-      print_description(context, connection, target);
+      print_description(context, collection, target);
     else
       operate(context, "change", target.kind, target.id, *options.changes);
   std::cout << std::flush;
@@ -91,11 +91,12 @@ struct ScopeOptions {
 using Lists = std::map<std::string, std::vector<std::string>>; // "deny" -> patterns
 
 int scope(Context& context, const std::string& given, const Lists& add, const Lists& remove) {
-  auto& connection = context.connection();
-  const auto id = id_named(connection, given, "crawl");
-  const bool changed = (!add.empty() || !remove.empty()) &&
-                       catalog::command(connection, "scopeCrawl", id, user_name(), {{"add", add}, {"remove", remove}});
-  const auto rows = catalog::list(connection, catalog::ListQuery{"crawls", 1}.by("crawl", id));
+  auto& collection = context.collection();
+  const auto id = id_named(collection, given, "crawl");
+  const bool changed =
+      (!add.empty() || !remove.empty()) &&
+      collection.run(catalog::operation("scopeCrawl"), id, "", {{"add", add}, {"remove", remove}})["changed"] == true;
+  const auto rows = collection.rows(catalog::ListQuery{"crawls", 1}.by("crawl", id));
   const auto now = rows.one();
   const auto lists = nlohmann::json::parse(now.text("scope"));
   if (context.json()) {

@@ -33,9 +33,7 @@ std::string shown_kind(std::string_view kind) {
 
 void run_row(Context& context, const std::string& action, const catalog::Operation& operation, const std::string& id,
              const nlohmann::json& body) {
-  const auto by = user_name(), new_id = base::new_uuid();
-  auto answer = operation.run({context.connection(operation.method == "PUT"), id, new_id, body, by,
-                               context.settings().boolean("urls.allow_private")});
+  auto answer = context.collection(operation.method == "PUT").run(operation, id, base::new_uuid(), body);
   const bool changed = answer.value("changed", true);
   answer.erase("changed");
   print_change(context, action, shown_kind(operation.kind()), id, changed, answer);
@@ -52,7 +50,7 @@ int run_verb(Context& context, const std::string& action, const catalog::Operati
   const auto kind = operation.kind();
   std::vector<std::string> ids; // all of them before anything is done
   for (const auto& one : has_uuid(kind) ? read_ids(given.ids) : given.ids)
-    ids.push_back(has_uuid(kind) ? id_named(context.connection(), one, kind) : kind == "host" ? host_name(one) : one);
+    ids.push_back(has_uuid(kind) ? id_named(context.collection(), one, kind) : kind == "host" ? host_name(one) : one);
   if (kind.empty()) ids = {""};
   for (const auto& id : ids)
     run_row(context, action, operation, id, *given.body);
@@ -120,15 +118,15 @@ void print_change(Context& context, const std::string& action, const std::string
   print_record("Control", line);
 }
 
-std::vector<store::Found> find_all(pg::Connection& connection, const std::vector<std::string>& given) {
+std::vector<store::Found> find_all(Collection& collection, const std::vector<std::string>& given) {
   std::vector<store::Found> found;
   for (const auto& one : read_ids(given))
-    found.push_back(store::find(connection, one));
+    found.push_back(collection.find(one));
   return found;
 }
 
-std::string id_named(pg::Connection& connection, const std::string& given, std::string_view kind) {
-  const auto found = store::find(connection, given);
+std::string id_named(Collection& collection, const std::string& given, std::string_view kind) {
+  const auto found = collection.find(given);
   if (found.kind != kind)
     throw base::Error(base::ErrorClass::usage, given + " is a " + found.kind + ", not a " + shown_kind(kind));
   return found.id;

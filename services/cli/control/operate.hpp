@@ -3,6 +3,7 @@
 
 #include "lib/store/find.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/context/collection.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -29,8 +30,8 @@ void print_change(Context& context, const std::string& action, const std::string
                   bool changed, const nlohmann::ordered_json& more = nlohmann::ordered_json::object());
 
 // Returns the objects that these ids name, in their order; - reads from standard input.
-std::vector<store::Found> find_all(pg::Connection& connection, const std::vector<std::string>& given);
+std::vector<store::Found> find_all(Collection& collection, const std::vector<std::string>& given);
 // The id of what must be of this kind: crawl or process. Throws Error(usage) if it is something else.
-std::string id_named(pg::Connection& connection, const std::string& given, std::string_view kind);
+std::string id_named(Collection& collection, const std::string& given, std::string_view kind);
 
 } // namespace holdfast::cli

@@ -49,15 +49,14 @@ void add_unchanged(Context& context, Targets& targets) {
 }
 
 Targets resolve_ids(Context& context, const RemoveOptions& options) {
-  auto& connection = context.connection();
   Targets targets;
   for (const auto& given : read_ids(options.ids)) {
-    const auto found = store::find(connection, given);
+    const auto found = context.collection().find(given);
     if (found.kind == "process") throw base::Error(base::ErrorClass::usage, given + " is a process; nothing to remove");
     (found.kind == "crawl" ? targets.crawls : targets.snapshots).push_back(found.id);
   }
   if (options.expired) {
-    const auto expired = store::call_list(connection, "crawls_expired", 1000);
+    const auto expired = store::call_list(context.connection(), "crawls_expired", 1000);
     targets.crawls.insert(targets.crawls.end(), expired.begin(), expired.end());
   }
   if (options.unchanged) add_unchanged(context, targets);
@@ -69,27 +68,28 @@ Targets resolve_ids(Context& context, const RemoveOptions& options) {
 }
 
 // Names what would be deleted, and refuses.
-[[noreturn]] void ask_for_consent(pg::Connection& connection, const Targets& targets) {
+[[noreturn]] void ask_for_consent(Collection& collection, const Targets& targets) {
   const auto unnamed = targets.snapshots.size() - targets.says.size(); // named by the user
   for (std::size_t i = 0; i < targets.snapshots.size(); ++i)
     std::cerr << "snapshot " << targets.snapshots[i] << (i < unnamed ? "" : targets.says[i - unnamed]) << '\n';
   for (const auto& id : targets.crawls) {
-    const auto crawl = store::crawl(connection, id);
-    std::cerr << "crawl " << id << ": " << crawl.total << (crawl.total == 1 ? " snapshot, " : " snapshots, ")
-              << base::format_size(static_cast<std::uint64_t>(crawl.bytes)) << ", " << printable(crawl.first_url)
-              << '\n';
+    const auto rows = collection.rows(catalog::ListQuery{"crawls", 1}.by("crawl", id));
+    const auto crawl = rows.one();
+    std::cerr << "crawl " << id << ": " << crawl.text("total")
+              << (crawl.integer("total") == 1 ? " snapshot, " : " snapshots, ") << base::format_size(crawl["bytes"])
+              << ", " << printable(crawl.text("first_url")) << '\n';
   }
   throw base::Error(base::ErrorClass::usage, "this deletes them for ever, files and all", "pass --yes to confirm");
 }
 
 // The directories and pages of what has been removed.
-void remove_files(Context& context, const std::string& collection) {
+void remove_files(Context& context) {
   auto& connection = context.connection();
   const auto now = std::chrono::milliseconds(0);
   store::call(connection, "purge_fill");
   if (store::call_list(connection, "purge_list", 1).empty() && store::crawl_pages_stale(connection, 1, now, {}).empty())
     return;
-  const auto root = archive::Root::open(context.archive_root(), collection, false);
+  const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
   for (auto directories = store::call_list(connection, "purge_list", kDirectoriesAtOnce); !directories.empty();
        directories = store::call_list(connection, "purge_list", kDirectoriesAtOnce)) {
     maintenance::keep_captures(connection, root, directories);
@@ -104,15 +104,13 @@ void remove_files(Context& context, const std::string& collection) {
 
 // Rows first, then files: a directory without a row is found by holdfast verify, a row without files would be a lie.
 int remove(Context& context, const RemoveOptions& options) {
-  auto& connection = context.connection();
   const auto targets = resolve_ids(context, options);
-  if (!options.yes && !targets.empty()) ask_for_consent(connection, targets);
-  const auto collection = store::collection_id(connection);
+  if (!options.yes && !targets.empty()) ask_for_consent(context.collection(), targets);
   for (const auto& id : targets.crawls)
     operate(context, "remove", "crawl", id);
   for (const auto& id : targets.snapshots)
     operate(context, "remove", "snapshot", id);
-  remove_files(context, collection);
+  if (!context.remote()) remove_files(context); // else the runner does
   return base::kExitSuccess;
 }
 

@@ -42,24 +42,19 @@ std::string local_time_zone() {
 }
 
 int add_schedule(Context& context, const ScheduleOptions& options) {
-  auto planned = plan_crawl(context, options.crawl);
-  store::NewSchedule schedule;
-  if (options.watch) schedule.watch = catalog::watch_of(*options.watch);
-  if (options.watch && schedule.watch.is_null()) schedule.watch = nlohmann::json::object();
-  schedule.id = base::new_uuid();
-  schedule.label = planned.crawl.options.value("label", "");
-  schedule.every = options.every;
-  schedule.time_zone = options.time_zone.empty() ? local_time_zone() : options.time_zone;
-  schedule.crawl = std::move(planned.crawl);
-  schedule.seeds = std::move(planned.seeds);
-  auto& connection = context.connection(true);
-  store::schedule_add(connection, schedule);
-  const auto added = catalog::ListQuery{options.watch ? "watches" : "schedules", 1}.by("schedule", schedule.id);
+  auto given = *options.crawl.crawl;
+  given["every"] = options.every;
+  given["time_zone"] = options.time_zone.empty() ? local_time_zone() : options.time_zone;
+  if (options.watch)
+    given.update(options.watch->empty() ? nlohmann::json{{"when", "anything changes"}} : *options.watch);
+  auto& collection = context.collection(true);
+  const auto id = collection.add_schedule(given, read_inputs(context, options.crawl));
+  const auto added = catalog::ListQuery{options.watch ? "watches" : "schedules", 1}.by("schedule", id);
   if (context.json())
-    print_json(connection, added);
+    print_json(collection, added);
   else
-    std::cout << (options.watch ? "watch " : "schedule ") << schedule.id << ": " << schedule.every << ", next on "
-              << catalog::list(connection, added).one().text("next_run") << " (" << schedule.time_zone << ")\n"
+    std::cout << (options.watch ? "watch " : "schedule ") << id << ": " << options.every << ", next on "
+              << collection.rows(added).one().text("next_run") << " (" << given["time_zone"].get<std::string>() << ")\n"
               << "  it runs while a runner does: holdfast run --daemon, or holdfast runner with workers\n";
   std::cout.flush();
   return base::kExitSuccess;
@@ -120,16 +115,16 @@ Action adding_watch(CLI::App& command) {
 
 // Prints a watch, when it runs next and why then, and its last notices.
 int show_watch(Context& context, const std::string& name) {
-  auto& connection = context.connection();
-  const auto id = store::schedule_find(connection, name);
+  auto& collection = context.collection();
+  const auto id = collection.find(name, Collection::Find::schedule).id;
   const auto watch = catalog::ListQuery{"watches", 1}.by("schedule", id);
   const auto notices = catalog::ListQuery{"notices", 20}.by("schedule", id);
   if (context.json()) {
-    print_records(catalog::list_json(connection, watch), "Watch");
-    print_records(catalog::list_json(connection, notices), "Notice");
+    print_records(collection.lines(watch), "Watch");
+    print_records(collection.lines(notices), "Notice");
     return base::kExitSuccess;
   }
-  const auto rows = catalog::list(connection, watch);
+  const auto rows = collection.rows(watch);
   if (rows.empty())
     throw base::Error(base::ErrorClass::refused, "schedule " + id + " has no condition",
                       "holdfast watch edit " + shell_word(name) + " --when 'anything changes'");
@@ -140,8 +135,8 @@ int show_watch(Context& context, const std::string& name) {
     if (const auto value = row[column].value_or(""); value != "[]" && value != "{}")
       fields.emplace_back(column, printable(value));
   print_fields(fields);
-  std::cout << "\n" << with_local_times(store::why(connection, id).reason) << "\n\n";
-  print_table(catalog::list(connection, notices), {"at", "said", "snapshot_id"});
+  std::cout << "\n" << with_local_times(collection.why(id).reason) << "\n\n";
+  print_table(collection.rows(notices), {"at", "said", "snapshot_id"});
   std::cout << std::flush;
   return base::kExitSuccess;
 }

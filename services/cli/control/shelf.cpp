@@ -1,7 +1,6 @@
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/catalog/operation.hpp"
-#include "lib/store/call.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
@@ -33,11 +32,10 @@ Action acting(CLI::App& command, const char* name) {
       add_field(command, field, body);
     }
   return [&operation, body, ids, action = command.get_name()](Context& context) {
-    auto& connection = context.connection();
-    for (const auto& found : find_all(connection, *ids))
+    auto& collection = context.collection();
+    for (const auto& found : find_all(collection, *ids))
       (*body)["ids"].push_back(found.id);
-    const auto by = user_name(), new_id = base::new_uuid();
-    auto answer = operation.run({connection, "", new_id, *body, by});
+    auto answer = collection.run(operation, "", base::new_uuid(), *body);
     const bool changed = answer.value("changed", true);
     answer.erase("changed");
     print_change(context, action, "shelf", body->value("shelf", body->value("name", "")), changed, answer);
@@ -52,16 +50,17 @@ struct ShowShelf {
 };
 
 int show_shelf(Context& context, const ShowShelf& options) {
-  auto& connection = context.connection();
-  const auto id = store::call_for<std::string>(connection, "shelf_find", options.name);
-  const auto query = catalog::ListQuery{"shelf", 1}.by("shelf", id);
-  const auto pages = store::call(connection, "shelf_entries", id, "shelf", std::nullopt, options.limit);
+  auto& collection = context.collection();
+  const auto id = collection.find(options.name, Collection::Find::shelf).id;
+  const auto query = catalog::ListQuery{"shelves", 1}.by("shelf", id);
+  // Rows of holdfast.shelf_entries().
+  const auto pages = collection.shelf_pages(id, options.limit);
   if (context.json()) {
-    print_records(catalog::list_json(connection, query), "Shelf");
+    print_records(collection.lines(query), "Shelf");
     print_records(pages.column("json"), "Snapshot");
     return base::kExitSuccess;
   }
-  const auto rows = catalog::list(connection, query);
+  const auto rows = collection.rows(query);
   const auto row = rows.one();
   std::vector<std::pair<std::string, std::string>> fields;
   for (const char* column : {"id", "name", "description", "rule", "pages", "cover", "changed_by"})

@@ -1,5 +1,4 @@
 #include "lib/base/error.hpp"
-#include "lib/store/runner.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
@@ -8,12 +7,14 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
+#include <set>
+#include <utility>
 
 namespace holdfast::cli {
 
 namespace {
 
-constexpr int kCrawlsAtOnce = 500;
+constexpr std::int64_t kEveryCrawl = 1'000'000;
 
 struct SteerOptions {
   std::vector<std::string> ids;
@@ -22,11 +23,16 @@ struct SteerOptions {
 };
 
 int cancel_everything(Context& context, const nlohmann::json& body) {
-  auto& connection = context.connection();
-  for (auto open = store::crawls_to_stop(connection, kCrawlsAtOnce); !open.empty();
-       open = store::crawls_to_stop(connection, kCrawlsAtOnce))
-    for (const auto& id : open)
-      operate(context, "cancel", "crawl", id, body);
+  std::set<std::string> seen;
+  for (bool any = true; std::exchange(any, false);) // others may add crawls meanwhile
+    for (const char* const status : {"queued", "started", "paused"}) {
+      const auto open = context.collection().rows(catalog::ListQuery{"crawls", kEveryCrawl}.by("status", status));
+      for (const auto row : open) {
+        if (!row.is_null("stopping_at") || !seen.insert(row.text("id")).second) continue;
+        operate(context, "cancel", "crawl", row.text("id"), body);
+        any = true;
+      }
+    }
   return base::kExitSuccess;
 }
 
@@ -46,7 +52,7 @@ int steer(Context& context, const SteerOptions& options, const std::string& acti
                       targets == 0 ? "nothing to " + action + ": name a crawl, snapshot, host or worker, or use --all"
                                    : "name ids, --host, --worker or --all, one of them",
                       "holdfast " + action + " ID... | --host HOST | --worker ID | --all");
-  auto& connection = context.connection();
+  auto& collection = context.collection();
   nlohmann::json body{{"why", options.why}};
   if (!options.at.empty()) {
     if (options.ids.empty()) throw base::Error(base::ErrorClass::usage, "--at is for crawls and snapshots");
@@ -60,9 +66,9 @@ int steer(Context& context, const SteerOptions& options, const std::string& acti
   } else if (!host.empty()) {
     operate(context, action, "host", host, body);
   } else if (!options.worker.empty()) {
-    operate(context, action, "process", id_named(connection, options.worker, "process"), body);
+    operate(context, action, "process", id_named(collection, options.worker, "process"), body);
   } else {
-    const auto found_all = find_all(connection, options.ids); // before anything is done
+    const auto found_all = find_all(collection, options.ids); // before anything is done
     for (const auto& found : found_all)
       if (!options.at.empty() && found.kind == "process")
         throw base::Error(base::ErrorClass::usage, found.id + " is a worker; --at is for crawls and snapshots");

@@ -1,9 +1,8 @@
 #include "lib/base/error.hpp"
-#include "lib/catalog/list.hpp"
-#include "lib/store/find.hpp"
-#include "lib/store/live.hpp"
+#include "lib/base/text/json.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/context/collection.hpp"
 #include "services/cli/context/signals.hpp"
 #include "services/cli/terminal/output.hpp"
 
@@ -27,18 +26,23 @@ struct EventOptions {
   std::string crawl;
 };
 
-constexpr std::chrono::milliseconds kEventPoll{300};
+using Event = Collection::Json;
+
+constexpr std::chrono::milliseconds kEventPoll{300}, kRemotePoll{1000};
 constexpr std::int64_t kOverlap = 1000; // an event may become visible after a later one
 
-void print(const Context& context, const pg::Row& event) {
-  if (context.json()) return print_record("Event", nlohmann::ordered_json::parse(event.text("json")));
-  const auto& id = event.text("object_id");
-  std::cout << local_time(event.text("at")) << "  " << fitted(event.text("lifecycle") + "             ", 13) << " "
-            << id.substr(id.size() - 8) << "  " << event.text("event") << " → " << event.text("to_state");
-  if (const auto detail = printable(with_local_times(event["detail"].value_or(""))); !detail.empty())
-    std::cout << ": " << detail;
+void print(const Context& context, const Event& event) {
+  if (context.json()) return print_record("Event", event);
+  const auto text = [&](const char* name) { return base::text_at(event, name); };
+  const auto id = text("object_id");
+  std::cout << local_time(text("at")) << "  " << fitted(text("lifecycle") + "             ", 13) << " "
+            << id.substr(id.size() - std::min<std::size_t>(id.size(), 8)) << "  " << text("event") << " → "
+            << text("to_state");
+  if (const auto detail = printable(with_local_times(text("detail"))); !detail.empty()) std::cout << ": " << detail;
   std::cout << '\n';
 }
+
+std::int64_t id_of(const Event& event) { return event.at("id").get<std::int64_t>(); }
 
 // Ids that have been printed, or existed before and are skipped.
 struct Seen {
@@ -47,28 +51,22 @@ struct Seen {
 };
 
 Seen print_recent(Context& context, const EventOptions& options, const std::string& crawl) {
-  auto& connection = context.connection();
-  catalog::ListQuery query{"events", options.limit};
-  if (!crawl.empty()) query.by("crawl", crawl);
+  auto& collection = context.collection();
   Seen seen;
-  seen.newest = store::last_event(connection);
-  const auto recent = catalog::list(connection, query); // newest first
-  if (recent.empty()) return seen;
-  const auto from = recent[recent.size() - 1].integer("id");
-  const auto rows = store::events_after(connection, from - 1, options.limit, crawl);
-  const auto wanted = static_cast<std::size_t>(options.limit);
-  for (std::size_t i = rows.size() > wanted ? rows.size() - wanted : 0; i < rows.size(); ++i) {
-    print(context, rows[i]);
-    seen.ids.insert(rows[i].integer("id"));
-    seen.newest = std::max(seen.newest, rows[i].integer("id"));
+  for (const auto& newest : collection.last_events(1, ""))
+    seen.newest = id_of(newest);
+  for (const auto& event : collection.last_events(options.limit, crawl)) {
+    print(context, event);
+    seen.ids.insert(id_of(event));
+    seen.newest = std::max(seen.newest, id_of(event));
   }
   return seen;
 }
 
-void print_new(Context& context, pg::Connection& connection, const std::string& crawl, Seen& seen) {
+void print_new(Context& context, const std::string& crawl, Seen& seen) {
   std::int64_t told = -1;
-  for (const auto event : store::events_after(connection, seen.newest - kOverlap, kOverlap * 2, crawl)) {
-    const auto id = event.integer("id");
+  for (const auto& event : context.collection().events_after(seen.newest - kOverlap, kOverlap * 2, crawl)) {
+    const auto id = id_of(event);
     if (id != told && !seen.ids.insert(id).second) continue;
     told = id; // what one call did to many comes in one answer, under one id
     print(context, event);
@@ -79,19 +77,13 @@ void print_new(Context& context, pg::Connection& connection, const std::string& 
 }
 
 int follow(Context& context, const std::string& crawl, Seen seen) {
-  auto* session = &context.connection();
-  std::unique_ptr<pg::Connection> own; // after the first one was lost
   bool lost = false;
-  for (const auto event : store::events_after(*session, seen.newest - kOverlap, kOverlap * 2, crawl))
-    if (event.integer("id") <= seen.newest) seen.ids.insert(event.integer("id"));
+  for (const auto& event : context.collection().events_after(seen.newest - kOverlap, kOverlap * 2, crawl))
+    if (id_of(event) <= seen.newest) seen.ids.insert(id_of(event));
   while (!interrupted()) {
     try {
-      if (session->broken()) {
-        own = std::make_unique<pg::Connection>(context.dsn());
-        session = own.get();
-      }
-      print_new(context, *session, crawl, seen);
-      if (lost) std::cerr << "holdfast: the database is back\n";
+      print_new(context, crawl, seen);
+      if (lost) std::cerr << "holdfast: the " << (context.remote() ? "server" : "database") << " is back\n";
       lost = false;
       if (!std::cout) return base::kExitSuccess; // our reader has closed the pipe
     } catch (const base::Error& error) {
@@ -100,13 +92,13 @@ int follow(Context& context, const std::string& crawl, Seen seen) {
       if (!lost) std::cerr << "holdfast: " << error.what() << "; trying again\n";
       lost = true;
     }
-    interrupted_within(kEventPoll);
+    interrupted_within(context.remote() ? kRemotePoll : kEventPoll);
   }
   return base::kExitInterrupted;
 }
 
 int events(Context& context, const EventOptions& options) {
-  const std::string crawl = options.crawl.empty() ? "" : store::find(context.connection(), options.crawl).crawl_id;
+  const std::string crawl = options.crawl.empty() ? "" : context.collection().find(options.crawl).crawl_id;
   auto seen = print_recent(context, options, crawl);
   std::cout << std::flush;
   return options.follow ? follow(context, crawl, std::move(seen)) : base::kExitSuccess;

@@ -2,7 +2,6 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/store/crawl.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
@@ -21,18 +20,18 @@ namespace {
 
 constexpr std::size_t kFewLists = 3; // help names them
 
-void check_columns(pg::Connection& connection, catalog::ListQuery query, const std::vector<std::string>& columns) {
+void check_columns(Collection& collection, catalog::ListQuery query, const std::vector<std::string>& columns) {
   if (columns.empty()) return;
   query.limit = 0;
-  const auto rows = catalog::list(connection, query);
+  const auto rows = collection.rows(query);
   for (const auto& column : columns)
     if (std::find(rows.columns().begin(), rows.columns().end(), column) == rows.columns().end())
       throw base::Error(base::ErrorClass::usage, query.view + " have no column \"" + printable(column) + "\"",
                         "one of: " + base::join(rows.columns(), ", "));
 }
 
-std::string id_of(pg::Connection& connection, const std::string& kind, const std::string& given) {
-  const auto found = store::find(connection, given);
+std::string id_of(Collection& collection, const std::string& kind, const std::string& given) {
+  const auto found = collection.find(given);
   if (found.kind != kind)
     throw base::Error(base::ErrorClass::usage, "--" + kind + " " + printable(given) + " names a " + found.kind);
   return found.id;
@@ -40,6 +39,7 @@ std::string id_of(pg::Connection& connection, const std::string& kind, const std
 
 // No rows, because no plugin has that name?
 void check_plugin(Context& context, const std::string& plugin) {
+  if (context.remote()) return; // its plugins are not those of this machine
   const auto plugin_set = context.plugin_set();
   if (plugin_set->plugins().empty() || plugin_set->find(plugin) != nullptr) return;
   std::vector<std::string> names;
@@ -50,8 +50,8 @@ void check_plugin(Context& context, const std::string& plugin) {
 }
 
 std::string value_of(Context& context, const catalog::List& list, const std::string& filter, const std::string& typed) {
-  if (filter == "crawl" || filter == "snapshot") return id_of(context.connection(), filter, typed);
-  if (filter == "schedule") return store::schedule_find(context.connection(), typed);
+  if (filter == "crawl" || filter == "snapshot") return id_of(context.collection(), filter, typed);
+  if (filter == "schedule") return context.collection().find(typed, Collection::Find::schedule).id;
   if (filter == "host") return host_name(typed);
   if (filter == "since" || filter == "until" || filter == "at") return time_before(typed);
   catalog::check_filter(list, filter, typed);
@@ -60,8 +60,8 @@ std::string value_of(Context& context, const catalog::List& list, const std::str
 
 } // namespace
 
-void print_json(pg::Connection& connection, const catalog::ListQuery& query, const std::vector<std::string>& columns) {
-  for (const auto& line : catalog::list_json(connection, query)) {
+void print_json(Collection& collection, const catalog::ListQuery& query, const std::vector<std::string>& columns) {
+  for (const auto& line : collection.lines(query)) {
     const auto row = nlohmann::ordered_json::parse(line);
     nlohmann::ordered_json chosen;
     for (const auto& column : columns)
@@ -75,16 +75,16 @@ int list(Context& context, const ListOptions& options) {
   catalog::ListQuery query{std::string(shown.name), options.limit};
   for (const auto& [filter, typed] : options.filters)
     if (!typed.empty()) query.by(filter, value_of(context, shown, filter, typed));
-  auto& connection = context.connection();
-  if (const auto plugin = query.filter("plugin"); plugin && catalog::list(connection, query).empty())
+  auto& collection = context.collection();
+  if (const auto plugin = query.filter("plugin"); plugin && collection.rows(query).empty())
     check_plugin(context, *plugin);
-  check_columns(connection, query, options.columns);
+  check_columns(collection, query, options.columns);
   if (options.csv) {
-    print_csv(catalog::list(connection, query), options.columns);
+    print_csv(collection.rows(query), options.columns);
   } else if (context.json()) {
-    print_json(connection, query, options.columns);
+    print_json(collection, query, options.columns);
   } else {
-    const auto rows = catalog::list(connection, query);
+    const auto rows = collection.rows(query);
     if (rows.empty())
       std::cout << "none\n";
     else

@@ -3,6 +3,7 @@
 
 #include "lib/catalog/list.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/context/collection.hpp"
 #include "services/cli/context/context.hpp"
 
 #include <cstdint>
@@ -24,7 +25,6 @@ int list(Context& context, const ListOptions& options);
 void list_verb_of(Group& group, std::string_view one);
 
 // Each row as a line of JSON. `columns`: only these; empty: all.
-void print_json(pg::Connection& connection, const catalog::ListQuery& query,
-                const std::vector<std::string>& columns = {});
+void print_json(Collection& collection, const catalog::ListQuery& query, const std::vector<std::string>& columns = {});
 
 } // namespace holdfast::cli

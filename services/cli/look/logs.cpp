@@ -1,14 +1,11 @@
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/root.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/catalog/list.hpp"
-#include "lib/store/capture.hpp"
-#include "lib/store/find.hpp"
-#include "lib/store/live.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/context/collection.hpp"
 #include "services/cli/context/signals.hpp"
 #include "services/cli/terminal/output.hpp"
 
@@ -23,7 +20,6 @@
 #include <chrono>
 #include <iostream>
 #include <map>
-#include <optional>
 #include <set>
 #include <sstream>
 
@@ -33,6 +29,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::int64_t kMost = 100'000; // snapshots of a crawl
 constexpr std::chrono::milliseconds kLogPoll{300};
 constexpr std::uint64_t kTail = 64u << 10; // of a log that is there already
 constexpr std::size_t kReadAtOnce = 1u << 20;
@@ -84,12 +81,14 @@ public:
     }
   }
 
-  // Does the same for an attempt that was published into a bucket: its manifest lists the logs.
-  void look_in_bucket(const archive::Root& root, const fs::path& directory, const std::string& url) {
-    const auto manifest = root.open_file((directory / archive::kManifestName).native());
+  // Does the same for an attempt that was published: its manifest lists the logs.
+  void look(Collection& collection, const pg::Row& row) {
+    const auto directory = row["directory"].value_or("");
+    const auto open = [&](const std::string& file) { return collection.open(row["id"], directory, file); };
+    const auto manifest = directory.empty() ? base::Fd() : open(archive::kManifestName);
     std::string text;
     for (char buffer[1 << 16];;) {
-      const ssize_t got = manifest.get() < 0 ? 0 : ::read(manifest.get(), buffer, sizeof buffer);
+      const auto got = !manifest ? 0 : base::read_at(manifest.get(), buffer, sizeof buffer, text.size());
       if (got <= 0) break;
       text.append(buffer, static_cast<std::size_t>(got));
     }
@@ -101,7 +100,7 @@ public:
       if (std::distance(file.begin(), file.end()) != 2 || !parse_log_name(file.filename().string(), hook, stream))
         continue;
       if (plugin_.empty() || *file.begin() == plugin_)
-        print_file(root.open_file((directory / file).native()).release(), file, url, hook, stream);
+        print_file(open(file.native()).release(), file, row.text("url"), hook, stream);
     }
   }
 
@@ -194,7 +193,7 @@ public:
       const auto id = row.text("id");
       if (done_.contains(id)) continue;
       if (row.text("status") == "sealed") {
-        look_in_archive(row["directory"].value_or(""), row.text("url"));
+        printer_.look(context_.collection(), row);
         done_.insert(id);
         continue;
       }
@@ -212,19 +211,10 @@ public:
   const std::string& elsewhere() const { return elsewhere_; }
 
 private:
-  void look_in_archive(const std::string& directory, const std::string& url) {
-    if (directory.empty()) return;
-    const auto root = context_.archive_root();
-    if (!root.native().starts_with("s3:")) return printer_.look(root, directory, url);
-    if (!bucket_) bucket_ = archive::Root::open(root, store::collection_id(context_.connection()), false);
-    printer_.look_in_bucket(*bucket_, directory, url);
-  }
-
   Context& context_;
   Printer& printer_;
   const fs::path work_dir_;
   std::set<std::string> done_;
-  std::optional<archive::Root> bucket_; // opened when something is to be read from it
   std::string elsewhere_;
 };
 
@@ -234,27 +224,27 @@ struct LogOptions {
 };
 
 int logs(Context& context, const LogOptions& options) {
-  auto& connection = context.connection();
-  const auto found = store::find_newest(connection, options.id);
+  auto& collection = context.collection();
+  const auto found = collection.find(options.id, Collection::Find::newest);
   if (found.kind == "process")
     throw base::Error(base::ErrorClass::refused, "hooks have logs, processes have not",
                       "holdfast logs takes the id of a snapshot or a crawl; holdfast why " + options.id);
   Printer printer(context, options.plugin);
   if (options.follow) printer.follow();
   if (found.kind == "crawl") {
-    for (const auto one : store::session_logs(connection, found.id))
+    const auto sessions = collection.rows(catalog::ListQuery{"logs", kMost}.by("crawl", found.id));
+    for (const auto one : sessions)
       if (options.plugin.empty() || one.text("plugin") == options.plugin)
         printer.print("crawl " + found.id + " on " + one.text("worker"), one["plugin"], one["hook_name"], "log",
                       one["log"]);
   }
-  catalog::ListQuery query;
+  catalog::ListQuery query{"snapshots", kMost};
   query.by("crawl", found.kind == "crawl" ? found.id : found.crawl_id);
   if (found.kind == "snapshot") query.by("snapshot", found.id);
-  query.limit = 100000;
   Snapshots snapshots(context, printer);
   for (;;) {
     const bool ending = interrupted();
-    const bool open = snapshots.look(catalog::list(connection, query));
+    const bool open = snapshots.look(collection.rows(query));
     if (ending) return base::kExitInterrupted;
     if (!options.follow || !open || !std::cout) break;
     interrupted_within(kLogPoll);

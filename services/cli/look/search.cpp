@@ -3,11 +3,11 @@
 #include "lib/base/text/text.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/capture.hpp"
-#include "lib/store/find.hpp"
 #include "lib/store/text.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/context/collection.hpp"
 #include "services/cli/context/presence.hpp"
 #include "services/cli/terminal/output.hpp"
 
@@ -78,19 +78,19 @@ int search(Context& context, const SearchOptions& options) {
   if (options.rebuild) return rebuild(context, options.all);
   if (options.words.empty())
     throw base::Error(base::ErrorClass::usage, "nothing to search for: give words", "holdfast search solar wind");
-  auto& connection = context.connection();
+  auto& collection = context.collection();
   store::SearchQuery query;
   query.words = base::join(options.words, " ");
   if (!options.host.empty()) query.host = host_name(options.host);
   query.tag = unless_empty(options.tag);
-  if (!options.crawl.empty()) query.crawl_id = store::find(connection, options.crawl).crawl_id;
+  if (!options.crawl.empty()) query.crawl_id = collection.find(options.crawl).crawl_id;
   query.outcome = unless_empty(options.outcome);
   if (!options.since.empty()) query.since = time_before(options.since);
   if (!options.until.empty()) query.until = time_before(options.until);
   query.cursor = unless_empty(options.cursor);
   query.limit = options.limit;
   query.all = options.all;
-  const auto hits = store::search(connection, query);
+  const auto hits = collection.search(query);
   if (context.json()) {
     std::vector<std::string> records;
     for (const auto& hit : hits)

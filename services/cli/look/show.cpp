@@ -1,10 +1,5 @@
-#include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
 #include "lib/catalog/list.hpp"
-#include "lib/maintenance/archive_maintenance.hpp"
-#include "lib/pg/connection.hpp"
-#include "lib/pg/sqlstate.hpp"
-#include "lib/store/find.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/look/list.hpp"
@@ -21,8 +16,8 @@ namespace holdfast::cli {
 namespace {
 
 int show(Context& context, const std::string& id) {
-  auto& connection = context.connection();
-  const auto found = store::find_newest(connection, id);
+  auto& collection = context.collection();
+  const auto found = collection.find(id, Collection::Find::newest);
   catalog::ListQuery object, parts;
   if (found.kind == "crawl") {
     object.view = "crawls";
@@ -36,25 +31,25 @@ int show(Context& context, const std::string& id) {
     object = {"workers", 100000};
   }
   if (context.json()) {
-    print_json(connection, object);
-    if (found.kind != "process") print_json(connection, parts);
+    print_json(collection, object);
+    if (found.kind != "process") print_json(collection, parts);
     std::cout << std::flush;
     return base::kExitSuccess;
   }
-  const auto rows = catalog::list(connection, object);
+  const auto rows = collection.rows(object);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].text("id") != found.id) continue;
     std::vector<std::pair<std::string, std::string>> fields;
     for (std::size_t column = 0; column < rows.columns().size(); ++column)
       fields.emplace_back(rows.columns()[column], shown_cell(rows, i, column));
     if (found.kind == "crawl")
-      fields.emplace_back("page", archive::shown(context.archive_root(), maintenance::crawl_page_path(found.id)));
+      fields.emplace_back("page", collection.page_of_crawl(found.id));
     else if (found.kind == "snapshot" && !rows[i].is_null("directory"))
-      fields.emplace_back("page", archive::shown(context.archive_root(), rows[i].text("directory") + "/index.html"));
+      fields.emplace_back("page", collection.page_of_snapshot(found.id, rows[i].text("directory")));
     print_fields(fields);
   }
   if (found.kind != "process") {
-    const auto list_of_parts = catalog::list(connection, parts);
+    const auto list_of_parts = collection.rows(parts);
     if (!list_of_parts.empty()) {
       std::cout << '\n';
       print_table(list_of_parts, catalog::list_of(parts.view).columns);
@@ -75,23 +70,11 @@ Action show_verb(CLI::App& command) {
 
 namespace {
 
-// An answer also while the tables are locked: then that is the reason.
-store::Why answer_for(pg::Connection& connection, const std::string& name) {
-  try {
-    return store::why(connection, name);
-  } catch (const pg::DatabaseError& error) {
-    const auto waits = error.sqlstate() == pg::kLockTimeout ? pg::who_blocks(connection) : "";
-    if (waits.empty()) throw;
-    return {"lock", "", "The tables cannot be read: in the database, " + waits,
-            nlohmann::json{{"database", waits}}.dump()};
-  }
-}
-
 int why(Context& context, const std::vector<std::string>& names) {
-  auto& connection = context.diagnosis();
+  context.diagnose();
   bool unknown = false;
   for (const auto& name : read_ids(names)) {
-    const auto answer = answer_for(connection, name);
+    const auto answer = context.collection().why(name);
     unknown = unknown || answer.kind == "nothing";
     const auto facts = nlohmann::ordered_json::parse(answer.facts);
     if (context.json()) {

@@ -1,11 +1,11 @@
-#include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/catalog/list.hpp"
-#include "lib/store/live.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/context/collection.hpp"
 #include "services/cli/context/signals.hpp"
 #include "services/cli/terminal/output.hpp"
 
@@ -28,37 +28,42 @@ namespace holdfast::cli {
 
 namespace {
 
-void print_list(pg::Connection& connection, const catalog::ListQuery& query, const char* title, std::ostream& out) {
-  const auto rows = catalog::list(connection, query);
+void print_list(Collection& collection, const catalog::ListQuery& query, const char* title, std::ostream& out) {
+  const auto rows = collection.rows(query);
   if (rows.empty()) return;
   out << '\n' << title << '\n';
   print_table(rows, catalog::list_of(query.view).columns, out);
 }
 
-void print_now(pg::Connection& connection, const Context& context, std::ostream& out) {
-  const auto rows = store::status(connection);
-  const auto now = rows.one();
-  const auto lapsed = now.integer("workers_lapsed");
+void print_now(Context& context, std::ostream& out) {
+  auto& collection = context.collection();
+  const auto now = collection.status();
+  const auto count = [&](const char* name) { return now.at(name).get<std::int64_t>(); };
+  const auto lapsed = count("workers_lapsed");
   print_fields(
-      {{"data", context.embedded() ? context.data_dir().string() + " (embedded PostgreSQL)" : "database.url"},
-       {"archive", context.archive_root().string()},
-       {"archived",
-        fmt::format("{} page{}, {}, in {} crawl{}", now.text("archived"), now.integer("archived") == 1 ? "" : "s",
-                    base::format_size(now["bytes"]), now.text("crawls"), now.integer("crawls") == 1 ? "" : "s")},
-       {"workers", fmt::format("{} running, {} slots{}", now.text("workers"), now.text("slots"),
+      {{"data", context.remote()     ? context.settings().value("server").text
+                : context.embedded() ? context.data_dir().string() + " (embedded PostgreSQL)"
+                                     : "database.url"},
+       {"archive", context.remote() ? "" : context.archive_root().string()},
+       {"archived", fmt::format("{} page{}, {}, in {} crawl{}", count("archived"), count("archived") == 1 ? "" : "s",
+                                base::format_size(static_cast<std::uint64_t>(count("bytes"))), count("crawls"),
+                                count("crawls") == 1 ? "" : "s")},
+       {"workers", fmt::format("{} running, {} slots{}", count("workers"), count("slots"),
                                lapsed == 0 ? "" : fmt::format(", {} lapsed in the last hour", lapsed))},
        {"runner",
-        now.integer("runners") > 0 ? "leads" : "none: no schedules or maintenance until one starts (holdfast runner)"},
-       {"crawls", fmt::format("{} open, {} paused", now.text("crawls_open"), now.text("crawls_paused"))},
-       {"snapshots", fmt::format("{} open, {} in work", now.text("snapshots_open"), now.text("snapshots_held"))},
-       {"hooks", fmt::format("{} running", now.text("hooks_running"))},
-       {"last sealed",
-        now.is_null("last_sealed_at") ? "none in the last 30 days" : local_time(now.text("last_sealed_at"))}},
+        count("runners") > 0 ? "leads" : "none: no schedules or maintenance until one starts (holdfast runner)"},
+       {"crawls", fmt::format("{} open, {} paused", count("crawls_open"), count("crawls_paused"))},
+       {"snapshots", fmt::format("{} open, {} in work", count("snapshots_open"), count("snapshots_held"))},
+       {"hooks", fmt::format("{} running", count("hooks_running"))},
+       {"last sealed", now.at("last_sealed_at").is_null() ? "none in the last 30 days"
+                                                          : local_time(base::text_at(now, "last_sealed_at"))}},
       out);
-  if (!now.is_null("paused")) out << '\n' << printable(now.text("paused")) << ": holdfast resume --all\n";
-  if (now.integer("crawls_to_do") > 0 && now.integer("workers") == 0)
+  if (const auto paused = base::text_at(now, "paused"); !paused.empty())
+    out << '\n' << printable(paused) << ": holdfast resume --all\n";
+  if (count("crawls_to_do") > 0 && count("workers") == 0)
     out << "\nThere is work, but no worker runs: holdfast run, or holdfast worker.\n";
-  for (const auto one : store::stuck(connection, 3))
+  const auto stuck = collection.rows({"stuck", 3});
+  for (const auto one : stuck)
     out << "\nstuck: " << printable(one["name"].value_or("")) << ": "
         << printable(with_local_times(one["reason"].value_or(""))) << '\n';
 }
@@ -92,37 +97,34 @@ struct StatusOptions {
 };
 
 // Returns the display of `status --follow`: a line of JSON, or the state with running hooks.
-std::string picture(pg::Connection& connection, const Context& context) {
+std::string picture(Context& context) {
+  auto& collection = context.collection();
   std::ostringstream out;
   if (context.json()) {
-    print_record("Status", store::status_json(connection), out);
+    print_record("Status", collection.status(), out);
     return out.str();
   }
-  print_now(connection, context, out);
+  print_now(context, out);
   catalog::ListQuery workers{"workers", 8};
-  print_list(connection, workers.by("status", "running").by("kind", "worker"), "workers", out);
+  print_list(collection, workers.by("status", "running").by("kind", "worker"), "workers", out);
   catalog::ListQuery crawls{"crawls", 8};
-  print_list(connection, crawls.by("status", "started"), "crawls", out);
-  print_list(connection, {"running", 100}, "running now", out);
+  print_list(collection, crawls.by("status", "started"), "crawls", out);
+  print_list(collection, {"running", 100}, "running now", out);
   return out.str();
 }
 
 int follow(Context& context, double delay) {
-  auto* session = &context.diagnosis();
-  std::unique_ptr<pg::Connection> own; // after the first one was lost
+  context.collection().status(); // without a collection, it ends here
   interrupted();
   std::optional<Screen> screen;
   if (!context.json() && ::isatty(STDOUT_FILENO) != 0) screen.emplace();
   while (!interrupted()) {
     std::string text;
     try {
-      if (session->broken()) {
-        own = std::make_unique<pg::Connection>(context.dsn());
-        session = own.get();
-      }
-      text = picture(*session, context);
+      text = picture(context);
     } catch (const base::Error& error) {
-      text = printable(std::string("no answer from the database: ") + error.what()) + "; trying again\n";
+      text = printable(std::string(context.remote() ? "" : "no answer from the database: ") + error.what()) +
+             "; trying again\n";
       if (!screen) std::cerr << "holdfast: " << std::exchange(text, "");
     }
     if (screen)
@@ -135,13 +137,14 @@ int follow(Context& context, double delay) {
 }
 
 int status(Context& context, const StatusOptions& options) {
+  context.diagnose();
   if (options.follow) return follow(context, options.delay);
-  auto& connection = context.diagnosis();
+  auto& collection = context.collection();
   if (context.json()) {
-    print_record("Status", store::status_json(connection));
+    print_record("Status", collection.status());
   } else {
-    print_now(connection, context, std::cout);
-    print_list(connection, {"failures", 5}, "latest failures", std::cout);
+    print_now(context, std::cout);
+    print_list(collection, {"failures", 5}, "latest failures", std::cout);
   }
   std::cout << std::flush;
   return base::kExitSuccess;

@@ -1,6 +1,7 @@
 #include "lib/store/persona.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/operation.hpp"
 #include "lib/profiles/import.hpp"
@@ -30,7 +31,7 @@ struct PersonaOptions {
 };
 
 pg::Result row_of(Context& context, const std::string& name) {
-  return catalog::list(context.connection(), catalog::ListQuery{"personas", 1}.by("persona", name));
+  return context.collection().rows(catalog::ListQuery{"personas", 1}.by("persona", name));
 }
 
 base::Error no_persona(const std::string& name) {
@@ -104,11 +105,13 @@ int rotate_personas(Context& context) {
 
 // Prints where the browser is; the page of `holdfast serve` shows it.
 int sign_in(Context& context, const PersonaOptions& given) {
-  const nlohmann::json body{{"url", given.path}};
-  const auto by = user_name(), id = base::new_uuid();
-  catalog::operation("signIn").run({context.connection(true), given.name, id, body, by});
+  const auto answer =
+      context.collection(true).run(catalog::operation("signIn"), given.name, base::new_uuid(), {{"url", given.path}});
+  const auto id = base::text_at(answer, "sign_in");
   const auto endpoint = serve::parse_endpoint(context.settings().text("serve.listen"), "serve.listen");
-  const auto link = serve::url_of(endpoint, endpoint.port) + "persona/" + id;
+  const auto link =
+      (context.remote() ? context.settings().value("server").text + "/" : serve::url_of(endpoint, endpoint.port)) +
+      "persona/" + id;
   if (context.json())
     print_record("SignIn", {{"id", id}, {"url", link}});
   else

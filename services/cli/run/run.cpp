@@ -136,20 +136,20 @@ int run_maintenance(Context& context, bool standby) {
 
 // Prints the leader, waiting runners, and the results of maintenance tasks. Returns 1 if no healthy runner leads.
 int runner_status(Context& context) {
-  auto& connection = context.connection();
+  auto& collection = context.collection();
   const catalog::ListQuery all{"runners", 100}, done{"maintenance", 100};
-  const auto runners = catalog::list(connection, all);
+  const auto runners = collection.rows(all);
   const bool healthy = !runners.empty() && runners[0].text("state") == "leads" && runners[0].boolean("healthy");
   if (context.json()) {
-    print_json(connection, all);
-    print_json(connection, done);
+    print_json(collection, all);
+    print_json(collection, done);
   } else {
     if (runners.empty())
       std::cout << "no runner: adding and archiving go on, schedules and cleaning up wait\n";
     else
       print_table(runners, catalog::list_of("runners").columns);
     std::cout << '\n';
-    print_table(catalog::list(connection, done), catalog::list_of("maintenance").columns);
+    print_table(collection.rows(done), catalog::list_of("maintenance").columns);
   }
   std::cout.flush();
   return healthy ? base::kExitSuccess : base::kExitFailedWork;

@@ -109,7 +109,8 @@ Action adopt_verb(CLI::App& command) {
 namespace {
 
 int check(Context& context) {
-  auto& connection = context.diagnosis();
+  context.diagnose();
+  auto& connection = context.connection();
   const Presence presence(context, "command", "check");
   const auto rows = store::call(connection, "check_invariants");
   if (context.json()) {

@@ -44,34 +44,27 @@ Response add(const ApiCall& call) {
   crawl.id = call.new_id;
   crawl["created_by"] = call.caller.by();
   const bool dry = call.checked("dry_run");
-  const bool first = !dry && store::crawl_add(call.connection, crawl, planned.seeds);
+  const auto result = dry ? store::CrawlAdded{} : store::crawl_add(call.connection, planned);
   auto json = added(crawl, planned);
-  json["added"] = first;
+  json["added"] = result.added;
+  for (const auto& seed : result.archived)
+    json["archived"].push_back({{"url", seed.url}, {"snapshot_id", seed.snapshot_id}, {"sealed_at", seed.sealed_at}});
+  if (dry || result.nothing_left) json["id"] = nullptr;
   if (dry) {
-    json["id"] = nullptr;
     json["urls"] = Json::array();
     for (const auto& seed : planned.seeds)
       json["urls"].push_back(seed.url);
   }
-  auto response = json_response(json, first ? 201 : 200);
-  if (!dry) response.headers.emplace_back("Location", "/api/v1/crawls/" + crawl.id);
+  auto response = json_response(json, result.added ? 201 : 200);
+  if (!json["id"].is_null()) response.headers.emplace_back("Location", "/api/v1/crawls/" + crawl.id);
   return response;
 }
 
 Response add_schedule(const ApiCall& call) {
-  auto body = call.body;
-  store::NewSchedule schedule;
-  schedule.watch = catalog::watch_of(body);
-  for (const auto& field : catalog::watch_fields())
-    body.erase(std::string(field.name));
-  auto planned = call.options.plan(body);
-  schedule.id = call.new_id;
-  schedule.label = planned.crawl.options.value("label", "");
-  schedule.every = call.text("every");
-  if (const auto zone = call.text("time_zone"); !zone.empty()) schedule.time_zone = zone;
-  schedule.crawl = planned.crawl;
-  schedule.crawl["created_by"] = call.caller.by();
-  schedule.seeds = planned.seeds;
+  auto planned = call.options.plan(call.body);
+  planned.crawl.id = call.new_id;
+  planned.crawl["created_by"] = call.caller.by();
+  const auto schedule = catalog::schedule_of(call.body, std::move(planned));
   store::schedule_add(call.connection, schedule);
   return json_response(
       array_of(catalog::list_json(call.connection, catalog::ListQuery{"schedules", 1}.by("schedule", schedule.id)))

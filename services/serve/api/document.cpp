@@ -89,12 +89,7 @@ Json schemas_of(pg::Connection& connection) {
   auto rows = catalog::row_schemas(connection);
   auto schemas = Json::parse(embedded::answers_json);
   for (const auto& list : catalog::lists())
-    if (list.for_guests) {
-      auto& made = schemas[answer_name(list)] = rows.at(list.view());
-      made["properties"].erase("age"); // of a crawl or session; it would change each answer
-      auto& required = made["required"];
-      required.erase(std::remove(required.begin(), required.end(), "age"), required.end());
-    }
+    if (list.for_guests) schemas[answer_name(list)] = rows.at(list.view());
   schemas["ShelfEntry"] = schemas["Snapshot"];
   schemas["Found"] = rows.at("search");
   auto& status = schemas["Status"] = rows.at("v_total");

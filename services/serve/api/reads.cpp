@@ -42,8 +42,13 @@ constexpr ApiField kOfSearch[] = {
     {"limit", R"({"type":"integer","minimum":1,"maximum":200})", "At most this many (20)"},
 };
 constexpr ApiField kOfWhy[] = {{"of", kWord, "An id, whole or shortened, a URL, or a host", true}};
+constexpr ApiField kOfFind[] = {
+    {"of", kWords, "An id, whole or shortened, a URL, or the label of a crawl or schedule", true},
+    {"as", R"({"type":"string","enum":["only","newest","schedule","shelf"]})",
+     "newest: of those that a URL or label names; schedule, shelf: the name of one (only: it must name one)"}};
 constexpr ApiField kOfEvents[] = {
     {"after", R"({"type":"integer","minimum":0,"maximum":2147483647})", "Only events behind this id (0)"},
+    {"last", kLimit, "In place of after: the last so many"},
     kCrawl,
     kMost};
 
@@ -70,6 +75,12 @@ std::optional<std::string> time_asked(const ApiCall& call, const char* name) {
   return time;
 }
 
+// The age of what has not ended grows; what has not changed shall have the same ETag.
+void hide_age(Json& item) {
+  const char* const end = item.contains("sealed_at") ? "sealed_at" : "ended_at";
+  if (item.contains("age") && item.contains(end) && item[end].is_null()) item["age"] = nullptr;
+}
+
 catalog::ListQuery query_of(const ApiCall& call) {
   catalog::ListQuery query{std::string(call.operation.path.substr(call.operation.path.rfind('/') + 1)),
                            call.number("limit", kUsualLimit)};
@@ -91,7 +102,7 @@ Response list(const ApiCall& call) {
   if (!by_id) query.offset = call.number("cursor", 0);
   auto items = array_of(catalog::list_json(call.connection, query));
   for (auto& item : items)
-    item.erase("age"); // it grows, and what has not changed shall have the same ETag
+    hide_age(item);
   const auto end = query.offset + static_cast<std::int64_t>(items.size());
   const bool full = end - query.offset == query.limit, from_start = !by_id || !call.parameter("cursor");
   auto answer = page(items, !full ? Json(nullptr) : by_id ? items.back()["id"] : Json(end));
@@ -104,7 +115,7 @@ Response one_of(const ApiCall& call, const std::string& what) {
   const auto rows = catalog::list_json(call.connection, catalog::ListQuery{what, 1}.by(what, call.id));
   if (rows.empty()) return not_found(what);
   auto item = Json::parse(rows[0]);
-  item.erase("age"); // as in a list
+  hide_age(item);
   return json_response(item);
 }
 
@@ -126,11 +137,27 @@ Response status(const ApiCall& call) { return json_response(store::status_json(c
 
 Response why(const ApiCall& call) {
   const auto answer = store::why(call.connection, *call.parameter("of"));
-  if (answer.kind == "nothing") return problem(404, "not_found", answer.reason);
-  return json_response({{"kind", answer.kind},
-                        {"id", answer.id},
-                        {"reason", answer.reason},
-                        {"facts", Json::parse(answer.facts.empty() ? "{}" : answer.facts)}});
+  const auto facts = Json::parse(answer.facts.empty() ? "{}" : answer.facts);
+  if (answer.kind != "nothing")
+    return json_response({{"kind", answer.kind}, {"id", answer.id}, {"reason", answer.reason}, {"facts", facts}});
+  auto response = problem(404, "not_found", answer.reason);
+  auto json = Json::parse(response.body);
+  json["facts"] = facts; // what it may mean
+  response.body = base::json_text(json) + "\n";
+  return response;
+}
+
+Response find(const ApiCall& call) {
+  const auto of = *call.parameter("of"), as = call.parameter("as").value_or("only");
+  if (as == "schedule" || as == "shelf") {
+    const auto id = as == "schedule" ? store::schedule_find(call.connection, of)
+                                     : store::call_for<std::string>(call.connection, "shelf_find", of);
+    return json_response({{"kind", as}, {"id", id}, {"crawl_id", nullptr}});
+  }
+  const auto found = as == "newest" ? store::find_newest(call.connection, of) : store::find(call.connection, of);
+  return json_response({{"kind", found.kind},
+                        {"id", found.id},
+                        {"crawl_id", found.crawl_id.empty() ? Json(nullptr) : Json(found.crawl_id)}});
 }
 
 Response search(const ApiCall& call) {
@@ -156,12 +183,13 @@ Response search(const ApiCall& call) {
 
 Response events(const ApiCall& call) {
   const auto after = call.number("after", 0);
-  const auto found = store::events_after(call.connection, after, call.number("limit", kUsualLimit),
-                                         call.parameter("crawl").value_or(""));
-  auto items = Json::array();
-  for (const auto event : found)
-    items.push_back(Json::parse(event.text("json")));
-  return json_response(page(std::move(items), found.empty() ? after : found[found.size() - 1].integer("id")));
+  const auto crawl = call.parameter("crawl").value_or("");
+  auto items = array_of(
+      call.parameters.contains("last")
+          ? store::last_events(call.connection, call.number("last", 0), crawl)
+          : store::events_after(call.connection, after, call.number("limit", kUsualLimit), crawl).column("json"));
+  const auto cursor = items.empty() ? Json(after) : items.back()["id"];
+  return json_response(page(std::move(items), cursor));
 }
 
 std::string progress_of(pg::Connection& connection, const std::string& id) {
@@ -235,6 +263,7 @@ constexpr ApiOperation kReadOperations[] = {
     {"GET", "v1/status", "status", "Totals, and what runs", &status, "Status"},
     {"GET", "v1/search", "search", "Full-text search; best first", &search, "Found[]", kOfSearch},
     {"GET", "v1/why", "why", "Why something is in its state", &why, "Why", kOfWhy},
+    {"GET", "v1/find", "find", "What an id, a URL or a label names", &find, "Named", kOfFind},
     {"GET", "v1/events", "listEvents", "Changes of state, oldest first", &events, "Event[]", kOfEvents},
     {"GET", "v1/events/stream", "watchEvents",
      "Events as they come, as server-sent events of the type change; of a crawl, also its numbers (progress)",
