@@ -76,7 +76,7 @@ class CommandLine(Case):
             (["snapshots"], "holdfast list snapshots"),
             (["crawls"], "holdfast list crawls"),
             (["man"], "holdfast manual | man -l -"),
-            (["add", "--delay", "2s", URL], "did you mean --host-delay?"),
+            (["add", "--delay", "2s", URL], "did you mean holdfast add --host-delay?"),
             (["config", "set", "worker.snapshots", "3"], "holdfast.yaml"),
             (["config", "MAX_TOTAL_WORKERS"], "holdfast config runner.max_total_workers"),
             ([URL], f"holdfast add {URL}"),
@@ -91,7 +91,9 @@ class CommandLine(Case):
             (["config", "--set", "TIMEOUT=60"], "holdfast.yaml"),
             (["schedule", "lsit"], "did you mean holdfast schedule list?"),
             (["host", "frobnicate"], "set|forget|list"),
-            (["add", "--dept", "1", URL], "did you mean --depth?"),
+            (["add", "--dept", "1", URL], "did you mean holdfast add --depth?"),
+            (["list", "workers", "--kind", "runer"], "holdfast list --kind runner"),
+            (["completion", "ksh"], "is not one of bash, zsh, fish, words"),
         ):
             with self.subTest(arguments=arguments):
                 self.check_error(self.home.run(*arguments), USAGE, "hint: ", hint)

@@ -160,6 +160,18 @@ std::optional<Suggestion> missing(const CLI::App& command, const std::string& na
   return std::nullopt;
 }
 
+// "--kind: x not in {worker,runner}" -> the values in words.
+std::optional<Suggestion> not_allowed(const std::string& name, const std::string& text) {
+  const auto colon = text.find(": "), list = text.rfind(" not in {");
+  if (colon == text.npos || list == text.npos || colon > list || !text.ends_with("}")) return std::nullopt;
+  const auto option = text.substr(0, colon), given = text.substr(colon + 2, list - colon - 2);
+  const auto values = base::split(text.substr(list + 9, text.size() - list - 10), ",");
+  const auto near = base::nearest(given, values);
+  return Suggestion{option + ": " + in_quotes(given) + " is not one of " + base::join(values, ", "),
+                    name + " " + (option.starts_with("-") ? option + " " : "") +
+                        (near.empty() ? base::join(values, "|") : near)};
+}
+
 } // namespace
 
 Suggestion explain(const CLI::App& app, const CLI::ParseError& error) {
@@ -174,7 +186,11 @@ Suggestion explain(const CLI::App& app, const CLI::ParseError& error) {
                                                : name + " " + base::join(commands_of(*command), "|")};
     if (!strange.front().starts_with('-')) return unknown_command(*command, name, strange);
   }
-  if (strange.empty()) return missing(*command, name, error).value_or(Suggestion{error.what(), help});
+  if (strange.empty()) {
+    auto known = missing(*command, name, error);
+    if (!known) known = not_allowed(name, error.what());
+    return known.value_or(Suggestion{error.what(), help});
+  }
   if (strange.front().starts_with('-')) {
     auto known = long_options_of(*command);
     for (auto& option : long_options_of(app))
@@ -182,7 +198,7 @@ Suggestion explain(const CLI::App& app, const CLI::ParseError& error) {
     const auto option = strange.front().substr(0, strange.front().find('='));
     auto near = longer_option(option, known);
     if (near.empty()) near = base::nearest(option, known);
-    return {name + " has no option " + option, near.empty() ? help : "did you mean " + near + "?"};
+    return {name + " has no option " + option, near.empty() ? help : "did you mean " + name + " " + near + "?"};
   }
   return {name + " does not expect " + in_quotes(base::join(strange, " ")),
           name == "holdfast config" ? "settings are written in holdfast.yaml; for one command: --set KEY=VALUE" : help};
