@@ -52,7 +52,7 @@ class CommandLine(Case):
             (["add", "--plugins", "page,nosuch", URL], ["nosuch"]),
             (["config", "no.such.key"], ["no.such.key"]),
             (["inspect", "lifecycle", "nosuch"], ["nosuch"]),
-            (["worker", "--kind", "other"], ["other", "all,crawl,snapshot"]),
+            (["worker", "--kind", "other"], ["other", "all, crawl, snapshot"]),
             (["--set", "lease", "status"], ["--set lease", "KEY=VALUE"]),
             (["show"], ["missing argument: ID", "hint: holdfast show ID"]),
             (["retry"], ["missing argument: ID...", "hint: holdfast retry ID..."]),

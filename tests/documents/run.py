@@ -220,6 +220,24 @@ class Documents(unittest.TestCase):
         self.assertEqual(excluded, networks | {"2002::/16"})
 
     @unittest.skipUnless(HOLDFAST, "without the program")
+    def test_a_release_has_one_version_and_its_notes(self):
+        version = re.search(r"project\(holdfast VERSION ([\d.]+)", text_of("CMakeLists.txt"))[1]
+        named = re.findall(
+            r"(?m)^(?:version|appVersion): ([\d.]+)$|holdfast:(\d[\d.]*)\b|newTag: \"([\d.]+)|\?ref=v([\d.]+)",
+            "\n".join(text_of(name) for name in ("deploy/Chart.yaml", "deploy/values.yaml", "deploy/README.md")),
+        )
+        self.assertEqual({next(filter(None, one)) for one in named}, {version})
+
+        def notes(text, of):
+            command = [ROOT / "deploy/release-notes", of]
+            return subprocess.run(command, input=text, capture_output=True, text=True)
+
+        self.assertIn("- ", notes(text_of("CHANGELOG.md"), version).stdout)
+        text = "# Changelog\n\n## [Unreleased]\n\nNew\n\n## [1.0.0] - 2027-01-01\n\n- Old\n\n## [0.1.0]\n\n- Older\n"
+        self.assertEqual(notes(text, "1.0.0").stdout, "# Holdfast 1.0.0\n\n- Old\n\n")
+        self.assertIn("New", notes(text, "1.1.0").stdout)
+        self.assertEqual(notes("# Changelog\n", "1.0.0").returncode, 1)
+
     def test_commands_exist(self):
         """The parser of the program takes each `holdfast VERB ...` in backquotes and in a block of commands. Settings
         that do not exist end it then, before it does anything."""
