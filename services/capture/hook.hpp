@@ -23,6 +23,7 @@ namespace holdfast::capture {
 
 inline constexpr int kFirstError = 400; // of the statuses of HTTP
 inline constexpr int kNoContent = 204, kResetContent = 205, kPartialContent = 206, kNotModified = 304;
+constexpr bool has_no_content(int status) { return status == kNoContent || status == kResetContent; }
 
 using base::lower_case;
 using warc::header_of;

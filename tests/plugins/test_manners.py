@@ -88,6 +88,29 @@ WAYS = {
     "through-service": "fetch('/through/act/{k}', {{method: 'POST'}})",
     "socket": "socket.send('/act/{k}')",
     "worker-socket": "worker.postMessage('socket:/act/{k}')",
+    "later-by-browser": "window.fetchLater?.('/act/{k}', {{method: 'POST', activateAfter: 0}})",
+    "sync": "const x = new XMLHttpRequest(); x.open('POST', '/act/{k}', false); x.send('a')",
+    "new-worker": "new Worker(URL.createObjectURL(new Blob([`fetch('${{location.origin}}/act/{k}', {{method: 'POST'}})`])))",
+    "new-shared": "new SharedWorker('/now.js?/act/{k}')",
+    "new-service": "navigator.serviceWorker.register('/now.js?/act/{k}')",
+    "new-frame": "document.body.appendChild(document.createElement('iframe')).srcdoc = "
+    "`<script>fetch('/act/{k}', {{method: 'POST'}})<\\/script>`",
+    "of-frame": "frames.f.fetch('/act/{k}', {{method: 'POST'}})",
+    "beacon-of-frame": "frames.f.navigator.sendBeacon('/act/{k}', 'x')",
+    "of-window": "window.open('')?.fetch('/act/{k}', {{method: 'POST'}})",
+    "new-socket": "const s = new WebSocket(`ws://${{location.host}}/socket`); s.onopen = () => s.send('/act/{k}')",
+    "socket-of-frame": "const i = document.body.appendChild(document.createElement('iframe')); const s = new "
+    "i.contentWindow.WebSocket(`ws://${{location.host}}/socket`); s.onopen = () => s.send('/act/{k}')",
+    "events": "new EventSource('/act/{k}/upvote')",
+    "style": "document.body.style.background = 'url(/act/{k}/vote)'",
+    "prefetch": "Object.assign(document.head.appendChild(document.createElement('link')), {{rel: 'prefetch', href: '/act/{k}/vote'}})",
+    "rules": "const r = document.createElement('script'); r.type = 'speculationrules'; r.textContent = JSON.stringify({{prefetch: "
+    "[{{source: 'list', urls: ['/act/{k}/vote'], eagerness: 'immediate'}}]}}); document.head.append(r)",
+    "colon": "fetch('/act/{k}/3:follow')",
+    "toggle": "fetch('/act/{k}/toggle?id=4')",
+    "cart": "fetch('/act/{k}?add-to-cart=99')",
+    "method": "fetch('/act/{k}?_method=DELETE')",
+    "matrix": "fetch('/act/{k};action=delete')",
     "mutation": "fetch('/act/{k}', {{method: 'POST', body: JSON.stringify({{query: 'mutation {{ like }}'}})}})",
 }  # fmt: skip
 SETUP = """<iframe name=f src=/blank></iframe><script>
@@ -100,6 +123,7 @@ WORKER = (
 SCRIPTS = {
     "/worker.js": WORKER,
     "/shared.js": "onconnect = e => e.ports[0].onmessage = m => fetch(m.data, {method: 'POST'})",
+    "/now.js": "self.onconnect = () => 0; fetch(location.search.slice(1), {method: 'POST'})",
     "/service.js": "oninstall = () => skipWaiting(); onactivate = e => e.waitUntil(clients.claim());"
     "onmessage = e => fetch(e.data, {method: 'POST'});"
     "onfetch = e => e.request.url.includes('/through') && e.respondWith(fetch(e.request.url.replace('/through', ''), {method: 'POST'}))",
@@ -158,6 +182,19 @@ PAGES = {
     "/later": button(
         0, "Some thing", "setTimeout(() => fetch('/act/later', {method: 'POST'}).catch(() => fetch('/j/later')), 6000)"
     ),
+    "/hands": "".join(
+        f"<div class={letters(i)} style='height:60px;background:#eee' {how}=\"fetch('/act/{i}', {{method: 'POST'}})\">{words}</div>"
+        for i, (how, words) in enumerate(
+            (how, f"Card {how}")
+            for how in "onmouseenter onmouseover onpointerenter onpointermove onmousemove onwheel onmousedown onpointerdown "
+            "onmouseup ontouchstart onkeydown onfocusin oncontextmenu ondblclick".split()
+        )
+    )
+    + "<select onchange=\"fetch('/act/select', {method: 'POST'})\"><option>One<option>Two</select>"
+    "<div role=radiogroup><span role=radio aria-checked=false tabindex=0 onclick=\"fetch('/act/radio', {method: 'POST'})\">Red</span></div>"
+    "<input type=range onchange=\"fetch('/act/range', {method: 'POST'})\" oninput=\"fetch('/act/input', {method: 'POST'})\">"
+    "<script>for (const type of ['keydown', 'wheel', 'pointermove']) addEventListener(type, () => "
+    "navigator.sendBeacon('/act/' + type, 'x'))</script>",
     "/blank": "",
 }
 
@@ -242,7 +279,7 @@ class Manners(BrowserTest):
         for name in ("post", "put", "beacon", "ping", "worker", "get", "picture", "place", "frame", "form"):
             self.assertIn(f"/act/{name}", held)
         self.assertTrue(any(one["what"] == "MESSAGE" for one in outcome.json("page.json")["held"]))
-        for path in ("/service", "/shared"):
+        for path in ("/service", "/shared", "/hands"):
             self.read(path)
             self.assertEqual(self.changed(), [])
 

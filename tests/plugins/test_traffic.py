@@ -12,7 +12,7 @@ from harness.full import FULL, some_of
 from support import SITE, BrowserTest, needs_chromium, warc_records
 
 sys.path.append(str(SITE.parent))
-from traffic import digest, matrix  # noqa: E402
+from traffic import AHEAD, digest, matrix  # noqa: E402
 
 EMPTY = digest(b"")
 
@@ -72,6 +72,18 @@ class Traffic(BrowserTest):
             with self.subTest(who=who, ask=ask):
                 self.compare(f"link-{number}", who, ask)
 
+    def test_what_the_browser_fetches_ahead_is_whole_in_the_record(self):
+        for ask in AHEAD:
+            with self.subTest(ask):
+                outcome = self.close_tab(
+                    self.load("/traffic/page?" + urlencode({"who": "ahead", "ask": ask, "case": ask}))
+                )
+                self.assert_status(outcome, "succeeded")
+                recorded = exchanges(outcome.directory / "page.warc.gz")
+                wanted = ("GET", f"/traffic/plain?name=1&case={ask}", 200, digest(b"// plain words 1"), EMPTY)
+                self.assertEqual([one for one in recorded if one[1] == wanted[1]], [wanted])
+                self.assertNotIn("missing", outcome.json("page.json"))
+
     def test_fields_of_a_response_keep_their_order(self):
         path = "/documents/plain"
         outcome = self.close_tab(self.load(path))
@@ -121,15 +133,47 @@ class Traffic(BrowserTest):
         self.assertEqual((title, [one["status"] for one in page["documents"]]), ("check", [403, 200]))
 
     def test_a_file_that_never_comes_keeps_nothing_else_away(self):
-        outcome, page, _, _ = self.look("hangs")
-        self.assert_status(outcome, "succeeded")
-        self.assertIn("/image/low.png", [record[0] for record in exchanges_of(outcome)])
-        self.assertEqual((outcome.result["output_json"]["cut"], page["missing"][0]["reason"]), (["load"], "no answer"))
-        self.assertIn({"type": "Facts", "cut": ["load"]}, outcome.records)
+        for name, reason in (("hangs", "no answer"), ("style-hangs", "no answer"), ("drips", "cut (time)")):
+            with self.subTest(name):
+                outcome, page, title, _ = self.look(name)
+                self.assert_status(outcome, "succeeded")
+                self.assertIn("/image/low.png", [record[0] for record in exchanges_of(outcome)])
+                self.assertIn("load", outcome.result["output_json"]["cut"])
+                self.assertEqual(page.get("missing", [{}])[0].get("reason"), reason)
+                self.assertEqual(title, "scripted" if name == "style-hangs" else name)
 
-    def test_a_file_that_the_page_forbids_is_not_missing(self):
-        outcome, page, _, _ = self.look("forbids")
-        self.assertNotIn("missing", page)
+    def test_a_file_that_the_page_or_its_browser_forbids_is_not_missing(self):
+        for name in ("forbids", "refused"):
+            with self.subTest(name):
+                outcome, page, _, _ = self.look(name)
+                self.assertNotIn("missing", page)
+
+    def test_a_page_that_leads_to_where_nothing_answers_stays(self):
+        outcome, page, title, _ = self.look("hangs-on")
+        self.assert_status(outcome, "succeeded")
+        self.assertEqual((title, outcome.result["output_json"]["cut"]), ("hangs-on", ["load"]))
+        self.assertIn("files", [step["step"] for step in page["steps"]])
+
+    def test_a_document_that_a_script_rewrites_is_recorded_once(self):
+        outcome, page, title, _ = self.look("rewrites")
+        self.assert_status(outcome, "succeeded")
+        self.assertEqual((title, page.get("missing")), ("rewritten", None))
+        self.assertEqual(exchanges_of(outcome).count(("/documents/rewrites", 200)), 1)
+
+    def test_a_window_that_a_page_opens_asks_for_nothing(self):
+        outcome, _, _, _ = self.look("windows")
+        self.assert_status(outcome, "succeeded")
+        with urlopen(self.url("/traffic/log?case=windows")) as answer:
+            self.assertEqual(json.load(answer), [])
+
+    def test_a_request_whose_body_the_browser_does_not_give_is_marked(self):
+        outcome, _, _, _ = self.look("form")
+        (cut,) = [
+            fields.get("WARC-Truncated")
+            for fields, block in warc_records(outcome.directory / "page.warc.gz")
+            if fields["WARC-Type"] == "request" and block.startswith(b"POST ")
+        ]
+        self.assertEqual(cut, "unspecified")
 
 
 if __name__ == "__main__":

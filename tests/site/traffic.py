@@ -8,7 +8,9 @@ import base64
 import hashlib
 import itertools
 import json
+import time
 
+import pictures
 from pages import document, page
 
 BYTES = "Uint8Array.from({length: 256}, (_, i) => i)"
@@ -39,6 +41,8 @@ ASKS = {
     "error": "await all(fetch(url('error', 1)))",
     "empty": "await all(fetch(url('nothing', 1)))",
     "moved": "await all(fetch(url('moved', 1), {method: 'POST', body: 'cargo'}))",
+    "login": "await new Promise(done => { const x = new XMLHttpRequest(); x.onloadend = done; "
+    "x.open('GET', url('plain', 1), true, 'pilot', 'gull'); x.send(); })",
     "two": "for (const body of ['tide', 'wind']) await all(fetch(url('echo', 1), {method: 'POST', body}))",
     **{
         f"post-{name}": f"await all(fetch(url('echo', 1), {{method: 'POST', body: {body}}}))"
@@ -55,6 +59,13 @@ PLACES = {
     "frame": "<iframe srcdoc=\"<script src='{script}'></script>\"></iframe>",
 }
 LINKS = ("prefetch", "preload", "modulepreload", "stylesheet", "icon", "manifest")
+AHEAD = {  # files that the browser fetches for itself; the reader asks for them once more
+    "prefetch-rule": "<script type=speculationrules>"
+    '{{"prefetch": [{{"source": "list", "urls": ["{url}"], "eagerness": "immediate"}}]}}</script>',
+    "prerender-rule": "<script type=speculationrules>"
+    '{{"prerender": [{{"source": "list", "urls": ["{url}"], "eagerness": "immediate"}}]}}</script>',
+    "prefetch-elsewhere": "<link rel=prefetch href='{other}'>",
+}
 
 
 def matrix():
@@ -89,7 +100,11 @@ def log(request):
 def traffic_page(request):
     who, ask, case = (request.query[key] for key in ("who", "ask", "case"))
     script = f"/traffic/script?ask={ask}&case={case}&who={who}"
-    if who == "link":
+    if who == "ahead":
+        url = f"/traffic/plain?name=1&case={case}"
+        other = f"http://localhost:{request.server.server_address[1]}{url}"
+        what = AHEAD[ask].format(url=url, other=other)
+    elif who == "link":
         what = f"<link rel={ask} as=script href='/traffic/plain?name=1&case={case}'>"
     else:
         what = PLACES[who].format(script=script)
@@ -156,6 +171,15 @@ def moved(request):
     answer(request, "", status=307, headers=[("Location", f"/traffic/echo?name=2&case={case}")])
 
 
+@page("/drips")
+def drips(request):
+    request.start(200, [("Content-Type", "image/png"), ("Content-Length", "1000")])
+    picture = (bytes([byte]) for byte in pictures.gradient())
+    for _ in range(int(request.query["seconds"])):
+        request.wfile.write(next(picture))
+        time.sleep(1)
+
+
 # Pages that do not stay what they are: the body of each, by name.
 DOCUMENTS = {
     "plain": "",
@@ -166,11 +190,24 @@ DOCUMENTS = {
     "check": "<script>if (document.cookie) document.body.append('Passed'); else setTimeout(() => { "
     "document.cookie = 'a=1'; location.reload(); }, 4000)</script>",
     "hangs": "<img src='/slow?seconds=60'><div style='height:4000px'></div><img loading=lazy src='/image/low.png'>",
-    "forbids": "<meta http-equiv=Content-Security-Policy content=\"img-src 'none'\"><img src='/image/one.png'>",
+    "style-hangs": "<link rel=stylesheet href='/slow?seconds=60'><script>document.title = 'scripted'</script>"
+    "<div style='height:4000px'></div><img loading=lazy src='/image/low.png'>",
+    "drips": "<img src='/drips?seconds=60'><div style='height:4000px'></div><img loading=lazy src='/image/low.png'>",
+    "hangs-on": "<script>setTimeout(() => location = '/slow?seconds=60', 300)</script>",
+    "rewrites": "<script>onload = () => location = 'javascript:\"<title>rewritten</title><p>New words.</p>\"'</script>",
+    "refused": "<script>onload = () => { for (const mode of ['cors', 'same-origin']) fetch('http://localhost:' + "
+    "location.port + '/documents/plain', {mode}).catch(() => 0); fetch('/documents/plain', {mode: 'same-origin', "
+    "cache: 'only-if-cached'}).catch(() => 0); }</script>",
+    "windows": "<script>onload = () => window.open('/traffic/plain?name=1&case=windows')</script>",
+    "form": "<form id=f method=post enctype=multipart/form-data action='/documents/plain'><input type=file name=file id=i>"
+    "</form><script>const d = new DataTransfer(); d.items.add(new File(['words of a file'], 'tide.txt')); i.files = d.files;"
+    "onload = () => f.submit()</script>",
+    "forbids": "<meta http-equiv=Content-Security-Policy content=\"img-src 'none'; frame-src 'none'\">"
+    "<img src='/image/one.png'><iframe src='/article.html'></iframe>",
 }
 
 
-@page("/documents/(\\w+)")
+@page("/documents/([\\w-]+)")
 def documents(request, name):
     if name == "table":
         return request.send("day,height\n1,2\n", "text/csv", headers=[("Content-Disposition", "attachment")])

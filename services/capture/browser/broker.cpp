@@ -164,12 +164,13 @@ void Broker::take_answer(std::string_view message) {
 }
 
 // Gives a shared worker to the hook whose page has started it, and ends a window that a page has opened. A window waits
-// for its debugger, and the page that has opened it waits with it, so that it must run to be closed. Chromium also
-// reports here each session that a hook asks for, which is that hook's alone.
+// for its debugger, and the page that has opened it waits with it, so that it must run to be closed, without a request
+// that is sent. Chromium also reports here each session that a hook asks for, which is that hook's alone.
 void Broker::take_attached(const Json& parameters, std::string_view message) {
   const auto& info = parameters["targetInfo"];
   const auto context = text_at(info, "browserContextId"), session = text_at(parameters, "sessionId");
   if (text_at(info, "type") == "page" && !text_at(info, "openerId").empty()) {
+    command("Fetch.enable", Json::object(), session);
     command("Runtime.runIfWaitingForDebugger", Json::object(), session);
     return command("Target.closeTarget", {{"targetId", info["targetId"]}});
   }

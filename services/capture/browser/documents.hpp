@@ -36,6 +36,9 @@ public:
   bool recorded(const std::string& request, bool whole, std::uint64_t bytes);
   // The answer to the last request has come and is kept from the frame.
   void answered(const Json& response);
+  // The document that has been asked for is not waited for any more: the frame shows what it showed.
+  void stay() { pending_ = false, stayed_ = true; }
+  bool stayed() const { return stayed_; }
   // Before the same page is asked for again.
   void forget() { *this = Documents(session_, frame_); }
 
@@ -66,7 +69,7 @@ private:
   std::string session_, frame_;
   std::vector<Document> shown_;
   Document last_; // that was asked for
-  bool pending_{false}, parsed_{false}, loaded_{false};
+  bool pending_{false}, parsed_{false}, loaded_{false}, stayed_{false};
   Clock::time_point refresh_due_{};
   std::string led_by_, error_, refused_;
 };

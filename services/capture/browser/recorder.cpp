@@ -17,6 +17,14 @@ namespace {
 constexpr std::uint64_t kBuffered = 64u << 20; // bytes that Chromium keeps for a page
 constexpr std::chrono::seconds kLastAnswer{3}; // a browser that works answers within it
 
+// A name and a password in a URL are sent in a header.
+std::string without_login(std::string url) {
+  const auto authority = base::split_url(url).authority;
+  if (const auto login = authority.rfind('@'); login != std::string_view::npos)
+    url.erase(static_cast<std::size_t>(authority.data() - url.data()), login + 1);
+  return url;
+}
+
 } // namespace
 
 Recorder::Recorder(DevTools& browser, warc::Writer& warc, Rules rules)
@@ -108,6 +116,10 @@ std::size_t Recorder::open_files() const {
   });
 }
 
+std::size_t Recorder::open_styles(Seconds patience) const {
+  return count_open(patience, [](const std::string& type) { return type == "Stylesheet"; });
+}
+
 std::size_t Recorder::count_open(Seconds patience, const std::function<bool(const std::string& type)>& counts) const {
   const auto since = Clock::now() - std::chrono::duration_cast<Clock::duration>(patience);
   return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
@@ -140,7 +152,7 @@ void Recorder::request_sent(const Json& parameters, const std::string& session) 
   entry->hop = hop;
   entry->type = text_at(parameters, "type");
   entry->frame = text_at(parameters, "frameId");
-  entry->exchange.url = url;
+  entry->exchange.url = without_login(url);
   entry->exchange.method = request.value("method", "GET");
   entry->exchange.date = base::utc_timestamp();
   entry->exchange.request_headers = headers_from(request.value("headers", Json::object()));
@@ -194,7 +206,7 @@ void Recorder::take_response(Entry& entry, const Json& response) {
 
 void Recorder::response_received(const Json& parameters, const std::string& session) {
   const auto found = entries_.find(text_at(parameters, "requestId"));
-  if (found == entries_.end()) return;
+  if (found == entries_.end() || found->second->finished) return;
   last_change_ = found->second->last = Clock::now();
   const auto entry = found->second;
   const bool is_first = !entry->responded;
@@ -214,7 +226,8 @@ void Recorder::left(const std::string& frame, const std::string& document) {
 
 void Recorder::data_received(const Json& parameters) {
   const auto found = entries_.find(text_at(parameters, "requestId"));
-  if (found == entries_.end()) return;
+  // What a script makes of a document that has come ("javascript:") is told as more of it.
+  if (found == entries_.end() || found->second->finished) return;
   auto& entry = *found->second;
   entry.last = Clock::now();
   if (entry.type != "EventSource" && entry.type != "Media") last_change_ = Clock::now(); // which may never end
@@ -225,14 +238,18 @@ void Recorder::data_received(const Json& parameters) {
 
 void Recorder::loading_finished(const Json& parameters) {
   const auto found = entries_.find(text_at(parameters, "requestId"));
-  if (found == entries_.end()) return;
+  if (found == entries_.end() || std::exchange(found->second->finished, true)) return;
   last_change_ = Clock::now();
   const auto entry = found->second;
   const auto ended = [this, entry] {
+    take_sent(*entry);
+    const auto& exchange = entry->exchange;
     const bool is_short =
-        entry->body.size() < entry->announced || compared(entry->exchange, entry->body.size()) == Length::wrong;
+        entry->body.size() < entry->announced || compared(exchange, entry->body.size()) == Length::wrong;
     if (!entry->skip && !entry->overfull && is_short) entry->exchange.truncated = "unspecified";
-    end(entry);
+    // What Chromium fetches ahead for itself it shows to no page: the reader asks for it once more.
+    const bool hidden = !exchange.truncated.empty() && entry->body.size() == 0 && exchange.method == "GET";
+    hidden && entry->type != "Media" && !entry->ours ? drop(entry) : end(entry);
   };
   // Chromium tells no length of what is for a cache: a prefetched file, or one that a service worker keeps.
   const bool is_short = entry->body.size() < entry->announced || entry->body.size() == 0 ||
@@ -251,17 +268,22 @@ void Recorder::loading_failed(const Json& parameters) {
   ++failed_;
   entry->error = text_at(parameters, "errorText");
   const auto blocked = text_at(parameters, "blockedReason");
-  entry->forbidden = !blocked.empty() && blocked != "inspector"; // by the page's own rules, and not by us
+  // By the rules of the page, of the other site or of its cache, and not by us.
+  entry->forbidden = (!blocked.empty() && blocked != "inspector") || parameters.contains("corsErrorStatus") ||
+                     entry->error == "net::ERR_BLOCKED_BY_ORB" || entry->error == "net::ERR_CACHE_MISS";
   const bool dropped = entry->type == "Document" && parameters.value("canceled", false);
   if (!entry->responded) return end(entry);
   fetch_body(entry, [this, entry, dropped] {
     if (entry->exchange.truncated.empty() && compared(entry->exchange, entry->body.size()) != Length::right)
       entry->exchange.truncated = "disconnect";
     const bool piece = entry->exchange.status == kPartialContent && !entry->exchange.truncated.empty();
-    if (!dropped && !piece) return end(entry);
-    entries_.erase(entry->request_id);
-    dropped_.push_back(entry);
+    dropped || piece ? drop(entry) : end(entry);
   });
+}
+
+void Recorder::drop(const std::shared_ptr<Entry>& entry) {
+  entries_.erase(entry->request_id);
+  dropped_.push_back(entry);
 }
 
 std::vector<std::string> Recorder::dropped() const {
@@ -300,7 +322,8 @@ void Recorder::count(const Entry& entry) {
   if (!why.empty()) missing_.emplace_back(entry.exchange.url, why);
 }
 
-void Recorder::write(Entry& entry) {
+// Takes the heads as they were sent, which come beside what the page is shown of them.
+void Recorder::take_sent(Entry& entry) {
   if (const auto found = extra_.find(entry.request_id); found != extra_.end()) {
     auto& [request, response] = found->second;
     if (entry.hop < request.size()) entry.exchange.request_headers = request[entry.hop];
@@ -316,6 +339,16 @@ void Recorder::write(Entry& entry) {
       }
     }
   }
+}
+
+void Recorder::write(Entry& entry) {
+  take_sent(entry);
+  auto& exchange = entry.exchange;
+  if (exchange.truncated.empty() && !entry.redirected && compared(exchange, entry.body.size()) == Length::wrong)
+    exchange.truncated = "unspecified";
+  // Chromium gives no files of a form that leads to another page.
+  const auto length = header_of(exchange.request_headers, "content-length");
+  if (!length.empty() && length != std::to_string(exchange.request_body.size())) exchange.request_cut = true;
   entry.skip = entry.skip || entry.from_cache; // nothing was sent
   count(entry);
   if (!entry.responded || entry.skip || entry.exchange.status == 0) return;

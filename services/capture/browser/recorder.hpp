@@ -68,6 +68,8 @@ public:
   std::size_t open_requests(bool pictures = true) const;
   // Files of the page that may still come.
   std::size_t open_files() const;
+  // Style sheets that have been asked for, and of which something has come within `patience`.
+  std::size_t open_styles(Seconds patience) const;
   std::size_t urls_asked() const { return asked_.size(); }
   Clock::time_point last_change() const { return last_change_; }
   bool full() const { return full_; }
@@ -106,6 +108,7 @@ private:
     bool streaming{false}, fetching{false}, responded{false}, overfull{false}, skip{false}, redirected{false},
         replaced{false};                                                 // another document has come in its place
     bool asking{false};                                                  // for the body of the request
+    bool finished{false};                                                // Chromium has told its end
     bool ended{false}, forbidden{false}, from_cache{false}, ours{false}; // ours: the reader requested it
   };
   struct Taking { // a document's body by Fetch
@@ -135,7 +138,9 @@ private:
   void ask_request_body(const std::shared_ptr<Entry>& entry);
   void fetch_body(const std::shared_ptr<Entry>& entry, std::function<void()> then);
   void end(const std::shared_ptr<Entry>& entry);
+  void drop(const std::shared_ptr<Entry>& entry);
   void take_response(Entry& entry, const Json& response);
+  void take_sent(Entry& entry);
   void write(Entry& entry);
   void count(const Entry& entry);
 
@@ -144,8 +149,9 @@ private:
   const Rules rules_;
   Sockets sockets_{warc_};
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_; // by request
-  // Documents that the browser has dropped, such as downloads, and pieces of a film that broke off. They are written at
-  // the end, unless their URL has been taken: asked for again, or recorded whole. That may be known before they end.
+  // Documents that the browser has dropped, such as downloads, pieces of a film that broke off, and what it fetched
+  // ahead for itself. They are written at the end, unless their URL has been taken: asked for again, or recorded whole.
+  // That may be known before they end.
   std::vector<std::shared_ptr<Entry>> dropped_;
   std::set<std::string> taken_;                  // URLs
   std::unordered_map<std::string, Extra> extra_; // by request

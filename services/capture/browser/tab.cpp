@@ -32,6 +32,18 @@ constexpr std::size_t kLargestSource = 8u << 20; // of a document that other hoo
 constexpr int kMostReplaced = 3;                 // documents that scripts make while the page is looked at
 constexpr std::size_t kMostSteps = 20;           // documents that lead to others; as many redirects a browser follows
 
+// Gives up style sheets that have not come: as long as one is awaited, scripts behind it wait, and nothing is drawn.
+constexpr Seconds kForEver{1e6};
+constexpr const char* kRelease = R"((() => {
+  for (const link of document.querySelectorAll('link[rel~=stylesheet i]')) if (!link.sheet) link.disabled = true;
+  for (const sheet of document.styleSheets)
+    try {
+      const rules = [...sheet.cssRules];
+      for (let i = rules.length; i-- > 0;)
+        if (rules[i] instanceof CSSImportRule && !rules[i].styleSheet?.cssRules.length) sheet.deleteRule(i);
+    } catch { /* of another site */ }
+})())";
+
 // Errors that are not the page's.
 constexpr std::string_view kOwnTrouble[] = {"net::ERR_ABORTED", "net::ERR_BLOCKED_BY_CLIENT",
                                             "net::ERR_INSUFFICIENT_RESOURCES", "net::ERR_INTERNET_DISCONNECTED",
@@ -209,7 +221,7 @@ void Tab::navigate() {
   if (!refused_.empty()) throw failed(refused_);
   if (answer->result.value("isDownload", false)) return take_download();
   if (const auto reason = not_fetched(error); !reason.empty()) throw egress_ending(reason);
-  if (page_.status == kNoContent || page_.status == kResetContent)
+  if (has_no_content(page_.status))
     throw failed("the server sent no content (HTTP " + std::to_string(page_.status) + ")");
   if (error == "net::ERR_HTTP_RESPONSE_CODE_FAILURE") // an error status without a body
     throw failed("HTTP " + std::to_string(page_.status));
@@ -241,19 +253,36 @@ void Tab::describe() {
   page_.broken = document.broken;
 }
 
-// Waits until the page has loaded, or until nothing has come for a while and it answers: one file that never comes must
-// not keep us from reading the page. False: it cannot be read.
+// Waits until the page has loaded, until nothing has come for a while and it answers, or until it has been parsed for
+// long: one file that never comes, or drips, must not keep us from reading the page. False: it cannot be read.
 bool Tab::arrive() {
-  for (auto now = Clock::now(); now < give_up_ && !over(); now = Clock::now()) {
-    const auto silent = recorder_.last_change() + std::chrono::duration_cast<Clock::duration>(kPatience);
-    if (!documents_.any() || documents_.leads_on()) {
-      wait(give_up_, [this] { return over() || (documents_.any() && !documents_.leads_on()); });
-    } else if (now < silent) {
-      wait(std::min(give_up_, silent), [this] { return over(); });
+  auto parsed = Clock::time_point::max();
+  bool released = false;
+  const auto done = [this] { return over() && (!documents_.leads_on() || !crashed_.empty()); };
+  for (auto now = Clock::now(); now < give_up_ && !done(); now = Clock::now()) {
+    const auto since = [](Clock::time_point when, Seconds silence) {
+      return when == Clock::time_point::max() ? when : when + std::chrono::duration_cast<Clock::duration>(silence);
+    };
+    if (documents_.parsed()) parsed = std::min(parsed, now);
+    const auto silent = std::min(since(recorder_.last_change(), kPatience), since(parsed, kLongestSilence));
+    if (!documents_.any()) {
+      wait(give_up_, [this] { return over() || documents_.any(); });
+    } else if (documents_.leads_on()) {
+      if (wait(std::min(give_up_, after(kLongestSilence)), [&] { return !documents_.leads_on() || done(); })) continue;
+      // Until then Chromium passes no command on to the page. What is asked for now is stopped at the gate.
+      reading_.hold();
+      documents_.stay();
+      const auto stopped = browser_.ask("Page.navigate", {{"url", documents_.last_url()}}, session_);
+      wait(give_up_, [&] { return stopped->there; });
+    } else if (now < silent || recorder_.open_styles(kLongestSilence) > 0) {
+      wait(std::min(give_up_, std::max(silent, after(Seconds(0.5)))), [this] { return over(); });
     } else {
-      const auto answer = browser_.ask("Runtime.evaluate", {{"expression", "0"}}, session_);
+      const bool blocked = !released && recorder_.open_styles(kForEver) > 0;
+      const auto answer = browser_.ask("Runtime.evaluate", {{"expression", blocked ? kRelease : "0"}}, session_);
       wait(give_up_, [&] { return over() || answer->there; });
-      if (answer->there && recorder_.last_change() < now) return true;
+      released = released || blocked;
+      if (answer->there && !blocked && (recorder_.last_change() < now || now >= since(parsed, kLongestSilence)))
+        return true;
     }
   }
   return documents_.loaded();
@@ -262,14 +291,21 @@ bool Tab::arrive() {
 // Until the page rests and leads nowhere: it is that page from now on.
 void Tab::settle() {
   std::size_t seen = 0;
+  bool silent = false;
   do {
     seen = documents_.count();
-    reading_.settle();
-    if (reading_.holds()) return; // it leads on without end
+    try {
+      reading_.settle();
+      silent = false;
+    } catch (const Silent&) { // as long as another document is awaited
+      if (!documents_.leads_on()) throw;
+      silent = true;
+    }
+    if (reading_.holds() && !silent) return; // it leads on without end, or to where there is no answer
     wait(std::min(give_up_, documents_.refresh_due() + std::chrono::seconds(1)),
          [&] { return documents_.leads_on() || documents_.refresh_due() == Clock::time_point(); });
     if (documents_.leads_on()) arrive();
-  } while ((documents_.leads_on() || documents_.count() > seen) && Clock::now() < give_up_);
+  } while ((silent || documents_.leads_on() || documents_.count() > seen) && Clock::now() < give_up_);
   reading_.hold();
 }
 

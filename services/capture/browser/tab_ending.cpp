@@ -55,9 +55,15 @@ std::vector<std::string> Tab::not_asked_for(std::string_view elements) {
     return [...named];
   }))";
   std::vector<std::string> found;
+  std::set<std::string> forbidden; // frames that the page's own policy keeps out
+  const auto tree = call("Page.getFrameTree", nullptr, answer_by())["frameTree"];
+  for (const auto& child : tree.value("childFrames", Json::array()))
+    forbidden.insert(text_at(child["frame"], "unreachableUrl"));
   const auto expression = std::string(kNamed) + "('" + std::string(elements) + "')";
   for (const auto& url : browser_.evaluate(expression, session_, answer_by()))
-    if (url.is_string() && !recorder_.has_asked_for(url.get<std::string>())) found.push_back(url.get<std::string>());
+    if (url.is_string() && !recorder_.has_asked_for(url.get<std::string>()) &&
+        !forbidden.contains(url.get<std::string>()))
+      found.push_back(url.get<std::string>());
   return found;
 }
 
@@ -110,7 +116,7 @@ void Tab::judge() {
     // A script that does not come keeps a document that has come from being read on.
     page_.complete = (parsed || document.whole) && document.broken.empty();
   });
-  page_.finished = documents_.loaded();
+  page_.finished = documents_.loaded() && !documents_.stayed();
   if (busy) {
     recorder_.finish("time");
     page_.complete = document.whole;

@@ -207,7 +207,7 @@ void leave_to_browser(const Job& job) {
   const bool answered =
       page && page->status != 0 && (page->ending ? page->ending->status == Status::noresults : page->complete);
   const bool final =
-      page && (page->status == 404 || page->status == 410 || page->status == kNoContent); // for every client
+      page && (page->status == 404 || page->status == 410 || has_no_content(page->status)); // for every client
   const bool recorded = (answered && !page->ends_within) || final;
   if (recorded && !Job::flag("WGET_ALWAYS", false))
     throw skipped("the browser has recorded the page (WGET_ALWAYS=true runs wget all the same)");
@@ -288,7 +288,8 @@ Result run_wget(Job& job) {
                           ? "the page is whole, not all it shows"
                           : "kept " + std::to_string(main.saved_to.empty() ? 0 : size) + " bytes of the page"),
                  about);
-  if (main.status == kNoContent) throw failed("the server sent no content (HTTP 204)", about);
+  if (has_no_content(main.status))
+    throw failed("the server sent no content (HTTP " + std::to_string(main.status) + ")", about);
   if (main.status >= kFirstError) throw failed("HTTP " + std::to_string(main.status), about);
   if (!main.complete)
     throw failed(
