@@ -91,8 +91,8 @@ WAYS = {
     "later-by-browser": "window.fetchLater?.('/act/{k}', {{method: 'POST', activateAfter: 0}})",
     "sync": "const x = new XMLHttpRequest(); x.open('POST', '/act/{k}', false); x.send('a')",
     "new-worker": "new Worker(URL.createObjectURL(new Blob([`fetch('${{location.origin}}/act/{k}', {{method: 'POST'}})`])))",
-    "new-shared": "new SharedWorker('/now.js?/act/{k}')",
-    "new-service": "navigator.serviceWorker.register('/now.js?/act/{k}')",
+    "new-shared": "new SharedWorker('/now.js?{k}')",
+    "new-service": "navigator.serviceWorker.register('/now.js?{k}')",
     "new-frame": "document.body.appendChild(document.createElement('iframe')).srcdoc = "
     "`<script>fetch('/act/{k}', {{method: 'POST'}})<\\/script>`",
     "of-frame": "frames.f.fetch('/act/{k}', {{method: 'POST'}})",
@@ -104,8 +104,6 @@ WAYS = {
     "events": "new EventSource('/act/{k}/upvote')",
     "style": "document.body.style.background = 'url(/act/{k}/vote)'",
     "prefetch": "Object.assign(document.head.appendChild(document.createElement('link')), {{rel: 'prefetch', href: '/act/{k}/vote'}})",
-    "rules": "const r = document.createElement('script'); r.type = 'speculationrules'; r.textContent = JSON.stringify({{prefetch: "
-    "[{{source: 'list', urls: ['/act/{k}/vote'], eagerness: 'immediate'}}]}}); document.head.append(r)",
     "colon": "fetch('/act/{k}/3:follow')",
     "toggle": "fetch('/act/{k}/toggle?id=4')",
     "cart": "fetch('/act/{k}?add-to-cart=99')",
@@ -123,7 +121,7 @@ WORKER = (
 SCRIPTS = {
     "/worker.js": WORKER,
     "/shared.js": "onconnect = e => e.ports[0].onmessage = m => fetch(m.data, {method: 'POST'})",
-    "/now.js": "self.onconnect = () => 0; fetch(location.search.slice(1), {method: 'POST'})",
+    "/now.js": "self.onconnect = () => 0; fetch('/act/' + location.search.slice(1), {method: 'POST'})",
     "/service.js": "oninstall = () => skipWaiting(); onactivate = e => e.waitUntil(clients.claim());"
     "onmessage = e => fetch(e.data, {method: 'POST'});"
     "onfetch = e => e.request.url.includes('/through') && e.respondWith(fetch(e.request.url.replace('/through', ''), {method: 'POST'}))",

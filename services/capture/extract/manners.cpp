@@ -17,14 +17,18 @@ using Words = std::set<std::string, std::less<>>;
 
 // Verbs that act wherever they begin a part of an address.
 const Words kVerbs{
-    "add",       "approve",     "ban",        "block",     "buy",      "cancel",   "checkin",  "clear",     "confirm",
-    "create",    "deactivate",  "delete",     "destroy",   "disable",  "dislike",  "donate",   "downvote",  "enable",
-    "erase",     "follow",      "hide",       "invite",    "join",     "kick",     "leave",    "logoff",    "logout",
-    "mute",      "optin",       "optout",     "pay",       "publish",  "purchase", "purge",    "react",     "redeem",
-    "register",  "reject",      "remove",     "report",    "revoke",   "rsvp",     "save",     "send",      "signoff",
-    "signout",   "star",        "submit",     "subscribe", "transfer", "unblock",  "unfollow", "unlike",    "unmute",
-    "unpublish", "unsubscribe", "unvote",     "update",    "upvote",   "vote",     "withdraw", "addtocart", "like",
-    "favorite",  "favourite",   "unfavorite", "bookmark",  "checkout", "unstar",   "dismiss"};
+    "add",       "approve",    "ban",        "block",      "buy",           "cancel",      "checkin",   "clear",
+    "confirm",   "create",     "deactivate", "delete",     "destroy",       "disable",     "dislike",   "donate",
+    "downvote",  "enable",     "erase",      "follow",     "hide",          "invite",      "join",      "kick",
+    "leave",     "logoff",     "logout",     "mute",       "optin",         "optout",      "pay",       "publish",
+    "purchase",  "purge",      "react",      "redeem",     "register",      "reject",      "remove",    "report",
+    "revoke",    "rsvp",       "save",       "send",       "signoff",       "signout",     "star",      "submit",
+    "subscribe", "transfer",   "unblock",    "unfollow",   "unlike",        "unmute",      "unpublish", "unsubscribe",
+    "unvote",    "update",     "upvote",     "vote",       "withdraw",      "addtocart",   "like",      "favorite",
+    "favourite", "unfavorite", "bookmark",   "checkout",   "unstar",        "dismiss",     "toggle",    "decline",
+    "unpin",     "unlock",     "reboot",     "shutdown",   "rollback",      "unenroll",    "rm",        "del",
+    "snooze",    "kudos",      "repost",     "retweet",    "unwatch",       "activate",    "demote",    "unassign",
+    "wipe",      "uninstall",  "markread",   "markasread", "addtowishlist", "addtobasket", "addtobag"};
 // Words that are as often a filter, as the name of a parameter.
 const Words kNouns{"star",  "like",   "report", "favorite", "favourite", "bookmark", "update",  "register",
                    "add",   "clear",  "save",   "send",     "create",    "enable",   "disable", "hide",
@@ -66,6 +70,14 @@ bool is_key(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
+// Whether "name=value" of a query or a path acts.
+bool acts_by(std::string_view pair) {
+  const auto equals = std::min(pair.find('='), pair.size());
+  const auto key = base::percent_decode(pair.substr(0, equals));
+  const auto value = base::percent_decode(pair.substr(std::min(equals + 1, pair.size())));
+  return kDoing.contains(lower_case(key)) ? is_command(value) : is_command(key) && !kNouns.contains(words_of(key)[0]);
+}
+
 bool is_own(std::string_view host, std::string_view page) {
   const auto bare = [](std::string_view name) { return name.starts_with("www.") ? name.substr(4) : name; };
   const auto below = [](std::string_view name, std::string_view of) {
@@ -93,24 +105,20 @@ bool acts(std::string_view url) {
   const auto parts = base::split_url(url);
   std::vector<std::string> segments(1);
   for (const char letter : base::percent_decode(parts.path))
-    if (letter == '/')
+    if (letter == '/' || letter == ':' || letter == ';') // as in "/items/3:follow", "/items/3;action=follow"
       segments.emplace_back();
     else
       segments.back() += letter;
   std::erase(segments, "");
   for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
-    if (is_command(*segment)) return true;
+    if (segment->find('=') != std::string::npos ? acts_by(*segment) : is_command(*segment)) return true;
     if (!is_key(*segment)) break;
   }
   std::string_view query = parts.query;
   while (!query.empty()) {
     const auto pair = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(query.size(), pair.size() + 1));
-    const auto equals = std::min(pair.find('='), pair.size());
-    const auto key = base::percent_decode(pair.substr(0, equals));
-    const auto value = base::percent_decode(pair.substr(std::min(equals + 1, pair.size())));
-    if (kDoing.contains(lower_case(key)) ? is_command(value) : is_command(key) && !kNouns.contains(words_of(key)[0]))
-      return true;
+    if (acts_by(pair)) return true;
   }
   return false;
 }
