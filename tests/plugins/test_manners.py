@@ -191,7 +191,7 @@ PAGES = {
     + "<select onchange=\"fetch('/act/select', {method: 'POST'})\"><option>One<option>Two</select>"
     "<div role=radiogroup><span role=radio aria-checked=false tabindex=0 onclick=\"fetch('/act/radio', {method: 'POST'})\">Red</span></div>"
     "<input type=range onchange=\"fetch('/act/range', {method: 'POST'})\" oninput=\"fetch('/act/input', {method: 'POST'})\">"
-    "<script>for (const type of ['keydown', 'wheel', 'pointermove']) addEventListener(type, () => "
+    "<script>for (const type of ['keydown', 'wheel']) addEventListener(type, () => "
     "navigator.sendBeacon('/act/' + type, 'x'))</script>",
     "/blank": "",
 }

@@ -69,6 +69,9 @@
   });
   wrap(HTMLFormElement.prototype, 'submit', (real, form, given) =>
     held ? note('FORM', form.action) : Reflect.apply(real, form, given));
+  // A beacon outlives the page: one that is still held when the tab is closed would be sent.
+  wrap(Navigator.prototype, 'sendBeacon', (real, it, given) =>
+    held ? note('POST', absolute(given[0])) ?? true : Reflect.apply(real, it, given));
   wrap(HTMLElement.prototype, 'click', (real, e, given) => // of a link that is in no document: no event is seen of it
     held && e.localName === 'a' && !e.isConnected ? note('WINDOW', e.href) : Reflect.apply(real, e, given));
   // What the page listens for: a page that does not watch its scrolling need not be scrolled in small steps.
