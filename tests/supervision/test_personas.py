@@ -14,6 +14,7 @@ import tarfile
 import unittest
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from urllib.parse import unquote
 
 from harness.wait import until
 from harness.web import LocalSite
@@ -247,6 +248,17 @@ class Personas(WorkerCase):
             "jwt": ({"data": "eyJhbGciOiJIUzI1NiJ9.?.c2lnbmF0dXJl"}, ""),
             "stored": ("?", "localStorage.setItem('t', text)"),
             "nested": ("?", "localStorage.setItem('all', JSON.stringify({user: 1, state: {t: text}}))"),
+            "header": ("?", "await fetch('/used', {headers: {Authorization: 'Bearer ' + text}})"),
+            "own header": (
+                "?",
+                "await fetch('/used', {method: 'POST', headers: {'X-CSRF-Token': text}}).catch(() => 0)",
+            ),
+            "worker": (
+                "?",
+                "await new Promise(yes => new Worker(URL.createObjectURL(new Blob([`fetch('${location.origin}/used', "
+                "{headers: {Authorization: 'Bearer ${text}'}}).then(() => postMessage(1))`]))).onmessage = yes)",
+            ),
+            "parameter": ("?", "await fetch('/used?access_token=' + text)"),
             "cookie": ("?", "document.cookie = 'sid=' + text + '; path=/'"),
             "indexed": (
                 "?",
@@ -271,10 +283,12 @@ class Personas(WorkerCase):
                 self.answer(f"<title>In</title><p>Kittiwakes nest.<script>(async () => {{ {script} }})()</script>")
 
             def do_POST(self):
-                form = self.path.rpartition("/")[2]
-                given = forms[form][0]
+                form = unquote(self.path.rpartition("/")[2])
+                given = forms.get(form, [""])[0]
                 text = given if isinstance(given, str) else json.dumps(given)
-                self.answer(text.replace("?", secret[form]), "text/plain" if given == text else "application/json")
+                self.answer(
+                    text.replace("?", secret.get(form, "")), "text/plain" if given == text else "application/json"
+                )
 
             def answer(self, text, content_type="text/html"):
                 self.send_response(200)

@@ -1,5 +1,7 @@
 #include "services/capture/browser/persona.hpp"
 
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/persona/state.hpp"
 #include "services/capture/browser/page_record.hpp"
@@ -92,7 +94,30 @@ Json Persona::on_origin(const std::string& context, const std::string& origin, c
   return answer;
 }
 
+// A page that renews its token need not store it, but sends it: in a header, or in a URL.
+void Persona::note_sent(const std::string& method, const Json& parameters) {
+  constexpr std::string_view kNames[] = {"authorization", "token", "secret", "api-key", "apikey", "api_key", "session"};
+  constexpr std::size_t kMost = 200, kShortest = 12;
+  const auto note = [&](const std::string& name, const std::string& value) {
+    const auto called = [name = lower_case(name)](auto part) { return name.find(part) != std::string::npos; };
+    if (value.size() >= kShortest && sent_.size() < kMost && std::any_of(std::begin(kNames), std::end(kNames), called))
+      sent_.emplace(name, value);
+  };
+  const bool as_sent = method == "Network.requestWillBeSentExtraInfo";
+  if (file_.empty() || (!as_sent && method != "Network.requestWillBeSent")) return;
+  const auto& request = as_sent ? parameters : parameters["request"];
+  const auto headers = request.value("headers", Json::object());
+  for (const auto& [name, value] : headers.items())
+    if (value.is_string()) note(name, value.get<std::string>());
+  const auto url = text_at(request, "url");
+  for (const auto& pair : base::split(base::split_url(url).query, "&")) {
+    const auto equals = std::min(pair.find('='), pair.size());
+    note(pair.substr(0, equals), base::percent_decode(pair.substr(std::min(equals + 1, pair.size()))));
+  }
+}
+
 bool Persona::take(const std::string& method, const Json& parameters, const std::string& session) {
+  note_sent(method, parameters);
   if (session.empty() || session != session_) return false;
   if (method == "Fetch.requestPaused")
     browser_.send("Fetch.fulfillRequest",
@@ -134,6 +159,8 @@ void Persona::keep(const std::string& context, const std::string& page_url, Cloc
   } catch (const Ending&) { // the page is none the worse
     return;
   }
+  for (const auto& [header, value] : sent_) // known to be secret, and not the persona's own
+    now["headers"].push_back({{"origin", origin_of(page_url)}, {"name", header}, {"value", value}});
   const auto text = json_text(now);
   const auto name = changes / std::to_string(::getpid());
   if (write_file(name, [&](const auto& take) { take(text); }))

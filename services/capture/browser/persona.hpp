@@ -21,7 +21,8 @@ public:
   // Reads the cookies of the context, and the storage of these origins. An origin that could not be read has its name
   // alone.
   Json read(const std::string& context, const std::set<std::string>& origins, Clock::time_point until);
-  // Takes an event of the page on which storage is restored; returns false for events of others.
+  // Takes an event of the page on which storage is restored; returns false for events of others, of which it notes the
+  // secrets that they send.
   bool take(const std::string& method, const Json& parameters, const std::string& session);
   // Writes what the context has now into changes/ beside the file, if there is that directory.
   void keep(const std::string& context, const std::string& page_url, Clock::time_point until);
@@ -42,11 +43,13 @@ private:
   // Restores an entry of "origins" on an empty page for which no server is asked, or reads one. Null: failed.
   Json on_origin(const std::string& context, const std::string& origin, const Json& given, Clock::time_point until);
   bool is_for(const std::string& host) const;
+  void note_sent(const std::string& method, const Json& parameters);
   void give_cookies(const std::string& context, const Json& cookies, Clock::time_point until);
 
   DevTools& browser_;
   std::string file_;
   Json state_;
+  std::set<std::pair<std::string, std::string>> sent_; // names and values of secrets
   std::string session_; // of the page that storage is put in place on
 };
 

@@ -70,7 +70,7 @@ bool is_key(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// Whether "name=value" of a query or a path acts.
+// Returns true if "name=value" of a query or a path acts.
 bool acts_by(std::string_view pair) {
   const auto equals = std::min(pair.find('='), pair.size());
   const auto key = base::percent_decode(pair.substr(0, equals));

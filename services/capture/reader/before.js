@@ -62,10 +62,12 @@
     pending.delete(given[0]);
     return Reflect.apply(real, it, given);
   });
-  // Windows that a page opens are closed at once; after some, and after a press, it gets none.
-  wrap(self, 'open', (real, it, given) => {
-    if (held) note('WINDOW', absolute(given[0]));
-    return held || ++windows > kMostWindows ? null : Reflect.apply(real, it, given);
+  // Windows that a page opens stay empty and are closed at once; after some, and after a press, it gets none.
+  wrap(self, 'open', (real, it, [url, target = '', ...more]) => {
+    const framed = target && document.querySelector(`iframe[name="${CSS.escape(target)}"]`);
+    if (!held && (framed || /^_(self|top|parent)$/i.test(target))) return Reflect.apply(real, it, [url, target, ...more]);
+    if (held) note('WINDOW', absolute(url));
+    return held || ++windows > kMostWindows ? null : Reflect.apply(real, it, ['', target, ...more]);
   });
   wrap(HTMLFormElement.prototype, 'submit', (real, form, given) =>
     held ? note('FORM', form.action) : Reflect.apply(real, form, given));
