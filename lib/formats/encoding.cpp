@@ -308,4 +308,27 @@ std::string sniffed_type(std::string_view content_type, std::string_view bytes) 
   return type;
 }
 
+std::string quoted_printable(std::string_view text) {
+  std::string bytes;
+  bytes.reserve(text.size());
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '=') {
+      bytes += text[at];
+      continue;
+    }
+    const int high = at + 2 < text.size() ? base::hex_value(text[at + 1]) : -1;
+    const int low = high < 0 ? -1 : base::hex_value(text[at + 2]);
+    const auto next = std::min(text.find_first_not_of(" \t\r", at + 1), text.size());
+    if (low >= 0) {
+      bytes += static_cast<char>(high * 16 + low);
+      at += 2;
+    } else if (next == text.size() || text[next] == '\n') { // the line goes on
+      at = next;
+    } else {
+      bytes += '=';
+    }
+  }
+  return bytes;
+}
+
 } // namespace holdfast::formats

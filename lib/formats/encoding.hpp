@@ -29,6 +29,9 @@ std::string encode(std::string_view text, const std::string& encoding);
 // UTF-8 are read as Windows 1252 rather than lost.
 std::string decode_file(std::string_view bytes);
 
+// The bytes that a text of mail stands for: "a=3Db" -> "a=b". What is no code stays.
+std::string quoted_printable(std::string_view text);
+
 // Types of bytes: the MIME Sniffing standard, as in browsers. One rule is left out, as in Chromium: a feed under
 // text/html is a page. Pure functions, any thread.
 inline constexpr std::size_t kSniffed = 1445; // bytes that decide

@@ -123,7 +123,10 @@ std::size_t take_start_tag(std::string_view text, std::size_t at, Token& token) 
   for (at = end;;) {
     at = text.find_first_not_of(" \t\n\r\f\v/", at);
     if (at == std::string_view::npos) return at;
-    if (text[at] == '>') return at + 1;
+    if (text[at] == '>') {
+      token.self_closed = text[at - 1] == '/';
+      return at + 1;
+    }
     at = take_attribute(text, at, token);
   }
 }

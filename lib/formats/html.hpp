@@ -19,6 +19,7 @@ struct Token {
   std::string text; // character references resolved; of tags: the name in lower case
   std::vector<std::pair<std::string, std::string>> attributes; // names in lower case, the first of each
   std::size_t at{0};                                           // of a tag: where it begins
+  bool self_closed{false};                                     // of a start tag: "<path/>"
 
   bool has(std::string_view name) const;
   const std::string& attribute(std::string_view name) const; // empty: none

@@ -50,23 +50,6 @@ std::string gunzip(std::string_view packed) {
   return std::move(unpacked.bytes);
 }
 
-std::string quoted_printable(std::string_view text) {
-  std::string bytes;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const auto rest = text.substr(at);
-    const auto end = rest.front() == '=' ? rest.find_first_not_of(" \t\r", 1) : rest.npos;
-    if (end != rest.npos && rest[end] == '\n')
-      at += end; // the line goes on
-    else if (const int high = at + 2 < text.size() && rest.front() == '=' ? base::hex_value(rest[1]) : -1,
-             low = high < 0 ? -1 : base::hex_value(rest[2]);
-             low >= 0)
-      bytes += static_cast<char>(high * 16 + low), at += 2;
-    else
-      bytes += rest.front();
-  }
-  return bytes;
-}
-
 // The text with its parts that mail was sent in (base64, quoted-printable) as they were before: of a message, a mailbox
 // or a page that a browser saved as one file.
 std::string without_transfer_encoding(std::string text) {

@@ -6,10 +6,17 @@
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/formats/encoding.hpp"
+#include "lib/formats/saved_page.hpp"
 #include "lib/wacz/writer.hpp"
+#include "lib/warc/capture.hpp"
+#include "lib/warc/gzip.hpp"
+#include "lib/warc/headers.hpp"
 #include "lib/warc/pack.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/record_bytes.hpp"
+#include "lib/warc/spool.hpp"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -313,21 +320,97 @@ private:
   std::string example_; // of these files
 };
 
+constexpr std::uint64_t kLargestSaved = std::uint64_t{512} << 20; // read into memory
+
+std::optional<std::string> saved_bytes(const Unpacked& file) {
+  std::string bytes;
+  const auto take = [&](std::string_view piece) { bytes += piece; };
+  base::each_piece(file.file.get(), 0, formats::kSavedHead, take);
+  const bool html = formats::type_of_bytes(bytes) == "text/html";
+  if (!html && formats::saved_kind(bytes) == formats::SavedKind::none) return std::nullopt;
+  if (file.size > kLargestSaved)
+    throw base::Error(base::ErrorClass::refused, file.name + " is larger than " + base::format_size(kLargestSaved));
+  bytes.reserve(file.size);
+  base::each_piece(file.file.get(), bytes.size(), file.size, take);
+  return bytes;
+}
+
+WebArchive of_one(Unpacked warc, bool members) {
+  WebArchive read;
+  read.warcs.push_back({warc.name, warc.file.get(), 0, warc.size, members});
+  read.file = std::move(warc.file);
+  return read;
+}
+
+// A WARC file with a record of type resource for each part.
+Unpacked records_of(const formats::SavedPage& page, const std::string& date, const std::string& name) {
+  Unpacked warc{name, temporary_file()};
+  warc::GzipMember member(Z_DEFAULT_COMPRESSION);
+  const auto put = [&](std::string_view bytes) { warc.add(bytes); };
+  for (const auto& part : page.parts) {
+    const bool first = &part == &page.parts.front();
+    const auto& url = first ? page.url : part.url;
+    if (url.empty()) continue; // nothing leads to it
+    const auto digest = warc::sha1_of(part.body);
+    member.restart(warc::gzip_level(warc::media_type(part.type)));
+    member.add(warc::record_head({}, {},
+                                 {{"WARC-Type", "resource"},
+                                  {"WARC-Record-ID", "<urn:uuid:" + base::new_uuid() + ">"},
+                                  {"WARC-Target-URI", url},
+                                  {"WARC-Date", date},
+                                  {"WARC-Block-Digest", digest},
+                                  {"WARC-Payload-Digest", digest},
+                                  {"Content-Type", part.type.empty() ? "application/octet-stream" : part.type}},
+                                 part.body.size()),
+               put);
+    member.add(part.body, put);
+    member.add("\r\n\r\n", put, true);
+  }
+  return warc;
+}
+
+WebArchive read_saved(const std::string& bytes, const std::string& name, const std::string& url,
+                      const Problem& problem) {
+  const bool mhtml = formats::saved_kind(bytes) == formats::SavedKind::mhtml;
+  auto page = formats::read_saved_page(bytes);
+  if (page.url.empty()) page.url = url;
+  if (!base::is_web_url(page.url))
+    throw base::Error(base::ErrorClass::usage,
+                      name + (page.url.empty() ? " does not name the URL of its page"
+                                               : " is of \"" + page.url.substr(0, 200) + "\", which is no web page"),
+                      page.url.empty() ? "name it with --url" : "");
+  page.url = base::parse_url(page.url).text;
+  if (!page.problem.empty()) problem(name, page.problem);
+  const auto time = base::read_timestamp(page.date);
+  if (!time && !page.date.empty()) problem(name, "its time cannot be read: \"" + page.date.substr(0, 100) + "\"");
+  const auto date = base::written_timestamp(time.value_or(std::chrono::system_clock::now()));
+  auto read = of_one(records_of(page, date, name), true);
+  read.saved = true;
+  read.cut = !page.problem.empty();
+  read.texts = temporary_file();
+  read.pages.push_back({"", page.url, date, "", 0, 0});
+  auto still = formats::still_page(page);
+  read.files.emplace_back("dom/still.html", std::move(still.html));
+  for (std::size_t i = 0; i < still.frames.size(); ++i)
+    read.files.emplace_back("dom/frame-" + std::to_string(i + 1) + ".html", std::move(still.frames[i]));
+  read.files.emplace_back(mhtml ? "browser/page.mhtml" : "browser/page.html", bytes);
+  return read;
+}
+
 } // namespace
 
-WebArchive read_archive(base::Fd file, std::uint64_t size, const std::string& name, const Problem& problem) {
+WebArchive read_archive(base::Fd file, std::uint64_t size, const std::string& name, const Problem& problem,
+                        const std::string& url) {
   Unpacked given{name, std::move(file), size};
   if (base::holds_at(given.file.get(), 0, kZip)) {
     ZipReading reading(problem);
     reading.take(given, false);
     return reading.finish(name);
   }
+  if (const auto bytes = saved_bytes(given)) return read_saved(*bytes, name, url, problem);
   const bool members = has_places(given);
   if (!members) given = with_places(std::move(given), problem);
-  WebArchive read;
-  read.warcs.push_back({name, given.file.get(), 0, given.size, members});
-  read.file = std::move(given.file);
-  return read;
+  return of_one(std::move(given), members);
 }
 
 } // namespace holdfast::wacz

@@ -1,5 +1,6 @@
 #pragma once
-// Reads an untrusted web archive: a WARC or ARC file, compressed or not, a WACZ file, or a zip file with any of these.
+// Reads an untrusted web archive: a WARC or ARC file, compressed or not, a WACZ file, or a zip file with any of these;
+// or a page that a browser saved as one file (lib/formats/saved_page.hpp), whose parts become records.
 // Names in it are not used: unpacked data goes to files without names in the temporary directory. The unpacked size is
 // bounded. Used from one thread.
 
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::wacz {
@@ -30,7 +32,9 @@ struct WebArchive {
   base::Fd file; // of the WARC files
   std::vector<WarcFile> warcs;
   std::vector<ReadPage> pages;
-  base::Fd texts; // of the pages, one after the other
+  base::Fd texts;                // of the pages, one after the other
+  bool saved{false}, cut{false}; // a page that a browser saved; whether something of it is missing
+  std::vector<std::pair<std::string, std::string>> files{}; // to keep beside its records, by their paths
 
   std::string text_of(const ReadPage& page) const;
 };
@@ -39,7 +43,8 @@ struct WebArchive {
 using Problem = std::function<void(const std::string& entry, const std::string& what)>;
 
 // Throws Error(usage) if a zip file cannot be read or has no WARC file in it, and Error(refused) if it unpacks to more
-// than such a file can.
-WebArchive read_archive(base::Fd file, std::uint64_t size, const std::string& name, const Problem& problem);
+// than such a file can. `url`: of a page that a browser saved, if the file does not name it.
+WebArchive read_archive(base::Fd file, std::uint64_t size, const std::string& name, const Problem& problem,
+                        const std::string& url = {});
 
 } // namespace holdfast::wacz

@@ -43,7 +43,7 @@ constexpr std::size_t kPiece = 128 * 1024;
 constexpr std::size_t kMostHeld = 128 << 20; // bytes of bodies that are read or answered, in all
 // Limit for unparsed data. A chunk's extensions and a trailer have no limit in the parser.
 constexpr std::size_t kMostBuffered = 2 * kPiece;
-constexpr std::size_t kMostDiscarded = 64 << 20; // of a body that is too large
+constexpr std::size_t kMostDiscarded = 256 << 20; // of a body that is too large: else a browser sees no answer
 
 // Proxies that do not extend a header of that name add another one.
 std::string forwarded_for(const Message& message) {

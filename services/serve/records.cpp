@@ -5,6 +5,7 @@
 #include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/formats/link.hpp"
+#include "lib/formats/saved_page.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/warc/coding.hpp"
 #include "lib/warc/reader.hpp"
@@ -115,7 +116,7 @@ std::optional<Body> read_record(pg::Connection& connection, const OpenFile& open
       auto answer = read_answer(*capture, open, url);
       if (answer.location.empty()) {
         if (answer.body && answer.body->type.starts_with("text/css"))
-          answer.body->bytes = with_records(answer.body->bytes, url);
+          answer.body->bytes = formats::with_records(answer.body->bytes, url);
         return std::move(answer.body);
       }
       const auto next = formats::join_url(url, answer.location);
@@ -126,55 +127,6 @@ std::optional<Body> read_record(pg::Connection& connection, const OpenFile& open
     spdlog::warn("the record of {} in snapshot {} cannot be read: {}", url, path.snapshot, damaged.what());
   }
   return std::nullopt;
-}
-
-namespace {
-
-constexpr std::string_view kBlank = " \t\r\n\f";
-
-bool has_word(std::string_view text, std::size_t at, std::string_view word) {
-  return at + word.size() <= text.size() && base::lower_case(text.substr(at, word.size())) == word;
-}
-
-std::string record_href(std::string_view written, const std::string& base) {
-  if (written.starts_with("data:") || written.starts_with('#')) return std::string(written);
-  const auto url = formats::join_url(base, formats::plain_link(written));
-  return url ? base::percent_encode(url->substr(0, url->find('#')), "") : "data:,";
-}
-
-} // namespace
-
-std::string with_records(std::string_view css, const std::string& base) {
-  std::string out;
-  std::size_t done = 0;
-  // Replaces what stands in [begin, end) by an address in quotes.
-  const auto replace = [&](std::size_t begin, std::size_t end, std::string_view written) {
-    out.append(css, done, begin - done).append("\"").append(record_href(written, base)).append("\"");
-    done = end;
-  };
-  for (std::size_t at = 0; at < css.size();) {
-    if (css.substr(at).starts_with("/*")) {
-      at = std::min(css.find("*/", at + 2), css.size());
-    } else if (has_word(css, at, "url(") || has_word(css, at, "@import")) {
-      const bool function = css[at] != '@';
-      const auto begin = std::min(css.find_first_not_of(kBlank, at + (function ? 4 : 7)), css.size());
-      at = begin;
-      if (begin == css.size()) break;
-      const char quote = css[begin];
-      if (quote == '"' || quote == '\'') {
-        const auto end = std::min(css.find(quote, begin + 1), css.size());
-        replace(begin, std::min(end + 1, css.size()), css.substr(begin + 1, end - begin - 1));
-        at = std::min(end + 1, css.size());
-      } else if (function) {
-        const auto end = std::min(css.find_first_of(") \t\r\n\f", begin), css.size());
-        replace(begin, end, css.substr(begin, end - begin));
-        at = end;
-      }
-    } else {
-      ++at;
-    }
-  }
-  return out.append(css, done, css.size() - done);
 }
 
 } // namespace holdfast::serve

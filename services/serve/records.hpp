@@ -34,7 +34,4 @@ struct Body {
 // cannot be read.
 std::optional<Body> read_record(pg::Connection& connection, const OpenFile& open, const RecordPath& path);
 
-// A style sheet whose addresses lead to records: relative to kRecords. `base`: its URL.
-std::string with_records(std::string_view css, const std::string& base);
-
 } // namespace holdfast::serve

@@ -49,10 +49,11 @@ constexpr std::string_view kForm = "/do/";   // before the name of an operation
 constexpr std::string_view kView = "/view/"; // before the id of a sign-in: its WebSocket
 constexpr std::string_view kArchive = "/archive/";
 
-// Returns where the browser goes after a form: to the crawl or sign-in that it has added, else back.
+// Returns where the browser goes after a form: to the crawl, page or sign-in that it has added, else back.
 std::string page_after(const Response& answer, const std::string& back) {
   const auto told = nlohmann::json::parse(answer.body, nullptr, false);
   if (told.is_object() && told.contains("sign_in")) return "/persona/" + told["sign_in"].get<std::string>();
+  if (told.is_object() && told.contains("snapshot")) return "/snapshot/" + told["snapshot"].get<std::string>();
   const auto id = told.is_object() ? told.value("id", nlohmann::json()) : nlohmann::json();
   return id.is_string() && !told.contains("every") ? "/crawl/" + id.get<std::string>() : back;
 }
@@ -123,8 +124,9 @@ BodyLimit Site::body_limit(const Request& request) {
       !connections_.with([&](pg::Connection& connection) { return access_.caller(request, connection); }).may_change())
     return unknown;
   const auto& path = request.path;
-  const bool adds = request.method == "POST" && (path.starts_with("/do/add") || path.starts_with("/api/v1/crawls") ||
-                                                 path.starts_with("/api/v1/schedules"));
+  const bool adds = request.method == "POST" &&
+                    (path.starts_with("/do/add") || path == "/do/importPage" || path.starts_with("/api/v1/crawls") ||
+                     path == "/api/v1/pages" || path.starts_with("/api/v1/schedules"));
   return {adds ? kLargestUpload : kLargestBody, true};
 }
 

@@ -65,12 +65,14 @@ std::optional<std::chrono::minutes> named_offset(std::string_view zone) {
                                                                      {"PDT", -7}}};
   for (const auto& [name, hours] : kZones)
     if (zone == name) return std::chrono::hours(hours);
-  return offset_of(zone);
+  return offset_of(zone.substr(zone.starts_with("GMT") ? 3 : 0)); // "GMT+0100"
 }
 
-// Formats of dates: ISO 8601, mail and HTTP (also its older forms), asctime, handwritten. A year may have two digits.
-constexpr std::array kDates{"%Y-%m-%d", "%Y/%m/%d",  "%Y%m%dT",  "%a, %d %b %Y",  "%a, %d-%b-%Y", "%d %b %Y",
-                            "%d-%b-%Y", "%b %d, %Y", "%b %d %Y", "%a, %b %d, %Y", "%a %d %b %Y",  "%d.%m.%Y"};
+// Formats of dates: ISO 8601, mail and HTTP (also its older forms), asctime, JavaScript, handwritten. A year may have
+// two digits.
+constexpr std::array kDates{"%Y-%m-%d",    "%Y/%m/%d",    "%Y%m%dT",   "%a, %d %b %Y", "%a, %d-%b-%Y",
+                            "%d %b %Y",    "%d-%b-%Y",    "%b %d, %Y", "%b %d %Y",     "%a, %b %d, %Y",
+                            "%a %d %b %Y", "%a %b %d %Y", "%d.%m.%Y"};
 constexpr std::array kAsctime{"%a %b %d %T %Y", "%a %b %d %T %z %Y", "%a %b %d %T UTC %Y", "%a %b %d %T GMT %Y"};
 constexpr std::array kTimes{"%I:%M:%S %p", "%I:%M %p", "%H:%M:%S", "%H:%M", "%H%M%S"};
 

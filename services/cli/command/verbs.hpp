@@ -95,7 +95,8 @@ Action backup_verb(CLI::App& command);
 Action restore_verb(CLI::App& command);
 Action export_verb(CLI::App& command);
 Action import_verb(CLI::App& command);
-Action import_warc_verb(CLI::App& command); // below it
+Action import_warc_verb(CLI::App& command); // below it; the next, too
+Action import_page_verb(CLI::App& command);
 Action why_verb(CLI::App& command);
 Action events_verb(CLI::App& command);
 Action log_level_verb(CLI::App& command);

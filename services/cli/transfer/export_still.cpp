@@ -58,9 +58,13 @@ std::string ExportedStill::file_of(const std::string& url) {
 std::string ExportedStill::with_files(const std::string& document) {
   std::string out;
   std::size_t done = 0;
-  for (auto at = document.find("http"); at != std::string::npos; at = document.find("http", at + 1)) {
+  constexpr std::string_view kColon = "%3A";
+  for (auto colon = document.find(kColon); colon != std::string::npos; colon = document.find(kColon, colon + 1)) {
+    const auto at = document.find_last_not_of("htpscid", colon - 1) + 1; // npos + 1 is 0
     const auto rest = std::string_view(document).substr(at);
-    if (at < done || !(rest.starts_with("http%3A%2F%2F") || rest.starts_with("https%3A%2F%2F"))) continue;
+    if (at < done ||
+        !(rest.starts_with("http%3A%2F%2F") || rest.starts_with("https%3A%2F%2F") || rest.starts_with("cid%3A")))
+      continue;
     const auto before = std::string_view(document).substr(0, at);
     if (!before.ends_with("r/") && !before.ends_with('"')) continue; // in a document; in a style sheet
     const auto end = std::min(document.find_first_not_of(kEncoded, at), document.size());

@@ -87,7 +87,7 @@ public:
   ArchiveBoxImport(Context& context, const ArchiveBoxOptions& options)
       : context_(context), options_(options), top_(fs::canonical(options.directory)),
         scratch_("archivebox", options.dry_run ? fs::temp_directory_path() : context.settings().path("work_dir")),
-        index_(top_, scratch_.path()), directories_(top_), importer_(context, options.dry_run) {}
+        index_(top_, scratch_.path()), directories_(top_), importer_(import_target(context, options.dry_run)) {}
 
   // 1 if something could not be taken.
   int run() {
@@ -104,7 +104,7 @@ public:
     importer_.finish();
     add_waiting_urls();
     const auto pending_crawl = importer_.stopped() ? "" : add_pending();
-    return importer_.report(seen_, Importer::Pending{pending_.size(), pending_crawl});
+    return importer_.report(context_.json(), seen_, Importer::Pending{pending_.size(), pending_crawl});
   }
 
 private:
@@ -278,6 +278,11 @@ Action import_verb(CLI::App& command) {
              "holdfast import warc crawl.wacz\n"
              "holdfast import warc --dry-run crawl.warc.gz",
              import_warc_verb);
+  group.verb("page",
+             "Pages saved in a browser: MHTML files, and HTML of SingleFile. Each becomes a snapshot of its time",
+             "holdfast import page article.mhtml\n"
+             "holdfast import page ~/Downloads/saved",
+             import_page_verb);
   return group.action();
 }
 

@@ -1,6 +1,8 @@
 // holdfast import warc: WARC and WACZ files that were made elsewhere become a crawl of sealed snapshots, one for each
 // page. A snapshot's WARC file holds the records of its page as they were.
 
+#include "services/cli/transfer/import_warc.hpp"
+
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/base/error.hpp"
@@ -16,7 +18,6 @@
 #include "services/capture/replay/replay_source.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/terminal/output.hpp"
-#include "services/cli/transfer/importer.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -66,8 +67,9 @@ public:
       : importer_(importer), path_(path), name_(archive::printable(fs::path(path).filename().native())),
         again_(std::move(again)) {}
 
-  std::size_t run() {
-    read();
+  // `url`: of a saved page that does not name it.
+  std::size_t run(base::Fd opened, const std::string& url) {
+    read(std::move(opened), url);
     const auto& pages = splitter_.pages();
     if (pages.empty()) throw base::Error(base::ErrorClass::usage, path_ + " holds no page: no response can be read");
     crawl_.name = {"warc", digest_, "crawl"};
@@ -75,6 +77,7 @@ public:
     for (const auto& page : pages)
       if (const auto at = base::read_timestamp(page.date)) crawl_.added = std::min(crawl_.added, *at);
     crawl_.facts = {{"label", name_}, {"notes", "imported from " + name_}};
+    if (archive_.saved) name_crawl_of_day();
     for (const auto i : again_)
       if (!importer_.stopped()) add(i);
     for (std::size_t i = 0; again_.empty() && i < pages.size() && !importer_.stopped(); ++i)
@@ -100,15 +103,24 @@ private:
     if (again_.empty()) importer_.tell_problem(path, problem);
   }
 
-  void read() {
-    base::Fd file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  // Pages of a browser come one by one: those of a day and a user become one crawl.
+  void name_crawl_of_day() {
+    constexpr std::size_t kDay = 10;
+    const auto day = base::written_timestamp(crawl_.added).substr(0, kDay);
+    crawl_.name = {"browser", "", day + " " + importer_.by()};
+    crawl_.added = base::read_timestamp(day).value_or(crawl_.added);
+    crawl_.facts = {{"label", "Saved in a browser, " + day}};
+  }
+
+  void read(base::Fd file, const std::string& url) {
     struct stat about {};
     if (!file || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode))
       throw base::Error(base::ErrorClass::usage, "cannot read " + path_ + ": " + base::errno_text(errno));
     std::uint64_t size = 0;
     digest_ = archive::hash_rest(file.get(), path_, size);
-    archive_ = wacz::read_archive(std::move(file), size, path_,
-                                  [this](const std::string& entry, const std::string& what) { tell(entry, what); });
+    archive_ = wacz::read_archive(
+        std::move(file), size, path_, [this](const std::string& entry, const std::string& what) { tell(entry, what); },
+        url);
     std::erase_if(archive_.pages, [&](const auto& page) {
       try { // a page that cannot be kept must not take the records after it
         base::parse_url(page.url);
@@ -152,9 +164,9 @@ private:
     incoming.added = base::read_timestamp(page.date).value_or(base::Timestamp{});
     auto& view = incoming.view;
     view.worker = "import";
-    view.source = "warc:" + name_;
+    view.source = (archive_.saved ? "browser:" : "warc:") + name_;
     view.started_at = view.ended_at = base::written_timestamp(incoming.added);
-    const bool whole = page.found && !page.truncated && !cut_.contains({page.file, page.offset});
+    const bool whole = page.found && !archive_.cut && !page.truncated && !cut_.contains({page.file, page.offset});
     view.outcome = !whole ? "partial" : page.status >= capture::kFirstError ? "failed" : "succeeded";
     if (page.found && page.status >= 100 && page.status <= 999) view.facts["http_status"] = std::to_string(page.status);
     if (page.found && !page.mime.empty()) view.facts["mime"] = base::fact_value(page.mime);
@@ -196,7 +208,20 @@ private:
     files.clear();
     importer_.note_bytes(bytes);
     add_result(view, attempt, "warc", std::to_string(parts) + (parts == 1 ? " exchange" : " exchanges"));
+    keep_files(attempt, view);
     keep_text(page, attempt, view);
+  }
+
+  // Files of a saved page, each in the directory of its plugin.
+  void keep_files(const fs::path& attempt, archive::SnapshotView& view) {
+    std::string last;
+    for (const auto& [path, bytes] : archive_.files) {
+      fs::create_directories((attempt / path).parent_path());
+      std::ofstream(attempt / path, std::ios::binary) << bytes;
+    }
+    for (const auto& [path, bytes] : archive_.files)
+      if (const auto plugin = path.substr(0, path.find('/')); plugin != std::exchange(last, plugin))
+        add_result(view, attempt, plugin, fs::path(path).filename().native());
   }
 
   void each_capture(std::size_t warc, std::uint64_t from, const std::function<bool(warc::Capture)>& take) {
@@ -280,9 +305,20 @@ private:
   IncomingCrawl crawl_;
 };
 
-// 1 if something could not be taken.
-int import_warc(Context& context, const WarcOptions& options) {
-  Importer importer(context, options.dry_run);
+base::Fd opened(const std::string& path) {
+  base::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) throw base::Error(base::ErrorClass::usage, "cannot read " + path + ": " + base::errno_text(errno));
+  return file;
+}
+
+} // namespace
+
+std::size_t import_archive(Importer& importer, base::Fd file, const std::string& name, const std::string& url) {
+  return WarcImport(importer, name).run(std::move(file), url);
+}
+
+int import_archives(Context& context, const std::vector<std::string>& files, bool dry_run, const std::string& url) {
+  Importer importer(import_target(context, dry_run));
   std::size_t pages = 0;
   std::vector<std::pair<std::string, std::vector<std::size_t>>> put_off;
   const auto run = [&](const std::string& path, std::vector<std::size_t> again) {
@@ -290,25 +326,23 @@ int import_warc(Context& context, const WarcOptions& options) {
     try {
       const bool first = again.empty();
       WarcImport file(importer, path, std::move(again));
-      const auto found = file.run();
+      const auto found = file.run(opened(path), url);
       if (first) pages += found;
       if (auto some = file.take_put_off(); !some.empty()) put_off.emplace_back(path, std::move(some));
     } catch (const base::Error& error) {
       using Class = base::ErrorClass;
       const auto kind = error.error_class();
       const bool of_file = kind == Class::usage || kind == Class::refused || kind == Class::input_output;
-      if (options.files.size() == 1 || !of_file) throw;
+      if (files.size() == 1 || !of_file) throw;
       importer.tell_problem(path, error.what());
     }
   };
-  for (const auto& path : options.files)
+  for (const auto& path : files)
     run(path, {});
   for (auto& [path, some] : std::exchange(put_off, {}))
     run(path, std::move(some));
-  return importer.report(pages);
+  return importer.report(context.json(), pages);
 }
-
-} // namespace
 
 Action import_warc_verb(CLI::App& command) {
   const auto options = std::make_shared<WarcOptions>();
@@ -316,7 +350,7 @@ Action import_warc_verb(CLI::App& command) {
       ->required()
       ->check(CLI::ExistingFile);
   command.add_flag("--dry-run", options->dry_run, "Only count, and name what cannot be read");
-  return [options](Context& context) { return import_warc(context, *options); };
+  return [options](Context& context) { return import_archives(context, options->files, options->dry_run); };
 }
 
 } // namespace holdfast::cli

@@ -59,21 +59,40 @@ bool is_of_everything(const base::Error& error) {
 
 } // namespace
 
-Importer::Importer(Context& context, bool dry_run) : context_(context), dry_run_(dry_run) {
-  if (dry_run) return;
-  auto& connection = context_.connection(true);
-  root_ = archive::Root::open(context.archive_root(), store::collection_id(connection),
+ImportTarget import_target(Context& context, bool dry_run) {
+  ImportTarget to;
+  if (!dry_run || context.has_embedded_data() || !context.embedded())
+    to.connection = [&context]() -> pg::Connection& { return context.connection(true); };
+  to.archive = context.archive_root();
+  to.work_dir = context.settings().path("work_dir");
+  to.text_limit = context.settings().size("search.text_limit");
+  to.by = user_name();
+  to.shows_progress = ::isatty(STDERR_FILENO) != 0;
+  to.problem = [json = context.json(), clears = to.shows_progress](const std::string& path,
+                                                                   const std::string& problem) {
+    if (clears) std::cerr << "\r\033[K";
+    print_defect(json, "not_taken", path, problem);
+  };
+  to.dry_run = dry_run;
+  if (!dry_run) {
+    context.connection(true);
+    to.presence = std::make_shared<Presence>(context, "command", "import");
+  }
+  return to;
+}
+
+Importer::Importer(ImportTarget target) : to_(std::move(target)) {
+  if (to_.dry_run) return;
+  auto& connection = to_.connection();
+  root_ = archive::Root::open(to_.archive, store::collection_id(connection),
                               !store::call_for<bool>(connection, "archive_begun"));
-  text_limit_ = context.settings().size("search.text_limit");
-  presence_.emplace(context, "command", "import");
 }
 
 bool Importer::stopped() const { return interrupted(); }
 
 void Importer::tell_problem(const std::string& path, const std::string& problem) {
   ++counts_.problems;
-  if (::isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K";
-  print_defect(context_.json(), "not_taken", path, problem);
+  to_.problem(path, problem);
 }
 
 void Importer::add(IncomingPage page) {
@@ -95,8 +114,8 @@ void Importer::finish() {
 }
 
 std::optional<std::pair<warc::Capture, base::Fd>> Importer::stored(const store::Payload& payload) {
-  if (dry_run_) return std::nullopt;
-  for (auto& capture : store::captures_stored(context_.connection(), {payload}, std::nullopt, 0)) {
+  if (dry_run()) return std::nullopt;
+  for (auto& capture : store::captures_stored(to_.connection(), {payload}, std::nullopt, 0)) {
     auto file = root_->open_file(capture.file);
     if (file) return std::pair{warc::Capture(std::move(capture)), std::move(file)};
   }
@@ -119,15 +138,15 @@ void Importer::find_places() {
       } while (!given.emplace(waiting->place.crawl_id, waiting->place.url).second && ++waiting->copy <= kMostCopies);
       places.push_back(waiting->place);
     }
-    const bool there = !dry_run_ || context_.has_embedded_data() || !context_.embedded();
-    const auto answers = there ? store::import_check(context_.connection(), places)
-                               : std::vector(places.size(), store::ImportPlace::fresh);
+    const auto answers = to_.connection ? store::import_check(to_.connection(), places)
+                                        : std::vector(places.size(), store::ImportPlace::fresh);
     std::vector<Waiting*> again;
     for (std::size_t i = 0; i < open.size(); ++i) {
       if (answers[i] == store::ImportPlace::taken && ++open[i]->copy <= kMostCopies) again.push_back(open[i]);
       counts_.known += answers[i] == store::ImportPlace::known ? 1 : 0;
       counts_.removed += answers[i] == store::ImportPlace::removed ? 1 : 0;
       open[i]->fresh = answers[i] == store::ImportPlace::fresh;
+      last_ = open[i]->place;
     }
     open = std::move(again);
   }
@@ -141,7 +160,7 @@ nlohmann::json Importer::publish(Waiting& waiting) {
   view.fence = kFence;
   const fs::path directory = waiting.place.directory;
   const bool bucket = root_->bucket() != nullptr;
-  const fs::path parent = bucket ? context_.settings().path("work_dir") / "import" : root_->path() / directory;
+  const fs::path parent = bucket ? to_.work_dir / "import" : root_->path() / directory;
   if (bucket)
     fs::create_directories(parent);
   else
@@ -168,7 +187,7 @@ nlohmann::json Importer::publish(Waiting& waiting) {
   (*page)["captures"] = nlohmann::json::parse(archive::captures_json(captures));
   auto facts = waiting.page.crawl.facts;
   facts["created_at"] = base::written_timestamp(waiting.page.crawl.added);
-  facts["created_by"] = user_name();
+  facts["created_by"] = to_.by;
   (*page)["crawl"] = std::move(facts);
   return *page;
 }
@@ -176,8 +195,8 @@ nlohmann::json Importer::publish(Waiting& waiting) {
 void Importer::keep_texts(const nlohmann::json& pages) {
   for (const auto& page : pages) {
     const store::Lease lease{page["id"], page["crawl_id"], kFence};
-    const auto text = archive::page_text(*root_, page["directory"].get<std::string>(), text_limit_);
-    store::text_keep(context_.connection(), lease, text);
+    const auto text = archive::page_text(*root_, page["directory"].get<std::string>(), to_.text_limit);
+    store::text_keep(to_.connection(), lease, text);
   }
 }
 
@@ -188,7 +207,7 @@ void Importer::flush() {
   for (auto& waiting : waiting_) {
     if (!waiting.fresh) continue;
     if (stopped()) break;
-    if (dry_run_) {
+    if (dry_run()) {
       ++counts_.imported;
       counts_.crawls.insert(waiting.place.crawl_id);
       waiting.page.fill({}, waiting.page.view);
@@ -203,7 +222,7 @@ void Importer::flush() {
     show_progress(false);
   }
   if (!pages.empty()) {
-    const auto answers = store::import_pages(context_.connection(), pages);
+    const auto answers = store::import_pages(to_.connection(), pages);
     for (std::size_t i = 0; i < answers.size(); ++i) {
       if (answers[i] != store::ImportPlace::fresh) continue; // another import was quicker
       ++counts_.imported;
@@ -215,9 +234,9 @@ void Importer::flush() {
   show_progress(false);
 }
 
-int Importer::report(std::size_t found, const std::optional<Pending>& pending) const {
-  if (context_.json()) {
-    nlohmann::ordered_json object = {{"type", "Import"},       {"dry_run", dry_run_},
+int Importer::report(bool json, std::size_t found, const std::optional<Pending>& pending) const {
+  if (json) {
+    nlohmann::ordered_json object = {{"type", "Import"},       {"dry_run", dry_run()},
                                      {"found", found},         {"imported", counts_.imported},
                                      {"known", counts_.known}, {"removed", counts_.removed}};
     if (pending) object["pending"] = pending->pages;
@@ -225,7 +244,7 @@ int Importer::report(std::size_t found, const std::optional<Pending>& pending) c
     if (pending && !pending->crawl.empty()) object["pending_crawl"] = pending->crawl;
     std::cout << object.dump() << '\n';
   } else {
-    std::cout << found << " pages found: " << counts_.imported << (dry_run_ ? " would be imported, " : " imported, ")
+    std::cout << found << " pages found: " << counts_.imported << (dry_run() ? " would be imported, " : " imported, ")
               << counts_.known << " known, ";
     if (pending) std::cout << pending->pages << " not archived by ArchiveBox, ";
     std::cout << counts_.problems << " problems; " << base::format_size(counts_.bytes) << '\n';
@@ -240,7 +259,7 @@ int Importer::report(std::size_t found, const std::optional<Pending>& pending) c
 }
 
 void Importer::show_progress(bool last) {
-  if (::isatty(STDERR_FILENO) == 0) return;
+  if (!to_.shows_progress) return;
   std::cerr << "\r\033[K" << counts_.imported << " imported, " << counts_.known << " known, "
             << base::format_size(counts_.bytes) << (last ? "\n" : "") << std::flush;
 }

@@ -15,6 +15,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -39,22 +40,36 @@ struct IncomingPage {
   std::function<void(const std::filesystem::path& attempt, archive::SnapshotView& view)> fill;
 };
 
+// Where pages go, and in whose name.
+struct ImportTarget {
+  std::function<pg::Connection&()> connection; // none: there is no collection yet
+  std::filesystem::path archive, work_dir;
+  std::size_t text_limit{0}; // of the search
+  std::string by;
+  // Something of the source that could not be taken, by path.
+  std::function<void(const std::string& path, const std::string& problem)> problem;
+  bool dry_run{false};                  // only counts; writes no file and no row
+  bool shows_progress{false};           // on the terminal
+  std::shared_ptr<Presence> presence{}; // not of a dry run
+};
+// Returns the target of a verb, which prints problems.
+ImportTarget import_target(Context& context, bool dry_run);
+
 class Importer {
 public:
-  // Constructs it. `dry_run`: only counts; writes no file and no row.
-  Importer(Context& context, bool dry_run);
+  explicit Importer(ImportTarget target);
 
   void add(IncomingPage page);
   void finish(); // stores what waits; then nothing more is added
   // Returns true if the user stops the import: published pages are stored, and no more begin.
   bool stopped() const;
-  bool dry_run() const noexcept { return dry_run_; }
+  bool dry_run() const noexcept { return to_.dry_run; }
+  const std::string& by() const noexcept { return to_.by; }
 
   // The record of an imported or captured page that answers for a URL with this payload, and its file. nullopt: the
   // archive has none, or it is a dry run.
   std::optional<std::pair<warc::Capture, base::Fd>> stored(const store::Payload& payload);
 
-  // Something of the source that could not be taken, by path.
   void tell_problem(const std::string& path, const std::string& problem);
   void note_bytes(std::uint64_t bytes) { counts_.bytes += bytes; }
 
@@ -71,7 +86,10 @@ public:
   };
   // Prints the summary, an object of type Import or a sentence. Returns the exit code: interrupted, or 1 if something
   // could not be taken. `found`: pages of the source.
-  int report(std::size_t found, const std::optional<Pending>& pending = std::nullopt) const;
+  int report(bool json, std::size_t found, const std::optional<Pending>& pending = std::nullopt) const;
+  const Counts& counts() const noexcept { return counts_; }
+  // The page that was added last, also if it was there before.
+  const store::ImportPage& last() const noexcept { return last_; }
 
 private:
   struct Waiting {
@@ -86,12 +104,10 @@ private:
   void keep_texts(const nlohmann::json& pages);
   void show_progress(bool last);
 
-  Context& context_;
-  const bool dry_run_;
-  std::optional<Presence> presence_; // not of a dry run
-  std::optional<archive::Root> root_;
-  std::size_t text_limit_{0};
+  const ImportTarget to_;
+  std::optional<archive::Root> root_; // not of a dry run
   std::vector<Waiting> waiting_;
+  store::ImportPage last_;
   Counts counts_;
 };
 

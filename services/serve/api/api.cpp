@@ -6,6 +6,7 @@
 #include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/operation.hpp"
+#include "lib/formats/saved_page.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/find.hpp"
 #include "lib/store/token.hpp"
@@ -106,9 +107,29 @@ void check_fields(std::span<const ApiField> fields, const nlohmann::json& values
                        "GET /api/openapi.json");
 }
 
+nlohmann::json body_of_form(const ApiOperation& operation, const Form& form) {
+  auto body = nlohmann::json::object();
+  for (const auto& field : operation.body)
+    for (const auto& [name, text] : form) {
+      if (name != field.name) continue;
+      const auto& schema = catalog::schema_of(field);
+      // A field that is not filled in is not given, unless the form shows what is stored.
+      const bool shown = name == "notes" || name == "title" || name == "label";
+      if (text.empty() && (operation.method != "PATCH" || !shown)) continue;
+      body[name] = schema["type"] == "array"            ? nlohmann::json(base::split(text, ",\r\n"))
+                   : schema.contains("contentEncoding") ? nlohmann::json(base::base64_encode(text))
+                                                        : catalog::value_of_text(schema, text);
+    }
+  return body;
+}
+
 nlohmann::json read_body(const Request& request, const ApiOperation& operation) {
   auto body = nlohmann::json::object();
-  if (!request.body.empty()) {
+  if (warc::media_type(request.content_type) == "multipart/form-data") {
+    Form form;
+    if (!read_form(request, form)) throw base::Error(base::ErrorClass::usage, "the body is not a form");
+    body = body_of_form(operation, form);
+  } else if (!request.body.empty()) {
     if (warc::media_type(request.content_type) != "application/json")
       throw base::Error(base::ErrorClass::usage, "the body is not JSON", "Content-Type: application/json");
     body = nlohmann::json::parse(request.body, nullptr, false);
@@ -311,20 +332,11 @@ Response answer_api(const Request& request, const Caller& caller, const ApiOptio
 
 namespace {
 
-nlohmann::json body_of_form(const ApiOperation& operation, const Form& form) {
-  auto body = nlohmann::json::object();
-  for (const auto& field : operation.body)
-    for (const auto& [name, text] : form) {
-      if (name != field.name) continue;
-      const auto& schema = catalog::schema_of(field);
-      // A field that is not filled in is not given, unless the form shows what is stored.
-      const bool shown = name == "notes" || name == "title" || name == "label";
-      if (text.empty() && (operation.method != "PATCH" || !shown)) continue;
-      body[name] = schema["type"] == "array"            ? nlohmann::json(base::split(text, ",\r\n"))
-                   : schema.contains("contentEncoding") ? nlohmann::json(base::base64_encode(text))
-                                                        : catalog::value_of_text(schema, text);
-    }
-  return body;
+// Users drop a saved page on the form that adds lists of URLs.
+bool brings_page(const std::string& operation, const Form& form) {
+  return operation == "addCrawl" && std::any_of(form.begin(), form.end(), [](const auto& field) {
+           return field.first == "file" && formats::saved_kind(field.second) != formats::SavedKind::none;
+         });
 }
 
 } // namespace
@@ -332,10 +344,16 @@ nlohmann::json body_of_form(const ApiOperation& operation, const Form& form) {
 Response answer_form(const std::string& operation, const Form& form, const Request& request, const Caller& caller,
                      const ApiOptions& options, const RunAs& run) {
   const auto all = api_operations();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == operation; });
+  const std::string chosen = brings_page(operation, form) ? "importPage" : operation;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == chosen; });
   if (found == all.end() || !found->changes()) return not_found("form");
   if (auto refusal = refusal_of(caller, *found)) return std::move(*refusal);
   return with_problems([&] {
+    const bool more = std::any_of(form.begin(), form.end(), [](const auto& field) {
+      return field.first == "text" && !base::trimmed(field.second).empty();
+    });
+    if (chosen != operation && more)
+      throw base::Error(base::ErrorClass::usage, "the file is a saved page: add it without the URLs beside it");
     auto body = body_of_form(*found, form);
     std::vector<std::string> ids;
     for (const auto& [name, value] : form)

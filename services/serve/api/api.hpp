@@ -17,9 +17,22 @@ namespace holdfast::serve {
 
 class Feed;
 
+// A page that a browser saved as one file (lib/formats/saved_page.hpp), and what became of it.
+struct UploadedPage {
+  pg::Connection& connection;
+  const std::string &bytes, &url; // url: if the file does not name it
+  const std::string& by;
+};
+struct ImportedPage {
+  std::string snapshot, crawl, url;
+  bool added{false}, known{false}; // known: it was here before
+  std::vector<std::string> problems;
+};
+
 struct ApiOptions {
   // The crawl that the body of a request to add describes, as `holdfast add` makes it.
   std::function<store::PlannedCrawl(const nlohmann::json& body)> plan; // throws Error(usage) or Error(refused)
+  std::function<ImportedPage(const UploadedPage&)> import_page;        // throws Error(usage) or Error(refused)
   bool allow_private{false};                                           // webhooks may lead to private addresses
   Feed* feed{nullptr};                                                 // for those that watch
   // Returns the address of a file of the archive for this client; empty: files are not served.

@@ -1,5 +1,7 @@
 // Operations that add what `holdfast add` and `holdfast schedule add` add.
 #include "lib/base/error.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/catalog/crawl_options.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/catalog/operation.hpp"
@@ -12,13 +14,15 @@ namespace {
 
 using namespace schema;
 
+constexpr std::string_view kFileBytes = R"({"type":"string","contentEncoding":"base64","maxLength":90000000})";
+
 // The options of `holdfast add`, what lists the URLs, and fields of its own.
 std::vector<ApiField> crawl_fields(std::vector<ApiField> fields) {
-  fields.insert(fields.end(), {{"urls", kUrlList, "URLs to archive"},
-                               {"text", R"({"type":"string","maxLength":67108864})",
-                                "A list of URLs, bookmarks, a feed or a sitemap, as in a file"},
-                               {"file", R"({"type":"string","contentEncoding":"base64","maxLength":90000000})",
-                                "The bytes of such a file, in any encoding or packed by gzip, as base64"}});
+  fields.insert(fields.end(),
+                {{"urls", kUrlList, "URLs to archive"},
+                 {"text", R"({"type":"string","maxLength":67108864})",
+                  "A list of URLs, bookmarks, a feed or a sitemap, as in a file"},
+                 {"file", kFileBytes, "The bytes of such a file, in any encoding or packed by gzip, as base64"}});
   fields.insert(fields.end(), catalog::crawl_options().begin(), catalog::crawl_options().end());
   return fields;
 }
@@ -71,7 +75,34 @@ Response add_schedule(const ApiCall& call) {
           .at(0));
 }
 
+const ApiField kPage[] = {
+    {"file", kFileBytes, "The saved page: MHTML, or HTML of SingleFile; in JSON as base64", true},
+    {"url", kText, "Its URL, if the file does not name it"},
+};
+
+Response import_page(const ApiCall& call) {
+  const auto bytes = base::base64_decode(call.text("file"));
+  const auto page = call.options.import_page({call.connection, bytes, call.text("url"), call.caller.by()});
+  if (!page.added && !page.known)
+    throw base::Error(base::ErrorClass::refused, page.problems.empty() ? "this page was removed; try again later"
+                                                                       : base::join(page.problems, "; "));
+  Json json{{"id", page.crawl}, {"snapshot", page.snapshot}, {"url", page.url}, {"added", page.added}};
+  if (!page.problems.empty()) json["warnings"] = page.problems;
+  auto response = json_response(json, page.added ? 201 : 200);
+  response.headers.emplace_back("Location", "/api/v1/snapshots/" + page.snapshot);
+  return response;
+}
+
 const ApiOperation kCrawlOperations[] = {
+    {"POST",
+     "v1/pages",
+     "importPage",
+     "Import a page that a browser saved as one file; also as multipart/form-data",
+     &import_page,
+     "Imported",
+     {},
+     kPage,
+     201},
     {"POST", "v1/crawls", "addCrawl", "Add URLs as one crawl", &add, "Added", {}, kAdd, 201},
     {"POST",
      "v1/schedules",
