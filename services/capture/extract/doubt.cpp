@@ -34,6 +34,13 @@ std::string place_of(const std::string& url) {
   static const std::regex pattern("^https?://(?:www\\.)?([^?#]*?)/*(?:[?#].*)?$", std::regex::icase);
   return std::regex_replace(url, pattern, "$1");
 }
+// Returns true if an address asks for a login form: it is the page then.
+bool names_login(const std::string& url) {
+  static const std::regex pattern("log[-_]?[io]n|sign[-_]?(in|on|up)|auth|sso\\b|account|password|register|"
+                                  "anmeld|connexion|inloggen|acceso|accedi|session",
+                                  std::regex::icase);
+  return std::regex_search(place_of(url), pattern);
+}
 constexpr std::size_t kShortPage = 1500, kNearlyEmpty = 60; // characters
 
 } // namespace
@@ -49,7 +56,9 @@ bool announces_more(const std::string& text) {
 }
 
 std::string doubt_about(const Shown& now, std::size_t shown_at_first) {
-  if (now.login && now.size < kShortPage && !now.asked.empty() && place_of(now.url) != place_of(now.asked))
+  const bool elsewhere = place_of(now.url) != place_of(now.asked);
+  if (now.login && now.size < kShortPage && !now.asked.empty() &&
+      (elsewhere || (now.login_alone && !names_login(now.asked))))
     return "the site asks to sign in, at " + now.url;
   std::smatch found;
   const auto all = now.title + "\n" + now.words;

@@ -11,6 +11,7 @@ struct Shown {
   std::string language;     // as the main document states it
   std::string asked, url;   // the address of the snapshot, and that of the main document
   bool login{false};        // it shows a field for a password
+  bool login_alone{false};  // and little else
   std::size_t size{0};      // characters, with those of frames
   bool pictures{false}, scripts{false};
 };
@@ -22,8 +23,8 @@ bool looks_unfinished(const Shown& now);
 bool announces_more(const std::string& text);
 // How the doubt about a page begins that stands in front of the requested one.
 inline constexpr const char* kChallenge = "the site shows a challenge or a block";
-// Returns why it is not the page: a login form to which another address led, a challenge, only "Loading", or less than
-// at first; empty if nothing says so.
+// Returns why it is not the page: a login form for which the address does not ask, a challenge, only "Loading", or less
+// than at first; empty if nothing says so.
 std::string doubt_about(const Shown& now, std::size_t shown_at_first);
 
 } // namespace holdfast::capture

@@ -372,6 +372,7 @@ void Reading::look(const std::string& asked) {
       now.language = seen->value("lang", "");
       now.scripts = seen->value("scripts", 0) > 0;
       now.login = seen->value("login", false);
+      now.login_alone = seen->value("alone", false);
       now.url = seen->value("url", "");
     }
     now.size += seen->value("size", std::size_t{0});

@@ -50,6 +50,24 @@ function text() {
   }
   return out.join('');
 }
+// Whether a login form is all that the page shows: one field for a password, outside of what surrounds a page, with few
+// words, links and pictures beside its form.
+const kAround = ['nav', 'header', 'footer', 'aside', '[role=navigation]', '[role=banner]', '[role=contentinfo]',
+  '[role=complementary]', '[role=search]'].join(',');
+function login_alone(fields, words) {
+  if (fields.length !== 1) return false;
+  const [field] = fields, size = e => (e.innerText ?? '').trim().length;
+  let form = field.closest('form') ?? field;
+  while (form === field || (!field.form && form.parentElement && size(form.parentElement) < 200))
+    form = form.parentElement ?? form.getRootNode().host ?? document.body;
+  if (form.closest(kAround)) return false;
+  const outside = e => !form.contains(e) && !e.closest(kAround);
+  const around = all(kAround).filter(e => !e.parentElement?.closest(kAround) && !form.contains(e) && !e.contains(form));
+  const beside = words - size(form) - around.reduce((sum, e) => sum + size(e), 0);
+  const links = all('a[href]').filter(e => outside(e) && shown(e)).length;
+  const pictures = all('img,video,canvas,iframe').filter(e => outside(e) && shown(e) && area(e) > 40000).length;
+  return beside < 300 && links <= 10 && pictures < 2;
+}
 // How much there is to see.
 function look() {
   const tops = roots.flatMap(root => root === document ? document.body ?? [] : [...root.children]);
@@ -58,6 +76,8 @@ function look() {
   const title = document.title.slice(0, 300), scripts = document.scripts.length;
   const said = document.querySelector('meta[http-equiv=content-language i]')?.content;
   const lang = document.documentElement.lang || document.body?.lang || said || '';
-  const login = all('input[type=password i]').some(shown);
-  return {title, words: words.slice(0, 3000), size: words.length, pictures, scripts, lang, login, url: location.href};
+  const fields = all('input[type=password i]').filter(shown), login = fields.length > 0;
+  const alone = login_alone(fields, words.length);
+  return {title, words: words.slice(0, 3000), size: words.length, pictures, scripts, lang, login, alone,
+    url: location.href};
 }

@@ -8,6 +8,7 @@
 #include "lib/warc/capture.hpp"
 #include "lib/warc/coding.hpp"
 #include "services/capture/extract/blocks.hpp"
+#include "services/capture/extract/doubt.hpp"
 #include "services/capture/extract/icon.hpp"
 #include "services/capture/extract/links.hpp"
 #include "services/capture/extract/readable.hpp"
@@ -367,6 +368,30 @@ TEST_SUITE("icons") {
     CHECK(data_of("data:image/svg+xml,%3Csvg%3E") == "<svg>");
     CHECK(linked_icons("<link rel=icon href='data:,x'>", "http://example.org/").front() == "data:,x");
   }
+}
+
+TEST_CASE("a login form is told where the address does not ask for one") {
+  const auto doubt = [](const std::string& asked, const std::string& url, bool alone, std::size_t size = 200) {
+    holdfast::capture::Shown now;
+    now.title = "Sign in";
+    now.words = "Name Password Go";
+    now.asked = asked;
+    now.url = url;
+    now.login = true;
+    now.login_alone = alone;
+    now.size = size;
+    return doubt_about(now, 0).starts_with("the site asks to sign in");
+  };
+  const std::string page = "https://a.test/reports/7";
+  CHECK(doubt(page, page, true));
+  CHECK(doubt(page, page + "?from=x", true));
+  CHECK(doubt(page, "https://a.test/login", false));
+  CHECK(!doubt(page, page, false));
+  CHECK(!doubt(page, page, true, 5000));
+  for (const char* asked : {"login", "users/sign_in", "wp-login.php", "auth/realms/x", "signin?next=/", "my/Account"})
+    CHECK(!doubt("https://a.test/" + std::string(asked), "https://a.test/" + std::string(asked), true));
+  CHECK(doubt("https://login.test.a/x?next=/login", "https://a.test/x", true)); // led elsewhere
+  CHECK(doubt("https://a.test/x?next=/login", "https://a.test/x?next=/login", true));
 }
 
 TEST_CASE("texts are compared word by word") {
