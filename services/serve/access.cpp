@@ -31,10 +31,20 @@ Role role_named(std::string_view name) {
   return name == "reader" ? Role::reader : name == "operator" ? Role::operator_ : Role::none;
 }
 
-Access::Access(const std::string& collection_id, Role guest)
+Role RoleGroups::role_of(std::string_view groups) const {
+  const auto given = base::split(std::string(groups), ",");
+  const auto any = [&](const std::vector<std::string>& named) {
+    return std::any_of(named.begin(), named.end(), [&](const auto& one) {
+      return one == "*" || std::find(given.begin(), given.end(), one) != given.end();
+    });
+  };
+  return any(operators) ? Role::operator_ : any(readers) ? Role::reader : Role::none;
+}
+
+Access::Access(const std::string& collection_id, Role guest, RoleGroups groups)
     : cookie_("holdfast_" +
               collection_id.substr(collection_id.size() - std::min<std::size_t>(collection_id.size(), 8))),
-      guest_(guest), wrong_(kWrongInAMinute) {}
+      guest_(guest), groups_(std::move(groups)), wrong_(kWrongInAMinute) {}
 
 std::string Access::token_of(const Request& request) const {
   const std::string_view header = request.authorization;
@@ -61,11 +71,18 @@ bool Access::was_valid(const std::string& token) const {
 }
 
 std::chrono::seconds Access::wait(const Request& request) {
+  if (!request.user.empty()) return std::chrono::seconds(0);
   if (request.authorization.empty() || was_valid(token_of(request))) return std::chrono::seconds(0);
   return wrong_.wait(client_of(request));
 }
 
+std::optional<Caller> Access::user(const Request& request) const {
+  if (request.user.empty()) return std::nullopt;
+  return Caller{"", groups_.role_of(request.groups), "", request.user};
+}
+
 Caller Access::caller(const Request& request, pg::Connection& connection) {
+  if (auto found = user(request)) return *std::move(found);
   const auto token = token_of(request);
   if (token.empty()) return {"", request.authorization.empty() ? guest_ : Role::none, ""};
   if (token.size() > kLongestToken) return {};

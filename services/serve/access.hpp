@@ -1,6 +1,7 @@
 #pragma once
-// Identifies clients and their rights: a token of the database (holdfast token) in the header Authorization or in a
-// cookie, or the role of guests. Clients that send wrong tokens have to wait. Any thread.
+// Identifies clients and their rights: a user that a trusted proxy names, a token of the database (holdfast token) in
+// the header Authorization or in a cookie, or the role of guests. Clients that send wrong tokens have to wait. Any
+// thread.
 
 #include "lib/pg/connection.hpp"
 #include "services/serve/http_message.hpp"
@@ -14,6 +15,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -79,25 +81,37 @@ enum class Role { none, reader, operator_ };
 Role role_named(std::string_view name);
 
 struct Caller {
-  std::string name; // of the token; empty: a guest
+  std::string name; // of the token; empty: none
   Role role{Role::none};
-  std::string files_key; // of the token
+  std::string files_key; // of the token or the user
+  std::string user{};    // as a proxy names it; empty: none. Else neither is: a guest
 
   bool may_read() const noexcept { return role != Role::none; }
   bool may_change() const noexcept { return role == Role::operator_; }
-  bool is_guest() const noexcept { return name.empty(); }
+  bool is_guest() const noexcept { return name.empty() && user.empty(); }
   // Returns the name under which the database records commands.
-  std::string by() const { return is_guest() ? "a guest of the page" : "token " + name; }
+  std::string by() const {
+    return !user.empty() ? "user " + user : is_guest() ? "a guest of the page" : "token " + name;
+  }
+};
+
+// Groups, as a proxy names them, whose users have a role; "*": all users.
+struct RoleGroups {
+  std::vector<std::string> operators, readers;
+
+  Role role_of(std::string_view groups) const; // separated by commas
 };
 
 class Access {
 public:
   // guest: the role of requests without a token. Cookies are named after the collection, because a browser sends those
   // of all ports of a host.
-  Access(const std::string& collection_id, Role guest);
+  Access(const std::string& collection_id, Role guest, RoleGroups groups = {});
 
   // A token that is not valid is no guest: role none.
   Caller caller(const Request& request, pg::Connection& connection);
+  // Returns the user that a proxy names, who needs no database; nullopt: it names none.
+  std::optional<Caller> user(const Request& request) const;
   // Returns how long the client must wait before a token in its header is checked, because it sent wrong ones. Tokens
   // that were valid lately never wait. Zero: not at all.
   std::chrono::seconds wait(const Request& request);
@@ -116,6 +130,7 @@ private:
 
   const std::string cookie_;
   const Role guest_;
+  const RoleGroups groups_;
   Rates wrong_; // tokens
   mutable std::mutex mutex_;
   std::set<std::string> valid_; // digests of tokens

@@ -3,8 +3,10 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/sha256.hpp"
 #include "lib/base/text/encoding.hpp"
 #include "lib/base/text/text.hpp"
+#include "lib/base/uuid.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/s3/location.hpp"
 #include "lib/store/call.hpp"
@@ -31,6 +33,8 @@
 namespace holdfast::serve {
 
 namespace {
+
+constexpr std::size_t kKeyLength = 32;
 
 // Opens below `directory`, whatever links lie there: the kernel refuses every step that would leave it.
 int open_beneath(int directory, const std::string& path, std::uint64_t flags) {
@@ -114,7 +118,7 @@ Response quiet(Response response, const std::string& path) {
 
 } // namespace
 
-// Keys of tokens, and whether they were valid when they were last looked up.
+// Keys of tokens, and whether they were valid when they were last looked up; keys of users, and when each was given.
 class Files::Keys {
 public:
   explicit Keys(Connections& connections) : connections_(connections) {}
@@ -122,6 +126,7 @@ public:
     const auto now = Clock::now();
     {
       const std::lock_guard lock(mutex_);
+      if (const auto given = users_.find(key); given != users_.end() && now - given->second < kOfUser) return true;
       if (const auto found = known_.find(key); found != known_.end() && now - found->second.second < kTrusted)
         return found->second.first;
     }
@@ -132,11 +137,22 @@ public:
     known_[key] = {valid, now};
     return valid;
   }
+  std::string of_user(const std::string& user) {
+    auto key = base::sha256_hex(secret_ + "\n" + user).substr(0, kKeyLength);
+    const auto now = Clock::now();
+    const std::lock_guard lock(mutex_);
+    if (users_.size() >= kMost) std::erase_if(users_, [&](const auto& one) { return now - one.second >= kOfUser; });
+    users_[key] = now;
+    return key;
+  }
 
 private:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kTrusted{5};
+  static constexpr std::chrono::hours kOfUser{24};
   static constexpr std::size_t kMost = 1000;
+  const std::string secret_{base::random_hex32()};
+  std::map<std::string, Clock::time_point> users_;
   Connections& connections_;
   std::mutex mutex_;
   std::map<std::string, std::pair<bool, Clock::time_point>> known_;
@@ -152,6 +168,8 @@ Files::Files(const std::filesystem::path& root, const std::string& collection_id
 
 Files::~Files() = default;
 
+std::string Files::key_of_user(const std::string& user) const { return keys_ ? keys_->of_user(user) : ""; }
+
 std::string Files::href(const std::string& path, const std::string& key) const {
   return (keys_ ? "/" + key + "/" : "/") + base::percent_encode(path);
 }
@@ -161,11 +179,10 @@ Response Files::answer(const Request& request) const {
     return refusal(403, "ask for these files by their address, or add this name to serve.hosts\n");
   std::string path = request.path.substr(1), key;
   if (keys_) {
-    constexpr std::size_t kLength = 32;
-    key = path.substr(0, kLength);
-    if (path.size() <= kLength || path[kLength] != '/' || !keys_->valid(key))
+    key = path.substr(0, kKeyLength);
+    if (path.size() <= kKeyLength || path[kKeyLength] != '/' || !keys_->valid(key))
       return refusal(403, "this address is not valid, or no longer; come by way of the page\n");
-    path.erase(0, kLength + 1);
+    path.erase(0, kKeyLength + 1);
   }
   base::Fd file;
   try {

@@ -27,6 +27,9 @@ public:
   Response answer(const Request& request) const;
   // Opens a file of the archive for reading; empty: there is none. Throws Error(unavailable) without the archive.
   base::Fd open(const std::string& path) const;
+  // Returns a key for a user that a proxy names, valid in this process until a day after the last call; empty: files
+  // have no keys.
+  std::string key_of_user(const std::string& user) const;
   // Path of a file of the archive at this origin, percent-encoded. `key`: of the token that is shown it.
   std::string href(const std::string& path, const std::string& key) const;
 

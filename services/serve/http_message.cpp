@@ -243,6 +243,12 @@ bool is_header_value(std::string_view value) {
   return std::none_of(value.begin(), value.end(), [](char c) { return base::is_control(c) && c != '\t'; });
 }
 
+bool is_user_name(std::string_view name) {
+  constexpr std::size_t kLongest = 200;
+  return name.size() <= kLongest && base::is_utf8(name) && base::clean(name) == name && is_header_value(name) &&
+         name.find('\t') == std::string_view::npos;
+}
+
 ByteRange read_range(std::string_view header, std::uint64_t size) {
   const ByteRange whole{0, size, ByteRange::What::whole}, none{0, 0, ByteRange::What::none};
   constexpr std::string_view kUnit = "bytes=";

@@ -30,7 +30,8 @@ struct Request {
   std::string authority; // the same with the port: what a browser calls our origin, behind the scheme
   std::string authorization, cookie, if_match, if_none_match, accept_encoding, accept_datetime, content_type, origin,
       fetch_site, idempotency_key, last_event_id, body;
-  std::string peer; // the client's address; of IPv6 its network
+  std::string peer;         // the client's address; of IPv6 its network
+  std::string user, groups; // as a trusted proxy names them (HttpOptions); empty: none
 
   bool changes() const noexcept { return method != "GET"; }
   std::string here() const; // path and query, encoded again
@@ -96,6 +97,8 @@ bool read_target(std::string_view target, Request& request);
 // "Host" in lower case, without its port; sets `out` and returns whether it is safe in headers and pages.
 bool read_host(std::string_view host, std::string& out);
 bool is_header_value(std::string_view value);
+// Returns true for a name of a user as a proxy may give it: UTF-8 without control characters, not too long.
+bool is_user_name(std::string_view name);
 
 struct ByteRange {
   std::uint64_t begin{0}, end{0};

@@ -54,6 +54,18 @@ std::string forwarded_for(const Message& message) {
   return all;
 }
 
+// Takes the user from a trusted proxy. Returns false if it cannot be told which user is meant.
+bool read_user(const Message& message, const HttpOptions& options, Request& request) {
+  if (options.user_header.empty()) return true;
+  if (message.count(options.user_header) > 1) return false;
+  request.user = base::trimmed(std::string(message[options.user_header]));
+  if (options.groups_header.empty()) return is_user_name(request.user);
+  const auto [begin, end] = message.equal_range(options.groups_header);
+  for (auto one = begin; one != end; ++one)
+    request.groups += std::string(one->value()) + ",";
+  return is_user_name(request.user);
+}
+
 // The other end of a connection, as far as the work on its request goes.
 struct Client {
   std::atomic<bool> gone{false};
@@ -122,7 +134,8 @@ struct HttpServer::Impl {
   }
 
   // Returns the error of a request itself; empty: none, and `request` is complete.
-  std::optional<Response> read_request(Message& message, Request& request) const {
+  std::optional<Response> read_request(Message& message, const asio::ip::address& address, Request& request) const {
+    request.peer = peer_of(options.proxies.client(address, forwarded_for(message)));
     const bool reads = message.method() == http::verb::get || message.method() == http::verb::head;
     if (!reads && !options.body_limit) {
       auto response = plain(405, "only GET and HEAD\n");
@@ -148,6 +161,8 @@ struct HttpServer::Impl {
     request.if_none_match = field(http::field::if_none_match);
     request.accept_encoding = field(http::field::accept_encoding);
     request.accept_datetime = field(http::field::accept_datetime);
+    if (options.proxies.contains(address) && !read_user(message, options, request))
+      return refusal(target, 400, "usage", options.user_header + ": not one name of a user");
     // A proxy in front may read these in another way than we do.
     if (message.count(http::field::host) > 1 || (authority.empty() && message.version() > 10) ||
         message.count(http::field::content_length) > 1 ||
@@ -190,8 +205,7 @@ struct HttpServer::Impl {
   asio::awaitable<Response> respond(Message& message, const asio::ip::address& address,
                                     std::shared_ptr<const Client> client) {
     Request request;
-    request.peer = peer_of(options.proxies.client(address, forwarded_for(message)));
-    if (auto wrong = read_request(message, request)) co_return std::move(*wrong);
+    if (auto wrong = read_request(message, address, request)) co_return std::move(*wrong);
     const auto request_class = class_of(request);
     if (request_class == RequestClass::health) co_return answer(request);
     auto& pool = request_class == RequestClass::metrics ? numbers : pages;
@@ -201,8 +215,7 @@ struct HttpServer::Impl {
   // Decides by the head of a request. A head that is wrong gets no body: respond() says what is wrong.
   asio::awaitable<BodyLimit> limit_of(Message& message, const asio::ip::address& address) {
     Request request;
-    request.peer = peer_of(options.proxies.client(address, forwarded_for(message)));
-    if (!options.body_limit || read_request(message, request)) co_return BodyLimit{};
+    if (!options.body_limit || read_request(message, address, request)) co_return BodyLimit{};
     if (request.authorization.empty() && request.cookie.empty()) co_return options.body_limit(request);
     const auto decide = [](const Impl& self, const Request& head) -> asio::awaitable<BodyLimit> {
       try {

@@ -31,9 +31,10 @@ struct BodyLimit {
 };
 
 struct HttpOptions {
-  int threads{1};                            // of the request_class `pages`
-  std::chrono::milliseconds timeout{30'000}; // for a whole request, and for each piece of an answer
-  TrustedProxies proxies{};                  // whose X-Forwarded-For names the client
+  int threads{1};                             // of the request_class `pages`
+  std::chrono::milliseconds timeout{30'000};  // for a whole request, and for each piece of an answer
+  TrustedProxies proxies{};                   // whose X-Forwarded-For names the client
+  std::string user_header{}, groups_header{}; // in which these proxies name the user; empty: they do not
   // Asked before a body is read. Must not block for a request without credentials. None: GET and HEAD only.
   std::function<BodyLimit(const Request&)> body_limit{};
   // Asked for each connection from this machine, with its socket: true closes it. Must not block. None: all are served.

@@ -94,6 +94,7 @@ std::string layout(const Route& route, const Page& page, const std::string& quer
                                             {"pages", std::move(tabs)},
                                             {"query", query},
                                             {"who", caller.name},
+                                            {"user", caller.user},
                                             {"sign_in", caller.is_guest() && !caller.may_change()},
                                             {"next", request.path},
                                             {"kicker", page.kicker},

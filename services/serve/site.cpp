@@ -61,9 +61,9 @@ std::string page_after(const Response& answer, const std::string& back) {
 } // namespace
 
 Site::Site(SiteOptions options)
-    : options_(std::move(options)), access_(options_.collection_id, options_.guest), connections_(options_.dsn),
-      changing_(options_.dsn_to_change, std::chrono::seconds(10), false), feed_(options_.dsn),
-      changes_(options_.changes_in_a_minute) {
+    : options_(std::move(options)), access_(options_.collection_id, options_.guest, options_.groups),
+      connections_(options_.dsn), changing_(options_.dsn_to_change, std::chrono::seconds(10), false),
+      feed_(options_.dsn), changes_(options_.changes_in_a_minute) {
   options_.api.feed = &feed_;
   if (options_.files != nullptr)
     options_.api.file_url = [this](const Request& request, const Caller& caller, const std::string& path) {
@@ -101,7 +101,8 @@ Response Site::answer(const Request& asked) {
          "base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'; img-src 'self'" +
              (pictures ? " " + files_origin(request) + "; frame-src " + files_origin(request) : ""));
   // A page elsewhere may use the API with a token of its own, never with a cookie.
-  if (request.path.starts_with(kApi) && (request.method == "OPTIONS" || !request.authorization.empty()))
+  if (request.path.starts_with(kApi) && request.user.empty() &&
+      (request.method == "OPTIONS" || !request.authorization.empty()))
     header("Access-Control-Allow-Origin", "*");
   header("Access-Control-Expose-Headers", "ETag, Link, Location, Retry-After");
   header("Referrer-Policy", "same-origin"); // with none, forms would have no origin
@@ -118,11 +119,11 @@ BodyLimit Site::body_limit(const Request& request) {
   const BodyLimit unknown{kUnknownBody, false};
   if (!request.changes() || request.path == "/sign-in" || request.path == "/sign-out") return unknown;
   if (!is_named(options_.hosts, request) || access_.wait(request).count() > 0) return unknown;
-  const bool guest = request.authorization.empty() && request.cookie.empty();
+  const auto user = access_.user(request);
+  const bool guest = !user && request.authorization.empty() && request.cookie.empty();
   if (guest && options_.guest != Role::operator_) return unknown;
-  if (!guest &&
-      !connections_.with([&](pg::Connection& connection) { return access_.caller(request, connection); }).may_change())
-    return unknown;
+  const auto known = [&](pg::Connection& connection) { return access_.caller(request, connection).may_change(); };
+  if (!guest && !(user ? user->may_change() : connections_.with(known))) return unknown;
   const auto& path = request.path;
   const bool adds = request.method == "POST" &&
                     (path.starts_with("/do/add") || path == "/do/importPage" || path.starts_with("/api/v1/crawls") ||
@@ -142,8 +143,9 @@ Response Site::admit(const Request& request) {
                        {"Access-Control-Max-Age", "86400"}};
     return allowed;
   }
-  // Browsers send cookies and Basic by themselves, whichever page asks.
-  if (request.changes() && !request.authorization.starts_with("Bearer ") && is_cross_site(request))
+  // Browsers send cookies and Basic by themselves, whichever page asks; a proxy adds the user, and maybe a token.
+  const bool by_itself = !request.user.empty() || !request.authorization.starts_with("Bearer ");
+  if (request.changes() && by_itself && is_cross_site(request))
     return refusal(request.path, 403, "forbidden", "only pages of this server may send this");
   if (auto file = asset(request.path)) {
     if (request.path != "/healthz") tag_with_digest(request, *file);
@@ -163,8 +165,9 @@ Response Site::admit(const Request& request) {
     return again;
   }
   if (const auto wait = access_.wait(request); wait.count() > 0) return too_many(request.path, wait);
-  const auto caller =
-      connections_.with([&](pg::Connection& connection) { return access_.caller(request, connection); });
+  auto caller = connections_.with([&](pg::Connection& connection) { return access_.caller(request, connection); });
+  if (!caller.user.empty() && caller.may_read() && options_.files != nullptr)
+    caller.files_key = options_.files->key_of_user(caller.user);
   if (request.changes() && caller.may_change())
     if (const auto wait = changes_.take(caller.is_guest() ? request.peer : caller.by()); wait.count() > 0)
       return too_many(request.path, wait);
@@ -172,6 +175,7 @@ Response Site::admit(const Request& request) {
     return answer_api(request, caller, options_.api,
                       [this](Role role, const auto& work) { return run_as(role, work); });
   if (caller.may_read()) return route(request, caller);
+  if (!caller.user.empty()) return plain(403, caller.user + " is in no group that may read this collection\n");
   auto refusal = sign_in_page(401, request.here(), "");
   refusal.headers = {{"WWW-Authenticate", "Bearer"}};
   return refusal;
@@ -214,6 +218,7 @@ Response Site::sign_in(const Request& request) {
   } else {
     auto asking = request;
     asking.cookie.clear();
+    asking.user.clear();
     asking.authorization = "Bearer " + token;
     if (const auto wait = access_.wait(asking); wait.count() > 0) {
       auto response = sign_in_page(429, next, "Too many wrong tokens. Try again in a moment.");
@@ -222,7 +227,7 @@ Response Site::sign_in(const Request& request) {
     }
     const auto caller =
         connections_.with([&](pg::Connection& connection) { return access_.caller(asking, connection); });
-    if (caller.is_guest()) return sign_in_page(401, next, "This token is not valid.");
+    if (caller.name.empty()) return sign_in_page(401, next, "This token is not valid.");
   }
   auto response = see_other(next);
   response.headers.emplace_back("Set-Cookie", access_.cookie(request, token));

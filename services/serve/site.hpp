@@ -28,6 +28,7 @@ struct SiteOptions {
   ApiOptions api;
   std::string collection_id;
   Role guest{Role::none};         // of requests without a token
+  RoleGroups groups{};            // of users that a proxy names
   std::vector<std::string> hosts; // names under which it may be asked for; empty: any
   const Files* files{nullptr};    // may be null: no files here
   std::uint16_t files_port{0};    // where the browser finds them, on the same host

@@ -1,4 +1,4 @@
-"""A capture that shows a login form for which nobody asked is told; a page that has one beside its content is not."""
+"""A capture that shows a login form where none was asked for is told; a page with one beside its content is not."""
 
 import json
 import unittest

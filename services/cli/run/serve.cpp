@@ -149,18 +149,25 @@ int serve(Context& context, bool standby) {
                            hosts);
   const serve::TrustedProxies proxies(settings.text("serve.trusted_proxies"), "serve.trusted_proxies");
   const auto timeout = settings.duration("serve.client_timeout");
+  const auto user_header = settings.text("serve.user_header");
+  if (!user_header.empty() && settings.text("serve.trusted_proxies").empty())
+    throw base::Error(base::ErrorClass::configuration,
+                      "serve.user_header is set, but serve.trusted_proxies names no proxy that may send it",
+                      "serve.trusted_proxies: 127.0.0.1");
   Presence presence(context, "serve", settings.text("serve.listen"));
   std::optional<serve::HttpServer> file_server; // its threads use what is above
-  // Hooks on this machine may not read as guests do.
+  // Hooks on this machine may not read as guests do, nor name a user.
   const std::function<bool(int)> refuses =
-      guest == serve::Role::none ? std::function<bool(int)>() : process::comes_from_hook;
-  const serve::HttpOptions of_files{2, timeout, proxies, {}, refuses};
+      guest == serve::Role::none && user_header.empty() ? std::function<bool(int)>() : process::comes_from_hook;
+  const serve::HttpOptions of_files{2, timeout, proxies, "", "", {}, refuses};
   if (!listen(file_server, presence, standby, beside, of_files,
               [&files](const serve::Request& request) { return files.answer(request); }))
     return base::kExitSuccess;
   options.guest = guest;
   options.files = &files;
   options.files_port = file_server->port();
+  options.groups = {base::split(settings.text("serve.operator_groups"), ","),
+                    base::split(settings.text("serve.reader_groups"), ",")};
   options.hosts = hosts;
   options.url = settings.text("serve.url");
   while (options.url.ends_with('/'))
@@ -168,8 +175,13 @@ int serve(Context& context, bool standby) {
   options.replay = replay_url(settings.text("serve.replay"), endpoint, beside);
   serve::Site site(std::move(options));
   std::optional<serve::HttpServer> server; // its threads use the site
-  const serve::HttpOptions of_pages{
-      3, timeout, proxies, [&site](const serve::Request& request) { return site.body_limit(request); }, refuses};
+  const serve::HttpOptions of_pages{3,
+                                    timeout,
+                                    proxies,
+                                    user_header,
+                                    settings.text("serve.groups_header"),
+                                    [&site](const serve::Request& request) { return site.body_limit(request); },
+                                    refuses};
   if (!listen(server, presence, standby, endpoint, of_pages,
               [&site](const serve::Request& request) { return site.answer(request); }))
     return base::kExitSuccess;

@@ -14,7 +14,8 @@ namespace holdfast::cli {
 // many pages it holds. Throws Error(usage) or Error(refused) if it cannot be read. Any thread.
 std::size_t import_archive(Importer& importer, base::Fd file, const std::string& name, const std::string& url);
 
-// The same of several, for a verb: one that cannot be read does not end it. Prints the summary; returns the exit code.
+// Imports several archives for a verb; one that cannot be read does not end it. Prints the summary; returns the exit
+// code.
 int import_archives(Context& context, const std::vector<std::string>& files, bool dry_run, const std::string& url = {});
 
 } // namespace holdfast::cli

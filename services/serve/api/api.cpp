@@ -174,7 +174,7 @@ std::optional<Response> refusal_of(const Caller& caller, const ApiOperation& ope
     return response;
   }
   if (operation.changes() && !caller.may_change())
-    return problem(403, "forbidden", (caller.is_guest() ? "a guest" : "token " + caller.name) + " may only read",
+    return problem(403, "forbidden", (caller.is_guest() ? "a guest" : caller.by()) + " may only read",
                    "holdfast token add NAME --role operator");
   return std::nullopt;
 }
