@@ -80,8 +80,8 @@ class Verbs(Case):
         self.add("http://127.0.0.1:9/one")
         self.site.run("add", "--bg", "http://127.0.0.1:9/two")
         master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 14, 80, 0, 0))
-        process = self.site.start("status", "--follow", "-d", "0.2", stdout=slave, env={"TERM": "xterm"})
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        process = self.site.start("status", "--follow", "-d", "0.2", stdin=slave, stdout=slave, env={"TERM": "xterm"})
         text = b""
 
         self.addCleanup(lambda: process.poll() is None and process.kill())
@@ -95,9 +95,16 @@ class Verbs(Case):
         until("it draws twice", lambda: shows(b"no worker runs") and text.count(b"\x1b[?2026l") > 1)
         self.assertNotIn(b"\x1b[2J", text, "the screen is never cleared: that flickers")
         for frame in text.split(b"\x1b[?2026h")[1:]:
-            self.assertLess(frame.count(b"\r\n"), 14, "as many lines as it has")
-        process.terminate()
+            self.assertLess(frame.count(b"\r\n"), 24, "as many lines as it has")
+        os.write(master, b"j\n")
+        until("it says why", lambda: shows(b"Its 1 URL waits for a worker to"))
+        self.assertTrue(re.search(rb"\x1b\[7m[0-9a-f]{8} +queued", text), "a row is chosen")
+        for state in (b"paused", b"resumed"):
+            os.write(master, b"p")
+            until("it does so", lambda: shows(b": " + state))
+        os.write(master, b"\x1b[B\x1b[Aq")
         self.assertEqual(self.site.finish(process).code, INTERRUPTED)
+        self.assertTrue(termios.tcgetattr(slave)[3] & termios.ECHO, "keys are shown again")
         self.assertTrue(shows(b"\x1b[?7h\x1b[?25h\x1b[?1049l"), "the screen is given back")
         os.close(master)
         os.close(slave)

@@ -70,7 +70,7 @@ Action show_verb(CLI::App& command) {
 
 namespace {
 
-int why(Context& context, const std::vector<std::string>& names) {
+int why(Context& context, const std::vector<std::string>& names, bool with_facts) {
   context.diagnose();
   bool unknown = false;
   for (const auto& name : read_ids(names)) {
@@ -82,6 +82,7 @@ int why(Context& context, const std::vector<std::string>& names) {
       continue;
     }
     std::cout << printable(with_local_times(answer.reason)) << '\n';
+    if (!with_facts) continue;
     std::vector<std::pair<std::string, std::string>> fields;
     const auto shown = [](const nlohmann::ordered_json& value) {
       return value.is_string() ? with_local_times(catalog::written_interval(local_time(value.get<std::string>())))
@@ -114,7 +115,9 @@ Action why_verb(CLI::App& command) {
       .add_option("id", *names,
                   "An id (at least 4 of its first or last digits), a URL or a host; - reads a list from standard input")
       ->required();
-  return [names](Context& context) { return why(context, *names); };
+  const auto facts = std::make_shared<bool>(false);
+  command.add_flag("--facts", *facts, "Also what the sentence was made of");
+  return [names, facts](Context& context) { return why(context, *names, *facts); };
 }
 
 } // namespace holdfast::cli

@@ -1,38 +1,30 @@
 #include "lib/base/error.hpp"
-#include "lib/base/file.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/catalog/list.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/collection.hpp"
-#include "services/cli/context/signals.hpp"
+#include "services/cli/look/follow.hpp"
 #include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#include <chrono>
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
-#include <utility>
 
 namespace holdfast::cli {
 
-namespace {
-
-void print_list(Collection& collection, const catalog::ListQuery& query, const char* title, std::ostream& out) {
-  const auto rows = collection.rows(query);
-  if (rows.empty()) return;
+pg::Result print_list(Collection& collection, const catalog::ListQuery& query, const char* title, std::ostream& out) {
+  auto rows = collection.rows(query);
+  if (rows.empty()) return rows;
   out << '\n' << title << '\n';
   print_table(rows, catalog::list_of(query.view).columns, out);
+  return rows;
 }
 
 void print_now(Context& context, std::ostream& out) {
@@ -68,73 +60,12 @@ void print_now(Context& context, std::ostream& out) {
         << printable(with_local_times(one["reason"].value_or(""))) << '\n';
 }
 
-// A screen of its own, given back by the destructor. Longer lines than it has are cut by the terminal.
-class Screen {
-public:
-  Screen() { print("\x1b[?1049h\x1b[?25l\x1b[?7l"); }
-  ~Screen() { print("\x1b[?7h\x1b[?25h\x1b[?1049l"); }
-  Screen(const Screen&) = delete;
-  Screen& operator=(const Screen&) = delete;
-
-  // Draws in one write, over the old text: nothing is cleared first, so nothing flickers.
-  static void draw(const std::string& text) {
-    winsize size{};
-    ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-    std::string frame = "\x1b[?2026h\x1b[H", line;
-    std::istringstream lines(text);
-    for (int row = 1; (size.ws_row == 0 || row < size.ws_row) && std::getline(lines, line); ++row)
-      frame += line + "\x1b[K\r\n";
-    print(frame + "\x1b[J\x1b[?2026l");
-  }
-
-private:
-  static void print(const std::string& text) { base::write_all(STDOUT_FILENO, text); }
-};
+namespace {
 
 struct StatusOptions {
   bool follow{false};
   double delay{1};
 };
-
-// Returns the display of `status --follow`: a line of JSON, or the state with running hooks.
-std::string picture(Context& context) {
-  auto& collection = context.collection();
-  std::ostringstream out;
-  if (context.json()) {
-    print_record("Status", collection.status(), out);
-    return out.str();
-  }
-  print_now(context, out);
-  catalog::ListQuery workers{"workers", 8};
-  print_list(collection, workers.by("status", "running").by("kind", "worker"), "workers", out);
-  catalog::ListQuery crawls{"crawls", 8};
-  print_list(collection, crawls.by("status", "started"), "crawls", out);
-  print_list(collection, {"running", 100}, "running now", out);
-  return out.str();
-}
-
-int follow(Context& context, double delay) {
-  context.collection().status(); // without a collection, it ends here
-  interrupted();
-  std::optional<Screen> screen;
-  if (!context.json() && ::isatty(STDOUT_FILENO) != 0) screen.emplace();
-  while (!interrupted()) {
-    std::string text;
-    try {
-      text = picture(context);
-    } catch (const base::Error& error) {
-      text = printable(std::string(context.remote() ? "" : "no answer from the database: ") + error.what()) +
-             "; trying again\n";
-      if (!screen) std::cerr << "holdfast: " << std::exchange(text, "");
-    }
-    if (screen)
-      Screen::draw(text);
-    else if (!(std::cout << text << std::flush))
-      break; // our reader has closed the pipe
-    interrupted_within(std::chrono::milliseconds(static_cast<std::int64_t>(delay * 1000)));
-  }
-  return base::kExitInterrupted;
-}
 
 int status(Context& context, const StatusOptions& options) {
   context.diagnose();

@@ -1,0 +1,20 @@
+#pragma once
+// Display of `status --follow`: totals, workers, crawls and running hooks, drawn again and again. On a terminal, keys
+// move over its rows.
+
+#include "services/cli/context/collection.hpp"
+#include "services/cli/context/context.hpp"
+
+#include <ostream>
+
+namespace holdfast::cli {
+
+// Runs until interrupted; `delay` in seconds between updates. Returns the exit code.
+int follow(Context& context, double delay);
+
+// Parts of the display, which `status` prints once.
+void print_now(Context& context, std::ostream& out);
+// Prints nothing if there are no rows. Returns the rows.
+pg::Result print_list(Collection& collection, const catalog::ListQuery& query, const char* title, std::ostream& out);
+
+} // namespace holdfast::cli
