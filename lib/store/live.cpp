@@ -121,8 +121,9 @@ pg::Result running_in_front(pg::Connection& connection, int limit) {
 }
 
 pg::Result running_processes(pg::Connection& connection, int limit) {
-  return connection.call("select n.*, w.reason as why from holdfast.v_worker n cross join lateral holdfast.why(n.id) w "
-                         "where n.status = 'running' order by n.started_at limit $1::integer",
+  return connection.call("select n.*, w.reason as why from (select * from holdfast.v_worker where status = 'running' "
+                         "order by started_at limit $1::integer) n cross join lateral holdfast.why(n.id) w "
+                         "order by n.started_at",
                          limit);
 }
 
@@ -133,8 +134,9 @@ pg::Result process_tree(pg::Connection& connection, int limit) {
 pg::Result limited_hosts(pg::Connection& connection, int limit) {
   return connection.call(
       "select h.name, coalesce(extract(epoch from greatest(h.min_delay, h.robots_delay)), 0) as delay_seconds, "
-      "h.max_parallel, h.paused, w.reason from holdfast.v_host h cross join lateral holdfast.why(h.name) w "
-      "order by h.backoff_until desc nulls last, h.paused desc, h.name limit $1::integer",
+      "h.max_parallel, h.paused, holdfast.why_host(h.name) as reason from (select * from holdfast.v_host "
+      "order by backoff_until desc nulls last, paused desc, name limit $1::integer) h "
+      "order by h.backoff_until desc nulls last, h.paused desc, h.name",
       limit);
 }
 

@@ -643,6 +643,16 @@ begin
     'exit_reason', v_row.exit_reason, 'ended_at', v_row.ended_at));
 end $$;
 
+create or replace function holdfast.why_host(p_host text)
+  returns text language sql stable as $$
+  -- Without a crawl: what holds for all that follow its robots.txt.
+  select coalesce('It' || substr(w.reason, length('its host ' || p_host) + 1) || '.',
+                  'No limit or pause applies to this host now.')
+    from holdfast.why_host_waits(
+      p_host, jsonb_populate_record(null::holdfast.crawl, jsonb_build_object('robots', true))) w
+$$;
+comment on function holdfast.why_host is 'Returns the limit or pause that applies to a host now, as a sentence.';
+
 create or replace function holdfast.why(p_text text)
   returns table (kind text, id uuid, reason text, facts jsonb) language plpgsql stable rows 1 as $$
 -- Exactly one row.
@@ -673,14 +683,7 @@ begin
             union all
             select p.reason, p.facts from holdfast.why_process(v_id) p where v_kind = 'process') w
     union all
-    select 'host', null,
-           coalesce('It' || substr(w.reason, length('its host ' || h.name) + 1) || '.',
-                    'No limit or pause applies to this host now.'), to_jsonb(h)
-      from holdfast.host h
-      -- Without a crawl: what holds for all that follow its robots.txt.
-      cross join lateral holdfast.why_host_waits(
-        h.name, jsonb_populate_record(null::holdfast.crawl, jsonb_build_object('robots', true))) w
-      where h.name = lower(p_text)
+    select 'host', null, holdfast.why_host(h.name), to_jsonb(h) from holdfast.host h where h.name = lower(p_text)
     union all
     select 'webhook', null, w.reason, w.facts from holdfast.why_webhook(p_text) w
     limit 1;

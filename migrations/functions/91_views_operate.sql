@@ -1,6 +1,11 @@
 -- First views for an operator. Names and columns are stable, as those of 90_views.sql.
 
-create or replace view holdfast.v_stuck as
+create or replace function holdfast.stuck(p_each bigint)
+  returns table (kind text, id uuid, name text, what text, since timestamptz, reason text, crawl_id uuid,
+                 number bigint)
+  language sql stable as $$
+  -- Returns what has been due or running for much too long: of each problem the p_each oldest, and the
+  -- number of all. A reason costs some milliseconds.
   with wait as materialized ( -- Without workers, waiting does not help.
     select case when w.runs then interval '2 minutes' else interval '10 seconds' end as most,
            case when w.runs then 'due, but no worker takes it' else 'no worker is running' end as what
@@ -95,29 +100,39 @@ create or replace view holdfast.v_stuck as
              < statement_timestamp() - interval '15 minutes'
        having min(p.started_at) < statement_timestamp() - interval '15 minutes')
   )
-  select l.kind, l.id, coalesce(sn.url, c.first_url, p.label,
-                                'the runner') as name, l.what, l.since,
-         statement_timestamp() - l.since as stuck_for,
+  select l.kind, l.id, coalesce(sn.url, c.first_url, p.label, 'the runner'), l.what, l.since,
          case l.kind when 'runner' then
                        'No runner leads: schedules, retention and maintenance wait.'
                        || ' Start one with holdfast runner, or holdfast run --daemon.'
-                     else w.reason end as reason, l.crawl_id
-    from late l
+                     else w.reason end, l.crawl_id, l.number
+    from (select a.*, count(*) over (partition by a.what) as number,
+                 row_number() over (partition by a.what order by a.since) as place
+            from late a) l
     left join holdfast.snapshot sn on l.kind = 'snapshot' and sn.id = l.id and sn.crawl_id = l.crawl_id
     left join holdfast.crawl c on l.kind = 'crawl' and c.id = l.id
     left join holdfast.process p on l.kind = 'process' and p.id = l.id
     cross join lateral holdfast.why(l.id) w
+    where l.place <= p_each
   union all
-  select d.kind, null, 'the database', d.says, d.since, statement_timestamp() - d.since, d.way_out || '.', null
+  select d.kind, null, 'the database', d.says, d.since, d.way_out || '.', null, 1
     from (select * from holdfast.database_waits()
           union all
           select * from holdfast.failing_calls()) d
   union all
-  select 'archive', null, 'the archive', 'exceeds archive.max_bytes', a.since, statement_timestamp() - a.since, a.reason,
-         null
+  select 'archive', null, 'the archive', 'exceeds archive.max_bytes', a.since, a.reason, null, 1
     from holdfast.archive_full() a
-    order by since;
-comment on view holdfast.v_stuck is 'Objects that have been due or running for much too long, with the reason.';
+    order by since
+$$;
+comment on function holdfast.stuck is
+  'Returns what has been due or running for much too long: the oldest of each problem, and their number.';
+
+create or replace view holdfast.v_stuck as
+  select s.kind, s.id, s.name, s.what, s.since, statement_timestamp() - s.since as stuck_for, s.reason,
+         s.crawl_id, s.number
+    from holdfast.stuck(20) s
+    order by s.since;
+comment on view holdfast.v_stuck is
+  'Objects that have been due or running for much too long, with the reason: the oldest of each problem.';
 comment on column holdfast.v_stuck.kind is
   'crawl, snapshot, process or runner; at the database: lock, standby, notifications, read-only, connections; call '
   'for a call that fails in workers, restored if restored() was not called; archive if it exceeds archive.max_bytes.';
@@ -128,6 +143,7 @@ comment on column holdfast.v_stuck.since is 'Start of the problem.';
 comment on column holdfast.v_stuck.stuck_for is 'Duration of the problem.';
 comment on column holdfast.v_stuck.reason is 'See holdfast.why(); at the database: the way out.';
 comment on column holdfast.v_stuck.crawl_id is 'Crawl to which the object belongs.';
+comment on column holdfast.v_stuck.number is 'Number of objects with this problem; the view has the 20 oldest.';
 
 create or replace view holdfast.v_process as
   -- Ids are in the order of time; '3' puts processes after the hooks of their parent.

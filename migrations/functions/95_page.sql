@@ -285,8 +285,10 @@ create or replace function holdfast.attention(p_limit bigint)
   -- are signed out, and hosts whose pages failed within a day.
   select * from (
     (select min(s.kind) as kind, min(s.id::text) as id, min(s.name) as name, s.what, s.reason,
-            min(s.since) as since, count(*) as count
-       from (select * from holdfast.v_stuck limit 200) s
+            min(s.since) as since,
+            -- Of a problem with one reason, all; else those that were looked at.
+            case when count(*) = least(max(s.number), 5) then max(s.number) else count(*) end as count
+       from holdfast.stuck(5) s
        group by s.what, s.reason)
     union all
     (select 'persona', p.name, p.name, 'signed out', p.signed_out_reason, p.signed_out_at, 1

@@ -1,6 +1,6 @@
 #pragma once
-// What passes between Chromium and the clients of the browser's host: commands that a client may give, under numbers of
-// the host's own, and the answers and events of the sessions that it opened. One thread.
+// Traffic between Chromium and the clients of the browser's host: commands that a client may give, under numbers of the
+// host's own, and the answers and events of the sessions that it opened. One thread.
 
 #include "services/capture/browser/chromium.hpp"
 #include "services/capture/browser/devtools.hpp"
