@@ -84,6 +84,7 @@ create or replace view holdfast.v_share as
     left join holdfast.shelf s on s.id = x.shelf_id
     left join holdfast.snapshot n on n.id = x.snapshot_id;
 comment on view holdfast.v_share is 'Links that share pages and shelves. The links themselves are not stored.';
+comment on column holdfast.v_share.id is 'Id of the share.';
 comment on column holdfast.v_share.kind is 'snapshot, url (all captures of one) or shelf.';
 comment on column holdfast.v_share.target is 'Name of the shelf, or URL of the page.';
 comment on column holdfast.v_share.state is 'valid, expired or revoked.';
