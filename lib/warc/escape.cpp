@@ -24,18 +24,18 @@ std::string character_of_pair(std::string_view rest, std::uint32_t code) {
 Escape read_escape(std::string_view rest) {
   struct Coded {
     std::string_view begin;
-    std::size_t digits; // 0: as many as stand before a ";"
+    std::size_t digits; // 0: as many as stand before a ";" or "}"
     int base;
   };
-  static constexpr Coded kCoded[] = {{"%", 2, 16},   {"\\u", 4, 16}, {"\\x", 2, 16},
-                                     {"&#x", 0, 16}, {"&#X", 0, 16}, {"&#", 0, 10}};
+  static constexpr Coded kCoded[] = {{"%", 2, 16},   {"\\u{", 0, 16}, {"\\u", 4, 16}, {"\\x", 2, 16},
+                                     {"&#x", 0, 16}, {"&#X", 0, 16},  {"&#", 0, 10}};
   for (const auto& [begin, count, base] : kCoded) {
     if (!rest.starts_with(begin)) continue;
     const auto digits = rest.substr(begin.size(), count > 0 ? count : 8);
     std::uint32_t code = 0;
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), code, base);
     const auto read = static_cast<std::size_t>(end - digits.data());
-    const bool whole = count > 0 ? read == count : read < digits.size() && *end == ';';
+    const bool whole = count > 0 ? read == count : read < digits.size() && *end == (begin.back() == '{' ? '}' : ';');
     if (failure != std::errc() || !whole) return {};
     const bool half = code >= 0xD800 && code <= 0xDFFF;
     const auto value = begin == "%" ? std::string(1, static_cast<char>(code))

@@ -285,6 +285,11 @@ void Redactor::add_pattern(std::string_view part) {
   put(as_form);
   put(in_utf16(part, true));
   put(in_utf16(part, false));
+  auto digits = base::hex(part);
+  put(digits);
+  std::transform(digits.begin(), digits.end(), digits.begin(),
+                 [](char digit) { return digit >= 'a' ? static_cast<char>(digit - 'a' + 'A') : digit; });
+  put(digits);
   // In base64 it may begin at each of three positions; the letters at its ends are also of its neighbours.
   for (std::size_t before = 0; before < 3 && part.size() >= 6; ++before) {
     auto coded = base::base64_encode(std::string(before, '\0') + std::string(part));

@@ -1,7 +1,7 @@
 #pragma once
 // Takes secrets out of what is archived: each is replaced by a marker of the same length and kind, so that lengths,
-// offsets and the syntax around it hold. Found as they are, in base64, and in percent, JSON and HTML escapes, also
-// twice over. Used from one thread.
+// offsets and the syntax around it hold. Found as they are, in base64 and hexadecimal digits, and in percent, JSON and
+// HTML escapes, also twice over. Used from one thread.
 
 #include <bitset>
 #include <cstdint>

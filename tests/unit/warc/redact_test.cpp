@@ -97,6 +97,8 @@ TEST_CASE("redaction: every form of a secret, in every surrounding") {
       {"in JSON", first + R"( \ud83d\uDE00\u00fc\/+\"\u003c)" + second},
       {"in JSON that a JSON text has", first + R"( \\ud83d\\ude00\\u00fc\\/+\\\"\\u003c)" + second},
       {"in a script", first + R"(\x20\ud83d\ude00\xfc/+\x22\x3c)" + second},
+      {"in a script of today", first + R"(\u{20}\u{1f600}\u{fc}/+\u{22}\u{3c})" + second},
+      {"in hexadecimal digits", holdfast::base::hex(secret)},
       {"in HTML", first + "&#32;&#128512;&#xFC;/&#43;&quot;&lt;" + second},
       {"in UTF-16", utf16(first, true) + middle16 + utf16(second, true)},
       {"in UTF-16, big end first", utf16(first, false) + swapped + utf16(second, false)}};
