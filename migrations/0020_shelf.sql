@@ -20,7 +20,7 @@ comment on column holdfast.shelf.description is 'Text for people.';
 comment on column holdfast.shelf.cover is
   'Snapshot whose picture stands for the shelf. No foreign key: it may be removed. NULL: the first page.';
 comment on column holdfast.shelf.rule is
-  'Filters of the pages: q, tag, host, url, outcome, since, until, crawl, all. NULL: filled by hand.';
+  'Filters of the pages: q, tag, host, url, outcome, since, until, crawl, captures. NULL: filled by hand.';
 comment on column holdfast.shelf.version is 'Grows when name, description, cover or rule change.';
 comment on column holdfast.shelf.created_at is 'Time at which the shelf was made.';
 comment on column holdfast.shelf.created_by is 'User who made the shelf.';
@@ -52,7 +52,7 @@ create index shelf_page_by_snapshot on holdfast.shelf_page (crawl_id, snapshot_i
 comment on index holdfast.shelf_page_by_snapshot is 'Rows of a crawl or snapshot that is removed.';
 
 create table holdfast.share (
-  id text primary key default left(replace(gen_random_uuid()::text, '-', ''), 8),
+  id text primary key,
   hash bytea not null unique,
   shelf_id uuid references holdfast.shelf (id) on delete cascade,
   snapshot_id uuid,

@@ -96,7 +96,7 @@ constexpr Field kShelf[] = {
     {"since", kWord, "Only archived since: 2026-11-22"},
     {"until", kWord, "Only archived before"},
     {"crawl", kWord, "Only of this crawl"},
-    {"all", kFlag, "Every capture of a URL, not only the newest"}};
+    {"captures", R"({"type":"string","enum":["newest","all"]})", "Of each URL: newest, all (newest)"}};
 constexpr auto kRule = std::span(kShelf).subspan(2);
 constexpr Field kShelfChange[] = {{"name", kWord, "New name"},
                                   kDescription,
@@ -253,7 +253,7 @@ nlohmann::json rule_of(const nlohmann::json& body) {
   for (const auto& field : kRule)
     if (const std::string name(field.name); body.contains(name)) {
       const auto& value = body[name];
-      const bool removed = value == "" || value == "-" || value == false;
+      const bool removed = value == "" || value == "-" || value == "newest";
       rule[name] = removed ? nlohmann::json(nullptr) : value;
     }
   return rule;
@@ -369,6 +369,8 @@ constexpr Operation kOperations[] = {
      false, false, "Shelved"},
     {"POST", "v1/unshelve", "unshelve", "Take pages off a shelf; they stay in the archive",
      "unshelve(:ids, :shelf, :by)", std::span(kShelve).first(2)},
+    {"POST", "v1/shares/{id}/revoke", "revokeShare", "Make a link invalid, at once", "share_revoke(:id, :by)", {},
+     "Revoke"},
     {"POST", "v1/pause", "pauseAll", "Workers claim nothing until it is resumed", "collection_pause(:by, :why)",
      kReason},
     {"POST", "v1/resume", "resumeAll", "Workers claim again", "collection_resume(:by, :why)", kReason},
@@ -443,7 +445,7 @@ std::string_view Operation::kind() const noexcept {
   static constexpr std::pair<std::string_view, std::string_view> kinds[] = {
       {"v1/crawls/", "crawl"},     {"v1/snapshots/", "snapshot"}, {"v1/workers/", "process"},
       {"v1/hosts/", "host"},       {"v1/schedules/", "schedule"}, {"v1/webhooks/", "webhook"},
-      {"v1/personas/", "persona"}, {"v1/shelves/", "shelf"}};
+      {"v1/personas/", "persona"}, {"v1/shelves/", "shelf"},      {"v1/shares/", "share"}};
   for (const auto& [below, kind] : kinds)
     if (path.starts_with(below)) return kind;
   return {};

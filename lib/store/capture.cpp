@@ -1,6 +1,7 @@
 #include "lib/store/capture.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace holdfast::store {
 
@@ -87,6 +88,9 @@ std::vector<KeptCapture> captures_to_move(pg::Connection& connection, const std:
       });
 }
 
+namespace {
+
+// In the order of their ids, after `after`.
 std::vector<ExportedSnapshot> export_snapshots(pg::Connection& connection, const ExportQuery& query,
                                                const std::optional<std::string>& after, std::int64_t limit) {
   return connection
@@ -104,6 +108,35 @@ std::vector<ExportedSnapshot> export_snapshots(pg::Connection& connection, const
                                 row["notes"],
                                 row.is_null("bookmarked_at") ? "" : date_of(row["bookmarked_at"])};
       });
+}
+
+} // namespace
+
+void each_exported(pg::Connection& connection, const ExportQuery& query, std::int64_t at_once,
+                   const std::function<void(const std::vector<ExportedSnapshot>&)>& take) {
+  std::optional<std::string> after;
+  for (bool more = true; more;) {
+    auto part = query;
+    std::vector<std::string> order;
+    if (query.shelf) {
+      const auto pages = call(connection, "shelf_pages", *query.shelf, "shelf", after, at_once);
+      more = static_cast<std::int64_t>(pages.size()) == at_once;
+      if (more) after = pages[pages.size() - 1].text("cursor");
+      part.ids = order = pages.column("id");
+    }
+    auto batch = export_snapshots(connection, part, query.shelf ? std::nullopt : after, at_once);
+    if (!query.shelf) {
+      more = static_cast<std::int64_t>(batch.size()) == at_once;
+      if (more) after = batch.back().id;
+    }
+    std::map<std::string, std::size_t> place;
+    for (std::size_t at = 0; at < order.size(); ++at)
+      place[order[at]] = at;
+    if (query.shelf)
+      std::sort(batch.begin(), batch.end(),
+                [&](const auto& left, const auto& right) { return place[left.id] < place[right.id]; });
+    if (!batch.empty()) take(batch);
+  }
 }
 
 std::vector<Capture> captures_of(pg::Connection& connection, const std::vector<std::string>& snapshots) {

@@ -62,6 +62,7 @@ std::vector<KeptCapture> captures_to_move(pg::Connection& connection, const std:
 struct ExportQuery {
   std::optional<std::vector<std::string>> ids; // crawls and snapshots; nullopt: all
   std::optional<std::string> tag, host, since, until;
+  std::optional<std::string> shelf; // id: only its pages, in its order; then without ids
 };
 
 struct ExportedSnapshot {
@@ -70,9 +71,9 @@ struct ExportedSnapshot {
   std::string notes, bookmarked; // bookmarked: as the date; "": not known
 };
 
-// In the order of their ids, after `after`.
-std::vector<ExportedSnapshot> export_snapshots(pg::Connection& connection, const ExportQuery& query,
-                                               const std::optional<std::string>& after, std::int64_t limit);
+// Hands on all of them in the order of their ids or of the shelf, at most so many at once.
+void each_exported(pg::Connection& connection, const ExportQuery& query, std::int64_t at_once,
+                   const std::function<void(const std::vector<ExportedSnapshot>&)>& take);
 // By snapshot and file.
 std::vector<Capture> captures_of(pg::Connection& connection, const std::vector<std::string>& snapshots);
 

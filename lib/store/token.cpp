@@ -36,6 +36,18 @@ std::set<std::string> tokens_valid(pg::Connection& connection, const std::vector
   return valid;
 }
 
+std::string share_id(const std::string& uuid) { return uuid.substr(uuid.size() - 8); }
+
+std::optional<std::string> share_add(pg::Connection& connection, const std::string& uuid, const SharedThing& what,
+                                     std::chrono::milliseconds keep, const std::string& by) {
+  auto secret = base::random_hex32() + base::random_hex32();
+  const bool made = connection
+                        .call("select holdfast.share_add($1, $2, $3::uuid, $4, $5, $6::interval, $7)", share_id(uuid),
+                              base::sha256_hex(secret), what.snapshot, what.url, what.shelf, keep, by)
+                        .value();
+  return made ? std::optional(secret) : std::nullopt;
+}
+
 std::string role_of_requests(pg::Connection& connection, const std::string& role) {
   const std::string name = "holdfast_" + role;
   if (may_act_as(connection, name)) return name;

@@ -35,4 +35,15 @@ std::set<std::string> tokens_valid(pg::Connection& connection, const std::vector
 // database has no roles. Throws Error(refused) if the login may not take the role.
 std::string role_of_requests(pg::Connection& connection, const std::string& role);
 
+// Links that share a page or a shelf (migrations/functions/96_share.sql).
+
+struct SharedThing { // one of them
+  std::optional<std::string> snapshot, url, shelf;
+};
+// The id of a link, for its list and to revoke it; made of a UUID.
+std::string share_id(const std::string& uuid);
+// Makes a link; returns its secret, of which only the digest is stored. nullopt: there is one of this UUID already.
+std::optional<std::string> share_add(pg::Connection& connection, const std::string& uuid, const SharedThing& what,
+                                     std::chrono::milliseconds keep, const std::string& by);
+
 } // namespace holdfast::store

@@ -255,12 +255,12 @@ end $$;
 comment on function holdfast.list_events_after is
   'Events in their order, of so many ids after one: holdfast events --follow.';
 
-create or replace function holdfast.feed_entries(p_watch text, p_tag text)
+create or replace function holdfast.feed_entries(p_watch text, p_tag text, p_shelf text)
   returns table (name text, title text, entry_id text, entry_title text, at text, snapshot_id uuid, url text,
                  said text)
   language sql stable as $$
-  -- The newest 50 notices of a watch, or changes of pages with a tag, or, both empty, notices of all watches.
-  -- The first row has the feed's name also if there are none; no row: there is no such watch.
+  -- The newest 50 notices of a watch, changes of pages with a tag, or pages on a shelf, or, all empty, notices of
+  -- all watches. The first row has the feed's name also if there are none; no row: there is no such watch or shelf.
   with subject as (
     (select 'watch:' || s.id as name, coalesce(nullif(s.label, ''), s.urls[1]) as title, s.id, s.created_at
        from holdfast.schedule s
@@ -270,7 +270,13 @@ create or replace function holdfast.feed_entries(p_watch text, p_tag text)
     union all
     select case p_tag when '' then 'watches' else 'tag:' || p_tag end,
            case p_tag when '' then 'Watches' else 'Changes: ' || p_tag end, null, '2026-01-01'
-      where p_watch = ''
+      where p_watch = '' and p_shelf = ''
+    union all
+    (select 'shelf:' || s.id, s.name, s.id, s.created_at
+       from holdfast.shelf s
+       where p_shelf <> '' and (s.name = btrim(p_shelf) or s.id::text = lower(p_shelf))
+       order by s.name = btrim(p_shelf) desc
+       limit 1)
   ), entry as (
     (select 'notice:' || n.id as id, coalesce(nullif(s.label, ''), s.urls[1]) as title, n.at, n.snapshot_id,
             s.urls[1] as url, array_to_string(n.said, '; ') as said
@@ -293,6 +299,23 @@ create or replace function holdfast.feed_entries(p_watch text, p_tag text)
        where p_tag <> '' and c.tags @> array[p_tag]
        order by c.sealed_at desc
        limit 50)
+    union all
+    select 'shelved:' || v.id, coalesce(nullif(v.title, ''), v.url), coalesce(p.added_at, v.sealed_at), v.id, v.url,
+           format('on the shelf "%s"', b.title)
+      from subject b
+      cross join lateral (
+        (select h.snapshot_id as id, h.crawl_id, h.added_at
+           from holdfast.shelf_page h
+           where h.shelf_id = b.id
+           order by h.added_at desc
+           limit 50)
+        union all
+        select h.id, h.crawl_id, null
+          from holdfast.shelf s
+          cross join lateral holdfast.shelf_pages(s.id, 'time', null, 50) h
+          where s.id = b.id and s.rule is not null) p
+      join holdfast.v_snapshot v on v.id = p.id and v.crawl_id = p.crawl_id
+      where p_shelf <> ''
   )
   select b.name, b.title, e.id, e.title || ': ' || e.said,
          to_char(coalesce(e.at, b.created_at) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), e.snapshot_id,
@@ -301,4 +324,4 @@ create or replace function holdfast.feed_entries(p_watch text, p_tag text)
     left join entry e on true
     order by e.at desc nulls last
 $$;
-comment on function holdfast.feed_entries is 'Returns the entries of the Atom feed of a watch or a tag.';
+comment on function holdfast.feed_entries is 'Returns the entries of the Atom feed of a watch, a tag or a shelf.';

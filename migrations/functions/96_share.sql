@@ -2,10 +2,10 @@
 -- that, until it expires or is revoked. Each request calls these functions.
 
 create or replace function holdfast.share_add(
-    p_hash text, p_snapshot uuid, p_url text, p_shelf text, p_keep interval, p_by text)
-  returns text language plpgsql as $$
+    p_id text, p_hash text, p_snapshot uuid, p_url text, p_shelf text, p_keep interval, p_by text)
+  returns boolean language plpgsql as $$
 -- p_hash: SHA-256 of the secret, as hexadecimal digits. One of p_snapshot, p_url and p_shelf (name or
--- id) is given. Returns the id of the link.
+-- id) is given. Returns false if there is a link with this id.
 declare
   c_found constant boolean := case
     when p_snapshot is not null then exists (
@@ -15,7 +15,6 @@ declare
         join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
         where s.url_hash = sha256(convert_to(p_url, 'UTF8')) and e.directory is not null)
     else true end;
-  v_id text;
 begin
   if num_nonnulls(p_snapshot, p_url, p_shelf) <> 1 then
     raise exception 'a link shares one thing' using errcode = 'HF004', hint = 'Name a snapshot, a URL or a shelf.';
@@ -23,12 +22,12 @@ begin
     raise exception 'nothing is archived of %', coalesce(left(p_url, 200), p_snapshot::text)
       using errcode = 'HF004', hint = 'Share it when its capture has ended.';
   end if;
-  insert into holdfast.share (hash, snapshot_id, url, shelf_id, created_by, expires_at)
-    values (decode(p_hash, 'hex'), p_snapshot, p_url,
+  insert into holdfast.share (id, hash, snapshot_id, url, shelf_id, created_by, expires_at)
+    values (p_id, decode(p_hash, 'hex'), p_snapshot, p_url,
             case when p_shelf is not null then holdfast.shelf_find(p_shelf) end, holdfast.who(p_by),
             clock_timestamp() + p_keep)
-    returning id into v_id;
-  return v_id;
+    on conflict (id) do nothing;
+  return found;
 exception when check_violation then
   raise exception 'a link cannot expire after %', p_keep using errcode = 'HF004', hint = 'At most 5 years: 30d.';
 end $$;

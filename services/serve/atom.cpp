@@ -9,10 +9,11 @@ namespace holdfast::serve {
 
 Response atom(pg::Connection& connection, const Request& request, const std::string& collection,
               const std::string& base) {
-  const auto watch = request.parameter("watch"), tag = request.parameter("tag");
-  if (!watch.empty() && !tag.empty()) return plain(400, "either watch or tag\n");
-  const auto rows = store::call(connection, "feed_entries", watch, tag);
-  if (rows.empty()) return plain(404, "there is no watch \"" + watch + "\"\n");
+  const auto watch = request.parameter("watch"), tag = request.parameter("tag"), shelf = request.parameter("shelf");
+  if (!watch.empty() + !tag.empty() + !shelf.empty() > 1) return plain(400, "one of watch, tag and shelf\n");
+  const auto rows = store::call(connection, "feed_entries", watch, tag, shelf);
+  if (rows.empty())
+    return plain(404, "there is no " + (shelf.empty() ? "watch \"" + watch : "shelf \"" + shelf) + "\"\n");
   html::List entries;
   for (const auto& row : rows)
     if (const auto id = row["entry_id"].value_or(""); !id.empty())

@@ -12,6 +12,7 @@
 #include "lib/store/call.hpp"
 #include "lib/store/token.hpp"
 #include "services/serve/connections.hpp"
+#include "services/serve/share.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -171,19 +172,41 @@ Files::~Files() = default;
 std::string Files::key_of_user(const std::string& user) const { return keys_ ? keys_->of_user(user) : ""; }
 
 std::string Files::href(const std::string& path, const std::string& key) const {
-  return (keys_ ? "/" + key + "/" : "/") + base::percent_encode(path);
+  return (keys_ || key.starts_with(kShare) ? "/" + key + "/" : "/") + base::percent_encode(path);
 }
 
 Response Files::answer(const Request& request) const {
   if (!is_named(hosts_, request))
     return refusal(403, "ask for these files by their address, or add this name to serve.hosts\n");
   std::string path = request.path.substr(1), key;
+  if (path.starts_with(kShare)) return shared(request, path);
   if (keys_) {
     key = path.substr(0, kKeyLength);
     if (path.size() <= kKeyLength || path[kKeyLength] != '/' || !keys_->valid(key))
       return refusal(403, "this address is not valid, or no longer; come by way of the page\n");
     path.erase(0, kKeyLength + 1);
   }
+  return file(std::move(path), key);
+}
+
+Response Files::shared(const Request& request, const std::string& path) const {
+  const auto at = shared_path(path);
+  std::optional<std::string> page;
+  const bool shown = at && connections_->with([&](pg::Connection& connection) {
+    page = shared_page(connection, *at, *this, request);
+    return page || shares_file(connection, *at);
+  });
+  // One answer, whether there never was such a link, it is over, or it does not show this.
+  if (!shown) return refusal(404, "this link is not valid, or no longer, or does not show this\n");
+  auto response = page ? described("text/html; charset=utf-8") : file(at->rest, at->link);
+  if (page) response.body = std::move(*page);
+  for (auto& [name, value] : response.headers)
+    if (name == "Cache-Control") value = "no-store"; // it may be revoked
+  response.headers.emplace_back("X-Robots-Tag", "noindex");
+  return response;
+}
+
+Response Files::file(std::string path, const std::string& key) const {
   base::Fd file;
   try {
     if (const auto at = record_path(path)) return record(*at);

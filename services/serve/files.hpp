@@ -30,11 +30,13 @@ public:
   // Returns a key for a user that a proxy names, valid in this process until a day after the last call; empty: files
   // have no keys.
   std::string key_of_user(const std::string& user) const;
-  // Path of a file of the archive at this origin, percent-encoded. `key`: of the token that is shown it.
+  // Path of a file of the archive at this origin, percent-encoded. `key`: of the token that is shown it, or a link.
   std::string href(const std::string& path, const std::string& key) const;
 
 private:
   Response record(const RecordPath& path) const;
+  Response file(std::string path, const std::string& key) const;
+  Response shared(const Request& request, const std::string& path) const;
 
   std::filesystem::path directory_;
   std::unique_ptr<archive::Root> bucket_;

@@ -20,6 +20,7 @@ constexpr Route kRoutes[] = {
     Route{"/crawls", "Crawls", "page", true, &crawls_page},
     Route{"/search", "Snapshots", "page", false, &search_page},
     Route{"/sites", "Sites", "page", true, &sites_page},
+    Route{"/shelves", "Shelves", "page", false, &shelves_page},
     Route{"/timeline", "", "page with captures", true, &timeline_page},
     Route{"/compare", "", "snapshot", false, &compare_page},
     Route{"/add", "Add", "page", false, &add_page},
@@ -31,6 +32,7 @@ constexpr Route kRoutes[] = {
     Route{"/lists", "Lists", "page", false, &lists_page},
     Route{"/crawl/", "", "crawl", true, &crawl_page},
     Route{"/snapshot/", "", "snapshot", true, &snapshot_page},
+    Route{"/shelf/", "", "shelf", false, &shelf_page},
     Route{"/page/", "", "snapshot", false, &still_page},
     Route{"/persona/", "", "sign-in; it may have ended", false, &persona_view_page},
 };
@@ -66,6 +68,7 @@ namespace {
 std::string_view tab_of(const Route& route) {
   if (!route.tab.empty()) return route.path;
   if (route.path == "/persona/") return "/personas";
+  if (route.path == "/shelf/") return "/shelves";
   if (route.path == "/timeline" || route.path == "/compare") return "/search";
   return route.has_id() ? "/crawls" : route.path == "/hosts" ? "/sites" : "/lists";
 }

@@ -54,6 +54,7 @@ std::string page_after(const Response& answer, const std::string& back) {
   const auto told = nlohmann::json::parse(answer.body, nullptr, false);
   if (told.is_object() && told.contains("sign_in")) return "/persona/" + told["sign_in"].get<std::string>();
   if (told.is_object() && told.contains("snapshot")) return "/snapshot/" + told["snapshot"].get<std::string>();
+  if (told.is_object() && told.contains("shelf")) return "/shelf/" + told["shelf"].get<std::string>();
   const auto id = told.is_object() ? told.value("id", nlohmann::json()) : nlohmann::json();
   return id.is_string() && !told.contains("every") ? "/crawl/" + id.get<std::string>() : back;
 }
@@ -256,6 +257,10 @@ Response Site::form(const Request& request, const Caller& caller) {
     return problem_page(answer.status,
                         {"Request failed", told.value("detail", ""), told.value("hint", ""), local_path(back)}, request,
                         caller);
+  if (told.is_object() && told.contains("link"))
+    return problem_page(
+        200, {"Link made", told["link"], "Copy it now. It is not stored and cannot be shown again.", local_path(back)},
+        request, caller);
   const auto next = page_after(answer, back);
   if (!told.is_object() || !told.contains("problems")) return see_other(next);
   const auto seeds = told.value("seeds", 0U);

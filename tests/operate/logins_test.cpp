@@ -301,8 +301,8 @@ TEST_CASE("an operator's login gives commands in no name but its own") {
       {"shelf_change", "holdfast.shelf_find('shelf'), null, 'other shelf', null, null, null, 'forged'"},
       {"shelve", "holdfast.new_uuid(), array[" + sealed + "], 'other shelf', null, 'forged'"},
       {"unshelve", "array[" + sealed + "], 'other shelf', 'forged'"},
-      {"share_add", "repeat('ab', 32), null, null, 'other shelf', '1 day', 'forged'"},
-      {"share_revoke", "(select id from holdfast.v_share), 'forged'"},
+      {"share_add", "'12345678', repeat('ab', 32), null, null, 'other shelf', '1 day', 'forged'"},
+      {"share_revoke", "'12345678', 'forged'"},
       {"import_pages",
        "jsonb_build_array(jsonb_build_object('id', holdfast.new_uuid(), 'crawl_id', holdfast.new_uuid(), "
        "'url', 'https://site.test/i', 'outcome', 'failed', 'depth', 0, 'fence', 1, 'started_at', now(), "

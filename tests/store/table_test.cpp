@@ -86,8 +86,8 @@ std::vector<BadRow> bad_rows() {
            values + ", 'me', 'me'";
   };
   const auto share = [](const std::string& values) {
-    return "insert into holdfast.share (hash, snapshot_id, url, expires_at, revoked_at, created_by) select " + values +
-           ", 'me'";
+    return "insert into holdfast.share (id, hash, snapshot_id, url, expires_at, revoked_at, created_by) select 'a', " +
+           values + ", 'me'";
   };
   const auto request = [](const std::string& values) {
     return "insert into holdfast.api_request (caller, key, body_hash, crawl_id) select 'anna', " + values +
@@ -224,8 +224,8 @@ std::vector<BadRow> bad_rows() {
       {"share_shows_one_thing", share("sha256('x'), gen_random_uuid(), 'u', now() + interval '1 day', null")},
       {"share_expires", share("sha256('x'), null, 'u', now() + interval '6 years', null")},
       {"share_revoked_by_someone", share("sha256('x'), null, 'u', now() + interval '1 day', now()")},
-      {"share_shelf_id_fkey", "insert into holdfast.share (hash, shelf_id, created_by, expires_at) values "
-                              "(sha256('x'), gen_random_uuid(), 'me', now() + interval '1 day')"},
+      {"share_shelf_id_fkey", "insert into holdfast.share (id, hash, shelf_id, created_by, expires_at) values "
+                              "('a', sha256('x'), gen_random_uuid(), 'me', now() + interval '1 day')"},
       // Snapshots.
       {"snapshot_other_url_hash_crawl_id_key", "insert into holdfast.snapshot (id, crawl_id, url, url_hash) select "
                                                "gen_random_uuid(), crawl_id, url, url_hash from holdfast.snapshot"},

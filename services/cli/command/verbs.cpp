@@ -101,6 +101,11 @@ constexpr Verb kVerbs[] = {
      "holdfast shelf add news --tag news --description 'What was in the papers'\n"
      "holdfast shelf show reading",
      &shelf_verb},
+    {"share", "Manage links by which anyone may read a page or a shelf",
+     "holdfast share add 7f3a --expires 7d\n"
+     "holdfast share add --shelf reading\n"
+     "holdfast share revoke 1f0c22d9",
+     &share_verb},
     {"status", "Show totals, and what runs",
      "holdfast status\n"
      "holdfast status --follow\n"

@@ -105,6 +105,7 @@ Action completion_verb(CLI::App& command);
 Action manual_verb(CLI::App& command);
 Action psql_verb(CLI::App& command);
 Action token_verb(CLI::App& command);
+Action share_verb(CLI::App& command);
 Action shelf_verb(CLI::App& command);
 Action watch_verb(CLI::App& command);
 Action webhook_verb(CLI::App& command);

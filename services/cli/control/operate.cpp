@@ -78,6 +78,7 @@ Action operation_verb(CLI::App& command, std::string_view name, std::string_view
             std::string(kind), [given](const std::string& one) { given->ids = {one}; },
             kind == "schedule" ? "Its label or id"
             : kind == "shelf"  ? "Its name or id"
+            : kind == "share"  ? "Its id"
                                : "Its name")
         ->required();
   for (const auto& field : operation.body)

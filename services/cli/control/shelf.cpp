@@ -1,12 +1,18 @@
+#include "lib/base/error.hpp"
+#include "lib/base/text/time.hpp"
+#include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/catalog/operation.hpp"
+#include "lib/store/token.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/control/operate.hpp"
 #include "services/cli/look/list.hpp"
+#include "services/cli/run/serve.hpp"
 #include "services/cli/terminal/output.hpp"
+#include "services/serve/share.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -81,7 +87,55 @@ Action showing_shelf(CLI::App& command) {
   return [options](Context& context) { return show_shelf(context, *options); };
 }
 
+struct AddShare {
+  std::string page, shelf, expires{"30d"};
+};
+
+int add_share(Context& context, const AddShare& options) {
+  if (options.page.empty() == options.shelf.empty())
+    throw base::Error(base::ErrorClass::usage, "name one thing to share: a snapshot, a URL, or --shelf NAME",
+                      "holdfast share add 7f3a");
+  auto& connection = context.connection();
+  store::SharedThing what;
+  if (!options.shelf.empty())
+    what.shelf = options.shelf;
+  else if (const auto url = base::try_parse_url(options.page))
+    what.url = url->text;
+  else
+    what.snapshot = id_named(context.collection(), options.page, "snapshot");
+  const auto uuid = base::new_uuid();
+  const auto secret = store::share_add(connection, uuid, what, base::parse_duration(options.expires), user_name());
+  const auto link = files_url(context.settings()) + "/" + std::string(serve::kShare) + secret.value_or("") + "/";
+  if (context.json())
+    print_record("Share", {{"id", store::share_id(uuid)}, {"link", link}});
+  else
+    std::cout << link << "\n  Copy it now. It is not stored and cannot be shown again. It works while holdfast serve "
+              << "runs; to end it: holdfast share revoke " << store::share_id(uuid) << std::endl;
+  return base::kExitSuccess;
+}
+
+Action adding_share(CLI::App& command) {
+  const auto options = std::make_shared<AddShare>();
+  command.add_option("page", options->page, "A snapshot (its id), or a URL for all of its captures");
+  command.add_option("--shelf", options->shelf, "A shelf: its name or id");
+  command.add_option("--expires", options->expires, "How long the link is valid, at most 5 years")
+      ->capture_default_str();
+  return [options](Context& context) { return add_share(context, *options); };
+}
+
 } // namespace
+
+Action share_verb(CLI::App& command) {
+  Group group(command);
+  group.verb("add", "Make a link and print it, once",
+             "holdfast share add 7f3a --expires 7d\n"
+             "holdfast share add https://example.org/\n"
+             "holdfast share add --shelf reading",
+             &adding_share);
+  list_verb_of(group, "share");
+  operation_verb(group, "revoke", "revokeShare", "holdfast share revoke 1f0c22d9");
+  return group.action();
+}
 
 Action shelf_verb(CLI::App& command) {
   Group group(command);

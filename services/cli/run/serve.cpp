@@ -107,6 +107,18 @@ serve::Endpoint files_endpoint(const config::Settings& settings, const serve::En
   return endpoint;
 }
 
+} // namespace
+
+std::string files_url(const config::Settings& settings) {
+  const auto given = files_origin(settings.text("serve.files_url"));
+  if (!given.empty()) return given;
+  const auto endpoint = files_endpoint(settings, serve::parse_endpoint(settings.text("serve.listen"), "serve.listen"));
+  const auto url = serve::url_of(endpoint, endpoint.port);
+  return url.substr(0, url.size() - 1);
+}
+
+namespace {
+
 // The host names of requests that are answered: without sign-in, a name that leads here, but is not ours, is a trick.
 // Empty: all.
 std::vector<std::string> own_hosts(serve::Role guest, const config::Settings& settings) {

@@ -5,6 +5,9 @@
 
 namespace holdfast::cli {
 
+// Returns the origin of archived files of `holdfast serve` with these settings.
+std::string files_url(const config::Settings& settings);
+
 // Plans the crawl of a request: as `holdfast add` with the same options, but it reads no files of this machine. Any
 // thread, one at a time.
 

@@ -6,6 +6,7 @@
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/s3/location.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/find.hpp"
 #include "lib/wacz/writer.hpp"
@@ -39,7 +40,7 @@ constexpr std::size_t kLongestText = 1u << 20; // of a page, in its list
 struct ExportOptions {
   std::vector<std::string> ids;
   bool all{false};
-  std::string tag, host, since, until, format{"wacz"}, output;
+  std::string tag, host, since, until, shelf, format{"wacz"}, output;
 };
 
 // "browser/page.warc.gz" of a snapshot -> "0198...-browser-page.warc.gz"
@@ -262,13 +263,11 @@ Exported export_all(pg::Connection& connection, const archive::Root& root, const
                     Sink& sink) {
   Exported told;
   Originals originals;
-  std::optional<std::string> after;
-  for (;;) {
-    const auto batch = store::export_snapshots(connection, query, after, kSnapshotsAtOnce);
+  store::each_exported(connection, query, kSnapshotsAtOnce, [&](const auto& batch) {
     std::vector<std::string> ids;
     for (const auto& snapshot : batch)
       ids.push_back(snapshot.id);
-    const auto captures = batch.empty() ? std::vector<store::Capture>() : store::captures_of(connection, ids);
+    const auto captures = store::captures_of(connection, ids);
     for (const auto& snapshot : batch) {
       const auto [first, last] =
           std::equal_range(captures.begin(), captures.end(), snapshot.id, [](const auto& left, const auto& right) {
@@ -286,9 +285,7 @@ Exported export_all(pg::Connection& connection, const archive::Root& root, const
         originals.wanted(lent);
       show_progress(told, false);
     }
-    if (static_cast<std::int64_t>(batch.size()) < kSnapshotsAtOnce) break;
-    after = batch.back().id;
-  }
+  });
   originals.write(root, sink, told);
   sink.finish();
   show_progress(told, true);
@@ -296,11 +293,12 @@ Exported export_all(pg::Connection& connection, const archive::Root& root, const
 }
 
 store::ExportQuery query_of(Context& context, const ExportOptions& options) {
-  const bool filtered = !(options.tag + options.host + options.since + options.until).empty();
+  const bool filtered = !(options.tag + options.host + options.since + options.until + options.shelf).empty();
   if (options.ids.empty() && !filtered && !options.all)
-    throw base::Error(base::ErrorClass::usage,
-                      "nothing to export: name crawls or snapshots, or use --tag, --host, --since, --until or --all",
-                      "holdfast export ID... -o archive.wacz");
+    throw base::Error(
+        base::ErrorClass::usage,
+        "nothing to export: name crawls or snapshots, or use --shelf, --tag, --host, --since, --until or --all",
+        "holdfast export ID... -o archive.wacz");
   store::ExportQuery query;
   if (!options.ids.empty()) {
     query.ids.emplace();
@@ -308,6 +306,11 @@ store::ExportQuery query_of(Context& context, const ExportOptions& options) {
       query.ids->push_back(store::find(context.connection(), id).id);
   }
   const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
+  if (!options.shelf.empty() && query.ids)
+    throw base::Error(base::ErrorClass::usage, "--shelf and ids name two things to export",
+                      "holdfast export --shelf " + shell_word(options.shelf) + " -o shelf.wacz");
+  if (!options.shelf.empty())
+    query.shelf = store::call_for<std::string>(context.connection(), "shelf_find", options.shelf);
   query.tag = given(options.tag);
   query.host = given(options.host);
   if (!options.since.empty()) query.since = time_before(options.since);
@@ -391,6 +394,7 @@ Action export_verb(CLI::App& command) {
   const auto options = std::make_shared<ExportOptions>();
   command.add_option("ids", options->ids, "Crawls or snapshots; - reads them from standard input");
   command.add_flag("--all", options->all, "Everything");
+  command.add_option("--shelf", options->shelf, "Only pages on this shelf, in its order");
   command.add_option("--tag", options->tag, "Only snapshots with this tag");
   command.add_option("--host", options->host, "Only of this host");
   command.add_option("--since", options->since, "Only captured since: 2h, 7d, 2026-11-22");

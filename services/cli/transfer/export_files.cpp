@@ -59,9 +59,7 @@ ExportedFiles export_files(pg::Connection& connection, const archive::Root& root
   const auto list = wacz::temporary_file();
   std::uint64_t list_size = 0;
   archive::CrawlView page{"", "Exported pages", "sealed", "succeeded", "", "", {}, {}, 0, {}, 0};
-  std::optional<std::string> after;
-  for (;;) {
-    const auto batch = store::export_snapshots(connection, query, after, kSnapshotsListed);
+  store::each_exported(connection, query, kSnapshotsListed, [&](const auto& batch) {
     for (const auto& snapshot : batch) {
       const auto host = base::host_directory(base::parse_url(snapshot.url));
       const auto path = host + "/" + warc::timestamp_of(snapshot.date) + "-" + snapshot.id;
@@ -95,9 +93,7 @@ ExportedFiles export_files(pg::Connection& connection, const archive::Root& root
       ++counts.snapshots;
       told(counts);
     }
-    if (static_cast<std::int64_t>(batch.size()) < kSnapshotsListed) break;
-    after = batch.back().id;
-  }
+  });
   to.add(kList, list.get(), list_size, false);
   page.bytes = counts.bytes;
   add_text(to, kPage, archive::render_crawl_html(page));
@@ -154,19 +150,15 @@ std::size_t export_list(pg::Connection& connection, const store::ExportQuery& qu
   if (path != "-") file.open(path, std::ios::binary);
   std::ostream& out = path == "-" ? std::cout : file;
   std::size_t count = 0;
-  std::optional<std::string> after;
   if (!json) out << archive::bookmarks_begin();
-  for (bool more = true; more;) {
-    const auto batch = store::export_snapshots(connection, query, after, kSnapshotsListed);
+  store::each_exported(connection, query, kSnapshotsListed, [&](const auto& batch) {
     for (const auto& page : batch) {
       const archive::Bookmark bookmark{page.url,        page.title, page.notes, page.tags,
                                        page.bookmarked, page.date,  page.id};
       out << (json ? archive::bookmark_json(bookmark) : archive::bookmark_html(bookmark));
       ++count;
     }
-    more = static_cast<std::int64_t>(batch.size()) == kSnapshotsListed;
-    if (more) after = batch.back().id;
-  }
+  });
   if (!json) out << archive::bookmarks_end();
   out.flush();
   if (!out) throw base::Error(base::ErrorClass::input_output, "cannot write " + path);

@@ -114,7 +114,7 @@ nlohmann::json body_of_form(const ApiOperation& operation, const Form& form) {
       if (name != field.name) continue;
       const auto& schema = catalog::schema_of(field);
       // A field that is not filled in is not given, unless the form shows what is stored.
-      const bool shown = name == "notes" || name == "title" || name == "label";
+      const bool shown = name == "notes" || name == "title" || name == "label" || operation.name == "changeShelf";
       if (text.empty() && (operation.method != "PATCH" || !shown)) continue;
       body[name] = schema["type"] == "array"            ? nlohmann::json(base::split(text, ",\r\n"))
                    : schema.contains("contentEncoding") ? nlohmann::json(base::base64_encode(text))
@@ -288,7 +288,7 @@ bool ApiCall::checked(const char* name) const { return body.value(name, false); 
 std::span<const ApiOperation> api_operations() {
   static const auto all = [] {
     std::vector<ApiOperation> list;
-    for (const auto part : {api_reads(), api_crawls(), api_archivebox()})
+    for (const auto part : {api_reads(), api_crawls(), api_shares(), api_archivebox()})
       list.insert(list.end(), part.begin(), part.end());
     for (const auto& one : catalog::operations())
       list.push_back({one.method,

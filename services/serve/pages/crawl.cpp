@@ -215,11 +215,12 @@ Html found_crawls(const PageRequest& request) {
 
 } // namespace
 
-html::Fields tile(const pg::Row& snapshot, const std::string& picture) {
+html::Fields tile(const pg::Row& snapshot, const std::string& picture, const std::string& href) {
   const auto where = html::without_scheme(snapshot.text("url"));
   const auto title = snapshot["title"].value_or("");
   const auto name = title.empty() ? std::string(where) : title;
   return {{"id", snapshot.text("id")},
+          {"href", href.empty() ? "/snapshot/" + snapshot.text("id") : href},
           {"picture", picture},
           {"short_name", name.substr(0, 60)},
           {"name", name},

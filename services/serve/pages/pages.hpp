@@ -80,7 +80,14 @@ struct Page {
 Table crawl_table(const pg::Result& rows, bool select);
 
 // A picture of a snapshot with its name, for gallery.html.
-html::Fields tile(const pg::Row& snapshot, const std::string& picture);
+// `href`: where it leads; empty: to the snapshot.
+html::Fields tile(const pg::Row& snapshot, const std::string& picture, const std::string& href = {});
+// What a form offers to share: a field of the operation, its value, and the button.
+struct Shareable {
+  std::string_view field;
+  std::string value, label;
+};
+html::Html share_form(const std::vector<Shareable>& things, const std::string& back);
 
 // Return nothing if the object of the path does not exist.
 std::optional<Page> overview_page(const PageRequest& request);
@@ -99,6 +106,8 @@ std::optional<Page> snapshot_page(const PageRequest& request);
 std::optional<Page> still_page(const PageRequest& request);
 std::optional<Page> timeline_page(const PageRequest& request);
 std::optional<Page> compare_page(const PageRequest& request);
+std::optional<Page> shelves_page(const PageRequest& request);
+std::optional<Page> shelf_page(const PageRequest& request);
 std::optional<Page> sites_page(const PageRequest& request);
 
 // Returns the address of the page as it stood, on this server; empty: the snapshot has none.

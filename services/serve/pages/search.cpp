@@ -122,6 +122,16 @@ Html newest(const PageRequest& request) {
                      {"more", full ? href(request, "before", rows[rows.size() - 1].text("id")) : ""}});
 }
 
+// Makes a shelf of this search.
+Html keep_search(const PageRequest& request) {
+  if (!request.may_change || (request.query.empty() && request.kept(kFilters).empty())) return {};
+  html::List fields{{{"name", "q"}, {"value", request.query}}};
+  for (const std::string name : kFilters)
+    if (const auto value = request.parameter(name.c_str()); !value.empty())
+      fields.push_back({{"name", name == "all" ? "captures" : name}, {"value", name == "all" ? name : value}});
+  return html::fill(embedded::search_keep_html, {{"name", request.query}, {"fields", std::move(fields)}});
+}
+
 } // namespace
 
 std::optional<Page> search_page(const PageRequest& request) {
@@ -129,6 +139,7 @@ std::optional<Page> search_page(const PageRequest& request) {
             request.query.empty() ? "Snapshots" : "“" + request.query + "”",
             {},
             form(request)};
+  page.body += keep_search(request);
   if (request.query.empty()) {
     if (request.parameter("until").empty()) page.body += newest(request);
     return page;

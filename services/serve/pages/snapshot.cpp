@@ -150,11 +150,15 @@ std::optional<Page> snapshot_page(const PageRequest& request) {
   Page page{name_of(snapshot), "", {{"head", head(request, snapshot, still), "", false}}};
   if (request.may_change) {
     page.sections.push_back({"acts", acts(snapshot, request), "", false});
+    const std::vector<Shareable> things{{"snapshot", request.id, "Link to this capture"},
+                                        {"url", snapshot.text("url"), "Link to all captures of this page"}};
     page.sections.push_back({"edit",
-                             html::fill(embedded::snapshot_edit_html, {{"id", request.id},
-                                                                       {"back", request.here},
-                                                                       {"title", snapshot["title"].value_or("")},
-                                                                       {"notes", snapshot["notes"].value_or("")}}),
+                             html::fill(embedded::snapshot_edit_html,
+                                        {{"id", request.id},
+                                         {"back", request.here},
+                                         {"share", directory.empty() ? Html() : share_form(things, request.here)},
+                                         {"title", snapshot["title"].value_or("")},
+                                         {"notes", snapshot["notes"].value_or("")}}),
                              "", false, false});
   }
   page.sections.push_back({"shot", shot, ""});

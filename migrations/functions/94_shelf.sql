@@ -32,7 +32,7 @@ end $$;
 create or replace function holdfast.shelf_pages_of_rule(p_rule jsonb, p_condition text)
   returns text language plpgsql stable as $$
 -- Returns the query of the archived pages that pass a rule and a condition. The newest capture of each
--- URL that passes, unless the rule has "all". Its columns have the same names at both depths: the
+-- URL that passes, unless the rule has captures "all". Its columns have the same names at both depths: the
 -- innermost count.
 declare
   c_pages constant text := '(select s.id, s.crawl_id, s.url, s.url_hash, s.host, s.tags, e.outcome, e.sealed_at'
@@ -51,7 +51,7 @@ declare
 begin
   return format('select id, crawl_id from %s p where %s', c_pages, concat_ws(
     ' and ', c_rule, p_condition,
-    case when p_rule ->> 'all' is null then
+    case when p_rule ->> 'captures' is distinct from 'all' then
       format('not exists (select from %s n where n.url_hash = p.url_hash and n.id > p.id and %s)', c_pages,
              c_rule)
     end));
@@ -231,6 +231,7 @@ declare
                   order by s.name = btrim(p_shelf) desc limit 1);
   m constant text[] := regexp_match(p_place, '^(before|after)\s+([0-9a-f-]{36})$');
   v_pages uuid[];
+  v_since jsonb; -- pages that are on it, and since when
   v_beside numeric;
   v_from numeric;
   v_to numeric;
@@ -262,6 +263,9 @@ begin
         using errcode = 'HF004', hint = 'Look at the shelf again.';
     end if;
   end if;
+  v_since := (select jsonb_object_agg(h.snapshot_id, h.added_at)
+                from holdfast.shelf_page h
+                where p_place is not null and h.shelf_id = v_id and h.snapshot_id = any (v_pages));
   delete from holdfast.shelf_page h where h.shelf_id = v_id and h.snapshot_id = any (v_pages);
   v_from := (select max(h.position) from holdfast.shelf_page h
                where h.shelf_id = v_id
@@ -276,8 +280,9 @@ begin
     v_digits := v_digits + 1;
   end loop;
   v_from := floor(v_from * ('1e' || v_digits)::numeric) * ('1e-' || v_digits)::numeric;
-  insert into holdfast.shelf_page (shelf_id, snapshot_id, crawl_id, position, added_by)
-    select v_id, s.id, s.crawl_id, v_from + g.n * ('1e-' || v_digits)::numeric, holdfast.who(p_by)
+  insert into holdfast.shelf_page (shelf_id, snapshot_id, crawl_id, position, added_at, added_by)
+    select v_id, s.id, s.crawl_id, v_from + g.n * ('1e-' || v_digits)::numeric,
+           coalesce((v_since ->> s.id::text)::timestamptz, clock_timestamp()), holdfast.who(p_by)
       from unnest(v_pages) with ordinality g(id, n)
       join holdfast.snapshot s on s.id = g.id;
   shelf := v_id;
