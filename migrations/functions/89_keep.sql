@@ -3,7 +3,8 @@
 --
 -- First captures and changes are never removed, nor is what they refer to: the capture before a change, whose
 -- words and picture are the other side of the comparison. The latest capture of a page stays too, because the
--- next one is compared with it and may show its files again.
+-- next one is compared with it and may show its files again. So does one that has notes or a title of a
+-- user, was put on a shelf, or is shared.
 
 create or replace function holdfast.bytes_taken(p_bytes bigint, p_facts jsonb)
   returns bigint language sql immutable parallel safe as $$
@@ -58,6 +59,13 @@ create or replace function holdfast.unchanged_spare(
                           where n.facts ->> 'change_from' = e.snapshot_id::text
                             and n.facts ->> 'change' not in ('first', 'same'))
         and not exists (select from holdfast.notice n where n.snapshot_id = e.snapshot_id)
+        and not exists (select
+                          from holdfast.shelf_page h
+                          where h.crawl_id = e.crawl_id and h.snapshot_id = e.snapshot_id)
+        and not exists (select
+                          from holdfast.share x
+                          where x.snapshot_id = e.snapshot_id and x.revoked_at is null
+                            and x.expires_at > statement_timestamp())
   ), judged as (
     select f.*, coalesce(sum(f.bytes) over (order by f.sealed_at, f.snapshot_id
                                             rows between unbounded preceding and 1 preceding), 0) as before,

@@ -259,8 +259,9 @@ create or replace function holdfast.feed_entries(p_watch text, p_tag text, p_she
   returns table (name text, title text, entry_id text, entry_title text, at text, snapshot_id uuid, url text,
                  said text)
   language sql stable as $$
-  -- The newest 50 notices of a watch, changes of pages with a tag, or pages on a shelf, or, all empty, notices of
-  -- all watches. The first row has the feed's name also if there are none; no row: there is no such watch or shelf.
+  -- The newest 50 notices of a watch, changes of pages with a tag, or pages on a shelf, or, all empty,
+  -- notices of all watches. The first row has the feed's name also if there are none; no row: there is no
+  -- such watch or shelf.
   with subject as (
     (select 'watch:' || s.id as name, coalesce(nullif(s.label, ''), s.urls[1]) as title, s.id, s.created_at
        from holdfast.schedule s

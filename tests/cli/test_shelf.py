@@ -113,6 +113,30 @@ class Shelves(Case):
         self.assertEqual(self.on("news"), "b", "without a rule, by hand")
         self.refused("shelf", "edit", "news", "--tag", "news", says=["by hand"])
 
+    def test_what_is_on_a_shelf_or_shared_is_kept(self):
+        for _ in range(5):
+            self.home.holdfast("add", "--full", f"{self.site.url}/a")
+        rule = """select snapshot_id from holdfast.unchanged_spare('{"after": 0, "every": 0}')"""
+
+        def spare():
+            return self.home.holdfast("psql", "--role", "owner", "-Atqc", rule).out.split()
+
+        first, *_, last = spare()
+        self.assertNotEqual(first, last)
+        self.shelf("put", "kept", first)
+        self.assertEqual(first in spare(), False)
+        shared = self.home.run("share", "add", last, "--json").records[0]
+        self.assertRegex(shared["link"], r"^http://127\.0\.0\.1:\d+/share/[0-9a-f]{64}/$")
+        self.assertEqual(last in spare(), False)
+        self.home.holdfast("share", "revoke", shared["id"])
+        self.shelf("take", "kept", first)
+        self.assertEqual([first in spare(), last in spare()], [True, True])
+        self.refused("share", "revoke", "ffffffff", says=["there is no link"])
+        self.refused("share", "add", says=["one thing to share"], code=USAGE)
+        self.refused("share", "add", "--shelf", "never", says=["there is no shelf"])
+        self.refused("share", "add", "https://never.example/", says=["nothing is archived"])
+        self.refused("share", "add", last, "--expires", "6000d", says=["cannot expire after"])
+
     def test_what_cannot_be_is_said(self):
         (a,) = self.add("a")
         self.shelf("put", "  \u202eمرحبا 🎉/x ", a)

@@ -47,7 +47,10 @@ class Shelves(Served):
 
     def setUp(self):
         rows = self.rows[::-1]
-        self.ids = {row["url"].rsplit("/", 1)[1][0] + ("2" if row["tags"] == ["news"] else ""): row["id"] for row in rows}
+        self.ids = {}
+        for row in rows:
+            key = row["url"].rsplit("/", 1)[1][0]
+            self.ids[key + ("2" if key in {*self.ids, "c"} else "")] = row["id"]
         self.directory = {row["id"]: row["directory"] for row in rows}
         self.files = ""
 
@@ -136,8 +139,19 @@ class Shelves(Served):
             status, _, headers = self.read(f"{link}{self.directory[self.ids[shown.split()[0]]]}/manifest-sha256.txt")
             self.assertEqual((status, headers["Cache-Control"]), (200, "no-store"))
             there = self.directory[self.ids[shown.split()[0]]]
-            for path in (f"{there}/../../index.html", f"{there}/%2e%2e/index.html", there[:-1], f"{there}x/index.html",
-                         "crawls/", "kept/", ".holdfast", "//", f"{there}//index.html", "page/", "page/x"):
+            for path in (
+                f"{there}/../../index.html",
+                f"{there}/%2e%2e/index.html",
+                there[:-1],
+                f"{there}x/index.html",
+                "crawls/",
+                "kept/",
+                ".holdfast",
+                "//",
+                f"{there}//index.html",
+                "page/",
+                "page/x",
+            ):
                 self.assertEqual(self.read(link + path)[0], 404, path)  # fmt: skip
         self.api("POST", "shelve", {"shelf": "ours", "ids": [self.ids["c2"]]})
         self.assertEqual(self.seen(ours), "a c2 h")
@@ -202,7 +216,7 @@ class Shelves(Served):
         paths |= set(re.findall(r'href="(/[a-z]+)"', self.page("/lists")))
         self.assertGreater(len(paths), 45)
         crawl = self.place.run("list", "crawls", "--json").records[0]["id"]
-        ids = [self.ids["a"], self.ids["c2"], crawl]
+        ids = [self.ids["b"], self.ids["c2"], crawl]  # that no link shares
         for path in paths - PUBLIC:
             yield "GET", path
             if path.endswith("/"):
@@ -245,7 +259,8 @@ class Shelves(Served):
                 sign = "&" if "?" in path else "?"
                 refused(f"{path}{sign}link={secret}&share={secret}", method)
                 for prefix in (f"/{secret[:32]}", f"/{secret}", link[:-1]):
-                    refused(prefix + path, method, self.files)
+                    if prefix + path != link:  # what is shared
+                        refused(prefix + path, method, self.files)
         self.assertEqual((self.place.run("list", "commands", "--json").records, self.api("GET", "shelves")), before)
 
     def test_a_shelf_on_the_pages(self):
@@ -261,7 +276,8 @@ class Shelves(Served):
             return "".join(key for id in dict.fromkeys(found) for key in self.ids if self.ids[key] == id)
 
         self.assertEqual(order(), "abh")
-        self.assertEqual(order(f"{where}?as=timeline"), "hba")
+        by_time = "".join(sorted("abh", key=self.ids.get, reverse=True))
+        self.assertEqual(order(f"{where}?as=timeline"), by_time)
         rows = self.page(f"{where}?as=list")
         up = re.findall(r'name="place" value="(before [^"]+)"', rows)
         self.assertEqual([one.split()[1] for one in up], [self.ids["a"], self.ids["b"]])
@@ -307,13 +323,13 @@ class Shelves(Served):
                 self.api("POST", "unshelve", {"shelf": shelf, "ids": [self.ids["a"]]})
         self.assertEqual(found, [self.ids[key] for key in ("c2", "a", "h", "b", "a2")])
         by_time = self.api("GET", f"shelves/{shelf}/pages?order=time")["items"]
-        self.assertEqual([row["id"] for row in by_time], [self.ids[key] for key in ("c2", "a2", "h", "b")])
+        left = sorted((self.ids[key] for key in ("c2", "a2", "h", "b")), reverse=True)
+        self.assertEqual([row["id"] for row in by_time], left)
 
     def test_one_file_of_a_shelf(self):
         self.shelf("wacz", "c2", "a", "b")
         path = self.place.data / "shelf.wacz"
         self.place.holdfast("export", "--shelf", "wacz", "-o", str(path))
-        print(self.place.holdfast("list", "results", "--snapshot", self.ids["a"], "--json").out)
         with zipfile.ZipFile(path) as file:
             pages = [json.loads(line) for line in file.read("pages/pages.jsonl").splitlines()][1:]
         self.assertEqual([page["url"].rsplit("/", 1)[1] for page in pages], ["c", "a", "b"], "in its order")

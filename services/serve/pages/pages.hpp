@@ -82,7 +82,7 @@ Table crawl_table(const pg::Result& rows, bool select);
 // A picture of a snapshot with its name, for gallery.html.
 // `href`: where it leads; empty: to the snapshot.
 html::Fields tile(const pg::Row& snapshot, const std::string& picture, const std::string& href = {});
-// What a form offers to share: a field of the operation, its value, and the button.
+// Names something to share in a form: a field of the operation, its value, and the button.
 struct Shareable {
   std::string_view field;
   std::string value, label;
