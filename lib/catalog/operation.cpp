@@ -12,6 +12,7 @@
 #include "lib/store/crawl.hpp"
 #include "lib/store/find.hpp"
 #include "lib/store/persona.hpp"
+#include "lib/store/token.hpp"
 
 #include <algorithm>
 #include <regex>
@@ -111,6 +112,10 @@ constexpr Field kShelfChange[] = {{"name", kWord, "New name"},
                                   kRule[6],
                                   kRule[7],
                                   kRule[8]};
+constexpr Field kShare[] = {{"snapshot", kId, "A snapshot"},
+                            {"url", kWords, "A URL: all of its captures"},
+                            {"shelf", kWord, "Name or id of a shelf"},
+                            {"expires", kDuration, "How long the link is valid, at most 5 years (30d)"}};
 constexpr Field kLevel[] = {{"level",
                              R"({"type":"string","enum":["trace","debug","info","warn","error","off","default"]})",
                              "default: what each has configured", true},
@@ -281,6 +286,16 @@ Answer shelve(const Call& call) {
   return {{"changed", pages > 0}, {"pages", pages}};
 }
 
+Answer share(const Call& call) {
+  store::SharedThing what{call.given<std::string>("snapshot"), std::nullopt, call.given<std::string>("shelf")};
+  if (call.body.contains("url")) what.url = base::parse_url(call.text("url")).text;
+  const auto secret = store::share_add(call.connection, call.new_id, what,
+                                       base::parse_duration(call.body.value("expires", "30d")), call.by);
+  return {{"changed", secret.has_value()},
+          {"id", store::share_id(call.new_id)},
+          {"link", secret ? Answer("share/" + *secret) : Answer(nullptr)}};
+}
+
 Answer set_log_level(const Call& call) {
   const auto level = call.text("level"), worker = call.text("worker");
   store::call(call.connection, "log_level_set",
@@ -369,6 +384,8 @@ constexpr Operation kOperations[] = {
      false, false, "Shelved"},
     {"POST", "v1/unshelve", "unshelve", "Take pages off a shelf; they stay in the archive",
      "unshelve(:ids, :shelf, :by)", std::span(kShelve).first(2)},
+    {"POST", "v1/shares", "share", "Make a link by which anyone may read a snapshot, the captures of a URL or a shelf",
+     &share, kShare, "", "", false, false, "Shared"},
     {"POST", "v1/shares/{id}/revoke", "revokeShare", "Make a link invalid, at once", "share_revoke(:id, :by)", {},
      "Revoke"},
     {"POST", "v1/pause", "pauseAll", "Workers claim nothing until it is resumed", "collection_pause(:by, :why)",

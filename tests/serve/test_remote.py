@@ -45,6 +45,8 @@ LINES = {
     "changeShelf": ["shelf", "edit", "reading", "--description", "two"],
     "shelve": ["shelf", "put", "reading", "CRAWL", "--place", "first"],
     "unshelve": ["shelf", "take", "reading", "SNAPSHOT"],
+    "share": None,  # each link is another one
+    "revokeShare": ["share", "revoke", "ffffffff"],
     "pauseAll": ["pause", "--all", "--why", "a test"],
     "resumeAll": ["resume", "--all"],
     "setLogLevel": ["log-level", "debug"],

@@ -1,10 +1,8 @@
 #include "lib/base/error.hpp"
-#include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/catalog/operation.hpp"
-#include "lib/store/token.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
@@ -12,7 +10,6 @@
 #include "services/cli/look/list.hpp"
 #include "services/cli/run/serve.hpp"
 #include "services/cli/terminal/output.hpp"
-#include "services/serve/share.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -95,22 +92,22 @@ int add_share(Context& context, const AddShare& options) {
   if (options.page.empty() == options.shelf.empty())
     throw base::Error(base::ErrorClass::usage, "name one thing to share: a snapshot, a URL, or --shelf NAME",
                       "holdfast share add 7f3a");
-  auto& connection = context.connection();
-  store::SharedThing what;
+  nlohmann::json body{{"expires", options.expires}};
   if (!options.shelf.empty())
-    what.shelf = options.shelf;
+    body["shelf"] = options.shelf;
   else if (const auto url = base::try_parse_url(options.page))
-    what.url = url->text;
+    body["url"] = url->text;
   else
-    what.snapshot = id_named(context.collection(), options.page, "snapshot");
-  const auto uuid = base::new_uuid();
-  const auto secret = store::share_add(connection, uuid, what, base::parse_duration(options.expires), user_name());
-  const auto link = files_url(context.settings()) + "/" + std::string(serve::kShare) + secret.value_or("") + "/";
+    body["snapshot"] = id_named(context.collection(), options.page, "snapshot");
+  const auto made = context.collection().run(catalog::operation("share"), "", base::new_uuid(), body);
+  const auto id = made["id"].get<std::string>();
+  auto link = made["link"].get<std::string>(); // a server says where it has it
+  if (!link.starts_with("http")) link = files_url(context.settings()) + "/" + link + "/";
   if (context.json())
-    print_record("Share", {{"id", store::share_id(uuid)}, {"link", link}});
+    print_record("Share", {{"id", id}, {"link", link}});
   else
     std::cout << link << "\n  Copy it now. It is not stored and cannot be shown again. It works while holdfast serve "
-              << "runs; to end it: holdfast share revoke " << store::share_id(uuid) << std::endl;
+              << "runs; to end it: holdfast share revoke " << id << std::endl;
   return base::kExitSuccess;
 }
 

@@ -267,6 +267,11 @@ Response run_command(const ApiCall& call) {
   }
   auto answer = operation.run(
       {call.connection, id, call.new_id, call.body, call.caller.by(), call.options.allow_private, kBatchesAtOnce});
+  if (call.options.file_url && answer.contains("link") && answer["link"].is_string()) { // where this server has it
+    auto owner = call.caller;
+    owner.files_key = answer["link"].get<std::string>();
+    answer["link"] = call.options.file_url(call.request, owner, "");
+  }
   const bool made = operation.makes_crawl && answer.contains("id") && !answer["id"].is_null();
   auto response = json_response(answer, made ? 201 : 200);
   if (made) response.headers.emplace_back("Location", "/api/v1/crawls/" + answer["id"].get<std::string>());
@@ -288,7 +293,7 @@ bool ApiCall::checked(const char* name) const { return body.value(name, false); 
 std::span<const ApiOperation> api_operations() {
   static const auto all = [] {
     std::vector<ApiOperation> list;
-    for (const auto part : {api_reads(), api_crawls(), api_shares(), api_archivebox()})
+    for (const auto part : {api_reads(), api_crawls(), api_archivebox()})
       list.insert(list.end(), part.begin(), part.end());
     for (const auto& one : catalog::operations())
       list.push_back({one.method,

@@ -60,7 +60,6 @@ std::span<const ApiOperation> api_operations();
 const ApiOperation* get_beside(const ApiOperation& operation);
 std::span<const ApiOperation> api_reads();
 std::span<const ApiOperation> api_crawls();
-std::span<const ApiOperation> api_shares();
 std::span<const ApiOperation> api_archivebox();
 
 const std::string& openapi_document(pg::Connection& connection); // made once
