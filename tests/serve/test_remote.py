@@ -8,8 +8,10 @@ by itself, or fails here for want of a line.
 import json
 import re
 import shutil
+import ssl
 import subprocess
-from http.server import BaseHTTPRequestHandler
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from harness.case import CONFIGURATION, OK, REFUSED, UNAVAILABLE, USAGE, Case
 from harness.web import LocalSite
@@ -266,6 +268,37 @@ class Remote(Case):
             self.check_error(
                 run(f"http://127.0.0.1:{strange.server.server_port}/{status}", "secret"), code, f"status {status}"
             )
+
+    def test_a_certificate_is_checked(self):
+        heard = []
+
+        class Front(BaseHTTPRequestHandler):
+            def do_GET(self):
+                heard.append(self.headers["Authorization"])
+                body = b'{"items": [], "cursor": null, "total": 0}'
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        key, certificate = self.away.path / "key.pem", self.away.path / "certificate.pem"
+        make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+        names = ["-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate]
+        subprocess.run([*make, *names], check=True, capture_output=True)
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Front)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        environment = {"HOLDFAST_SERVER": f"https://localhost:{server.server_port}"}
+        done = self.away.run("list", "crawls", env=environment)
+        self.check_error(done, UNAVAILABLE, "certificate")
+        self.assertEqual(heard, [], "no request was sent")
 
     def test_the_token_is_in_no_log_and_no_command_line(self):
         done = self.away.run("list", "crawls", "-v")

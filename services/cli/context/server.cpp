@@ -3,11 +3,11 @@
 #include "lib/base/text/host.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/http/client.hpp"
 #include "services/cli/context/collection.hpp"
+#include "services/cli/context/json_rows.hpp"
 #include "services/cli/context/signals.hpp"
 
 #include <sys/mman.h>
@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <iostream>
 #include <map>
 
@@ -44,63 +43,6 @@ ErrorClass class_of(int status, const std::string& title) {
   if (status == 403 || status == 404 || status == 409 || status == 412) return ErrorClass::refused;
   if (status == 429 || status >= 500) return ErrorClass::temporary;
   return ErrorClass::unavailable; // what answers is no Holdfast
-}
-
-// How PostgreSQL writes a document: with blanks.
-std::string document_text(const Json& value) {
-  std::string text;
-  if (value.is_array()) {
-    for (const auto& one : value)
-      text += (text.empty() ? "" : ", ") + document_text(one);
-    return "[" + text + "]";
-  }
-  if (!value.is_object()) return base::json_text(value);
-  for (const auto& [name, one] : value.items())
-    text += (text.empty() ? "" : ", ") + base::json_text(Json(name)) + ": " + document_text(one);
-  return "{" + text + "}";
-}
-
-struct Column {
-  std::string name;
-  pg::Kind kind{pg::Kind::other};
-  bool document{false}; // of any type
-
-  Column(std::string name_in, const Json& schema) : name(std::move(name_in)) {
-    const auto format = schema.value("format", "");
-    if (format == "date-time") kind = pg::Kind::time;
-    if (format == "interval") kind = pg::Kind::interval;
-    if (schema.contains("items") && schema["items"] == Json{{"type", "string"}}) kind = pg::Kind::list;
-    document = !schema.contains("type") && !schema.contains("enum") && !schema.contains("anyOf");
-  }
-
-  // The text of a value as PostgreSQL writes it.
-  std::optional<std::string> cell(const Json& value) const {
-    if (value.is_null()) return std::nullopt;
-    if (document) return document_text(value);
-    if (value.is_array()) return pg::Params::of(value.get<std::vector<std::string>>()).values().front();
-    if (value.is_boolean()) return value.get<bool>() ? "t" : "f";
-    if (!value.is_string()) return value.dump();
-    auto text = value.get<std::string>();
-    if (kind == pg::Kind::time && text.size() > 19 && text[10] == 'T') {
-      text[10] = ' ';
-      if (text.ends_with("+00:00")) text.resize(text.size() - 3);
-    }
-    return text;
-  }
-};
-
-// The age of what has not ended yet is left out of answers, because it grows.
-void fill_age(Json& item) {
-  if (!item.contains("age") || !item["age"].is_null()) return;
-  const auto start = base::text_at(item, item.contains("created_at") ? "created_at" : "opened_at");
-  const auto since = base::read_timestamp(std::string(start));
-  if (!since) return;
-  const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now() - *since);
-  const auto seconds = std::max<std::int64_t>(age.count(), 0) / 1000;
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%02lld:%02lld:%02lld", static_cast<long long>(seconds / 3600),
-                static_cast<long long>(seconds / 60 % 60), static_cast<long long>(seconds % 60));
-  item["age"] = text.data();
 }
 
 class Server : public Collection {
@@ -283,7 +225,7 @@ private:
         waited += wait;
         if (!interrupted_within(wait)) continue;
       }
-      auto answer = Json::parse(response.body, nullptr, false);
+      auto answer = base::nests_too_deep(response.body) ? Json() : Json::parse(response.body, nullptr, false);
       if (may_lack && response.status == 404 && base::text_at(answer, "title") == "not_found") return answer;
       if (!response.good() || !answer.is_object()) raise(response, url_);
       return answer;
@@ -297,7 +239,7 @@ private:
     if (response.status == 0)
       throw base::Error(ErrorClass::unavailable, "no answer from " + where + ": " + response.error,
                         "is holdfast serve running there? HOLDFAST_SERVER names it");
-    const auto problem = Json::parse(response.body, nullptr, false);
+    const auto problem = base::nests_too_deep(response.body) ? Json() : Json::parse(response.body, nullptr, false);
     const auto status = std::to_string(response.status);
     if (response.status == 401)
       throw base::Error(
@@ -328,22 +270,6 @@ private:
       for (const auto& [column, schema] : schemas[name]["properties"].items())
         columns.emplace_back(column, schema);
     return columns;
-  }
-
-  static pg::Result table(const std::vector<Column>& columns, const std::vector<Json>& items) {
-    std::vector<std::string> names;
-    std::vector<pg::Kind> kinds;
-    for (const auto& column : columns) {
-      names.push_back(column.name);
-      kinds.push_back(column.kind);
-    }
-    std::vector<pg::Result::Cells> rows;
-    for (const auto& item : items) {
-      auto& row = rows.emplace_back();
-      for (const auto& column : columns)
-        row.push_back(column.cell(item.value(column.name, Json())));
-    }
-    return {std::move(names), std::move(kinds), std::move(rows)};
   }
 
   // All rows of a list that its query asks for, page by page.
