@@ -114,6 +114,27 @@ class Watches(WatchCase):
         self.site.show("13", "<p>Sold out for ever, and a day more</p><div>Not selected</div>")
         self.assertEqual(self.capture(), ["text: 4 words added, 0 removed"])
 
+    def test_noise_is_shown_and_learnt_again(self):
+        self.watch("--label", "lamp")
+
+        def noise():
+            return [row["text"] for row in self.home.lines("watch", "show", "lamp", "--json") if row["type"] == "Noise"]
+
+        for clock in ("12:01:09", "12:01:17"):
+            self.assertEqual(noise(), [])
+            self.site.show("10", f"<p>The harbour clock says {clock} today</p>")
+            self.assertEqual(self.capture(), [])
+        self.assertRegex(" ".join(noise()), "^[^ ]*p: The harbour clock says( 12)?( 01)? \u2026 today$")
+        self.assertIn("watch relearn lamp", self.home.holdfast("watch", "show", "lamp", "--table").out)
+        self.assertIn("learns again", self.home.holdfast("watch", "relearn", "lamp", "--table").out)
+        self.assertEqual(noise(), [])
+        self.site.show("10", "<p>A line of words instead</p>")
+        self.assertEqual(self.capture(), [])
+        self.assertEqual(self.home.lines("list", "snapshots", "--json")[0]["change"], "first")
+        self.site.show("10", "<p>A row of words instead</p>")
+        self.assertEqual(self.capture(), [])
+        self.assertIn("A \u2026 of words instead", " ".join(noise()))
+
     def test_words_amounts_links_and_titles(self):
         self.site.show("10")
         words = self.watch(
