@@ -3,6 +3,8 @@
 #include "lib/archive/embedded.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/encoding.hpp"
+#include "lib/change/mask.hpp"
 #include "lib/html/parts.hpp"
 
 #include <utility>
@@ -34,6 +36,15 @@ html::List side(const std::vector<change::Piece>& pieces, change::Piece::Kind ma
 
 change::Difference difference(const OpenFile& open, const std::string& before, const std::string& now) {
   return change::difference(blocks_of(open, before), blocks_of(open, now));
+}
+
+std::vector<std::string> noise(const OpenFile& open, const std::string& fingerprint, const std::string& directory) {
+  const auto read = [&](const std::string& path) {
+    const auto file = open(path);
+    return file ? read_rest(file.get(), path, kMostBlocks) : std::string();
+  };
+  return change::noise(change::from_bytes(base::base64_decode(fingerprint)), read(directory + "/text/blocks.jsonl"),
+                       read(directory + "/screenshot/look.json"));
 }
 
 std::string screenshot_of(const OpenFile& open, const std::string& directory) {

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace holdfast::archive {
 
@@ -15,6 +16,8 @@ using OpenFile = std::function<base::Fd(const std::string& path)>;
 
 // Compares the text of two attempts; directories relative to the root. Throws Error(refused) for one without any.
 change::Difference difference(const OpenFile& open, const std::string& before, const std::string& now);
+// Returns what is noise on a page, for people: of a row of noise_of() in the database, with its fingerprint as Base64.
+std::vector<std::string> noise(const OpenFile& open, const std::string& fingerprint, const std::string& directory);
 // Returns the screenshot of an attempt, relative to the root; empty: it has none.
 std::string screenshot_of(const OpenFile& open, const std::string& directory);
 

@@ -138,16 +138,23 @@ std::vector<Unit> units_from(const Json& json) {
 
 Place place_of(std::string_view text) { return hash(text); }
 
-std::vector<Word> words_of(std::string_view text) {
-  std::vector<Word> words;
-  const bool notice = has_notice(text);
+std::vector<std::string_view> word_texts(std::string_view text) {
+  std::vector<std::string_view> words;
   for (std::size_t begin = 0, end = 0; begin < text.size();
        begin = end + std::max<std::size_t>(1, end < text.size() ? separator(text.substr(end)) : 1)) {
     for (end = begin; end < text.size() && separator(text.substr(end)) == 0;)
       ++end;
     const auto one = text.substr(begin, end - begin);
-    if (!one.empty()) words.push_back(notice && is_year(one) ? word("2000") : word(one));
+    if (!one.empty()) words.push_back(one);
   }
+  return words;
+}
+
+std::vector<Word> words_of(std::string_view text) {
+  std::vector<Word> words;
+  const bool notice = has_notice(text);
+  for (const auto one : word_texts(text))
+    words.push_back(notice && is_year(one) ? word("2000") : word(one));
   return words;
 }
 

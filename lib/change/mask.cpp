@@ -1,6 +1,9 @@
 #include "lib/change/mask.hpp"
 
+#include "lib/change/block_lines.hpp"
 #include "lib/change/sequence.hpp"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -122,6 +125,63 @@ std::vector<Word> carried(const std::vector<Word>& earlier, const std::vector<Wo
   }
   gap(earlier.size(), later.size());
   return words;
+}
+
+namespace {
+
+// Writes the words of a text, with … for those that the pattern leaves open.
+std::string shown(const std::vector<Word>& pattern, std::string_view text) {
+  const auto words = word_texts(text);
+  const auto pairs = pairs_of(pattern, words_of(text));
+  std::string line;
+  std::size_t next = 0; // pair
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool fixed = next < pairs.size() && pairs[next].second == i;
+    if (fixed) ++next;
+    if (!fixed && line.ends_with("…")) continue;
+    line += (line.empty() ? "" : " ") + (fixed ? std::string(words[i]) : "…");
+  }
+  return line;
+}
+
+} // namespace
+
+std::vector<std::string> noise(const Fingerprint& fingerprint, std::string_view blocks, std::string_view look) {
+  constexpr std::size_t kMostLines = 200;
+  const auto& [shape, mask, state] = fingerprint;
+  std::vector<std::string> lines;
+  const auto add = [&](const std::string& line) {
+    if (lines.size() < kMostLines && std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+  };
+  each_block(
+      blocks, [](const nlohmann::json&) {},
+      [&](const nlohmann::json& json) {
+        const auto at = json.value("at", ""), text = json.value("text", "");
+        const auto place = place_of(at);
+        const auto words = words_of(text);
+        if (mask.text.contains(place)) add(at + ": any text");
+        if (mask.order.contains(place)) add(at + ": any order");
+        if (mask.links.contains(place)) add(at + ": any links");
+        for (const auto* units : {&shape.text, &mask.known_text})
+          for (const auto& unit : *units)
+            if (unit.place == place && std::any_of(unit.words.begin(), unit.words.end(), is_mask) &&
+                fits(unit.words, words))
+              add(at + ": " + shown(unit.words, text));
+      });
+  const auto json = nlohmann::json::parse(look, nullptr, false);
+  try {
+    const auto styles = json.at("styles"), pictures = json.at("pictures");
+    for (const auto& [place, looks] : styles.items())
+      if (mask.styles.contains(place_of(place))) add(place + ": any style");
+    for (const auto& picture : pictures) {
+      const std::string at = picture.at("at"), source = picture.at("src");
+      if (mask.pictures.contains(place_of(at)) ||
+          mask.pictures.contains(place_of(at + " " + source.substr(0, source.find_first_of("?#")))))
+        add(at + ": any picture");
+    }
+  } catch (const nlohmann::json::exception&) { // not as our hook writes it, or there is none
+  }
+  return lines;
 }
 
 } // namespace holdfast::change

@@ -25,4 +25,8 @@ bool is_pattern(const std::vector<Word>& words);
 // `learn`: also for all others that differ.
 std::vector<Word> carried(const std::vector<Word>& earlier, const std::vector<Word>& later, bool learn);
 
+// Returns what the mask of a URL hides, for people: lines such as "main/p: It is …", with … for words that vary. The
+// texts are those of the capture of this fingerprint (text/blocks.jsonl, screenshot/look.json).
+std::vector<std::string> noise(const Fingerprint& fingerprint, std::string_view blocks, std::string_view look);
+
 } // namespace holdfast::change

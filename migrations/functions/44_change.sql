@@ -39,6 +39,17 @@ $$;
 comment on function holdfast.recapture_get is
   'Returns the last capture of a URL, and the directory of the one that hooks made, whose files it shows.';
 
+create or replace function holdfast.noise_of(p_url text)
+  returns table (fingerprint text, directory text) language sql stable as $$
+  -- Returns the fingerprints of a URL that have learnt, with the files of the capture that each is of.
+  select encode(f.body, 'base64'), e.directory
+    from holdfast.fingerprint f
+    join holdfast.snapshot_sealed e on e.snapshot_id = f.snapshot_id and e.crawl_id = f.crawl_id
+    where f.url_hash = sha256(convert_to(p_url, 'UTF8')) and e.directory is not null
+    order by f.at desc
+$$;
+comment on function holdfast.noise_of is 'Returns the fingerprints of a URL, which have the mask of noise.';
+
 create or replace function holdfast.changes_settle(p_pages holdfast.finished_page[])
   returns holdfast.finished_page[] language plpgsql as $$
 -- Called by finish before the pages are sealed. Stores their fingerprints, in the order of their keys,

@@ -137,6 +137,22 @@ begin
 end $$;
 comment on function holdfast.watch_change is 'Changes a watch, or makes a schedule one.';
 
+create or replace function holdfast.watch_relearn(p_id uuid, p_by text)
+  returns boolean language plpgsql as $$
+-- Forgets what is noise on the page of a watch. The watch begins again: its next capture is a first one, and
+-- the second follows at once. Returns false if nothing was known of the page.
+declare
+  v_schedule constant holdfast.schedule := holdfast.schedule_lock(p_id);
+begin
+  delete from holdfast.fingerprint f
+    where f.url_hash = any (array(select sha256(convert_to(u, 'UTF8')) from unnest(v_schedule.urls) u));
+  if not found then return false; end if;
+  update holdfast.schedule s set state = '{}' where s.id = p_id and s.watch is not null;
+  return true;
+end $$;
+comment on function holdfast.watch_relearn is
+  'Forgets what is noise on the page of a watch, so that its next two captures learn it again.';
+
 create or replace function holdfast.watch_judge(p_watch jsonb, p_old jsonb, p_facts jsonb, p_title text,
     p_entries bigint, out said text[], out state jsonb)
   language plpgsql immutable as $$

@@ -3,6 +3,8 @@
 import datetime
 import json
 import shutil
+import subprocess
+import threading
 import unittest
 
 from harness.case import CONFIGURATION, OK, REFUSED, USAGE, Case
@@ -88,12 +90,16 @@ class Unchanged(Case):
         asked = self.asked = []
         files = self.files = {"/": b'<title>Page</title><p>Words</p><img src="/a.png">', "/a.png": b"picture one"}
         self.tagged = True
+        self.answers = threading.Event()
+        self.answers.set()
 
         class Site(Handler):
             def do_GET(handler):
                 body = files.get(handler.path)
                 tag = f'"{hash(body)}"' if self.tagged and body else ""
                 asked.append(handler.path)
+                if handler.path == "/a.png" and asked.count("/a.png") == 1:
+                    self.answers.wait(60)
                 handler.send_response(404 if body is None else 200)
                 if tag:
                     handler.send_header("ETag", tag)
@@ -154,6 +160,43 @@ class Unchanged(Case):
         self.assertEqual(self.home.holdfast("psql", "--role", "owner", "-XAtc", sql).out.strip(), "2")
         again = self.capture()
         self.assertEqual((again["change"], again["files_from"], self.runs()), ("same", None, 2))
+
+    def stale(self, meanwhile):
+        """Captures the page; after the site was asked and before the seal, something else happens. Returns the row."""
+        self.answers.clear()
+        self.asked.clear()
+        waiting = self.home.start("add", "--wait", "--json", self.url, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(waiting.wait)
+        self.addCleanup(self.answers.set)
+        self.home.until("the site is asked for the picture", lambda: "/a.png" in self.asked)
+        meanwhile()
+        self.answers.set()
+        out, err = waiting.communicate(timeout=120)
+        self.assertEqual(waiting.returncode, OK, out + err)
+        rows = [json.loads(line) for line in out.splitlines()]
+        return next(row for row in rows if row["type"] == "Snapshot")
+
+    def test_a_recapture_whose_earlier_capture_was_removed_runs_hooks(self):
+        first = self.capture()
+        page = self.stale(lambda: self.home.holdfast("remove", "--yes", first["crawl_id"]))
+        self.assertEqual((page["outcome"], page["files_from"], self.runs()), ("succeeded", None, 2))
+        self.home.holdfast("run")
+        self.check_files()
+
+    def test_a_recapture_after_which_the_page_has_changed_is_refused_at_the_seal(self):
+        """It has asked the site before another capture found the change: it is not the same as that one."""
+        self.home.environment["HOLDFAST_CHANGES_LEARN"] = "0"
+        self.capture()
+
+        def change():
+            self.files["/"] += b"<p>More</p>"
+            self.assertEqual(self.home.run("add", "--wait", "--full", self.url).code, OK)
+            self.assertEqual(self.home.lines("list", "changes", "--json")[0]["change"], "text")
+
+        page = self.stale(change)
+        self.assertEqual((page["outcome"], page["files_from"], page["change"]), ("succeeded", None, "same"))
+        self.assertEqual((page["attempts"], self.runs()), (2, 3))
+        self.check_files()
 
     def test_what_a_page_was_at_a_time(self):
         """The last capture until then, or the first; TimeGate chooses the same one."""

@@ -1,5 +1,6 @@
 """Watches: a page that changes, and the notices of each condition, with the real plugins and a real site."""
 
+import json
 import shutil
 import signal
 import urllib.error
@@ -113,6 +114,27 @@ class Watches(WatchCase):
         self.site.show("13", "<p>Sold out for ever, and a day more</p><div>Not selected</div>")
         self.assertEqual(self.capture(), ["text: 4 words added, 0 removed"])
 
+    def test_noise_is_shown_and_learnt_again(self):
+        self.watch("--label", "lamp")
+
+        def noise():
+            return [row["text"] for row in self.home.lines("watch", "show", "lamp", "--json") if row["type"] == "Noise"]
+
+        for clock in ("12:01:09", "12:01:17"):
+            self.assertEqual(noise(), [])
+            self.site.show("10", f"<p>The harbour clock says {clock} today</p>")
+            self.assertEqual(self.capture(), [])
+        self.assertRegex(" ".join(noise()), "^[^ ]*p: The harbour clock says( 12)?( 01)? \u2026 today$")
+        self.assertIn("watch relearn lamp", self.home.holdfast("watch", "show", "lamp", "--table").out)
+        self.assertIn("learns again", self.home.holdfast("watch", "relearn", "lamp", "--table").out)
+        self.assertEqual(noise(), [])
+        self.site.show("10", "<p>A line of words instead</p>")
+        self.assertEqual(self.capture(), [])
+        self.assertEqual(self.home.lines("list", "snapshots", "--json")[0]["change"], "first")
+        self.site.show("10", "<p>A row of words instead</p>")
+        self.assertEqual(self.capture(), [])
+        self.assertIn("A \u2026 of words instead", " ".join(noise()))
+
     def test_words_amounts_links_and_titles(self):
         self.site.show("10")
         words = self.watch(
@@ -178,16 +200,94 @@ class Watches(WatchCase):
         except OSError:
             return False
 
-    def feed(self, *items):
-        entries = "".join(
-            f"<item><title>Entry {n}</title><link>{self.site.url}/e{n}</link><guid>{guid}</guid>"
-            f"<category>boats</category><pubDate>Mon, 02 Nov 2026 10:0{n}:00 GMT</pubDate></item>"
-            for n, guid in items
-        )
-        self.site.pages["feed"] = (
-            "application/rss+xml",
-            f"<rss><channel><title>F</title>{entries}</channel></rss>",
-        )
+    def feed(self, *items, kind="rss"):
+        urls = [(n, f"{self.site.url}/e{n}", guid) for n, guid in items]
+        if kind == "rss":
+            entries = "".join(
+                f"<item><title>Entry {n}</title><link>{url}</link><guid>{guid}</guid>"
+                f"<category>boats</category><pubDate>Mon, 02 Nov 2026 10:0{n % 10}:00 GMT</pubDate></item>"
+                for n, url, guid in urls
+            )
+            page = ("application/rss+xml", f"<rss><channel><title>F</title>{entries}</channel></rss>")
+        elif kind == "atom":
+            entries = "".join(
+                f"<entry><id>{guid}</id><title>Entry {n}</title><link href='{url}'/><category term='boats'/>"
+                f"<published>2026-11-02T10:0{n % 10}:00Z</published></entry>"
+                for n, url, guid in urls
+            )
+            page = (
+                "application/atom+xml",
+                f"<feed xmlns='http://www.w3.org/2005/Atom'><title>F</title>{entries}</feed>",
+            )
+        elif kind == "json":
+            items = [
+                {
+                    "id": guid,
+                    "url": url,
+                    "title": f"Entry {n}",
+                    "tags": ["boats"],
+                    "date_published": f"2026-11-02T10:0{n % 10}:00Z",
+                }
+                for n, url, guid in urls
+            ]
+            version = "https://jsonfeed.org/version/1.1"
+            page = ("application/feed+json", json.dumps({"version": version, "title": "F", "items": items}))
+        else:
+            entries = "".join(
+                f"<url><loc>{url}</loc><lastmod>2026-11-02T10:0{n % 10}:00Z</lastmod></url>" for n, url, _ in urls
+            )
+            namespace = "http://www.sitemaps.org/schemas/sitemap/0.9"
+            page = ("application/xml", f"<?xml version='1.0'?><urlset xmlns='{namespace}'>{entries}</urlset>")
+        self.site.pages["feed"] = page
+
+    def entries(self):
+        rows = self.home.lines("list", "snapshots", "--json", "--limit", "100")
+        return {row["url"].rsplit("/", 1)[1]: row for row in rows if "/e" in row["url"]}
+
+    def test_feeds_of_each_kind(self):
+        for n in range(1, 4):
+            self.site.pages[f"e{n}"] = f"<h1>Entry {n}</h1><p>{WORDS}"
+        for kind in ("atom", "json", "sitemap"):
+            with self.subTest(kind):
+                self.feed((1, "a"), (2, "b"), kind=kind)
+                name = self.watch(page="feed")
+                self.assertEqual(self.capture(), [])
+                self.assertEqual(sorted(self.entries()), ["e1", "e2"])
+                self.feed((3, "x"), (1, "y"), (2, "z"), kind=kind)  # other ids
+                self.assertEqual(self.capture(), ["1 new entry"])
+                entry = self.entries()["e3"]
+                if kind != "sitemap":  # it has only URLs
+                    self.assertEqual((entry["tags"], entry["bookmarked_at"][:16]), (["boats"], "2026-11-02T10:03"))
+                self.assertEqual(self.capture(), [])
+                self.home.holdfast("watch", "remove", name)
+                for row in self.home.lines("list", "crawls", "--json"):
+                    self.home.holdfast("remove", "--yes", row["id"])
+
+    def test_a_feed_of_100000_entries_and_one_whose_urls_are_always_new(self):
+        """No more than the limit is archived at each run, and reading the feed takes bounded memory."""
+        for kind in ("rss", "json"):
+            with self.subTest(kind):
+                self.site.pages |= {f"e{n}": f"<h1>Entry {n}</h1><p>{WORDS}" for n in range(3)}
+                self.feed(*((n, n) for n in range(100_000)), kind=kind)
+                name = self.watch("--max-urls", "3", page="feed")
+                self.assertEqual(self.capture(), [])
+                self.assertEqual(len(self.entries()), 2)
+                (read,) = [
+                    row
+                    for row in self.home.lines("list", "results", "--json", "--limit", "100")
+                    if row["url"].endswith("/feed") and row["plugin"] == "outlinks"
+                ]
+                self.assertEqual(read["status"], "succeeded")
+                self.assertLess(read["peak_memory_bytes"], 256 << 20)
+                self.home.holdfast("watch", "remove", name)
+                for row in self.home.lines("list", "crawls", "--json"):
+                    self.home.holdfast("remove", "--yes", row["id"])
+        self.watch("--max-urls", "3", page="feed")
+        for run in range(1, 4):
+            self.site.pages |= {f"e{n}": f"<p>{WORDS}" for n in range(run * 1000, run * 1000 + 3)}
+            self.feed(*((n, n) for n in range(run * 1000, run * 1000 + 50)))
+            self.assertEqual(self.capture(), ["2 new entries"] if run > 1 else [])
+            self.assertEqual(len(self.entries()), 2 * run)
 
     def test_entries_of_a_feed_are_archived_once(self):
         for n in range(5):
@@ -200,7 +300,7 @@ class Watches(WatchCase):
         self.assertEqual(self.capture(), ["1 new entry"])
         self.assertEqual(self.capture(), [])
         rows = self.home.lines("list", "snapshots", "--json", "--limit", "100")
-        entries = {row["url"].rsplit("/", 1)[1]: row for row in rows if "/e" in row["url"]}
+        entries = self.entries()
         self.assertEqual(
             sorted(row["url"].rsplit("/", 1)[1] for row in rows), ["e1", "e2", "e3", "feed", "feed", "feed"]
         )

@@ -14,13 +14,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kLargestPage = 8u << 20;
-
 // Decompresses a body. Some servers compress whatever the client accepts, and wget may keep it so. A browser's copy is
 // decoded already.
-std::string decompressed(std::string bytes, const std::string& coding) {
+std::string decompressed(std::string bytes, const std::string& coding, std::size_t most = kLargestPage) {
   const bool packed = bytes.starts_with("\x1f\x8b");
-  auto plain = warc::decode_body(bytes, packed ? "gzip" : coding, kLargestPage);
+  auto plain = warc::decode_body(bytes, packed ? "gzip" : coding, most);
   return plain.whole || (packed && !plain.bytes.empty()) ? plain.bytes : bytes;
 }
 
@@ -55,7 +53,7 @@ bool Page::is_html() const {
   return is_xml(kind) && root != start.npos && start.find("http://www.w3.org/1999/xhtml", root) != start.npos;
 }
 
-std::optional<Page> saved_page(Job& job, const std::string& plugin) {
+std::optional<Page> saved_page(Job& job, const std::string& plugin, std::size_t most) {
   if (plugin == "tab") return page_of_tab(job);
   const auto about = job.sibling((plugin == "read" ? "browser" : plugin) + "/page.json");
   const int status = about.value("status", 0);
@@ -78,7 +76,7 @@ std::optional<Page> saved_page(Job& job, const std::string& plugin) {
   if (!path.string().starts_with(directory.string() + "/") || !fs::is_regular_file(path, error)) return std::nullopt;
   page.file = path.string();
   page.bytes =
-      decompressed(read_file(path, kLargestPage), about.value("headers", Json::object()).value("content-encoding", ""));
+      decompressed(read_file(path, most), about.value("headers", Json::object()).value("content-encoding", ""), most);
   return page;
 }
 

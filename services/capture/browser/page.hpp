@@ -26,9 +26,12 @@ struct Page {
   bool is_plain_text() const; // letters without markup: text, tables, Markdown, JSON
 };
 
-// Returns the page as `plugin` saved it; "browser" is the document of the server, "read" its text with its frames and
-// shadow roots, "tab" the rendered document. nullopt: not saved. Throws Ending if the site answered with an error.
-std::optional<Page> saved_page(Job& job, const std::string& plugin);
+inline constexpr std::size_t kLargestPage = 8u << 20;
+
+// Returns the page as `plugin` saved it, at most so many bytes of it; "browser" is the document of the server, "read"
+// its text with its frames and shadow roots, "tab" the rendered document. nullopt: not saved. Throws Ending if the site
+// answered with an error.
+std::optional<Page> saved_page(Job& job, const std::string& plugin, std::size_t most = kLargestPage);
 
 // The best copy of the page: the first of `prefer` that there is, else a fetch.
 Page load_page(Job& job, std::initializer_list<const char*> prefer = {"dom", "tab", "wget", "browser"});

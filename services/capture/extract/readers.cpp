@@ -32,6 +32,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kLargestPlain = 4u << 20;
+constexpr std::size_t kLargestFeed = 50u << 20; // of a sitemap, by its protocol
 constexpr std::size_t kLongestLinkTitle = 300;
 constexpr std::size_t kMostIcons = 4;
 
@@ -297,10 +298,12 @@ Result save_text(Job& job) {
 Result save_outlinks(Job& job) {
   // Links of the page as the server sent it and as the browser left it: scripts add some and remove others.
   std::vector<Page> copies;
+  const bool entries_only = Job::setting("OUTLINKS_ONLY") == "entries";
   for (const char* plugin : {"wget", "browser", "read", "dom", "tab"}) {
     if (plugin == std::string_view("tab") && !copies.empty() && copies.back().source == "dom") break;
     try {
-      if (auto page = saved_page(job, plugin)) copies.push_back(std::move(*page));
+      if (auto page = saved_page(job, plugin, entries_only ? kLargestFeed : kLargestPage))
+        copies.push_back(std::move(*page));
     } catch (const Ending&) {
     }
   }
@@ -313,7 +316,6 @@ Result save_outlinks(Job& job) {
   std::map<std::string, std::size_t> known; // by URL: its place
   std::set<std::string> too_long;
   bool cut = false, is_list = false;
-  const bool entries_only = Job::setting("OUTLINKS_ONLY") == "entries";
   for (const auto& page : copies) {
     const auto itself = formats::absolute_link(page.url, page.url);
     const auto take = [&](const Link& link) {

@@ -18,11 +18,14 @@ namespace {
 
 std::string past(const std::string& action) {
   static const std::map<std::string, std::string, std::less<>> irregular = {
-      {"cancel", "cancelled"},  {"change", "changed"}, {"edit", "changed"},
-      {"put", "put there"},     {"take", "taken off"}, {"drain", "draining"},
-      {"keep", "changed"},      {"forget", "deleted"}, {"priority", "changed"},
-      {"set", "set"},           {"add", "added"},      {"test", "tested"},
-      {"retry", "tried again"}, {"run-now", "run"},    {"log-level", "log level set"}};
+      {"cancel", "cancelled"},  {"change", "changed"},
+      {"edit", "changed"},      {"put", "put there"},
+      {"take", "taken off"},    {"drain", "draining"},
+      {"keep", "changed"},      {"forget", "deleted"},
+      {"priority", "changed"},  {"set", "set"},
+      {"add", "added"},         {"test", "tested"},
+      {"retry", "tried again"}, {"relearn", "learns again what is noise"},
+      {"run-now", "run"},       {"log-level", "log level set"}};
   const auto found = irregular.find(action);
   return found == irregular.end() ? action + "d" : found->second; // pause, resume, remove
 }

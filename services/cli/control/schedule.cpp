@@ -1,6 +1,11 @@
+#include "lib/archive/diff_page.hpp"
+#include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/operation.hpp"
+#include "lib/store/call.hpp"
+#include "lib/store/capture.hpp"
 #include "lib/store/crawl.hpp"
 #include "lib/store/find.hpp"
 #include "services/cli/add/plan.hpp"
@@ -113,6 +118,24 @@ Action adding_watch(CLI::App& command) {
   return [options](Context& context) { return add_schedule(context, *options); };
 }
 
+// Returns what has been learnt as noise on a page, for people; nothing where the archive cannot be read, as from a
+// server: its page of the URL shows it.
+std::vector<std::string> noise_on(Context& context, const std::string& url) {
+  std::vector<std::string> lines;
+  if (context.remote()) return lines;
+  auto& connection = context.connection();
+  try {
+    const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
+    const auto open = [&root](const std::string& path) { return root.open_file(path); };
+    for (const auto row : store::call(connection, "noise_of", url))
+      for (auto& line : archive::noise(open, row.text("fingerprint"), row.text("directory")))
+        lines.push_back(std::move(line));
+  } catch (const base::Error& error) {
+    if (error.error_class() == base::ErrorClass::temporary) throw;
+  }
+  return lines;
+}
+
 // Prints a watch, when it runs next and why then, and its last notices.
 int show_watch(Context& context, const std::string& name) {
   auto& collection = context.collection();
@@ -121,6 +144,8 @@ int show_watch(Context& context, const std::string& name) {
   const auto notices = catalog::ListQuery{"notices", 20}.by("schedule", id);
   if (context.json()) {
     print_records(collection.lines(watch), "Watch");
+    for (const auto& line : noise_on(context, collection.rows(watch).one().text("url")))
+      print_record("Noise", {{"text", line}});
     print_records(collection.lines(notices), "Notice");
     return base::kExitSuccess;
   }
@@ -135,6 +160,9 @@ int show_watch(Context& context, const std::string& name) {
     if (const auto value = row[column].value_or(""); value != "[]" && value != "{}")
       fields.emplace_back(column, printable(value));
   print_fields(fields);
+  if (const auto noise = noise_on(context, row.text("url")); !noise.empty())
+    std::cout << "\nnoise, which does not count (holdfast watch relearn " << shell_word(name) << " forgets it):\n  "
+              << printable(base::join(noise, "\n  ")) << '\n';
   std::cout << "\n" << with_local_times(collection.why(id).reason) << "\n\n";
   print_table(collection.rows(notices), {"at", "said", "snapshot_id"});
   std::cout << std::flush;
@@ -187,6 +215,7 @@ Action watch_verb(CLI::App& command) {
   for (const char* const verb : {"pause", "resume", "remove"})
     operation_verb(group, verb, std::string(verb) + "Schedule", std::string("holdfast watch ") + verb + " news");
   operation_verb(group, "run-now", "runSchedule", "holdfast watch run-now news");
+  operation_verb(group, "relearn", "relearnSchedule", "holdfast watch relearn news");
   return group.action();
 }
 

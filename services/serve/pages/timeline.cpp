@@ -124,6 +124,17 @@ Html difference(const PageRequest& request, const Side& before, const Side& now)
   }
 }
 
+// What has been learnt as noise on the page.
+html::List noise_lines(const PageRequest& request, const std::string& url) {
+  html::List lines;
+  if (!request.links.shown()) return lines;
+  const auto open = [&](const std::string& path) { return request.links.files->open(path); };
+  for (const auto row : store::call(request.connection, "noise_of", url))
+    for (const auto& line : archive::noise(open, row.text("fingerprint"), row.text("directory")))
+      lines.push_back({{"text", line}});
+  return lines;
+}
+
 } // namespace
 
 std::string timeline_href(std::string_view url) { return "/timeline?url=" + base::percent_encode(url); }
@@ -154,6 +165,8 @@ std::optional<Page> timeline_page(const PageRequest& request) {
             {"retry", request.may_change && !rows.empty() ? rows[0].text("id") : ""},
             {"bars", bars(rows)}}),
        "", false});
+  if (const auto lines = noise_lines(request, url); !request.before && !lines.empty())
+    page.sections.push_back({"noise", html::fill(embedded::noise_html, {{"lines", lines}}), "Noise"});
   page.sections.push_back({"captures", capture_table(request, rows), request.before ? "Older captures" : "Captures"});
   return page;
 }
