@@ -339,7 +339,7 @@ constexpr Operation kOperations[] = {
     {"POST", "v1/schedules/{id}/run", "runSchedule", "Add its crawl now, in addition to its times", &run_schedule, {},
      "Run now", "", false, true, "ScheduleRun"},
     {"POST", "v1/schedules/{id}/relearn", "relearnSchedule",
-     "Forget what is noise on the page of a watch; its next two captures learn it again", "watch_relearn(:id, :by)", {}},
+     "Forget what is noise on the page of a watch; its next two captures learn it again", "watch_relearn(:id)", {}},
     {"DELETE", "v1/schedules/{id}", "removeSchedule", "Delete the schedule; its archived pages stay",
      "schedule_remove(:id)", {}, "Remove", "", true},
     {"POST", "v1/workers/{id}/pause", "pauseWorker", "A worker releases its pages and claims none until it is resumed",

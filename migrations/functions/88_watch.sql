@@ -137,7 +137,7 @@ begin
 end $$;
 comment on function holdfast.watch_change is 'Changes a watch, or makes a schedule one.';
 
-create or replace function holdfast.watch_relearn(p_id uuid, p_by text)
+create or replace function holdfast.watch_relearn(p_id uuid)
   returns boolean language plpgsql as $$
 -- Forgets what is noise on the page of a watch. The watch begins again: its next capture is a first one, and
 -- the second follows at once. Returns false if nothing was known of the page.

@@ -51,7 +51,8 @@ create or replace function holdfast.entry_points()
         sign_in_take, sign_in_ready, sign_in_check, sign_in_end}'),
       ('holdfast_operator', true, '{
         crawl_add, crawl_add_seeds, seeds_archived, crawl_options, crawl_stop_step, crawl_keep,
-        schedule_add, schedule_enable, schedule_remove, schedule_run, webhook_remove, log_level_set,
+        schedule_add, schedule_enable, schedule_remove, schedule_run, watch_relearn, webhook_remove,
+        log_level_set,
         binary_recheck, process_present, process_left, text_keep, texts_drop, replay_judged, archive_begun,
         shelf_remove, import_check, import_pages, api_request_once, persona_remove, crawl_judge_step,
         sign_in_cancel}')) e(roles, as_owner, names)

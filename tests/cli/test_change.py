@@ -161,6 +161,9 @@ class Unchanged(Case):
         again = self.capture()
         self.assertEqual((again["change"], again["files_from"], self.runs()), ("same", None, 2))
 
+    def lines(self):
+        return self.home.lines("list", "snapshots", "--json")
+
     def stale(self, meanwhile):
         """Captures the page; after the site was asked and before the seal, something else happens. Returns the row."""
         self.answers.clear()
@@ -193,9 +196,12 @@ class Unchanged(Case):
             self.assertEqual(self.home.run("add", "--wait", "--full", self.url).code, OK)
             self.assertEqual(self.home.lines("list", "changes", "--json")[0]["change"], "text")
 
+        first = self.lines()[0]["id"]
         page = self.stale(change)
-        self.assertEqual((page["outcome"], page["files_from"], page["change"]), ("succeeded", None, "same"))
-        self.assertEqual((page["attempts"], self.runs()), (2, 3))
+        self.assertEqual((page["outcome"], page["change"], page["attempts"]), ("succeeded", "same", 2))
+        self.assertNotEqual(page["files_from"], first)
+        (changed,) = [row for row in self.lines() if row["change"] == "text"]
+        self.assertEqual(page["digest"], changed["digest"], "it shows what the page is now")
         self.check_files()
 
     def test_what_a_page_was_at_a_time(self):

@@ -73,7 +73,10 @@ awaitable<Submission::Ending> Submission::submit(PageWork& work, std::vector<sto
       co_return Ending::lost;
     }
     spdlog::error("the database rejects {}: {}", work.claim.url, error->what());
-    why = Failure{Failure::Kind::error, error->what(), error->error_class()};
+    // The database refuses a seal if a capture that this one refers to is gone or replaced. The next attempt begins
+    // with what is there then.
+    const bool stale = error->error_class() == base::ErrorClass::refused;
+    why = Failure{Failure::Kind::error, error->what(), stale ? base::ErrorClass::temporary : error->error_class()};
   }
 }
 
