@@ -124,7 +124,7 @@ Html difference(const PageRequest& request, const Side& before, const Side& now)
   }
 }
 
-// What has been learnt as noise on the page.
+// Returns what has been learnt as noise on the page.
 html::List noise_lines(const PageRequest& request, const std::string& url) {
   html::List lines;
   if (!request.links.shown()) return lines;
