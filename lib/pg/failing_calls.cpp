@@ -58,6 +58,7 @@ int least_failures(std::string_view sqlstate, std::string_view name) {
 
 void call_failed(std::string_view statement, const DatabaseError& error, const std::function<std::string()>& blockers) {
   if (error.error_class() != ErrorClass::temporary && error.error_class() != ErrorClass::unavailable) return;
+  if (statement == kPing) return;
   const std::string name(name_of(statement));
   {
     const std::lock_guard lock(calls().mutex);

@@ -14,6 +14,7 @@
 namespace holdfast::pg {
 
 inline constexpr std::string_view kConnect = "connect"; // stands for the statement where a session is opened
+inline constexpr std::string_view kPing = "select 1"; // asks whether a session lives; where it fails, another is opened
 
 // `statement` failed. Logs it when the call begins to fail; `blockers` then returns the waits of the database, or
 // nothing. Errors that waiting does not mend do not count.

@@ -3,6 +3,7 @@
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
 #include "lib/pg/connection.hpp"
+#include "lib/pg/failing_calls.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_executor.hpp>
@@ -53,7 +54,7 @@ bool usable(Connection& connection) {
   pollfd socket{connection.descriptor(), POLLIN, 0};
   if (::poll(&socket, 1, 0) == 0) return true;
   try {
-    connection.call("select 1");
+    connection.call(std::string(kPing));
   } catch (const Error&) {
     return false;
   }

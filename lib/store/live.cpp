@@ -1,6 +1,7 @@
 #include "lib/store/live.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/pg/failing_calls.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -171,6 +172,6 @@ std::vector<base::Sample> worker_metrics(pg::Connection& connection, const std::
       .map(&sample_of);
 }
 
-void ping(pg::Connection& connection) { connection.call("select 1"); }
+void ping(pg::Connection& connection) { connection.call(std::string(pg::kPing)); }
 
 } // namespace holdfast::store

@@ -210,6 +210,12 @@ std::uint64_t Reader::finish() {
       at_ = bytes_.find_record(start_ + 1);
     else
       at_ = bytes_.compressed() ? end : bytes_.skip_line_ends(end);
+    if (!bytes_.compressed() && at_ < bytes_.size() && bytes_.find_record(at_) != at_)
+      if (const auto next = bytes_.find_record(start_ + 1); next < at_) { // its length runs into the next record
+        at_ = next;
+        cut_ = true;
+        odd_ = "is shorter than its Content-Length";
+      }
     return at_ - start_;
   });
 }

@@ -47,6 +47,21 @@ create or replace function holdfast.database_waits(p_age interval default '10 se
     where (r.pid is not null and (not s.ours or s.state like 'idle in transaction%'))
        or s.pid in (select h.pid from holder h)
   union all
+  select 'lock', p.prepared,
+         (select count(*) from waiting w where 0 = any (pg_catalog.pg_blocking_pids(w.pid))),
+         'the prepared transaction ' || quote_literal(p.gid) || ' of ' || p.owner || ' keeps locks since '
+         || holdfast.people_time(p.prepared),
+         'commit prepared ' || quote_literal(p.gid) || ', or rollback prepared ' || quote_literal(p.gid)
+    from pg_catalog.pg_prepared_xacts p
+    where p.database = current_database() and p.prepared < clock_timestamp() - p_age
+      and exists (
+        select
+          from pg_catalog.pg_locks own -- on its number; it has the virtual number of the session that began it
+          join pg_catalog.pg_locks l on l.virtualtransaction = own.virtualtransaction and l.pid is null
+          join pg_catalog.pg_class c on c.oid = l.relation and c.relnamespace = 'holdfast'::regnamespace
+          where own.transactionid = p.transaction and own.pid is null
+            and l.mode not in ('AccessShareLock', 'ShareUpdateExclusiveLock'))
+  union all
   select 'standby', min(s.xact_start), count(*),
          holdfast.people_count(count(*), 'commit') || ' of Holdfast must wait for a synchronous standby '
          || '(synchronous_standby_names: '
@@ -90,7 +105,8 @@ create or replace function holdfast.database_waits(p_age interval default '10 se
 $$;
 comment on function holdfast.database_waits is
   'Returns what keeps the program waiting inside the database server, for at least so long, and the way out: locks of '
-  'other sessions, synchronous standbys, a full queue of notifications, a read-only server, too many connections.';
+  'other sessions and of prepared transactions, synchronous standbys, a full queue of notifications, a read-only '
+  'server, too many connections.';
 
 create or replace function holdfast.failing_calls()
   returns table (kind text, since timestamptz, blocked bigint, says text, way_out text)

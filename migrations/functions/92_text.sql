@@ -83,7 +83,9 @@ create or replace function holdfast.search_parted(p_text text)
   -- for one word each: "example.org/a" is "example org a".
   -- translate() takes twenty times as long.
   select replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
-           p_text, '.', ' '), '/', ' '), '@', ' '), ':', ' '), '_', ' '), '~', ' '), '%', ' '), '=', ' '), '?', ' '),
+           case when position('-' in p_text) = 0 then p_text -- "RFC-9110": not "rfc" and minus 9110
+             else regexp_replace(p_text, '([[:alnum:]])-(?=[0-9])', '\1 ', 'g') end,
+           '.', ' '), '/', ' '), '@', ' '), ':', ' '), '_', ' '), '~', ' '), '%', ' '), '=', ' '), '?', ' '),
            '#', ' '), '+', ' ')
 $$;
 
@@ -91,7 +93,8 @@ create or replace function holdfast.search_phrases(p_query text)
   returns text language sql immutable parallel safe as $$
   -- Returns a query in the words of search_parted(): several words that stood together are a phrase.
   select string_agg(
-           case when m[1] ~ '^-?"' or m[1] !~ '[[:alnum:]][./@:_~%=?#+]+[[:alnum:]]' then holdfast.search_parted(m[1])
+           case when m[1] ~ '^-?"' or m[1] !~ '[[:alnum:]]([./@:_~%=?#+]+[[:alnum:]]|-[0-9])'
+                then holdfast.search_parted(m[1])
                 else regexp_replace(m[1], '[^-].*$', '') || '"'
                      || holdfast.search_parted(regexp_replace(m[1], '^-+', '')) || '"' end, ' ' order by n)
     from regexp_matches(p_query, '(-?"[^"]*"?|[^\s"]+)', 'g') with ordinality x(m, n)
@@ -350,16 +353,19 @@ create or replace function holdfast.search_excerpt(
 declare
   c_around constant integer := 150;
   c_length constant integer := 1500;
+  c_nodes constant integer := 100; -- of a query that ts_headline reads; its time grows with their square
+  v_words constant text[] := array( -- of a long query, some
+    select distinct m[1] from regexp_matches(p_query::text, '''((?:[^'']|'''')+)''', 'g') m limit 64);
   v_lower constant text := lower(holdfast.search_fold(p_text));
   v_at integer;
   v_length integer;
   v_from integer;
   v_found text;
 begin
-  select x.at, length(m[1])
+  select x.at, length(w.word)
     into v_at, v_length
-    from regexp_matches(p_query::text, '''((?:[^'']|'''')+)''', 'g') m
-    cross join lateral (select nullif(position(m[1] in v_lower), 0) as at) x
+    from unnest(v_words) w(word)
+    cross join lateral (select nullif(position(w.word in v_lower), 0) as at) x
     where x.at is not null
     order by x.at limit 1;
   if v_at is null then -- search_joined() has taken a mark out of the word
@@ -373,7 +379,9 @@ begin
       limit 1;
   end if;
   v_from := greatest(1, coalesce(v_at, 1) - c_around);
-  v_found := ts_headline(p_language::regconfig, substr(p_text, v_from, c_length), p_query,
+  v_found := ts_headline(p_language::regconfig, substr(p_text, v_from, c_length),
+                case when numnode(p_query) <= c_nodes then p_query
+                  else ('''' || array_to_string(v_words, ''' | ''') || '''')::tsquery end,
                 format('MaxWords=36, MinWords=18, ShortWord=2, MaxFragments=2, FragmentDelimiter=" … ", '
                        'StartSel="%s", StopSel="%s"', p_marks[1], p_marks[2]));
   -- ts_headline matches words as they are written; a word that is found in its folded form is marked here.

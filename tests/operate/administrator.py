@@ -392,6 +392,29 @@ class Waits(Case):
         c.until("it is the reason", lambda: "lock: pid " in self.stuck(c))
         self.assertIn("editor, owner", c.holdfast("why", c.crawl).out)
 
+    def test_a_prepared_transaction_that_keeps_locks_is_named(self):
+        c = self.start()
+        c.server.restart(max_prepared_transactions="2")
+        c.server.psql(c.database, "-c", "begin; update holdfast.crawl set label = label; prepare transaction 'left'")
+        c.start("worker", **SHORT_LEASE)
+        c.until("it is the reason", lambda: "lock: the prepared transaction 'left' of admin" in self.stuck(c))
+        self.assertIn("rollback prepared 'left'", self.stuck(c))
+        c.server.psql(c.database, "-c", "rollback prepared 'left'")
+        c.until("that is over", lambda: "lock: " not in self.stuck(c))
+
+    def test_sessions_that_were_ended_are_no_reason_once_there_are_others(self):
+        c = self.start()
+        worker = c.start("worker", **SHORT_LEASE)
+        beat = "select max(heartbeat_at) from holdfast.process"
+        c.until("it runs", lambda: c.admin(beat, c.database).strip())
+        ended = c.admin(
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name like 'holdfast%'"
+        )
+        self.assertGreater(int(ended), 1)
+        before = c.admin(beat, c.database)
+        c.until("it runs again", lambda: c.admin(beat, c.database) != before)
+        self.assertNotIn("select 1", self.stuck(c) + c.log_of(worker))
+
 
 if __name__ == "__main__":
     arguments = suites.read(suites.parser(__doc__).parse_args())

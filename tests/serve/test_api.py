@@ -278,6 +278,13 @@ class Api(Shared):
             self.assertIn(what, told["detail"])
             self.assertEqual(told["field"], what)
             self.assertIn(told["code"], ("field_unknown", "field_missing", "field_repeated", "field_invalid"))
+        url = "http://127.0.0.1:9/wrong"
+        for body, code in (
+            (f'{{"urls": ["{url}"], "urls": ["{url}/b"], "dry_run": true}}', "field_repeated"),
+            (f'{{"urls": ["{url}"], "options": {{"TIMEOUT": "1", "TIMEOUT": "2"}}, "dry_run": true}}', "field_repeated"),
+            (f'{{"urls": ["{url}"], "options": {{"USER_AGENT": "a\\r\\nX: b"}}, "dry_run": true}}', "usage"),
+        ):
+            self.assertEqual(self.problem("POST", "v1/crawls", body.encode())["code"], code)
         self.problem("GET", "v1/crawls?since=never")
         self.problem("GET", "v1/%00")
         self.problem("GET", "v1/nothing", status=404, kind="not_found")

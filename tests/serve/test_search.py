@@ -20,7 +20,8 @@ case $name in
   zurich) printf 'Die Straße in Zürich, neben dem Café.\n' >content.txt
     echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "de"}}' ;;
   swedish) printf 'A smörgåsbord with a piñata, Łódź and Ærø. co\u00adoperate. An xray isnt I \u2764\ufe0f it \U0001f44d\U0001f3fd\n' >content.txt ;;
-  special) printf "Call O'Neill about v1.2.3 of core_utils: anna.b@example.org, or see https://docs.example.org/a/b?c=1.\n" >content.txt ;;
+  special) printf "Call O'Neill about v1.2.3 of core_utils: anna.b@example.org, or see https://docs.example.org/a/b?c=1, RFC-9110 of 2026-11-28.\n" >content.txt ;;
+  letters) printf 'word %.0s' {1..400} >content.txt ;;
   about*) printf 'It is a theodolite, a theodolite of brass.\n' >content.txt ;;
   mentions*) printf 'A long day with many things, among them a theodolite, and much more of other words. %.0s\n' {1..9} >content.txt ;;
   greek) printf 'Ο Σίσυφος της Ελλάδας\n' >content.txt ;;
@@ -178,10 +179,22 @@ class Search(Case):
             "docs.example.org/a/b",
             "https://docs.example.org/a/b?c=1",
             "-english v1.2.3",
+            "RFC-9110",
+            "rfc 9110",
+            "9110",
+            "2026-11-28",
         ):
             with self.subTest(words):
                 self.assertEqual(self.urls("--", words), ["special"])
-        for words in ("v1.3.2", "-v1.2.3 neill", "anna@example.org", "org.example.docs", '-"v1 2" neill'):
+        for words in (
+            "v1.3.2",
+            "-v1.2.3 neill",
+            "anna@example.org",
+            "org.example.docs",
+            '-"v1 2" neill',
+            "-9110 neill",
+            "2026-28",
+        ):
             self.assertEqual(self.urls("--", words), [], words)
 
     def test_a_pasted_url_finds_its_page(self):
@@ -211,6 +224,11 @@ class Search(Case):
                 ("example.test", urls[3]),
                 ("Some%20Path/x.html", urls[3]),
                 ("https://m\u00fcller.test", urls[4]),
+                (urls[1] + "?utm_source=mail&utm_medium=x&fbclid=y", urls[1]),
+                (urls[0] + "&utm_campaign=x#there", urls[0]),
+                ("127.0.0.1:9/one/two?gclid=x", urls[1]),
+                ("view-source:" + urls[1], urls[1]),
+                ("https://web.archive.org/web/20200101000000/" + urls[0], urls[0]),
             ):
                 with self.subTest(words):
                     self.assertEqual(next(iter(self.found("--", words)), {}).get("url"), first)
@@ -277,7 +295,7 @@ class Search(Case):
         self.assertEqual(self.urls("haus"), [])
 
     def test_the_page(self):
-        self.add("english", "german")
+        self.add("english", "german", "letters")
         with serving(self, self.site) as ask:
             page = ask("/search?q=wind")
             self.assertIn("<mark>wind</mark>", page)
@@ -288,6 +306,7 @@ class Search(Case):
                     for path in "/search", "/api/v1/search":
                         ask(f"{path}?q=" + (run * 34).replace('"', "%22") + "solar")
             self.assertIn("<mark>solar</mark>", ask("/search?q=wind+--solar"))
+            self.assertIn("/letters", ask("/search?q=" + "word+" * 400))  # within the time limit of the database
             self.assertIn('value="other.example"', ask("/search?q=wind&host=other.example"))
             self.assertIn("No archived text has these words", ask("/search?q=127.0.0.1:9/eng"))
             self.assertIn("/english", ask("/search?q=127.0.0.1:9/eng"), "found by its address")

@@ -33,6 +33,7 @@ void check_options(const hooks::PluginSet& plugin_set, const std::map<std::strin
                         "put it under hooks: in the settings file of the workers");
     check_option_name(plugin_set, name);
   }
+  hooks::check_agents(options);
 }
 
 std::vector<std::string> inputs_of(const AddOptions& options) {

@@ -15,6 +15,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <set>
 
 namespace holdfast::serve {
 
@@ -111,7 +112,16 @@ nlohmann::json read_body(const Request& request, const ApiOperation& operation) 
   if (!request.body.empty()) {
     if (warc::media_type(request.content_type) != "application/json")
       throw base::Error(base::ErrorClass::usage, "the body is not JSON", "Content-Type: application/json");
-    body = nlohmann::json::parse(request.body, nullptr, false);
+    std::vector<std::set<std::string>> names; // of the objects that are open
+    const auto take = [&](int, nlohmann::json::parse_event_t event, const nlohmann::json& read) {
+      if (event == nlohmann::json::parse_event_t::object_start) names.emplace_back();
+      if (event == nlohmann::json::parse_event_t::object_end) names.pop_back();
+      if (event == nlohmann::json::parse_event_t::key)
+        if (const auto name = read.get<std::string>(); !names.back().insert(name).second)
+          throw FieldError(FieldError::What::repeated, name, "the member \"" + name + "\" is given twice");
+      return true;
+    };
+    body = nlohmann::json::parse(request.body, take, false);
     if (!body.is_object()) throw base::Error(base::ErrorClass::usage, "the body is not a JSON object");
   }
   check_fields(operation.body, body, "member");
