@@ -49,6 +49,7 @@ LINES = {
     "unshelve": ["shelf", "take", "reading", "SNAPSHOT"],
     "share": None,  # each link is another one
     "revokeShare": ["share", "revoke", "ffffffff"],
+    "importPage": None,  # of browsers that send a page; `holdfast import page` needs the database
     "pauseAll": ["pause", "--all", "--why", "a test"],
     "resumeAll": ["resume", "--all"],
     "setLogLevel": ["log-level", "debug"],
@@ -67,7 +68,10 @@ def line_of(operation):
     verb, kind = re.fullmatch(r"([a-z]+)([A-Z]\w+)", operation).groups()
     if kind in STEERED and verb in ("pause", "resume", "cancel"):
         return [verb, *STEERED[kind], *(["--yes"] if verb == "cancel" else [])]
-    name = {"Host": "example.org", "Webhook": "ops", "Persona": "work", "Schedule": "news", "Shelf": "reading"}[kind]
+    name = {"Host": "example.org", "Webhook": "ops", "Persona": "work", "Schedule": "news", "Shelf": "reading"}.get(
+        kind
+    )
+    assert name, f"no command line tries the operation {operation}: give it one in LINES"
     return [kind.lower(), verb, name]
 
 

@@ -217,7 +217,7 @@ class Shelves(Served):
         self.assertGreater(len(paths), 45)
         crawl = self.place.run("list", "crawls", "--json").records[0]["id"]
         ids = [self.ids["b"], self.ids["c2"], crawl]  # that no link shares
-        for path in paths - PUBLIC:
+        for path in {path for path in paths - PUBLIC if not path.startswith("/api/")}:  # those are below
             yield "GET", path
             if path.endswith("/"):
                 yield from (("GET", path + id) for id in ids)
@@ -327,13 +327,13 @@ class Shelves(Served):
         self.assertEqual([row["id"] for row in by_time], left)
 
     def test_one_file_of_a_shelf(self):
-        self.shelf("wacz", "c2", "a", "b")
+        self.shelf("wacz", "c2", "h", "b")
         path = self.place.data / "shelf.wacz"
         self.place.holdfast("export", "--shelf", "wacz", "-o", str(path))
         with zipfile.ZipFile(path) as file:
             pages = [json.loads(line) for line in file.read("pages/pages.jsonl").splitlines()][1:]
-        self.assertEqual([page["url"].rsplit("/", 1)[1] for page in pages], ["c", "a", "b"], "in its order")
+        self.assertEqual([page["url"].rsplit("/", 1)[1] for page in pages], ["c", "hostile", "b"], "in its order")
         listed = self.place.holdfast("export", "--shelf", "wacz", "--tag", "old", "--format", "json", "-o", "-").out
-        self.assertEqual([json.loads(line)["url"][-1] for line in listed.splitlines() if line], ["a", "b"])
+        self.assertEqual([json.loads(line)["url"][-2:] for line in listed.splitlines() if line], ["le", "/b"])
         self.assertNotEqual(self.place.run("export", "--shelf", "never", "-o", str(path)).code, 0)
-        self.assertNotEqual(self.place.run("export", "--shelf", "wacz", self.ids["a"], "-o", str(path)).code, 0)
+        self.assertNotEqual(self.place.run("export", "--shelf", "wacz", self.ids["b"], "-o", str(path)).code, 0)

@@ -154,6 +154,13 @@ TEST_SUITE("reading WARC files") {
     CHECK(with(plain) ==
           bad(plain) + "0! ends after 62 of the 5000 bytes that its Content-Length names\n" + end(plain.size()));
 
+    const auto next = record("http://example.com/good", "good");
+    const auto over = record("http://example.com/bad", "abc", "70"); // ends within the next record
+    CHECK(told(directory.write("over.warc", over + next + next)) ==
+          line(0, over.size(), "http://example.com/bad") + "0! is shorter than its Content-Length\n" +
+              line(over.size(), next.size(), "http://example.com/good") +
+              line(over.size() + next.size(), next.size(), "http://example.com/good"));
+
     const auto long_ = gzip(record("http://example.com/bad", "abc", "5000"));
     CHECK(with(long_) ==
           bad(long_) + "0! ends after 66 of the 5000 bytes that its Content-Length names\n" + end(long_.size()));
