@@ -38,12 +38,17 @@ def mhtml(*parts, url="http://un.example.test/page.html", date="Mon, 02 Mar 2015
     head += (
         f'Content-Type: multipart/related;\r\n\ttype="text/html";\r\n\tboundary="{BOUNDARY}"\r\n\r\nfor old readers\r\n'
     )
-    text = head.encode()
+    pieces = [head.encode()]
     for place, kind, coding, body in parts:
         place = place or url
-        text += f"--{BOUNDARY}\r\nContent-Type: {kind}\r\nContent-Transfer-Encoding: {coding}\r\n".encode()
-        text += (place if ": " in place else f"Content-Location: {place}").encode() + b"\r\n\r\n" + body + b"\r\n"
-    return text + (f"--{BOUNDARY}--\r\n".encode() if end else b"")
+        pieces += [
+            f"--{BOUNDARY}\r\nContent-Type: {kind}\r\nContent-Transfer-Encoding: {coding}\r\n".encode(),
+            (place if ": " in place else f"Content-Location: {place}").encode(),
+            b"\r\n\r\n",
+            body,
+            b"\r\n",
+        ]
+    return b"".join(pieces) + (f"--{BOUNDARY}--\r\n".encode() if end else b"")
 
 
 UNMHT = mhtml(
