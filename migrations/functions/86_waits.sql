@@ -56,7 +56,8 @@ create or replace function holdfast.database_waits(p_age interval default '10 se
     where p.database = current_database() and p.prepared < clock_timestamp() - p_age
       and exists (
         select
-          from pg_catalog.pg_locks own -- on its number; it has the virtual number of the session that began it
+          -- The lock on its number has the virtual number of the session that began it.
+          from pg_catalog.pg_locks own
           join pg_catalog.pg_locks l on l.virtualtransaction = own.virtualtransaction and l.pid is null
           join pg_catalog.pg_class c on c.oid = l.relation and c.relnamespace = 'holdfast'::regnamespace
           where own.transactionid = p.transaction and own.pid is null
