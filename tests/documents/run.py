@@ -241,6 +241,8 @@ class Documents(unittest.TestCase):
     def test_commands_exist(self):
         """The parser of the program takes each `holdfast VERB ...` in backquotes and in a block of commands. Settings
         that do not exist end it then, before it does anything."""
+        if not HOLDFAST:
+            self.skipTest("there is no program")
         wrong, tried = [], 0
         for name in tracked():
             if not name.endswith(".md"):
