@@ -49,7 +49,7 @@ struct Operation {
   // the state behind a "!"; empty: always. final: it cannot be undone.
   std::string_view button{}, when{};
   bool final{false};
-  bool makes_crawl{false}; // the answer has its "id", or null
+  bool makes_crawl{false};            // the answer has its "id", or null
   std::string_view answer{"Changed"}; // schema of the answer: its name in the OpenAPI document
 
   // Returns the kind of its object: crawl, snapshot, process, host, schedule, webhook, persona, shelf or share; empty:

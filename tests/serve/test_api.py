@@ -281,7 +281,10 @@ class Api(Shared):
         url = "http://127.0.0.1:9/wrong"
         for body, code in (
             (f'{{"urls": ["{url}"], "urls": ["{url}/b"], "dry_run": true}}', "field_repeated"),
-            (f'{{"urls": ["{url}"], "options": {{"TIMEOUT": "1", "TIMEOUT": "2"}}, "dry_run": true}}', "field_repeated"),
+            (
+                f'{{"urls": ["{url}"], "options": {{"TIMEOUT": "1", "TIMEOUT": "2"}}, "dry_run": true}}',
+                "field_repeated",
+            ),
             (f'{{"urls": ["{url}"], "options": {{"USER_AGENT": "a\\r\\nX: b"}}, "dry_run": true}}', "usage"),
         ):
             self.assertEqual(self.problem("POST", "v1/crawls", body.encode())["code"], code)

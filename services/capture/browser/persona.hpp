@@ -50,7 +50,7 @@ private:
   std::string file_;
   Json state_;
   std::set<std::pair<std::string, std::string>> sent_; // names and values of secrets
-  std::string session_; // of the page that storage is put in place on
+  std::string session_;                                // of the page that storage is put in place on
 };
 
 } // namespace holdfast::capture

@@ -73,7 +73,7 @@ bool Recorder::take(const std::string& method, const Json& parameters, const std
     const auto child = text_at(parameters, "sessionId");
     const auto type = text_at(parameters["targetInfo"], "type");
     watch(child, type != "worker"); // whose requests pass through its page's session
-    if (type == "shared_worker") // of which DevTools does not tell what the cache has answered
+    if (type == "shared_worker")    // of which DevTools does not tell what the cache has answered
       browser_.send("Network.setCacheDisabled", {{"cacheDisabled", true}}, child);
     browser_.send("Runtime.runIfWaitingForDebugger", {}, child);
   } else {
