@@ -41,9 +41,9 @@ TEST_SUITE("key table") {
     }
   }
 
-  TEST_CASE("only the database url is a secret") {
+  TEST_CASE("only the database url and the token of a server are secrets") {
     for (const config::Key& key : config::key_table())
-      CHECK(key.secret == (key.name == "database.url"));
+      CHECK(key.secret == (key.name == "database.url" || key.name == "token"));
   }
 
   TEST_CASE("every bound is kept from both sides") {
