@@ -35,8 +35,8 @@ create or replace function holdfast.unchanged_spare(
     p_rule jsonb, p_from timestamptz default '-infinity', p_to timestamptz default 'infinity')
   returns table (snapshot_id uuid, crawl_id uuid, url text, sealed_at timestamptz, bytes bigint, reason text)
   language sql stable as $$
-  -- Of two captures in one period, the later is spare. A period is that in which the crawl was added, so that
-  -- an index has the captures of a URL in it.
+  -- The later of two captures in one period is spare. The period is that of the time when the crawl was
+  -- added: an index has the captures of a URL by it.
   with rule as materialized (
     select make_interval(secs => (p_rule ->> 'after')::float8) as after, (p_rule ->> 'every')::float8 as every,
            holdfast.archive_bytes() - (p_rule ->> 'max_bytes')::numeric as excess

@@ -115,6 +115,18 @@ create or replace function holdfast.shelf_entries(p_shelf uuid, p_order text, p_
 $$;
 comment on function holdfast.shelf_entries is 'Pages of a shelf as shelf_pages() has them, with their snapshots.';
 
+create or replace function holdfast.shelf_refuse(p_state text, p_name text)
+  returns boolean language plpgsql stable as $$
+-- Raises the refusal for a violated constraint of a shelf.
+begin
+  if p_state = '23505' then
+    raise exception 'there is already a shelf "%"', left(p_name, 200)
+      using errcode = 'HF004', hint = 'Choose another name.';
+  end if;
+  raise exception 'invalid name or description of a shelf' using errcode = 'HF004',
+    hint = 'A name has 1 to 200 characters in one line, a description up to 10,000.';
+end $$;
+
 create or replace function holdfast.shelf_add(
     p_id uuid, p_name text, p_description text, p_rule jsonb, p_by text)
   returns void language plpgsql as $$
@@ -126,12 +138,8 @@ begin
       from holdfast.who(p_by) w(who)
     on conflict (id) do nothing;
 exception
-  when unique_violation then
-    raise exception 'there is already a shelf "%"', left(p_name, 200)
-      using errcode = 'HF004', hint = 'Choose another name.';
-  when check_violation then
-    raise exception 'invalid name or description of a shelf' using errcode = 'HF004',
-      hint = 'A name has 1 to 200 characters in one line, a description up to 10,000.';
+  when unique_violation or check_violation then
+    perform holdfast.shelf_refuse(sqlstate, p_name);
 end $$;
 comment on function holdfast.shelf_add is 'Makes a shelf.';
 
@@ -187,12 +195,8 @@ begin
   end if;
   return true;
 exception
-  when unique_violation then
-    raise exception 'there is already a shelf "%"', left(p_name, 200)
-      using errcode = 'HF004', hint = 'Choose another name.';
-  when check_violation then
-    raise exception 'invalid name or description of a shelf' using errcode = 'HF004',
-      hint = 'A name has 1 to 200 characters in one line, a description up to 10,000.';
+  when unique_violation or check_violation then
+    return holdfast.shelf_refuse(sqlstate, p_name);
   when invalid_text_representation then
     raise exception 'not a snapshot: "%"', left(p_cover, 100) using errcode = 'HF004', hint = 'Give its whole id.';
 end $$;

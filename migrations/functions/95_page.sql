@@ -286,7 +286,7 @@ create or replace function holdfast.attention(p_limit bigint)
   select * from (
     (select min(s.kind) as kind, min(s.id::text) as id, min(s.name) as name, s.what, s.reason,
             min(s.since) as since,
-            -- Of a problem with one reason, all; else those that were looked at.
+            -- A problem with one reason counts all of its objects; else only the oldest are known.
             case when count(*) = least(max(s.number), 5) then max(s.number) else count(*) end as count
        from holdfast.stuck(5) s
        group by s.what, s.reason)

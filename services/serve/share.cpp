@@ -26,10 +26,6 @@ std::string directory_of(pg::Connection& connection, const SharedPath& path, con
   return rows.empty() ? "" : rows.one().value().value_or("");
 }
 
-html::Html shared_tiles(const std::vector<html::Fields>& list, const std::string& more) {
-  return html::fill(embedded::gallery_html, {{"tiles", html::List(list)}, {"more", more}});
-}
-
 struct SharedView {
   std::string title;
   html::Html body;
@@ -42,10 +38,10 @@ std::optional<SharedView> shared_snapshot(pg::Connection& connection, const Link
   const auto snapshot = rows.one();
   const auto directory = snapshot["directory"].value_or("");
   if (directory.empty()) return std::nullopt;
-  const std::string url = snapshot["url"], title = snapshot["title"].value_or("");
+  const std::string url = snapshot["url"];
   const auto still = still_href(snapshot, store::results(connection, id), links);
   const auto time = snapshot["started_at"].value_or("");
-  const auto name = title.empty() ? url : title, files = links.file(directory + "/index.html");
+  const auto name = name_of(snapshot), files = links.file(directory + "/index.html");
   return SharedView{name, html::fill(embedded::share_page_html,
                                      {{"name", name},
                                       {"url", html::outside_link(url, url)},
@@ -57,38 +53,38 @@ std::optional<SharedView> shared_snapshot(pg::Connection& connection, const Link
 
 SharedView shared_captures(pg::Connection& connection, const Links& links, const std::string& url,
                            const std::string& link) {
-  std::vector<html::Fields> list;
+  html::List tiles;
   std::string title = url;
   for (const auto row : store::call(connection, "page_history", url, std::nullopt, kCaptures)) {
     if (row["directory"].value_or("").empty()) continue;
     if (title == url && !row["title"].value_or("").empty()) title = row.text("title");
-    list.push_back({{"id", row.text("id")},
-                    {"href", link + std::string(kPageOf) + row.text("id")},
-                    {"picture", links.picture(row)},
-                    {"short_name", ""},
-                    {"name", row.text("at").substr(0, 16) + " UTC"},
-                    {"where", ""},
-                    {"state", state_badge("sealed", row["outcome"].value_or(""))}});
+    tiles.push_back({{"id", row.text("id")},
+                     {"href", link + std::string(kPageOf) + row.text("id")},
+                     {"picture", links.picture(row)},
+                     {"short_name", ""},
+                     {"name", row.text("at").substr(0, 16) + " UTC"},
+                     {"where", ""},
+                     {"state", state_badge("sealed", row["outcome"].value_or(""))}});
   }
-  return {title,
-          html::fill(embedded::share_set_html,
-                     {{"name", title}, {"description", title == url ? "" : url}, {"pages", shared_tiles(list, "")}})};
+  return {title, html::fill(embedded::share_set_html, {{"name", title},
+                                                       {"description", title == url ? "" : url},
+                                                       {"pages", gallery_of(std::move(tiles))}})};
 }
 
 SharedView shared_shelf(pg::Connection& connection, const Links& links, const pg::Row& share, const std::string& link,
                         const std::string& after) {
-  std::vector<html::Fields> list;
+  html::List tiles;
   const auto rows = store::call(connection, "shelf_entries", share.text("shelf_id"), "shelf",
                                 after.empty() ? std::nullopt : std::optional(after), kSnapshotsOfPage);
   for (const auto row : rows)
     if (!row["directory"].value_or("").empty())
-      list.push_back(tile(row, links.picture(row), link + std::string(kPageOf) + row.text("id")));
+      tiles.push_back(tile(row, links.picture(row), link + std::string(kPageOf) + row.text("id")));
   const bool full = static_cast<int>(rows.size()) == kSnapshotsOfPage;
   const auto more = full ? link + "?after=" + base::percent_encode(rows[rows.size() - 1].text("cursor")) : "";
   const auto name = share.text("name");
   return {name, html::fill(embedded::share_set_html, {{"name", name},
                                                       {"description", share["description"].value_or("")},
-                                                      {"pages", shared_tiles(list, more)}})};
+                                                      {"pages", gallery_of(std::move(tiles), more)}})};
 }
 
 } // namespace

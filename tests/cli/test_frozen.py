@@ -1,16 +1,16 @@
-"""The frozen collection of 1.0 (tests/fixtures/collection-1.0): each later program opens, reads, verifies, continues and
-exports it, and brings its schema up to date.
+"""The frozen collection of 1.0 (tests/fixtures/collection-1.0.tar.xz: database, archive, a WACZ, the rows of its lists):
+each later program opens, reads, verifies, continues and exports it, and brings its schema up to date.
 
-HOLDFAST_FROZEN=write makes it again; until 1.0.0 is tagged, that is done whenever a migration changes. Until then, a
-fixture of other migrations than those of the tree is not used: the test makes one like it.
+HOLDFAST_FROZEN=write makes it again; until 1.0.0 is tagged, that is done whenever a migration changes, or the type of
+a function. Until then, a fixture of other migrations than those of the tree is not used: the test makes one like it.
 """
 
 import hashlib
 import json
-import lzma
 import os
 import re
 import shutil
+import tarfile
 from pathlib import Path
 
 from test_import_warc import SITE
@@ -19,7 +19,7 @@ from harness.case import OK, Case
 from harness.warc import members
 
 ROOT = Path(__file__).resolve().parents[2]
-FROZEN = ROOT / "tests/fixtures/collection-1.0"
+FROZEN = ROOT / "tests/fixtures/collection-1.0.tar.xz"
 MOST = 310_000  # bytes
 LISTS = ("crawls", "snapshots", "results", "schedules", "webhooks", "personas", "shelves", "hosts")
 
@@ -39,7 +39,9 @@ def is_released():
 class Frozen(Case):
     def freeze(self, to):
         """A collection with a bit of everything, as `holdfast backup` and `holdfast export` write it."""
-        home = self.place(held=True)
+        home = self.place()
+        home.environment["PATH"] = "/usr/local/bin:/usr/bin:/bin"  # a record of each hook has it
+        home.hold()
         home.hook(
             "text", "on_Snapshot__30_text.sh", "[[ $name != bad ]] || exit 3; echo 'An old lighthouse.' >content.txt"
         )
@@ -63,24 +65,26 @@ class Frozen(Case):
             *(json.dumps({"list": name, **row}) for name in rows for row in rows[name]),
         ]
         (to / "rows.jsonl").write_text("\n".join(lines) + "\n")
-        dump = to / "database.dump"  # most of it is the text of functions
-        (to / "database.dump.xz").write_bytes(lzma.compress(dump.read_bytes(), preset=9 | lzma.PRESET_EXTREME))
-        dump.unlink()
         return to
 
     def frozen(self):
+        """The directory of a copy, which others may read, and the rows of its lists."""
+        copy = self.collection().path / "frozen"
         if os.environ.get("HOLDFAST_FROZEN") == "write":
-            shutil.rmtree(FROZEN, ignore_errors=True)
-            self.freeze(FROZEN)
+            self.freeze(copy)
+            with tarfile.open(FROZEN, "w:xz", preset=9) as tar:
+                tar.add(copy, ".")
+            shutil.rmtree(copy)
         if FROZEN.exists():
-            known, rows = self.known(FROZEN)
+            self.assertLess(FROZEN.stat().st_size, MOST)
+            with tarfile.open(FROZEN) as tar:
+                tar.extractall(copy)
+            known, rows = self.known(copy)
             if is_released() or known == migrations():
-                size = sum(file.stat().st_size for file in FROZEN.rglob("*") if file.is_file())
-                self.assertLess(size, MOST)
-                return FROZEN, rows
+                return copy, rows
+            shutil.rmtree(copy)
         self.assertFalse(is_released(), "the frozen collection is gone")
-        made = self.freeze(self.collection().path / "frozen")
-        return made, self.known(made)[1]
+        return self.freeze(copy), self.known(copy)[1]
 
     @staticmethod
     def known(place):
@@ -92,13 +96,9 @@ class Frozen(Case):
         return first["migrations"], rows
 
     def restored(self):
-        """A collection out of a copy, which others may read."""
-        frozen, rows = self.frozen()
+        copy, rows = self.frozen()
         home = self.place(filled=False)
         home.hook("text", "on_Snapshot__30_text.sh", "echo 'A new lighthouse.' >content.txt")
-        copy = home.path / "copy"
-        shutil.copytree(frozen, copy)
-        (copy / "database.dump").write_bytes(lzma.decompress((copy / "database.dump.xz").read_bytes()))
         told = home.holdfast("restore", copy).records[0]
         self.assertEqual((told["defects"], told["without_row"]), (0, 0), told)
         return home, rows, copy

@@ -13,12 +13,7 @@ PLUGINS = Path(__file__).resolve().parents[2] / "deploy" / "plugins"
 class Pages(Handler):
     def do_GET(self):
         name = self.path.strip("/")
-        body = f"<title>Page {name}</title><h1>Page {name}</h1><p>The solar wind of {name}.</p>".encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.send_page(f"<title>Page {name}</title><h1>Page {name}</h1><p>The solar wind of {name}.</p>")
 
 
 class Shelves(Case):

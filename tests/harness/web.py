@@ -10,6 +10,14 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
+    def send_page(self, text, content_type="text/html; charset=utf-8"):
+        body = text.encode()
+        self.send_response(200)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
 
 class LocalSite:
     """At self.url, with the handler that a test says. Leaving the context closes it."""

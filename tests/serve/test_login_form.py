@@ -28,12 +28,7 @@ PAGES = {  # path: (told, body)
 
 class Site(Handler):
     def do_GET(self):
-        body = ("<!doctype html>" + PAGES.get(self.path, (False, "none"))[1]).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.send_page("<!doctype html>" + PAGES.get(self.path, (False, "none"))[1])
 
 
 @unittest.skipUnless(chromium.PROGRAM, "no Chromium here")

@@ -26,12 +26,7 @@ class Site(Handler):
     def do_GET(self):
         name = self.path.strip("/")
         title = html.escape(HOSTILE) if name == "hostile" else f"Page {name}"
-        body = f"<title>{title}</title><h1>Page</h1><p>The solar wind of {name}.</p>".encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.send_page(f"<title>{title}</title><h1>Page</h1><p>The solar wind of {name}.</p>")
 
 
 class Shelves(Served):

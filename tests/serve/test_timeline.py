@@ -31,14 +31,10 @@ class Site(Handler):
     def do_GET(self):
         if self.path == "/missing":
             return self.send_error(404)
-        body = (
-            f"<title>Market</title><h1>Market</h1><p>The market opens at six.</p><p>{WORDS[Site.captured]}</p>".encode()
+        words = WORDS[Site.captured]
+        self.send_page(
+            f"<title>Market</title><h1>Market</h1><p>The market opens at six.</p><p>{words}</p>", "text/html"
         )
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
 
 
 @unittest.skipUnless(chromium.PROGRAM, "no Chromium here")

@@ -35,8 +35,8 @@ inline bool nests_too_deep(std::string_view text, int most = 64) {
 }
 
 // Discarded, and thus no object, if it is broken or nests too deeply.
-inline nlohmann::json strange_json(std::string_view text) {
-  using Json = nlohmann::json;
+template <typename Json = nlohmann::json>
+Json strange_json(std::string_view text) {
   return nests_too_deep(text) ? Json(Json::value_t::discarded) : Json::parse(text, nullptr, false);
 }
 

@@ -226,7 +226,7 @@ void Recorder::left(const std::string& frame, const std::string& document) {
 
 void Recorder::data_received(const Json& parameters) {
   const auto found = entries_.find(text_at(parameters, "requestId"));
-  // What a script makes of a document that has come ("javascript:") is told as more of it.
+  // Chromium reports the document that a "javascript:" address makes as more bytes of the one that has come.
   if (found == entries_.end() || found->second->finished) return;
   auto& entry = *found->second;
   entry.last = Clock::now();
@@ -247,7 +247,7 @@ void Recorder::loading_finished(const Json& parameters) {
     const bool is_short =
         entry->body.size() < entry->announced || compared(exchange, entry->body.size()) == Length::wrong;
     if (!entry->skip && !entry->overfull && is_short) entry->exchange.truncated = "unspecified";
-    // What Chromium fetches ahead for itself it shows to no page: the reader asks for it once more.
+    // Chromium shows the body of a file that it fetches ahead to no page: the reader asks for it once more.
     const bool hidden = !exchange.truncated.empty() && entry->body.size() == 0 && exchange.method == "GET";
     hidden && entry->type != "Media" && !entry->ours ? drop(entry) : end(entry);
   };

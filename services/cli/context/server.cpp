@@ -225,7 +225,7 @@ private:
         waited += wait;
         if (!interrupted_within(wait)) continue;
       }
-      auto answer = base::nests_too_deep(response.body) ? Json() : Json::parse(response.body, nullptr, false);
+      auto answer = base::strange_json<Json>(response.body);
       if (may_lack && response.status == 404 && base::text_at(answer, "title") == "not_found") return answer;
       if (!response.good() || !answer.is_object()) raise(response, url_);
       return answer;
@@ -239,7 +239,7 @@ private:
     if (response.status == 0)
       throw base::Error(ErrorClass::unavailable, "no answer from " + where + ": " + response.error,
                         "is holdfast serve running there? HOLDFAST_SERVER names it");
-    const auto problem = base::nests_too_deep(response.body) ? Json() : Json::parse(response.body, nullptr, false);
+    const auto problem = base::strange_json<Json>(response.body);
     const auto status = std::to_string(response.status);
     if (response.status == 401)
       throw base::Error(

@@ -1,11 +1,10 @@
-#include "services/cli/look/follow.hpp"
-
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/operation.hpp"
 #include "services/cli/context/signals.hpp"
+#include "services/cli/look/status.hpp"
 #include "services/cli/terminal/output.hpp"
 
 #include <poll.h>

@@ -1,3 +1,5 @@
+#include "services/cli/look/status.hpp"
+
 #include "lib/base/error.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/time.hpp"
@@ -5,7 +7,6 @@
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/collection.hpp"
-#include "services/cli/look/follow.hpp"
 #include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>

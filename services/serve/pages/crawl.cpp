@@ -53,10 +53,8 @@ Html gallery(const PageRequest& request) {
     tiles.push_back(tile(snapshot, request.links.picture(snapshot)));
   }
   const bool full = snapshots.size() == kSnapshotsOfPage;
-  return html::fill(
-      embedded::gallery_html,
-      {{"tiles", std::move(tiles)},
-       {"more", full ? "/crawl/" + request.id + "?after=" + snapshots[snapshots.size() - 1].text("id") : ""}});
+  return gallery_of(std::move(tiles),
+                    full ? "/crawl/" + request.id + "?after=" + snapshots[snapshots.size() - 1].text("id") : "");
 }
 
 Html acts(const store::Crawl& crawl, const PageRequest& request) {
@@ -214,6 +212,15 @@ Html found_crawls(const PageRequest& request) {
 }
 
 } // namespace
+
+std::string name_of(const pg::Row& snapshot) {
+  const auto title = snapshot["title"].value_or("");
+  return title.empty() ? snapshot.text("url") : title;
+}
+
+Html gallery_of(html::List tiles, const std::string& more) {
+  return html::fill(embedded::gallery_html, {{"tiles", std::move(tiles)}, {"more", more}});
+}
 
 html::Fields tile(const pg::Row& snapshot, const std::string& picture, const std::string& href) {
   const auto where = html::without_scheme(snapshot.text("url"));

@@ -69,10 +69,10 @@ Html changed(const PageRequest& request) {
   const auto rows = catalog::list(request.connection, {"changes", kRecent});
   Table table({{"Page", "long"}, {"Change", "nw"}, {"Words", "nw"}, {"Found", "nw"}}, "Changed pages");
   for (const auto row : rows) {
-    const auto title = row["title"].value_or(""), from = row["change_from"].value_or("");
+    const auto from = row["change_from"].value_or("");
     const auto words = [&](const char* name) { return row[name].value_or<std::int64_t>(0); };
     table.row({html::link(from.empty() ? "/snapshot/" + row.text("id") : "/compare?a=" + from + "&b=" + row.text("id"),
-                          title.empty() ? row.text("url") : title),
+                          name_of(row)),
                row.text("change"),
                words("words_added") + words("words_removed") > 0
                    ? "+" + number(words("words_added")) + " −" + number(words("words_removed"))
@@ -152,7 +152,7 @@ Html recent(const PageRequest& request) {
   html::List tiles;
   for (const auto row : rows)
     tiles.push_back(tile(row, request.links.picture(row["directory"].value_or(""), pictures[row.text("id")])));
-  return html::fill(embedded::gallery_html, {{"tiles", std::move(tiles)}, {"more", "/search"}});
+  return gallery_of(std::move(tiles), "/search");
 }
 
 // Pages that workers have, each with the hook that runs on it.

@@ -79,9 +79,13 @@ struct Page {
 // Rows of v_crawl; with a box that selects each.
 Table crawl_table(const pg::Result& rows, bool select);
 
-// A picture of a snapshot with its name, for gallery.html.
+// The title of a snapshot, else its URL.
+std::string name_of(const pg::Row& snapshot);
+// A picture of a snapshot with its name, for a gallery.
 // `href`: where it leads; empty: to the snapshot.
 html::Fields tile(const pg::Row& snapshot, const std::string& picture, const std::string& href = {});
+// `more`: address of what follows; empty: that is all.
+Html gallery_of(html::List tiles, const std::string& more = {});
 // Names something to share in a form: a field of the operation, its value, and the button.
 struct Shareable {
   std::string_view field;

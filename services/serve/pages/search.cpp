@@ -58,8 +58,7 @@ html::Fields found(const std::string& id, const std::string& name, const std::st
 }
 
 html::Fields found(const pg::Row& row, Html at, const std::string& picture, bool each) {
-  const std::string url = row["url"], title = row["title"].value_or("");
-  return found(row["id"], title.empty() ? url : title, url, state_badge(row["status"], row["outcome"].value_or("")), {},
+  return found(row["id"], name_of(row), row["url"], state_badge(row["status"], row["outcome"].value_or("")), {},
                std::move(at), picture, each || row.text("status") != "sealed");
 }
 

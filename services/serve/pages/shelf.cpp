@@ -29,16 +29,11 @@ std::string pages_of(const pg::Row& shelf) {
   return pages ? html::counted(static_cast<std::uint64_t>(*pages), "page") : "";
 }
 
-std::string name_of_page(const pg::Row& row) {
-  const auto title = row["title"].value_or("");
-  return title.empty() ? row.text("url") : title;
-}
-
 Html shelf_gallery(const PageRequest& request, const pg::Result& rows, const std::string& more) {
   html::List tiles;
   for (const auto row : rows)
     tiles.push_back(tile(row, request.links.picture(row)));
-  return html::fill(embedded::gallery_html, {{"tiles", std::move(tiles)}, {"more", more}});
+  return gallery_of(std::move(tiles), more);
 }
 
 Html shelf_timeline(const PageRequest& request, const pg::Result& rows, const std::string& more) {
@@ -47,7 +42,7 @@ Html shelf_timeline(const PageRequest& request, const pg::Result& rows, const st
     const auto sealed = row["sealed_at"].value_or("");
     found.push_back({{"href", "/snapshot/" + row.text("id")},
                      {"picture", request.links.picture(row)},
-                     {"name", name_of_page(row)},
+                     {"name", name_of(row)},
                      {"url", row.text("url")},
                      {"state", state_badge(row["status"], row["outcome"].value_or(""))},
                      {"pieces", html::List()},
@@ -66,7 +61,7 @@ Html shelf_list(const PageRequest& request, const pg::Result& rows, const std::s
   for (std::size_t at = 0; at < rows.size(); ++at) {
     const auto row = rows[at];
     const auto id = row.text("id");
-    std::vector<html::Value> cells{snapshot_link(id, name_of_page(row)), ago(row["sealed_at"].value_or("")),
+    std::vector<html::Value> cells{snapshot_link(id, name_of(row)), ago(row["sealed_at"].value_or("")),
                                    state_badge(row["status"], row["outcome"].value_or(""))};
     if (moves) {
       std::vector<Act> acts;
@@ -145,9 +140,8 @@ std::optional<Page> shelves_page(const PageRequest& request) {
                      {"state", row.boolean("by_rule") ? "filled by a rule" : pages_of(row)}});
   }
   Page page{"Shelves", "Shelves", {}};
-  page.body = html::fill(embedded::shelves_html,
-                         {{"gallery", html::fill(embedded::gallery_html, {{"tiles", std::move(tiles)}, {"more", ""}})},
-                          {"may", request.may_change}});
+  page.body =
+      html::fill(embedded::shelves_html, {{"gallery", gallery_of(std::move(tiles))}, {"may", request.may_change}});
   return page;
 }
 

@@ -22,11 +22,6 @@ constexpr std::size_t kFilesShown = 12; // of a result
 constexpr std::size_t kLongestHookError = 600;
 constexpr std::size_t kDigestShown = 16;
 
-std::string name_of(const pg::Row& snapshot) {
-  const auto title = snapshot["title"].value_or("");
-  return title.empty() ? snapshot.text("url") : title;
-}
-
 Html head(const PageRequest& request, const pg::Row& snapshot, bool still) {
   html::Facts facts;
   const std::string id = snapshot["id"], url = snapshot["url"], directory = snapshot["directory"].value_or("");

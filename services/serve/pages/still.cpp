@@ -54,12 +54,12 @@ std::optional<Page> still_page(const PageRequest& request) {
   const auto rows = catalog::list(request.connection, catalog::ListQuery{"snapshots", 1}.by("snapshot", request.id));
   if (rows.empty()) return std::nullopt;
   const auto snapshot = rows.one();
-  const std::string url = snapshot["url"], title = snapshot["title"].value_or("");
+  const std::string url = snapshot["url"];
   const auto around = neighbours(request.connection, request.id);
   const auto page_of = [](const std::string& id) { return id.empty() ? id : "/page/" + id; };
   const auto& replay = request.links.replay;
   const auto time = snapshot["started_at"].value_or("");
-  Page page{title.empty() ? url : title, "", {}};
+  Page page{name_of(snapshot), "", {}};
   page.body =
       html::fill(embedded::still_html,
                  {{"name", page.title},
