@@ -451,9 +451,10 @@ std::string canonical_host(const std::string& name) {
 
 Answer Operation::run(const OperationCall& given) const {
   const auto what = kind();
+  using store::FindAs;
   const auto id = what == "host"       ? canonical_host(given.id)
-                  : what == "schedule" ? store::schedule_find(given.connection, given.id)
-                  : what == "shelf"    ? store::call_for<std::string>(given.connection, "shelf_find", given.id)
+                  : what == "schedule" ? store::find(given.connection, given.id, FindAs::schedule).id
+                  : what == "shelf"    ? store::find(given.connection, given.id, FindAs::shelf).id
                                        : given.id;
   const OperationCall call{given.connection,  id, given.new_id, given.body, given.by, given.allow_private,
                            given.most_batches};

@@ -101,16 +101,6 @@ std::string schedule_add(pg::Connection& connection, const NewSchedule& schedule
       .value();
 }
 
-std::string schedule_find(pg::Connection& connection, const std::string& text) {
-  const auto rows = connection.call("select * from holdfast.schedule_find($1) as id", text);
-  if (rows.size() != 1)
-    throw base::Error(base::ErrorClass::refused,
-                      rows.empty() ? "there is no schedule \"" + text + "\""
-                                   : "\"" + text + "\" names " + std::to_string(rows.size()) + " schedules",
-                      "holdfast schedule list shows ids and labels");
-  return rows.value();
-}
-
 pg::Result schedule_times(pg::Connection& connection, const std::string& every, const std::string& time_zone,
                           int count) {
   return connection.call(

@@ -61,9 +61,6 @@ struct NewSchedule {
 
 // Returns when it runs first: ISO 8601, UTC.
 std::string schedule_add(pg::Connection& connection, const NewSchedule& schedule);
-// The id of the schedule that a label, or an id, whole or shortened, names. Throws Error(refused) unless it is exactly
-// one.
-std::string schedule_find(pg::Connection& connection, const std::string& text);
 // The next times, as the clock in the zone shows them: columns "local" and "at" (UTC).
 pg::Result schedule_times(pg::Connection& connection, const std::string& every, const std::string& time_zone,
                           int count);

@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/text/url.hpp"
+#include "lib/store/call.hpp"
 
 namespace holdfast::store {
 
@@ -26,11 +27,23 @@ Found find_one(pg::Connection& connection, const std::string& name, bool newest)
   return {rows[0]["kind"], rows[0]["id"], rows[0]["crawl_id"].value_or("")};
 }
 
+std::string schedule_find(pg::Connection& connection, const std::string& text) {
+  const auto rows = connection.call("select * from holdfast.schedule_find($1) as id", text);
+  if (rows.size() != 1)
+    throw base::Error(base::ErrorClass::refused,
+                      rows.empty() ? "there is no schedule \"" + text + "\""
+                                   : "\"" + text + "\" names " + std::to_string(rows.size()) + " schedules",
+                      "holdfast schedule list shows ids and labels");
+  return rows.value();
+}
+
 } // namespace
 
-Found find(pg::Connection& connection, const std::string& name) { return find_one(connection, name, false); }
-
-Found find_newest(pg::Connection& connection, const std::string& name) { return find_one(connection, name, true); }
+Found find(pg::Connection& connection, const std::string& name, FindAs as) {
+  if (as == FindAs::schedule) return {"schedule", schedule_find(connection, name), ""};
+  if (as == FindAs::shelf) return {"shelf", call_for<std::string>(connection, "shelf_find", name), ""};
+  return find_one(connection, name, as == FindAs::newest);
+}
 
 Why why(pg::Connection& connection, const std::string& name) {
   const auto url = base::try_parse_url(name);

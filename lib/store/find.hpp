@@ -4,20 +4,24 @@
 
 #include "lib/pg/connection.hpp"
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::store {
 
 // Finds the object that a (possibly shortened) id, a URL or the label of a crawl names: ("crawl" | "snapshot" |
 // "process", full id). A short id is the head or the tail of one, at least 4 hex digits. Throws Error(refused) if no
-// object or more than one matches. find_newest() takes the newest of those that a URL or a label names.
+// object or more than one matches. newest: takes the newest of those that a URL or a label names. schedule, shelf: the
+// one that a label or name, or an id, names.
 struct Found {
   std::string kind, id, crawl_id;
 };
-Found find(pg::Connection& connection, const std::string& name);
-Found find_newest(pg::Connection& connection, const std::string& name);
+enum class FindAs { only, newest, schedule, shelf };
+inline constexpr std::array<std::string_view, 4> kFindAs{"only", "newest", "schedule", "shelf"};
+Found find(pg::Connection& connection, const std::string& name, FindAs as = FindAs::only);
 
 // Why a thing is where it is: holdfast.why() of the database.
 struct Why {

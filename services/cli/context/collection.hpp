@@ -32,7 +32,6 @@ struct AddedCrawl {
 class Collection {
 public:
   using Json = nlohmann::ordered_json;
-  enum class Find { only, newest, schedule, shelf }; // only: an error if a URL or label names several
 
   virtual ~Collection() = default;
 
@@ -47,7 +46,7 @@ public:
   // Adds a schedule, or a watch; `given`: also its own fields. Returns its id.
   virtual std::string add_schedule(const nlohmann::json& given, ReadSeeds read) = 0;
 
-  virtual store::Found find(const std::string& name, Find what = Find::only) = 0;
+  virtual store::Found find(const std::string& name, store::FindAs as = store::FindAs::only) = 0;
   // Pages of a shelf, with all of each as JSON.
   virtual pg::Result shelf_pages(const std::string& shelf, std::int64_t limit) = 0;
   virtual store::Why why(const std::string& name) = 0;

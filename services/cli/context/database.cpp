@@ -40,11 +40,7 @@ public:
     return schedule.id;
   }
 
-  store::Found find(const std::string& name, Find what) override {
-    if (what == Find::schedule) return {"schedule", store::schedule_find(connection(), name), ""};
-    if (what == Find::shelf) return {"shelf", store::call_for<std::string>(connection(), "shelf_find", name), ""};
-    return what == Find::newest ? store::find_newest(connection(), name) : store::find(connection(), name);
-  }
+  store::Found find(const std::string& name, store::FindAs as) override { return store::find(connection(), name, as); }
 
   pg::Result shelf_pages(const std::string& shelf, std::int64_t limit) override {
     return store::call(connection(), "shelf_entries", shelf, "shelf", std::nullopt, limit);

@@ -98,9 +98,9 @@ public:
     return base::text_at(post("v1/schedules", given, read), "id");
   }
 
-  store::Found find(const std::string& name, Find what) override {
-    static constexpr std::array kAs{"only", "newest", "schedule", "shelf"};
-    const auto found = get("v1/find", {{"of", name}, {"as", kAs[static_cast<std::size_t>(what)]}});
+  store::Found find(const std::string& name, store::FindAs as) override {
+    const auto found =
+        get("v1/find", {{"of", name}, {"as", std::string(store::kFindAs[static_cast<std::size_t>(as)])}});
     return {base::text_at(found, "kind"), base::text_at(found, "id"), base::text_at(found, "crawl_id")};
   }
 

@@ -74,8 +74,9 @@ int next_times(Context& context, const ScheduleOptions& options) {
   std::string every = options.every;
   std::string zone = options.time_zone.empty() ? local_time_zone() : options.time_zone;
   if (!options.name.empty()) {
-    const auto rows = catalog::list(
-        connection, catalog::ListQuery{"schedules", 1}.by("schedule", store::schedule_find(connection, options.name)));
+    const auto rows =
+        catalog::list(connection, catalog::ListQuery{"schedules", 1}.by(
+                                      "schedule", store::find(connection, options.name, store::FindAs::schedule).id));
     const auto row = rows.one();
     every = row.text("every");
     if (options.time_zone.empty()) zone = row.text("time_zone");
@@ -139,7 +140,7 @@ std::vector<std::string> noise_on(Context& context, const std::string& url) {
 // Prints a watch, when it runs next and why then, and its last notices.
 int show_watch(Context& context, const std::string& name) {
   auto& collection = context.collection();
-  const auto id = collection.find(name, Collection::Find::schedule).id;
+  const auto id = collection.find(name, store::FindAs::schedule).id;
   const auto watch = catalog::ListQuery{"watches", 1}.by("schedule", id);
   const auto notices = catalog::ListQuery{"notices", 20}.by("schedule", id);
   if (context.json()) {

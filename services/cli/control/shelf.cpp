@@ -54,7 +54,7 @@ struct ShowShelf {
 
 int show_shelf(Context& context, const ShowShelf& options) {
   auto& collection = context.collection();
-  const auto id = collection.find(options.name, Collection::Find::shelf).id;
+  const auto id = collection.find(options.name, store::FindAs::shelf).id;
   const auto query = catalog::ListQuery{"shelves", 1}.by("shelf", id);
   // Rows of holdfast.shelf_entries().
   const auto pages = collection.shelf_pages(id, options.limit);

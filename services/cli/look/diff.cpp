@@ -30,7 +30,7 @@ struct Capture {
 };
 
 Capture capture_of(Context& context, const std::string& name) {
-  const auto found = store::find_newest(context.connection(), name);
+  const auto found = store::find(context.connection(), name, store::FindAs::newest);
   if (found.kind != "snapshot")
     throw base::Error(base::ErrorClass::usage, "\"" + name + "\" is a " + found.kind + ", not a snapshot",
                       "give the id of a snapshot or a URL; ids are in holdfast list snapshots");

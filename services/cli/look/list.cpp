@@ -51,7 +51,7 @@ void check_plugin(Context& context, const std::string& plugin) {
 
 std::string value_of(Context& context, const catalog::List& list, const std::string& filter, const std::string& typed) {
   if (filter == "crawl" || filter == "snapshot") return id_of(context.collection(), filter, typed);
-  if (filter == "schedule") return context.collection().find(typed, Collection::Find::schedule).id;
+  if (filter == "schedule") return context.collection().find(typed, store::FindAs::schedule).id;
   if (filter == "host") return host_name(typed);
   if (filter == "since" || filter == "until" || filter == "at") return time_before(typed);
   catalog::check_filter(list, filter, typed);

@@ -225,7 +225,7 @@ struct LogOptions {
 
 int logs(Context& context, const LogOptions& options) {
   auto& collection = context.collection();
-  const auto found = collection.find(options.id, Collection::Find::newest);
+  const auto found = collection.find(options.id, store::FindAs::newest);
   if (found.kind == "process")
     throw base::Error(base::ErrorClass::refused, "hooks have logs, processes have not",
                       "holdfast logs takes the id of a snapshot or a crawl; holdfast why " + options.id);

@@ -17,7 +17,7 @@ namespace {
 
 int show(Context& context, const std::string& id) {
   auto& collection = context.collection();
-  const auto found = collection.find(id, Collection::Find::newest);
+  const auto found = collection.find(id, store::FindAs::newest);
   catalog::ListQuery object, parts;
   if (found.kind == "crawl") {
     object.view = "crawls";

@@ -309,8 +309,7 @@ store::ExportQuery query_of(Context& context, const ExportOptions& options) {
   if (!options.shelf.empty() && query.ids)
     throw base::Error(base::ErrorClass::usage, "--shelf and ids name two things to export",
                       "holdfast export --shelf " + shell_word(options.shelf) + " -o shelf.wacz");
-  if (!options.shelf.empty())
-    query.shelf = store::call_for<std::string>(context.connection(), "shelf_find", options.shelf);
+  if (!options.shelf.empty()) query.shelf = store::find(context.connection(), options.shelf, store::FindAs::shelf).id;
   query.tag = given(options.tag);
   query.host = given(options.host);
   if (!options.since.empty()) query.since = time_before(options.since);

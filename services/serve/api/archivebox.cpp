@@ -86,11 +86,11 @@ Response cli_remove(const ApiCall& call) {
   auto removed = Json::array();
   for (const auto& pattern : call.body["filter_patterns"]) {
     const auto url = base::parse_url(pattern.get<std::string>()).text;
-    for (store::Found found = store::find_newest(call.connection, url); !found.id.empty();) {
+    for (store::Found found = store::find(call.connection, url, store::FindAs::newest); !found.id.empty();) {
       if (!catalog::command(call.connection, "removeSnapshot", found.id, call.caller.by())) break;
       removed.push_back(found.id);
       try {
-        found = store::find_newest(call.connection, url);
+        found = store::find(call.connection, url, store::FindAs::newest);
       } catch (const base::Error&) { // that was the last
         break;
       }

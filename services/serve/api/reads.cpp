@@ -125,7 +125,7 @@ Response one_snapshot(const ApiCall& call) { return one_of(call, "snapshot"); }
 Response one_shelf(const ApiCall& call) { return one_of(call, "shelf"); }
 
 Response shelf_pages(const ApiCall& call) {
-  const auto id = store::call_for<std::string>(call.connection, "shelf_find", call.id);
+  const auto id = store::find(call.connection, call.id, store::FindAs::shelf).id;
   const auto limit = call.number("limit", kUsualLimit);
   const auto rows = store::call(call.connection, "shelf_entries", id, call.parameter("order").value_or("shelf"),
                                 call.parameter("cursor"), limit);
@@ -148,13 +148,9 @@ Response why(const ApiCall& call) {
 }
 
 Response find(const ApiCall& call) {
-  const auto of = *call.parameter("of"), as = call.parameter("as").value_or("only");
-  if (as == "schedule" || as == "shelf") {
-    const auto id = as == "schedule" ? store::schedule_find(call.connection, of)
-                                     : store::call_for<std::string>(call.connection, "shelf_find", of);
-    return json_response({{"kind", as}, {"id", id}, {"crawl_id", nullptr}});
-  }
-  const auto found = as == "newest" ? store::find_newest(call.connection, of) : store::find(call.connection, of);
+  const auto as = call.parameter("as").value_or("only"); // one of these: its field says so
+  const auto at = std::find(store::kFindAs.begin(), store::kFindAs.end(), as) - store::kFindAs.begin();
+  const auto found = store::find(call.connection, *call.parameter("of"), static_cast<store::FindAs>(at));
   return json_response({{"kind", found.kind},
                         {"id", found.id},
                         {"crawl_id", found.crawl_id.empty() ? Json(nullptr) : Json(found.crawl_id)}});
