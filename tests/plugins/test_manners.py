@@ -193,6 +193,33 @@ PAGES = {
     "<input type=range onchange=\"fetch('/act/range', {method: 'POST'})\" oninput=\"fetch('/act/input', {method: 'POST'})\">"
     "<script>for (const type of ['keydown', 'wheel']) addEventListener(type, () => "
     "navigator.sendBeacon('/act/' + type, 'x'))</script>",
+    # Beside what accepts something else, links to policies as any page has them.
+    "/walls": "<aside style='position:fixed;right:0;top:0'>Invitations <button onclick=\"fetch('/act/invited', {method: 'POST'})\">"
+    "Accept</button><footer><a href=/privacy>Privacy</a> <a href=/cookies>Cookies</a></footer></aside><div role=dialog "
+    "style='position:fixed;bottom:0'>You send 400 € to Anna. See our <a href=/privacy>privacy policy</a>. "
+    "<button onclick=\"fetch('/act/sent', {method: 'POST'})\">OK</button></div>",
+    # What shows more tells the server of it too, itself or by what surrounds it.
+    "/tells": "".join(
+        f"<div class={letters(i)} onclick=\"navigator.sendBeacon('/act/row{i}', 'x')\">{element}</div>"
+        for i, element in enumerate(
+            (
+                "<details ontoggle=\"fetch('/act/fold', {method: 'POST'})\"><summary>More</summary><img loading=lazy src=/j/fold></details>",
+                "<button aria-expanded=false onclick=\"this.ariaExpanded = true; fetch('/act/aria', {method: 'POST'}); fetch('/j/aria')\">Details</button>",
+                "<button onclick=\"fetch('/j/more', {method: 'GET'})\">Show more</button>",
+                "<div role=tab aria-selected=false onclick=\"fetch('/j/tab'); fetch('/act/tab', {method: 'POST'})\">Second</div>",
+                "<button onclick=\"fetch('/act/next', {method: 'POST'})\">Next</button>",
+                '<button aria-expanded=false onclick="this.nextElementSibling.showModal()">Issue</button><dialog>'
+                "<button onclick=\"fetch('/act/close', {method: 'POST'})\">Close issue</button></dialog>",
+            )
+        )
+    ),
+    "/beacons": "".join(
+        f"<div><button aria-expanded=false onclick=\"this.ariaExpanded = true; navigator.sendBeacon('/act/{i}', 'x'); fetch('/j/{i}')\">Part {i}</button></div>"
+        for i in range(8)
+    ),
+    "/asks": "<button onclick=\"fetch('/posted', {method: 'POST'}).then(() => fetch('/j/posted'))\">Load more</button>"
+    "<button class=fold aria-expanded=false onclick=\"fetch('/graph', {method: 'POST', body: JSON.stringify({query: 'query { a }'})})"
+    ".then(() => fetch('/j/graph'))\">Part</button>",
     "/blank": "",
 }
 
@@ -280,6 +307,24 @@ class Manners(BrowserTest):
         for path in ("/service", "/shared", "/hands"):
             self.read(path)
             self.assertEqual(self.changed(), [])
+
+    def test_what_shows_more_tells_nobody(self):
+        for path, shown in (
+            ("/walls", set()),
+            ("/tells", {"fold", "aria", "more", "tab"}),
+            ("/beacons", set("01234567")),
+        ):
+            for settings in ({}, {"COOKIES_FILE": str(self.jar)}):
+                with self.subTest(path, persona=bool(settings)):
+                    self.read(path, **settings)
+                    self.assertEqual(self.changed(), [])
+                    self.assertEqual(self.shown(), shown)
+
+    def test_what_only_asks_may_be_sent_by_post(self):
+        self.read("/asks")
+        self.assertEqual(self.shown(), {"posted", "graph"})
+        self.read("/asks", COOKIES_FILE=str(self.jar))
+        self.assertEqual(self.shown(), {"graph"})
 
     def test_what_is_stopped_after_the_reading_is_listed(self):
         process = self.load(self.origin + "/later")

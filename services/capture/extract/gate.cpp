@@ -54,7 +54,10 @@ bool Gate::stop(const Json& paused, const std::string& session, bool ours) {
   const bool document = request.type == "Document", leads = document && text_at(paused, "frameId") == frame_ && holds();
   auto why = why_held(pressed_, request, host_);
   if (why.empty() && document && request.method == "POST" && (leads || holding_)) why = "a form";
-  if (!leads && why.empty()) return false;
+  if (!leads && why.empty()) {
+    let_.insert(request.url);
+    return false;
+  }
   if (leads && why.empty())
     lead(request.url);
   else

@@ -33,7 +33,8 @@ public:
   // Notes what before.js has stopped in a page.
   void note(const std::string& what, const std::string& url);
 
-  std::size_t left() const { return left_; } // how often the page would have led away
+  std::size_t let() const { return let_.size(); } // different addresses that were asked
+  std::size_t left() const { return left_; }      // how often the page would have led away
   std::size_t stopped() const { return stopped_; }
   const std::set<std::string>& led_to() const { return led_to_; }
   const Json& held() const { return held_; }
@@ -47,7 +48,7 @@ private:
   DevTools& browser_;
   std::string frame_, host_;
   Pressed pressed_{Pressed::nothing};
-  std::set<std::string> known_hosts_, led_to_; // known: those that the page has asked before the first press
+  std::set<std::string> known_hosts_, led_to_, let_; // known: those that the page has asked before the first press
   bool holding_{false};
   std::size_t left_{0}, stopped_{0};
   Json held_ = Json::array();

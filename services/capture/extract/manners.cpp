@@ -99,6 +99,15 @@ bool mutates(std::string_view body) {
   return false;
 }
 
+// Returns true for a GraphQL query, or that of a search engine: {"query": ...}.
+bool only_asks(std::string_view body) {
+  const auto at = body.find("\"query\"");
+  if (at == std::string_view::npos || body.find("mutation") != std::string_view::npos) return false;
+  body.remove_prefix(at + 7);
+  body.remove_prefix(std::min(body.size(), body.find_first_not_of(" :\"\t\r\n\\nrt"))); // also escaped line breaks
+  return body.starts_with("query") || body.starts_with("{");
+}
+
 } // namespace
 
 bool acts(std::string_view url) {
@@ -125,12 +134,13 @@ bool acts(std::string_view url) {
 
 std::string_view why_held(Pressed pressed, const Request& request, std::string_view page_host) {
   if (pressed == Pressed::nothing) return {};
-  if (kStates.contains(request.method)) return "changes something";
+  if (kStates.contains(request.method) || request.type == "Ping") return "changes something";
   const bool gets = request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS";
   if (acts(request.url)) return "its address acts";
   if (!gets && mutates(request.body)) return "a mutation";
+  if (pressed == Pressed::more) return {};
+  if (!gets && !only_asks(request.body)) return "only GET follows such a press";
   if (pressed == Pressed::shows) return {};
-  if (!gets) return "only GET follows such a press";
   if (kShown.contains(request.type) || request.known_host || is_own(host_in(request.url), page_host)) return {};
   return "another site";
 }

@@ -8,7 +8,7 @@
 namespace holdfast::capture {
 
 // The most that the reader has pressed so far. It only rises, because effects of a press may come late.
-enum class Pressed { nothing, shows, unknown };
+enum class Pressed { nothing, more, shows, unknown };
 
 struct Request {
   std::string method, url, type, body; // type: of DevTools, "Fetch", "Image", ...
@@ -16,9 +16,10 @@ struct Request {
 };
 
 // Returns why a request must not leave the browser; empty if it may.
-// - shows: something that by its role shows more was pressed. It may ask as it likes, also by POST, but not by PUT,
-//   PATCH, DELETE, by an address or a GraphQL mutation that acts.
-// - unknown: only GET, to the page's own site, or pictures, films, fonts, styles and frames of others.
+// - more: something whose whole label asks for more was pressed. It may also POST, but not send a beacon, PUT, PATCH,
+//   DELETE, a GraphQL mutation, or a request whose address acts.
+// - shows: something that shows more by its role was pressed. Only GET and GraphQL queries may follow.
+// - unknown: the same, but to other sites only for pictures, films, fonts, styles and frames.
 std::string_view why_held(Pressed pressed, const Request& request, std::string_view page_host);
 
 // Returns true for an address that changes something by its words: /logout, /item/3/delete, ?action=vote.

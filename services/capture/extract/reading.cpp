@@ -213,13 +213,12 @@ std::string Reading::scroll() {
 // Sets the limits of what the page may send from now on.
 void Reading::press_on(Pressed pressed) {
   gate_.press(pressed);
-  if (gate_.pressed() == Pressed::unknown) frames_.hold();
+  if (gate_.pressed() >= Pressed::shows) frames_.hold();
 }
 
 // Returns the effect of the last press, for the reader.
-Json Reading::after(std::size_t asked, std::size_t left, std::size_t held) const {
-  return {{"asked", recorder_.urls_asked() > asked + (gate_.left() - left) + (gate_.stopped() - held)},
-          {"held", gate_.stopped() > held}};
+Json Reading::after(std::size_t let, std::size_t held) const {
+  return {{"asked", gate_.let() > let}, {"held", gate_.stopped() > held}};
 }
 
 // Runs a step of click.js or hands.js to its end in each frame; `left`: presses that may still be made.
@@ -227,11 +226,10 @@ std::string Reading::press(const char* which, int& left) {
   int count = 0;
   const auto places = frames_.find(); // a press may add frames: they are read when the others have been
   for (auto frame : places) {
-    Json then = after(recorder_.urls_asked(), gate_.left(), gate_.stopped());
+    Json then = after(gate_.let(), gate_.stopped());
     while (!over()) {
       if (gate_.left() > kMostWindows) return "leads away too often, after " + std::to_string(count) + " presses";
-      const auto leaving = gate_.left(), asked = recorder_.urls_asked(), held = gate_.stopped();
-      const auto noted = gate_.held().size();
+      const auto let = gate_.let(), held = gate_.stopped(), noted = gate_.held().size();
       const auto done = frames_.ask(frame, std::string("reader.go('") + which + "', " + json_text(then) + ")");
       if (!done || done->is_null()) break;
       if (done->is_object()) move_hand(browser_, frames_.session(), *done, wait_, in(Seconds(3)));
@@ -242,7 +240,7 @@ std::string Reading::press(const char* which, int& left) {
       // The next press may take away a picture that is still to come.
       const bool pictures = what.starts_with("next") || what.starts_with("over") || what.starts_with("choice");
       rest(Seconds(0), kShortTimer, pictures, in(pictures ? kLongestAfterStep : kLongestAfterPress));
-      then = after(asked, leaving, held);
+      then = after(let, held);
       gate_.name(noted, what);
     }
     if (over()) return "time";
@@ -331,14 +329,17 @@ void Reading::read() {
   if (effort_.acts) step("consent", Seconds(5), [this] { return accept(); });
   if (scrolls) step("scroll", effort_.scroll, [this] { return scroll(); });
   if (!effort_.own.empty()) { // whose author knows the page
-    press_on(Pressed::shows);
+    press_on(Pressed::more);
     step("own", effort_.click, [this] { return own(effort_.own); });
   }
   if (effort_.acts) {
-    press_on(effort_.presses == Presses::all ? Pressed::shows : Pressed::unknown);
+    const bool all = effort_.presses == Presses::all;
+    press_on(all ? Pressed::more : Pressed::unknown);
+    step("more", effort_.click, [&] { return press("more", left); });
+    press_on(Pressed::shows);
     step("shows", effort_.click, [&] { return press("shows", left); });
     press_on(Pressed::unknown);
-    if (effort_.presses == Presses::all) step("tries", effort_.click, [&] { return press("tries", left); });
+    if (all) step("tries", effort_.click, [&] { return press("tries", left); });
     step("hands", effort_.click, [&] { return press("hands", left); });
     bool more = false;
     for (auto& frame : frames_.find())

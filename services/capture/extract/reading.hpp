@@ -63,7 +63,7 @@ private:
   bool over() const { return Clock::now() >= limit(); }
   void step(const char* name, Seconds longest, const std::function<std::string()>& work);
   void press_on(Pressed pressed);
-  Json after(std::size_t asked, std::size_t left, std::size_t held) const;
+  Json after(std::size_t let, std::size_t held) const;
   std::string accept();
   std::string scroll();
   std::string press(const char* which, int& left);

@@ -4,15 +4,18 @@ const pressed = new WeakSet(), groups = new Map(), before = new WeakSet(), opene
 const switched = new Map(); // controls of labels, as they were
 let selected = [], focused = null;
 const bare = text => (text ?? '').replace(/\d+/g, '').split(/\s+/).slice(0, 6).join('.');
-const group_of = e => {
+const group_of = (e, kind) => {
   const above = e.parentElement, style = e.getAttribute('class');
-  const key = [e.localName, bare(style), e.getAttribute('role'), above?.localName, bare(above?.getAttribute('class')),
+  const key = [kind, e.localName, bare(style), e.getAttribute('role'), above?.localName, bare(above?.getAttribute('class')),
     style ? '' : e.id.replace(/\d+/g, '')].join('|');
   if (!groups.has(key)) groups.set(key, {hits: 0, misses: 0});
   return groups.get(key);
 };
 const usable = e => e.isConnected && shown(e) && area(e) > 0 && !e.disabled;
-const useless = e => { const group = group_of(e); return group.misses >= 3 && group.misses > group.hits; };
+const useless = (e, kind) => {
+  const group = group_of(e, kind);
+  return group.misses >= 3 && group.misses > group.hits;
+};
 
 // Elements that only the pointer's shape gives away.
 function pointed(top) {
@@ -36,9 +39,9 @@ function candidates(want, within) {
     known.add(e);
     const group = group_of(e), count = (alike.get(group) ?? 0) + 1;
     alike.set(group, count);
-    if (count > kMostAlike || useless(e) || !usable(e)) continue;
+    if (count > kMostAlike || !usable(e)) continue;
     const meaning = meaning_of(e);
-    if (meaning && want(meaning)) list.push({e, ...meaning, rank: kOrder.indexOf(meaning.kind)});
+    if (meaning && want(meaning) && !useless(e, meaning.kind)) list.push({e, ...meaning, rank: kOrder.indexOf(meaning.kind)});
   }
   return list.sort((a, b) => a.rank - b.rank);
 }
@@ -82,8 +85,8 @@ function overlays() {
 }
 const closes = e => {
   const {said, name, marks} = names_of(e);
-  return worded(said) ? kClose.test(said) && said.split(' ').length < 3 && !acts(e, names_of(e)) :
-    kClose.test(said) || kClose.test(name) || kClose.test(marks);
+  if (worded(said) || kClose.test(said)) return kClose.test(said);
+  return worded(name) ? kClose.test(name) : /\b(close|dismiss)\b/i.test(marks);
 };
 // Pages through what a click has opened, and closes it again.
 function* inside(over, most, want) {
@@ -124,8 +127,8 @@ function* look_through() {
 }
 // Presses it as long as something new comes. Given back by `yield`: {asked: whether there was a new request, held:
 // whether one was stopped}.
-function* repeat({e, kind}, most, want) {
-  const group = group_of(e), here = location.href.split('#')[0], depth = history.length;
+function* repeat({e, kind, shows}, most, want) {
+  const group = group_of(e, kind), here = location.href.split('#')[0], depth = history.length;
   let misses = 0;
   for (let count = 0; count < most; ++count) {
     if (!usable(e)) { // it may come back, as a button that waits for its answer
@@ -149,7 +152,8 @@ function* repeat({e, kind}, most, want) {
       return;
     }
     brought ? ++group.hits : ++group.misses;
-    if (then.held) group.misses = Math.max(group.misses, group.hits) + 3; // it changes something, and so do its like
+    // It changes something, and so do its like; unless what was stopped only tells of a press that brings something.
+    if (then.held && !then.asked && !(shows && brought)) group.misses = Math.max(group.misses, group.hits) + 3;
     const over = overlays().filter(o => !is_in(e, o));
     if (over.length && !opened_by.has(e)) {
       opened_by.add(e);
@@ -187,7 +191,7 @@ function* through(want, later) {
       continue;
     }
     const next = list.shift(), known = news;
-    if (pressed.has(next.e) || !usable(next.e) || useless(next.e)) continue;
+    if (pressed.has(next.e) || !usable(next.e) || useless(next.e, next.kind)) continue;
     if (later && next.kind === 'next' && candidates(later).length) continue; // with what it shows, then
     again = true;
     if (later && next.kind === 'tab') {
@@ -209,7 +213,11 @@ function begin() {
   if (document.body) survey(document.body);
   for (const root of roots.slice(1)) for (const e of root.children) survey(e);
 }
-// What shows more by its role; then the rest, whose presses may do nothing but ask for more.
+// What asks for more by its whole label; what shows more by its role; then the rest.
+function* more() {
+  begin();
+  yield* through(m => m.asks);
+}
 function* shows() {
   begin();
   yield* through(m => m.shows, m => !m.shows);
@@ -225,7 +233,7 @@ function* tries() {
   }
   yield* choices();
 }
-const kSteps = {shows, tries, hands};
+const kSteps = {more, shows, tries, hands};
 const going = {};
 // Goes on with a step: what was done, or is to be done with the browser's own hands; null at its end.
 function go(step, then) {

@@ -8,15 +8,25 @@ function consent() {
   const kOver = 'dialog,[role=dialog],[role=alertdialog],[aria-modal=true]';
   const buttons = all(kButtons)
     .filter(e => !pressed.has(e) && kAccept.test(label(e)) && label(e).length < 50 && usable(e));
-  const asks = e => {
-    let text = '', over = top !== self;
-    for (let p = e; p && p !== document.body; p = parent(p)) {
-      over ||= /fixed|sticky/.test(getComputedStyle(p).position) || p.matches(kOver);
-      const own = p.textContent + ' ' + p.id + ' ' + p.className;
-      if (own.length < 20000) text = own;
-      if (over && kConsent.test(text)) return true;
+  // What a dialog is about. A page has links to its policies beside any button, in a list or a sentence.
+  const about = dialog => {
+    const parts = [dialog.id, dialog.getAttribute('class'), dialog.getAttribute('aria-label')];
+    const walk = document.createTreeWalker(dialog, NodeFilter.SHOW_TEXT);
+    for (let size = 0, n; (n = walk.nextNode());) {
+      const at = n.parentElement, list = at.closest('footer,nav,ul');
+      if (kSilent.has(at.localName) || (list !== dialog && list && dialog.contains(list))) continue;
+      parts.push(at.closest('a') ? n.data.match(kCookies)?.[0] : n.data);
+      if ((size += n.data.length) > 6000) return '';
     }
-    return over && top !== self && kConsent.test(document.body.textContent.slice(0, 5000));
+    return parts.join(' ');
+  };
+  const asks = e => {
+    let over = top !== self;
+    for (let p = e; p && (p !== document.body || top !== self); p = parent(p)) {
+      over ||= /fixed|sticky/.test(getComputedStyle(p).position) || p.matches(kOver);
+      if (over && kConsent.test(about(p))) return true;
+    }
+    return false;
   };
   const found = buttons.filter(asks);
   const best = found.find(e => /\ball\b|alle|tout|todo|tutt|wszystk|все|全|すべて|모두/i.test(label(e))) ?? found[0];

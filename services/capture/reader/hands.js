@@ -9,7 +9,7 @@ function* choices() {
       e.getAttribute('aria-checked') === 'true' || e.getAttribute('aria-pressed') === 'true';
     const first = list.filter(on);
     for (const e of list) {
-      if (pressed.has(e) || !usable(e) || on(e) || e.form || useless(e) || acts(e, names_of(e))) continue;
+      if (pressed.has(e) || !usable(e) || on(e) || e.form || useless(e, 'choice') || acts(e, names_of(e))) continue;
       yield* repeat({e, kind: 'choice'}, 1, () => true);
     }
     if (list.some(e => pressed.has(e)))

@@ -15,17 +15,17 @@ const kMore = any(
 // The whole label asks for more: such a press may do what it does.
 const kThings = '(comments?|repl(y|ies)|answers?|posts?|items?|results?|products?|photos?|pictures?|images?|videos?|' +
   'reviews?|stories|articles?|news|details?|text|info(rmation)?|messages?|entries|questions?|episodes?|pages?)';
-const kOnlyMore = new RegExp('^\\W*(' +
+const kOnlyMore = new RegExp('^[^\\p{L}\\d]*(' +
   `((load|show|view|see|read|display|expand) )?(the )?(\\d+ )?(more|all|older|earlier|newer|remaining|rest)( \\d+)?( ${kThings})*` +
   `|((load|show|view|see|read|display) )?\\d+ ${kThings}|(show|see|view|read|load) (the )?(full|whole) ${kThings}` +
   '|((mehr|weitere|alle)( \\p{L}+)? (anzeigen|laden|lesen)|mehr|weiterlesen|(afficher|voir|charger|lire) (la suite|plus)' +
   '|plus|(ver|mostrar|cargar|leer) más|mostra altro|leggi tutto|carica altri|meer (laden|lezen|tonen)' +
   '|(pokaż|załaduj) więcej|ver mais|carregar mais|показать ещё|читать далее|加载更多|查看更多|展开|もっと見る|続きを読む' +
-  '|더 ?보기))\\W*(\\(?\\d+\\)?)?\\W*$', 'iu');
+  '|더 ?보기))[^\\p{L}\\d]*(\\(?\\d+\\)?)?[^\\p{L}]*$', 'iu');
 const kNext = any(
   /\bnext\b|forward|(arrow|chevron|btn|button)[-_ ]*right|right[-_ ]*(arrow|chevron)|nächste|vorwärts/,
   /suivant|siguiente|successiv|próxim|volgende|następn|след|下一|次へ|다음/);
-const kOnlyNext = /^\W*(go to |show )?(the )?next( (slide|page|picture|image|photo|item|post|article|video)s?)?\W*$/i;
+const kOnlyNext = /^[^\p{L}]*(go to |show )?(the )?next( (slide|page|picture|image|photo|item|post|article|video)s?)?[^\p{L}]*$/iu;
 const kNextSign = /^[›»→❯>▶▸⟩]+$/, kBackSign = /^[‹«←❮<◀◂⟨]+$/;
 // What is never pressed, in the words of words.json: whole words, of which "*" is an unwritten rest.
 // Scripts without blanks have them anywhere.
@@ -46,8 +46,9 @@ const kIdle = any(
   /\b(settings?|preferences|manage|help|feedback|notifications?|chat|speed|captions?|subtitles?)\b|zurück|schließen/,
   /teilen|précédent|fermer|partager|anterior|cerrar|compartir|precedente|chiudi|condividi|vorige|sluiten|назад/,
   /закрыть|поделиться|上一|关闭|分享|閉じる|共有|이전|닫기|공유/);
-const kClose = any(
-  /\bclose\b|dismiss|schließen|fermer|cerrar|chiudi|sluiten|zamknij|fechar|закрыть|关闭|閉じる|닫기|^[×✕✖xX]$/);
+// The whole label: "Close issue" closes no dialog.
+const kClose = new RegExp('^[^\\p{L}]*(close|dismiss|schließen|fermer|cerrar|chiudi|sluiten|zamknij|fechar|закрыть|关闭|閉じる|닫기)' +
+  '( (this )?(dialog|window|menu|modal|popup|panel|banner|overlay|lightbox|gallery|image))?[^\\p{L}]*(esc)?[^\\p{L}]*$|^[×✕✖x]$', 'iu');
 const kAccept = any(
   /^(yes,? )?(i )?(accept|agree|allow|consent|ok(ay)?|got it|understood|understand|i['’]m fine|continue)/,
   /^(yes,? )?(i )?(alle?s? (akzeptieren|annehmen|zulassen|erlauben)|akzeptieren|zustimmen|einverstanden|verstanden)/,
@@ -55,10 +56,10 @@ const kAccept = any(
   /^(yes,? )?(i )?(aceitar|aceito|concordo|accepteren|akkoord|alles accepteren|zaakceptuj|akceptuj|zgadzam|godkänn)/,
   /^(yes,? )?(i )?(acceptera|godta|aksepter|accepter|tillad|hyväksy|elfogad|přijmout|souhlasím|prijať|acceptă)/,
   /^(yes,? )?(i )?(приня|соглас|хорошо|αποδοχή|kabul|同意|接受|全部接受|すべて受け入れる|動의|동의|모두)/);
-const kConsent = any(
-  /cookie|consent|gdpr|privacy|datenschutz|einwilligung|confidentialité|données personnelles|privacidad|privacidade/,
-  /riservatezza|informativa|persoonsgegevens|prywatno|ciasteczk|integritet|personvern|tietosuoja|soukrom/,
-  /конфиденциальн|куки|gizlilik|隐私|プライバシー|개인정보/);
+const kCookies = any(/cookie|consent|gdpr|einwilligung|ciasteczk|evästee|süti|çerez|куки|クッキー|쿠키/);
+const kConsent = any(kCookies,
+  /privacy|datenschutz|confidentialité|données personnelles|privacidad|privacidade|riservatezza|informativa/,
+  /persoonsgegevens|prywatno|integritet|personvern|tietosuoja|soukrom|конфиденциальн|gizlilik|隐私|プライバシー|개인정보/);
 
 // A text as it is read: widths and joined letters in their plain form, nothing invisible within a word, letters of
 // another script that look like Latin ones inside a Latin word as those, spaced letters together.
@@ -146,7 +147,7 @@ function leads(link) {
   return !to ? 'here' : shown(to) ? 'away' : 'hidden';
 }
 // What a press means: {kind: 'fold', 'tab', 'more', 'button', 'picture', 'next', shows: whether its role or its whole
-// label says that it shows more}. Null: it is not pressed.
+// label says that it shows more, asks: its whole label asks for more}. Null: it is not pressed.
 function meaning_of(e) {
   if (e.disabled || e.getAttribute('aria-disabled') === 'true' || e.isContentEditable) return null;
   if (e.form && e.type !== 'button') return null;
@@ -159,8 +160,9 @@ function meaning_of(e) {
       (name.startsWith('data-') && /^(delete|post|put|patch)$/i.test(value))) return null;
   const link = e.closest('a[href]'), where = leads(link), names = names_of(e), {said, name, marks} = names;
   if (e.localName === 'label') return folds(e) && !kIdle.test(said) ? {kind: 'fold', shows: true} : null;
+  const read = worded(said) ? said : name || said, asks = kOnlyMore.test(read);
   if (e.matches(kFolds)) return where === 'away' ? null : {kind: e.matches('[role=tab]') ? 'tab' : 'fold', shows: true};
-  const read = worded(said) ? said : name || said, opens = e.matches(kOpens) || where === 'hidden';
+  const opens = e.matches(kOpens) || where === 'hidden';
   if (acts(e, names)) return e.matches('[aria-expanded],[popovertarget]') ? {kind: 'fold', shows: false} : null;
   if (where === 'picture')
     return e.querySelector('img,picture,svg') || getComputedStyle(e).backgroundImage !== 'none'
@@ -168,14 +170,13 @@ function meaning_of(e) {
   const bare = worded(said) ? '' : said.replace(/\s/g, '');
   if (kBackSign.test(bare)) return null;
   if (kOnlyNext.test(read) || kNextSign.test(bare)) return {kind: 'next', shows: true};
-  const only_more = kOnlyMore.test(read);
   // A link that leads away is pressed only where a script may take it over; it is then kept from leading there.
-  if (where === 'away') return only_more ? {kind: 'more', shows: true} : null;
+  if (where === 'away') return asks ? {kind: 'more', shows: true, asks} : null;
   if (!opens && kNext.test([read, worded(said) ? '' : marks].join(' '))) return {kind: 'next', shows: false};
-  const asks = is_question(read), idle = !asks && kIdle.test(read || marks);
-  if (opens && (!idle || e.matches('[aria-expanded]'))) return {kind: 'fold', shows: true};
-  if (only_more) return {kind: 'more', shows: true};
-  if (read.length > (asks ? 300 : 90)) return null;
+  const question = is_question(read), idle = !question && kIdle.test(read || marks);
+  if (opens && (!idle || e.matches('[aria-expanded]'))) return {kind: 'fold', shows: true, asks};
+  if (asks) return {kind: 'more', shows: true, asks};
+  if (read.length > (question ? 300 : 90)) return null;
   if (kMore.test(read)) return {kind: 'more', shows: false};
   if (idle) return null;
   if (plays(e)) return null; // files.js does
