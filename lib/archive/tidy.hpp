@@ -2,11 +2,8 @@
 // Turns a tree that hooks wrote into one that may be kept: only directories, plain files of its own and links that stay
 // inside. Blocking; the caller is the only one to work in the tree.
 
-#include "lib/archive/attempt.hpp"
 #include "lib/archive/file_work.hpp"
-#include "lib/warc/redact.hpp"
 
-#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -41,13 +38,5 @@ struct TreeEntry {
 std::optional<std::string> read_link(int directory, const std::string& name);
 // Calls `visit` for everything but directories below `top`, in byte order of the path's parts.
 void walk_tree(int top, const std::filesystem::path& where, const std::function<void(const TreeEntry&)>& visit);
-
-// Takes secrets out of an attempt before it is published: its files, and the texts of its hooks on its page. Blocking
-// file work; any thread, one at a time in one tree.
-
-// Redacts WARC files first, whose cookies `redactor` then includes; then all other files, as they are. Other packed
-// formats (images, PDF, ZIP) are not opened. A file that changes is replaced. Then names and links. Throws Error.
-void redact_attempt(const std::filesystem::path& attempt, SnapshotView& view, warc::Redactor& redactor,
-                    const std::atomic<bool>* cancelled = nullptr);
 
 } // namespace holdfast::archive

@@ -29,6 +29,13 @@ void Spool::add(std::string_view bytes) {
   write_all(file_.get(), bytes);
 }
 
+void Spool::clear() {
+  memory_.clear();
+  file_.reset();
+  size_ = 0;
+  digest_ = Digest();
+}
+
 std::string Spool::payload_digest() const { return Digest(digest_).finish(); }
 
 std::string Spool::head(std::size_t most) const {

@@ -32,6 +32,7 @@ public:
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
   void add(std::string_view bytes);
+  void clear();
   std::uint64_t size() const { return size_; }
   std::string payload_digest() const;
   // The whole body in pieces, from its start.

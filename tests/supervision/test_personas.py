@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import stat
@@ -318,6 +319,62 @@ class Personas(WorkerCase):
         others = b"".join(file.read_bytes() for file in attempt.rglob("*") if file.is_file())
         others += json.dumps(home.sql("select * from holdfast.v_snapshot, holdfast.v_result")).encode()
         self.assertEqual({form for form, value in secret.items() if value.encode() in others}, set())
+
+    @unittest.skipUnless(HAS_BROWSER, "no browser")
+    def test_what_may_show_a_secret_is_left_out(self):
+        token = SECRETS["local"]
+        log = gzip.compress(f"Kittiwakes {token}".encode())
+        pages = {
+            "shown": f"<p>Your key: {token}",
+            "typed": f"<p>Your key: <input readonly value='{token}'>",
+            "hidden": f"<p>Kittiwakes <input type=hidden value='{token}'>",
+            "packed": "<p>Kittiwakes <script>fetch('/log.gz').then(answer => answer.blob())</script>",
+        }
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                body = log if self.path == "/log.gz" else pages.get(self.path[1:], "").encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/gzip" if body is log else "text/html")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        site = LocalSite(Handler)
+        self.addCleanup(site.close)
+        home = self.persona_place()
+        state = {"cookies": [], "origins": [{"origin": site.url, "localStorage": [{"name": "token", "value": token}]}]}
+        self.assertEqual(self.imported(home, "press", state).code, OK)
+        self.assertEqual(home.run("persona", "set", "press", "--host", "127.0.0.1").code, OK)
+        home.work()
+        home.holdfast("add", *(f"{site.url}/{page}" for page in pages), "--bg", "-p", "browser,screenshot,pdf,dom,text")
+        self.sealed(home, len(pages))
+        shot = "screenshot/screenshot.png"
+        for page in pages:
+            with self.subTest(page):
+                ((snapshot, directory, outcome, reason),) = home.sql(
+                    "select e.snapshot_id, e.directory, e.outcome, e.reason from holdfast.snapshot_sealed e "
+                    f"join holdfast.snapshot s on s.id = e.snapshot_id where s.url = '{site.url}/{page}'"
+                )
+                attempt = home.data / "archive" / directory
+                pictures = [name for name in (shot, "pdf/output.pdf") if (attempt / name).exists()]
+                told = re.findall("left out, because it may show a secret of the persona: (.*)", reason)
+                self.assertEqual(outcome, "succeeded")
+                if page in ("shown", "typed"):
+                    self.assertEqual(pictures, [])
+                    self.assertIn(shot, told[0])
+                else:
+                    self.assertEqual(len(pictures), 2)
+                    self.assertEqual(told, [f"{site.url}/log.gz"] if page == "packed" else [])
+                self.assertIn("".join(told), home.run("why", snapshot).out)
+        self.assertEqual(home.run("export", "--all", "--format", "warc", "-o", home.path / "out").code, OK)
+        records = b"".join(gzip.decompress(file.read_bytes()) for file in (home.path / "out").glob("*.warc.gz"))
+        self.assertIn(b"/log.gz", records)
+        self.assertNotIn(log[10:-8], records)
+        self.assertNotIn(token.encode(), records)
 
     def test_dumps_do_not_show_it(self):
         home = self.persona_place()
