@@ -3,6 +3,7 @@
 #include "lib/base/text/encoding.hpp"
 #include "lib/base/text/url.hpp"
 #include "services/capture/browser/page_record.hpp"
+#include "services/capture/embedded.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -15,24 +16,38 @@ namespace {
 
 using Words = std::set<std::string, std::less<>>;
 
-// Verbs that act wherever they begin a part of an address.
-const Words kVerbs{
-    "add",       "approve",    "ban",        "block",      "buy",           "cancel",      "checkin",   "clear",
-    "confirm",   "create",     "deactivate", "delete",     "destroy",       "disable",     "dislike",   "donate",
-    "downvote",  "enable",     "erase",      "follow",     "hide",          "invite",      "join",      "kick",
-    "leave",     "logoff",     "logout",     "mute",       "optin",         "optout",      "pay",       "publish",
-    "purchase",  "purge",      "react",      "redeem",     "register",      "reject",      "remove",    "report",
-    "revoke",    "rsvp",       "save",       "send",       "signoff",       "signout",     "star",      "submit",
-    "subscribe", "transfer",   "unblock",    "unfollow",   "unlike",        "unmute",      "unpublish", "unsubscribe",
-    "unvote",    "update",     "upvote",     "vote",       "withdraw",      "addtocart",   "like",      "favorite",
-    "favourite", "unfavorite", "bookmark",   "checkout",   "unstar",        "dismiss",     "toggle",    "decline",
-    "unpin",     "unlock",     "reboot",     "shutdown",   "rollback",      "unenroll",    "rm",        "del",
-    "snooze",    "kudos",      "repost",     "retweet",    "unwatch",       "activate",    "demote",    "unassign",
-    "wipe",      "uninstall",  "markread",   "markasread", "addtowishlist", "addtobasket", "addtobag"};
+// Returns true if the text is the word; "*" stands for an ending of a few letters.
+bool is_word(std::string_view text, std::string_view word) {
+  constexpr std::size_t kLongest = 2, kLongestUtf8 = 8; // "subscribe", not "subscribers"
+  const auto star = word.find('*');
+  if (star == std::string_view::npos) return text == word;
+  if (!text.starts_with(word.substr(0, star))) return false;
+  text.remove_prefix(star), word.remove_prefix(star + 1);
+  const auto longest = !text.empty() && (text.front() & 0x80) != 0 ? kLongestUtf8 : kLongest;
+  for (std::size_t size = 0; size <= std::min(text.size(), longest); ++size)
+    if (is_word(text.substr(size), word)) return true;
+  return false;
+}
+
+// The words that act in an address, without blanks and hyphens.
+const std::vector<std::string>& verbs() {
+  static const auto all = [] {
+    std::vector<std::string> found;
+    const auto kinds = nlohmann::json::parse(embedded::words_json);
+    for (const char* kind : {"sign out", "buy", "post", "delete", "follow", "address"})
+      for (const auto& word : kinds.at(kind)) {
+        found.push_back(word.get<std::string>());
+        std::erase_if(found.back(), [](char c) { return c == ' ' || c == '-'; });
+      }
+    return found;
+  }();
+  return all;
+}
+
 // Words that are as often a filter, as the name of a parameter.
-const Words kNouns{"star",  "like",   "report", "favorite", "favourite", "bookmark", "update",  "register",
-                   "add",   "clear",  "save",   "send",     "create",    "enable",   "disable", "hide",
-                   "block", "follow", "pay",    "leave",    "join",      "submit"};
+const Words kNouns{"add",  "block", "bookmark", "clear", "close", "create", "disable", "enable",   "favorite", "follow",
+                   "hide", "join",  "leave",    "like",  "lock",  "pay",    "pin",     "register", "report",   "reset",
+                   "run",  "save",  "send",     "star",  "start", "stop",   "submit",  "update"};
 const Words kDoing{"action", "do", "op", "cmd", "task", "act", "event", "intent", "method", "_method", "command"};
 const Words kStates{"PUT", "PATCH", "DELETE"};
 const Words kPrograms{"php", "asp", "aspx", "jsp", "cgi", "pl", "do", "action", "html", "htm", "json", "xml"};
@@ -45,12 +60,13 @@ std::vector<std::string> words_of(std::string_view text) {
     if (!kPrograms.contains(lower_case(std::string(text.substr(dot + 1))))) return {};
     text = text.substr(0, dot);
   }
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto letter = static_cast<unsigned char>(text[i]);
-    const bool starts =
-        i > 0 && std::isupper(letter) != 0 && std::islower(static_cast<unsigned char>(text[i - 1])) != 0;
-    if (std::isalnum(letter) == 0 || starts) words.emplace_back();
-    if (std::isalnum(letter) != 0) words.back() += static_cast<char>(std::tolower(letter));
+  bool lower = false;
+  for (const char letter : text) {
+    const auto c = static_cast<unsigned char>(letter);
+    const bool counts = std::isalnum(c) != 0 || c >= 0x80;
+    if (!counts || (std::isupper(c) != 0 && lower)) words.emplace_back();
+    if (counts) words.back() += static_cast<char>(std::tolower(c));
+    lower = std::islower(c) != 0;
   }
   std::erase(words, "");
   return words;
@@ -60,9 +76,12 @@ std::vector<std::string> words_of(std::string_view text) {
 bool is_command(std::string_view text) {
   const auto words = words_of(text);
   if (words.empty() || words.size() > 3) return false;
-  const auto two = words.size() > 1 ? words[0] + words[1] : words[0];
-  return (words.size() < 3 && kVerbs.contains(words[0])) || kVerbs.contains(two) ||
-         (words.size() == 3 && kVerbs.contains(two + words[2]));
+  std::string all;
+  for (const auto& word : words)
+    all += word;
+  return std::any_of(verbs().begin(), verbs().end(), [&](const std::string& word) {
+    return is_word(all, word) || (words.size() < 3 && is_word(words[0], word));
+  });
 }
 
 // A number, or letters and digits as of a key: what a command is applied to.

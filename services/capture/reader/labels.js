@@ -36,7 +36,7 @@ const pattern_of = kinds => {
   return new RegExp(`(?<![\\p{L}\\p{M}])(?:${list.filter(word => !packed.test(word)).join('|')})(?![\\p{L}\\p{M}])|` +
     list.filter(word => packed.test(word)).join('|'), 'iu');
 };
-const kActs = pattern_of(Object.keys(words_of)), kPays = pattern_of(['buy', 'follow', 'delete', 'sign out']);
+const kActs = pattern_of(Object.keys(words_of).filter(kind => kind !== 'address')), kPays = pattern_of(['buy', 'follow', 'delete', 'sign out']);
 const kSpends = pattern_of(['buy', 'follow', 'sign out']); // in code: not remove()
 const kDeletes = /\b(delete|destroy)[A-Z_]\w*\(/; // not: this.remove()
 // Of no use to a reader, if nothing says that there is more behind it.

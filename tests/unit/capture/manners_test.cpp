@@ -10,13 +10,19 @@ TEST_CASE("an address acts by its last command, not by the words of its content"
         "https://a.example/vote/17", "https://a.example/api/add-to-cart", "https://a.example/sign_out",
         "https://a.example/markAs/42/unsubscribe", "https://a.example/?action=vote",
         "https://a.example/x?do=removeItem", "https://a.example/x?upvote=1", "https://a.example/act/like?id=9",
-        "https://a.example/post/8f3a2/report"})
+        "https://a.example/post/8f3a2/report", "https://a.example/api/servers/3/stop",
+        "https://a.example/loeschen?id=3", "https://a.example/article/3/supprimer",
+        "https://a.example/3/%D1%83%D0%B4%D0%B0%D0%BB%D0%B8%D1%82%D1%8C", "https://a.example/restart.cgi",
+        "https://a.example/keys/rotate"})
     CHECK_MESSAGE(acts(url), url);
   for (const char* url :
        {"https://a.example/", "https://a.example/how-to-delete-a-key", "https://a.example/search?q=delete",
         "https://a.example/icons/like.svg", "https://a.example/reports/2024", "https://a.example/votes?page=2",
         "https://a.example/delete/words/in/a/story", "https://a.example/list?order=asc&star=5",
-        "https://a.example/api/items?after=add", "https://a.example/save/the/date", "https://a.example/comments/12"})
+        "https://a.example/api/items?after=add", "https://a.example/save/the/date",
+        "https://a.example/uploads/2024/03/1.jpg", "https://a.example/subscribers/3",
+        "https://a.example/x?start=10&run=3", "https://a.example/kupony", "https://a.example/publishers/12",
+        "https://a.example/comments/12"})
     CHECK_MESSAGE(!acts(url), url);
 }
 
