@@ -61,6 +61,8 @@ struct Operation {
 std::span<const Operation> operations();
 // Fields of a watch, beside those of a schedule.
 std::span<const Field> watch_fields();
+// Fields of the rule that fills a shelf.
+std::span<const Field> rule_fields();
 // Returns what of a request is of a watch, as store::NewSchedule::watch; null: nothing. Throws Error(usage) for a
 // selector or a regular expression that cannot be read.
 nlohmann::json watch_of(const nlohmann::json& body);

@@ -3,7 +3,6 @@
 #include "lib/base/backoff.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/metrics.hpp"
-#include "lib/base/test_point.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/store/call.hpp"
 #include "services/worker/hook/browser_watch.hpp"
@@ -13,14 +12,13 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/system/system_error.hpp>
 #include <spdlog/spdlog.h>
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 namespace holdfast::worker {
@@ -36,10 +34,6 @@ constexpr std::chrono::milliseconds kLeaveKilled{10000};
 constexpr std::chrono::milliseconds kDoneCheck{1000};
 constexpr std::chrono::milliseconds kLeastWait{20}; // between claims that find nothing
 constexpr std::chrono::milliseconds kDueElsewhere{500};
-constexpr std::chrono::milliseconds kTrustCheck{1000};
-
-// For the fault suite, which must notice.
-bool self_fencing() { return !base::test_switch("NO_SELF_FENCING"); }
 
 } // namespace
 
@@ -47,7 +41,7 @@ Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, st
     : io_(io), options_(std::move(options)), stop_(stop), done_(std::move(done)),
       membership_(io.get_executor(), describe_worker(options_), options_.lease, options_.margin),
       scratch_(options_.work_dir, id()), binaries_(options_.binary_directories, options_.data_dir / "lib"),
-      sleeper_(io.get_executor()), trust_timer_(io) {
+      sleeper_(io.get_executor()) {
   sandbox_ = choose_sandbox(options_, options_.work_dir);
   if (sandbox_.sandbox.level == process::SandboxLevel::none && options_.sandbox != "off")
     spdlog::warn("sandbox of hooks: {}; they can do all that user {} can", sandbox_.description, ::geteuid());
@@ -139,9 +133,10 @@ Worker::~Worker() {
 awaitable<Worker::Ending> Worker::run() {
   base::set_log_process(label());
   spdlog::info("{} joined as {} with {} slots", label(), id(), options_.slots);
+  watchdog_ = std::make_unique<Watchdog>(io_.get_executor(), membership_.trust(), options_.margin / 2, [this] {
+    fence("no heartbeat has succeeded for " + base::format_duration(options_.lease - options_.margin));
+  });
   start_heartbeat();
-  watch_trust();
-  if (self_fencing()) watchdog_ = std::make_unique<Watchdog>(membership_.trust(), options_.margin / 2);
   asio::cancellation_signal stop_watching;
   spawn(watch_stop(), stop_watching.slot());
   spawn(binary_resolver_->run());
@@ -160,8 +155,7 @@ awaitable<Worker::Ending> Worker::run() {
   co_await sessions_->close("its worker leaves");
   sign_ins_->stop("its worker stops");
   running_hooks_->stop();
-  trust_timer_.cancel();
-  if (watchdog_) watchdog_->leave_within(kLeave);
+  watchdog_->leave_within(kLeave);
   membership_.stop();
   stop_watching.emit(asio::cancellation_type::terminal);
   while (spawned_ > 0)
@@ -221,7 +215,6 @@ void Worker::start_heartbeat() {
 }
 
 void Worker::take_heartbeat(const store::HeartbeatAnswer& answer) {
-  watch_trust();
   jobs_->take_heartbeat(answer.lost, answer.extra);
   claim_conditions_->set_clock_ahead(answer.clock_ahead);
   publish_heartbeat_state(); // for the next heartbeat
@@ -258,13 +251,18 @@ void Worker::fence(const std::string& reason) {
   spdlog::error("the lease may have expired, killing the hooks of {} snapshots: {}", jobs_->size(), reason);
   jobs_->lose_all("the lease of this worker may have expired: " + reason);
   sessions_->shut_down(ShutdownMode::immediate, "the lease of this worker may have expired: " + reason);
-  sign_ins_->stop("the lease of its worker may have expired");
+  stop_services("the lease of its worker may have expired");
+  watchdog_->stand_down(); // last: it watches over the lines above
+  wake();
+}
+
+// Ends what works beside the pages.
+void Worker::stop_services(const std::string& reason) {
+  sign_ins_->stop(reason);
   binary_resolver_->stop();
   browser_->stop();
   expander_->stop();
   housekeeping_->stop();
-  if (watchdog_) watchdog_->stand_down(); // last: it watches over the lines above
-  wake();
 }
 
 void Worker::fail(std::exception_ptr failure) {
@@ -272,47 +270,31 @@ void Worker::fail(std::exception_ptr failure) {
   fence("the worker has failed");
 }
 
-void Worker::watch_trust() {
-  // The timer does not count the time that the machine sleeps, trust does: so it checks every second.
-  const auto left = membership_.trust().trusted_until() - base::TrustWindow::Clock::now();
-  trust_timer_.expires_after(std::clamp<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1), kTrustCheck));
-  trust_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error || fenced_ || !self_fencing()) return;
-    if (membership_.trusted())
-      watch_trust();
-    else
-      fence("no heartbeat has succeeded for " + base::format_duration(options_.lease - options_.margin));
-  });
-}
-
 awaitable<void> Worker::watch_stop() {
   co_await stop_.reached(base::Strength::drain);
   draining_ = true;
-  sign_ins_->stop("its worker stops");
-  binary_resolver_->stop();
-  browser_->stop();
-  expander_->stop();
-  housekeeping_->stop();
+  stop_services("its worker stops");
   claim_conditions_->look(drain_reason()); // for why()
   publish_heartbeat_state();
   spdlog::info("draining ({}): {} snapshots in work", stop_.reason(), jobs_->size());
   wake();
-  asio::steady_timer deadline(io_, options_.drain_timeout);
-  deadline.async_wait([this](const boost::system::error_code& error) {
-    if (!error) stop_.raise(base::Strength::stop, "drain_timeout is over");
-  });
+  asio::steady_timer deadline(io_);
+  const auto raise_after = [&](std::chrono::milliseconds time, base::Strength strength, const char* reason) {
+    deadline.expires_after(time);
+    deadline.async_wait([this, strength, reason](const boost::system::error_code& error) {
+      if (!error) stop_.raise(strength, reason);
+    });
+  };
+  raise_after(options_.drain_timeout, base::Strength::stop, "drain_timeout is over");
   co_await stop_.reached(base::Strength::stop);
   deadline.cancel();
   jobs_->interrupt_all("its worker was stopped: " + stop_.reason());
   sessions_->shut_down(ShutdownMode::fast, "its worker was stopped: " + stop_.reason());
   wake();
-  deadline.expires_after(options_.stop_timeout);
-  deadline.async_wait([this](const boost::system::error_code& error) {
-    if (!error) stop_.raise(base::Strength::kill, "stop_timeout is over");
-  });
+  raise_after(options_.stop_timeout, base::Strength::kill, "stop_timeout is over");
   co_await stop_.reached(base::Strength::kill);
   deadline.cancel();
-  if (watchdog_) watchdog_->leave_within(kLeaveKilled);
+  watchdog_->leave_within(kLeaveKilled);
   jobs_->lose_all("its worker was killed: " + stop_.reason());
   sessions_->shut_down(ShutdownMode::immediate, "its worker was killed: " + stop_.reason());
   wake();
@@ -346,8 +328,7 @@ awaitable<void> Worker::turn_loop() {
     if ((claim.room == 0 || !answer.pages.empty()) && !fenced_ && housekeeping_->lapse_due())
       spawn(housekeeping_->lapse_workers()); // its end wakes this loop
     if (!answer.claims.empty() || turns_->waiting() > 0) continue;
-    const bool woken = co_await sleeper_.sleep(pause_after(answer));
-    if (!woken) expander_->wake();
+    if (!co_await sleeper_.sleep(pause_after(answer))) expander_->wake();
   }
 }
 

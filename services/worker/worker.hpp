@@ -29,7 +29,6 @@
 #include "services/worker/turn/turns.hpp"
 
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
 #include <algorithm>
@@ -75,7 +74,7 @@ private:
   void publish_heartbeat_state();
   void fence(const std::string& reason);
   void fail(std::exception_ptr failure);
-  void watch_trust();
+  void stop_services(const std::string& reason);
   awaitable<void> watch_stop();
   awaitable<void> leave();
   void wake(); // something may be due
@@ -120,7 +119,6 @@ private:
   std::unique_ptr<Jobs> jobs_;
   std::shared_ptr<HeartbeatState> heartbeat_state_{std::make_shared<HeartbeatState>()};
   base::Sleeper sleeper_;
-  asio::steady_timer trust_timer_;
   std::size_t spawned_{0}; // coroutines beside run() that have not ended
   bool draining_{false}, fenced_{false};
   std::exception_ptr failure_;

@@ -205,6 +205,10 @@ class Modules(unittest.TestCase):
         self.assertEqual(wrong, [])
         self.assertEqual(set(types) - named, set(), "settings that nothing reads")
 
+    def test_a_file_can_be_read_at_once(self):
+        sizes = {below_source(path): len(lines(path)) for top in ("lib", "services") for path in sources(SOURCE / top)}
+        self.assertEqual({path: size for path, size in sizes.items() if size > 400}, {})
+
     def test_a_name_in_an_anonymous_namespace_is_unique_in_its_module(self):
         # Sources are compiled in units of several, and which ones meet in a unit changes with every new source.
         for name, files in compiled_together():

@@ -6,6 +6,7 @@
 #include "services/capture/browser/browser_host.hpp"
 #include "services/capture/browser/browser_page.hpp"
 #include "services/capture/browser/chromium.hpp"
+#include "services/capture/browser/logins.hpp"
 #include "services/capture/browser/persona.hpp"
 #include "services/capture/embedded.hpp"
 #include "services/capture/fetch/egress.hpp"
@@ -19,7 +20,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <map>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -220,7 +220,9 @@ private:
         origins_.insert(origin);
       std::erase_if(page.logins, [&](const Json& asked) { return asked["frame"] == frame["id"]; });
     } else if (method == "Fetch.authRequired") {
-      log_in(page, session, parameters);
+      const bool may_ask = !done_ && page.logins.size() < kMostLogins;
+      auto asked = logins_.take(session, parameters, may_ask);
+      if (!asked.is_null()) page.logins.push_back(std::move(asked));
     } else if (method == "Page.frameStartedLoading" || method == "Page.frameStoppedLoading") {
       if (text_at(parameters, "frameId") != page.target) return; // the main frame has the id of its page
       page.loading = method == "Page.frameStartedLoading";
@@ -286,7 +288,8 @@ private:
     } else if (type == "files") {
       give_files(message.value("files", Json::array()));
     } else if (type == "login") {
-      give_login(message);
+      logins_.give(page->logins, message);
+      tell();
     } else if (type == "done") {
       done_ = true;
     }
@@ -311,50 +314,6 @@ private:
             text_at(chooser, "session"));
   }
 
-  // Handles a server that requires user and password. The earlier ones are tried first, and dropped if they were wrong.
-  void log_in(Window& page, const std::string& session, const Json& parameters) {
-    const auto& challenge = parameters["authChallenge"];
-    const auto request = text_at(parameters, "requestId"), origin = text_at(challenge, "origin");
-    const bool again = answered_.contains(request), proxy = text_at(challenge, "source") == "Proxy";
-    if (again) logins_.erase(origin);
-    const Json asked = {{"origin", origin},
-                        {"realm", one_line(text_at(challenge, "realm"), 200)},
-                        {"again", again},
-                        {"request", request},
-                        {"session", session},
-                        {"frame", text_at(parameters, "frameId")},
-                        {"document", text_at(parameters, "resourceType") == "Document"}};
-    if (proxy || done_ || logins_.contains(origin) || page.logins.size() >= kMostLogins)
-      return answer_login(asked, proxy && !again ? proxy_login(origin) : Json());
-    page.logins.push_back(asked);
-  }
-
-  // Answers all requests of this server on the shown page.
-  void give_login(const Json& login) {
-    auto* page = current();
-    if (page->logins.empty()) return;
-    const auto origin = text_at(page->logins.front(), "origin");
-    if (login.value("accept", Json()) == true && logins_.size() < kMostLogins)
-      logins_[origin] = {text_at(login, "user"), text_at(login, "password")};
-    std::erase_if(page->logins, [&](const Json& asked) {
-      const bool own = asked["origin"] == origin;
-      if (own) answer_login(asked, {});
-      return own;
-    });
-    tell();
-  }
-
-  void answer_login(const Json& asked, Json answer) {
-    const auto known = logins_.find(text_at(asked, "origin"));
-    if (answer.is_null() && known != logins_.end())
-      answer = {
-          {"response", "ProvideCredentials"}, {"username", known->second.first}, {"password", known->second.second}};
-    if (answer.is_null()) answer = {{"response", "CancelAuth"}};
-    answered_.insert(text_at(asked, "request"));
-    command("Fetch.continueWithAuth", {{"requestId", asked["request"]}, {"authChallengeResponse", answer}},
-            text_at(asked, "session"));
-  }
-
   // Saves the state. Returns false if it cannot be written.
   bool save() {
     say({{"type", "saving"}});
@@ -363,8 +322,7 @@ private:
       command("Target.closeTarget", {{"targetId", page.target}});
     }
     auto state = persona_.read(context_, origins_, until_);
-    for (const auto& [origin, login] : logins_)
-      state["httpCredentials"].push_back({{"origin", origin}, {"username", login.first}, {"password", login.second}});
+    logins_.save(state);
     const auto text = json_text(state);
     ::umask(0077);
     return write_file("state.json", [&](const auto& take) { take(text); });
@@ -382,8 +340,7 @@ private:
   std::vector<Window> pages_;
   std::unordered_map<std::string, std::string> sessions_; // of pages and of frames in other processes: their page
   std::set<std::string> origins_;
-  std::map<std::string, std::pair<std::string, std::string>> logins_; // by origin: user and password
-  std::set<std::string> answered_;                                    // requests that have got one
+  Logins logins_{browser_};
   int uploads_{0};
 };
 

@@ -1,16 +1,13 @@
-#include "lib/archive/file_work.hpp"
 #include "lib/archive/page_text.hpp"
 #include "lib/archive/root.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/text/json.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/s3/location.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/find.hpp"
 #include "lib/wacz/writer.hpp"
-#include "lib/warc/gzip.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"
@@ -18,6 +15,7 @@
 #include "services/cli/terminal/output.hpp"
 #include "services/cli/transfer/destination.hpp"
 #include "services/cli/transfer/export_files.hpp"
+#include "services/cli/transfer/export_originals.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -52,20 +50,6 @@ std::string exported_name(const std::string& snapshot, const std::string& direct
   }
   return name;
 }
-
-struct Exported {
-  std::size_t snapshots{0}, without_captures{0}, captures{0}, missing{0};
-  std::uint64_t bytes{0};
-};
-
-class Sink {
-public:
-  virtual ~Sink() = default;
-  virtual void warc(const std::string& name, int file, std::uint64_t size) = 0;
-  virtual void capture(const warc::Capture& capture) = 0;
-  virtual void page(const wacz::WrittenPage& page) = 0;
-  virtual void finish() = 0;
-};
 
 class WaczSink : public Sink {
 public:
@@ -154,104 +138,6 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
              archive::page_text(root, snapshot.directory, kLongestText), snapshot.tags, snapshot.notes,
              snapshot.bookmarked});
 }
-
-// A record, which may be as large as a video, to the end of another file, as a gzip member. Returns its length there.
-std::uint64_t append_member(int from, const warc::Capture& record, int to) {
-  std::uint64_t length = 0;
-  const auto put = [&](std::string_view bytes) {
-    wacz::write_all(to, bytes);
-    length += bytes.size();
-  };
-  std::optional<warc::GzipMember> member; // of a record in a plain file
-  bool first = true;
-  archive::read_range(from, record.offset, record.offset + record.length, record.file, [&](std::string_view piece) {
-    if (std::exchange(first, false) && !piece.starts_with("\x1f\x8b")) member.emplace(Z_DEFAULT_COMPRESSION);
-    member ? member->add(piece, put) : put(piece);
-  });
-  if (member) member->add("", put, true);
-  return length;
-}
-
-// Collects records of snapshots that are not exported, to which revisit records of exported ones refer, or which a
-// browser had in its cache. They follow in WARC files of their own. The notes are sorted outside of memory: by
-// snapshot, then those of a file together.
-class Originals {
-public:
-  void exported(const std::string& snapshot) { lines_.add(snapshot); }
-  void wanted(const store::Capture& original) {
-    lines_.add(original.snapshot_id + " " +
-               base::json_text(nlohmann::ordered_json{{"file", original.file},
-                                                      {"offset", original.offset},
-                                                      {"length", original.length},
-                                                      {"key", original.key},
-                                                      {"date", original.date},
-                                                      {"url", original.url},
-                                                      {"mime", original.mime},
-                                                      {"status", original.status},
-                                                      {"digest", original.digest}}));
-  }
-
-  void write(const archive::Root& root, Sink& sink, Exported& told) {
-    std::string before, exported;
-    lines_.each([&](const std::string& line) {
-      if (line == before) return;
-      before = line;
-      const auto blank = line.find(' ');
-      if (blank == std::string::npos)
-        exported = line;
-      else if (line.compare(0, blank, exported) != 0)
-        add(root, nlohmann::json::parse(line.substr(blank + 1)), sink, told);
-    });
-    end_file(sink, told);
-  }
-
-private:
-  static constexpr std::uint64_t kEnough = std::uint64_t{256} << 20; // of one file, which is made in a temporary one
-
-  void add(const archive::Root& root, const nlohmann::json& line, Sink& sink, Exported& told) {
-    warc::Capture record{line["key"],    line["date"], line["url"],    line["mime"],  line["status"],
-                         line["digest"], line["file"], line["offset"], line["length"]};
-    if (record.file != path_) {
-      path_ = record.file;
-      source_ = root.open_file(path_);
-      source_size_ = source_ ? archive::file_size(source_.get(), path_) : 0;
-    }
-    if (!source_ || record.offset + record.length > source_size_) {
-      ++told.missing;
-      std::cerr << "missing  " << record.file << "\n";
-      return;
-    }
-    if (!file_) file_ = wacz::temporary_file();
-    record.length = append_member(source_.get(), record, file_.get());
-    record.file = "originals-" + std::to_string(files_ + 1) + ".warc.gz";
-    record.offset = size_;
-    size_ += record.length;
-    captures_.push_back(std::move(record));
-    if (size_ >= kEnough || captures_.size() >= kMostHeld) end_file(sink, told);
-  }
-
-  void end_file(Sink& sink, Exported& told) {
-    if (captures_.empty()) return;
-    sink.warc(captures_.front().file, file_.get(), size_);
-    for (const auto& capture : captures_)
-      sink.capture(capture);
-    told.captures += captures_.size();
-    told.bytes += size_;
-    captures_.clear();
-    file_.reset();
-    size_ = 0;
-    ++files_;
-  }
-
-  static constexpr std::size_t kMostHeld = 20000;
-
-  wacz::SortedLines lines_;
-  std::string path_;
-  base::Fd source_, file_;
-  std::uint64_t source_size_{0}, size_{0};
-  std::size_t files_{0};
-  std::vector<warc::Capture> captures_;
-};
 
 void show_progress(const Exported& told, bool last) {
   if (::isatty(STDERR_FILENO) == 0) return;
