@@ -727,7 +727,8 @@ class OwnDatabase(SignInCase):
         key.chmod(0o600)
         place.environment["HOLDFAST_PERSONA_KEY_FILE"] = str(key)
         place.environment["HOLDFAST_DATABASE_URL"] = f"postgresql://holdfast@{address}:{self.database.port}/postgres"
-        self.assertEqual(place.run("migrate").code, 0)
+        made = place.run("migrate")
+        self.assertEqual(made.code, 0, made)
         return place
 
     def database_address(self):
