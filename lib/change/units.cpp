@@ -218,8 +218,11 @@ private:
         if (fate_a_[i] == Fate::open) here.insert(a_[i].place);
       for (auto j = run.b; j < run.end_b; ++j)
         if (fate_b_[j] == Fate::open) here.insert(b_[j].place);
-      for (const auto place : here)
+      for (const auto place : here) {
         marks_.emplace_back(run.a, place);
+        for (auto i = run.a; i < run.end_a; ++i) // they part the run once they are masks
+          if (fate_a_[i] == Fate::edited) marks_.emplace_back(i + 1, place);
+      }
     }
     for (auto* fates : {&fate_a_, &fate_b_})
       std::replace(fates->begin(), fates->end(), Fate::open, Fate::noise);
@@ -288,11 +291,12 @@ private:
           std::find(rules_.known.begin(), rules_.known.end(), a_[i]) == rules_.known.end())
         rules_.known.push_back(a_[i]);
     }
-    // A mark stays where it was among the units that are the same.
+    // A mark stays where it was among the units that are still there.
     std::multimap<std::size_t, Place> marks;
     std::vector<std::size_t> at(a_.size() + 1, b_.size());
+    const auto stays = [](Fate fate) { return fate == Fate::same || fate == Fate::edited; };
     for (std::size_t j = b_.size(); j-- > 0;)
-      if (fate_b_[j] == Fate::same) at[other_[j]] = j;
+      if (stays(fate_b_[j])) at[other_[j]] = j;
     for (std::size_t i = a_.size(); i-- > 0;)
       at[i] = std::min(at[i], at[i + 1]);
     std::set<std::pair<std::size_t, Place>> once;
@@ -300,7 +304,7 @@ private:
       // Behind the last unit before it that is still there.
       std::size_t position = 0;
       for (auto i = before; i-- > 0 && position == 0;)
-        if (fate_a_[i] == Fate::same) position = at[i] + 1;
+        if (stays(fate_a_[i])) position = at[i] + 1;
       if (!rules_.noise.contains(place)) once.emplace(position, place);
     }
     for (const auto& [position, place] : marks_b_)

@@ -218,6 +218,8 @@ const std::vector<Key>& key_table() {
        "File with the password of mail.user in its first line."},
       {"mail.tls", Type::boolean, "true", false,
        "Send e-mail only over TLS. false: also to a server of smtp:// that offers none, on this machine for example."},
+      {"mail.ca_file", Type::path, "", false,
+       "Certificates (PEM) that sign mail.server's, of a certificate authority of one's own; empty: those that the system trusts."},
 
       {"runner.lease", Type::duration, "15s", false,
        "How long the runner leads after its last heartbeat.", kSecond, kHour},

@@ -26,6 +26,7 @@ struct Signature {
 struct Mail {
   std::string from, to, user, password; // user: empty: no login
   bool without_tls{false};              // smtp:// may stay unencrypted; else STARTTLS must succeed
+  std::string ca_file{};                // certificates to trust; empty: those of the system
 };
 
 inline constexpr std::size_t kMostBody = std::size_t{256} << 20;

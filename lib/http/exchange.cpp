@@ -104,6 +104,7 @@ void Exchange::set_mail() {
   const auto& mail = *request_.mail;
   set(CURLOPT_PROTOCOLS_STR, "smtp,smtps");
   set(CURLOPT_USE_SSL, mail.without_tls ? static_cast<long>(CURLUSESSL_TRY) : static_cast<long>(CURLUSESSL_ALL));
+  if (!mail.ca_file.empty()) set(CURLOPT_CAINFO, mail.ca_file.c_str());
   set(CURLOPT_MAIL_FROM, mail.from.c_str());
   recipients_.reset(libcurl().slist_append(nullptr, mail.to.c_str()));
   set(CURLOPT_MAIL_RCPT, recipients_.get());

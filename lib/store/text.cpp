@@ -60,6 +60,7 @@ std::string without_tracking(std::string_view url) {
 // without parameters that name no page.
 std::vector<std::string> spellings(const std::string& words) {
   std::string_view text = base::trimmed(words);
+  if (text.starts_with('<') && text.ends_with('>')) text = text.substr(1, text.size() - 2);
   if (text.starts_with("view-source:")) text.remove_prefix(text.find(':') + 1);
   const auto url = base::try_parse_url(text);
   std::vector<std::string> all{url ? url->text : words};

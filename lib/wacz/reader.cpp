@@ -17,6 +17,8 @@
 #include "lib/warc/pack.hpp"
 #include "lib/warc/spool.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -64,7 +66,7 @@ std::string WebArchive::text_of(const ReadPage& page) const {
 
 namespace {
 
-// Gathers what one WACZ file holds, or several in a zip file.
+// Gathers what one WACZ file holds, several in a zip file, or a directory.
 class ZipReading {
 public:
   explicit ZipReading(const Problem& problem) : problem_(problem) { read_.texts = temporary_file(); }
@@ -85,9 +87,18 @@ public:
         });
         take_description(text);
       } else if (is_page_list(path)) {
-        take_pages(zip, entry);
+        take_pages(entry, [&](const auto& take) { zip.read(entry, take); });
       }
     }
+  }
+
+  // A file of a directory that was exported or unpacked.
+  void take(const std::string& path, base::Fd file, std::uint64_t size) {
+    const auto read = [&](const auto& take) { base::each_piece(file.get(), 0, size, take); };
+    if (is_page_list(path)) return take_pages(path, read);
+    Unpacked copy{path, temporary_file()};
+    read([&](std::string_view bytes) { copy.add(bytes); });
+    take_warc(std::move(copy));
   }
 
   WebArchive finish(const std::string& name) {
@@ -98,7 +109,7 @@ public:
       problem_(name + ": datapackage.json", what + ": " + remedy);
     }
     if (read_.warcs.empty())
-      throw base::Error(base::ErrorClass::usage, name + " is not a WACZ file: it holds no WARC file");
+      throw base::Error(base::ErrorClass::usage, name + " is no web archive: it holds no WARC file");
     return std::move(read_);
   }
 
@@ -119,7 +130,8 @@ private:
     read_.warcs.push_back({warc.name, read_.file.get(), begin, size_, members});
   }
 
-  void take_pages(ArchiveReader& zip, const std::string& entry) {
+  template <typename Read>
+  void take_pages(const std::string& entry, const Read& read) {
     std::string line; // of one that is too long, a little more than is allowed
     std::size_t number = 0;
     const auto end_line = [&] {
@@ -127,7 +139,7 @@ private:
       if (const auto wrong = take_page(std::exchange(line, "")); !wrong.empty())
         problem_(entry, "line " + std::to_string(number) + " " + wrong);
     };
-    zip.read(entry, [&](std::string_view bytes) {
+    read([&](std::string_view bytes) {
       for (const char byte : bytes)
         if (byte == '\n')
           end_line();
@@ -258,6 +270,27 @@ WebArchive read_saved(const std::string& bytes, const std::string& name, const s
 }
 
 } // namespace
+
+WebArchive read_directory(const std::filesystem::path& directory, const Problem& problem) {
+  std::vector<std::filesystem::path> paths;
+  std::error_code error;
+  constexpr auto kSkip = std::filesystem::directory_options::skip_permission_denied;
+  for (std::filesystem::recursive_directory_iterator entry(directory, kSkip, error), end; !error && entry != end;
+       entry.increment(error))
+    if (const auto name = entry->path().lexically_relative(directory); is_warc_entry(name) || is_page_list(name))
+      paths.push_back(entry->path());
+  std::sort(paths.begin(), paths.end());
+  ZipReading reading(problem);
+  for (const auto& path : paths) {
+    base::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat about {};
+    if (file && ::fstat(file.get(), &about) == 0 && S_ISREG(about.st_mode))
+      reading.take(path.native(), std::move(file), static_cast<std::uint64_t>(about.st_size));
+    else
+      problem(path.native(), "is not a file that can be read");
+  }
+  return reading.finish(directory.native());
+}
 
 WebArchive read_archive(base::Fd file, std::uint64_t size, const std::string& name, const Problem& problem,
                         const std::string& url) {

@@ -7,6 +7,7 @@
 #include "lib/base/file.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
@@ -46,5 +47,7 @@ using Problem = std::function<void(const std::string& entry, const std::string& 
 // than such a file can. `url`: of a page that a browser saved, if the file does not name it.
 WebArchive read_archive(base::Fd file, std::uint64_t size, const std::string& name, const Problem& problem,
                         const std::string& url = {});
+// Reads what a directory holds: WARC files at any depth, and lists of pages as in a WACZ file.
+WebArchive read_directory(const std::filesystem::path& directory, const Problem& problem);
 
 } // namespace holdfast::wacz

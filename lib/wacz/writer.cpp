@@ -22,14 +22,7 @@ constexpr std::size_t kLinesOfBlock = 3000; // of the index, each compressed alo
 
 } // namespace
 
-Writer::Writer(ZipWriter& zip, About about)
-    : zip_(zip), about_(std::move(about)), pages_(temporary_file()), resources_(temporary_file()) {
-  const auto head = base::json_text(nlohmann::ordered_json{
-                        {"format", "json-pages-1.0"}, {"id", "pages"}, {"title", "All Pages"}, {"hasText", true}}) +
-                    "\n";
-  write_all(pages_.get(), head);
-  pages_size_ = head.size();
-}
+Writer::Writer(ZipWriter& zip, About about) : zip_(zip), about_(std::move(about)), resources_(temporary_file()) {}
 
 std::string Writer::add_file(const std::string& path, int file, std::uint64_t size) {
   auto sha256 = zip_.add(path, file, size);
@@ -58,16 +51,25 @@ void Writer::add_warc(const std::string& name, int file, std::uint64_t size) {
 
 void Writer::add_capture(const warc::Capture& capture) { lines_.add(warc::cdxj_line(capture)); }
 
-void Writer::add_page(const WrittenPage& page) {
+PageList::PageList() : file_(temporary_file()) {
+  write(base::json_text(nlohmann::ordered_json{
+      {"format", "json-pages-1.0"}, {"id", "pages"}, {"title", "All Pages"}, {"hasText", true}}));
+}
+
+void PageList::add(const WrittenPage& page) {
   nlohmann::ordered_json object = {{"id", page.id}, {"url", page.url}, {"ts", page.date}};
   if (!page.title.empty()) object["title"] = page.title;
   if (!page.text.empty()) object["text"] = page.text;
   if (!page.tags.empty()) object["tags"] = page.tags;
   if (!page.notes.empty()) object["notes"] = page.notes;
   if (!page.bookmarked.empty()) object["bookmarked_at"] = page.bookmarked;
-  const auto line = base::json_text(object) + "\n";
-  write_all(pages_.get(), line);
-  pages_size_ += line.size();
+  if (!page.path.empty()) object["path"] = page.path;
+  write(base::json_text(object));
+}
+
+void PageList::write(const std::string& line) {
+  write_all(file_.get(), line + "\n");
+  size_ += line.size() + 1;
 }
 
 // Writes blocks of lines, each a gzip member, and a second index with the offset of each.
@@ -104,7 +106,7 @@ void Writer::add_index() {
 }
 
 void Writer::finish() {
-  add_file("pages/pages.jsonl", pages_.get(), pages_size_);
+  add_file(PageList::kPath, pages_.file(), pages_.size());
   add_index();
   const auto description = base::json_text(nlohmann::ordered_json{{"profile", "data-package"},
                                                                   {"wacz_version", "1.1.1"},

@@ -71,6 +71,22 @@ struct WrittenPage {
   std::string id, url, date, title, text;
   std::vector<std::string> tags{};
   std::string notes{}, bookmarked{}; // bookmarked: a time
+  std::string path{};                // of the directory of its files, if the export has one
+};
+
+// The list of pages that WACZ files have, and other exports beside their files. Used from one thread.
+class PageList {
+public:
+  static constexpr const char* kPath = "pages/pages.jsonl";
+  PageList();
+  void add(const WrittenPage& page);
+  int file() const noexcept { return file_.get(); }
+  std::uint64_t size() const noexcept { return size_; }
+
+private:
+  void write(const std::string& line);
+  base::Fd file_;
+  std::uint64_t size_{0};
 };
 
 class Writer {
@@ -81,7 +97,7 @@ public:
   void add_warc(const std::string& name, int file, std::uint64_t size);
   // A record of such a file: `capture.file` is its name.
   void add_capture(const warc::Capture& capture);
-  void add_page(const WrittenPage& page);
+  void add_page(const WrittenPage& page) { pages_.add(page); }
   // Writes the rest. Without it there is no valid file.
   void finish();
 
@@ -95,8 +111,7 @@ private:
   ZipWriter& zip_;
   const About about_;
   SortedLines lines_;
-  base::Fd pages_;
-  std::uint64_t pages_size_{0};
+  PageList pages_;
   base::Fd resources_; // the list in datapackage.json, without its brackets
   std::uint64_t resources_size_{0};
 };

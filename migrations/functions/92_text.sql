@@ -83,8 +83,10 @@ create or replace function holdfast.search_parted(p_text text)
   -- for one word each: "example.org/a" is "example org a".
   -- translate() takes twenty times as long.
   select replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
-           case when position('-' in p_text) = 0 then p_text -- "RFC-9110": not "rfc" and minus 9110
-             else regexp_replace(p_text, '([[:alnum:]])-(?=[0-9])', '\1 ', 'g') end,
+           -- "RFC-9110": not "rfc" and minus 9110. "v1.2.3" is also 1.2.3.
+           case when p_text ~ '-|\m[vV][0-9]'
+             then regexp_replace(p_text, '([[:alnum:]])-(?=[0-9])|\m([vV])(?=[0-9])', '\1\2 ', 'g')
+             else p_text end,
            '.', ' '), '/', ' '), '@', ' '), ':', ' '), '_', ' '), '~', ' '), '%', ' '), '=', ' '), '?', ' '),
            '#', ' '), '+', ' ')
 $$;
@@ -93,7 +95,7 @@ create or replace function holdfast.search_phrases(p_query text)
   returns text language sql immutable parallel safe as $$
   -- Returns a query in the words of search_parted(): several words that stood together are a phrase.
   select string_agg(
-           case when m[1] ~ '^-?"' or m[1] !~ '[[:alnum:]]([./@:_~%=?#+]+[[:alnum:]]|-[0-9])'
+           case when m[1] ~ '^-?"' or m[1] !~ '[[:alnum:]]([./@:_~%=?#+]+[[:alnum:]]|-[0-9])|\m[vV][0-9]'
                 then holdfast.search_parted(m[1])
                 else regexp_replace(m[1], '[^-].*$', '') || '"'
                      || holdfast.search_parted(regexp_replace(m[1], '^-+', '')) || '"' end, ' ' order by n)
@@ -179,6 +181,35 @@ begin
       where ts_lexize(v_dictionary, lower(m[1])) = '{}' and ts_lexize(v_dictionary, lower(m[2])) = '{}');
 end $$;
 
+create or replace function holdfast.search_stop_runs(p_language text, p_text text)
+  returns text[] language plpgsql stable parallel safe as $$
+-- Neighbours in runs of four or more stop words, by which "to be or not to be" is found.
+declare
+  v_dictionary regdictionary;
+begin
+  if p_language = 'simple' then return '{}'; end if;
+  v_dictionary := (p_language || '_stem')::regdictionary;
+  return (
+    with word as (
+      select r.n as run, w.n as at, lower(w.word) as word
+        from regexp_matches(left(p_text, 65536), '(?:\m[[:alpha:]]{1,7}[\s,]+){3,}[[:alpha:]]{1,7}\M', 'g')
+               with ordinality r(run, n)
+        cross join lateral regexp_split_to_table(r.run[1], '[\s,]+') with ordinality w(word, n)),
+    stop as (
+      select d.word
+        from (select distinct word.word from word) d
+        where ts_lexize(v_dictionary, d.word) = '{}'),
+    four as (
+      select array_agg(w.word) over four as words, count(s.word) over four as stops
+        from word w
+        left join stop s on s.word = w.word
+        window four as (partition by w.run order by w.at rows between current row and 3 following))
+    select coalesce(array_agg(distinct f.words[i] || ' ' || f.words[i + 1]), '{}')
+      from four f
+      cross join generate_series(1, 3) i
+      where f.stops = 4);
+end $$;
+
 create or replace function holdfast.text_keep(
     p_snapshot uuid, p_crawl uuid, p_fence bigint, p_text text)
   returns boolean language plpgsql as $$
@@ -213,7 +244,8 @@ begin
            || setweight(to_tsvector('simple', holdfast.search_text(array_to_string(s.tags, ' '))), 'B')
            || setweight(to_tsvector(v_config, holdfast.search_text(s.notes)), 'C')
            || to_tsvector(v_config, holdfast.search_text(p_text))
-           || array_to_tsvector(holdfast.search_stop_pairs(v_language, p_text, false) || ('host:' || s.host))
+           || array_to_tsvector(holdfast.search_stop_pairs(v_language, p_text, false)
+                                || holdfast.search_stop_runs(v_language, p_text) || ('host:' || s.host))
       from holdfast.snapshot s
       join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
       cross join lateral (

@@ -7,6 +7,7 @@
 #include "lib/base/text/text.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/server/embedded_server.hpp"
+#include "services/cli/command/help.hpp"
 #include "services/cli/command/suggestions.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/terminal/output.hpp"
@@ -71,7 +72,9 @@ void add_global_options(CLI::App& app, GivenOptions& given) {
   app.add_flag_callback(
       "-v,--verbose", [&given] { given.log_level = "debug"; },
       "Also each hook as it starts and ends: --log-level debug");
-  app.add_option("--set", given.settings, "Any setting, as KEY=VALUE; see holdfast config")->allow_extra_args(false);
+  app.add_option("--set", given.settings, "Any setting, as KEY=VALUE; see holdfast config")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   app.add_flag("--json", given.json, "JSON lines, as when standard output is not a terminal")
       ->excludes(app.add_flag("--table", given.table, "Tables and texts, also when it is not a terminal"));
   app.set_version_flag("-V,--version", std::string("holdfast " HOLDFAST_VERSION), "Print the version");
@@ -126,6 +129,7 @@ int main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "C.UTF-8"); // widths of characters in tables
   CLI::App app{"Holdfast archives web pages: URLs are queued in PostgreSQL and captured by any number of workers.",
                "holdfast"};
+  app.formatter(cli::help_formatter()); // also of the commands below
   app.require_subcommand(1);
   app.fallthrough();
   GivenOptions given;

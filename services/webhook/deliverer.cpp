@@ -128,7 +128,7 @@ struct Deliverer::Impl {
         return;
       }
       request.url = mail.server;
-      request.mail = http::Mail{mail.from, to, mail.user, password, mail.without_tls};
+      request.mail = http::Mail{mail.from, to, mail.user, password, mail.without_tls, mail.ca_file};
       body = mail_message(mail, to, delivery.message_id, delivery.payload, words_of(delivery));
     } else {
       sign(request, delivery);

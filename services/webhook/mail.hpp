@@ -10,6 +10,7 @@ struct MailOptions {
   std::string from, user;    // user: empty: no login
   std::string password_file; // read for each message
   bool without_tls{false};   // smtp:// may stay unencrypted
+  std::string ca_file;       // PEM; empty: the certificates of the system
   std::string page;          // URL of holdfast serve, for links; empty: no links
 };
 

@@ -123,9 +123,12 @@ class ImportWarc(Case):
         self.assertEqual(other.lines("import", "warc", home.path / "out.wacz")[-1]["imported"], 2)
         self.check_site(other)
 
-    def test_titles_tags_and_notes_come_with_an_export(self):
+    def test_titles_tags_notes_and_times_come_with_each_export(self):
         home = self.place(held=True)
-        self.imported(home, "old.warc.gz", members(*SITE), 2)
+        page = {"url": "http://old.test/", "ts": "2019-05-01T10:00:00Z", "bookmarked_at": "2015-02-03T04:05:06Z"}
+        pages = [page, {"url": "http://old.test/second", "ts": "2020-06-02T11:00:00Z"}]
+        lists = "".join(json.dumps(one) + "\n" for one in ({"format": "json-pages-1.0"}, *pages)).encode()
+        self.imported(home, "old.wacz", wacz({"archive/old.warc.gz": members(*SITE), "pages/pages.jsonl": lists}), 2)
         ids = {one["url"]: one["id"] for one in home.run("list", "snapshots").records}
         marks = [
             "--tag",
@@ -138,25 +141,33 @@ class ImportWarc(Case):
             "An osprey <i>",
         ]
         home.holdfast("edit", ids["http://old.test/"], *marks)
-        query = "select url, title, tags, notes from holdfast.v_snapshot order by url"
-        expected = home.holdfast("psql", "-Atc", query).out
-        self.assertIn('An osprey <i>|{"birds & lakes",é}|<b>See</b>', expected)
-        home.holdfast("export", "--all", "-o", home.path / "all.wacz")
-        other = self.place(held=True)
-        other.holdfast("import", "warc", home.path / "all.wacz")
-        self.assertEqual(other.holdfast("psql", "-Atc", query).out, expected)
-        for form, name in (("bookmarks", "all.html"), ("json", "all.jsonl")):
-            with self.subTest(form):
+
+        def told(place, *more):
+            at = [f"to_char({one} at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS')" for one in ("bookmarked_at", *more)]
+            query = f"select url, title, tags, notes, {', '.join(at)} from v_snapshot order by url"
+            return place.holdfast("psql", "-Atc", query).out
+
+        captured = "coalesce(started_at, sealed_at)"
+        marked = 'http://old.test/|An osprey <i>|{"birds & lakes",é}|<b>See</b>\nthe "lake"|2015-02-03 04:05:06'
+        expected = told(home, captured)
+        self.assertIn(marked + "|2019-05-01 10:00:00\n", expected)
+        records = "select url, at, status, digest from v_capture order by url, at"
+        names = ("all.wacz", "warcs", "files", "files.zip", "all.html", "all.jsonl")
+        for form, name in zip(("wacz", "warc", "files", "files", "bookmarks", "json"), names, strict=True):
+            with self.subTest(form, name=name):
                 home.holdfast("export", "--all", "--format", form, "-o", home.path / name)
-                again = self.place(held=True)
-                again.holdfast("add", "--bg", home.path / name)
-                again.run("run")
-                listed = again.holdfast(
-                    "psql", "-Atc", "select url, tags, notes from holdfast.v_snapshot order by url"
-                ).out
-                tags = '{"birds & lakes",é}'
-                self.assertIn(f'http://old.test/|{tags}|<b>See</b>\nthe "lake"', listed)
-                self.assertIn("http://old.test/second|{}|", listed)
+                other = self.place(held=True)
+                if form in ("bookmarks", "json"):  # lists, of pages that are then captured
+                    other.holdfast("add", "--bg", home.path / name)
+                    other.run("run")
+                    self.assertIn(marked, told(other))
+                    self.assertIn("http://old.test/second|Second page|{}||", told(other))
+                    continue
+                for known in (0, 2):
+                    done = other.lines("import", "warc", home.path / name)[-1]
+                    self.assertEqual((done["imported"], done["known"], done["problems"]), (2 - known, known, 0))
+                self.assertEqual(told(other, captured), expected)
+                self.assertEqual(self.rows(other, records), self.rows(home, records))
         self.assertEqual(home.run("export", "--all", "--tag", "none", "--format", "json", "-o", "-").code, FAILED_WORK)
 
     def test_pages_of_one_second_share_records_by_their_order(self):

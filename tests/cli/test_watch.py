@@ -3,6 +3,8 @@
 import json
 import shutil
 import signal
+import ssl
+import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -355,8 +357,8 @@ class Mail(WatchCase):
         super().setUp()
         self.home.environment |= {"HOLDFAST_WEBHOOKS_TIMEOUT": "1s", "HOLDFAST_MAIL_TLS": "false"}
 
-    def serve(self, *behave):
-        mail = MailServer(*behave)
+    def serve(self, *behave, tls=None):
+        mail = MailServer(*behave, tls=tls)
         self.addCleanup(mail.close)
         self.home.environment |= {
             "HOLDFAST_MAIL_SERVER": mail.url,
@@ -441,6 +443,32 @@ class Mail(WatchCase):
         self.assertEqual((row["status"], mail.got()), ("waiting", []))
         self.assertNotIn("correct horse", str(row) + self.home.logs())
         self.assertIn("1 delivery waits", self.home.holdfast("why", "me@example.org").out)
+
+    def test_a_server_with_a_certificate_of_one_s_own(self):
+        ca, key, certificate = (self.home.path / name for name in ("ca.pem", "key.pem", "certificate.pem"))
+        new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+        signed = ["-CA", ca, "-CAkey", self.home.path / "ca.key", "-addext", "subjectAltName=IP:127.0.0.1"]
+        for words in (
+            [*new, "-subj", "/CN=our authority", "-keyout", self.home.path / "ca.key", "-out", ca],
+            [*new, "-subj", "/CN=mail", "-keyout", key, "-out", certificate, *signed],
+        ):
+            subprocess.run(words, check=True, capture_output=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        mail = self.serve(tls=context)
+        self.home.environment["HOLDFAST_MAIL_TLS"] = "true"
+        self.change()
+        worker = self.home.start("worker", env=SHORT_LEASE)
+        until("an attempt", lambda: self.deliveries()[0]["last_error"])
+        worker.terminate()
+        worker.wait(60)
+        self.assertIn("certificate", self.deliveries()[0]["last_error"])
+        self.assertEqual(mail.got(), [])
+        worker = self.home.start("worker", MAIL_CA_FILE=ca, env=SHORT_LEASE)
+        until("its report", lambda: self.deliveries()[0]["status"] == "delivered")
+        worker.terminate()
+        worker.wait(60)
+        self.assertEqual(len(mail.got()), 1)
 
     def test_settings_that_cannot_be(self):
         for name, value in (("MAIL_SERVER", "mail.example.org"), ("MAIL_FROM", "nobody")):

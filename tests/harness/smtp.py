@@ -8,13 +8,18 @@ import threading
 
 class MailServer:
     """`behave(number)` says what the server does with its message of this number: "take" it, "hang" before the answer, or
-    refuse it with a line such as "451 later"."""
+    refuse it with a line such as "451 later". `tls`: an ssl.SSLContext; connections are encrypted from the start."""
 
-    def __init__(self, behave=lambda number: "take"):
+    def __init__(self, behave=lambda number: "take", tls=None):
         self.messages, self.begun, self.lock, self.closed = [], 0, threading.Lock(), threading.Event()
         mail = self
 
         class Session(socketserver.StreamRequestHandler):
+            def setup(self):
+                if tls:
+                    self.request = tls.wrap_socket(self.request, server_side=True)
+                super().setup()
+
             def say(self, line):
                 self.wfile.write(line.encode() + b"\r\n")
 
@@ -55,7 +60,7 @@ class MailServer:
                 pass  # the sender has gone
 
         self.server = Server(("127.0.0.1", 0), Session)
-        self.url = f"smtp://127.0.0.1:{self.server.server_address[1]}"
+        self.url = f"{'smtps' if tls else 'smtp'}://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def got(self):

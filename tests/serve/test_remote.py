@@ -81,6 +81,8 @@ class Remote(Case):
         self.here.hook(
             "page", "on_Snapshot__10_page.sh", "echo page >page.txt; case $name in bad) echo no >&2; exit 3 ;; esac"
         )
+        blocks = '{"source": "browser", "title": "One"}\n{"at": "p", "text": "This is page $name"}'
+        self.here.hook("text", "on_Snapshot__56_text.sh", f"cat >blocks.jsonl <<END\n{blocks}\nEND")
         add = ["http://127.0.0.1:9/good-1", "http://127.0.0.1:9/bad", "http://127.0.0.1:9/good-2"]
         self.here.holdfast("add", "--label", 'first, "of" all', "--tag", "a tag", *add, expect=None)
         self.here.holdfast("add", "--bg", "--label", "open", "http://127.0.0.1:9/later?x=<b>&y='")
@@ -96,7 +98,7 @@ class Remote(Case):
         self.ids = {
             "CRAWL": ids['first, "of" all'], "SEALED": ids['first, "of" all'], "OPEN": ids["open"],
             "SNAPSHOT": rows["http://127.0.0.1:9/bad"], "WORKER": workers[0],
-            "QUEUED": ids["moving"],
+            "QUEUED": ids["moving"], "A": rows["http://127.0.0.1:9/good-1"], "B": rows["http://127.0.0.1:9/good-2"],
         }  # fmt: skip
         self.there = self.copied() if "operations" in self._testMethodName else self.here
         self.token = self.there.lines("token", "add", "anna", "--role", "operator")[0]["token"]
@@ -186,6 +188,12 @@ class Remote(Case):
             ["logs", "CRAWL"], ["logs", "SNAPSHOT", "--table"], ["logs", "SNAPSHOT", "--plugin", "page"],
             ["shelf", "show", "reading"], ["shelf", "show", "reading", "--table"], ["shelf", "show", "none"],
             ["edit", "CRAWL"], ["scope", "CRAWL", "--table"], ["watch", "show", "news"], ["persona", "show", "work"],
+            *(["diff", "A", "B", shape] for shape in ("--json", "--table")), ["diff", "B", "A", "--json"],
+            ["diff", "A"], ["diff", "CRAWL"], ["diff", "5a5a5a5a", "A"],
+            *(["export", "-o", "-", "--format", form, *what] for form in ("bookmarks", "json") for what in (
+                ["--all"], ["CRAWL", "SNAPSHOT"], ["--tag", "a tag"], ["--host", "none"], ["--shelf", "reading"],
+                ["--all", "--since", "1h"], ["--all", "--until", "1h"], ["OPEN"],
+            )),
         ):  # fmt: skip
             with self.subTest(" ".join(line)):
                 self.both(*line)
@@ -215,7 +223,7 @@ class Remote(Case):
         needs = "this command needs the database, not a server"
         for line in (
             ["worker"], ["run"], ["runner"], ["migrate"], ["psql"], ["check"], ["verify", "--all"], ["adopt"], ["serve"],
-            ["backup", "x"], ["token", "add", "x"], ["token", "revoke", "x"], ["diff", "SNAPSHOT"], ["search", "--rebuild"],
+            ["backup", "x"], ["token", "add", "x"], ["token", "revoke", "x"], ["search", "--rebuild"],
             ["export", "SNAPSHOT", "-o", "x.wacz"],
         ):  # fmt: skip
             line = [self.ids.get(word, word) for word in line]

@@ -33,6 +33,8 @@ case $name in
   khmer) printf 'ភាសាខ្មែរ\n' >content.txt ;;
   band) printf 'a band\n' >content.txt
     echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "en", "x": 1}}' ;;
+  hamlet) printf 'To be, or not to be, that is the question.\n' >content.txt
+    echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "en"}}' ;;
   concert) printf 'Last night the Who played for AT&T.\n' >content.txt
     echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "en"}}' ;;
   *) exit 10 ;;
@@ -171,6 +173,9 @@ class Search(Case):
             "neill",
             "v1.2.3",
             "V1.2",
+            "v1",
+            "1.2.3",
+            "-v2 v1.2.3",
             "2.3",
             "core_utils",
             "utils",
@@ -228,6 +233,7 @@ class Search(Case):
                 (urls[0] + "&utm_campaign=x#there", urls[0]),
                 ("127.0.0.1:9/one/two?gclid=x", urls[1]),
                 ("view-source:" + urls[1], urls[1]),
+                (f"<{urls[1]}>", urls[1]),
                 ("https://web.archive.org/web/20200101000000/" + urls[0], urls[0]),
             ):
                 with self.subTest(words):
@@ -248,9 +254,13 @@ class Search(Case):
 
     def test_stop_words_tags_and_notes(self):
         self.add("concert", "english", arguments=("--tag", "évening"))
+        self.add("hamlet")
         for words in ('"The Who"', "the who", "AT&T"):
             self.assertEqual(self.urls(words), ["concert"], words)
         self.assertEqual(self.urls("who the"), [])
+        for words in ("to be or not to be", '"to be, or not to be"', "be or not"):
+            self.assertEqual(self.urls(words), ["hamlet"], words)
+        self.assertEqual(self.urls("not or be"), [])
         self.assertEqual(sorted(self.urls("evening")), ["concert", "english"])
         one = next(r for r in self.site.run("list", "snapshots", "--json").records if r["url"].endswith("concert"))
         self.assertEqual(self.site.run("edit", one["id"], "--notes", "a remarkable drummer").code, OK)

@@ -51,16 +51,33 @@ void man_options(const CLI::App& app) {
 constexpr const char* kBash = R"(_holdfast() {
   local IFS=$'\n'
   COMPREPLY=($(holdfast completion words -- "${COMP_WORDS[@]:0:COMP_CWORD+1}" 2>/dev/null | cut -f1))
+  [[ $COMPREPLY != *= ]] || compopt -o nospace
 }
 complete -o default -F _holdfast holdfast
+)";
+constexpr const char* kZsh = R"(#compdef holdfast
+_holdfast() {
+  local line
+  local -a words_ values
+  for line in "${(@f)$(holdfast completion words -- "${(@Q)words[1,CURRENT]}" 2>/dev/null)}"; do
+    case ${line%%$'\t'*} in
+      '') ;;
+      *=) values+=("${line%%$'\t'*}") ;;
+      *) words_+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}") ;;
+    esac
+  done
+  (( $#words_ + $#values )) || { _files; return }
+  (( ! $#words_ )) || _describe holdfast words_
+  (( ! $#values )) || compadd -S '' -a values
+}
+if [[ $funcstack[1] == _holdfast ]]; then _holdfast; else compdef _holdfast holdfast; fi
 )";
 constexpr const char* kFish = R"(complete -c holdfast -k -a \
   '(holdfast completion words -- (commandline -opc) (commandline -ct | string collect -a) 2>/dev/null)'
 )";
 
 int completion(const std::string& shell) {
-  if (shell == "zsh") std::cout << "autoload -U +X bashcompinit && bashcompinit\n";
-  std::cout << (shell == "fish" ? kFish : kBash) << std::flush;
+  std::cout << (shell == "fish" ? kFish : shell == "zsh" ? kZsh : kBash) << std::flush;
   return base::kExitSuccess;
 }
 
@@ -127,6 +144,8 @@ Words values_of(Context& context, const Cursor& cursor, const CLI::Option& optio
   } else if (name == "key" || name == "set") {
     for (const auto& key : config::key_table())
       words.emplace(std::string(key.name) + (name == "set" ? "=" : ""), "");
+  } else if (name == "log-level") {
+    add(std::vector{"trace", "debug", "info", "warn", "error", "off"});
   } else if (name == "every") {
     add(std::vector{"minutely", "hourly", "daily", "weekly", "monthly", "yearly"});
   } else if (const auto type = option.get_type_name(); type.find('{') != std::string::npos) {

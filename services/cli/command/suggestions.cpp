@@ -3,11 +3,11 @@
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/catalog/list.hpp"
+#include "services/cli/command/help.hpp"
 #include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
 
-#include <cctype>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -52,16 +52,6 @@ std::string_view elsewhere(std::string_view word) {
   };
   const auto found = lines.find(word);
   return found == lines.end() ? std::string_view() : found->second;
-}
-
-// "ids", of which several may be given: "ID...".
-std::string placeholder(const CLI::Option& option) {
-  auto word = option.get_name(true);
-  const bool several = option.get_items_expected_max() > 1;
-  if (several && word.ends_with('s')) word.pop_back();
-  for (auto& letter : word)
-    letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-  return word + (several ? "..." : "");
 }
 
 std::string in_quotes(const std::string& text) { return "\"" + text + "\""; }
@@ -172,6 +162,23 @@ std::optional<Suggestion> not_allowed(const std::string& name, const std::string
                         (near.empty() ? base::join(values, "|") : near)};
 }
 
+// Says in other words what CLI11 finds wrong with one value.
+std::optional<Suggestion> wrong_value(const std::string& name, const std::string& text) {
+  const auto colon = text.find(": ");
+  const auto rest = colon == text.npos ? "" : text.substr(colon + 2);
+  if (rest.starts_with("At Most "))
+    return Suggestion{text.substr(0, colon) + " is given more than once", name + " --help"};
+  if (text.starts_with("Could not convert: "))
+    return Suggestion{rest.substr(0, rest.find(" = ")) + " takes no value",
+                      name + " " + rest.substr(0, rest.find(" = "))};
+  for (const std::string_view kind : {"File", "Directory", "Path"})
+    if (const auto begin = std::string(kind) + " does not exist: "; rest.starts_with(begin))
+      return Suggestion{std::string(kind == "Directory" ? "there is no directory " : "there is no file ") +
+                            in_quotes(rest.substr(begin.size())),
+                        name + " --help"};
+  return std::nullopt;
+}
+
 } // namespace
 
 Suggestion explain(const CLI::App& app, const CLI::ParseError& error) {
@@ -179,6 +186,8 @@ Suggestion explain(const CLI::App& app, const CLI::ParseError& error) {
   const auto* command = innermost(app, name);
   const auto strange = app.remaining(true);
   const auto help = name + " --help";
+  if (error.get_name() == "ArgumentMismatch")
+    if (auto known = missing(*command, name, error)) return *known;
   if (!commands_of(*command).empty()) {
     if (strange.empty())
       return {command->get_parent() == nullptr ? "no command given" : "no command given after " + in_quotes(name),
@@ -189,6 +198,7 @@ Suggestion explain(const CLI::App& app, const CLI::ParseError& error) {
   if (strange.empty()) {
     auto known = missing(*command, name, error);
     if (!known) known = not_allowed(name, error.what());
+    if (!known) known = wrong_value(name, error.what());
     return known.value_or(Suggestion{error.what(), help});
   }
   if (strange.front().starts_with('-')) {

@@ -281,6 +281,7 @@ std::unique_ptr<webhook::Deliverer> Context::deliverer(const std::string& role) 
   mail.user = settings_.text("mail.user");
   mail.password_file = settings_.path("mail.password_file");
   mail.without_tls = !settings_.boolean("mail.tls");
+  mail.ca_file = settings_.path("mail.ca_file");
   mail.page = settings_.text("serve.url");
   while (mail.page.ends_with('/'))
     mail.page.pop_back();

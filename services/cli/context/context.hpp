@@ -79,9 +79,10 @@ public:
   // mail.server is set.
   std::unique_ptr<webhook::Deliverer> deliverer(const std::string& role);
 
-private:
+  // Throws Error(usage) if the settings name a server in place of a database.
   void need_database() const;
 
+private:
   GlobalOptions options_;
   config::Settings settings_;
   bool json_{false}, diagnosing_{false}, create_{false};

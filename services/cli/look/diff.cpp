@@ -1,11 +1,10 @@
 #include "lib/archive/diff_page.hpp"
 #include "lib/archive/page_text.hpp"
-#include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
 #include "lib/catalog/list.hpp"
-#include "lib/store/capture.hpp"
 #include "lib/store/find.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/context/collection.hpp"
 #include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
@@ -29,12 +28,12 @@ struct Capture {
   std::string id, url, sealed_at, directory, from;
 };
 
-Capture capture_of(Context& context, const std::string& name) {
-  const auto found = store::find(context.connection(), name, store::FindAs::newest);
+Capture capture_of(Collection& collection, const std::string& name) {
+  const auto found = collection.find(name, store::FindAs::newest);
   if (found.kind != "snapshot")
     throw base::Error(base::ErrorClass::usage, "\"" + name + "\" is a " + found.kind + ", not a snapshot",
                       "give the id of a snapshot or a URL; ids are in holdfast list snapshots");
-  const auto rows = catalog::list(context.connection(), catalog::ListQuery{"snapshots", 1}.by("snapshot", found.id));
+  const auto rows = collection.rows(catalog::ListQuery{"snapshots", 1}.by("snapshot", found.id));
   const auto row = rows.one();
   return {found.id, row["url"], row["sealed_at"].value_or(""), row["directory"].value_or(""),
           row["change_from"].value_or("")};
@@ -50,19 +49,23 @@ void print_words(const change::Difference& difference) {
 }
 
 int diff(Context& context, const DiffOptions& options) {
-  const auto root = archive::Root::open(context.archive_root(), store::collection_id(context.connection()), false);
-  auto now = capture_of(context, options.b.empty() ? options.a : options.b);
+  auto& collection = context.collection();
+  auto now = capture_of(collection, options.b.empty() ? options.a : options.b);
   if (options.b.empty() && now.from.empty())
     throw base::Error(base::ErrorClass::refused, "snapshot " + now.id + " was not compared with an earlier capture",
                       "name two snapshots: holdfast diff A B");
-  auto before = capture_of(context, options.b.empty() ? now.from : options.a);
+  auto before = capture_of(collection, options.b.empty() ? now.from : options.a);
   if (!options.b.empty() && before.sealed_at > now.sealed_at) std::swap(before, now);
-  const auto open = [&root](const std::string& path) { return root.open_file(path); };
+  const auto open = [&](const std::string& path) {
+    const auto& one = path.starts_with(before.directory + "/") ? before : now;
+    return collection.open(one.id, one.directory, path.substr(one.directory.size() + 1));
+  };
   const auto difference = archive::difference(open, before.directory, now.directory);
   if (options.html) {
     const auto picture = [&](const Capture& one) {
-      const auto file = root.bucket() != nullptr ? std::string() : archive::screenshot_of(open, one.directory);
-      return file.empty() ? file : "file://" + (root.path() / file).string();
+      const auto page = collection.page_of_snapshot(one.id, one.directory); // a file that a browser opens, or a URL
+      const auto file = page.starts_with("/") ? archive::screenshot_of(open, one.directory) : "";
+      return file.empty() ? file : "file://" + page.substr(0, page.rfind('/')) + file.substr(one.directory.size());
     };
     std::cout << archive::page_frame("Changes of " + now.url, "",
                                      archive::difference_html(difference, picture(before), picture(now)));

@@ -8,13 +8,13 @@
 #include "lib/store/capture.hpp"
 #include "lib/store/find.hpp"
 #include "lib/wacz/writer.hpp"
-#include "lib/warc/surt.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/presence.hpp"
 #include "services/cli/terminal/output.hpp"
 #include "services/cli/transfer/destination.hpp"
 #include "services/cli/transfer/export_files.hpp"
+#include "services/cli/transfer/export_list.hpp"
 #include "services/cli/transfer/export_originals.hpp"
 
 #include <CLI/CLI.hpp>
@@ -26,7 +26,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <type_traits>
 
 namespace holdfast::cli {
 
@@ -64,13 +63,14 @@ private:
   wacz::Writer writer_;
 };
 
-// WARC files beside index.cdxj. A file that is there with its size is kept, so that an export can go on.
+// WARC files beside index.cdxj and the list of pages. A file that is there with its size is kept, so that an export can
+// go on.
 class WarcSink : public Sink {
 public:
   explicit WarcSink(Destination& to) : to_(to) {}
   void warc(const std::string& name, int file, std::uint64_t size) override { to_.add(name, file, size, true); }
   void capture(const warc::Capture& capture) override { lines_.add(warc::cdxj_line(capture)); }
-  void page(const wacz::WrittenPage&) override {}
+  void page(const wacz::WrittenPage& page) override { pages_.add(page); }
   void finish() override {
     const auto index = wacz::temporary_file();
     std::uint64_t size = 0;
@@ -79,22 +79,14 @@ public:
       size += line.size() + 1;
     });
     to_.add("index.cdxj", index.get(), size, false);
+    to_.add(wacz::PageList::kPath, pages_.file(), pages_.size(), false);
   }
 
 private:
   Destination& to_;
   wacz::SortedLines lines_;
+  wacz::PageList pages_;
 };
-
-// Returns the time at which the page itself was captured: replay looks for a record of that time.
-std::string page_date(const store::ExportedSnapshot& snapshot, std::span<const store::Capture> captures) {
-  const auto key = warc::url_key(snapshot.url);
-  const store::Capture* found = nullptr;
-  for (const auto& capture : captures) // an answer before the first success is that of a check, which led to the page
-    if (capture.key == key && (found == nullptr || (found->status / 100 != 2 && capture.status / 100 == 2)))
-      found = &capture;
-  return found == nullptr ? snapshot.date : found->date;
-}
 
 void export_one(const archive::Root& root, const store::ExportedSnapshot& snapshot,
                 std::span<const store::Capture> captures, Sink& sink, Exported& told) {
@@ -134,9 +126,9 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
     ++told.without_captures;
     return;
   }
-  sink.page({snapshot.id, snapshot.url, page_date(snapshot, captures), snapshot.title,
-             archive::page_text(root, snapshot.directory, kLongestText), snapshot.tags, snapshot.notes,
-             snapshot.bookmarked});
+  auto page = listed_page(snapshot, captures);
+  page.text = archive::page_text(root, snapshot.directory, kLongestText);
+  sink.page(page);
 }
 
 void show_progress(const Exported& told, bool last) {
@@ -155,19 +147,13 @@ Exported export_all(pg::Connection& connection, const archive::Root& root, const
       ids.push_back(snapshot.id);
     const auto captures = store::captures_of(connection, ids);
     for (const auto& snapshot : batch) {
-      const auto [first, last] =
-          std::equal_range(captures.begin(), captures.end(), snapshot.id, [](const auto& left, const auto& right) {
-            if constexpr (std::is_same_v<std::decay_t<decltype(left)>, std::string>)
-              return left < right.snapshot_id;
-            else
-              return left.snapshot_id < right;
-          });
-      export_one(root, snapshot, {first, last}, sink, told);
+      const auto own = captures_in(captures, snapshot.id);
+      export_one(root, snapshot, own, sink, told);
       originals.exported(snapshot.id);
-      if (std::any_of(first, last, [](const auto& capture) { return capture.mime == "warc/revisit"; }))
+      if (std::any_of(own.begin(), own.end(), [](const auto& capture) { return capture.mime == "warc/revisit"; }))
         for (const auto& original : store::originals_of(connection, snapshot.id))
           originals.wanted(original);
-      for (const auto& lent : captures_from_cache(connection, root, {first, last}))
+      for (const auto& lent : captures_from_cache(connection, root, own))
         originals.wanted(lent);
       show_progress(told, false);
     }
@@ -178,6 +164,7 @@ Exported export_all(pg::Connection& connection, const archive::Root& root, const
   return told;
 }
 
+// Names become ids, unless a server finds them.
 store::ExportQuery query_of(Context& context, const ExportOptions& options) {
   const bool filtered = !(options.tag + options.host + options.since + options.until + options.shelf).empty();
   if (options.ids.empty() && !filtered && !options.all)
@@ -189,13 +176,15 @@ store::ExportQuery query_of(Context& context, const ExportOptions& options) {
   if (!options.ids.empty()) {
     query.ids.emplace();
     for (const auto& id : read_ids(options.ids))
-      query.ids->push_back(store::find(context.connection(), id).id);
+      query.ids->push_back(context.remote() ? id : store::find(context.connection(), id).id);
   }
   const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
   if (!options.shelf.empty() && query.ids)
     throw base::Error(base::ErrorClass::usage, "--shelf and ids name two things to export",
                       "holdfast export --shelf " + shell_word(options.shelf) + " -o shelf.wacz");
-  if (!options.shelf.empty()) query.shelf = store::find(context.connection(), options.shelf, store::FindAs::shelf).id;
+  if (!options.shelf.empty())
+    query.shelf =
+        context.remote() ? options.shelf : store::find(context.connection(), options.shelf, store::FindAs::shelf).id;
   query.tag = given(options.tag);
   query.host = given(options.host);
   if (!options.since.empty()) query.since = time_before(options.since);
@@ -243,13 +232,17 @@ int run_file_export(pg::Connection& connection, const archive::Root& root, const
 
 // 1 if a file of the archive is missing, or there was nothing to export.
 int run_export(Context& context, const ExportOptions& options) {
+  const bool lists = options.format == "bookmarks" || options.format == "json";
+  if (!lists) context.need_database();
   const auto query = query_of(context, options);
-  auto& connection = context.connection();
-  if (options.format == "bookmarks" || options.format == "json") {
-    const auto count = export_list(connection, query, options.format == "json", options.output);
+  if (lists) {
+    const auto each =
+        context.remote() ? bookmarks_of(context.collection(), query) : bookmarks_of(context.connection(), query);
+    const auto count = export_list(each, options.format == "json", options.output);
     std::cerr << count << " snapshots listed\n";
     return code_of(count);
   }
+  auto& connection = context.connection();
   const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
   const Presence presence(context, "command", "export");
   if (options.format == "files") return run_file_export(connection, root, query, options.output);

@@ -1,7 +1,6 @@
 #include "services/cli/transfer/export_files.hpp"
 
 #include "lib/archive/attempt.hpp"
-#include "lib/archive/bookmarks.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
@@ -18,8 +17,7 @@
 
 #include <unistd.h>
 
-#include <fstream>
-#include <iostream>
+#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -28,7 +26,7 @@ namespace holdfast::cli {
 namespace {
 
 constexpr std::int64_t kSnapshotsListed = 500;
-constexpr const char *kList = "index.jsonl", *kPage = "index.html";
+constexpr const char* kPage = "index.html";
 constexpr std::size_t kMostOnPage = 5000; // snapshots
 
 // Returns false for the hooks themselves, which the runner keeps beside their output.
@@ -56,10 +54,13 @@ void add_text(Destination& to, const std::string& path, const std::string& text)
 ExportedFiles export_files(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
                            Destination& to, const std::function<void(const ExportedFiles&)>& told) {
   ExportedFiles counts;
-  const auto list = wacz::temporary_file();
-  std::uint64_t list_size = 0;
+  wacz::PageList list;
   archive::CrawlView page{"", "Exported pages", "sealed", "succeeded", "", "", {}, {}, 0, {}, 0};
   store::each_exported(connection, query, kSnapshotsListed, [&](const auto& batch) {
+    std::vector<std::string> ids;
+    for (const auto& snapshot : batch)
+      ids.push_back(snapshot.id);
+    const auto captures = store::captures_of(connection, ids);
     for (const auto& snapshot : batch) {
       const auto host = base::host_directory(base::parse_url(snapshot.url));
       const auto path = host + "/" + warc::timestamp_of(snapshot.date) + "-" + snapshot.id;
@@ -84,20 +85,40 @@ ExportedFiles export_files(pg::Connection& connection, const archive::Root& root
       counts.files += still.files();
       counts.bytes += still.bytes();
       if (page.snapshots.size() < kMostOnPage) page.snapshots.push_back(std::move(entry));
-      const auto line =
-          base::json_text(nlohmann::ordered_json{
-              {"url", snapshot.url}, {"title", snapshot.title}, {"date", snapshot.date}, {"path", path}}) +
-          "\n";
-      wacz::write_all(list.get(), line);
-      list_size += line.size();
+      auto listed = listed_page(snapshot, captures_in(captures, snapshot.id));
+      listed.path = path;
+      list.add(listed);
       ++counts.snapshots;
       told(counts);
     }
   });
-  to.add(kList, list.get(), list_size, false);
+  to.add(wacz::PageList::kPath, list.file(), list.size(), false);
   page.bytes = counts.bytes;
   add_text(to, kPage, archive::render_crawl_html(page));
   return counts;
+}
+
+wacz::WrittenPage listed_page(const store::ExportedSnapshot& snapshot, std::span<const store::Capture> captures) {
+  const auto key = warc::url_key(snapshot.url);
+  const store::Capture* found = nullptr;
+  for (const auto& capture : captures) // an answer before the first success is that of a check, which led to the page
+    if (capture.key == key && (found == nullptr || (found->status / 100 != 2 && capture.status / 100 == 2)))
+      found = &capture;
+  return {snapshot.id,
+          snapshot.url,
+          found == nullptr ? snapshot.date : found->date,
+          snapshot.title,
+          "",
+          snapshot.tags,
+          snapshot.notes,
+          snapshot.bookmarked};
+}
+
+std::span<const store::Capture> captures_in(const std::vector<store::Capture>& captures, const std::string& snapshot) {
+  const auto before = [](const store::Capture& one, const std::string& id) { return one.snapshot_id < id; };
+  const auto first = std::lower_bound(captures.begin(), captures.end(), snapshot, before);
+  const auto last = std::find_if(first, captures.end(), [&](const auto& one) { return one.snapshot_id != snapshot; });
+  return {first, last};
 }
 
 namespace {
@@ -142,27 +163,6 @@ std::optional<store::Capture> capture_in_crawl(pg::Connection& connection, const
   for (auto& one : store::captures_closest(connection, key, at, query))
     if (one.crawl_id == crawl && one.mime != "warc/revisit") return std::move(one);
   return std::nullopt;
-}
-
-std::size_t export_list(pg::Connection& connection, const store::ExportQuery& query, bool json,
-                        const std::string& path) {
-  std::ofstream file;
-  if (path != "-") file.open(path, std::ios::binary);
-  std::ostream& out = path == "-" ? std::cout : file;
-  std::size_t count = 0;
-  if (!json) out << archive::bookmarks_begin();
-  store::each_exported(connection, query, kSnapshotsListed, [&](const auto& batch) {
-    for (const auto& page : batch) {
-      const archive::Bookmark bookmark{page.url,        page.title, page.notes, page.tags,
-                                       page.bookmarked, page.date,  page.id};
-      out << (json ? archive::bookmark_json(bookmark) : archive::bookmark_html(bookmark));
-      ++count;
-    }
-  });
-  if (!json) out << archive::bookmarks_end();
-  out.flush();
-  if (!out) throw base::Error(base::ErrorClass::input_output, "cannot write " + path);
-  return count;
 }
 
 } // namespace holdfast::cli

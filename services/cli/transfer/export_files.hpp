@@ -1,10 +1,11 @@
 #pragma once
-// holdfast export --format files: the files of snapshots for users, with index.jsonl, which lists the snapshots.
+// holdfast export --format files: the files of snapshots for users, with a list of the pages.
 // Blocking; main thread.
 
 #include "lib/archive/root.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/store/capture.hpp"
+#include "lib/wacz/writer.hpp"
 #include "services/cli/transfer/destination.hpp"
 
 #include <cstdint>
@@ -24,6 +25,12 @@ struct ExportedFiles {
 ExportedFiles export_files(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
                            Destination& to, const std::function<void(const ExportedFiles&)>& told);
 
+// Returns what lists of pages say of a snapshot, with the time at which the page itself was captured: replay and
+// imports look for a record of that time. `captures`: of the snapshot.
+wacz::WrittenPage listed_page(const store::ExportedSnapshot& snapshot, std::span<const store::Capture> captures);
+// Returns those of one snapshot, of captures_of().
+std::span<const store::Capture> captures_in(const std::vector<store::Capture>& captures, const std::string& snapshot);
+
 // Records of Browsertrix about a page (urn:pageinfo:URL): the URLs that the page loaded, also those that the browser
 // had in its cache, which have no record then. Blocking; main thread.
 
@@ -35,10 +42,5 @@ std::vector<store::Capture> captures_from_cache(pg::Connection& connection, cons
 // The record of the same crawl that is closest to a time and holds the answer to a URL key. nullopt: there is none.
 std::optional<store::Capture> capture_in_crawl(pg::Connection& connection, const std::string& crawl,
                                                const std::string& key, const std::string& at);
-
-// Writes a list of the pages, without their files: a bookmarks file, or lines of JSON. "-": standard output. Returns
-// how many. Throws Error(input_output).
-std::size_t export_list(pg::Connection& connection, const store::ExportQuery& query, bool json,
-                        const std::string& path);
 
 } // namespace holdfast::cli

@@ -1,4 +1,4 @@
-// holdfast import warc: WARC and WACZ files that were made elsewhere become a crawl of sealed snapshots, one for each
+// holdfast import warc: WARC and WACZ files, or a directory of them, become a crawl of sealed snapshots, one for each
 // page. A snapshot's WARC file holds the records of its page as they were.
 
 #include "services/cli/transfer/import_warc.hpp"
@@ -114,13 +114,19 @@ private:
 
   void read(base::Fd file, const std::string& url) {
     struct stat about {};
-    if (!file || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode))
+    const auto known = file && ::fstat(file.get(), &about) == 0;
+    if (!known || !(S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)))
       throw base::Error(base::ErrorClass::usage, "cannot read " + path_ + ": " + base::errno_text(errno));
     std::uint64_t size = 0;
-    digest_ = archive::hash_rest(file.get(), path_, size);
-    archive_ = wacz::read_archive(
-        std::move(file), size, path_, [this](const std::string& entry, const std::string& what) { tell(entry, what); },
-        url);
+    const auto problem = [this](const std::string& entry, const std::string& what) { tell(entry, what); };
+    if (S_ISDIR(about.st_mode)) {
+      archive_ = wacz::read_directory(path_, problem);
+      ::lseek(archive_.file.get(), 0, SEEK_SET);
+      digest_ = archive::hash_rest(archive_.file.get(), path_, size);
+    } else {
+      digest_ = archive::hash_rest(file.get(), path_, size);
+      archive_ = wacz::read_archive(std::move(file), size, path_, problem, url);
+    }
     std::erase_if(archive_.pages, [&](const auto& page) {
       try { // a page that cannot be kept must not take the records after it
         base::parse_url(page.url);
@@ -346,9 +352,11 @@ int import_archives(Context& context, const std::vector<std::string>& files, boo
 
 Action import_warc_verb(CLI::App& command) {
   const auto options = std::make_shared<WarcOptions>();
-  command.add_option("files", options->files, "WARC files (.warc, .warc.gz) and WACZ files")
+  command
+      .add_option("files", options->files,
+                  "WARC files (.warc, .warc.gz), WACZ files, and directories and zip files of them")
       ->required()
-      ->check(CLI::ExistingFile);
+      ->check(CLI::ExistingPath);
   command.add_flag("--dry-run", options->dry_run, "Only count, and name what cannot be read");
   return [options](Context& context) { return import_archives(context, options->files, options->dry_run); };
 }

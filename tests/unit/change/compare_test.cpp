@@ -80,6 +80,10 @@ TEST_CASE("noise of each kind is learnt from the first recapture") {
        {article(list({"One story", "Two tales", "Three songs"}, "aside/p")),
         article(list({"Nine lives", "Three songs", "Ten green bottles"}, "aside/p")),
         article(list({"Four winds", "Six feet", "One story", "Two tales"}, "aside/p"))}},
+      {"other goods beside an article, with prices in the same words",
+       {article(list({"Sponsored", "A lamp", "Only 13.99", "Three songs", "Only 61.99"}, "aside/p")),
+        article(list({"Sponsored", "The mill", "Only 22.99", "Nine lives", "Only 29.99"}, "aside/p")),
+        article(list({"Sponsored", "Six feet", "Only 33.99", "Four winds", "Only 13.99"}, "aside/p"))}},
       {"a box that is there at some visits",
        {article(), article({{"div/h2", "Stay in touch"}, {"div/p", "Get our letter"}}), article()}},
   };
