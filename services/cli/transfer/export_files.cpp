@@ -26,7 +26,7 @@ namespace holdfast::cli {
 namespace {
 
 constexpr std::int64_t kSnapshotsListed = 500;
-constexpr const char* kPage = "index.html";
+constexpr const char* kFront = "index.html";
 constexpr std::size_t kMostOnPage = 5000; // snapshots
 
 // Returns false for the hooks themselves, which the runner keeps beside their output.
@@ -68,7 +68,7 @@ ExportedFiles export_files(pg::Connection& connection, const archive::Root& root
       entry.url = snapshot.url;
       entry.title = snapshot.title;
       entry.outcome = "succeeded";
-      entry.path = path + "/" + kPage;
+      entry.path = path + "/" + kFront;
       ExportedStill still(connection, root, snapshot.id, path, to);
       archive::each_file(root, snapshot.directory, is_for_people, [&](int file, const std::string& name) {
         const auto size = archive::file_size(file, name);
@@ -94,7 +94,7 @@ ExportedFiles export_files(pg::Connection& connection, const archive::Root& root
   });
   to.add(wacz::PageList::kPath, list.file(), list.size(), false);
   page.bytes = counts.bytes;
-  add_text(to, kPage, archive::render_crawl_html(page));
+  add_text(to, kFront, archive::render_crawl_html(page));
   return counts;
 }
 

@@ -49,8 +49,8 @@ EachBookmark bookmarks_of(Collection& collection, const store::ExportQuery& quer
         add(line);
     };
     if (query.shelf)
-      for (const auto& row : collection.shelf_pages(collection.find(*query.shelf, store::FindAs::shelf).id, kMost))
-        add(row.text("json"));
+      for (const auto& page : collection.shelf_pages(collection.find(*query.shelf, store::FindAs::shelf).id, kMost))
+        add(page["json"]);
     else if (!query.ids)
       list("", "");
     else
