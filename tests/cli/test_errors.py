@@ -1,5 +1,6 @@
 """Bad input: one clear message (what, where, how to mend), the right exit code, nothing half-written."""
 
+import re
 import subprocess
 import unittest
 
@@ -60,6 +61,15 @@ class CommandLine(Case):
             (["resume", "7f3a", "--at"], ["--at needs a value", "2026-11-22 14:00"]),
             (["schedule", "add"], ["missing option: --every", "hint: --every: "]),
             (["schedule", "next"], ["neither a schedule nor --every"]),
+            (["--config"], ["--config needs a value", "hint: --config: Settings file"]),
+            (["list", "--status"], ["--status needs a value"]),
+            (
+                ["export", "--all", "--format", "wacz", "--format", "warc", "-o", "x"],
+                ["--format is given more than once"],
+            ),
+            (["--json=maybe", "list"], ["--json takes no value"]),
+            (["import", "warc", "/nowhere"], ['there is no file "/nowhere"']),
+            (["import", "archivebox", "/nowhere"], ['there is no directory "/nowhere"']),
         ):
             with self.subTest(arguments=arguments):
                 self.check_error(self.home.run(*arguments), USAGE, *words)
@@ -105,6 +115,14 @@ class CommandLine(Case):
         self.assertEqual(self.home.run("help").out, self.home.run("--help").out)
         self.assertEqual(self.home.run("help", "add").out, self.home.run("add", "--help").out)
         self.assertIn("--depth", self.home.run("help", "add").out)
+        verbs = re.findall(r"(?m)^  ([a-z][a-z-]*) ", self.home.run("help").out.partition("Subcommands:")[2])
+        self.assertIn("export", verbs)
+        for line in [[verb] for verb in verbs]:
+            shown = self.home.run(*line, "--help").out.partition("Examples:")[0]
+            inner = re.findall(r"(?m)^  ([a-z][a-z-]*) ", shown.partition("Subcommands:")[2])
+            shown += "".join(self.home.run(*line, one, "--help").out.partition("Examples:")[0] for one in inner)
+            wide = [one for one in shown.splitlines() if len(one) > 80 or "TEXT" in one]
+            self.assertEqual(wide, [], line)
 
     def test_unexpected_arguments_in_their_order(self):
         self.check_error(self.home.run("show", "7f3a", "one", "two"), USAGE, '"one two"')

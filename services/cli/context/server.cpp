@@ -11,6 +11,7 @@
 #include "services/cli/context/signals.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -184,6 +185,7 @@ public:
     const auto response = client_.send(request); // without the token: its address has a key
     if (response.status == 404) return {};
     if (!response.good()) raise(response, request.url);
+    ::lseek(opened.get(), 0, SEEK_SET); // it is read from its beginning
     return opened;
   }
   std::string page_of_crawl(const std::string& id) override { return url_ + "/crawl/" + id; }
