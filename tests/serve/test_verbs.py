@@ -116,7 +116,7 @@ class Verbs(Case):
         lines = {
             "holdfast sched": "holdfast schedule",
             "holdfast schedule add --ev": "holdfast schedule add --every",
-            "holdfast add --plugins wget,ti": "holdfast add --plugins wget,title",
+            "holdfast add --plugins title,wg": "holdfast add --plugins title,wget",
             "holdfast export --format=wac": "holdfast export --format=wacz",
             "holdfast --set worker.sn": "holdfast --set worker.snapshots=",
             "holdfast --log-level de": "holdfast --log-level debug",

@@ -15,7 +15,7 @@ namespace holdfast::cli {
 // Hands on each page, in the order of the export.
 using EachBookmark = std::function<void(const std::function<void(const archive::Bookmark&)>&)>;
 EachBookmark bookmarks_of(pg::Connection& connection, const store::ExportQuery& query);
-// The same over the API of a server. `query.ids`, `query.shelf`: as users name them.
+// Hands on the pages of a server, over its API. `query.ids`, `query.shelf`: as users name them.
 EachBookmark bookmarks_of(Collection& collection, const store::ExportQuery& query);
 
 // Writes a bookmarks file, or lines of JSON. "-": standard output. Returns how many pages there are. Throws
