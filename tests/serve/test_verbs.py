@@ -112,13 +112,13 @@ class Verbs(Case):
     def test_completion_in_other_shells(self):
         path = f"{Path(PROGRAM).parent}:{os.environ['PATH']}"
         home = self.site.path
-        environment = {**self.site.environment, "PATH": path, "HOME": str(home), "TERM": "xterm"}
+        environment = {**os.environ, "PATH": path, "HOME": str(home), "TERM": "xterm"}
         lines = {
             "holdfast sched": "holdfast schedule",
             "holdfast schedule add --ev": "holdfast schedule add --every",
             "holdfast add --plugins title,wg": "holdfast add --plugins title,wget",
             "holdfast export --format=wac": "holdfast export --format=wacz",
-            "holdfast --set worker.sn": "holdfast --set worker.snapshots=",
+            "holdfast --set worker.snapshots": "holdfast --set worker.snapshots=",
             "holdfast --log-level de": "holdfast --log-level debug",
         }
         if not shutil.which("zsh") or not shutil.which("fish"):
