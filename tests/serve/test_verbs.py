@@ -128,11 +128,13 @@ class Verbs(Case):
         (scripts / "holdfast.fish").write_text(self.site.run("completion", "fish").out)
         for line, whole in lines.items():
             done = subprocess.run(
-                ["fish", "-c", f"complete -C '{line}'"], capture_output=True, text=True, env=environment
+                ["fish", "-c", f"complete -C '{line}'"], capture_output=True, text=True, env=environment, cwd=scripts
             )
             self.assertEqual([one.partition("\t")[0] for one in done.stdout.splitlines()], [whole.split()[-1]], line)
         master, slave = os.openpty()
-        shell = subprocess.Popen(["zsh", "-f", "-i"], stdin=slave, stdout=slave, stderr=slave, env=environment)
+        shell = subprocess.Popen(
+            ["zsh", "-f", "-i"], stdin=slave, stdout=slave, stderr=slave, env=environment, cwd=scripts
+        )
         text = b""
         try:
             os.write(master, b"PS1=; autoload -U compinit; compinit -u -D; source <(holdfast completion zsh)\n")
