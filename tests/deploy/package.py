@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Makes the Debian package of a build and looks at it: what is in it, what it needs, what lintian says, that it works.
 
-    tests/deploy/package.py --build DIRECTORY [--root DIRECTORY]
+    tests/deploy/package.py --build DIRECTORY | --package FILE [--root DIRECTORY]
 
 --root: a bare Debian of the same release (debootstrap --variant=minbase), with a way to the registry. The package is
-installed there with all that it recommends, archives a page of a site on this machine, and is removed again.
+installed there with all that it recommends, archives a page of a site on this machine, is upgraded while it archives
+another one, and is removed again.
 Status 77: cpack, dpkg-deb or lintian is missing.
 """
 
@@ -15,6 +16,7 @@ import hashlib
 import http.server
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -61,18 +63,27 @@ def make(build, into):
 
 @contextlib.contextmanager
 def site(directory):
-    """A page on loopback; gives its URL."""
+    """A page on loopback, also at /slow, which waits for go; gives its URL, asked and go."""
     directory.mkdir()
     (directory / "index.html").write_text(PAGE)
+    (directory / "slow").mkdir()
+    (directory / "slow/index.html").write_text(PAGE)
+    asked, go = threading.Event(), threading.Event()
 
     class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self):
+            if self.path.startswith("/slow"):
+                asked.set()
+                go.wait(300)
+            super().do_GET()
+
         def log_message(self, *_):
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(directory)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/"
+        yield f"http://127.0.0.1:{server.server_port}/", asked, go
     finally:
         server.shutdown()
 
@@ -102,7 +113,38 @@ def check_program(package, scratch, url):
     assert title.read_text().strip() == "A page for the package"
 
 
-def check_installed(package, root, url):
+def newer(package, scratch):
+    """The same package with a higher version."""
+    run("dpkg-deb", "-R", package, scratch / "newer")
+    control = scratch / "newer/DEBIAN/control"
+    control.write_text(re.sub(r"(?m)^(Version: .*)$", r"\1+upgrade", control.read_text()))
+    run("dpkg-deb", "--root-owner-group", "-b", scratch / "newer", scratch / "newer.deb")
+    return scratch / "newer.deb"
+
+
+def check_upgraded(package, scratch, root, inside, url, asked, go):
+    """A page that is being captured is sealed while and after the package is upgraded."""
+    shutil.copy(newer(package, scratch), root / "tmp/newer.deb")
+    add = [*map(str, inside), "HOLDFAST_URLS_ALLOW_PRIVATE=true", "holdfast", "add", "--wait"]
+    busy = subprocess.Popen([*add, f"{url}slow/"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert asked.wait(300), "the page was not asked for"
+        run(*inside, "apt-get", "-q", "-y", "install", "/tmp/newer.deb")
+        assert busy.poll() is None, busy.communicate()
+        go.set()
+        out, err = busy.communicate(timeout=300)
+    finally:
+        go.set()
+        busy.kill()
+    assert '"outcome":"succeeded"' in out, f"{out}\n{err}"
+    assert "+upgrade" in run(*inside, "dpkg-query", "-W", "holdfast")
+    assert '"outcome":"succeeded"' in run(*add, url)
+    run(*inside, "holdfast", "check")
+    run(*inside, "holdfast", "verify", "--all")
+    print("upgraded while a page was captured, which is sealed")
+
+
+def check_installed(package, root, url, upgrade):
     """As a newcomer would: apt, then one command. Chromium runs too."""
     shutil.copy(package, root / "tmp/holdfast.deb")
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
@@ -134,6 +176,7 @@ def check_installed(package, root, url):
         print(f"archived: {time.monotonic() - installed:.0f} s")
         assert '"outcome":"succeeded"' in out, out
         print(run(*inside, "holdfast", "list", "snapshots"))
+        upgrade(inside)
         run(*inside, "apt-get", "-q", "-y", "purge", "holdfast")
     finally:
         run("umount", "-l", root / "dev")
@@ -142,7 +185,9 @@ def check_installed(package, root, url):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, required=True)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--build", type=pathlib.Path)
+    what.add_argument("--package", type=pathlib.Path)
     parser.add_argument("--root", type=pathlib.Path)
     options = parser.parse_args()
     if not all(map(shutil.which, ("cpack", "dpkg-deb", "dpkg-shlibdeps", "lintian"))):
@@ -150,17 +195,21 @@ def main():
     with tempfile.TemporaryDirectory(prefix="holdfast-package-") as name:
         scratch = pathlib.Path(name)
         scratch.chmod(0o755)  # PostgreSQL's user walks through it
-        package = make(options.build.resolve(), scratch / "first")
+        package = options.package or make(options.build.resolve(), scratch / "first")
         check_contents(package)
-        again = make(options.build.resolve(), scratch / "second")
-        digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in (package, again)}
-        assert len(digests) == 1, "the same build gave two packages that differ"
+        if options.build:
+            again = make(options.build.resolve(), scratch / "second")
+            digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in (package, again)}
+            assert len(digests) == 1, "the same build gave two packages that differ"
         print(f"{package.name}: {package.stat().st_size / 1e6:.1f} MB")
         print(run("lintian", "--allow-root", "--fail-on", "error,warning", package))
-        with site(scratch / "site") as url:
+        with site(scratch / "site") as (url, *slow):
             check_program(package, scratch, url)
             if options.root:
-                check_installed(package, options.root.resolve(), url)
+                root = options.root.resolve()
+                check_installed(
+                    package, root, url, lambda inside: check_upgraded(package, scratch, root, inside, url, *slow)
+                )
     print("ok")
     return 0
 
