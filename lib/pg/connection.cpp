@@ -80,9 +80,14 @@ struct Connection::Impl {
       if (!sqlstate.empty()) {
         if (ends_session(sqlstate) || !session->is_open()) broken = true;
         auto failure = make_database_error(sqlstate, error.what(), statement);
-        // The call has worked before, so an administrator has changed something, and can change it back.
-        if (failure.error_class() == ErrorClass::configuration && has_worked(statement))
+        // An administrator has changed something, and can change it back, if the call has worked before or the process
+        // has joined.
+        if (failure.error_class() == ErrorClass::configuration &&
+            (has_worked(statement) || has_worked("holdfast.worker_join") || has_worked("holdfast.runner_enter"))) {
+          // The session of a login that was dropped, and made again, remains that of the old one.
+          broken = true;
           failure = DatabaseError(ErrorClass::temporary, sqlstate, failure.what(), failure.hint());
+        }
         throw failed(statement, failure);
       }
       if (!session->is_open()) throw failed(statement, lost(error.what()));

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 
 namespace holdfast::pg {
@@ -16,13 +17,14 @@ namespace {
 using base::ErrorClass;
 using Clock = std::chrono::steady_clock;
 
-// A call that has not been made for so long says nothing of the present.
-constexpr std::chrono::minutes kPresent{2};
+// A call that has not been made for so long, beyond three times its interval, is no longer made.
+constexpr std::chrono::seconds kPresent{15};
 
 constexpr std::string_view kSchema = "holdfast.";
 
 struct Failing {
   Clock::time_point since, last;
+  Clock::duration interval{};
   int failures{0};
   bool told{false};
   std::string text, hint;
@@ -58,13 +60,14 @@ int least_failures(std::string_view sqlstate, std::string_view name) {
 
 void call_failed(std::string_view statement, const DatabaseError& error, const std::function<std::string()>& blockers) {
   if (error.error_class() != ErrorClass::temporary && error.error_class() != ErrorClass::unavailable) return;
-  if (statement == kPing) return;
   const std::string name(name_of(statement));
+  if (statement == kPing || name == "worker_leave") return; // made once: its caller reports it
   {
     const std::lock_guard lock(calls().mutex);
     const auto now = Clock::now();
     auto& call = calls().failing[name];
-    if (call.failures++ == 0) call.since = now;
+    call.interval = call.failures++ == 0 ? Clock::duration{} : now - call.last;
+    if (call.failures == 1) call.since = now;
     call.last = now;
     call.text = error.what();
     call.hint = error.hint();
@@ -98,16 +101,21 @@ bool has_worked(std::string_view statement) {
   return calls().worked.contains(name_of(statement));
 }
 
-std::optional<FailingCall> longest_failing_call() {
+std::vector<FailingCall> failing_calls() {
   const std::lock_guard lock(calls().mutex);
   const auto now = Clock::now();
-  std::optional<FailingCall> longest;
-  for (const auto& [name, call] : calls().failing) {
-    const auto age = std::chrono::duration_cast<std::chrono::seconds>(now - call.since);
-    if (call.told && now - call.last < kPresent && (!longest || age > longest->age))
-      longest = FailingCall{name, age, call.text, call.hint};
-  }
-  return longest;
+  std::vector<FailingCall> all;
+  std::erase_if(calls().failing, [&](const auto& entry) {
+    const auto& [name, call] = entry;
+    if (!call.told) return false;
+    if (now - call.last < kPresent + 3 * call.interval) {
+      all.push_back({name, std::chrono::duration_cast<std::chrono::seconds>(now - call.since), call.text, call.hint});
+      return false;
+    }
+    spdlog::warn("the database call {} is no longer made", name);
+    return true;
+  });
+  return all;
 }
 
 } // namespace holdfast::pg

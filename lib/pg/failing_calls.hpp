@@ -7,9 +7,9 @@
 
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::pg {
 
@@ -24,12 +24,12 @@ void call_worked(std::string_view statement);
 // Returns true if the process has called this function of ours before with success.
 bool has_worked(std::string_view statement);
 
-// Returns the call that has failed for longest and still fails; nothing: none fails.
 struct FailingCall {
   std::string call; // the function of the database
   std::chrono::seconds age;
   std::string text, way_out;
 };
-std::optional<FailingCall> longest_failing_call();
+// Returns the calls that still fail, of those in the log. Forgets those that are no longer made, and logs that.
+std::vector<FailingCall> failing_calls();
 
 } // namespace holdfast::pg

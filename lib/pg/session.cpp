@@ -36,15 +36,21 @@ DatabaseError connect_failure(const std::string& text, const std::string& connin
                          "put the password into database.url or into ~/.pgpass");
   }
   if (text.find(":  ") == std::string::npos) {
-    return DatabaseError(ErrorClass::unavailable, kCannotConnect, message,
-                         "is the server running, and database.url right?");
+    const char* hint = "is the server running, and database.url right?";
+    if (text.find("could not translate host name") != std::string::npos)
+      hint = "is the host in database.url right, and does the name server know it?";
+    else if (text.find("SSL") != std::string::npos || text.find("certificate") != std::string::npos)
+      hint = "see the certificate of the server, until when it is valid, and sslmode and sslrootcert in database.url";
+    return DatabaseError(ErrorClass::unavailable, kCannotConnect, message, hint);
   }
   const std::string sqlstate = sqlstate_of_refusal(conninfo, options.connect_timeout);
   if (sqlstate.empty()) return DatabaseError(ErrorClass::temporary, kCannotConnect, message);
   ErrorClass error_class = class_of_sqlstate(sqlstate);
   if (error_class == ErrorClass::bug) error_class = ErrorClass::unavailable;
   return DatabaseError(error_class, sqlstate, message,
-                       error_class == ErrorClass::configuration ? "check database.url" : "");
+                       sqlstate == "42501"                        ? "grant connect on this database to the login"
+                       : error_class == ErrorClass::configuration ? "check database.url"
+                                                                  : "");
 }
 
 std::unique_ptr<pqxx::connection> connect(const std::string& dsn, const ConnectionOptions& options) {

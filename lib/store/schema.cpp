@@ -32,4 +32,14 @@ std::vector<Lacking> complete_schema(pg::Connection& connection) {
   return lacking;
 }
 
+std::vector<std::string> database_problems(pg::Connection& connection) {
+  const auto rows = connection.call("select says || ': ' || way_out as problem from holdfast.database_waits() "
+                                    "union all select says || ': ' || way_out from holdfast.failing_calls() "
+                                    "union all select why || ': ' || statement from holdfast.neighbours()");
+  std::vector<std::string> problems;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    problems.push_back(rows[i]["problem"]);
+  return problems;
+}
+
 } // namespace holdfast::store

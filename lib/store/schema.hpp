@@ -19,5 +19,7 @@ struct Lacking {
 };
 // Makes roles, grants and extensions what they should be. Returns what is left.
 std::vector<Lacking> complete_schema(pg::Connection& connection);
+// Returns what makes calls wait or fail, or opens the collection to others; each with the way out. Changes nothing.
+std::vector<std::string> database_problems(pg::Connection& connection);
 
 } // namespace holdfast::store

@@ -512,10 +512,12 @@ declare
   v_next uuid;
 begin
   select * into v_owner from holdfast.process p where p.id = p_crawl.owner_id;
-  select count(*) as count, min(p.label) as worker, count(distinct p.id) as workers
+  select count(*) as count, min(p.label) as worker, count(distinct p.id) as workers,
+         count(*) filter (where s.silent) as silent, max(p.heartbeat_at) filter (where s.silent) as heartbeat_at
     into v_held
     from holdfast.process p
     join holdfast.snapshot_queue q on q.owner_id = p.id
+    cross join lateral (select holdfast.process_state(p) like any ('{no %,lapsed}') as silent) s
     where p.status = 'running' and q.crawl_id = p_crawl.id;
   facts := jsonb_build_object('held', v_held.count, 'workers', v_held.workers);
   if p_crawl.owner_id is not null then
@@ -527,7 +529,10 @@ begin
   elsif v_held.count > 0 then
     reason := v_held.count || ' of its snapshots ' || case v_held.count when 1 then 'is' else 'are' end
       || ' running on ' || case v_held.workers when 1 then v_held.worker else v_held.workers || ' workers' end
-      || coalesce(', ' || nullif(p_crawl.snapshots_open - v_held.count, 0) || ' more wait', '') || '.';
+      || coalesce(', ' || nullif(p_crawl.snapshots_open - v_held.count, 0) || ' more wait', '')
+      || coalesce('; the worker of ' || nullif(v_held.silent, 0) || ' sent its last heartbeat at '
+                  || holdfast.people_time(v_held.heartbeat_at)
+                  || ': another takes over once its lease has expired', '') || '.';
   elsif p_crawl.retry_at > clock_timestamp() then
     reason := 'It waits until ' || holdfast.people_time(p_crawl.retry_at)
       || coalesce(': ' || p_crawl.reason, '') || '.';

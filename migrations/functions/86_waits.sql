@@ -63,15 +63,23 @@ create or replace function holdfast.database_waits(p_age interval default '10 se
           where own.transactionid = p.transaction and own.pid is null
             and l.mode not in ('AccessShareLock', 'ShareUpdateExclusiveLock'))
   union all
-  select 'standby', min(s.xact_start), count(*),
-         holdfast.people_count(count(*), 'commit') || ' of Holdfast must wait for a synchronous standby '
-         || '(synchronous_standby_names: '
-         || current_setting('synchronous_standby_names') || ')',
+  -- Sessions that wait give up after a while and try again: with no standby, commits wait also if none does now.
+  select 'standby', min(s.xact_start), count(s.pid),
+         case count(s.pid) when 0 then 'every commit' else holdfast.people_count(count(s.pid), 'commit') end
+         || ' of Holdfast must wait for a synchronous standby (synchronous_standby_names: '
+         || current_setting('synchronous_standby_names') || ')'
+         || case when bool_or(n.none) then ', and none is connected' else '' end,
          'Start the standby, or take it out of synchronous_standby_names and select pg_reload_conf(). Do not end the '
          'sessions that wait: their commits would be without the standby'
-    from session s
-    where s.ours and s.wait_event = 'SyncRep' and s.xact_start < clock_timestamp() - least(p_age, '2 seconds')
-    having count(*) > 0
+    -- PostgreSQL shows sync_state to members of pg_read_all_stats only.
+    from (select current_setting('synchronous_standby_names') <> ''
+                 and current_setting('synchronous_commit') not in ('off', 'local')
+                 and not exists (select
+                                   from pg_catalog.pg_stat_replication r
+                                   where r.sync_state in ('sync', 'quorum') or r.sync_state is null) as none) n
+    left join session s
+      on s.ours and s.wait_event = 'SyncRep' and s.xact_start < clock_timestamp() - least(p_age, '2 seconds')
+    having count(s.pid) > 0 or bool_or(n.none)
   union all
   select 'notifications', o.xact_start, 0,
          'the queue of notifications of the server is ' || round(u.used * 100) || ' % full'
@@ -109,21 +117,61 @@ comment on function holdfast.database_waits is
   'other sessions and of prepared transactions, synchronous standbys, a full queue of notifications, a read-only '
   'server, too many connections.';
 
+create or replace function holdfast.login_lacks(p_login name, out lacks text, out way_out text)
+  language sql stable as $$
+  select w.lacks, format(w.way_out, p_login, current_database())
+    from (select count(*) as sessions from pg_catalog.pg_stat_activity a where a.usename = p_login) s
+    left join pg_catalog.pg_roles r on r.rolname = p_login
+    cross join lateral (values
+      (1, r.oid is null, 'no longer exists', 'Create role %1$I login; grant holdfast_worker to it, if it had that'),
+      (2, not r.rolcanlogin, 'may not log in', 'Alter role %1$I login'),
+      (3, r.rolvaliduntil < clock_timestamp(), 'has a password that is no longer valid',
+       'Alter role %1$I valid until ''infinity'''),
+      (4, not has_database_privilege(r.oid, current_database(), 'connect'), 'may not connect to this database',
+       'Grant connect on database %2$I to %1$I'),
+      (5, not has_schema_privilege(r.oid, 'holdfast', 'usage'), 'has no role of Holdfast',
+       'Grant holdfast_worker to %1$I, if it had that'),
+      (6, r.rolconfig @> '{default_transaction_read_only=on}', 'may only read',
+       'Alter role %1$I reset default_transaction_read_only'),
+      (7, r.rolconnlimit between 0 and s.sessions, 'has all connections that it may have',
+       'Alter role %1$I connection limit -1')) w(place, is_so, lacks, way_out)
+    where w.is_so
+    order by w.place limit 1
+$$;
+comment on function holdfast.login_lacks is
+  'Returns what keeps a login from working here, and the way out; NULL: nothing that the database knows.';
+
 create or replace function holdfast.failing_calls()
   returns table (kind text, since timestamptz, blocked bigint, says text, way_out text)
   language sql stable as $$
-  -- A call that fails in many workers is one row.
-  select 'call', min(t.since), count(*),
-         min(t.label) || case when count(*) > 1 then ' and ' || count(*) - 1 || ' more' else '' end
-         || ' cannot make the call ' || t.call || ' since ' || holdfast.people_time(min(t.since)) || ': '
-         || min(t.text),
+  -- A cause is one row, however many calls of however many workers it makes fail.
+  select 'call', min(t.since), count(distinct t.id),
+         min(t.label) || case when count(distinct t.id) > 1 then ' and ' || count(distinct t.id) - 1 || ' more'
+                              else '' end
+         || ' cannot make the call ' || string_agg(distinct t.call, ', ') || ' since '
+         || holdfast.people_time(min(t.since)) || ': ' || t.cause,
          coalesce(min(t.way_out), 'See the log of the database server')
-    from (select p.label, p.stats -> 'failing_call' ->> 'call' as call, p.stats -> 'failing_call' ->> 'text' as text,
-                 nullif(p.stats -> 'failing_call' ->> 'way_out', '') as way_out,
-                 p.heartbeat_at - make_interval(secs => (p.stats -> 'failing_call' ->> 'seconds')::float8) as since
+    from (select p.id, p.label, f ->> 'call' as call, nullif(f ->> 'way_out', '') as way_out,
+                 regexp_replace(f ->> 'text', '(SQLSTATE \w+) in: .*\)$', '\1)') as cause,
+                 p.heartbeat_at - make_interval(secs => (f ->> 'seconds')::float8) as since
             from holdfast.process p
-            where p.status = 'running' and p.lease_until > statement_timestamp() and p.stats ? 'failing_call') t
-    group by t.call
+            cross join lateral jsonb_array_elements(p.stats -> 'failing_calls') f
+            where p.status = 'running' and p.lease_until > statement_timestamp()) t
+    group by t.cause
+  union all
+  -- A process that may not log in cannot report it itself. Of those that lapsed, the last day's.
+  select 'login', max(t.heartbeat_at), count(*),
+         'the login ' || t.login || ' of ' || min(t.label)
+         || case when count(*) > 1 then ' and ' || count(*) - 1 || ' more' else '' end || ' ' || l.lacks,
+         l.way_out
+    from (select p.login, p.label, p.heartbeat_at
+            from holdfast.process p
+            where p.status = 'running'
+                  and p.heartbeat_at + (p.lease_until - p.heartbeat_at) / 2 < statement_timestamp()
+               or p.exit_reason = 'lease lapsed' and p.ended_at > statement_timestamp() - interval '1 day') t
+    cross join lateral holdfast.login_lacks(t.login) l
+    where l.lacks is not null
+    group by t.login, l.lacks, l.way_out
   union all
   select 'restored', null, 0,
          'the collection is on another server than before, and restored() was not called: workers of before may still '
@@ -134,5 +182,5 @@ create or replace function holdfast.failing_calls()
     where s.system_identifier <> c.system_identifier
 $$;
 comment on function holdfast.failing_calls is
-  'Returns calls of the database that fail in workers and are repeated, with the error and the way out; and whether '
-  'restored() was not called.';
+  'Returns calls of the database that fail in workers and are repeated, with the error and the way out; logins of '
+  'silent processes that may not log in; and whether restored() was not called.';

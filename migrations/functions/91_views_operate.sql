@@ -56,9 +56,10 @@ create or replace function holdfast.stuck(p_each bigint)
        where q.owner_id is not null and q.claimed_at < statement_timestamp() - interval '1 hour'
        order by q.claimed_at limit 100)
     union all
-    (select 'process', p.id, null, p.lease_until, 'its lease has expired'
+    (select 'process', p.id, null, p.heartbeat_at,
+            case holdfast.process_state(p) when 'lapsed' then 'its lease has expired' else 'sends no heartbeats' end
        from holdfast.process p
-       where p.status = 'running' and p.lease_until < statement_timestamp() - interval '10 seconds'
+       where p.status = 'running' and holdfast.process_state(p) in ('lapsed', 'no heartbeat')
        limit 100)
     union all
     (select 'process', p.id, null, p.heartbeat_at, 'claims nothing'
@@ -135,7 +136,7 @@ comment on view holdfast.v_stuck is
   'Objects that have been due or running for much too long, with the reason: the oldest of each problem.';
 comment on column holdfast.v_stuck.kind is
   'crawl, snapshot, process or runner; at the database: lock, standby, notifications, read-only, connections; call '
-  'for a call that fails in workers, restored if restored() was not called; archive if it exceeds archive.max_bytes.';
+  'for a call that fails in workers, login for a login that cannot work, restored if restored() was not called; archive if it exceeds archive.max_bytes.';
 comment on column holdfast.v_stuck.id is 'Id of the object.';
 comment on column holdfast.v_stuck.name is 'URL, or name of the process.';
 comment on column holdfast.v_stuck.what is 'Problem of the object.';

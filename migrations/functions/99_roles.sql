@@ -19,7 +19,7 @@ create or replace function holdfast.entry_points()
         kept_file, page_status, crawl_due, page_due, page_waits, process_state,
         people_time, people_count, can_run, host_delay, fact_integer, share_of, webhook_shown}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
-        database_waits, failing_calls, find, why, why_host, stuck, crawl_lacks, persona_lacks,
+        database_waits, failing_calls, login_lacks, neighbours, find, why, why_host, stuck, crawl_lacks, persona_lacks,
         why_webhook, why_schedule, feed_entries, search, search_query, search_names, search_window,
         texts_missing, thumbnail,
         page_history, page_neighbours, sites_of, periods_of, curve, attention,
@@ -172,6 +172,30 @@ begin
 end $$;
 revoke all on function holdfast.grant_roles() from public;
 
+create or replace function holdfast.neighbours()
+  returns table (why text, statement text) language sql stable as $$
+  select 'the collections in ' || n.names || ' have the same roles, so that their logins can read this one and their '
+         'workers can join it. Grant connect to its readers, too',
+         format('revoke connect on database %1$I from public; grant connect on database %1$I to %2$s;', d.datname,
+                (select string_agg(quote_ident(r.rolname), ', ')
+                   from pg_catalog.pg_roles r
+                   where r.oid = d.datdba or r.rolname in (select p.login from holdfast.process p)))
+    from pg_catalog.pg_database d
+    cross join lateral (select string_agg(o.datname, ', ' order by o.datname) as names
+                          from pg_catalog.pg_database o
+                          where o.oid <> d.oid
+                            and exists (select
+                                          from pg_catalog.pg_shdepend s
+                                          where s.dbid = o.oid and s.refclassid = 'pg_authid'::regclass
+                                            and s.refobjid = to_regrole('holdfast_reader'))) n
+    where d.datname = current_database() and n.names is not null
+      and exists (select
+                    from aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
+                    where a.grantee = 0 and a.privilege_type = 'CONNECT')
+$$;
+comment on function holdfast.neighbours is
+  'Returns a row if logins of another collection on this server may connect to this database, and the way out.';
+
 create or replace function holdfast.complete()
   returns table (what text, why text, statement text) language plpgsql as $$
 -- Brings what lies outside the tables to what it should be. Returns what cannot be had, and the statements
@@ -179,6 +203,14 @@ create or replace function holdfast.complete()
 declare
   v_left text := holdfast.grant_roles();
 begin
+  -- No login can have used a collection that is new.
+  if exists (select from holdfast.neighbours())
+     and not exists (select from holdfast.process) and not exists (select from holdfast.crawl)
+     and (select pg_has_role(d.datdba, 'usage') from pg_catalog.pg_database d where d.datname = current_database())
+  then
+    execute format('revoke connect on database %I from public', current_database());
+  end if;
+  return query select 'a database of its own', n.why, n.statement from holdfast.neighbours() n;
   if v_left is not null then
     return query select 'roles', current_user || ' may not create them (CREATEROLE), and nothing is granted', v_left;
   end if;

@@ -43,12 +43,7 @@ Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, st
       scratch_(options_.work_dir, id()), binaries_(options_.binary_directories, options_.data_dir / "lib"),
       sleeper_(io.get_executor()) {
   sandbox_ = choose_sandbox(options_, options_.work_dir);
-  if (sandbox_.sandbox.level == process::SandboxLevel::none && options_.sandbox != "off")
-    spdlog::warn("sandbox of hooks: {}; they can do all that user {} can", sandbox_.description, ::geteuid());
-  else
-    spdlog::info("sandbox of hooks: {}", sandbox_.description);
   networks_ = std::make_unique<HookNetworks>(options_, sandbox_);
-  spdlog::info("network of hooks: {}", networks_->description());
   options_.work_dir = scratch_.path();
   options_.temporary_dir = scratch_.temporary();
   process::Cgroups cgroups;
@@ -56,12 +51,19 @@ Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, st
     cgroups = process::Cgroups::find();
     cgroups.prepare();
   }
-  spdlog::info("cgroups of hooks: {}", cgroups.describe());
+  const auto limits = cgroups.describe();
   launcher_ = std::make_unique<process::Launcher>(io_.get_executor(), options_.shim, std::move(cgroups));
 
   // Joins on a connection of its own: if the database is unreachable at start, this throws.
   pg::Connection connection(options_.dsn, connection_options(label(), options_));
   membership_.join(connection);
+  // Once it has joined: the attempts before would repeat them.
+  if (sandbox_.sandbox.level == process::SandboxLevel::none && options_.sandbox != "off")
+    spdlog::warn("sandbox of hooks: {}; they can do all that user {} can", sandbox_.description, ::geteuid());
+  else
+    spdlog::info("sandbox of hooks: {}", sandbox_.description);
+  spdlog::info("network of hooks: {}", networks_->description());
+  spdlog::info("cgroups of hooks: {}", limits);
   make_parts(connection);
 }
 

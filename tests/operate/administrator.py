@@ -18,8 +18,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 from harness import case, suites  # noqa: E402
 from harness.collection import SHORT_LEASE, OnServer  # noqa: E402
-from harness.postgres import PgBouncer, Server  # noqa: E402
-from harness.wait import free_port  # noqa: E402
+from harness.postgres import PgBouncer, Server, give  # noqa: E402
+from harness.wait import Failure, free_port  # noqa: E402
 
 FAILED, CONFIGURATION = 1, 78
 HOOK = """#!/bin/sh
@@ -112,6 +112,34 @@ class Roles(Case):
         self.assertEqual(c.holdfast(*who).out.strip(), "anna|on")
         refused = c.holdfast("serve", "--set", "serve.listen=127.0.0.1:0", expect=None)
         self.assertIn("grant holdfast_reader", refused.err)
+
+    def test_two_collections_of_a_server_share_no_login(self):
+        c = self.collection()
+        c.make("createrole")
+        c.holdfast("migrate")
+        c.holdfast("add", "--bg", "http://a.test/")
+        c.admin("create role anna login in role holdfast_reader; create role digger login in role holdfast_worker")
+        c.admin("create role press login; create database press owner press")
+        c.user = c.database = "press"
+        self.assertEqual(c.lines("migrate")[0]["lacking"], [])
+        with self.assertRaisesRegex(Failure, "permission denied for database"):
+            self.reads(c, "anna")
+        c.user = "digger"
+        self.assertIn("grant connect on this database", c.holdfast("worker", expect=CONFIGURATION).err)
+        c.admin("create role zoe login in role holdfast_reader; grant connect on database press to zoe")
+        self.assertEqual(self.reads(c, "zoe"), "0")
+        c.user, c.database = "owner", "holdfast"
+        self.assertEqual(self.reads(c, "zoe"), "0", "the first is in use, so it is left open, and that is told")
+        (open_,) = c.lines("migrate")[0]["lacking"]
+        self.assertIn("press", open_["why"])
+        self.assertTrue(any(open_["statement"] in line for line in c.lines("doctor", expect=FAILED)[-1]["database"]))
+        c.admin(open_["statement"])
+        c.admin("grant connect on database holdfast to anna")
+        self.assertEqual(c.lines("migrate")[0]["lacking"], [])
+        self.assertEqual(c.lines("doctor", expect=None)[-1]["database"], [])
+        self.assertEqual(self.reads(c, "anna"), "0")
+        with self.assertRaisesRegex(Failure, "permission denied for database"):
+            self.reads(c, "zoe")
 
     def test_a_dump_is_restored_as_the_runbook_says_by_another_owner(self):
         c = self.collection()
@@ -378,12 +406,82 @@ class Waits(Case):
         c.admin("select pg_reload_conf()")
         c.until("it is the reason", lambda: "standby: " in self.stuck(c))
         self.assertNotIn("lock: ", self.stuck(c))
-        self.assertIn(
-            "wait for a synchronous standby (synchronous_standby_names: gone)", c.holdfast("why", c.crawl).out
-        )
+        for word in ("wait for a synchronous standby (synchronous_standby_names: gone), and none is connected",):
+            self.assertIn(word, c.holdfast("why", c.crawl).out)
+            self.assertIn(word, c.holdfast("doctor", expect=FAILED).out)
         c.admin("set synchronous_commit = local; alter system reset synchronous_standby_names")
         c.admin("select pg_reload_conf()")
         c.until("that is over", lambda: "standby: " not in self.stuck(c))
+
+    def test_a_worker_whose_login_cannot_work_is_told_from_the_other_side(self):
+        c = self.start()
+        c.admin("create role digger login; grant holdfast_worker to digger")
+        c.user = "digger"
+        worker = c.start("worker", **SHORT_LEASE)
+        c.user = "owner"
+        sealed = "select count(*) from holdfast.snapshot_sealed"
+        c.until("it works", lambda: c.admin(sealed, c.database) != "0")
+        for what, (take, back) in {
+            "has no role of Holdfast": ("revoke holdfast_worker from digger", "grant holdfast_worker to digger"),
+            "may not log in": ("alter role digger nologin", "alter role digger login"),
+            "no longer exists": ("drop role digger", "create role digger login in role holdfast_worker"),
+        }.items():
+            with self.subTest(what):
+                crawl = c.lines("add", "--bg", f"http://{what[-3:].strip()}.test/")[0]["id"]
+                c.admin(take)
+                c.admin("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'digger'")
+                said = f"the login digger of {c.admin('select max(label) from holdfast.process', c.database)} {what}"
+                c.until(f"{said} is the reason", lambda said=said: f"login: {said}" in self.stuck(c))
+                self.assertIn(said, c.holdfast("why", crawl).out)
+                self.assertIn(said, c.holdfast("doctor", expect=FAILED).out)
+                before = int(c.admin(sealed, c.database))
+                c.admin(back)
+                c.until("pages are sealed again", lambda before=before: int(c.admin(sealed, c.database)) > before)
+                c.until("that is over", lambda: "login: " not in self.stuck(c))
+        self.assertIsNone(worker.poll())
+
+    def test_a_certificate_that_is_not_trusted_is_logged_once_and_when_it_is_over(self):
+        c = self.start()
+        place = c.server.directory
+
+        def renew():
+            subprocess.run(
+                [
+                    "openssl",
+                    "req",
+                    "-x509",
+                    "-newkey",
+                    "rsa:2048",
+                    "-nodes",
+                    "-keyout",
+                    place / "key",
+                    "-out",
+                    place / "crt",
+                ]
+                + ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"],
+                check=True,
+                capture_output=True,
+            )
+            for name in ("key", "crt"):
+                give(place / name, c.server.identity)
+
+        renew()
+        trusted = c.path / "trusted"
+        shutil.copy(place / "crt", trusted)
+        c.server.restart(ssl="on", ssl_cert_file=place / "crt", ssl_key_file=place / "key")
+        url = c.url().replace("sslmode=disable", f"sslmode=verify-full&sslrootcert={trusted}")
+        worker = c.start("worker", **SHORT_LEASE, DATABASE_URL=url)
+        sealed = "select count(*) from holdfast.snapshot_sealed"
+        c.until("it works", lambda: c.admin(sealed, c.database) != "0")
+        renew()
+        c.admin("select pg_reload_conf()")
+        end = "select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name like 'holdfast%'"
+        c.until("it has noticed", lambda: c.admin(end) and "certificate of the server" in c.log_of(worker))
+        c.until("so has everyone", lambda: "sends no heartbeats" in self.stuck(c))
+        shutil.copy(place / "crt", trusted)
+        c.until("it connects again", lambda: "connect works again" in c.log_of(worker))
+        self.assertEqual(c.log_of(worker).count("the database call connect fails"), 1)
+        self.assertIsNone(worker.poll())
 
     def test_rows_that_a_person_has_locked_are_passed_over_and_why_says_so(self):
         c = self.start()
@@ -406,11 +504,9 @@ class Waits(Case):
         c = self.start()
         worker = c.start("worker", **SHORT_LEASE)
         beat = "select max(heartbeat_at) from holdfast.process"
-        c.until("it runs", lambda: c.admin(beat, c.database).strip())
-        ended = c.admin(
-            "select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name like 'holdfast%'"
-        )
-        self.assertGreater(int(ended), 1)
+        ours = "from pg_stat_activity where application_name like 'holdfast%'"
+        c.until("it runs", lambda: int(c.admin(f"select count(*) {ours}")) > 1 and c.admin(beat, c.database).strip())
+        c.admin(f"select count(pg_terminate_backend(pid)) {ours}")
         before = c.admin(beat, c.database)
         c.until("it runs again", lambda: c.admin(beat, c.database) != before)
         self.assertNotIn("select 1", self.stuck(c) + c.log_of(worker))

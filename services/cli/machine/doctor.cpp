@@ -6,6 +6,7 @@
 #include "lib/hooks/binary.hpp"
 #include "lib/pg/migrator.hpp"
 #include "lib/process/launcher.hpp"
+#include "lib/store/schema.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/directories.hpp"
 #include "services/cli/machine/machine_plugins.hpp"
@@ -287,7 +288,7 @@ std::vector<std::string> machine_problems(const worker::Options& options) {
   return problems;
 }
 
-// Returns what an external database lacks, or why there is none; empty: nothing.
+// Returns what an external database lacks or makes wait, or why there is none; empty: nothing.
 std::vector<std::string> database_problems(Context& context) {
   if (context.embedded()) return {};
   std::vector<std::string> problems;
@@ -295,6 +296,9 @@ std::vector<std::string> database_problems(Context& context) {
     pg::Connection connection(context.dsn());
     for (const auto& [what, remedy] : pg::unmet_preconditions(connection))
       problems.push_back("needs " + what + ": " + remedy);
+    if (store::has_schema(connection))
+      for (auto& problem : store::database_problems(connection))
+        problems.push_back(std::move(problem));
   } catch (const base::Error& error) {
     problems.push_back(error.what() + (error.hint().empty() ? "" : ": " + error.hint()));
   }

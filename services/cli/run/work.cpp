@@ -30,6 +30,7 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
                              const std::function<bool(pg::Connection&)>& done, const WorkerOptions& given) {
   auto pause = std::chrono::milliseconds(500);
   auto was_there = std::chrono::steady_clock::now();
+  std::string told; // the last problem in the log
   for (;;) {
     auto options = context.worker_options();
     const auto timeout = kLeasesAway * options.lease;
@@ -63,7 +64,8 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
       again = true;
     }
     if (!again || stop.strength() != base::Strength::none) co_return;
-    if (!problem.empty()) spdlog::warn("cannot join again yet: {}", problem);
+    if (!problem.empty() && problem != told) spdlog::warn("cannot join again yet: {}", problem);
+    told = problem;
     if (!given.parent.empty() && std::chrono::steady_clock::now() - was_there > timeout) {
       spdlog::warn("the database was unreachable for too long; a runner starts another worker when it is back");
       co_return;

@@ -28,11 +28,11 @@ public:
       nlohmann::json stats = {{"sealed", sealed}};
       if (free_bytes) stats["free_bytes"] = *free_bytes;
       if (!not_claiming.empty()) stats["not_claiming"] = not_claiming;
-      if (const auto failing = pg::longest_failing_call())
-        stats["failing_call"] = {{"call", failing->call},
-                                 {"seconds", failing->age.count()},
-                                 {"text", failing->text},
-                                 {"way_out", failing->way_out}};
+      for (const auto& failing : pg::failing_calls())
+        stats["failing_calls"].push_back({{"call", failing.call},
+                                          {"seconds", failing.age.count()},
+                                          {"text", failing.text},
+                                          {"way_out", failing.way_out}});
       return store::json_text(std::move(stats));
     }
   };
