@@ -83,11 +83,8 @@ struct Connection::Impl {
         // An administrator has changed something, and can change it back, if the call has worked before or the process
         // has joined.
         if (failure.error_class() == ErrorClass::configuration &&
-            (has_worked(statement) || has_worked("holdfast.worker_join") || has_worked("holdfast.runner_enter"))) {
-          // The session of a login that was dropped, and made again, remains that of the old one.
-          broken = true;
+            (has_worked(statement) || has_worked("holdfast.worker_join") || has_worked("holdfast.runner_enter")))
           failure = DatabaseError(ErrorClass::temporary, sqlstate, failure.what(), failure.hint());
-        }
         throw failed(statement, failure);
       }
       if (!session->is_open()) throw failed(statement, lost(error.what()));

@@ -114,6 +114,10 @@ struct Pool::Impl {
           connection = connect(job->connect_deadline);
         }
         job->body(*connection);
+      } catch (const DatabaseError& error) {
+        failure = std::current_exception();
+        // The session of a login that was dropped, and made again, remains that of the old one, without its roles.
+        if (error.sqlstate() == "42501") connection.reset();
       } catch (...) {
         failure = std::current_exception();
       }

@@ -513,7 +513,8 @@ declare
 begin
   select * into v_owner from holdfast.process p where p.id = p_crawl.owner_id;
   select count(*) as count, min(p.label) as worker, count(distinct p.id) as workers,
-         count(*) filter (where s.silent) as silent, max(p.heartbeat_at) filter (where s.silent) as heartbeat_at
+         count(*) filter (where s.silent) as silent,
+         max(p.heartbeat_at) filter (where s.silent) as heartbeat_at
     into v_held
     from holdfast.process p
     join holdfast.snapshot_queue q on q.owner_id = p.id

@@ -63,7 +63,8 @@ create or replace function holdfast.database_waits(p_age interval default '10 se
           where own.transactionid = p.transaction and own.pid is null
             and l.mode not in ('AccessShareLock', 'ShareUpdateExclusiveLock'))
   union all
-  -- Sessions that wait give up after a while and try again: with no standby, commits wait also if none does now.
+  -- Sessions that wait give up after a while and try again: without a standby, commits also wait if none does
+  -- now.
   select 'standby', min(s.xact_start), count(s.pid),
          case count(s.pid) when 0 then 'every commit' else holdfast.people_count(count(s.pid), 'commit') end
          || ' of Holdfast must wait for a synchronous standby (synchronous_standby_names: '
@@ -168,7 +169,11 @@ create or replace function holdfast.failing_calls()
             from holdfast.process p
             where p.status = 'running'
                   and p.heartbeat_at + (p.lease_until - p.heartbeat_at) / 2 < statement_timestamp()
-               or p.exit_reason = 'lease lapsed' and p.ended_at > statement_timestamp() - interval '1 day') t
+               or p.exit_reason = 'lease lapsed' and p.ended_at > statement_timestamp() - interval '1 day'
+                  and not exists (select
+                                    from holdfast.process n
+                                    where n.login = p.login and n.status = 'running'
+                                      and n.lease_until > statement_timestamp())) t
     cross join lateral holdfast.login_lacks(t.login) l
     where l.lacks is not null
     group by t.login, l.lacks, l.way_out

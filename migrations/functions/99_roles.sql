@@ -19,7 +19,8 @@ create or replace function holdfast.entry_points()
         kept_file, page_status, crawl_due, page_due, page_waits, process_state,
         people_time, people_count, can_run, host_delay, fact_integer, share_of, webhook_shown}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
-        database_waits, failing_calls, login_lacks, neighbours, find, why, why_host, stuck, crawl_lacks, persona_lacks,
+        database_waits, failing_calls, login_lacks, neighbours,
+        find, why, why_host, stuck, crawl_lacks, persona_lacks,
         why_webhook, why_schedule, feed_entries, search, search_query, search_names, search_window,
         texts_missing, thumbnail,
         page_history, page_neighbours, sites_of, periods_of, curve, attention,

@@ -427,7 +427,10 @@ class Waits(Case):
             "no longer exists": ("drop role digger", "create role digger login in role holdfast_worker"),
         }.items():
             with self.subTest(what):
+                c.go.unlink()
                 crawl = c.lines("add", "--bg", f"http://{what[-3:].strip()}.test/")[0]["id"]
+                running = f"select count(*) from holdfast.v_running where crawl_id = '{crawl}'"
+                c.until("its page is running", lambda running=running: c.admin(running, c.database) == "1")
                 c.admin(take)
                 c.admin("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'digger'")
                 said = f"the login digger of {c.admin('select max(label) from holdfast.process', c.database)} {what}"
@@ -436,6 +439,7 @@ class Waits(Case):
                 self.assertIn(said, c.holdfast("doctor", expect=FAILED).out)
                 before = int(c.admin(sealed, c.database))
                 c.admin(back)
+                c.go.touch()
                 c.until("pages are sealed again", lambda before=before: int(c.admin(sealed, c.database)) > before)
                 c.until("that is over", lambda: "login: " not in self.stuck(c))
         self.assertIsNone(worker.poll())
