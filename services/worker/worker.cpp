@@ -53,11 +53,9 @@ Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, st
   }
   const auto limits = cgroups.describe();
   launcher_ = std::make_unique<process::Launcher>(io_.get_executor(), options_.shim, std::move(cgroups));
-
-  // Joins on a connection of its own: if the database is unreachable at start, this throws.
+  // Joins on a connection of its own: throws if the database is unreachable, before anything of the hooks is logged.
   pg::Connection connection(options_.dsn, connection_options(label(), options_));
   membership_.join(connection);
-  // Once it has joined: the attempts before would repeat them.
   if (sandbox_.sandbox.level == process::SandboxLevel::none && options_.sandbox != "off")
     spdlog::warn("sandbox of hooks: {}; they can do all that user {} can", sandbox_.description, ::geteuid());
   else
