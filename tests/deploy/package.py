@@ -118,7 +118,7 @@ def newer(package, scratch):
     run("dpkg-deb", "-R", package, scratch / "newer")
     control = scratch / "newer/DEBIAN/control"
     control.write_text(re.sub(r"(?m)^(Version: .*)$", r"\1+upgrade", control.read_text()))
-    run("dpkg-deb", "--root-owner-group", "-b", scratch / "newer", scratch / "newer.deb")
+    run("dpkg-deb", "--root-owner-group", "-Znone", "-b", scratch / "newer", scratch / "newer.deb")
     return scratch / "newer.deb"
 
 
