@@ -810,7 +810,7 @@ class Bucket(Case):
         self.assertEqual(sum(file.stat().st_size > 3_000_000 for file in (exports / "warcs").iterdir()), 15)
 
         c.holdfast("export", "--all", "--format", "files", "-o", place("/files"))
-        self.assertEqual(len((exports / "files/index.jsonl").read_text().splitlines()), 15)
+        self.assertEqual(len((exports / "files/pages/pages.jsonl").read_text().splitlines()), 1 + 15)
 
         bucket = place("").replace("/exports", "")
         self.assertIn("names no file", c.holdfast("export", "--all", "-o", bucket, expect=64).err)

@@ -500,11 +500,11 @@ class Replay(Case):
             if name.endswith(".zip"):
                 with zipfile.ZipFile(path) as archive:
                     self.assertIsNone(archive.testzip())
-                    names, listed = archive.namelist(), archive.read("index.jsonl").decode()
+                    names, listed = archive.namelist(), archive.read("pages/pages.jsonl").decode()
             else:
                 names = [str(one.relative_to(path)) for one in path.rglob("*") if one.is_file()]
-                listed = (path / "index.jsonl").read_text()
-            pages = [json.loads(line) for line in listed.splitlines()]
+                listed = (path / "pages/pages.jsonl").read_text()
+            pages = [json.loads(line) for line in listed.splitlines()[1:]]
             self.assertEqual({one["url"] for one in pages}, {f"{self.site}/index.html", f"{self.site}/storm.html"})
             for one in pages:
                 self.assertLess({f"{one['path']}/index.html", f"{one['path']}/screenshot/screenshot.png"}, set(names))
