@@ -110,6 +110,7 @@ NEVER = [
 # A button for each word of the table, each in a group of its own, and one that is to be clicked. In half of them the
 # word is not shown.
 WORDS = json.loads((Path(__file__).parents[2] / "services/capture/reader/words.json").read_text())
+del WORDS["address"]  # those act in addresses only
 for kind, words in WORDS.items():
     page(
         "/acts-" + kind.replace(" ", "-"),
@@ -137,6 +138,12 @@ page(
     "<button onclick=\"alert(1); confirm(2); document.body.append('afterwards')\">Show three</button>"
     "<button onclick=\"history.pushState({}, '', '/route'); document.querySelector('h1').textContent = 'There'\">Show four</button>"
     "<script>onpopstate = () => document.querySelector('h1').textContent = 'Here'</script>",
+)
+page("/links", "<p>Words <a href=/plain?3>Read more</a>")
+page(
+    "/taken",
+    "<a id=on href=/plain?4>Load more</a> <a id=listens class=x href=/plain?5>Show all</a><script>on.onclick = e => { e.preventDefault();"
+    " fetch('/j/taken') }; listens.addEventListener('click', e => { e.preventDefault(); fetch('/j/listens') })</script>",
 )
 CONSENT = "<div style='position:fixed;inset:0;background:#000'><p>%s</p><button onclick=\"this.parentElement.remove(); fetch('/j/%s')\">%s</button></div><p>Under"
 for number, (words, label) in enumerate(
@@ -365,6 +372,11 @@ class Effort(BrowserTest):
         self.assertIn(self.at("/plain?1"), links)
         self.assertIn(self.at("/plain?2"), links)
         self.assertEqual(outcome.json("page.json")["url"], self.at("/leads"))
+
+    def test_a_link_is_pressed_only_where_a_script_may_take_it_over(self):
+        self.assertEqual(self.read("/links").steps["more"]["ended"], "end, after 0 presses")
+        self.assert_asked("/taken", "taken", "listens")
+        self.assert_not_asked("/plain")
 
     def test_it_accepts_cookies_and_nothing_else(self):
         for number in range(5):

@@ -65,9 +65,13 @@ class Program(Software):
         self.start(sys.executable, "-m", "http.server", *where, answers=self.page)
 
     def kept(self):
-        if self.ledger:
-            with contextlib.closing(sqlite3.connect(self.place / self.ledger[0], timeout=30)) as database:
-                return database.execute(self.ledger[1]).fetchall()
+        """What a visitor may have changed: rows, and requests of its log that are no GET."""
+        log = (self.place / "log").read_text(errors="replace")
+        asked = sorted(set(re.findall(r"\b(?:POST|PUT|PATCH|DELETE) /[^\s\"?]*", log)))
+        if not self.ledger:
+            return asked
+        with contextlib.closing(sqlite3.connect(self.place / self.ledger[0], timeout=30)) as database:
+            return asked, database.execute(self.ledger[1]).fetchall()
 
     def package_of_npm(self, name):
         self.fetch("npm", "pack", "--silent", "--pack-destination", self.place, name)
@@ -268,7 +272,7 @@ class Programs(Case):
         pictures = Path(os.environ.get("HOLDFAST_TEST_SCREENSHOTS", home.path))
         told = home.holdfast("verify", "--all", "--replay", "--pictures", pictures)
         (replay,) = (one for one in told.records if one["type"] == "Replay")
-        print(f"\n{type(program).__name__}: {replay}", file=sys.stderr)
+        print(f"\n{type(program).__name__}: {replay}; changes: {program.kept()}", file=sys.stderr)
         missing = [url for url in replay["missing_urls"] if url.startswith("http://127.0.0.1")]
         self.assertEqual((missing, replay["problem"]), ([], ""), replay)  # what others serve does not come here
         self.assertGreater(replay["text"], 0.95, replay)

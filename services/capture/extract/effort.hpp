@@ -13,7 +13,7 @@ enum class Presses { shows, all }; // only what by its role shows more; also wha
 struct Effort {
   bool acts{true};                                   // clicks and lets films run; waits for timers
   bool every{false};                                 // each size of each picture too
-  Seconds quiet{0.5};                                // without requests or changes: the page rests
+  Seconds quiet{0.3};                                // without requests or changes: the page rests
   Seconds wait{8}, scroll{12}, click{12}, files{15}; // the longest, on a machine that is not busy
   double share{0.75}, height{40'000};                // of a window in one step; pixels
   int clicks{150};

@@ -105,7 +105,7 @@ Json Frames::reply_to(const std::string& method, Json parameters, Frame& frame, 
 
 std::optional<Json> Frames::ask(Frame& frame, const std::string& expression, std::optional<Clock::time_point> until) {
   if (frame.silent) return std::nullopt;
-  const auto longest = until.value_or(in(is_main(frame) ? kMainAnswer : kFrameAnswer));
+  const auto longest = until.value_or(in((is_main(frame) ? kMainAnswer : kFrameAnswer) * slow));
   if (frame.context == 0) {
     const auto world = reply_to("Page.createIsolatedWorld", {{"frameId", frame.id}}, frame, longest);
     if (!world.is_object()) return std::nullopt;
@@ -146,11 +146,11 @@ std::vector<Frames::Frame>& Frames::find() {
       add(session, child);
   };
   Frame main{session_, frame_, ""};
-  const auto tree = reply_to("Page.getFrameTree", {}, main, in(kMainAnswer));
+  const auto tree = reply_to("Page.getFrameTree", {}, main, in(kMainAnswer * slow));
   if (tree.is_object()) add(session_, tree["frameTree"]);
   for (const auto& session : std::set<std::string>(sessions_)) {
     Frame other{session, "", ""};
-    const auto below = reply_to("Page.getFrameTree", {}, other, in(kFrameAnswer));
+    const auto below = reply_to("Page.getFrameTree", {}, other, in(kFrameAnswer * slow));
     if (below.is_object()) add(session, below["frameTree"]);
   }
   if (!found.empty()) frames_ = std::move(found);

@@ -30,6 +30,8 @@ public:
   void take(const std::string& method, const Json& parameters, const std::string& session);
   // Frames have come or gone: find() looks again.
   void changed() { changed_ = true; }
+  // How many times longer the page takes to answer than on a quiet machine; limits of answers grow with it.
+  double slow{1};
   // The frames of now, the main one first. Throws Silent if the page does not answer.
   std::vector<Frame>& find();
   std::vector<Frame>& known() { return frames_; }

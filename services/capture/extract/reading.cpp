@@ -2,7 +2,6 @@
 
 #include "lib/formats/html.hpp"
 #include "services/capture/browser/page_record.hpp"
-#include "services/capture/extract/hands.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -45,10 +44,10 @@ void Reading::take(const std::string& method, const Json& parameters, const std:
   }
 }
 
-Clock::time_point Reading::in(Seconds seconds) const { return capture::after(Clock::now(), seconds * slow_); }
+Clock::time_point Reading::in(Seconds seconds) const { return capture::after(Clock::now(), seconds * frames_.slow); }
 
 Clock::time_point Reading::limit() const {
-  return std::min(give_up_, capture::after(step_began_, step_longest_ * slow_));
+  return std::min(give_up_, capture::after(step_began_, step_longest_ * frames_.slow));
 }
 
 // Returns the changes in the page since the last call.
@@ -63,7 +62,7 @@ Reading::Pulse Reading::pulse(int longest) {
     const auto begin = Clock::now();
     const auto answer = frames_.ask(frame, expression);
     const double times = (Clock::now() - begin) / kUsualAnswer;
-    slow_ = std::clamp(0.9 * slow_ + 0.1 * times, 1.0, kSlowest);
+    frames_.slow = std::clamp(0.9 * frames_.slow + 0.1 * times, 1.0, kSlowest);
     if (!answer || !answer->is_object()) continue;
     all.added += answer->value("added", 0);
     all.timers = all.timers || answer->value("timers", false);
@@ -82,7 +81,7 @@ bool Reading::rest(Seconds quiet, int longest_timer, bool pictures, Clock::time_
     if (seen.added > 0) last = now;
     if (pictures) last = std::max(last, recorder_.last_change());
     const bool speaks = now < capture::after(stream_spoke_, kStreamQuiet * 2);
-    const auto least = capture::after(last, pictures && speaks ? kStreamQuiet : quiet * std::min(slow_, 3.0));
+    const auto least = capture::after(last, pictures && speaks ? kStreamQuiet : quiet * std::min(frames_.slow, 3.0));
     const bool busy = recorder_.open_requests(pictures) > 0 || seen.timers;
     if (!busy && now >= least) return true;
     if (now >= until || over()) return false;
@@ -204,7 +203,7 @@ std::string Reading::scroll() {
       bottom = Clock::time_point::max();
     } else {
       bottom = std::min(bottom, Clock::now());
-      if (Clock::now() >= capture::after(bottom, (effort_.quiet - kBlink) * std::min(slow_, 3.0))) return "end";
+      if (Clock::now() >= capture::after(bottom, (effort_.quiet - kBlink) * std::min(frames_.slow, 3.0))) return "end";
     }
   }
   return "time";
@@ -221,6 +220,16 @@ Json Reading::after(std::size_t let, std::size_t held) const {
   return {{"asked", gate_.let() > let}, {"held", gate_.stopped() > held}};
 }
 
+// Moves the browser's pointer, wheel and keys in the main frame, and waits until the page has taken each movement.
+void Reading::move_hand(const Json& events) {
+  const auto until = in(kLongestAfterPress);
+  for (const auto& event : events) {
+    const auto answer =
+        browser_.ask("Input.dispatch" + event[0].get<std::string>() + "Event", event[1], frames_.session());
+    wait_(until, [&] { return answer->there; });
+  }
+}
+
 // Runs a step of click.js or hands.js to its end in each frame; `left`: presses that may still be made.
 std::string Reading::press(const char* which, int& left) {
   int count = 0;
@@ -232,7 +241,7 @@ std::string Reading::press(const char* which, int& left) {
       const auto let = gate_.let(), held = gate_.stopped(), noted = gate_.held().size();
       const auto done = frames_.ask(frame, std::string("reader.go('") + which + "', " + json_text(then) + ")");
       if (!done || done->is_null()) break;
-      if (done->is_object()) move_hand(browser_, frames_.session(), *done, wait_, in(Seconds(3)));
+      if (done->is_object()) move_hand(done->value("hand", Json::array()));
       const auto what = done->is_object() ? text_at(*done, "what") : done->get<std::string>();
       if (what != "look" && what != "rest" && what != "again" && ++count > 0 && --left <= 0)
         return std::to_string(count) + " presses, which are enough";

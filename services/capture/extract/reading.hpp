@@ -66,6 +66,7 @@ private:
   Json after(std::size_t let, std::size_t held) const;
   std::string accept();
   std::string scroll();
+  void move_hand(const Json& events);
   std::string press(const char* which, int& left);
   std::string own(const std::string& source);
   std::string fetch();
@@ -81,8 +82,7 @@ private:
   Gate gate_;
   Clock::time_point stream_spoke_{}, step_began_{};
   Seconds step_longest_{0};
-  double slow_{1}; // how many times longer the page takes to answer than on a quiet machine
-  int silent_{0};  // steps that the page did not answer
+  int silent_{0}; // steps that the page did not answer
   std::size_t asked_{0};
   std::size_t shown_at_first_{0}; // characters
   Json steps_ = Json::array();

@@ -76,13 +76,22 @@
     held ? note('POST', absolute(given[0])) ?? true : Reflect.apply(real, it, given));
   wrap(HTMLElement.prototype, 'click', (real, e, given) => // of a link that is in no document: no event is seen of it
     held && e.localName === 'a' && !e.isConnected ? note('WINDOW', e.href) : Reflect.apply(real, e, given));
-  // What the page listens for: a page that does not watch its scrolling need not be scrolled in small steps.
+  // What the page listens for: a page that does not watch its scrolling need not be scrolled in small steps, and one
+  // that does not watch clicks takes over no link.
   wrap(EventTarget.prototype, 'addEventListener', (real, it, given) => {
     const type = String(given[0]);
-    if (/^(scroll|scrollend|wheel|mousewheel|keydown|touchmove|pointerdown|mousedown)$/.test(type)) listens.add(type);
+    if (/^(scroll|scrollend|wheel|mousewheel|keydown|touchmove|click|pointerdown|mousedown)$/.test(type)) listens.add(type);
     if (/^(mouse|pointer)(enter|over|move)$/.test(type) && it instanceof Element && hovers.size < kMost) hovers.add(it);
     return Reflect.apply(real, it, given);
   });
+  for (const kind of [HTMLElement.prototype, Document.prototype, self]) {
+    const property = Object.getOwnPropertyDescriptor(kind, 'onclick');
+    wrap(property, 'set', (real, it, given) => {
+      listens.add('click');
+      return Reflect.apply(real, it, given);
+    });
+    if (property?.set) Object.defineProperty(kind, 'onclick', property);
+  }
   if (self.IntersectionObserver)
     self.IntersectionObserver = new Proxy(self.IntersectionObserver, {construct(real, given, made) {
       listens.add('scroll');

@@ -73,12 +73,10 @@ function key(code) {
 // What lies over the page now and did not when the clicks began.
 function overlays() {
   const found = new Set(), kOver = 'dialog[open],[role=dialog],[aria-modal=true],:popover-open';
-  const at = (root, x, y) => root?.elementFromPoint(innerWidth * x, innerHeight * y);
   for (const x of [0.15, 0.5, 0.85]) for (const y of [0.15, 0.5, 0.85]) {
-    let e = at(document, x, y);
-    for (let inner; (inner = at(e?.shadowRoot, x, y)) && inner !== e;) e = inner;
     let top = null;
-    for (; e; e = parent(e)) if (e.matches(kOver) || getComputedStyle(e).position === 'fixed') top = e;
+    for (let e = top_at(innerWidth * x, innerHeight * y); e; e = parent(e))
+      if (e.matches(kOver) || getComputedStyle(e).position === 'fixed') top = e;
     if (top && !before.has(top)) found.add(top);
   }
   return [...found];
@@ -86,7 +84,7 @@ function overlays() {
 const closes = e => {
   const {said, name, marks} = names_of(e);
   if (worded(said) || kClose.test(said)) return kClose.test(said);
-  return worded(name) ? kClose.test(name) : /\b(close|dismiss)\b/i.test(marks);
+  return worded(name) ? name.split(' ; ').some(part => kClose.test(part)) : /\b(close|dismiss)\b/i.test(marks);
 };
 // Pages through what a click has opened, and closes it again.
 function* inside(over, most, want) {
@@ -141,7 +139,7 @@ function* repeat({e, kind, shows}, most, want) {
         if (c === e.control || (c.name && c.name === e.control.name)) switched.set(c, switched.get(c) ?? c.checked);
     const words_before = look_again();
     came.length = 0;
-    if (!in_view(e.getBoundingClientRect())) e.scrollIntoView({block: 'center', behavior: 'instant'});
+    bring(e);
     const name = label(e);
     press(e);
     const then = yield kind + ': ' + name, brought = look_again() > words_before || then.asked;
@@ -182,7 +180,7 @@ function* through(want, later) {
     for (const c of list) listed.add(c.e);
     return [...fresh.filter(c => c.kind !== 'tab'), ...rest, ...fresh.filter(c => c.kind === 'tab')];
   };
-  for (let list = order(), again = true; ;) {
+  for (let list = order(), again = false; ;) {
     if (!list.length) {
       if (!again) return;
       again = false;

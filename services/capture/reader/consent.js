@@ -11,14 +11,12 @@ function consent() {
   // What a dialog is about. A page has links to its policies beside any button, in a list or a sentence.
   const about = dialog => {
     const parts = [dialog.id, dialog.getAttribute('class'), dialog.getAttribute('aria-label')];
-    const walk = document.createTreeWalker(dialog, NodeFilter.SHOW_TEXT);
-    for (let size = 0, n; (n = walk.nextNode());) {
+    for (const n of texts(dialog, 6000)) {
       const at = n.parentElement, list = at.closest('footer,nav,ul');
-      if (kSilent.has(at.localName) || (list !== dialog && list && dialog.contains(list))) continue;
-      parts.push(at.closest('a') ? n.data.match(kCookies)?.[0] : n.data);
-      if ((size += n.data.length) > 6000) return '';
+      if (!list || list === dialog || !dialog.contains(list))
+        parts.push(at.closest('a') ? n.data.match(kCookies)?.[0] : n.data);
     }
-    return parts.join(' ');
+    return parts.join(' ').length < 6000 ? parts.join(' ') : '';
   };
   const asks = e => {
     let over = top !== self;

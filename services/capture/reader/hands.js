@@ -1,5 +1,10 @@
 // What is done with the pointer, the wheel and the keys. The browser's own are moved by reading.cpp: a step yields
-// {point: [[x, y], ...]}, {wheel: [x, y, by]}, {drag: [[x, y], ...]} or {key}, and what it was for.
+// {hand: the events of DevTools' domain Input, what: what it was for}.
+const kHeld = {button: 'left', buttons: 1, clickCount: 1};
+const mouse = (type, [x, y], more) => ['Mouse', {type: 'mouse' + type, x, y, pointerType: 'mouse', ...more}];
+const kKeys = {PageDown: 34, PageUp: 33, ArrowDown: 40, ArrowUp: 38, ArrowRight: 39, ArrowLeft: 37};
+const stroke = key => ['rawKeyDown', 'keyUp'].map(type =>
+  ['Key', {type, key, code: key, windowsVirtualKeyCode: kKeys[key]}]);
 
 // Choices that belong to no form: each is taken once, then the one that was there.
 function* choices() {
@@ -34,17 +39,15 @@ function* choices() {
 
 // A point of an element at which it is on top; null: it is covered.
 function point_of(e) {
-  if (!in_view(e.getBoundingClientRect()) || !whole_in_view(e)) e.scrollIntoView({block: 'center', behavior: 'instant'});
+  bring(e);
   const r = e.getBoundingClientRect();
   for (const [x, y] of [[0.5, 0.5], [0.25, 0.25], [0.75, 0.75], [0.1, 0.5]]) {
     const at = [r.left + r.width * x, r.top + r.height * y];
-    let top = document.elementFromPoint(...at);
-    for (let inner; (inner = top?.shadowRoot?.elementFromPoint(...at)) && inner !== top;) top = inner;
+    const top = top_at(...at);
     if (top && is_in(top, e)) return at;
   }
   return null;
 }
-const whole_in_view = e => { const r = e.getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight; };
 // What answers to the pointer: by its listeners, or by a rule of a style sheet that shows something else.
 function hovered() {
   const found = new Set();
@@ -77,7 +80,7 @@ function* hovers() {
     const at = point_of(e), known = look_again();
     came.length = 0;
     if (!at) return false;
-    const then = yield {point: [at, [at[0] + 1, at[1] + 1]], what: 'over: ' + label(e)};
+    const then = yield {hand: [mouse('Moved', at), mouse('Moved', [at[0] + 1, at[1] + 1])], what: 'over: ' + label(e)};
     looked.set(e, looks(e));
     return look_again() > known || then.asked;
   };
@@ -92,7 +95,7 @@ function* hovers() {
       if (other !== e && --left > 0 && usable(other) && looks(other) !== was) brought = (yield* over(other)) || brought;
     misses.set(group, brought ? -3 : (misses.get(group) ?? 0) + 1);
   }
-  if (looked.size) yield {point: [[1, 1]], what: 'away'};
+  if (looked.size) yield {hand: [mouse('Moved', [1, 1])], what: 'away'};
 }
 
 // A map, by its buttons: in, out, and back again. Pressed while something comes.
@@ -104,7 +107,7 @@ function* zooms() {
   const turn = function* (e, least, most) {
     let count = 0;
     while (count < most && usable(e)) {
-      if (!in_view(e.getBoundingClientRect())) e.scrollIntoView({block: 'center', behavior: 'instant'});
+      bring(e);
       press(e);
       const {asked, held} = yield 'zoom: ' + label(e);
       yield 'rest'; // a map takes no press while it moves
@@ -130,7 +133,8 @@ function* drags() {
     const from = point_of(e), wide = e.getBoundingClientRect().width;
     if (!from) continue;
     const way = [0, -0.2, -0.4, -0.2, 0, 0.2, 0.4, 0.2, 0.01, 0].map(by => [from[0] + by * wide, from[1]]);
-    yield {drag: way, what: 'drag'}; // which ends where it began
+    yield {hand: [mouse('Moved', from), mouse('Pressed', from, kHeld), ...way.map(at => mouse('Moved', at, kHeld)),
+      mouse('Released', from, kHeld)], what: 'drag'}; // which ends where it began
   }
 }
 // Where nothing scrolls, the wheel and keys may move the page: as long as something comes, and then back.
@@ -139,16 +143,16 @@ function* moves() {
     /hidden|clip/.test(getComputedStyle(document.documentElement).overflowY + getComputedStyle(document.body).overflowY);
   const kinds = [['wheel', 'mousewheel', 'touchmove'], ['keydown']].map(list => list.some(type => listens.includes(type)));
   if (!still || !kinds.some(Boolean)) return;
-  const turn = (by, key) => by ? {wheel: [innerWidth / 2, innerHeight / 2, by], what: 'wheel'} : {key, what: 'key'};
+  const turn = by => ({what: 'turn', hand: by in kKeys ? stroke(by) :
+    [mouse('Wheel', [innerWidth / 2, innerHeight / 2], {deltaX: 0, deltaY: by})]});
   const ways = [kinds[0] && [120, -120], ...(kinds[1] ? [['PageDown', 'PageUp'], ['ArrowDown', 'ArrowUp'],
     ['ArrowRight', 'ArrowLeft']] : [])].filter(Boolean);
   document.activeElement?.blur?.();
   for (const [on, back] of ways) {
-    const is_wheel = typeof on === 'number';
     let count = 0, hits = 0;
     for (let misses = 0; misses < (hits ? 2 : 1) && count < 60; ++count) {
       const known = look_again(), was = place_of();
-      const {asked} = yield is_wheel ? turn(on) : turn(0, on);
+      const {asked} = yield turn(on);
       yield count ? 'rest' : 'look'; // until it has moved
       const moved = look_again() > known || asked || place_of() !== was;
       misses = moved ? 0 : misses + 1;
@@ -156,7 +160,7 @@ function* moves() {
     }
     if (!hits) continue;
     for (; count > 0; --count) {
-      yield is_wheel ? turn(back) : turn(0, back);
+      yield turn(back);
       yield 'rest';
     }
     return;

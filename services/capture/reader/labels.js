@@ -7,6 +7,7 @@ const kFolds = 'summary,[role=tab],[role=treeitem]';
 const kOpens = '[aria-expanded],[aria-controls],[aria-haspopup],[data-toggle],[data-bs-toggle],[popovertarget]';
 // Roles of commands and states: a press changes what they stand for.
 const kCommands = '[role^=menuitem],[role=switch],[role=checkbox],[role=radio],[role=option],[aria-pressed],[aria-checked]';
+const kPress = /^(click|mousedown|pointerdown)$/; // listeners that may take a link over
 const kPicture = /\.(jpe?g|png|webp|gif|avif|svg)(\?|$)/i;
 const kMore = any(
   /\b(more|load|show|view|expand|reveal|read|see|all|older|earlier|replies|comments|answers)\b|mehr|weitere/,
@@ -80,11 +81,8 @@ const kIconFont = /icon|symbol|awesome|glyph|dingbat/i;
 // The text inside an element, without icons: [text, words that an icon font draws as pictures].
 function written(e) {
   const text = [], drawn = [];
-  const walk = document.createTreeWalker(e, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT, n =>
-    n.nodeType === 1 && kSilent.has(n.localName) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT);
-  for (let left = 200, n = walk.nextNode(); n && left > 0; n = walk.nextNode(), --left)
-    if (n.nodeType === 3 && n.data.trim())
-      (kIconFont.test(getComputedStyle(n.parentElement ?? e).fontFamily) ? drawn : text).push(n.data);
+  for (const n of texts(e, 2000))
+    (kIconFont.test(getComputedStyle(n.parentElement ?? e).fontFamily) ? drawn : text).push(n.data);
   return [fold(text.join(' ').replace(kSigns, '')), drawn.join(' ')];
 }
 const split_of = text => (text ?? '').slice(0, 500).replace(/([a-z])([A-Z])/g, '$1 $2').replace(/[-_/.]+/g, ' ');
@@ -108,7 +106,6 @@ function label(e) {
   const {said, name} = names_of(e);
   return ((worded(said) ? said : name) || said || e.textContent.trim()).slice(0, 100);
 }
-const hints = e => { const {name, marks} = names_of(e); return name + ' ' + marks; };
 const worded = text => /\p{L}/u.test(text);
 const is_question = text => /[?？؟;]\s*$/.test(text) && (text.split(' ').length > 2 || /^[^\x00-\u02ff]{6,}$/.test(text));
 // Whether its names say that it acts, as the second fence; code and address beside them.
@@ -171,7 +168,8 @@ function meaning_of(e) {
   if (kBackSign.test(bare)) return null;
   if (kOnlyNext.test(read) || kNextSign.test(bare)) return {kind: 'next', shows: true};
   // A link that leads away is pressed only where a script may take it over; it is then kept from leading there.
-  if (where === 'away') return asks ? {kind: 'more', shows: true, asks} : null;
+  if (where === 'away')
+    return asks && (listens.some(type => kPress.test(type)) || e.closest('[onclick]')) ? {kind: 'more', shows: true, asks} : null;
   if (!opens && kNext.test([read, worded(said) ? '' : marks].join(' '))) return {kind: 'next', shows: false};
   const question = is_question(read), idle = !question && kIdle.test(read || marks);
   if (opens && (!idle || e.matches('[aria-expanded]'))) return {kind: 'fold', shows: true, asks};
@@ -180,7 +178,7 @@ function meaning_of(e) {
   if (kMore.test(read)) return {kind: 'more', shows: false};
   if (idle) return null;
   if (plays(e)) return null; // files.js does
-  // A sign alone, as an emoji, is a vote or a reaction more often than not.
-  if (!worded(read) && !e.querySelector('img,picture,svg,canvas') && e.localName !== 'img' && e.textContent.trim()) return null;
+  // A sign alone, as an emoji, is a vote or a reaction more often than not; a number is that of a page or a day.
+  if (!worded(read) && !/^\d+$/.test(read) && !e.querySelector('img,picture,svg,canvas') && e.localName !== 'img' && e.textContent.trim()) return null;
   return {kind: 'button', shows: false};
 }

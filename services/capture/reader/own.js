@@ -5,7 +5,7 @@ const page = {
     const e = all(selector).find(e => usable(e) && !pressed.has(e)) ?? all(selector).find(usable);
     if (!e) return false;
     pressed.add(e);
-    e.scrollIntoView({block: 'center', behavior: 'instant'});
+    bring(e);
     press(e);
     return {};
   },

@@ -20,6 +20,17 @@ const is_in = (e, top) => { // contains(), also through shadow roots
 const words_in = text => text.match(/[\p{L}\d]{3,}/gu) ?? [];
 const shown = e => e.checkVisibility({visibilityProperty: true});
 const area = e => { const r = e.getBoundingClientRect(); return r.width * r.height; };
+// Scrolls only if it has to.
+const bring = e => {
+  const r = e.getBoundingClientRect();
+  if (!in_view(r) || r.top < 0 || r.bottom > innerHeight) e.scrollIntoView({block: 'center', behavior: 'instant'});
+};
+// What lies on top at a point of the window, through shadow roots.
+function top_at(x, y) {
+  let e = document.elementFromPoint(x, y);
+  for (let inner; (inner = e?.shadowRoot?.elementFromPoint(x, y)) && inner !== e;) e = inner;
+  return e;
+}
 const in_view = r => r.bottom > 0 && r.right > 0 && r.top < innerHeight && r.left < innerWidth;
 
 // What is new, and what was there at any time.
@@ -44,15 +55,16 @@ function take(records) {
     }
     for (const node of record.removedNodes)
       if (node.nodeType === 3) keep(node.data, record.target);
-      else if (node.nodeType === 1 && !kSilent.has(node.localName)) keep(text_of(node), record.target);
+      else if (node.nodeType === 1 && !kSilent.has(node.localName)) keep(texts(node, kLongestGone).map(n => n.data.trim()).join(' '), record.target);
   }
 }
-function text_of(node) {
-  const parts = [], walk = document.createTreeWalker(node, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT,
+// The texts below a node, at most so many letters.
+function texts(top, most) {
+  const found = [], walk = document.createTreeWalker(top, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT,
     n => n.nodeType === 1 && kSilent.has(n.localName) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT);
-  for (let n, size = 0; (n = walk.nextNode()) && size < kLongestGone;)
-    if (n.nodeType === 3 && n.data.trim()) size += parts.push(n.data.trim()) && n.data.length;
-  return parts.join(' ');
+  for (let n; most > 0 && (n = walk.nextNode());)
+    if (n.nodeType === 3 && n.data.trim()) { found.push(n); most -= n.data.length; }
+  return found;
 }
 // Words that were there and are not any more, as of a list that shows only some of its rows.
 function keep(text, where) {
