@@ -220,16 +220,6 @@ Json Reading::after(std::size_t let, std::size_t held) const {
   return {{"asked", gate_.let() > let}, {"held", gate_.stopped() > held}};
 }
 
-// Moves the browser's pointer, wheel and keys in the main frame, and waits until the page has taken each movement.
-void Reading::move_hand(const Json& events) {
-  const auto until = in(kLongestAfterPress);
-  for (const auto& event : events) {
-    const auto answer =
-        browser_.ask("Input.dispatch" + event[0].get<std::string>() + "Event", event[1], frames_.session());
-    wait_(until, [&] { return answer->there; });
-  }
-}
-
 // Runs a step of click.js or hands.js to its end in each frame; `left`: presses that may still be made.
 std::string Reading::press(const char* which, int& left) {
   int count = 0;
@@ -241,7 +231,12 @@ std::string Reading::press(const char* which, int& left) {
       const auto let = gate_.let(), held = gate_.stopped(), noted = gate_.held().size();
       const auto done = frames_.ask(frame, std::string("reader.go('") + which + "', " + json_text(then) + ")");
       if (!done || done->is_null()) break;
-      if (done->is_object()) move_hand(done->value("hand", Json::array()));
+      if (done->is_object()) // movements of the pointer, the wheel or keys
+        for (const auto& event : done->value("hand", Json::array())) {
+          const auto taken =
+              browser_.ask("Input.dispatch" + event[0].get<std::string>() + "Event", event[1], frames_.session());
+          wait_(in(kLongestAfterPress), [&] { return taken->there; });
+        }
       const auto what = done->is_object() ? text_at(*done, "what") : done->get<std::string>();
       if (what != "look" && what != "rest" && what != "again" && ++count > 0 && --left <= 0)
         return std::to_string(count) + " presses, which are enough";

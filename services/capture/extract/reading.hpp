@@ -66,7 +66,6 @@ private:
   Json after(std::size_t let, std::size_t held) const;
   std::string accept();
   std::string scroll();
-  void move_hand(const Json& events);
   std::string press(const char* which, int& left);
   std::string own(const std::string& source);
   std::string fetch();
