@@ -623,9 +623,9 @@ class ImportWarc(Case):
             "minus.warc": (of_length(-1), "no page"),
             "long.warc": (of_length(1 << 39), "ends after 5 of"),
             "head.warc": (b"WARC/1.1\r\n" + b"A: " + b"b" * (1 << 20), "no page"),
-            "not.wacz": (b"PK\3\4 and nothing more", "WACZ"),
-            "none.wacz": (wacz({"readme": b"x"}), "WACZ"),
-            "up.wacz": (wacz({"../evil.warc.gz": whole, "archive/../../evil.warc.gz": whole}), "WACZ"),
+            "not.wacz": (b"PK\3\4 and nothing more", "no WARC file"),
+            "none.wacz": (wacz({"readme": b"x"}), "no WARC file"),
+            "up.wacz": (wacz({"../evil.warc.gz": whole, "archive/../../evil.warc.gz": whole}), "no WARC file"),
             "bomb.wacz": (wacz({"archive/a.warc": zeros}, zipfile.ZIP_DEFLATED), "unpacks to more"),
             "cut.wacz": (wacz({"archive/a.warc.gz": whole})[:200], "no page|WACZ"),
         }
