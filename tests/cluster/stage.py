@@ -197,6 +197,7 @@ class Stage(Collection):
         super().__init__(parent)
         self.program, self.slots, self.leaf_tenths, self.keep = holdfast, slots, leaf_tenths, keep
         self.extra, self.workers, self.mounts, self.pooler, self.postgres, self.expected = {}, [], [], None, None, {}
+        self.clock = None  # the file with the offset of a clock that is wrong
         self.outages = []  # (from, to) when no worker could have worked
         self.kills, self.stopped, self.notes, self.since, self.trace_since = [], set(), [], "now()", 0
         self.archive, self.trace = self.path / "shared" / "archive", self.path / "trace"
@@ -252,9 +253,12 @@ class Stage(Collection):
         if not found:
             self.notes.append("no worker with a wrong clock: faketime is not installed")
             return None
+        self.clock = self.path / "clock"
+        self.clock.write_text("+45")
         return {
             "LD_PRELOAD": found[0],
-            "FAKETIME": "+45",
+            "FAKETIME_TIMESTAMP_FILE": str(self.clock),
+            "FAKETIME_NO_CACHE": "1",
             "DONT_FAKE_MONOTONIC": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }

@@ -4,7 +4,9 @@ import contextlib
 import os
 import pathlib
 import random
+import re
 import signal
+import subprocess
 import time
 
 import stage
@@ -30,14 +32,29 @@ class Storm:
         "scratch full": 3,
         "archive full": 2,
         "database full": 2,
+        "kill a shim": 8,
+        "standby gone": 3,
+        "notifications full": 3,
+        "archive takes no files": 3,
+        "clock jump": 3,
     }
+    # Of a fault that stands until its reason was said; other reasons may only be those of earlier faults.
+    REASON = {
+        "standby gone": r"must wait for a synchronous standby \(synchronous_standby_names: gone\)",
+        "notifications full": r"queue of notifications|NOTIFY queue",
+        "archive takes no files": r"archive",
+        "clock jump": r"clock",
+    }
+    BEFORE = r"^(process: (sends no heartbeats|its lease has expired)|login: |lock: )|lost the database|cannot connect to the database"
+    SAID = 20  # seconds: a lease, the time after which a statement gives up, and a machine that does other things
 
     def __init__(self, place, seed, count, pause):
         self.place, self.random, self.count, self.pause = place, random.Random(seed), count, pause
-        self.done, self.later = {name: 0 for name in self.WEIGHTS}, []
+        self.done, self.later, self.said, self.problems = {name: 0 for name in self.WEIGHTS}, [], {}, []
         self.names = list(self.WEIGHTS)
         if not place.small_disk:
-            self.names = [name for name in self.names if not name.endswith("full")]
+            needs_mounts = ("scratch full", "archive full", "database full", "archive takes no files")
+            self.names = [name for name in self.names if name not in needs_mounts]
             place.notes.append("no full disks: mounting a small file system needs root")
 
     def at(self, seconds, action):
@@ -171,6 +188,93 @@ class Storm:
             self.place.postgres.start()
         self.place.outages.append((began, time.time()))
 
+    # Faults that stand until their reason was said -----
+
+    def reasons(self):
+        rows = self.place.postgres.rows("select kind || ': ' || what || ' ' || reason from holdfast.v_stuck")
+        return [row[0] for row in rows]
+
+    def stand(self, name, begin, end, why=True):
+        """Only this fault stands. Its reason must be said by v_stuck, and by `why` if nothing moves, alone, and no longer
+        once it is over."""
+        self.heal(everything=True)
+        right, wrong, started, seen = self.REASON[name], set(), time.monotonic(), None
+        begin()
+        while seen is None and time.monotonic() - started < self.SAID:
+            self.place.tend()
+            reasons = self.reasons()
+            wrong |= {reason for reason in reasons if not re.search(right + "|" + self.BEFORE, reason)}
+            if any(re.search(right, reason) for reason in reasons):
+                seen = time.monotonic() - started
+            time.sleep(0.1)
+        crawl = "(select id from holdfast.crawl where status = 'started' order by created_at limit 1)"
+        sentences = [row[0] for row in self.place.postgres.rows(f"select reason from holdfast.why({crawl})")]
+        if why and sentences and not re.search(right, sentences[0]):
+            self.problems.append(f"why says something else of {name}: {sentences[0]}")
+        end()
+        if seen is None:
+            self.problems.append(f"{name}: no reason within {self.SAID} s")
+        self.said.setdefault(name, []).append(seen)
+        self.problems += [f"{name}: wrong reason {reason}" for reason in wrong]
+        until = time.monotonic() + self.SAID
+        while any(re.search(right, reason) for reason in self.reasons()):
+            self.place.tend()
+            if time.monotonic() > until:
+                self.problems.append(f"{name}: its reason stays")
+                break
+            time.sleep(0.2)
+
+    def sql(self, *statements):
+        for statement in statements:
+            self.place.postgres.rows(statement)
+
+    def kill_shim(self, worker, dice):
+        shims = [pid for pid, name in processes_below(worker.process.pid) if name == "holdfast-shim"]
+        if shims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(dice.choice(shims), signal.SIGKILL)
+
+    def standby(self, worker, dice):
+        self.stand(
+            "standby gone",
+            lambda: self.sql("alter system set synchronous_standby_names = 'gone'", "select pg_reload_conf()"),
+            lambda: self.sql("alter system reset synchronous_standby_names", "select pg_reload_conf()"),
+        )
+
+    def notifications(self, worker, dice):
+        """As the server answers whose queue is full: to fill it takes 8 GB before PostgreSQL 17."""
+        self.stand(
+            "notifications full",
+            lambda: self.sql(
+                "create function public.full() returns trigger language plpgsql as $$ begin raise exception"
+                " 'too many notifications in the NOTIFY queue' using errcode = '54000'; end $$;"
+                " create trigger full_ before insert on holdfast.archive_result for each row"
+                " execute function public.full()"
+            ),
+            lambda: self.sql("drop function public.full() cascade"),
+        )
+
+    def no_files(self, worker, dice):
+        place = self.place.path / "shared"
+
+        def limit():
+            for more in range(50):
+                now = os.statvfs(place)
+                option = f"remount,nr_inodes={now.f_files - now.f_ffree + more}"
+                if subprocess.run(["mount", "-o", option, place], stderr=subprocess.DEVNULL).returncode == 0:
+                    return
+
+        def lift():
+            subprocess.run(["mount", "-o", "remount,nr_inodes=1000000", place], check=True)
+
+        self.stand("archive takes no files", limit, lift, why=False)
+
+    def jump(self, worker, dice):
+        clock = self.place.clock
+        ahead = dice.choice(["+7200", "-7200"])
+        if clock:
+            self.stand("clock jump", lambda: clock.write_text(ahead), lambda: clock.write_text("+45"), why=False)
+
     faults = {
         "terminate backends": terminate_backends,
         "kill a hook or shim": kill_hook,
@@ -185,6 +289,11 @@ class Storm:
         "scratch full": fill_scratch,
         "archive full": fill_archive,
         "database full": fill_database,
+        "kill a shim": kill_shim,
+        "standby gone": standby,
+        "notifications full": notifications,
+        "archive takes no files": no_files,
+        "clock jump": jump,
     }
 
 
@@ -232,7 +341,7 @@ def run(holdfast, seed, faults, snapshots, pause, pooler, keep, say):
         stormed = time.monotonic() - began
         place.wait_until_sealed(300)
         place.leave()
-        problems = place.check()
+        problems = storm.problems + place.check()
         report(place, storm, seed, stormed, time.monotonic() - began, say)
         if problems:
             place.keep = True
@@ -265,5 +374,10 @@ def report(place, storm, seed, stormed, lasted, say):
     say(
         f"workers started: {sum(worker.starts for worker in place.workers)}; hooks of a stopped worker that ran on beside their successors: {figures['stopped_overlaps']}"
     )
+    for name, times in storm.said.items():
+        if known := sorted(seconds for seconds in times if seconds is not None):
+            say(
+                f"reason of {name} said in {len(known)} of {len(times)}, after {known[len(known) // 2]:.1f} s, max {known[-1]:.1f} s"
+            )
     for note in place.notes:
         say(f"note: {note}")
