@@ -151,9 +151,9 @@ class Pair(stage.Stage):
         if self.synchronous:
             self.postgres.configure(synchronous_standby_names="standby", synchronous_commit="on")
             self.postgres.sql("select pg_reload_conf()")
-        until("the standby streams", lambda: self.value("select state from pg_stat_replication") == "streaming", 60)
+        until("the standby streams", lambda: self.value("select state from pg_stat_replication") == "streaming")
         if self.synchronous:
-            until("it is synchronous", lambda: self.value("select sync_state from pg_stat_replication") == "sync", 60)
+            until("it is synchronous", lambda: self.value("select sync_state from pg_stat_replication") == "sync")
 
     def value(self, text):
         return self.postgres.value(text)
@@ -182,12 +182,12 @@ class Pair(stage.Stage):
     def add_pages(self, name, count=60):
         return self.add([f"http://h{n % 7}.test/leaf/2/0/{name}-{n}" for n in range(count)])
 
-    def wait_for_seals(self, count, seconds=60):
+    def wait_for_seals(self, count):
         def enough():
             self.tend()
             return len(self.sealed()) >= count
 
-        until(f"{count} pages are sealed", enough, seconds, self.diagnosis)
+        until(f"{count} pages are sealed", enough, explain=self.diagnosis)
 
     def kill_and_promote(self, name):
         """Kills the primary under load. Returns the seconds from the kill and from the promotion to the next seal."""
@@ -294,13 +294,12 @@ def old_primary_returns(holdfast, keep, say):
         say(f"  frozen primary: the next seals came after {time.monotonic() - frozen:.1f} s")
         old = place.standby
         old.signal_all(signal.SIGCONT)
-        until("it is back", lambda: old.value("select 1") == "1", 30)
+        until("it is back", lambda: old.value("select 1") == "1")
         # What it was sent before it froze it does now, and the standby never had it.
         of_before = f"application_name like '%worker%' and backend_start < '{freezes_at}'"
         until(
             "its sessions of before have ended",
             lambda: old.value(f"select count(*) from pg_stat_activity where {of_before}") == "0",
-            30,
         )
         # A blip: every session ends, and both servers would take new ones.
         before = old.value("select count(*) from holdfast.snapshot_sealed")
@@ -316,7 +315,7 @@ def old_primary_returns(holdfast, keep, say):
             lambda: (
                 place.tend() or place.worker_logs().count("is an old primary: it is on timeline 1, and timeline 2") >= 3
             ),
-            30,
+            120,
         )
         refuse = place.run("status", DATABASE_URL=place.url(old.port))
         if refuse.code != 69 or "timeline 1" not in refuse.err or "timeline 2" not in refuse.err:
@@ -345,7 +344,7 @@ def split(holdfast, keep, say):
         here = len(place.sealed())
         there = len(place.sealed(old_side))
         place.wait_for_seals(here + 8)
-        until("the other worker goes on with the old one", lambda: len(place.sealed(old_side)) > there, 30)
+        until("the other worker goes on with the old one", lambda: len(place.sealed(old_side)) > there)
         apart.set("pass")
         frozen = time.monotonic()
         until(
@@ -357,7 +356,7 @@ def split(holdfast, keep, say):
                 )
                 == "0"
             ),
-            60,
+            120,
             place.diagnosis,
         )
         say(f"  split: the worker went over {time.monotonic() - frozen:.1f} s after it could")
@@ -373,11 +372,11 @@ def lost_crawl(holdfast, keep, say):
     with contextlib.closing(Pair(holdfast, False, workers=1, keep=keep)) as place:
         place.start()
         place.add_pages("kept", 4)
-        place.wait_until_sealed(60)
+        place.wait_until_sealed(180)
         place.caught_up()
         place.link.set("refuse")
         crawl = place.add_pages("lost", 5)
-        place.wait_until_sealed(60)
+        place.wait_until_sealed(180)
         sealed = place.sealed()
         place.postgres.kill()
         place.promote()
@@ -400,8 +399,8 @@ def page_and_runner(holdfast, keep, say):
         page = ends.enter_context(contextlib.closing(Program(place, "serve")))
         runner = ends.enter_context(contextlib.closing(Program(place, "runner")))
         terms = "select max(epoch) from holdfast.runner_term where ended_at is null and valid_until > clock_timestamp()"
-        until("the runner leads", lambda: place.value(terms), 30)
-        until("the page answers", lambda: page.status("/") == 200, 30)
+        until("the runner leads", lambda: place.value(terms))
+        until("the page answers", lambda: page.status("/") == 200)
         seen = page.events()
         place.start()
         place.add_pages("p", 400)
@@ -409,26 +408,26 @@ def page_and_runner(holdfast, keep, say):
         place.caught_up()
         kept = int(place.value("select max(id) from holdfast.event"))
         place.link.set("refuse")
-        until("events come that the standby will lack", lambda: place.tend() or seen and seen[-1] > kept + 250, 60)
+        until("events come that the standby will lack", lambda: place.tend() or seen and seen[-1] > kept + 250)
         place.postgres.kill()
         killed = time.monotonic()
-        until("requests are refused for now", lambda: page.status("/") == 503, 30)
+        until("requests are refused for now", lambda: page.status("/") == 503)
         if (status := page.status("/api/v1/crawls")) != 503:
             raise Failure(f"the API answers {status} without a database")
         count = len(seen)
         place.promote()
-        until("the page answers", lambda: page.status("/") == 200, 30)
+        until("the page answers", lambda: page.status("/") == 200)
         answered = time.monotonic() - killed
         epoch = place.value("select max(epoch) from holdfast.runner_term where began_at < now()")
-        until("a runner leads", lambda: place.value(terms), 30)
+        until("a runner leads", lambda: place.value(terms))
         led = time.monotonic() - killed
-        until("the stream goes on", lambda: place.tend() or any(number < kept + 150 for number in seen[count:]), 60)
+        until("the stream goes on", lambda: place.tend() or any(number < kept + 150 for number in seen[count:]))
         if runner.process.poll() is not None or page.process.poll() is not None:
             raise Failure("the runner or the page has ended")
         say(f"  page: answers {answered:.1f} s after the kill; runner: leads after {led:.1f} s; epoch {epoch}")
         keep_if_wrong(place, lambda: place.wait_until_sealed(180))
         ran = "select coalesce(max(ended_at), '-infinity') > (select max(began_at) from holdfast.runner_term) from holdfast.maintenance_run"
-        until("the runner does its tasks", lambda: place.value(ran) == "t", 30)
+        until("the runner does its tasks", lambda: place.value(ran) == "t")
         for program in (runner, page):
             program.close()
         keep_if_wrong(place, place.prove)
