@@ -198,6 +198,7 @@ class Storm:
         """Only this fault stands. Its reason must be said by v_stuck, and by `why` if nothing moves, alone, and no longer
         once it is over."""
         self.heal(everything=True)
+        self.over(f"before {name}", lambda reason: not re.search(self.BEFORE, reason))
         right, wrong, started, seen = self.REASON[name], set(), time.monotonic(), None
         begin()
         while seen is None and time.monotonic() - started < self.SAID:
@@ -216,11 +217,14 @@ class Storm:
             self.problems.append(f"{name}: no reason within {self.SAID} s")
         self.said.setdefault(name, []).append(seen)
         self.problems += [f"{name}: wrong reason {reason}" for reason in wrong]
+        self.over(name, lambda reason: re.search(right, reason))
+
+    def over(self, name, of_it):
         until = time.monotonic() + self.SAID
-        while any(re.search(right, reason) for reason in self.reasons()):
+        while left := [reason for reason in self.reasons() if of_it(reason)]:
             self.place.tend()
             if time.monotonic() > until:
-                self.problems.append(f"{name}: its reason stays")
+                self.problems.append(f"{name}: a reason stays: {left[0]}")
                 break
             time.sleep(0.2)
 

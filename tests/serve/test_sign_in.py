@@ -312,7 +312,7 @@ class SignInCase(Case):
         return self.place.run("psql", "-Atc", "select count(sign_in) from holdfast.v_persona").out.strip()
 
     def gone(self):
-        until("the browser has ended", lambda: not self.place.hooks(), 30)
+        until("the browser has ended", lambda: not self.place.hooks())
 
     def logs(self):
         return "".join(path.read_text() for path in self.place.path.glob("*.log"))

@@ -133,7 +133,7 @@ class WorkerPlace(Embedded):
         server = self.server_pid()
         if server:
             os.kill(server, signal.SIGINT)
-            until("the server has ended", lambda: self.server_pid() is None, 30)
+            until("the server has ended", lambda: self.server_pid() is None)
         super().close(test)
 
 
