@@ -74,8 +74,14 @@ comment on function holdfast.fact_integer(jsonb, text) is
 create function holdfast.is_facts(p_facts jsonb)
   returns boolean language plpgsql immutable parallel safe as $$
 -- A document as read_facts() in lib/base/text/facts.cpp makes it: names in lower case, and numbers that are
--- exact in JSON. Hooks choose most facts; only those that queries compute with have a shape here. (A bound on
+-- exact in JSON. Hooks choose most facts; only those that queries compute with have a type here. (A bound on
 -- the length of names would take 40 us.)
+declare
+  c_id constant text := '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$';
+  c_uncountable constant jsonpath :=
+    '$.keyvalue() ? (@.key like_regex "^(requests|requests_refused|received_bytes|bytes_saved|words_added|'
+    'words_removed|words_moved|links_added|links_removed|change_share|look_share)$"'
+    ' && (@.value.type() != "number" || @.value < 0))';
 begin
   return jsonb_typeof(p_facts) = 'object'
      and octet_length(p_facts::text) <= 131072
@@ -83,14 +89,12 @@ begin
      and not p_facts @? 'strict $.* ? (@ < -9007199254740992 || @ > 9007199254740992)'
      and coalesce(holdfast.fact_integer(p_facts, 'http_status') between 100 and 999, not p_facts ? 'http_status')
      and coalesce(p_facts ->> 'mime' ~ '^[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+$', not p_facts ? 'mime')
-     and least(holdfast.fact_integer(p_facts, 'requests'), holdfast.fact_integer(p_facts, 'requests_refused'),
-               holdfast.fact_integer(p_facts, 'received_bytes'), holdfast.fact_integer(p_facts, 'bytes_saved'),
-               0) = 0
      and coalesce(jsonb_typeof(p_facts -> 'unrecorded') = 'object', true)
-     and coalesce(jsonb_typeof(p_facts -> 'change_share') = 'number', true)
-     and coalesce(jsonb_typeof(p_facts -> 'look_share') = 'number', true)
-     and coalesce(p_facts ->> 'change_from' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$',
-                  not p_facts ? 'change_from')
+     and coalesce(jsonb_typeof(p_facts -> 'found') = 'array', true)
+     and coalesce(jsonb_typeof(p_facts -> 'number') = 'number', true)
+     and not p_facts @? c_uncountable
+     and coalesce(p_facts ->> 'change_from' ~ c_id, not p_facts ? 'change_from')
+     and coalesce(p_facts ->> 'files_from' ~ c_id, not p_facts ? 'files_from')
      and coalesce(holdfast.fact_integer(p_facts, 'resources_missing')
                     between 0 and holdfast.fact_integer(p_facts, 'resources')
                   and jsonb_typeof(p_facts -> 'missing_reasons') = 'object',

@@ -216,19 +216,22 @@ namespace {
 
 // An argument of a function of the database: what the call is about, or a member of the body.
 void add_argument(pg::Params& params, const Operation& operation, const Call& call, std::string_view name) {
-  if (name == "id") params.add(call.id);
-  if (name == "by") params.add(call.by);
-  for (const auto& field : operation.body) {
-    if (field.name != name) continue;
-    const auto& schema = schema_of(field);
-    const auto given = call.body.find(name);
-    if (schema["type"] == "array")
-      params.add(call.texts(name)); // not given: an empty one
-    else if (given == call.body.end())
-      params.add(std::nullopt);
-    else
-      params.add(schema.contains("x-time") ? base::canonical_timestamp(*given) : given->get<std::string>());
+  if (name == "id" || name == "by") {
+    params.add(name == "id" ? call.id : call.by);
+    return;
   }
+  const auto field =
+      std::find_if(operation.body.begin(), operation.body.end(), [&](const auto& one) { return one.name == name; });
+  if (field == operation.body.end())
+    throw base::Error(base::ErrorClass::bug, std::string(operation.name) + " has no " + std::string(name));
+  const auto& schema = schema_of(*field);
+  const auto given = call.body.find(name);
+  if (schema["type"] == "array")
+    params.add(call.texts(name)); // not given: an empty one
+  else if (given == call.body.end())
+    params.add(std::nullopt);
+  else
+    params.add(schema.contains("x-time") ? base::canonical_timestamp(*given) : given->get<std::string>());
 }
 
 // Calls "crawl_pause(:id, :by, :why)". PostgreSQL has the types of the arguments: no two such functions share a name.
@@ -285,8 +288,10 @@ std::span<const Field> rule_fields() { return kRule; }
 std::span<const Operation> operations() { return kOperations; }
 
 const Operation& operation(std::string_view name) {
-  return *std::find_if(std::begin(kOperations), std::end(kOperations),
-                       [&](const auto& one) { return one.name == name; });
+  const auto* const found =
+      std::find_if(std::begin(kOperations), std::end(kOperations), [&](const auto& one) { return one.name == name; });
+  if (found == std::end(kOperations)) throw base::Error(base::ErrorClass::bug, "no operation " + std::string(name));
+  return *found;
 }
 
 bool command(pg::Connection& connection, std::string_view name, const std::string& id, const std::string& by,

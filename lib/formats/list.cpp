@@ -84,10 +84,6 @@ std::string without_transfer_encoding(std::string text) {
   return result;
 }
 
-} // namespace
-
-namespace {
-
 // With the same end for each line, and the long lines of vCard and iCalendar, which go on behind a blank, in one.
 std::string with_whole_lines(std::string text) {
   for (std::size_t at = text.find('\r'); at != std::string::npos; at = text.find('\r', at + 1))
@@ -131,6 +127,8 @@ List read_list(std::string_view bytes, std::string_view parser) {
   return {};
 }
 
+namespace {
+
 constexpr std::size_t kLongestDescription = 10000;
 
 void trim_notes(std::string& notes) { notes = base::repair_utf8(base::trimmed(notes).substr(0, kLongestDescription)); }
@@ -160,6 +158,8 @@ private:
   std::string name_;
   bool naming_{false};
 };
+
+} // namespace
 
 // Links of an HTML page: bookmark files of browsers, HTML exports of Pocket and Pinboard, any saved page. Of a bookmark
 // file, folders are tags, and a description (<DD>) is the notes of the bookmark before it; it may hold links, which are

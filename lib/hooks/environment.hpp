@@ -3,6 +3,7 @@
 // over maps: nothing is read from our own environment except through `inherited`, which the caller builds from the
 // allow-list.
 
+#include "lib/base/text/text.hpp"
 #include "lib/hooks/plugin_set.hpp"
 #include "lib/process/command.hpp"
 
@@ -67,6 +68,12 @@ std::optional<std::chrono::milliseconds> stall_timeout(const Plugin& plugin, con
 // Returns <PLUGIN>_ENABLED or its aliases (USE_<PLUGIN> and SAVE_<PLUGIN> always are); true unless an option or the
 // schema sets false.
 bool plugin_enabled(const Plugin& plugin, const Options& options);
+
+// Returns an option that is true or false, however it is written; what is not given, or neither, is `otherwise`.
+inline bool enabled(const Options& options, const std::string& key, bool otherwise) {
+  const auto found = options.find(key);
+  return found == options.end() ? otherwise : base::parse_boolean(found->second).value_or(otherwise);
+}
 
 // Returns the plugins of a crawl: `plugins` as written in --plugins or the option PLUGINS ("wget,title" or a JSON
 // list), or, if empty, every enabled plugin; with those that they require, dependencies first, and without those that

@@ -235,21 +235,13 @@ std::optional<Record> resources_record(const json& object) {
   return record;
 }
 
-// Facts that another record states, which checks them, or the worker itself.
-constexpr std::array<std::string_view, 21> kOthersFacts{
-    "resources",    "resources_missing", "missing_reasons", "http_status", "mime",
-    "requests",     "requests_refused",  "received_bytes",  "bytes_saved", "change",
-    "change_share", "change_from",       "change_learnt",   "words_added", "words_removed",
-    "words_moved",  "links_added",       "links_removed",   "look_share",  "digest",
-    "unrecorded"};
-
 std::optional<Record> facts_record(const json& object) {
   auto members = object;
   members.erase("type");
   auto facts = base::read_facts(members);
   if (!facts || facts->empty()) return std::nullopt;
-  for (const auto name : kOthersFacts)
-    if (facts->contains(std::string(name))) return std::nullopt;
+  for (const auto& [name, value] : *facts)
+    if (base::fact_source(name) != base::FactSource::hook) return std::nullopt;
   return FactsRecord{std::move(*facts)};
 }
 

@@ -39,10 +39,10 @@ void Membership::join(pg::Connection& connection) {
 }
 
 // Trust is extended on the main thread: while that one hangs, trust runs out however well the heartbeats go.
-std::function<void(pg::Connection&, std::chrono::steady_clock::time_point)>
+std::function<void(pg::Connection&)>
 Membership::heartbeating(std::function<std::function<void()>(pg::Connection&)> heartbeat) {
   return [this, alive = std::weak_ptr<bool>(alive_), executor = executor_,
-          heartbeat = std::move(heartbeat)](pg::Connection& connection, std::chrono::steady_clock::time_point) {
+          heartbeat = std::move(heartbeat)](pg::Connection& connection) {
     const auto sent = base::TrustWindow::Clock::now();
     auto take_answer = heartbeat(connection);
     asio::post(executor, [this, alive, sent, take_answer = std::move(take_answer)] {

@@ -63,8 +63,7 @@ public:
   bool trusted() const { return trust_.trusted(base::TrustWindow::Clock::now()); }
 
 private:
-  std::function<void(pg::Connection&, std::chrono::steady_clock::time_point)>
-  heartbeating(std::function<std::function<void()>(pg::Connection&)> heartbeat);
+  std::function<void(pg::Connection&)> heartbeating(std::function<std::function<void()>(pg::Connection&)> heartbeat);
 
   asio::any_io_executor executor_;
   const store::ProcessInfo process_;

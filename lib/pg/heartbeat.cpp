@@ -128,7 +128,7 @@ struct Heartbeat::Impl {
       if (due || requested) {
         due = requested = false;
         const auto sent = steady_clock::now();
-        recipient->callbacks.heartbeat(connection, sent);
+        recipient->callbacks.heartbeat(connection);
         if (connection.broken()) throw Error(ErrorClass::temporary, "lost the database session during a heartbeat");
         arm(timer, sent + interval);
         if (std::exchange(first, false)) begin(connection);

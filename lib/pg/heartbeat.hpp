@@ -24,7 +24,7 @@ public:
     // Called on the heartbeat thread, once at start, every `interval`, and whenever heartbeat_now() was called. Does
     // the heartbeat on the connection and may post to the main thread itself. An exception of class `temporary` leads
     // to a reconnect; any other is posted to on_fatal.
-    std::function<void(Connection&, std::chrono::steady_clock::time_point sent)> heartbeat;
+    std::function<void(Connection&)> heartbeat;
     // Posted to the executor: one call per batch of notifications, with the payloads.
     std::function<void(std::vector<std::string>)> on_notify;
     // Posted to the executor when the connection was lost / is back. The text is for the log.

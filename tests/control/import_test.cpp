@@ -3,6 +3,7 @@
 #include "lib/base/inflater.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
+#include "lib/catalog/crawl_options.hpp"
 #include "lib/formats/encoding.hpp"
 #include "lib/formats/list.hpp"
 #include "services/cli/add/input.hpp"
@@ -13,6 +14,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -44,6 +46,14 @@ std::string utf16(const std::string& ascii, bool big) {
 }
 
 } // namespace
+
+TEST_CASE("each format may be named by the users of --parser") {
+  const auto options = catalog::crawl_options();
+  const auto found = std::find_if(options.begin(), options.end(), [](const auto& one) { return one.name == "parser"; });
+  REQUIRE(found != options.end());
+  for (const auto& name : formats::parsers())
+    CHECK_NOTHROW(catalog::check_schema("parser", catalog::schema_of(*found), name));
+}
 
 // One of each format that is read, as its program writes it; test_import -sc=RSS reads one.
 TEST_CASE("formats of other programs") {

@@ -509,12 +509,32 @@ TEST_CASE("is_facts takes what read_facts makes, and has a shape for facts that 
     CHECK(!is(facts));
     CHECK(!base::read_facts(nlohmann::json::parse(facts)));
   }
-  for (const auto& facts : std::vector<std::string>{
-           R"({"http_status": 99})", R"({"http_status": "200"})", R"({"mime": "text/html; charset=utf-8"})",
-           R"({"mime": null})", R"({"requests": -1})", R"({"received_bytes": -1})", R"({"bytes_saved": -1})",
-           R"({"unrecorded": 1})", R"({"resources": 1})",
-           R"({"resources": 1, "resources_missing": 2, "missing_reasons": {}})", "{" + missing + ": []}",
-           R"({"a": ")" + std::string(140'000, 'a') + R"("})"})
+  const std::string id = R"("01a22080-9b2e-7db6-803b-5790f1baccff")";
+  const std::vector<std::pair<std::string, std::string>> fitting{
+      {"http_status", "200"}, {"mime", R"("text/html")"}, {"unrecorded", "{}"},      {"number", "-1.5"},
+      {"found", "[]"},        {"change_from", id},        {"files_from", id},        {"change_share", "0.5"},
+      {"look_share", "0.5"},  {"requests", "0"},          {"requests_refused", "0"}, {"received_bytes", "0"},
+      {"bytes_saved", "0"},   {"words_added", "0"},       {"words_removed", "0"},    {"words_moved", "0"},
+      {"links_added", "0"},   {"links_removed", "0"}};
+  for (const auto& [name, value] : fitting) {
+    CAPTURE(name);
+    const auto fact = [&](const std::string& given) { return "{\"" + name + "\": " + given + "}"; };
+    CHECK(is(fact(value)));
+    CHECK(base::read_facts(nlohmann::json::parse(fact(value))));
+    for (const auto* const strange : {"null", "true", R"("x")", "-99", "[1]", R"({"a": 1})"}) {
+      const auto other = nlohmann::json::parse(strange);
+      if (other.type_name() == std::string(nlohmann::json::parse(value).type_name()) &&
+          (name == "number" || !other.is_number()) && !other.is_string())
+        continue; // fits, too
+      CAPTURE(strange);
+      CHECK(!is(fact(strange)));
+      if (name != "mime" || !other.is_string()) CHECK(!base::read_facts(nlohmann::json::parse(fact(strange))));
+    }
+  }
+  for (const auto& facts :
+       std::vector<std::string>{R"({"mime": "text/html; charset=utf-8"})", R"({"resources": 1})",
+                                R"({"resources": 1, "resources_missing": 2, "missing_reasons": {}})",
+                                "{" + missing + ": []}", R"({"a": ")" + std::string(140'000, 'a') + R"("})"})
     CHECK_MESSAGE(!is(facts), facts.substr(0, 100));
 }
 

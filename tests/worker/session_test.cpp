@@ -87,6 +87,16 @@ TEST_CASE("a crawl hook that fails puts the snapshot back, spent; a later try op
   CHECK(stage.value("select outcome from holdfast.snapshot_sealed") == "succeeded");
 }
 
+TEST_CASE("a crawl whose only crawl hooks are the last ones is open, too") {
+  WorkerStage stage;
+  stage.hook("report", "on_CrawlEnd__10_report.sh", "test -s \"$CRAWL_DIR/.heartbeat.json\" || exit 3\n");
+  stage.hook("fetch", "on_Snapshot__10_fetch.sh", kSucceeded);
+  stage.add({WorkerStage::url("page")});
+  stage.work();
+  CHECK(stage.table("select hook_name, status from holdfast.session_hook") == "on_CrawlEnd__10_report|noresults");
+  stage.check_disk_and_rows();
+}
+
 TEST_CASE("a daemon that dies takes its snapshots along; the session is opened again") {
   WorkerStage stage;
   stage.hook("browser", "on_CrawlSetup__90_launch.daemon.bg.sh",

@@ -1,9 +1,11 @@
 #include "lib/base/text/facts.hpp"
 
 #include "lib/base/text/json.hpp"
+#include "lib/base/uuid.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace holdfast::base {
 
@@ -22,12 +24,64 @@ bool is_name(std::string_view name) {
          });
 }
 
+bool is_count(const nlohmann::json& value) { return value.is_number_integer() && value >= 0; }
+bool is_number(const nlohmann::json& value) { return value.is_number(); }
+bool is_text(const nlohmann::json& value) { return value.is_string(); }
+bool is_status(const nlohmann::json& value) { return is_count(value) && value >= 100 && value <= 999; }
+bool is_id(const nlohmann::json& value) { return value.is_string() && is_uuid(value.get<std::string>()); }
+bool is_object(const nlohmann::json& value) { return value.is_object(); }
+bool is_list(const nlohmann::json& value) { return value.is_array(); }
+
+// Facts that queries compute with, or that a record Facts may not have.
+struct Known {
+  std::string_view name;
+  FactSource source;
+  bool (*fits)(const nlohmann::json&);
+};
+constexpr Known kKnown[] = {
+    {"number", FactSource::hook, &is_number},
+    {"found", FactSource::hook, &is_list},
+    {"http_status", FactSource::record, &is_status},
+    {"mime", FactSource::record, &is_text},
+    {"resources", FactSource::record, &is_count},
+    {"resources_missing", FactSource::record, &is_count},
+    {"missing_reasons", FactSource::record, &is_object},
+    {"digest", FactSource::files, &is_text},
+    {"unrecorded", FactSource::files, &is_object},
+    {"bytes_saved", FactSource::attempt, &is_count},
+    {"change", FactSource::attempt, &is_text},
+    {"change_from", FactSource::attempt, &is_id},
+    {"change_learnt", FactSource::attempt, nullptr},
+    {"change_share", FactSource::attempt, &is_number},
+    {"files_from", FactSource::attempt, &is_id},
+    {"links_added", FactSource::attempt, &is_count},
+    {"links_removed", FactSource::attempt, &is_count},
+    {"look_share", FactSource::attempt, &is_number},
+    {"received_bytes", FactSource::attempt, &is_count},
+    {"requests", FactSource::attempt, &is_count},
+    {"requests_refused", FactSource::attempt, &is_count},
+    {"words_added", FactSource::attempt, &is_count},
+    {"words_moved", FactSource::attempt, &is_count},
+    {"words_removed", FactSource::attempt, &is_count},
+};
+
+const Known* known(std::string_view name) {
+  const auto* const found =
+      std::find_if(std::begin(kKnown), std::end(kKnown), [&](const auto& row) { return row.name == name; });
+  return found == std::end(kKnown) ? nullptr : found;
+}
+
 nlohmann::json value_of(const Facts& facts, const std::string& name) {
   const auto found = facts.find(name);
   return found == facts.end() ? nlohmann::json() : strange_json(found->second);
 }
 
 } // namespace
+
+FactSource fact_source(std::string_view name) {
+  const auto* const row = known(name);
+  return row == nullptr ? FactSource::hook : row->source;
+}
 
 std::optional<Facts> read_facts(const nlohmann::json& object) {
   Facts facts;
@@ -36,6 +90,8 @@ std::optional<Facts> read_facts(const nlohmann::json& object) {
     auto text = json_text(value);
     const bool countable = !value.is_number() || std::abs(value.get<double>()) <= kLargest;
     if (!is_name(name) || text.size() > kLongestValue || !countable) return std::nullopt;
+    if (const auto* const row = known(name); row != nullptr && row->fits != nullptr && !row->fits(value))
+      return std::nullopt;
     facts.emplace(name, std::move(text));
   }
   return facts;

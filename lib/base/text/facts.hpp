@@ -14,8 +14,13 @@ namespace holdfast::base {
 
 using Facts = std::map<std::string, std::string>; // name, value as JSON
 
+// Who states a fact: hooks in a record Facts; hooks in another record, which is checked by itself; the worker, of the
+// files; the worker, of this attempt (not taken over when the files are shown again).
+enum class FactSource { hook, record, files, attempt };
+FactSource fact_source(std::string_view name);
 // Returns the members of an object, or nullopt if one of them cannot be a fact. A name is like "http_status". A value
-// has at most 8 KiB; a number is between -2^53 and 2^53. holdfast.is_facts() has the same rules.
+// has at most 8 KiB; a number is between -2^53 and 2^53; facts that queries compute with have a type.
+// holdfast.is_facts() has the same rules.
 std::optional<Facts> read_facts(const nlohmann::json& object);
 // Adds facts, in place of those with the same name. Leaves out those with which there would be more than 64 facts, or
 // more than 64 KiB.

@@ -6,6 +6,7 @@
 #include "services/capture/hook.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -255,8 +256,8 @@ Json facts_of(const std::string& blocks, const Choice& choice) {
   Json facts = {{"type", "Facts"}};
   if (!choice.selected.empty()) {
     facts["selected"] = one_line(text, kMostSelected);
-    if (const auto number = number_in(text.substr(0, kMostSelected)); !number.empty())
-      facts["number"] = Json::parse(number, nullptr, false);
+    const auto number = Json::parse(number_in(text.substr(0, kMostSelected)), nullptr, false);
+    if (number.is_number() && std::abs(number.get<double>()) < 1e15) facts["number"] = number;
   }
   const auto lower = base::lower_case(text);
   if (!choice.find.empty()) facts["found"] = Json::array();

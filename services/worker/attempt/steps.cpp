@@ -2,8 +2,6 @@
 
 #include "lib/base/coroutine.hpp"
 
-#include <array>
-
 namespace holdfast::worker {
 
 namespace {
@@ -19,7 +17,7 @@ awaitable<void> on_files_thread(PageWork& work) {
   co_await base::on_thread(work.services.files, [&work] { Run(work); });
 }
 
-constexpr std::array<PageStep, 10> kBeforeSeal{{
+constexpr PageStep kBeforeSeal[] = {
     {"conclude", on_main_thread<conclude>},
     {"traffic", on_main_thread<count_traffic>},
     {"tidy", on_files_thread<tidy>},
@@ -30,20 +28,20 @@ constexpr std::array<PageStep, 10> kBeforeSeal{{
     {"deduplicate", deduplicate},
     {"search text", on_files_thread<read_search_text>},
     {"publish", publish},
-}};
+};
 
-constexpr std::array<PageStep, 6> kOfRecapture{{
+constexpr PageStep kOfRecapture[] = {
     {"conclude", on_main_thread<conclude>},
     {"traffic", on_main_thread<count_traffic>},
     {"index captures", on_files_thread<index_captures>},
     {"change", on_main_thread<repeat_change>},
     {"search text", on_files_thread<read_search_text>},
     {"publish", publish},
-}};
+};
 
-constexpr std::array<PageStep, 1> kAfterSeal{{
+constexpr PageStep kAfterSeal[] = {
     {"search text", keep_search_text},
-}};
+};
 
 } // namespace
 

@@ -23,11 +23,6 @@ void HookSet::forget(const hooks::HookRun& run) {
   std::erase_if(running_, [&](const Running& one) { return one.run.get() == &run; });
 }
 
-std::size_t HookSet::number_of(const hooks::HookRun& run) const {
-  return std::find_if(running_.begin(), running_.end(), [&](const Running& one) { return one.run.get() == &run; })
-      ->number;
-}
-
 void HookSet::end_background(std::chrono::milliseconds most) {
   const auto now = std::chrono::steady_clock::now();
   for (const auto& [run, number] : running_) {

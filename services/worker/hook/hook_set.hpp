@@ -1,6 +1,6 @@
 #pragma once
-// The hooks of one attempt or one session that were started and are not collected yet: starts them, and ends them in
-// three phases (the rest of its time, TERM, KILL). Owned by SnapshotJob or CrawlSession; main thread only. The owner
+// The hooks of one attempt or one session that were started and are not collected yet: starts and ends them.
+// Owned by SnapshotJob or CrawlSession; main thread only. The owner
 // waits for the end of each hook before it destroys the set.
 
 #include "lib/base/async.hpp"
@@ -32,8 +32,8 @@ public:
   void forget(const hooks::HookRun& run);
   void clear() { running_.clear(); }
 
-  // Lets background hooks use the rest of their time, each its own: at least kill_grace, at most `most`. Then sends
-  // TERM, and after kill_grace KILL. A hook that ends so has not failed.
+  // Sends TERM to background hooks, and KILL once the rest of their time is over, each its own: at least kill_grace, at
+  // most `most`. A hook that ends so has not failed.
   void end_background(std::chrono::milliseconds most = std::chrono::milliseconds::max());
   // Lets background hooks run until their time is over; ends them then. Completes when all have ended but daemons,
   // which have nothing of their own to finish.
@@ -46,7 +46,6 @@ public:
   void kill();
 
   const std::vector<Running>& running() const noexcept { return running_; }
-  std::size_t number_of(const hooks::HookRun& run) const;
 
 private:
   HookServices& context_;

@@ -33,8 +33,7 @@ Failure later(std::chrono::milliseconds delay, std::string reason) {
 robots::FetchOptions fetch_options(const hooks::Options& options, bool allow_private) {
   robots::FetchOptions fetch;
   if (const auto agent = options.find("USER_AGENT"); agent != options.end()) fetch.user_agent = agent->second;
-  if (const auto check = options.find("CHECK_SSL_VALIDITY"); check != options.end())
-    fetch.check_certificates = !(check->second == "false" || check->second == "False" || check->second == "0");
+  fetch.check_certificates = hooks::enabled(options, "CHECK_SSL_VALIDITY", true);
   fetch.allow_private = allow_private;
   return fetch;
 }

@@ -13,7 +13,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <set>
 
 namespace holdfast::worker {
 
@@ -71,12 +70,8 @@ bool leads_elsewhere(const store::Claim& claim, const std::vector<store::Capture
 // Shows results of the hooks that made the files, and one of the requests.
 void take_results(PageWork& work, HookResults& results, archive::SnapshotView earlier, const Rechecked& checked) {
   auto& view = work.view;
-  static const std::set<std::string> kOwn{"change",           "change_from",    "change_share",  "change_learnt",
-                                          "look_share",       "words_added",    "words_removed", "words_moved",
-                                          "links_added",      "links_removed",  "bytes_saved",   "requests",
-                                          "requests_refused", "received_bytes", "files_from"};
   for (auto& [name, value] : earlier.facts)
-    if (!kOwn.contains(name)) view.facts.emplace(name, std::move(value));
+    if (base::fact_source(name) != base::FactSource::attempt) view.facts.emplace(name, std::move(value));
   if (!earlier.title.empty()) view.title = earlier.title;
   for (auto& tag : earlier.tags)
     if (std::find(view.tags.begin(), view.tags.end(), tag) == view.tags.end()) view.tags.push_back(std::move(tag));
@@ -113,13 +108,12 @@ awaitable<bool> recapture(PageWork& work, HookResults& results, const hooks::Opt
       services.networks.route(nullptr, {claim.host, url ? url->port : std::uint16_t{0}}, claim.max_snapshot_bytes);
   const process::Sandbox none{}; // no hook writes here
   co_await work.files.make(none);
-  const auto checks = option_of(options, "CHECK_SSL_VALIDITY");
   const Recheck asked{services.archive_root,
                       claim.url,
                       std::move(source->captures),
                       work.route ? work.route->proxy() : "",
                       services.options.allow_private,
-                      checks != "false" && checks != "False" && checks != "0",
+                      hooks::enabled(options, "CHECK_SSL_VALIDITY", true),
                       option_of(options, "USER_AGENT"),
                       warc::OmittedHeaders(option_of(options, "WARC_OMIT_HEADERS")),
                       work.files.abandoned()};

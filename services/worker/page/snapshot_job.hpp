@@ -1,5 +1,5 @@
 #pragma once
-// Takes one claimed snapshot from its first hook to the end of its attempt. Owned by Worker; main thread only. run() is
+// Takes one claimed snapshot from its first hook to the end of its attempt. Owned by Jobs; main thread only. run() is
 // a coroutine that never throws: however it ends, the hooks it started are gone, and the page was submitted - sealed,
 // released - or its lease was lost and nothing was written.
 
@@ -37,7 +37,7 @@ public:
 
   awaitable<Ending> run();
 
-  // The worker is leaving: end the hooks in three phases and release the snapshot.
+  // The worker is leaving: end the hooks and release the snapshot.
   void interrupt(const std::string& reason);
   // The lease is no longer ours: kill the hooks, write nothing.
   void lose(const std::string& reason);

@@ -58,8 +58,8 @@ CrawlSession::CrawlSession(SessionServices& context, const store::Claim& claim, 
   const auto selected = hooks::selected_plugins(plugin_set, base::join(claim.plugins, ","), options_);
   context_.binary_resolver.also(selected, options_);
   hooks_ = plugin_set.hooks_for(hooks::Event::crawl_setup, selected);
-  directory_.set_hooks(has_hooks());
   last_hooks_ = plugin_set.hooks_for(hooks::Event::crawl_end, selected);
+  directory_.set_hooks(has_hooks());
 }
 
 int CrawlSession::enter(std::function<void(const std::string&)> broken) {
@@ -186,7 +186,7 @@ awaitable<void> CrawlSession::run_first_hooks() {
   });
   {
     const auto about = log_about();
-    spdlog::info("opening crawl {} here: {} crawl hooks", crawl_id_, hooks_.size());
+    spdlog::info("opening crawl {} here: {} crawl hooks", crawl_id_, hooks_.size() + last_hooks_.size());
   }
   for (const hooks::Hook* hook : hooks_) {
     require_opening();

@@ -1,7 +1,7 @@
 #pragma once
 // The crawl hooks of one crawl, run once for it on this worker and shared by its snapshots here. A session opens with
-// its first snapshot, stays while it has any and a while longer, and ends its hooks in three phases: remaining time,
-// SIGTERM, SIGKILL. A crawl without crawl hooks has one as well, which costs nothing.
+// its first snapshot, stays while it has any and a while longer, and ends its hooks: SIGTERM, then SIGKILL once the
+// rest of their time is over. A crawl without crawl hooks has one as well, which costs nothing.
 //
 // Main thread only; shared by CrawlSessions, its users and its own coroutines.
 
@@ -72,7 +72,7 @@ public:
   // Returns the options that crawl hooks and the persona have set for the hooks of its snapshots.
   const hooks::Options& set_options() const { return set_options_; }
   SessionPersona* persona() const { return persona_.get(); } // null: it has none
-  bool has_hooks() const { return !hooks_.empty(); }
+  bool has_hooks() const { return !hooks_.empty() || !last_hooks_.empty(); }
   bool idle() const { return state_ == SessionState::ready && users_.empty(); }
   bool ending() const { return state_ != SessionState::opening && state_ != SessionState::ready; }
 
@@ -89,7 +89,7 @@ public:
   // Ends the session once its last user has left.
   void finish_soon(const std::string& reason);
   void drain(const std::string& reason);
-  // From now on its hooks end so; `kill` also ends it.
+  // From now on its hooks end so; `immediate` also ends it.
   void shut_down(ShutdownMode mode, const std::string& reason);
 
 private:

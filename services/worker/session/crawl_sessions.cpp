@@ -41,20 +41,20 @@ awaitable<CrawlSessions::Share> CrawlSessions::join(const store::Claim& claim,
 }
 
 std::size_t CrawlSessions::with_hooks() const {
-  return static_cast<std::size_t>(std::count_if(
-      sessions_.begin(), sessions_.end(), [](const auto& entry) { return entry.second && entry.second->has_hooks(); }));
+  return static_cast<std::size_t>(
+      std::count_if(sessions_.begin(), sessions_.end(), [](const auto& entry) { return entry.second->has_hooks(); }));
 }
 
 std::shared_ptr<CrawlSession> CrawlSessions::idle() const {
   for (const auto& [crawl, session] : sessions_)
-    if (session && session->has_hooks() && session->idle()) return session;
+    if (session->has_hooks() && session->idle()) return session;
   return nullptr;
 }
 
 std::vector<std::string> CrawlSessions::open() const {
   std::vector<std::string> crawls;
   for (const auto& [crawl, session] : sessions_)
-    if (session && session->has_hooks() && !session->ending()) crawls.push_back(crawl);
+    if (session->has_hooks() && !session->ending()) crawls.push_back(crawl);
   return crawls;
 }
 

@@ -65,7 +65,7 @@ private:
   std::string closed_; // why; empty: open
 };
 
-// Calls worker_turn(), or finish() if there is no room. With the fault suite's test points.
+// Calls worker_turn(), between the fault suite's test points.
 store::TurnAnswer call_turn(pg::Connection& connection, const std::string& worker, const store::TurnRequest& request);
 
 } // namespace holdfast::worker

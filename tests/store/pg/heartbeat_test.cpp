@@ -32,7 +32,7 @@ class Owner {
 public:
   Heartbeat::Callbacks callbacks() {
     Heartbeat::Callbacks given;
-    given.heartbeat = [this](Connection& connection, std::chrono::steady_clock::time_point) {
+    given.heartbeat = [this](Connection& connection) {
       connection.call("select 1");
       backend = connection.backend_pid();
       ++heartbeats;
@@ -119,7 +119,7 @@ TEST_CASE("a bell that rings during a heartbeat is not lost") {
   const TestDatabase database(false);
   Owner owner;
   auto callbacks = owner.callbacks();
-  callbacks.heartbeat = [&](Connection& connection, std::chrono::steady_clock::time_point) {
+  callbacks.heartbeat = [&](Connection& connection) {
     connection.call("select pg_notify('bell', $1)", Params::of("heartbeat " + std::to_string(++owner.heartbeats)));
   };
   Heartbeat heartbeat(database.dsn(), {}, "bell", kRarely, owner.executor(), std::move(callbacks));
@@ -175,7 +175,7 @@ TEST_CASE("a temporary error of the heartbeat leads to a new session") {
   const TestDatabase database(false);
   Owner owner;
   auto callbacks = owner.callbacks();
-  callbacks.heartbeat = [&](Connection& connection, std::chrono::steady_clock::time_point) {
+  callbacks.heartbeat = [&](Connection& connection) {
     owner.backend = connection.backend_pid();
     if (++owner.heartbeats == 1) throw Error(ErrorClass::temporary, "not now");
   };
@@ -189,7 +189,7 @@ TEST_CASE("any other error of the heartbeat is fatal: the owner gets it, and the
   const TestDatabase database(false);
   Owner owner;
   auto callbacks = owner.callbacks();
-  callbacks.heartbeat = [&](Connection&, std::chrono::steady_clock::time_point) {
+  callbacks.heartbeat = [&](Connection&) {
     ++owner.heartbeats;
     throw Error(ErrorClass::lease_lost, "replaced by another incarnation");
   };

@@ -180,6 +180,8 @@ TEST_SUITE("records") {
     for (const std::string wrong : {R"({"type":"Facts"})", R"({"type":"Facts","Theme":1})", R"({"type":"Facts","":1})",
                                     R"({"type":"Facts","a":1e300})", R"({"type":"Facts","ok":1,"http_status":500})",
                                     R"({"type":"Facts","bytes_saved":9})", R"({"type":"Facts","unrecorded":{}})",
+                                    R"({"type":"Facts","number":"9"})", R"({"type":"Facts","found":{}})",
+                                    R"({"type":"Facts","files_from":"01a22080-9b2e-7db6-803b-5790f1baccff"})",
                                     R"({"type":"Facts","requests":0})", R"({"type":"Facts","resources":1})"}) {
       CAPTURE(wrong);
       RecordReader reader;
