@@ -90,7 +90,7 @@ TEST_CASE("a crawl hook that fails puts the snapshot back, spent; a later try op
 TEST_CASE("a crawl whose only crawl hooks are the last ones is open, too") {
   WorkerStage stage;
   stage.hook("report", "on_CrawlEnd__10_report.sh", "test -s \"$CRAWL_DIR/.heartbeat.json\" || exit 3\n");
-  stage.hook("fetch", "on_Snapshot__10_fetch.sh", kSucceeded);
+  stage.hook("fetch", "on_Snapshot__10_fetch.sh", "echo page > page.html\n");
   stage.add({WorkerStage::url("page")});
   stage.work();
   CHECK(stage.table("select hook_name, status from holdfast.session_hook") == "on_CrawlEnd__10_report|noresults");

@@ -26,6 +26,7 @@ bool is_name(std::string_view name) {
 
 bool is_count(const nlohmann::json& value) { return value.is_number_integer() && value >= 0; }
 bool is_number(const nlohmann::json& value) { return value.is_number(); }
+bool is_share(const nlohmann::json& value) { return value.is_number() && value >= 0; }
 bool is_text(const nlohmann::json& value) { return value.is_string(); }
 bool is_status(const nlohmann::json& value) { return is_count(value) && value >= 100 && value <= 999; }
 bool is_id(const nlohmann::json& value) { return value.is_string() && is_uuid(value.get<std::string>()); }
@@ -52,11 +53,11 @@ constexpr Known kKnown[] = {
     {"change", FactSource::attempt, &is_text},
     {"change_from", FactSource::attempt, &is_id},
     {"change_learnt", FactSource::attempt, nullptr},
-    {"change_share", FactSource::attempt, &is_number},
+    {"change_share", FactSource::attempt, &is_share},
     {"files_from", FactSource::attempt, &is_id},
     {"links_added", FactSource::attempt, &is_count},
     {"links_removed", FactSource::attempt, &is_count},
-    {"look_share", FactSource::attempt, &is_number},
+    {"look_share", FactSource::attempt, &is_share},
     {"received_bytes", FactSource::attempt, &is_count},
     {"requests", FactSource::attempt, &is_count},
     {"requests_refused", FactSource::attempt, &is_count},
