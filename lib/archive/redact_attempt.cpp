@@ -41,7 +41,7 @@ warc::FoundSecrets copy_without(const warc::Redactor& redactor, int from, int to
   }
 }
 
-// What a page shows of its text: not scripts, and not hidden fields.
+// Returns the text that a page shows: not scripts, and not hidden fields.
 std::string shown_text(std::string_view html) {
   std::string text;
   bool raw = false;

@@ -36,6 +36,8 @@ const std::vector<Key>& key_table() {
        "Which captures that found no change the runner keeps: all, or for example 1 per 7d after 30d; none after 90d."},
       {"archive.max_bytes", Type::size, "0", false,
        "Above this size of the archive, the runner removes captures that found no change, the oldest first; 0: no limit.", 0, kMany * kKibi * kKibi},
+      {"capture.check", Type::text, "off", false,
+       "Open each page from its WARC files before it is sealed; one that looks different there is partial.", 0, 0, "replay|off"},
       {"changes.learn", Type::duration, "15m", false,
        "What differs between the first two captures of a URL that follow each other within this time is learnt as noise; 0: nothing.", 0, kDay},
       {"changes.reuse", Type::boolean, "true", false,

@@ -143,6 +143,15 @@ std::string cdxj_object(const Capture& capture, bool whole) {
   return base::json_text(object);
 }
 
+nlohmann::json replay_record(const Capture& capture, const std::string& file) {
+  return {{"key", capture.key}, {"date", capture.date},     {"mime", capture.mime},    {"digest", capture.digest},
+          {"file", file},       {"offset", capture.offset}, {"length", capture.length}};
+}
+
+nlohmann::json replay_record(const Capture& capture, int file) {
+  return replay_record(capture, "/proc/self/fd/" + std::to_string(file));
+}
+
 std::string cdxj_line(const Capture& capture) {
   return capture.key + " " + timestamp_of(capture.date) + " " + cdxj_object(capture, false);
 }

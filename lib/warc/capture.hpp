@@ -3,6 +3,8 @@
 
 #include "lib/warc/reader.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -19,7 +21,7 @@ struct Capture {
   std::string digest; // of the payload, as "sha1:..."
   std::string file;   // the WARC file
   std::uint64_t offset{0}, length{0};
-  std::uint64_t size{0}; // of its block: the message itself
+  std::uint64_t size{0};   // of its block: the message itself
   std::string refers_to{}; // of a revisit record: the key of the URL whose record holds the payload, if it is another
   // Method and body as a query of a request that is not GET, if its record was read (method_query.hpp).
   std::string method{}, request{};
@@ -39,6 +41,11 @@ void each_capture(int file, std::uint64_t begin, std::uint64_t end, const std::f
 std::string cdxj_line(const Capture& capture);
 // The object alone; `whole`: with urlkey and timestamp.
 std::string cdxj_object(const Capture& capture, bool whole);
+
+// Describes a record in a file of this name, or in one that is open, for holdfast-capture replay. Without its "key", it
+// only lends its payload to revisit records.
+nlohmann::json replay_record(const Capture& capture, const std::string& file);
+nlohmann::json replay_record(const Capture& capture, int file);
 
 // Revisit records that replace responses whose payload is in a record elsewhere. Blocking; any thread.
 

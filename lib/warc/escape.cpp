@@ -126,7 +126,7 @@ int digit_of(char letter, unsigned bits) {
   return letter == '+' || letter == '-' ? 62 : letter == '/' || letter == '_' ? 63 : -1;
 }
 
-// What may stand between digits: the end of a line, and marks between two bytes.
+// Returns true for the end of a line between digits, and for a mark between two bytes.
 bool is_between(std::string_view text, std::size_t at, unsigned bits, std::size_t digits) {
   constexpr std::size_t kShortestLine = 40;
   if (digits >= kShortestLine && (text[at] == '\r' || text[at] == '\n')) return true;

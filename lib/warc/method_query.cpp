@@ -57,11 +57,11 @@ public:
   Values values;
 
 private:
-  static std::string text_of(const Json& json) { // as Python writes it
+  static std::string text_of(const Json& json) { // as JavaScript writes it
     if (json.is_string()) return json.get<std::string>();
-    if (json.is_null()) return "None";
-    if (json.is_boolean()) return json.get<bool>() ? "True" : "False";
-    return json.dump();
+    auto text = json.dump();
+    if (json.is_number_float() && text.ends_with(".0")) text.resize(text.size() - 2);
+    return text;
   }
   std::map<std::string, int> counts_;
 };

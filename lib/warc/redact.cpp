@@ -52,7 +52,7 @@ void learn(const nlohmann::json& json, Redactor& redactor, std::string_view name
   }
 }
 
-// Of the hidden fields and <meta> of a page, and of the JSON in it.
+// Adds secrets of the hidden fields and <meta> of a page, and of the JSON in it.
 void learn_page(std::string_view html, Redactor& redactor) {
   bool json = false;
   formats::scan_html(html, [&](const formats::Token& token) {
@@ -115,7 +115,7 @@ public:
 private:
   enum class Kept { whole, cut, nothing };
 
-  // Cookies and credentials are secrets, whoever set them.
+  // Marks cookies and credentials, which are secrets in any case.
   static void mark_field(const std::string& name, std::string& value) {
     const auto mark_part = [&](std::string_view part) {
       const auto begin = part.empty() ? 0 : static_cast<std::size_t>(part.data() - value.data());

@@ -13,7 +13,7 @@
 
 namespace holdfast::warc {
 
-// What a text was found to have.
+// Result for a text.
 struct FoundSecrets {
   bool any{false};    // secrets, which were replaced
   bool unsure{false}; // one in compressed data, or the text is nested so deeply that not all of it was read

@@ -13,7 +13,7 @@ namespace holdfast::warc {
 
 namespace {
 
-constexpr std::size_t kLongestKey = 2000, kDigestDigits = 64;
+constexpr std::size_t kDigestDigits = 64;
 
 // Empty ones, too: base::split() leaves them out.
 std::vector<std::string_view> fields_of(std::string_view text, char at) {
@@ -127,19 +127,12 @@ std::string after(std::string text) {
   return text;
 }
 
-std::string shortened(std::string key) {
-  if (key.size() <= kLongestKey) return key;
-  const auto digest = base::sha256_hex(key);
-  key.resize(kLongestKey - kDigestDigits);
-  return key + digest;
-}
-
 } // namespace
 
-std::string url_key(std::string_view url) {
+std::string whole_url_key(std::string_view url) {
   const auto parts = base::split_url(url);
   const auto scheme = base::lower_case(parts.scheme);
-  if ((scheme != "http" && scheme != "https") || !parts.has_authority) return shortened(escaped(url));
+  if ((scheme != "http" && scheme != "https") || !parts.has_authority) return escaped(url);
   const auto place = base::split_authority(parts.authority);
   std::string key = reversed_host(place.bare_host());
   if (!place.port.empty() && place.port != (scheme == "http" ? "80" : "443")) key += ":" + std::string(place.port);
@@ -147,7 +140,15 @@ std::string url_key(std::string_view url) {
   if (path.size() > 1 && path.ends_with('/')) path.pop_back();
   key += ")" + path;
   const auto query = normal_query(parts.query);
-  return shortened(query.empty() ? key : key + "?" + query);
+  return query.empty() ? key : key + "?" + query;
+}
+
+std::string url_key(std::string_view url) {
+  auto key = whole_url_key(url);
+  if (key.size() <= kLongestKey) return key;
+  const auto digest = base::sha256_hex(key);
+  key.resize(kLongestKey - kDigestDigits);
+  return key + digest;
 }
 
 std::optional<Match> match_named(std::string_view name) {

@@ -8,8 +8,12 @@
 
 namespace holdfast::warc {
 
-// The key of any URL; one without "http" or "https" is its own. At most 2,000 bytes: a longer one ends in its digest.
+inline constexpr std::size_t kLongestKey = 2000; // a longer one is cut there, and ends in its digest
+
+// The key of any URL; one without "http" or "https" is its own.
 std::string url_key(std::string_view url);
+// The same of any length, as other programs write and look up keys.
+std::string whole_url_key(std::string_view url);
 
 enum class Match { exact, prefix, host, domain };
 std::optional<Match> match_named(std::string_view name);

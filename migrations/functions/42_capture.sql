@@ -430,7 +430,8 @@ create or replace view holdfast.v_replay_quality as
     from holdfast.replay_quality q
     join holdfast.snapshot s on s.id = q.snapshot_id;
 comment on view holdfast.v_replay_quality is
-  'Snapshots that holdfast verify --replay has opened from their WARC files: how well they replay.';
+  'Snapshots that were opened from their WARC files, by holdfast verify --replay or by capture.check: how well '
+  'they replay.';
 comment on column holdfast.v_replay_quality.url is 'URL of the snapshot.';
 comment on column holdfast.v_replay_quality.score is
   'Smallest of screenshot, text and resources; 0: could not be replayed.';

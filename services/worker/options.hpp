@@ -59,6 +59,7 @@ struct Options {
   int rate_limit_retries{4};                         // of a page whose site asked us to slow down
   std::chrono::milliseconds robots_delay_max{30000}; // a longer Crawl-delay is cut
   std::string deduplicate{"collection"};             // towards which WARC records: collection, crawl, off
+  bool check_replay{false};                          // capture.check
   bool reuse_files{true};                            // changes.reuse
   std::chrono::milliseconds learn_changes{std::chrono::minutes(15)}; // changes.learn
   std::uint64_t text_bytes{256 << 10};               // of a page, for search; 0: none is stored

@@ -347,6 +347,39 @@ class Replay(Case):
         self.assertLess(storm["screenshot"], 0.999)
         self.assertEqual(storm["text"], 1)
 
+    def test_a_capture_checks_that_it_replays(self):
+        words = " ".join(f"kittiwake{number}" for number in range(200))
+
+        class Pages(Handler):
+            def do_GET(self):
+                script = (
+                    "<script>fetch('/words?' + Math.random()).then(a => a.text()).then(t => p.innerText = t)</script>"
+                )
+                body = {
+                    "/same": f"<!doctype html><title>Same</title><p>{words}",
+                    "/other": f"<!doctype html><title>Other</title><p id=p>{script}",
+                }.get(self.path, words)
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html" if body != words else "text/plain")
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+        home = self.place()
+        home.environment |= {
+            "HOLDFAST_PLUGINS_PATH": str(ROOT / "deploy/plugins"),
+            "HOLDFAST_CAPTURE_CHECK": "replay",
+        }
+        with LocalSite(Pages) as site:
+            home.run("add", f"{site.url}/same", f"{site.url}/other")
+        same, other = (home.run("list", "snapshots", "--url", name).records[0] for name in ("/same", "/other"))
+        self.assertEqual((same["outcome"], same["facts"]["replay"], same["reason"]), ("succeeded", 1, None), same)
+        self.assertEqual(other["outcome"], "partial", other)
+        self.assertLess(other["facts"]["replay"], 0.9)
+        self.assertIn("its records do not replay: ", home.run("why", other["id"]).out)
+        scores = home.run("psql", "-Atc", "select count(*) from holdfast.v_replay_quality").out
+        self.assertEqual(scores.strip(), "2")
+        self.assertEqual(list((home.data / "work").glob("**/replay")), [])
+
     @only_in_full
     def test_equal_bodies_of_a_crawl_are_stored_once(self):
         home = self.place()

@@ -58,6 +58,7 @@ constexpr Known kKnown[] = {
     {"links_added", FactSource::attempt, &is_count},
     {"links_removed", FactSource::attempt, &is_count},
     {"look_share", FactSource::attempt, &is_share},
+    {"replay", FactSource::attempt, &is_share},
     {"received_bytes", FactSource::attempt, &is_count},
     {"requests", FactSource::attempt, &is_count},
     {"requests_refused", FactSource::attempt, &is_count},

@@ -54,15 +54,6 @@ bool lost_body(const warc::Record& record, const Headers& sent) {
 
 } // namespace
 
-Json replay_record(const warc::Capture& capture, const std::string& file) {
-  return {{"key", capture.key}, {"date", capture.date},     {"mime", capture.mime},    {"digest", capture.digest},
-          {"file", file},       {"offset", capture.offset}, {"length", capture.length}};
-}
-
-Json replay_record(const warc::Capture& capture, int file) {
-  return replay_record(capture, "/proc/self/fd/" + std::to_string(file));
-}
-
 ReplaySource::ReplaySource(const Json& records, std::filesystem::path log) : log_(std::move(log)) {
   for (const auto& record : records) {
     Place place{record.value("date", ""), record.at("digest"), record.at("file"), record.at("offset"),

@@ -20,8 +20,8 @@ public:
     Headers headers;
   };
 
-  // `records`: an array of what replay_record() makes. `log`: a file that gets a line for each request, its key and URL
-  // after "+" (answered) or "-" (missing).
+  // `records`: an array of what warc::replay_record() makes. `log`: a file that gets a line for each request, its key
+  // and URL after "+" (answered) or "-" (missing).
   explicit ReplaySource(const Json& records, std::filesystem::path log = "/dev/null");
 
   // Returns the first record of this request, again and again, as players do. nullopt: there is none.
@@ -41,10 +41,5 @@ private:
 
 // Answers a request that Chromium holds (Fetch.requestPaused).
 void answer_from(ReplaySource& source, DevTools& browser, const Json& paused, const std::string& session);
-
-// Returns a record in a file of this name, or in one that is open. Without its key, it only lends its payload to
-// revisit records.
-Json replay_record(const warc::Capture& capture, const std::string& file);
-Json replay_record(const warc::Capture& capture, int file);
 
 } // namespace holdfast::capture

@@ -234,6 +234,7 @@ worker::Options Context::worker_options(bool with_database) {
     options.key_ring_problem = error.what();
   }
   options.snapshot_timeout = settings_.duration("worker.snapshot_timeout");
+  options.check_replay = settings_.text("capture.check") == "replay";
   options.reuse_files = settings_.boolean("changes.reuse");
   options.learn_changes = settings_.duration("changes.learn");
   options.kind = settings_.text("worker.kind");

@@ -88,6 +88,13 @@ private:
   wacz::PageList pages_;
 };
 
+// Returns the key as players look it up: ours may be shortened.
+std::string whole_key(const warc::Capture& capture) {
+  if (capture.method.empty()) return warc::whole_url_key(capture.url);
+  const auto query = "__wb_method=" + capture.method + (capture.request.empty() ? "" : "&") + capture.request;
+  return warc::whole_url_key(capture.url + (capture.url.find('?') == std::string::npos ? "?" : "&") + query);
+}
+
 void export_one(const archive::Root& root, const store::ExportedSnapshot& snapshot,
                 std::span<const store::Capture> captures, Sink& sink, Exported& told) {
   ++told.snapshots;
@@ -119,6 +126,7 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
             return false;
           },
           [](const warc::Damaged&) {});
+    if (capture.key.size() == warc::kLongestKey) exported.key = whole_key(exported);
     sink.capture(exported);
     ++told.captures;
   }

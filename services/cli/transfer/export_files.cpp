@@ -130,7 +130,7 @@ constexpr std::int64_t kCandidates = 50;  // captures of a URL, of all crawls
 std::set<std::string> keys_in(const archive::Root& root, const store::Capture& info) {
   const auto file = root.open_file(info.file);
   if (!file) return {};
-  const auto records = nlohmann::json::array({capture::replay_record(info, file.get())});
+  const auto records = nlohmann::json::array({warc::replay_record(info, file.get())});
   const auto answer = capture::ReplaySource(records).answer({{"method", "GET"}, {"url", info.url}});
   const auto noted = answer ? base::strange_json(answer->body) : nlohmann::json();
   std::set<std::string> keys;

@@ -257,12 +257,12 @@ private:
       const auto found = originals_.find(name);
       if (found == originals_.end()) return std::nullopt;
       const auto& [warc, capture] = found->second;
-      return Original{capture::replay_record(capture, archive_.warcs[warc].file)};
+      return Original{warc::replay_record(capture, archive_.warcs[warc].file)};
     };
     const auto& key = revisit.refers_to.empty() ? revisit.key : revisit.refers_to;
     if (auto same = in_files(revisit.digest)) return same;
     if (auto stored = importer_.stored({key, revisit.digest}))
-      return Original{capture::replay_record(stored->first, stored->second.get()), std::move(stored->second)};
+      return Original{warc::replay_record(stored->first, stored->second.get()), std::move(stored->second)};
     return by_url ? in_files(key) : std::nullopt;
   }
 
@@ -275,7 +275,7 @@ private:
     if (page.found && readable && (text.empty() || view.title.empty())) {
       auto own = capture_of(page);
       own.key = warc::url_key(page.url);
-      auto records = nlohmann::json::array({capture::replay_record(own, archive_.warcs[page.file].file)});
+      auto records = nlohmann::json::array({warc::replay_record(own, archive_.warcs[page.file].file)});
       const auto original = page.revisit ? original_of(own, true) : std::nullopt;
       if (original) {
         records.front()["digest"] = original->record["digest"];

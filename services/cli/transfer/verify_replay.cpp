@@ -9,6 +9,7 @@
 #include "services/capture/replay/replay_source.hpp"
 #include "services/cli/context/directories.hpp"
 #include "services/cli/transfer/export_files.hpp"
+#include "services/worker/attempt/replay.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -23,14 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::minutes kLongestReplay{4};
 constexpr int kMostRuns = 4;                             // of an imported page: borrowed records may request more
 constexpr std::string_view kPictureOf = "urn:fullPage:"; // Browsertrix's name of a screenshot
-
-nlohmann::json read_json(const fs::path& path) {
-  std::ifstream file(path);
-  return nlohmann::json::parse(file, nullptr, false);
-}
 
 // Width and height of a PNG file; zeros: it is none.
 std::pair<std::uint32_t, std::uint32_t> size_of_png(std::string_view bytes) {
@@ -57,15 +52,17 @@ std::optional<ReplayCheck::Quality> ReplayCheck::check(const store::SealedFiles&
   auto wanted = what_to_replay(sealed, scratch.path());
   if (wanted.replay.is_null()) return std::nullopt;
   fs::path directory;
+  Quality quality;
   for (int runs = 1;; ++runs) {
     directory = scratch.path() / std::to_string(runs);
     fs::create_directory(directory);
-    std::ofstream(directory / "replay.json") << base::json_text(wanted.replay);
-    run(directory);
+    process::Command command;
+    for (char** variable = environ; *variable != nullptr; ++variable)
+      command.environment.emplace_back(*variable);
+    command.cookie = "HOLDFAST_COOKIE=replay." + base::random_hex32();
+    quality.detail = worker::replay_page(directory, wanted.replay, std::move(command));
     if (runs == kMostRuns || !borrow(wanted, sealed, directory)) break;
   }
-  Quality quality{std::nullopt, read_json(directory / "result.json")};
-  if (!quality.detail.is_object()) quality.detail = {{"problem", "the replay was ended: it took too long, or crashed"}};
   if (!pictures_.empty()) {
     fs::create_directories(pictures_);
     const fs::path captured = wanted.replay.value("picture", "");
@@ -80,18 +77,6 @@ std::optional<ReplayCheck::Quality> ReplayCheck::check(const store::SealedFiles&
           .value()
           .optional<double>();
   return quality;
-}
-
-// In a shim, which ends everything that Chromium has started.
-void ReplayCheck::run(const fs::path& directory) {
-  process::Command command;
-  command.argv = {process::executable_directory() / "holdfast-capture", "replay", directory.string()};
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    command.environment.emplace_back(*variable);
-  command.directory = directory;
-  command.stdout_path = command.stderr_path = directory / "log";
-  command.cookie = "HOLDFAST_COOKIE=replay." + base::random_hex32();
-  process::run_to_end(process::executable_directory() / "holdfast-shim", command, kLongestReplay);
 }
 
 // Records of the browser come before those of other plugins.
@@ -179,7 +164,7 @@ bool ReplayCheck::borrow(Wanted& wanted, const store::SealedFiles& sealed, const
 nlohmann::json ReplayCheck::record_of(Wanted& wanted, const store::Capture& capture) {
   auto& file = wanted.files[capture.file];
   if (file.empty()) file = local_file(capture.file, wanted.scratch);
-  return capture::replay_record(capture, file);
+  return warc::replay_record(capture, file);
 }
 
 // Returns a name for a file of the archive; empty: it does not exist. It leads to our open file, because a path into

@@ -4,7 +4,6 @@
 
 #include "lib/archive/root.hpp"
 #include "lib/base/file.hpp"
-#include "lib/process/launcher.hpp"
 #include "lib/store/capture.hpp"
 #include "services/cli/context/context.hpp"
 
@@ -38,7 +37,6 @@ private:
     std::map<std::string, std::string> files; // of the archive: where they are on this machine
     std::string crawl;                        // of an imported page; else empty
   };
-  void run(const std::filesystem::path& directory);
   Wanted what_to_replay(const store::SealedFiles& sealed, const std::filesystem::path& scratch);
   void add_picture(Wanted& wanted, const std::vector<store::Capture>& captures);
   bool borrow(Wanted& wanted, const store::SealedFiles& sealed, const std::filesystem::path& directory);

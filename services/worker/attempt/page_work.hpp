@@ -12,6 +12,8 @@
 #include "services/worker/attempt/verdict.hpp"
 #include "services/worker/hook/hook_network.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +43,7 @@ struct PageWork {
   std::optional<Earlier> earlier{}; // no hook has run
 
   archive::Captures captures{};   // the records of its WARC files
+  nlohmann::json replay{};        // of capture.check; null: the page was not replayed
   std::string text{};             // of the page, for search
   archive::Published published{}; // not yet sealed
   store::Page page{};             // for the seal

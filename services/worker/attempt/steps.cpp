@@ -24,6 +24,7 @@ constexpr PageStep kBeforeSeal[] = {
     {"redact", on_files_thread<redact>},
     {"index captures", on_files_thread<index_captures>},
     {"witness", on_main_thread<witness>},
+    {"replay", on_files_thread<check_replay>},
     {"change", find_change}, // before records become references
     {"deduplicate", deduplicate},
     {"search text", on_files_thread<read_search_text>},
@@ -41,6 +42,7 @@ constexpr PageStep kOfRecapture[] = {
 
 constexpr PageStep kAfterSeal[] = {
     {"search text", keep_search_text},
+    {"replay", keep_replay},
 };
 
 } // namespace

@@ -29,6 +29,8 @@ void tidy(PageWork& work);
 void redact(PageWork& work);
 void index_captures(PageWork& work);
 void read_search_text(PageWork& work);
+// Opens the page from its records, with capture.check: replay; one that differs from the capture is partial.
+void check_replay(PageWork& work);
 // Compares the records with what the egress proxy received; before payloads are removed.
 void witness(PageWork& work);
 // With the database: compares the page with the last capture of its URL. The facts and the fingerprint go with the
@@ -38,8 +40,10 @@ awaitable<void> find_change(PageWork& work);
 void repeat_change(PageWork& work);
 // Moves everything into the archive, and reports to the archive watch whether that succeeded.
 awaitable<void> publish(PageWork& work);
-// With the database: remove payloads from WARC files that sealed pages hold; store the text for the search.
+// With the database: remove payloads from WARC files that sealed pages hold; store the text for the search, and how the
+// page replays.
 awaitable<void> deduplicate(PageWork& work);
 awaitable<void> keep_search_text(PageWork& work);
+awaitable<void> keep_replay(PageWork& work);
 
 } // namespace holdfast::worker

@@ -45,6 +45,8 @@ TEST_SUITE("url keys") {
   TEST_CASE("are bounded, and differ where the URLs do") {
     const std::string url = "http://example.com/" + std::string(5000, 'a');
     CHECK(url_key(url).size() == 2000);
+    CHECK(whole_url_key(url).starts_with(url_key(url).substr(0, 2000 - 64)));
+    CHECK(whole_url_key(url).size() > 2000);
     CHECK(url_key(url) != url_key(url + "b"));
     CHECK(url_key(url) == url_key(url + "/"));
     CHECK(url_key("http://example.com/" + std::string(20000, '&')).size() == 2000);
