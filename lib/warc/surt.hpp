@@ -12,7 +12,7 @@ inline constexpr std::size_t kLongestKey = 2000; // a longer one is cut there, a
 
 // The key of any URL; one without "http" or "https" is its own.
 std::string url_key(std::string_view url);
-// The same of any length, as other programs write and look up keys.
+// Returns the key whole, as other programs write it and look it up.
 std::string whole_url_key(std::string_view url);
 
 enum class Match { exact, prefix, host, domain };
