@@ -8,6 +8,7 @@
 #include "lib/store/capture.hpp"
 #include "lib/store/find.hpp"
 #include "lib/wacz/writer.hpp"
+#include "lib/warc/surt.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/presence.hpp"
