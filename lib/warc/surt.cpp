@@ -130,6 +130,7 @@ std::string after(std::string text) {
 } // namespace
 
 std::string whole_url_key(std::string_view url) {
+  url = base::trimmed(url); // a form may end in a blank
   const auto parts = base::split_url(url);
   const auto scheme = base::lower_case(parts.scheme);
   if ((scheme != "http" && scheme != "https") || !parts.has_authority) return escaped(url);

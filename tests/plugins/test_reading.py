@@ -46,6 +46,9 @@ class Title(HookTest):
         self.assertTrue(title.startswith("<script>alert('title')</script>"))
         self.assertFalse([c for c in title if ord(c) < 32 or 0xD800 <= ord(c) < 0xE000])
 
+    def test_of_a_drawing(self):
+        self.assertEqual(self.title("/drawing.svg"), "Tide chart")
+
     def test_what_has_no_title(self):
         self.assert_status(self.run_hook("title", "/report.pdf"), "noresults")
         self.assert_status(self.run_hook("title", "/list.txt"), "noresults")
@@ -53,6 +56,14 @@ class Title(HookTest):
 
 
 class Text(HookTest):
+    def test_the_words_of_a_drawing(self):
+        outcome = self.run_hook("text", "/drawing.svg")
+        self.assert_status(outcome, "succeeded")
+        words = outcome.text("content.txt").split("\n")
+        self.assertEqual(
+            [line for line in words if line], ["Tide chart", "Heights of a day", "Noon", "High water & low"]
+        )
+
     def test_the_article_without_its_surroundings(self):
         outcome = self.run_hook("text", "/article.html")
         self.assert_status(outcome, "succeeded")

@@ -133,7 +133,12 @@ class Traffic(BrowserTest):
         self.assertEqual((title, [one["status"] for one in page["documents"]]), ("check", [403, 200]))
 
     def test_a_file_that_never_comes_keeps_nothing_else_away(self):
-        for name, reason in (("hangs", "no answer"), ("style-hangs", "no answer"), ("drips", "cut (time)")):
+        for name, reason in (
+            ("hangs", "no answer"),
+            ("style-hangs", "no answer"),
+            ("import-hangs", "no answer"),
+            ("drips", "cut (time)"),
+        ):
             with self.subTest(name):
                 outcome, page, title, _ = self.look(name)
                 self.assert_status(outcome, "succeeded")

@@ -248,6 +248,16 @@ def said_language(request):
     request.send(body, headers=[("Content-Language", "fr, en")])
 
 
+@page("/drawing.svg")
+def drawing(request):
+    request.send(
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 90"><title>Tide chart</title><desc>Heights of a day</desc>'
+        "<g><title>Noon</title><circle r='3'/></g><style>text { fill: red }</style>"
+        "<text x='1' y='9'>High <tspan>water</tspan> &amp; low</text></svg>",
+        "image/svg+xml",
+    )
+
+
 @page("/report.pdf")
 def report(request):
     request.send(pictures.pdf(["Harbour report", "Water: low", "Boats: nine"]), "application/pdf")

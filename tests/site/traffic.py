@@ -192,6 +192,8 @@ DOCUMENTS = {
     "hangs": "<img src='/slow?seconds=60'><div style='height:4000px'></div><img loading=lazy src='/image/low.png'>",
     "style-hangs": "<link rel=stylesheet href='/slow?seconds=60'><script>document.title = 'scripted'</script>"
     "<div style='height:4000px'></div><img loading=lazy src='/image/low.png'>",
+    "import-hangs": "<style>@import '/slow?seconds=60'; p { color: red }</style><script>document.title = 'scripted'"
+    "</script><div style='height:4000px'></div><img loading=lazy src='/image/low.png'>",
     "drips": "<img src='/drips?seconds=60'><div style='height:4000px'></div><img loading=lazy src='/image/low.png'>",
     "hangs-on": "<script>setTimeout(() => location = '/slow?seconds=60', 300)</script>",
     "rewrites": "<script>onload = () => location = 'javascript:\"<title>rewritten</title><p>New words.</p>\"'</script>",

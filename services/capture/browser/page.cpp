@@ -103,9 +103,13 @@ Page load_page(Job& job, std::initializer_list<const char*> prefer) {
           "fetch"};
 }
 
+void Page::require_html() const {
+  if (!is_html()) throw no_results("not an HTML page: " + (type().empty() ? "unknown type" : type()));
+}
+
 Page load_html(Job& job, std::initializer_list<const char*> prefer) {
   auto page = load_page(job, prefer);
-  if (!page.is_html()) throw no_results("not an HTML page: " + (page.type().empty() ? "unknown type" : page.type()));
+  page.require_html();
   return page;
 }
 

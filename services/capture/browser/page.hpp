@@ -23,6 +23,8 @@ struct Page {
   std::string text() const; // UTF-8; of XHTML, as HTML
   std::string encoding() const;
   bool is_html() const;
+  bool is_drawing() const { return type() == "image/svg+xml"; }
+  void require_html() const;  // throws Ending(no_results)
   bool is_plain_text() const; // letters without markup: text, tables, Markdown, JSON
 };
 

@@ -11,6 +11,7 @@
 #include "services/capture/browser/page_record.hpp"
 #include "services/capture/browser/persona.hpp"
 #include "services/capture/browser/recorder.hpp"
+#include "services/capture/embedded.hpp"
 #include "services/capture/extract/icon.hpp"
 #include "services/capture/extract/reading.hpp"
 #include "services/capture/fetch/egress.hpp"
@@ -32,17 +33,7 @@ constexpr std::size_t kLargestSource = 8u << 20; // of a document that other hoo
 constexpr int kMostReplaced = 3;                 // documents that scripts make while the page is looked at
 constexpr std::size_t kMostSteps = 20;           // documents that lead to others; as many redirects a browser follows
 
-// Gives up style sheets that have not come: as long as one is awaited, scripts behind it wait, and nothing is drawn.
 constexpr Seconds kForEver{1e6};
-constexpr const char* kRelease = R"((() => {
-  for (const link of document.querySelectorAll('link[rel~=stylesheet i]')) if (!link.sheet) link.disabled = true;
-  for (const sheet of document.styleSheets)
-    try {
-      const rules = [...sheet.cssRules];
-      for (let i = rules.length; i-- > 0;)
-        if (rules[i] instanceof CSSImportRule && !rules[i].styleSheet?.cssRules.length) sheet.deleteRule(i);
-    } catch { /* of another site */ }
-})())";
 
 // Errors that are not the page's.
 constexpr std::string_view kOwnTrouble[] = {"net::ERR_ABORTED", "net::ERR_BLOCKED_BY_CLIENT",
@@ -278,7 +269,9 @@ bool Tab::arrive() {
       wait(std::min(give_up_, std::max(silent, after(Seconds(0.5)))), [this] { return over(); });
     } else {
       const bool blocked = !released && recorder_.open_styles(kForEver) > 0;
-      const auto answer = browser_.ask("Runtime.evaluate", {{"expression", blocked ? kRelease : "0"}}, session_);
+      const auto answer =
+          browser_.ask("Runtime.evaluate",
+                       {{"expression", std::string(blocked ? std::string_view(embedded::release_js) : "0")}}, session_);
       wait(give_up_, [&] { return over() || answer->there; });
       released = released || blocked;
       if (answer->there && !blocked && (recorder_.last_change() < now || now >= since(parsed, kLongestSilence)))

@@ -1,6 +1,7 @@
 #include "services/capture/extract/document.hpp"
 
 #include "lib/base/text/text.hpp"
+#include "lib/formats/html.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -155,7 +156,25 @@ std::vector<Block> blocks_of_xml(const std::string& xml) {
 
 } // namespace
 
+std::vector<Block> drawing_blocks(const Page& page) {
+  std::vector<Block> blocks;
+  std::string text, inside;
+  formats::scan_html(formats::xml_as_html(page.text()), [&](const formats::Token& token) {
+    using Kind = formats::Token::Kind;
+    const bool worded = token.text == "title" || token.text == "desc" || token.text == "text";
+    if (token.kind == Kind::text && !inside.empty()) text += token.text;
+    if (token.kind == Kind::start && inside.empty() && worded && !token.self_closed) inside = token.text;
+    if (token.kind == Kind::end && token.text == inside) {
+      add_block(blocks, inside == "title" && blocks.empty() ? "h1" : "p", clean(std::exchange(text, "")));
+      inside.clear();
+    }
+    return true;
+  });
+  return blocks;
+}
+
 std::optional<DocumentText> document_text(const Page& page) {
+  if (page.is_drawing()) return DocumentText{drawing_blocks(page), false};
   if (page.file.empty()) return std::nullopt;
   const auto declared = media_type(page.content_type);
   for (const auto& kind : kinds()) {

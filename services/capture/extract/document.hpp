@@ -1,6 +1,7 @@
 #pragma once
-// The words of documents that a browser does not show: PDF by pdftotext (poppler-utils), docx, odt and epub by bsdtar
-// (libarchive-tools). Each runs as a child, because a document is hostile input and few pages are documents.
+// The words of drawings (SVG), and of documents that a browser does not show: PDF by pdftotext (poppler-utils), docx,
+// odt and epub by bsdtar (libarchive-tools). Each runs as a child, because a document is hostile input and few pages
+// are documents.
 
 #include "services/capture/browser/page.hpp"
 #include "services/capture/extract/readable.hpp"
@@ -16,6 +17,8 @@ struct DocumentText {
   bool cut{false}; // it has more words than are read
 };
 
+// The titles, descriptions and texts of a drawing; its own title is a heading.
+std::vector<Block> drawing_blocks(const Page& page);
 // The words of a page that is a document of this kind; nullopt: it is not. Throws Ending if a program is missing
 // (skipped) or cannot read it.
 std::optional<DocumentText> document_text(const Page& page);

@@ -46,6 +46,7 @@ TEST_SUITE("url keys") {
     const std::string url = "http://example.com/" + std::string(5000, 'a');
     CHECK(url_key(url).size() == 2000);
     CHECK(whole_url_key(url).starts_with(url_key(url).substr(0, 2000 - 64)));
+    CHECK(url_key("http://example.com/?q=tide ") == "com,example)/?q=tide");
     CHECK(whole_url_key(url).size() > 2000);
     CHECK(url_key(url) != url_key(url + "b"));
     CHECK(url_key(url) == url_key(url + "/"));
