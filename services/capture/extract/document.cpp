@@ -154,8 +154,7 @@ std::vector<Block> blocks_of_xml(const std::string& xml) {
   return std::move(found.blocks);
 }
 
-} // namespace
-
+// The titles, descriptions and texts of a drawing; its own title is a heading.
 std::vector<Block> drawing_blocks(const Page& page) {
   std::vector<Block> blocks;
   std::string text, inside;
@@ -171,6 +170,14 @@ std::vector<Block> drawing_blocks(const Page& page) {
     return true;
   });
   return blocks;
+}
+
+} // namespace
+
+std::string drawing_title(const Page& page) {
+  constexpr std::size_t kLongest = 1000;
+  const auto blocks = drawing_blocks(page);
+  return blocks.empty() || blocks.front().tag != "h1" ? "" : one_line(blocks.front().text(), kLongest);
 }
 
 std::optional<DocumentText> document_text(const Page& page) {

@@ -17,8 +17,8 @@ struct DocumentText {
   bool cut{false}; // it has more words than are read
 };
 
-// The titles, descriptions and texts of a drawing; its own title is a heading.
-std::vector<Block> drawing_blocks(const Page& page);
+// The title of a drawing; empty: none.
+std::string drawing_title(const Page& page);
 // The words of a page that is a document of this kind; nullopt: it is not. Throws Ending if a program is missing
 // (skipped) or cannot read it.
 std::optional<DocumentText> document_text(const Page& page);

@@ -243,14 +243,8 @@ Result save_favicon(Job& job) {
 
 Result save_title(Job& job) {
   const auto page = load_page(job);
-  std::string title;
-  if (page.is_drawing()) {
-    const auto blocks = drawing_blocks(page);
-    if (!blocks.empty() && blocks.front().tag == "h1") title = one_line(blocks.front().text(), kLongestLinkTitle);
-  } else {
-    page.require_html();
-    title = title_of(page.text());
-  }
+  if (!page.is_drawing()) page.require_html();
+  const auto title = page.is_drawing() ? drawing_title(page) : title_of(page.text());
   if (title.empty()) throw no_results("the page has no title");
   job.write("title.txt", title + "\n");
   return {title, {{"source", page.source}}};
