@@ -159,11 +159,11 @@ std::vector<Block> drawing_blocks(const Page& page) {
   std::vector<Block> blocks;
   std::string text, inside;
   formats::scan_html(formats::xml_as_html(page.text()), [&](const formats::Token& token) {
-    using Kind = formats::Token::Kind;
+    using formats::Token;
     const bool worded = token.text == "title" || token.text == "desc" || token.text == "text";
-    if (token.kind == Kind::text && !inside.empty()) text += token.text;
-    if (token.kind == Kind::start && inside.empty() && worded && !token.self_closed) inside = token.text;
-    if (token.kind == Kind::end && token.text == inside) {
+    if (token.kind == Token::Kind::text && !inside.empty()) text += token.text;
+    if (token.kind == Token::Kind::start && inside.empty() && worded && !token.self_closed) inside = token.text;
+    if (token.kind == Token::Kind::end && token.text == inside) {
       add_block(blocks, inside == "title" && blocks.empty() ? "h1" : "p", clean(std::exchange(text, "")));
       inside.clear();
     }
