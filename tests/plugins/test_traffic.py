@@ -145,7 +145,7 @@ class Traffic(BrowserTest):
                 self.assertIn("/image/low.png", [record[0] for record in exchanges_of(outcome)])
                 self.assertIn("load", outcome.result["output_json"]["cut"])
                 self.assertEqual(page.get("missing", [{}])[0].get("reason"), reason)
-                self.assertEqual(title, "scripted" if name == "style-hangs" else name)
+                self.assertEqual(title, "scripted" if name.endswith("-hangs") else name)
 
     def test_a_file_that_the_page_or_its_browser_forbids_is_not_missing(self):
         for name in ("forbids", "refused"):
