@@ -95,7 +95,7 @@ Html output_of(const pg::Row& result, const std::vector<File>& files, const std:
   return html::fill(
       embedded::output_html,
       {{"output", result.text("output")},
-       {"error", cut(result.text("error"), kLongestHookError)},
+       {"error", result.text("error") == result.text("output") ? "" : cut(result.text("error"), kLongestHookError)},
        {"errors", errors},
        {"files", std::move(shown)},
        {"more", files.size() > kFilesShown ? html::counted(files.size() - kFilesShown, "more file") : ""}});
