@@ -34,8 +34,9 @@ std::string new_setting() {
 
 bool account_set(pg::Connection& connection, const std::string& name, const std::string& role,
                  const std::string& password, const std::string& by) {
-  if (password.size() < kShortest || password.size() > kLongest || password.find('\0') != std::string::npos)
-    throw base::Error(base::ErrorClass::usage, "the password of an account has 10 to 500 bytes");
+  const bool control = std::any_of(password.begin(), password.end(), [](unsigned char c) { return c < ' '; });
+  if (password.size() < kShortest || password.size() > kLongest || control)
+    throw base::Error(base::ErrorClass::usage, "the password of an account has 10 to 500 bytes, no control characters");
   const auto hash = hashed(password, new_setting());
   if (hash.empty()) throw base::Error(base::ErrorClass::configuration, "libcrypt of this machine has no yescrypt");
   return connection.call("select holdfast.account_set($1, $2, $3, $4)", name, role, hash, by).value();

@@ -11,7 +11,8 @@
 namespace holdfast::store {
 
 // Adds an account, or gives one another password and role. Returns false if there was one. Throws Error(refused) for a
-// name that is not allowed, Error(usage) for a password of less than 10 or more than 500 bytes.
+// name that is not allowed, Error(usage) for a password of less than 10 or more than 500 bytes, or with control
+// characters.
 bool account_set(pg::Connection& connection, const std::string& name, const std::string& role,
                  const std::string& password, const std::string& by);
 

@@ -34,7 +34,7 @@ create or replace function holdfast.entry_points()
         captures_closest, captures_of, capture_in,
         export_snapshots, snapshot_number,
         replay_score, replays_due, originals_of, revisits_broken, mementos, memento_of, memento_at, noise_of,
-        shelf_find, shelf_pages, shelf_has, shelf_entries, shelves, share_open, share_directory,
+        shelf_find, shelf_pages, shelf_has, shelf_entries, shelves, shelves_of, share_open, share_directory,
         list_snapshots, list_sites, list_results, list_failures, list_events, list_events_after,
         page_due_latest}'),
       ('holdfast_worker', true, '{

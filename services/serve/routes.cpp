@@ -68,6 +68,7 @@ namespace {
 // The page in the bar that a page belongs to.
 std::string_view tab_of(const Route& route) {
   if (!route.tab.empty()) return route.path;
+  if (route.path == "/tokens") return ""; // beside the name of the user
   if (route.path == "/persona/") return "/personas";
   if (route.path == "/shelf/" || route.path == "/shares") return "/shelves";
   for (const std::string_view of_pages : {"/timeline", "/compare", "/snapshots", "/snapshot/", "/page/"})

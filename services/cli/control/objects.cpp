@@ -66,10 +66,10 @@ std::string read_password(const std::string& file, const std::string& name) {
   termios shown{};
   const bool terminal = tcgetattr(STDIN_FILENO, &shown) == 0;
   if (terminal) {
-    std::cerr << "Password of " << name << ", at least 10 letters: " << std::flush;
     auto hidden = shown;
-    hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO | ISIG); // a signal would leave the terminal so
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden);
+    std::cerr << "Password of " << name << ", at least 10 letters: " << std::flush;
   }
   std::getline(std::cin, password);
   if (terminal) {
