@@ -6,7 +6,8 @@ create or replace function holdfast.account_set(p_name text, p_role text, p_hash
 declare
   v_new boolean;
 begin
-  insert into holdfast.account (name, role, hash, created_by) values (p_name, p_role, p_hash, holdfast.who(p_by))
+  insert into holdfast.account (name, role, hash, created_by)
+    values (p_name, p_role, p_hash, holdfast.who(p_by))
     on conflict (name) do update set role = p_role, hash = p_hash, changed_at = clock_timestamp()
     returning xmax = 0 into v_new;
   update holdfast.api_token
@@ -18,7 +19,8 @@ exception when check_violation then
     using errcode = 'HF004',
           hint = 'A name has lower case letters, digits and ._@-; a role is reader or operator.';
 end $$;
-comment on function holdfast.account_set is 'Adds an account, or gives one a new password. holdfast account add.';
+comment on function holdfast.account_set is
+  'Adds an account, or gives one a new password. holdfast account add.';
 
 create or replace function holdfast.account_remove(p_name text, p_by text)
   returns boolean language sql as $$
@@ -42,9 +44,11 @@ begin
       (select a.at from holdfast.account_attempt a where a.peer = p_peer and a.name = p_name
          order by a.at desc offset 4 limit 1)
       union all
-      (select a.at from holdfast.account_attempt a where a.peer = p_peer order by a.at desc offset 29 limit 1)
+      (select a.at from holdfast.account_attempt a where a.peer = p_peer
+         order by a.at desc offset 29 limit 1)
       union all
-      (select a.at from holdfast.account_attempt a where a.name = p_name order by a.at desc offset 99 limit 1)) t;
+      (select a.at from holdfast.account_attempt a where a.name = p_name
+         order by a.at desc offset 99 limit 1)) t;
   if wait is null then
     insert into holdfast.account_attempt (peer, name) values (p_peer, left(p_name, 100));
     hash := (select a.hash from holdfast.account a where a.name = p_name);
@@ -57,7 +61,8 @@ comment on function holdfast.account_ask is
 create or replace function holdfast.account_enter(p_name text, p_peer text, p_hash text, p_token text,
     p_token_hash text, p_keep interval, p_by text)
   returns boolean language plpgsql as $$
--- Makes the token of a session, after the password was right. Returns false if the account has another one now.
+-- Makes the token of a session, after the password was right. Returns false if the account has another one
+-- now.
 declare
   v_role text;
 begin
@@ -93,11 +98,13 @@ create or replace function holdfast.own_tokens(p_said text)
 $$;
 comment on function holdfast.own_tokens is 'Tokens and sessions of a user, valid ones first.';
 
-create or replace function holdfast.own_token_add(p_name text, p_role text, p_hash text, p_keep interval, p_by text)
+create or replace function holdfast.own_token_add(
+    p_name text, p_role text, p_hash text, p_keep interval, p_by text)
   returns void language plpgsql as $$
 begin
   if p_name ~ '^(link|login)-' then
-    raise exception 'a token cannot have the name "%": sessions have such names', p_name using errcode = 'HF004';
+    raise exception 'a token cannot have the name "%": sessions have such names', p_name
+      using errcode = 'HF004';
   end if;
   perform holdfast.token_add(p_name, p_role, p_hash, p_keep, p_by);
   update holdfast.api_token t
