@@ -1,6 +1,6 @@
 #pragma once
-// Writes the method and the body of a request that is not GET as a query, which an index adds to the URL, as the players
-// pywb and wabac do ("__wb_method=POST&query=tide"). So each request finds the answer to its own. The package
+// Writes the method and the body of a request that is not GET as a query, which an index adds to the URL, as the
+// players pywb and wabac do ("__wb_method=POST&query=tide"). So each request finds the answer to its own. The package
 // "cdxj-indexer" writes null, true and 1.0 of JSON as Python does, where no player finds them. Pure.
 
 #include <string>
