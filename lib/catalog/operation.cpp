@@ -107,6 +107,10 @@ constexpr Field kShare[] = {{"snapshot", kId, "A snapshot"},
                             {"url", kWords, "A URL: all of its captures"},
                             {"shelf", kWord, "Name or id of a shelf"},
                             {"expires", kDuration, "How long the link is valid, at most 5 years (30d)"}};
+constexpr Field kToken[] = {{"name", kWord, "Its name: lower case letters, digits, . _ -", true},
+                            {"role", R"({"type":"string","enum":["reader","operator"]})",
+                             "reader, or operator, which may also add and change (reader)"},
+                            {"expires", kDuration, "How long it is valid (until it is revoked)"}};
 constexpr Field kLevel[] = {{"level",
                              R"({"type":"string","enum":["trace","debug","info","warn","error","off","default"]})",
                              "default: what each has configured", true},
@@ -198,6 +202,10 @@ constexpr Operation kOperations[] = {
      &work::share, kShare, "", "", false, false, "Shared"},
     {"POST", "v1/shares/{id}/revoke", "revokeShare", "Make a link invalid, at once", "share_revoke(:id, :by)", {},
      "Revoke"},
+    {"POST", "v1/tokens", "addToken", "Make a token of one's own, which is shown once", &work::add_token, kToken, "", "",
+     false, false, "TokenAdded"},
+    {"POST", "v1/tokens/{id}/revoke", "revokeToken", "Make a token of one's own invalid, at once, with all that were made with it",
+     "own_token_revoke(:id, :by)", {}, "Revoke"},
     {"POST", "v1/pause", "pauseAll", "Workers claim nothing until it is resumed", "collection_pause(:by, :why)",
      kReason},
     {"POST", "v1/resume", "resumeAll", "Workers claim again", "collection_resume(:by, :why)", kReason},
@@ -276,7 +284,8 @@ std::string_view Operation::kind() const noexcept {
   static constexpr std::pair<std::string_view, std::string_view> kinds[] = {
       {"v1/crawls/", "crawl"},     {"v1/snapshots/", "snapshot"}, {"v1/workers/", "process"},
       {"v1/hosts/", "host"},       {"v1/schedules/", "schedule"}, {"v1/webhooks/", "webhook"},
-      {"v1/personas/", "persona"}, {"v1/shelves/", "shelf"},      {"v1/shares/", "share"}};
+      {"v1/personas/", "persona"}, {"v1/shelves/", "shelf"},      {"v1/shares/", "share"},
+      {"v1/tokens/", "token"}};
   for (const auto& [below, kind] : kinds)
     if (path.starts_with(below)) return kind;
   return {};

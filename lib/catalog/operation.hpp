@@ -52,8 +52,8 @@ struct Operation {
   bool makes_crawl{false};            // the answer has its "id", or null
   std::string_view answer{"Changed"}; // schema of the answer: its name in the OpenAPI document
 
-  // Returns the kind of its object: crawl, snapshot, process, host, schedule, webhook, persona, shelf or share; empty:
-  // no single object.
+  // Returns the kind of its object: crawl, snapshot, process, host, schedule, webhook, persona, shelf, share or token;
+  // empty: no single object.
   std::string_view kind() const noexcept;
   // Returns "changed", and maybe more.
   nlohmann::ordered_json run(const OperationCall& call) const;

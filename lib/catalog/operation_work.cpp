@@ -214,6 +214,13 @@ Answer share(const Call& call) {
           {"link", secret ? Answer("share/" + *secret) : Answer(nullptr)}};
 }
 
+Answer add_token(const Call& call) {
+  std::optional<std::chrono::milliseconds> keep;
+  if (const auto expires = call.text("expires"); !expires.empty()) keep = base::parse_duration(expires);
+  const auto name = call.text("name"), role = call.body.value("role", "reader");
+  return {{"changed", true}, {"token", store::own_token_add(call.connection, name, role, keep, call.by)}};
+}
+
 Answer set_log_level(const Call& call) {
   const auto level = call.text("level"), worker = call.text("worker");
   store::call(call.connection, "log_level_set",

@@ -25,6 +25,7 @@ Answer add_shelf(const Call& call);
 Answer change_shelf(const Call& call);
 Answer shelve(const Call& call);
 Answer share(const Call& call);
+Answer add_token(const Call& call);
 Answer set_log_level(const Call& call);
 
 } // namespace holdfast::catalog::work

@@ -122,10 +122,11 @@ pg::Result running_in_front(pg::Connection& connection, int limit) {
 }
 
 pg::Result running_processes(pg::Connection& connection, int limit) {
-  return connection.call("select n.*, w.reason as why from (select * from holdfast.v_worker where status = 'running' "
-                         "order by started_at limit $1::integer) n cross join lateral holdfast.why(n.id) w "
-                         "order by n.started_at",
-                         limit);
+  return connection.call(
+      "select n.*, w.reason as why from (select * from holdfast.v_worker where status = 'running' "
+      "order by started_at limit $1::integer) n cross join lateral holdfast.why_of('process', n.id, null) w "
+      "order by n.started_at",
+      limit);
 }
 
 pg::Result process_tree(pg::Connection& connection, int limit) {

@@ -7,18 +7,33 @@
 
 namespace holdfast::store {
 
+namespace {
+
+std::string new_token() { return "hf_" + base::random_hex32() + base::random_hex32(); }
+
+} // namespace
+
 std::string token_add(pg::Connection& connection, const std::string& name, const std::string& role,
                       std::optional<std::chrono::milliseconds> keep, const std::string& by) {
-  auto token = "hf_" + base::random_hex32() + base::random_hex32();
+  auto token = new_token();
   connection.call("select holdfast.token_add($1, $2, $3, $4::interval, $5)", name, role, base::sha256_hex(token), keep,
                   by);
+  return token;
+}
+
+std::string own_token_add(pg::Connection& connection, const std::string& name, const std::string& role,
+                          std::optional<std::chrono::milliseconds> keep, const std::string& by) {
+  auto token = new_token();
+  connection.call("select holdfast.own_token_add($1, $2, $3, $4::interval, $5)", name, role, base::sha256_hex(token),
+                  keep, by);
   return token;
 }
 
 std::optional<TokenOwner> token_check(pg::Connection& connection, const std::string& token) {
   const auto found = connection.call("select * from holdfast.token_check($1)", base::sha256_hex(token));
   if (found.empty()) return std::nullopt;
-  return TokenOwner{found.one()["name"], found.one()["role"], found.one()["files_key"]};
+  return TokenOwner{found.one()["name"], found.one()["role"], found.one()["files_key"],
+                    found.one()["account"].value_or("")};
 }
 
 std::string api_request_once(pg::Connection& connection, const std::string& caller, const std::string& key,

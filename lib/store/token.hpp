@@ -20,9 +20,14 @@ std::string token_add(pg::Connection& connection, const std::string& name, const
 struct TokenOwner {
   std::string name, role;
   std::string files_key; // the first part of the addresses of archived files that it is shown
+  std::string account;   // that the token acts for; empty: none
 };
 // Returns the owner of a valid token; else nothing.
 std::optional<TokenOwner> token_check(pg::Connection& connection, const std::string& token);
+
+// Makes a token as token_add() does, for the user who asks for it.
+std::string own_token_add(pg::Connection& connection, const std::string& name, const std::string& role,
+                          std::optional<std::chrono::milliseconds> keep, const std::string& by);
 
 // The crawl that the first request with this key adds: `crawl`, if this is the first. Throws Error(refused) if the key
 // came with another body.

@@ -24,22 +24,30 @@ begin
   if not exists (select from holdfast.api_token where name = p_name) then
     raise exception 'there is no token "%"', p_name using errcode = 'HF004', hint = 'holdfast token list';
   end if;
+  with recursive made(name) as (
+    select p_name
+    union
+    select t.name from made m join holdfast.api_token t on t.created_by = 'token ' || m.name
+  )
   update holdfast.api_token
     set revoked_at = clock_timestamp(), revoked_by = holdfast.who(p_by)
-    where name = p_name and revoked_at is null;
+    where name in (select m.name from made m) and revoked_at is null;
   return found::integer;
 end $$;
-comment on function holdfast.token_revoke is 'Makes a token invalid. Returns 0 if it was revoked before.';
+comment on function holdfast.token_revoke is
+  'Makes a token invalid, with all that were made with it. Returns 0 if it was revoked before.';
 
 create or replace function holdfast.token_check(p_hash text)
-  returns table (name text, role text, files_key text) language sql stable as $$
-  select t.name, t.role, t.files_key
+  returns table (name text, role text, files_key text, account text) language sql stable as $$
+  select t.name, case when a.role = 'reader' then a.role else t.role end, t.files_key, t.account
     from holdfast.api_token t
+    left join holdfast.account a on a.name = t.account
     where t.hash = decode(p_hash, 'hex') and t.revoked_at is null
       and (t.expires_at is null or t.expires_at > clock_timestamp())
 $$;
 comment on function holdfast.token_check is
-  'Returns the valid token with this SHA-256, its role, and the key of its addresses. No row: there is none.';
+  'Returns the valid token with this SHA-256, its role, the key of its addresses, and the account that it acts for. '
+  'No row: there is none.';
 
 create or replace function holdfast.tokens_valid(p_names text[])
   returns table (name text) language sql stable as $$
@@ -88,9 +96,10 @@ create or replace view holdfast.v_token as
            when t.expires_at <= clock_timestamp() then 'expired'
            else 'valid'
          end as state,
-         t.created_at, t.created_by, t.expires_at, t.revoked_at, t.revoked_by
+         t.created_at, t.created_by, t.expires_at, t.revoked_at, t.revoked_by, t.account
     from holdfast.api_token t
     order by t.created_at;
 comment on view holdfast.v_token is
   'Tokens for the page and the HTTP API. Who made them, and whether they are valid.';
 comment on column holdfast.v_token.state is 'valid, expired or revoked.';
+comment on column holdfast.v_token.account is 'Account that it acts for; NULL: none.';

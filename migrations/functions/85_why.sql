@@ -74,7 +74,7 @@ begin
     when v_all.count = 0 then
       ', but no worker is running'
       || coalesce(' (the last one, ' || v_last.label || ', ended at ' || holdfast.people_time(v_last.at)
-                  || ': ' || v_last.how || ')', ', and none has run before')
+                  || ': ' || v_last.how || ')', ', and none has run before: holdfast run --daemon starts one')
     when v_all.draining + v_all.paused + v_all.refusing + v_all.full < v_all.count then
       ', and a worker with a free slot will claim it in a moment'
     else
@@ -244,12 +244,16 @@ begin
   select p.label into v_worker from holdfast.process p where p.id = v_end.owner_id;
   select jsonb_agg(jsonb_build_object('plugin', r.plugin, 'hook', r.hook_name, 'status', r.status,
                                       'error', left(r.error, 300)) order by r.hook_name) as them,
-         string_agg(t.said, '; ' order by r.hook_name) filter (where r.status = 'failed') as failed,
+         -- Not what the reason says already.
+         string_agg(t.said, '; ' order by r.hook_name)
+           filter (where r.status = 'failed'
+                     and (r.error = '' or strpos(coalesce(v_end.reason, ''), t.error) = 0)) as failed,
          left(string_agg(t.said, '; ' order by r.hook_name)
                 filter (where r.status = 'skipped' and r.error <> ''), 400) as skipped
     into v_hooks
     from holdfast.archive_result r
-    cross join lateral (select r.plugin || ': ' || left(split_part(r.error, E'\n', 1), 120) as said) t
+    cross join lateral (select e.error, r.plugin || ': ' || e.error as said
+                          from left(split_part(r.error, E'\n', 1), 120) e(error)) t
     where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl and r.fence = v_end.fence
       and r.status in ('failed', 'skipped');
   -- The most frequent reason stands for all.
@@ -659,6 +663,19 @@ create or replace function holdfast.why_host(p_host text)
 $$;
 comment on function holdfast.why_host is 'Returns the limit or pause that applies to a host now, as a sentence.';
 
+create or replace function holdfast.why_of(p_kind text, p_id uuid, p_crawl uuid,
+    out reason text, out facts jsonb)
+  language sql stable as $$
+  -- Without what holds up the whole database, for lists that name that once.
+  select c.reason, c.facts from holdfast.why_crawl(p_id) c where p_kind = 'crawl'
+  union all
+  select s.reason, s.facts from holdfast.why_snapshot(p_id, p_crawl) s where p_kind = 'snapshot'
+  union all
+  select p.reason, p.facts from holdfast.why_process(p_id) p where p_kind = 'process'
+$$;
+comment on function holdfast.why_of is
+  'Returns why a crawl, snapshot or process is in its state, if its kind is known.';
+
 create or replace function holdfast.why(p_text text)
   returns table (kind text, id uuid, reason text, facts jsonb) language plpgsql stable rows 1 as $$
 -- Exactly one row.
@@ -683,11 +700,8 @@ begin
     union all
     select v_kind, v_id, w.reason || coalesce(' In the database, ' || v_waits, ''),
            w.facts || jsonb_strip_nulls(jsonb_build_object('database', v_waits))
-      from (select c.reason, c.facts from holdfast.why_crawl(v_id) c where v_kind = 'crawl'
-            union all
-            select s.reason, s.facts from holdfast.why_snapshot(v_id, v_crawl) s where v_kind = 'snapshot'
-            union all
-            select p.reason, p.facts from holdfast.why_process(v_id) p where v_kind = 'process') w
+      from holdfast.why_of(v_kind, v_id, v_crawl) w
+      where v_kind in ('crawl', 'snapshot', 'process')
     union all
     select 'host', null, holdfast.why_host(h.name), to_jsonb(h) from holdfast.host h where h.name = lower(p_text)
     union all

@@ -112,7 +112,7 @@ create or replace function holdfast.stuck(p_each bigint)
     left join holdfast.snapshot sn on l.kind = 'snapshot' and sn.id = l.id and sn.crawl_id = l.crawl_id
     left join holdfast.crawl c on l.kind = 'crawl' and c.id = l.id
     left join holdfast.process p on l.kind = 'process' and p.id = l.id
-    cross join lateral holdfast.why(l.id) w
+    cross join lateral holdfast.why_of(l.kind, l.id, l.crawl_id) w
     where l.place <= p_each
   union all
   select d.kind, null, 'the database', d.says, d.since, d.way_out || '.', null, 1

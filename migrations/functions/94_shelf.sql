@@ -318,6 +318,16 @@ create or replace view holdfast.v_shelf as
 comment on view holdfast.v_shelf is 'Shelves: named sets of pages of any crawls.';
 comment on column holdfast.v_shelf.pages is 'Number of pages; NULL: filled by a rule, whose pages are not counted.';
 
+create or replace function holdfast.shelves_of(p_crawl uuid, p_snapshot uuid)
+  returns table (id uuid, name text) language sql stable as $$
+  select s.id, s.name
+    from holdfast.shelf_page p
+    join holdfast.shelf s on s.id = p.shelf_id
+    where p.crawl_id = p_crawl and p.snapshot_id = p_snapshot
+    order by lower(s.name), s.id limit 20
+$$;
+comment on function holdfast.shelves_of is 'Shelves on which a snapshot was put by hand.';
+
 create or replace function holdfast.shelves(p_limit bigint)
   returns table (id uuid, name text, description text, by_rule boolean, pages bigint, changed_at timestamptz,
                  directory text, thumbnail text) language sql stable as $$

@@ -146,7 +146,7 @@ create or replace view holdfast.v_site as
          greatest(t.changed_at, n.changed_at) as changed_at,
          coalesce(h.reason, case when h.paused then 'paused' end) as trouble
     from holdfast.site t
-    full join holdfast.sites_of(2000, '0') n on n.host = t.host
+    full join holdfast.sites_of(500, '0') n on n.host = t.host
     left join holdfast.host h
       on h.name = coalesce(t.host, n.host) and (h.paused or h.backoff_until > statement_timestamp());
 comment on view holdfast.v_site is 'Hosts with archived pages.';
@@ -164,7 +164,7 @@ create or replace function holdfast.list_sites(p_url text, p_limit bigint)
   returns setof holdfast.v_site language sql stable as $$
   -- The sites of the view that can be among the first: an index finds those of the table.
   with recent as materialized (
-    select * from holdfast.sites_of(2000, '0')
+    select * from holdfast.sites_of(500, '0')
   ), found as (
     select t.host
       from (select o.host
@@ -246,7 +246,7 @@ create or replace view holdfast.v_period as
     from (select t.* from holdfast.period t
           union all
           select p.grain, p.at, p.succeeded, p.partial, p.failed, p.changed, p.bytes, p.seconds, p.queue
-            from holdfast.periods_of(2000, '0') p) n
+            from holdfast.periods_of(500, '0') p) n
     group by n.grain, n.at;
 comment on view holdfast.v_period is
   'Sums of each hour (of the last forty days) and each day, in UTC. Removed pages stay in them.';

@@ -20,7 +20,7 @@ create or replace function holdfast.entry_points()
         people_time, people_count, can_run, host_delay, fact_integer, share_of, webhook_shown}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
         database_waits, failing_calls, login_lacks, neighbours,
-        find, why, why_host, stuck, crawl_lacks, persona_lacks,
+        find, why, why_of, why_host, stuck, crawl_lacks, persona_lacks,
         why_webhook, why_schedule, feed_entries, search, search_query, search_names, search_window,
         texts_missing, thumbnail,
         page_history, page_neighbours, sites_of, periods_of, curve, attention,
@@ -29,12 +29,12 @@ create or replace function holdfast.entry_points()
         work_left, crawl_unfinished, sealed_files, directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, answer_columns, snapshot_text, schedule_find, schedule_next,
         schedule_times, crawls_expired, unchanged_spare, archive_full, archive_bytes, bytes_taken,
-        schema_minimum, token_check, tokens_valid, files_key_valid,
+        schema_minimum, token_check, tokens_valid, files_key_valid, accounts_exist, own_tokens,
         captures, captures_count,
         captures_closest, captures_of, capture_in,
         export_snapshots, snapshot_number,
         replay_score, replays_due, originals_of, revisits_broken, mementos, memento_of, memento_at, noise_of,
-        shelf_find, shelf_pages, shelf_has, shelf_entries, shelves, share_open, share_directory,
+        shelf_find, shelf_pages, shelf_has, shelf_entries, shelves, shelves_of, share_open, share_directory,
         list_snapshots, list_sites, list_results, list_failures, list_events, list_events_after,
         page_due_latest}'),
       ('holdfast_worker', true, '{

@@ -92,7 +92,7 @@ Caller Access::caller(const Request& request, pg::Connection& connection) {
     const std::lock_guard lock(mutex_);
     if (valid_.size() >= kValidRemembered) valid_.clear();
     valid_.insert(base::sha256_hex(token));
-    return {owner->name, role_named(owner->role), owner->files_key};
+    return {owner->name, role_named(owner->role), owner->files_key, "", owner->account};
   }
   wrong_.take(client_of(request));
   // A cookie may be older than its token.

@@ -85,13 +85,17 @@ struct Caller {
   Role role{Role::none};
   std::string files_key; // of the token or the user
   std::string user{};    // as a proxy names it; empty: none. Else neither is: a guest
+  std::string account{}; // that the token acts for; empty: none
 
   bool may_read() const noexcept { return role != Role::none; }
   bool may_change() const noexcept { return role == Role::operator_; }
   bool is_guest() const noexcept { return name.empty() && user.empty(); }
   // Returns the name under which the database records commands.
   std::string by() const {
-    return !user.empty() ? "user " + user : is_guest() ? "a guest of the page" : "token " + name;
+    return !user.empty()      ? "user " + user
+           : !account.empty() ? "account " + account
+           : is_guest()       ? "a guest of the page"
+                              : "token " + name;
   }
 };
 

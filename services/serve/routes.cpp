@@ -30,6 +30,7 @@ constexpr Route kRoutes[] = {
     Route{"/hosts", "", "page", true, &hosts_page},
     Route{"/failures", "", "page", true, &failures_page},
     Route{"/lists", "Lists", "page", false, &lists_page},
+    Route{"/tokens", "", "page", false, &tokens_page},
     Route{"/crawl/", "", "crawl", true, &crawl_page},
     Route{"/snapshot/", "", "snapshot", true, &snapshot_page},
     Route{"/shelf/", "", "shelf", false, &shelf_page},
@@ -67,9 +68,11 @@ namespace {
 // The page in the bar that a page belongs to.
 std::string_view tab_of(const Route& route) {
   if (!route.tab.empty()) return route.path;
+  if (route.path == "/tokens") return ""; // beside the name of the user
   if (route.path == "/persona/") return "/personas";
-  if (route.path == "/shelf/") return "/shelves";
-  if (route.path == "/timeline" || route.path == "/compare") return "/search";
+  if (route.path == "/shelf/" || route.path == "/shares") return "/shelves";
+  for (const std::string_view of_pages : {"/timeline", "/compare", "/snapshots", "/snapshot/", "/page/"})
+    if (route.path == of_pages) return "/search";
   return route.has_id() ? "/crawls" : route.path == "/hosts" ? "/sites" : "/lists";
 }
 
@@ -96,7 +99,7 @@ std::string layout(const Route& route, const Page& page, const std::string& quer
                                             {"sprite", html::icon_sprite()},
                                             {"pages", std::move(tabs)},
                                             {"query", query},
-                                            {"who", caller.name},
+                                            {"who", caller.account.empty() ? caller.name : caller.account},
                                             {"user", caller.user},
                                             {"sign_in", caller.is_guest() && !caller.may_change()},
                                             {"next", request.path},
@@ -123,11 +126,15 @@ Response no_such(std::string_view what, const Request& request, const Caller& ca
   return problem_page(404, {"Not found", "There is no such " + std::string(what) + ".", "", "/"}, request, caller);
 }
 
-Response sign_in_page(unsigned status, const std::string& next, const std::string& problem, const std::string& link) {
+Response sign_in_page(unsigned status, const std::string& next, const std::string& problem, const std::string& link,
+                      bool by_password) {
   Response response;
   response.status = status;
-  response.body = html::fill(embedded::sign_in_html,
-                             {{"next", next}, {"problem", problem}, {"link", link}, {"by_token", link.empty()}})
+  response.body = html::fill(embedded::sign_in_html, {{"next", next},
+                                                      {"problem", problem},
+                                                      {"link", link},
+                                                      {"by_password", by_password && link.empty()},
+                                                      {"by_token", link.empty()}})
                       .text();
   return response;
 }

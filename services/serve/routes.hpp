@@ -37,8 +37,8 @@ struct Problem {
 };
 Response problem_page(unsigned status, const Problem& problem, const Request& request, const Caller& caller);
 Response no_such(std::string_view what, const Request& request, const Caller& caller);
-// `link`: the secret of the link that leads here; empty: a token is required.
-Response sign_in_page(unsigned status, const std::string& next, const std::string& problem,
-                      const std::string& link = "");
+// `link`: the secret of the link that leads here; empty: a token is required, or the name and password of an account.
+Response sign_in_page(unsigned status, const std::string& next, const std::string& problem, const std::string& link,
+                      bool by_password);
 
 } // namespace holdfast::serve

@@ -4,14 +4,12 @@
 #include "lib/base/sha256.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/base/text/time.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/persona.hpp"
-#include "lib/store/token.hpp"
 #include "services/serve/atom.hpp"
 #include "services/serve/cdx.hpp"
 #include "services/serve/embedded.hpp"
@@ -44,9 +42,8 @@ std::optional<Response> asset(const std::string& path) {
 
 constexpr std::size_t kUnknownBody = 16 << 10; // of a client that is not known: a form with a token
 constexpr std::size_t kLargestBody = 4 << 20, kLargestUpload = 90 << 20; // 64 MiB in base64
-constexpr std::string_view kLinkToken = "link-";
-constexpr std::string_view kForm = "/do/";   // before the name of an operation
-constexpr std::string_view kView = "/view/"; // before the id of a sign-in: its WebSocket
+constexpr std::string_view kForm = "/do/";                               // before the name of an operation
+constexpr std::string_view kView = "/view/";                             // before the id of a sign-in: its WebSocket
 constexpr std::string_view kArchive = "/archive/";
 
 // Returns where the browser goes after a form: to the crawl, page or sign-in that it has added, else back.
@@ -177,62 +174,9 @@ Response Site::admit(const Request& request) {
                       [this](Role role, const auto& work) { return run_as(role, work); });
   if (caller.may_read()) return route(request, caller);
   if (!caller.user.empty()) return plain(403, caller.user + " is in no group that may read this collection\n");
-  auto refusal = sign_in_page(401, request.here(), "");
+  auto refusal = sign_in_page(401, request.here(), "", "", has_accounts());
   refusal.headers = {{"WWW-Authenticate", "Bearer"}};
   return refusal;
-}
-
-std::string Site::sign_in_link() { return options_.dsn_to_change.empty() ? "" : "sign-in?link=" + access_.make_link(); }
-
-// A browser that only prefetches the link does not use it up: that takes the form behind it.
-Response Site::sign_in_by_link(const Request& request, const std::string& secret) {
-  if (!access_.use_link(secret))
-    return sign_in_page(401, "/", "This link has been used or is too old, or the server has been started again since.");
-  const auto token = changing_.with([](pg::Connection& connection) {
-    const auto name =
-        std::string(kLinkToken) + base::utc_timestamp().substr(0, 10) + "-" + base::random_hex32().substr(0, 6);
-    return store::token_add(connection, name, "operator", kSignedIn, "a sign-in link");
-  });
-  auto response = see_other("/");
-  response.headers.emplace_back("Set-Cookie", access_.cookie(request, token));
-  return response;
-}
-
-Response Site::sign_in(const Request& request) {
-  if (!request.changes()) return sign_in_page(200, request.parameter("next"), "", request.parameter("link"));
-  Form form;
-  if (request.method != "POST" || !read_form(request, form)) return plain(400, "not a form\n");
-  std::string token, link, next = "/";
-  for (const auto& [name, value] : form)
-    (name == "token" ? token : name == "link" ? link : next) = value;
-  if (!link.empty()) return sign_in_by_link(request, link);
-  token = base::trimmed(token);
-  if (request.path == "/sign-out") {
-    token.clear();
-    // The token that a link made is this browser's alone.
-    const auto caller =
-        connections_.with([&](pg::Connection& connection) { return access_.caller(request, connection); });
-    if (caller.name.starts_with(kLinkToken) && !options_.dsn_to_change.empty())
-      changing_.with([&](pg::Connection& connection) {
-        return store::call_for<int>(connection, "token_revoke", caller.name, caller.by());
-      });
-  } else {
-    auto asking = request;
-    asking.cookie.clear();
-    asking.user.clear();
-    asking.authorization = "Bearer " + token;
-    if (const auto wait = access_.wait(asking); wait.count() > 0) {
-      auto response = sign_in_page(429, next, "Too many wrong tokens. Try again in a moment.");
-      response.headers = {{"Retry-After", std::to_string(wait.count())}};
-      return response;
-    }
-    const auto caller =
-        connections_.with([&](pg::Connection& connection) { return access_.caller(asking, connection); });
-    if (caller.name.empty()) return sign_in_page(401, next, "This token is not valid.");
-  }
-  auto response = see_other(next);
-  response.headers.emplace_back("Set-Cookie", access_.cookie(request, token));
-  return response;
 }
 
 Response Site::run_as(Role role, const std::function<Response(pg::Connection&)>& work) {
@@ -257,10 +201,11 @@ Response Site::form(const Request& request, const Caller& caller) {
     return problem_page(answer.status,
                         {"Request failed", told.value("detail", ""), told.value("hint", ""), local_path(back)}, request,
                         caller);
-  if (told.is_object() && told.contains("link"))
-    return problem_page(
-        200, {"Link made", told["link"], "Copy it now. It is not stored and cannot be shown again.", local_path(back)},
-        request, caller);
+  for (const auto& [secret, heading] : {std::pair{"link", "Link made"}, std::pair{"token", "Token made"}})
+    if (told.is_object() && told.contains(secret))
+      return problem_page(
+          200, {heading, told[secret], "Copy it now. It is not stored and cannot be shown again.", local_path(back)},
+          request, caller);
   const auto next = page_after(answer, back);
   if (!told.is_object() || !told.contains("problems")) return see_other(next);
   const auto seeds = told.value("seeds", 0U);
@@ -335,7 +280,7 @@ std::optional<Page> Site::page_at(pg::Connection& connection, const Request& req
   const bool may_change = caller.may_change() && !options_.dsn_to_change.empty();
   return found.route->page({connection, links, found.id, request.parameter("q"),
                             base::is_uuid(before) ? std::optional(before) : std::nullopt, may_change, request.here(),
-                            request.query});
+                            request.query, caller.by(), site_of(request)});
 }
 
 Response Site::page(const Request& request, const Caller& caller) {

@@ -54,6 +54,9 @@ private:
   Response admit(const Request& request);
   Response sign_in(const Request& request);
   Response sign_in_by_link(const Request& request, const std::string& secret);
+  Response sign_in_by_password(const Request& request, const std::string& name, const std::string& password,
+                               const std::string& next);
+  bool has_accounts(); // with which one can sign in here
   Response run_as(Role role, const std::function<Response(pg::Connection&)>& work);
   Response form(const Request& request, const Caller& caller);
   std::string site_of(const Request& request) const; // serve.url, or the address that was asked for: for absolute links

@@ -27,6 +27,7 @@ FIXED = {
     "persona import": ["work", "/dev/null"],
     "webhook set": ["one", "https://hooks.test/", "--events", "worker.lapsed"],
     "token add": ["anna"],
+    "account add": ["anna", "--password-file", "/dev/null"],
     "events": ["-n", "1"],
 }
 

@@ -35,6 +35,12 @@ class ComposeFiles(unittest.TestCase):
         self.assertIn("image: pywb:test", whole)
         self.assertIn(f"{ROOT}/deploy/replay", whole)
 
+    def test_numbers_and_alerts(self):
+        services, whole = self.services(ROOT / "docker-compose.yml", "--profile", "observe")
+        self.assertEqual(services, CLUSTER | {"prometheus", "grafana"})
+        for file in sorted((ROOT / "deploy/observe/compose").glob("*.yml")):
+            self.assertTrue(f"{file}" in whole or f"--config.file=/observe/compose/{file.name}" in whole, file)
+
     def test_workers_with_namespaces(self):
         more = ["-f", str(ROOT / "deploy/namespaces-compose.yml")]
         _, whole = self.services(ROOT / "docker-compose.yml", *more)

@@ -134,6 +134,7 @@ ASKS = [
     ("v_delivery", "select * from holdfast.v_delivery order by id desc limit 50"),
     ("v_webhook", "select * from holdfast.v_webhook"),
     ("v_token", "select * from holdfast.v_token"),
+    ("v_account", "select * from holdfast.v_account"),
     ("v_persona", "select * from holdfast.v_persona"),
     ("v_control", "select * from holdfast.v_control order by id desc limit 50"),
     ("v_hook_cost", "select * from holdfast.v_hook_cost order by cpu_ms_total desc"),

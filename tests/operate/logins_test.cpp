@@ -282,6 +282,13 @@ TEST_CASE("an operator's login gives commands in no name but its own") {
       {"webhook_test", "'hook', 'forged'"},
       {"token_add", "'made', 'operator', repeat('ab', 32), null, 'forged'"},
       {"token_revoke", "'made', 'forged'"},
+      {"own_token_add", "'own', 'reader', repeat('cd', 32), null, 'forged'"},
+      {"own_token_revoke", "'own', 'forged'"},
+      {"account_set", "'anna', 'reader', '$y$j9T$' || repeat('a', 40), 'forged'"},
+      {"account_ask", "'anna', '127.0.0.1', 'forged'"},
+      {"account_enter", "'anna', '127.0.0.1', '$y$j9T$' || repeat('a', 40), 'login-1', repeat('ef', 32), '1 day', "
+                        "'forged'"},
+      {"account_remove", "'anna', 'forged'"},
       {"persona_set", "'other', '{}', 'forged'"},
       {"persona_save", "'third', 0, '\\x00', '00000001', 'forged'"},
       {"sign_in_ask", "holdfast.new_uuid(), 'other', 'https://site.test/', 'forged'"},

@@ -59,6 +59,10 @@ class Collection:
         until("the hooks run", lambda: len(self.api("GET", "v1/running")["items"]) == 2)
         rows = self.api("GET", "v1/snapshots?limit=100")["items"]
         self.snapshots = {row["url"].rsplit("/", 1)[1]: row["id"] for row in rows}
+        place.holdfast("account", "add", "bert", given="a long enough password\n")
+        self.shelf = self.api("POST", "v1/shelves", {"name": "Shots"})["shelf"]
+        pages = [self.snapshots["shot-1"], self.snapshots["shot-2"]]
+        self.api("POST", "v1/shelve", {"shelf": "Shots", "ids": pages})
 
     @staticmethod
     def urls(*names):
@@ -103,6 +107,13 @@ class Collection:
             "snapshot": f"/snapshot/{shot}",
             "snapshot-failed": f"/snapshot/{bad}",
             "snapshot-started": f"/snapshot/{self.snapshots['slow-1']}",
+            "snapshots": "/snapshots",
+            "sites": "/sites",
+            "shelves": "/shelves",
+            "shelf": f"/shelf/{self.shelf}?as=timeline",
+            "timeline": "/timeline?url=http%3A//127.0.0.1%3A9/shot-1",
+            "personas": "/personas",
+            "tokens": "/tokens",
             "sign-in": "/sign-in",
             "missing": f"/crawl/{NEVER}",
         }
@@ -138,7 +149,8 @@ class Accessible(Case):
             if role == "operator":
                 browser.open(front + "/sign-in")
                 browser.value(f"document.getElementById('t').value = '{collection.site.token}'")
-                browser.click("main button")
+                browser.value("document.querySelector('main details').open = true")
+                browser.click("form:has(#t) button")
             for name, path in collection.pages().items():
                 browser.open(front + path)
                 look(f"{role}-{name}")

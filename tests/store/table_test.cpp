@@ -357,6 +357,11 @@ std::vector<BadRow> bad_rows() {
       {"api_token_revoked_by_someone", token("'anna', 'reader', sha256('x'), now(), null")},
       {"api_request_key", request("'', sha256('x')")},
       {"api_request_body_hash", request("'k', 'x'")},
+      {"account_name", "insert into holdfast.account select 'Anna', 'reader', '$y$' || repeat('a', 40), now(), 'me'"},
+      {"account_role", "insert into holdfast.account select 'anna', 'owner', '$y$' || repeat('a', 40), now(), 'me'"},
+      {"account_hash", "insert into holdfast.account select 'anna', 'reader', 'secret', now(), 'me'"},
+      {"api_token_account_fkey", "insert into holdfast.api_token (name, role, hash, created_by, account) "
+                                 "select 'anna', 'reader', sha256('x'), 'me', 'nobody'"},
       {"api_token_files_key", "insert into holdfast.api_token (name, role, hash, created_by, files_key) "
                               "values ('anna', 'reader', sha256('x'), 'me', '../')"},
       // Personas.

@@ -14,8 +14,8 @@ namespace holdfast::base {
 
 using Facts = std::map<std::string, std::string>; // name, value as JSON
 
-// Who states a fact: hooks in a record Facts; hooks in another record, which is checked by itself; the worker, of the
-// files; the worker, of this attempt (not taken over when the files are shown again).
+// Names who states a fact: hooks in a record Facts; hooks in another record, which is checked by itself; the worker, of
+// the files; the worker, of this attempt (not taken over when the files are shown again).
 enum class FactSource { hook, record, files, attempt };
 FactSource fact_source(std::string_view name);
 // Returns the members of an object, or nullopt if one of them cannot be a fact. A name is like "http_status". A value

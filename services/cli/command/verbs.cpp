@@ -194,6 +194,10 @@ constexpr Verb kVerbs[] = {
      "holdfast token add anna --role operator --expires 90d\n"
      "holdfast token list",
      &token_verb},
+    {"account", "Manage accounts: names and passwords for the page of holdfast serve",
+     "holdfast account add anna --role operator\n"
+     "holdfast account list",
+     &account_verb},
     {"webhook", "Manage webhooks: signed, retried, delivered at least once",
      "holdfast webhook add ops https://hooks.example.net/holdfast --on snapshot.failed,worker.lapsed\n"
      "holdfast webhook test ops\n"

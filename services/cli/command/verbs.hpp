@@ -104,6 +104,7 @@ Action serve_verb(CLI::App& command);
 Action completion_verb(CLI::App& command);
 Action manual_verb(CLI::App& command);
 Action psql_verb(CLI::App& command);
+Action account_verb(CLI::App& command);
 Action token_verb(CLI::App& command);
 Action share_verb(CLI::App& command);
 Action shelf_verb(CLI::App& command);

@@ -1,5 +1,7 @@
 #include "lib/base/error.hpp"
+#include "lib/base/file.hpp"
 #include "lib/base/text/time.hpp"
+#include "lib/store/account.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/token.hpp"
 #include "services/cli/command/verbs.hpp"
@@ -9,6 +11,9 @@
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+
+#include <termios.h>
+#include <unistd.h>
 
 #include <iostream>
 #include <memory>
@@ -51,7 +56,63 @@ int add_token(Context& context, const TokenOptions& options) {
   return base::kExitSuccess;
 }
 
+// Reads the first line of a file; without one, that of the terminal, where it is not shown, or of a pipe.
+std::string read_password(const std::string& file, const std::string& name) {
+  std::string password;
+  if (!file.empty()) {
+    password = base::secret_text(file, "--password-file");
+    return password.substr(0, password.find_first_of("\r\n"));
+  }
+  termios shown{};
+  const bool terminal = tcgetattr(STDIN_FILENO, &shown) == 0;
+  if (terminal) {
+    auto hidden = shown;
+    hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO | ISIG); // a signal would leave the terminal so
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden);
+    std::cerr << "Password of " << name << ", at least 10 letters: " << std::flush;
+  }
+  std::getline(std::cin, password);
+  if (terminal) {
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &shown);
+    std::cerr << std::endl;
+  }
+  return password;
+}
+
 } // namespace
+
+Action account_verb(CLI::App& command) {
+  const auto options = std::make_shared<TokenOptions>();
+  const auto file = std::make_shared<std::string>();
+  Group group(command);
+  group.verb("add", "Add an account, or give one another password and role; its sessions end then",
+             "holdfast account add anna --role operator\n"
+             "holdfast account add bert --password-file bert.password",
+             [&](CLI::App& add) {
+               add.add_option("name", options->name, "Its name: lower case letters, digits, . _ @ -")->required();
+               add.add_option("--role", options->role, "reader, or operator, which may also add and change (reader)")
+                   ->check(CLI::IsMember({"reader", "operator"}));
+               add.add_option("--password-file", *file, "File whose first line is the password (default: asks for it)");
+               return [options, file](Context& context) {
+                 store::account_set(context.connection(true), options->name, options->role,
+                                    read_password(*file, options->name), user_name());
+                 print_change(context, "add", "account", options->name, true);
+                 return base::kExitSuccess;
+               };
+             });
+  list_verb_of(group, "account");
+  group.verb("remove", "Remove an account with its sessions and tokens", "holdfast account remove anna",
+             [&](CLI::App& remove) {
+               remove.add_option("name", options->name, "Its name")->required();
+               return [options](Context& context) {
+                 print_change(
+                     context, "remove", "account", options->name,
+                     store::call_for<bool>(context.connection(), "account_remove", options->name, user_name()));
+                 return base::kExitSuccess;
+               };
+             });
+  return group.action();
+}
 
 Action token_verb(CLI::App& command) {
   const auto options = std::make_shared<TokenOptions>();

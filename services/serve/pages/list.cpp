@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 namespace holdfast::serve {
 
@@ -21,11 +22,18 @@ constexpr std::size_t kLongest = 400; // of an error
 // "first_url" -> "First URL", "ended_at" -> "Ended".
 std::string heading_of(std::string name) {
   if (name.ends_with("_at")) name.resize(name.size() - 3);
-  if (name.ends_with("url")) name.replace(name.size() - 3, 3, "URL");
-  std::replace(name.begin(), name.end(), '_', ' ');
-  name.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(name.front())));
-  return name;
+  const auto upper = [](char& letter) { letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter))); };
+  auto words = base::split(name, "_");
+  for (auto& word : words)
+    if (word == "url" || word == "http" || word == "cpu" || word == "id")
+      std::for_each(word.begin(), word.end(), upper);
+  auto heading = base::join(words, " ");
+  upper(heading.front());
+  return heading;
 }
+
+bool is_size(std::string_view name) { return name == "bytes" || name == "size" || name.starts_with("peak_memory"); }
+bool is_number(const std::string& text) { return text.find_first_not_of("0123456789.") == std::string::npos; }
 
 struct Rows {
   const catalog::List& list;
@@ -52,7 +60,16 @@ std::string style_of(const Rows& rows, const std::string& name) {
   const auto column = std::find(columns.begin(), columns.end(), name);
   if (column == columns.end() || rows.all.kind(static_cast<std::size_t>(column - columns.begin())) != pg::Kind::other)
     return "nw";
-  return name == "id" || name.ends_with("_id") || name == "status" || name.ends_with("outcome") ? "nw" : "";
+  constexpr std::size_t kShort = 24; // letters that stay in one line
+  std::size_t longest = 0;
+  bool numbers = true;
+  for (const auto row : rows.all) {
+    const auto text = rows.at(row, name);
+    longest = std::max(longest, text.size());
+    numbers &= is_number(text);
+  }
+  const bool id = name == "id" || name.ends_with("_id");
+  return numbers ? "n" : longest <= kShort || id ? "nw" : "";
 }
 
 html::Value cell(const Rows& rows, const pg::Row& row, const std::string& name) {
@@ -68,13 +85,18 @@ html::Value cell(const Rows& rows, const pg::Row& row, const std::string& name) 
   case pg::Kind::other:
     break;
   }
-  const auto snapshot = rows.list.record == "Snapshot" ? rows.at(row, "id") : rows.at(row, "snapshot_id");
+  const bool by_id = rows.list.record == "Snapshot" || rows.list.record == "Change";
+  const auto snapshot = rows.at(row, by_id ? "id" : "snapshot_id");
   const auto lifecycle = rows.at(row, "lifecycle");
   if (name == "url" && !snapshot.empty()) return snapshot_link(snapshot, text);
   if (name == "crawl_id" || (name == "object_id" && lifecycle == "crawl")) return crawl_link(text, short_id(text));
-  if (name == "object_id" && lifecycle == "snapshot") return snapshot_link(text, short_id(text));
+  if (name == "snapshot_id" || (name == "object_id" && lifecycle == "snapshot"))
+    return snapshot_link(text, short_id(text));
   if (name == "id" || name == "object_id") return short_id(text);
+  if (name == "status" && !rows.at(row, "outcome").empty()) return html::status_badge(rows.at(row, "outcome"));
   if (name == "status" || name.ends_with("outcome")) return text.empty() ? Html() : html::status_badge(text);
+  if (is_size(name) && is_number(text)) return size_of(std::atoll(text.c_str()));
+  if (name == "enabled" || name == "paused") return text == "t" ? "yes" : "no";
   return sentence(cut(text, kLongest));
 }
 
@@ -86,7 +108,9 @@ std::vector<std::string> columns_of(const Rows& rows) {
     if (optional) name.pop_back();
     bool any = !optional;
     for (const auto row : rows.all)
-      any |= !rows.at(row, name).empty() && rows.at(row, name) != "0";
+      any |= !rows.at(row, name).empty() && rows.at(row, name) != "0" && rows.at(row, name) != "{}";
+    // One badge has both: how it ended, else its status.
+    if (name == "outcome" && !columns.empty() && columns.back() == "status") continue;
     if (any) columns.push_back(std::move(name));
   }
   return columns;

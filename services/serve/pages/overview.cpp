@@ -18,15 +18,17 @@ constexpr int kCrawls = 30; // open ones, and as many sealed ones
 constexpr int kRows = 20, kHooks = 200, kRecent = 8;
 constexpr std::string_view kOwned = "owned by "; // before the worker, in the state of a page in the queue
 
+// Empty: nothing is archived, or about to be.
 Html numbers(pg::Connection& connection) {
   const auto rows = store::status(connection);
   const auto now = rows.one();
+  if (now.integer("archived") + now.integer("crawls_open") == 0) return {};
   html::List list;
   const auto add = [&](const char* name, const std::string& value) {
     list.push_back({{"name", name}, {"value", value}});
   };
   add("Pages archived", number(now.integer("archived")));
-  add("Size", size_of(now.integer("bytes")));
+  if (now.integer("bytes") > 0) add("Size", size_of(now.integer("bytes")));
   add("Workers", number(now["workers"]));
   add("In work", number(now["snapshots_held"]) + " of " + number(now["slots"]));
   add("Open snapshots", number(now["snapshots_open"]));
@@ -39,7 +41,8 @@ Html numbers(pg::Connection& connection) {
 // Returns the buttons for a cause, or a link to where something can be done.
 html::Value help(const pg::Row& cause, bool may_change) {
   const std::string kind = cause["kind"], id = cause["id"].value_or("");
-  if (kind == "persona") return html::link("/personas", "Sign in");
+  const bool asks = cause["reason"].value_or("").find("the site asks to sign in") != std::string::npos;
+  if (kind == "persona" || asks) return html::link("/personas", "Sign in");
   if (kind == "host") return html::link("/search?outcome=failed&host=" + base::percent_encode(id), "Show");
   if (!may_change || id.empty() || (kind != "crawl" && kind != "snapshot")) return "";
   return buttons(acts_on(kind, id, "queued"), "/");
@@ -183,8 +186,9 @@ std::optional<Page> overview_page(const PageRequest& request) {
   page.sections.push_back({"recent", recent(request), "Recently archived"});
   page.sections.push_back({"changed", changed(request), "Changed"});
   page.sections.push_back({"running", running(connection), "Running now"});
-  page.sections.push_back({"numbers", numbers(connection), "Totals"});
-  page.sections.push_back({"curves", curves(request), ""});
+  const auto totals = numbers(connection);
+  page.sections.push_back({"numbers", totals, "Totals"});
+  page.sections.push_back({"curves", totals.empty() ? Html() : curves(request), ""});
   page.sections.push_back({"crawls",
                            crawl_table(store::latest_crawls(connection, kCrawls), false)
                                .html(Html(html::Literal(embedded::no_crawls_html))),

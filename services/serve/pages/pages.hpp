@@ -44,6 +44,8 @@ struct PageRequest {
   bool may_change;                                           // show what changes something
   std::string here;                                          // path and query of this page
   const std::multimap<std::string, std::string>& parameters; // all of the address
+  std::string by;                                            // who asks, as commands are recorded
+  std::string site;                                          // address of this server
 
   std::string parameter(const char* name) const {
     const auto found = parameters.find(name);
@@ -113,6 +115,7 @@ std::optional<Page> compare_page(const PageRequest& request);
 std::optional<Page> shelves_page(const PageRequest& request);
 std::optional<Page> shelf_page(const PageRequest& request);
 std::optional<Page> sites_page(const PageRequest& request);
+std::optional<Page> tokens_page(const PageRequest& request);
 
 // Returns the address of the page as it stood, on this server; empty: the snapshot has none.
 std::string still_href(const pg::Row& snapshot, const pg::Result& results, const Links& links);

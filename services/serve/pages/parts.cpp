@@ -171,7 +171,8 @@ void Table::row(std::vector<html::Value> cells) {
   html::List row;
   for (std::size_t at = 0; at < cells.size(); ++at) {
     const auto& column = columns_[at];
-    const auto label = at == 0 || cells[at].empty() ? std::string() : column.title;
+    const bool acts = column.title == "Change" || column.title == "Do"; // buttons say what they are
+    const auto label = at == 0 || acts || cells[at].empty() ? std::string() : column.title;
     row.push_back({{"style", column.style},
                    {"label", phone_ == Phone::fold ? label : std::string()},
                    {"cell", std::move(cells[at])}});

@@ -15,7 +15,7 @@ namespace holdfast::serve {
 namespace {
 
 constexpr int kHits = 20;
-constexpr int kWindow = 20000; // snapshots in whose names one request looks
+constexpr int kWindow = 5000; // snapshots in whose names one request looks
 constexpr char kBegin = '\x02', kEnd = '\x03';
 constexpr std::array kOutcomes = {"", "succeeded", "partial", "failed"};
 constexpr std::initializer_list<const char*> kFilters = {"host", "tag", "outcome", "since", "until", "all"};

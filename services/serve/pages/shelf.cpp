@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <map>
 #include <utility>
 
 namespace holdfast::serve {
@@ -36,6 +37,23 @@ Html shelf_gallery(const PageRequest& request, const pg::Result& rows, const std
   return gallery_of(std::move(tiles), more);
 }
 
+// A bar for each day with captures, the first day first.
+Html days(const pg::Result& rows) {
+  constexpr std::size_t kDay = 10; // letters of "2026-11-28"
+  std::map<std::string, std::array<int, 3>> counts;
+  for (const auto row : rows) {
+    const auto at = row["sealed_at"].value_or(""), outcome = row["outcome"].value_or("");
+    const auto part = outcome == "succeeded" ? 0U : outcome == "partial" ? 1U : 2U;
+    ++counts[(at.empty() ? row.text("created_at") : at).substr(0, kDay)][part];
+  }
+  Chart bars{"Captures by day", ""};
+  for (const auto& [day, count] : counts)
+    bars.bars.push_back({day + ": " + html::counted(static_cast<std::uint64_t>(count[0] + count[1] + count[2]), "page"),
+                         "",
+                         {{"ok", double(count[0])}, {"warn", double(count[1])}, {"bad", double(count[2])}}});
+  return chart(bars);
+}
+
 Html shelf_timeline(const PageRequest& request, const pg::Result& rows, const std::string& more) {
   html::List found;
   for (const auto row : rows) {
@@ -48,8 +66,10 @@ Html shelf_timeline(const PageRequest& request, const pg::Result& rows, const st
                      {"pieces", html::List()},
                      {"when", when(sealed.empty() ? row.text("created_at") : sealed)}});
   }
-  return html::fill(embedded::search_html,
-                    {{"found", std::move(found)}, {"none", "None yet."}, {"more_name", "Older"}, {"more", more}});
+  auto html = rows.size() > 1 ? days(rows) : Html();
+  html += html::fill(embedded::search_html,
+                     {{"found", std::move(found)}, {"none", "None yet."}, {"more_name", "Older"}, {"more", more}});
+  return html;
 }
 
 // With buttons that move each page, or take it off, if it stands there by hand.

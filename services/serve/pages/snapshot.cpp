@@ -39,6 +39,12 @@ Html head(const PageRequest& request, const pg::Row& snapshot, bool still) {
   facts.add("Sealed", when(snapshot["sealed_at"].value_or("")));
   facts.add("Tags", tag_links(snapshot["tags"]));
   facts.add("Notes", snapshot["notes"].value_or(""));
+  Html shelves;
+  for (const auto shelf : store::call(request.connection, "shelves_of", snapshot.text("crawl_id"), id)) {
+    if (!shelves.empty()) shelves += html::escaped(", ");
+    shelves += html::link("/shelf/" + shelf.text("id"), shelf.text("name"));
+  }
+  facts.add("Shelves", std::move(shelves));
   facts.add("Manifest", snapshot["manifest_sha256"].value_or("").substr(0, kDigestShown));
   if (const auto score = store::call(request.connection, "replay_score", id).value().optional<double>())
     facts.add("Replay", html::with_sub(std::to_string(static_cast<int>(*score * 100)) + " %", "like the capture"));
@@ -95,7 +101,7 @@ Html output_of(const pg::Row& result, const std::vector<File>& files, const std:
   return html::fill(
       embedded::output_html,
       {{"output", result.text("output")},
-       {"error", cut(result.text("error"), kLongestHookError)},
+       {"error", result.text("error") == result.text("output") ? "" : cut(result.text("error"), kLongestHookError)},
        {"errors", errors},
        {"files", std::move(shown)},
        {"more", files.size() > kFilesShown ? html::counted(files.size() - kFilesShown, "more file") : ""}});

@@ -17,8 +17,8 @@ Html acts_on_process(const pg::Row& process) {
   std::vector<Act> acts;
   if (!process.boolean("draining")) acts.push_back({"drainWorker", "Drain", id});
   if (process.text("process_type") == "worker") {
-    acts.push_back({"pauseWorker", "Pause", id});
-    acts.push_back({"resumeWorker", "Resume", id});
+    const bool paused = process.text("state") == "paused";
+    acts.push_back({paused ? "resumeWorker" : "pauseWorker", paused ? "Resume" : "Pause", id});
   }
   return buttons(acts, "/workers");
 }

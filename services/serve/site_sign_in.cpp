@@ -1,0 +1,112 @@
+// How browsers sign in to the pages and out again: by a link, by the name and password of an account, or by a token.
+#include "lib/base/text/text.hpp"
+#include "lib/base/text/time.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/store/account.hpp"
+#include "lib/store/call.hpp"
+#include "lib/store/token.hpp"
+#include "services/serve/routes.hpp"
+#include "services/serve/site.hpp"
+
+#include <optional>
+
+namespace holdfast::serve {
+
+namespace {
+
+constexpr std::string_view kLinkToken = "link-", kLoginToken = "login-"; // before the names of sessions
+
+std::string session_name(std::string_view kind) {
+  return std::string(kind) + base::utc_timestamp().substr(0, 10) + "-" + base::random_hex32().substr(0, 6);
+}
+
+} // namespace
+
+bool Site::has_accounts() {
+  return !options_.dsn_to_change.empty() && connections_.with([](pg::Connection& connection) {
+    return store::call_for<bool>(connection, "accounts_exist");
+  });
+}
+
+std::string Site::sign_in_link() { return options_.dsn_to_change.empty() ? "" : "sign-in?link=" + access_.make_link(); }
+
+// A browser that only prefetches the link does not use it up: that takes the form behind it.
+Response Site::sign_in_by_link(const Request& request, const std::string& secret) {
+  if (!access_.use_link(secret))
+    return sign_in_page(401, "/", "This link has been used or is too old, or the server has been started again since.",
+                        "", has_accounts());
+  const auto token = changing_.with([](pg::Connection& connection) {
+    return store::token_add(connection, session_name(kLinkToken), "operator", kSignedIn, "a sign-in link");
+  });
+  auto response = see_other("/");
+  response.headers.emplace_back("Set-Cookie", access_.cookie(request, token));
+  return response;
+}
+
+Response Site::sign_in_by_password(const Request& request, const std::string& name, const std::string& password,
+                                   const std::string& next) {
+  const auto by = "account " + name;
+  const auto asked = changing_.with(
+      [&](pg::Connection& connection) { return store::account_ask(connection, name, request.peer, by); });
+  if (asked.wait.count() > 0) {
+    auto response = sign_in_page(429, next, "Too many wrong passwords. Try again in a few minutes.", "", true);
+    response.headers = {{"Retry-After", std::to_string(asked.wait.count())}};
+    return response;
+  }
+  std::optional<std::string> token;
+  if (store::password_fits(asked.hash, password)) // without a connection: it takes its time
+    token = changing_.with([&](pg::Connection& connection) {
+      return store::account_enter(connection, name, request.peer, asked.hash, session_name(kLoginToken), kSignedIn, by);
+    });
+  if (!token) return sign_in_page(401, next, "This name or password is wrong.", "", true);
+  auto response = see_other(next);
+  response.headers.emplace_back("Set-Cookie", access_.cookie(request, *token));
+  return response;
+}
+
+Response Site::sign_in(const Request& request) {
+  if (!request.changes())
+    return sign_in_page(200, request.parameter("next"), "", request.parameter("link"), has_accounts());
+  Form form;
+  if (request.method != "POST" || !read_form(request, form)) return plain(400, "not a form\n");
+  std::string token, link, user, password, next = "/";
+  for (const auto& [name, value] : form)
+    (name == "token"      ? token
+     : name == "link"     ? link
+     : name == "name"     ? user
+     : name == "password" ? password
+                          : next) = value;
+  if (!link.empty()) return sign_in_by_link(request, link);
+  if (!user.empty() && request.path == "/sign-in" && has_accounts())
+    return sign_in_by_password(request, base::lower_case(base::trimmed(user)), password, next);
+  token = base::trimmed(token);
+  if (request.path == "/sign-out") {
+    token.clear();
+    // The token of a session is this browser's alone.
+    const auto caller =
+        connections_.with([&](pg::Connection& connection) { return access_.caller(request, connection); });
+    const bool session = caller.name.starts_with(kLinkToken) || caller.name.starts_with(kLoginToken);
+    if (session && !options_.dsn_to_change.empty())
+      changing_.with([&](pg::Connection& connection) {
+        return store::call_for<int>(connection, "token_revoke", caller.name, caller.by());
+      });
+  } else {
+    auto asking = request;
+    asking.cookie.clear();
+    asking.user.clear();
+    asking.authorization = "Bearer " + token;
+    if (const auto wait = access_.wait(asking); wait.count() > 0) {
+      auto response = sign_in_page(429, next, "Too many wrong tokens. Try again in a moment.", "", has_accounts());
+      response.headers = {{"Retry-After", std::to_string(wait.count())}};
+      return response;
+    }
+    const auto caller =
+        connections_.with([&](pg::Connection& connection) { return access_.caller(asking, connection); });
+    if (caller.name.empty()) return sign_in_page(401, next, "This token is not valid.", "", has_accounts());
+  }
+  auto response = see_other(next);
+  response.headers.emplace_back("Set-Cookie", access_.cookie(request, token));
+  return response;
+}
+
+} // namespace holdfast::serve
