@@ -133,4 +133,5 @@ create or replace view holdfast.v_account as
     from holdfast.account a
     order by a.name;
 comment on view holdfast.v_account is 'Names that sign in on the page with a password.';
+comment on column holdfast.v_account.name is 'Name of the account. Commands given with it are recorded under this name.';
 comment on column holdfast.v_account.sessions is 'Browsers that are signed in.';
