@@ -22,8 +22,8 @@ TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( UTC|\+00:00|\+00|Z)?"
 
 # Of lists about what changes by itself: processes, the caller, times until something.
 MOVING = {"crawls", "stuck", "workers", "runners", "throughput", "partitions", "periods", "maintenance"}
-# Not in the API, because its rows are for the owner of the database.
-HIDDEN = {"tokens"}
+# Not in the API, because their rows are for the owner of the database.
+HIDDEN = {"accounts", "tokens"}
 
 # The command line of an operation whose name does not tell it.
 LINES = {
@@ -48,6 +48,8 @@ LINES = {
     "shelve": ["shelf", "put", "reading", "CRAWL", "--place", "first"],
     "unshelve": ["shelf", "take", "reading", "SNAPSHOT"],
     "share": None,  # each link is another one
+    "addToken": None,  # of clients and the page; `holdfast token` needs the database
+    "revokeToken": None,
     "revokeShare": ["share", "revoke", "ffffffff"],
     "importPage": None,  # of browsers that send a page; `holdfast import page` needs the database
     "pauseAll": ["pause", "--all", "--why", "a test"],
