@@ -42,9 +42,8 @@ bool account_set(pg::Connection& connection, const std::string& name, const std:
   return connection.call("select holdfast.account_set($1, $2, $3, $4)", name, role, hash, by).value();
 }
 
-AccountAsked account_ask(pg::Connection& connection, const std::string& name, const std::string& peer,
-                         const std::string& by) {
-  const auto rows = connection.call("select * from holdfast.account_ask($1, $2, $3)", name, peer, by);
+AccountAsked account_ask(pg::Connection& connection, const std::string& name, const std::string& peer) {
+  const auto rows = connection.call("select * from holdfast.account_ask($1, $2)", name, peer);
   const auto row = rows.one();
   return {std::chrono::seconds(row["wait"].value_or<std::int64_t>(0)), row["hash"].value_or("")};
 }

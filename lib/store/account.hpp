@@ -21,8 +21,7 @@ struct AccountAsked {
   std::string hash;             // empty: there is no such account
 };
 // Begins to sign in, and counts the attempt. `peer`: the client's address.
-AccountAsked account_ask(pg::Connection& connection, const std::string& name, const std::string& peer,
-                         const std::string& by);
+AccountAsked account_ask(pg::Connection& connection, const std::string& name, const std::string& peer);
 // Returns true if it is the password of this hash. Takes as long for an account that there is not. Needs no database:
 // it takes about 0.1 s.
 bool password_fits(const std::string& hash, const std::string& password);

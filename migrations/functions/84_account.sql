@@ -30,7 +30,7 @@ $$;
 comment on function holdfast.account_remove is
   'Removes an account with its sessions and tokens. Returns false if there is none.';
 
-create or replace function holdfast.account_ask(p_name text, p_peer text, p_by text)
+create or replace function holdfast.account_ask(p_name text, p_peer text)
   returns table (hash text, wait integer) language plpgsql as $$
 -- Counts an attempt before its password is checked, so that attempts at the same time count too. One row: the
 -- hash of the account (NULL: there is none), or the seconds that the client must wait.

@@ -56,7 +56,7 @@ create or replace function holdfast.entry_points()
         log_level_set,
         binary_recheck, process_present, process_left, text_keep, texts_drop, replay_judged, archive_begun,
         shelf_remove, import_check, import_pages, api_request_once, persona_remove, crawl_judge_step,
-        sign_in_cancel}')) e(roles, as_owner, names)
+        sign_in_cancel, account_ask}')) e(roles, as_owner, names)
   union all
   select p.proname, 'holdfast_reader, holdfast_operator, holdfast_worker', false
     from pg_catalog.pg_proc p

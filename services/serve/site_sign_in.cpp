@@ -45,9 +45,8 @@ Response Site::sign_in_by_link(const Request& request, const std::string& secret
 
 Response Site::sign_in_by_password(const Request& request, const std::string& name, const std::string& password,
                                    const std::string& next) {
-  const auto by = "account " + name;
-  const auto asked = changing_.with(
-      [&](pg::Connection& connection) { return store::account_ask(connection, name, request.peer, by); });
+  const auto asked =
+      changing_.with([&](pg::Connection& connection) { return store::account_ask(connection, name, request.peer); });
   if (asked.wait.count() > 0) {
     auto response = sign_in_page(429, next, "Too many wrong passwords. Try again in a few minutes.", "", true);
     response.headers = {{"Retry-After", std::to_string(asked.wait.count())}};
@@ -56,7 +55,8 @@ Response Site::sign_in_by_password(const Request& request, const std::string& na
   std::optional<std::string> token;
   if (store::password_fits(asked.hash, password)) // without a connection: it takes its time
     token = changing_.with([&](pg::Connection& connection) {
-      return store::account_enter(connection, name, request.peer, asked.hash, session_name(kLoginToken), kSignedIn, by);
+      return store::account_enter(connection, name, request.peer, asked.hash, session_name(kLoginToken), kSignedIn,
+                                  "account " + name);
     });
   if (!token) return sign_in_page(401, next, "This name or password is wrong.", "", true);
   auto response = see_other(next);

@@ -84,8 +84,8 @@ class Sweep(Case):
                 yield from self.verbs(*words, verb)
         if not inner and words:
             first, _, text = text.partition("Options:")
-            options = [long for long, _ in re.findall(r"^  (?:-\w,)?(--[a-z-]+)\S* (TEXT|INT|FLOAT)", text, re.M)]
-            arguments = re.findall(r"^  \S+ (?:TEXT|INT|FLOAT)", first.partition("Positionals:")[2], re.M)
+            options = re.findall(r"^  (?:-\w,)?(--[a-z-]+)\S* [A-Z]", text, re.M)
+            arguments = re.findall(r"^  [A-Z]", first.partition("Positionals:")[2], re.M)
             yield words, options, len(arguments)
 
     def test_every_option(self):

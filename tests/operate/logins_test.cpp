@@ -285,7 +285,6 @@ TEST_CASE("an operator's login gives commands in no name but its own") {
       {"own_token_add", "'own', 'reader', repeat('cd', 32), null, 'forged'"},
       {"own_token_revoke", "'own', 'forged'"},
       {"account_set", "'anna', 'reader', '$y$j9T$' || repeat('a', 40), 'forged'"},
-      {"account_ask", "'anna', '127.0.0.1', 'forged'"},
       {"account_enter", "'anna', '127.0.0.1', '$y$j9T$' || repeat('a', 40), 'login-1', repeat('ef', 32), '1 day', "
                         "'forged'"},
       {"account_remove", "'anna', 'forged'"},
