@@ -112,7 +112,16 @@ void parse(CLI::App& app, std::vector<std::string> words) {
   const bool set_after_config = std::any_of(std::find(words.begin(), words.end(), "config"), words.end(),
                                             [](const auto& word) { return word.starts_with("--set"); });
   std::reverse(words.begin(), words.end()); // as CLI11 takes them
-  app.parse(words);
+  const auto given = words;                 // CLI11 takes them away
+  try {
+    app.parse(words);
+  } catch (const std::logic_error&) { // of std::stoll: CLI11 takes a number for a flag
+    const auto flag = std::find_if(given.begin(), given.end(), [](const auto& word) {
+      return word.starts_with("--") && word.find('=') != std::string::npos;
+    });
+    throw base::Error(base::ErrorClass::usage,
+                      (flag == given.end() ? "an option" : *flag) + ": it takes no such value");
+  }
   if (app.got_subcommand("config") && set_after_config)
     throw base::Error(base::ErrorClass::usage, "holdfast config shows settings and does not change them",
                       "write the setting into holdfast.yaml, or put --set KEY=VALUE before the command that needs it");

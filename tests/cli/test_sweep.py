@@ -78,7 +78,7 @@ class Sweep(Case):
     def verbs(self, *words):
         """Each verb, with its options that take a text, and how many arguments it has besides."""
         text = self.home.run(*words, "--help").out
-        inner = re.findall(r"^  ([a-z][a-z-]+) ", text.partition("Subcommands:")[2], re.M)
+        inner = re.findall(r"^  ([a-z][a-z-]+) ", text.partition("Subcommands:")[2].partition("\nExamples:")[0], re.M)
         for verb in inner:
             if verb not in LEFT_OUT and verb not in words:
                 yield from self.verbs(*words, verb)
@@ -96,7 +96,7 @@ class Sweep(Case):
                 for name in some_of(VALUES if words == ("add",) else SOME, 8):
                     with self.subTest(" ".join(words), option=option, value=name):
                         self.ask(*words, *FIXED.get(" ".join(words), []), option.encode() + b"=" + VALUES[name])
-        self.assertGreater(tried, 200)
+        self.assertGreater(tried, 150)
 
     def test_every_argument(self):
         tried = 0
@@ -107,7 +107,7 @@ class Sweep(Case):
                 for name in some_of(SOME, 8):
                     with self.subTest(" ".join(words), argument=at, value=name):
                         self.ask(*words, *given[:at], VALUES[name], *given[at + 1 :])
-        self.assertGreater(tried, 100)
+        self.assertGreater(tried, 70)
 
     def test_every_setting_of_a_file(self):
         """Where a value may have what no argument can."""
