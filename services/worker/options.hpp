@@ -62,7 +62,7 @@ struct Options {
   bool check_replay{false};                          // capture.check
   bool reuse_files{true};                            // changes.reuse
   std::chrono::milliseconds learn_changes{std::chrono::minutes(15)}; // changes.learn
-  std::uint64_t text_bytes{256 << 10};               // of a page, for search; 0: none is stored
+  std::uint64_t text_bytes{256 << 10};                               // of a page, for search; 0: none is stored
   std::chrono::milliseconds poll{5000}, lease{60000}, heartbeat{15000}, margin{20000}, kill_grace{5000},
       drain_timeout{120000}, stop_timeout{20000};
   std::size_t session_max{4};                      // crawls with hooks open at once

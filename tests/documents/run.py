@@ -259,7 +259,9 @@ class Documents(unittest.TestCase):
                 )
                 tried += 1
                 # A text may name a command alone, and files that are not here.
-                if done.returncode and not re.search("/no/such.yaml|missing |no command given|there is no (file|directory)", done.stderr):
+                if done.returncode and not re.search(
+                    "/no/such.yaml|missing |no command given|there is no (file|directory)", done.stderr
+                ):
                     wrong.append(f"{name}: {line}: {done.stderr.splitlines()[:1]}")
         self.assertGreater(tried, 150)
         self.none_of(wrong, "commands that the program does not take")
