@@ -10,7 +10,8 @@ create table holdfast.account (
   constraint account_role check (role in ('reader', 'operator')),
   constraint account_hash check (hash ~ '^\$y\$[0-9A-Za-z./$]{20,255}$')
 );
-comment on table holdfast.account is 'Names that sign in on the page with a password. The password itself is not stored.';
+comment on table holdfast.account is
+  'Names that sign in on the page with a password. The password itself is not stored.';
 comment on column holdfast.account.name is 'Name of the account. Commands given with it are recorded under this name.';
 comment on column holdfast.account.role is 'Permissions: reader or operator.';
 comment on column holdfast.account.hash is 'The password, hashed by yescrypt of crypt(3).';

@@ -24,7 +24,6 @@ namespace holdfast::archive {
 namespace {
 
 constexpr std::size_t kLargestPage = 64u << 20;
-constexpr const char* kLeftOut = "left out, because it may show a secret of the persona";
 
 warc::FoundSecrets copy_without(const warc::Redactor& redactor, int from, int to, const std::string& full) {
   warc::Redactor::Stream stream(redactor);

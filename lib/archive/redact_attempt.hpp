@@ -12,6 +12,8 @@
 
 namespace holdfast::archive {
 
+inline constexpr const char* kLeftOut = "left out, because it may show a secret of the persona";
+
 // Redacts all files, with what their WARC files show to be secrets, too; a file that changes is replaced. Then names
 // and links. Returns what is left out, because it may show a secret that cannot be replaced there: bodies of records
 // (their URLs), packed files, and pictures, films and PDFs of a page whose visible text has one. Throws Error.

@@ -2,7 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
-#include "lib/base/uuid.hpp"
+#include "lib/store/token.hpp"
 
 #include <crypt.h>
 
@@ -61,7 +61,7 @@ bool password_fits(const std::string& hash, const std::string& password) {
 std::optional<std::string> account_enter(pg::Connection& connection, const std::string& name, const std::string& peer,
                                          const std::string& hash, const std::string& session,
                                          std::chrono::milliseconds keep, const std::string& by) {
-  auto token = "hf_" + base::random_hex32() + base::random_hex32();
+  auto token = new_token();
   const bool entered = connection
                            .call("select holdfast.account_enter($1, $2, $3, $4, $5, $6::interval, $7)", name, peer,
                                  hash, session, base::sha256_hex(token), keep, by)

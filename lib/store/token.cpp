@@ -7,11 +7,7 @@
 
 namespace holdfast::store {
 
-namespace {
-
 std::string new_token() { return "hf_" + base::random_hex32() + base::random_hex32(); }
-
-} // namespace
 
 std::string token_add(pg::Connection& connection, const std::string& name, const std::string& role,
                       std::optional<std::chrono::milliseconds> keep, const std::string& by) {

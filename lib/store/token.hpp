@@ -12,7 +12,9 @@
 
 namespace holdfast::store {
 
-// Makes a token of 256 random bits. role: reader or operator. Throws Error(refused) for a name that is taken or not
+// Returns a new token, of 256 random bits.
+std::string new_token();
+// Makes a token. role: reader or operator. Throws Error(refused) for a name that is taken or not
 // allowed.
 std::string token_add(pg::Connection& connection, const std::string& name, const std::string& role,
                       std::optional<std::chrono::milliseconds> keep, const std::string& by);

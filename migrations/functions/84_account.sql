@@ -25,7 +25,7 @@ comment on function holdfast.account_set is
 create or replace function holdfast.account_remove(p_name text, p_by text)
   returns boolean language sql as $$
   with gone as (delete from holdfast.account where name = p_name returning 1)
-  select exists (select from gone) and holdfast.who(p_by) is not null
+  select exists (select from gone)
 $$;
 comment on function holdfast.account_remove is
   'Removes an account with its sessions and tokens. Returns false if there is none.';
@@ -133,5 +133,6 @@ create or replace view holdfast.v_account as
     from holdfast.account a
     order by a.name;
 comment on view holdfast.v_account is 'Names that sign in on the page with a password.';
-comment on column holdfast.v_account.name is 'Name of the account. Commands given with it are recorded under this name.';
+comment on column holdfast.v_account.name is
+  'Name of the account. Commands given with it are recorded under this name.';
 comment on column holdfast.v_account.sessions is 'Browsers that are signed in.';

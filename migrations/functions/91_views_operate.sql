@@ -136,7 +136,8 @@ comment on view holdfast.v_stuck is
   'Objects that have been due or running for much too long, with the reason: the oldest of each problem.';
 comment on column holdfast.v_stuck.kind is
   'crawl, snapshot, process or runner; at the database: lock, standby, notifications, read-only, connections; call '
-  'for a call that fails in workers, login for a login that cannot work, restored if restored() was not called; archive if it exceeds archive.max_bytes.';
+  'for a call that fails in workers, login for a login that cannot work, restored if restored() was not called; '
+  'archive if it exceeds archive.max_bytes.';
 comment on column holdfast.v_stuck.id is 'Id of the object.';
 comment on column holdfast.v_stuck.name is 'URL, or name of the process.';
 comment on column holdfast.v_stuck.what is 'Problem of the object.';

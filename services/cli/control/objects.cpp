@@ -56,6 +56,11 @@ int add_token(Context& context, const TokenOptions& options) {
   return base::kExitSuccess;
 }
 
+void add_role(CLI::App& command, std::string& role) {
+  command.add_option("--role", role, "reader, or operator, which may also add and change (reader)")
+      ->check(CLI::IsMember({"reader", "operator"}));
+}
+
 // Reads the first line of a file; without one, that of the terminal, where it is not shown, or of a pipe.
 std::string read_password(const std::string& file, const std::string& name) {
   std::string password;
@@ -90,8 +95,7 @@ Action account_verb(CLI::App& command) {
              "holdfast account add bert --password-file bert.password",
              [&](CLI::App& add) {
                add.add_option("name", options->name, "Its name: lower case letters, digits, . _ @ -")->required();
-               add.add_option("--role", options->role, "reader, or operator, which may also add and change (reader)")
-                   ->check(CLI::IsMember({"reader", "operator"}));
+               add_role(add, options->role);
                add.add_option("--password-file", *file, "File whose first line is the password (default: asks for it)");
                return [options, file](Context& context) {
                  store::account_set(context.connection(true), options->name, options->role,
@@ -122,8 +126,7 @@ Action token_verb(CLI::App& command) {
              "holdfast token add grafana",
              [&](CLI::App& add) {
                add.add_option("name", options->name, "Its name: lower case letters, digits, . _ -")->required();
-               add.add_option("--role", options->role, "reader, or operator, which may also add and change (reader)")
-                   ->check(CLI::IsMember({"reader", "operator"}));
+               add_role(add, options->role);
                add.add_option("--expires", options->expires,
                               "How long it is valid: 90d (default: until it is revoked)");
                return [options](Context& context) { return add_token(context, *options); };

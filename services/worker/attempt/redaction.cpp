@@ -11,7 +11,7 @@ void redact(PageWork& work) {
   const auto left_out =
       archive::redact_attempt(work.files.directory(), work.view, *work.redactor, &work.files.abandoned());
   if (left_out.empty()) return;
-  std::string why = "left out, because it may show a secret of the persona: " + left_out.front();
+  std::string why = archive::kLeftOut + (": " + left_out.front());
   for (std::size_t i = 1; i < std::min(left_out.size(), kNamed); ++i)
     why += ", " + left_out[i];
   if (left_out.size() > kNamed) why += " and " + std::to_string(left_out.size() - kNamed) + " more";

@@ -26,6 +26,7 @@ namespace {
 
 constexpr std::chrono::minutes kLongestReplay{4};
 constexpr std::string_view kOfBrowser = "browser/";
+constexpr const char* kShares[] = {"screenshot", "text", "resources"}; // of what was captured, that a replay shows
 
 // Copies a file of the attempt for the replay, which may run as another user. Returns its name there; empty: there is
 // none.
@@ -88,7 +89,7 @@ nlohmann::json replay_page(const fs::path& directory, const nlohmann::json& aske
 nlohmann::json replay_score(const nlohmann::json& quality) {
   if (!quality.value("problem", "").empty()) return 0;
   nlohmann::json least;
-  for (const char* name : {"screenshot", "text", "resources"})
+  for (const char* name : kShares)
     if (const auto share = quality.value(name, nlohmann::json());
         share.is_number() && (least.is_null() || share < least))
       least = share;
@@ -111,7 +112,7 @@ void check_replay(PageWork& work) {
   if (score >= kReplays) return;
   work.view.outcome = work.page.outcome = "partial";
   auto why = "its records do not replay: " + work.replay.value("problem", "");
-  for (const char* name : {"screenshot", "text", "resources"})
+  for (const char* name : kShares)
     if (const auto share = work.replay.value(name, nlohmann::json()); share.is_number() && share < kReplays)
       why += std::string(why.ends_with(": ") ? "" : ", ") + name + " " +
              std::to_string(static_cast<int>(share.get<double>() * 100)) + " %";
