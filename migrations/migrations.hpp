@@ -7,7 +7,7 @@
 namespace holdfast::migrations {
 
 struct File {
-  std::string_view name; // "0001_basics.sql", "functions/20_worker.sql"
+  std::string_view name; // "0001_basics.sql", "functions/21_worker.sql"
   std::string_view text;
 };
 

@@ -90,6 +90,9 @@ struct ResultView {
   std::string ended_at;    // ISO 8601, UTC; only of imported pages
   std::string log;         // tail of stderr of a failed hook, at most 4 KiB
   std::string stderr_path; // relative to the attempt's directory, when kept
+
+  // Adds a sentence to the error.
+  void add_error(const std::string& why) { error += (error.empty() ? "" : "; ") + why; }
 };
 
 struct SnapshotView {

@@ -1,5 +1,6 @@
 #pragma once
-// The readable text of a page, as a plugin for text has left it. Blocking; any thread.
+// Text of pages: the one that a plugin has left, for the search (blocking; any thread); and the parts that the pages of
+// snapshots and crawls share (pure functions).
 
 #include "lib/archive/root.hpp"
 #include "lib/base/text/facts.hpp"
@@ -20,11 +21,8 @@ std::string page_text(const std::filesystem::path& attempt, std::size_t limit);
 // Returns the text of a published attempt (a path below the root). Throws Error if a bucket does not answer, too.
 std::string page_text(const Root& root, const std::string& directory, std::size_t limit);
 
-// Common frame of the pages of a snapshot and of a crawl. Self-contained, so that a page outlives everything else. Pure
-// functions.
-
-// Returns a whole page. `icon`: a link, or empty. Its policy holds should any escaping ever fail: nothing runs, nothing
-// is fetched from elsewhere, nothing is sent.
+// Returns a whole page, self-contained, so that it outlives everything else. `icon`: a link, or empty. Its policy holds
+// should any escaping ever fail: nothing runs, nothing is fetched from elsewhere, nothing is sent.
 std::string page_frame(std::string_view title, std::string_view icon, const html::Html& body);
 
 // Adds a line for each fact that people look for: here, and on the page of `serve`.

@@ -75,10 +75,9 @@ inline bool enabled(const Options& options, const std::string& key, bool otherwi
   return found == options.end() ? otherwise : base::parse_boolean(found->second).value_or(otherwise);
 }
 
-// Returns the plugins of a crawl: `plugins` as written in --plugins or the option PLUGINS ("wget,title" or a JSON
-// list), or, if empty, every enabled plugin; with those that they require, dependencies first, and without those that
-// an option disables. Throws as PluginSet::select does.
-std::vector<std::string> selected_plugins(const PluginSet& plugin_set, const std::string& plugins,
+// Returns the plugins of a crawl: those that it names, or, if it names none, every enabled plugin; with those that they
+// require, dependencies first, and without those that an option disables. Throws as PluginSet::select does.
+std::vector<std::string> selected_plugins(const PluginSet& plugin_set, const std::vector<std::string>& plugins,
                                           const Options& options);
 
 // Returns those of the `selected` plugins to run where the results of the `archived` ones need not be made again:

@@ -293,7 +293,7 @@ bool plugin_enabled(const Plugin& plugin, const Options& options) {
   return enabled_by_option(plugin, options).value_or(plugin.enabled_by_default);
 }
 
-std::vector<std::string> selected_plugins(const PluginSet& plugin_set, const std::string& plugins,
+std::vector<std::string> selected_plugins(const PluginSet& plugin_set, const std::vector<std::string>& plugins,
                                           const Options& options) {
   std::vector<std::string> disabled;
   std::vector<std::string> enabled;
@@ -305,20 +305,7 @@ std::vector<std::string> selected_plugins(const PluginSet& plugin_set, const std
     }
   }
 
-  const std::string list(base::trimmed(plugins));
-  if (list.starts_with('[')) {
-    const auto parsed = nlohmann::json::parse(list, nullptr, false);
-    std::vector<std::string> roots;
-    for (const auto& item : parsed) {
-      if (!item.is_string()) throw Error(ErrorClass::usage, "PLUGINS must be a list of names: " + list);
-      roots.push_back(item.get<std::string>());
-    }
-    if (parsed.is_discarded()) throw Error(ErrorClass::usage, "PLUGINS is not a valid JSON list: " + list);
-    if (!roots.empty()) return plugin_set.select(roots, disabled);
-  } else if (!list.empty()) {
-    return plugin_set.select({list}, disabled);
-  }
-
+  if (!plugins.empty()) return plugin_set.select(plugins, disabled);
   // No plugin was named, so a plugin that cannot run is left out, and no other.
   std::vector<std::string> result;
   for (const std::string& name : enabled) {

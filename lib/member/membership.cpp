@@ -34,7 +34,7 @@ Membership::~Membership() { stop(); }
 
 void Membership::join(pg::Connection& connection) {
   const auto sent = base::TrustWindow::Clock::now();
-  collection_id_ = store::worker_join(connection, process_, lease_);
+  collection_id_ = store::process_join(connection, process_, lease_);
   trust_.extend(sent);
 }
 

@@ -43,7 +43,7 @@ public:
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // Throws what store::worker_join() throws.
+  // Throws what store::process_join() throws.
   void join(pg::Connection& connection);
   void start(const std::string& dsn, pg::ConnectionOptions options, std::chrono::milliseconds interval,
              Callbacks callbacks);

@@ -83,7 +83,7 @@ struct Connection::Impl {
         // An administrator has changed something, and can change it back, if the call has worked before or the process
         // has joined.
         if (failure.error_class() == ErrorClass::configuration &&
-            (has_worked(statement) || has_worked("holdfast.worker_join") || has_worked("holdfast.runner_enter")))
+            (has_worked(statement) || has_worked("holdfast.process_join") || has_worked("holdfast.runner_enter")))
           failure = DatabaseError(ErrorClass::temporary, sqlstate, failure.what(), failure.hint());
         throw failed(statement, failure);
       }

@@ -61,7 +61,7 @@ int least_failures(std::string_view sqlstate, std::string_view name) {
 void call_failed(std::string_view statement, const DatabaseError& error, const std::function<std::string()>& blockers) {
   if (error.error_class() != ErrorClass::temporary && error.error_class() != ErrorClass::unavailable) return;
   const std::string name(name_of(statement));
-  if (statement == kPing || name == "worker_leave") return; // made once: its caller reports it
+  if (statement == kPing || name == "process_leave") return; // made once: its caller reports it
   {
     const std::lock_guard lock(calls().mutex);
     const auto now = Clock::now();

@@ -16,7 +16,7 @@
 namespace holdfast::pg {
 
 struct MigrationFile {
-  std::string_view name; // "0001_basics.sql" or "functions/20_worker.sql"
+  std::string_view name; // "0001_basics.sql" or "functions/21_worker.sql"
   std::string_view text; // the whole file
 };
 

@@ -62,6 +62,7 @@ public:
   // Starts the command. Failure to execute it is reported by wait() (Exit::start_errno), as a shell would; throws
   // Error(system) if no process can be started at all, Error(cannot_create) if the output files cannot be made.
   std::unique_ptr<Child> start(const Command& command);
+  const Cgroups& cgroups() const noexcept { return cgroups_; }
 
 private:
   asio::any_io_executor executor_;

@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/token.hpp"
 
 #include <crypt.h>
@@ -39,11 +40,11 @@ bool account_set(pg::Connection& connection, const std::string& name, const std:
     throw base::Error(base::ErrorClass::usage, "the password of an account has 10 to 500 bytes, no control characters");
   const auto hash = hashed(password, new_setting());
   if (hash.empty()) throw base::Error(base::ErrorClass::configuration, "libcrypt of this machine has no yescrypt");
-  return connection.call("select holdfast.account_set($1, $2, $3, $4)", name, role, hash, by).value();
+  return call(connection, "account_set", name, role, hash, by).value();
 }
 
 AccountAsked account_ask(pg::Connection& connection, const std::string& name, const std::string& peer) {
-  const auto rows = connection.call("select * from holdfast.account_ask($1, $2)", name, peer);
+  const auto rows = call(connection, "account_ask", name, peer);
   const auto row = rows.one();
   return {std::chrono::seconds(row["wait"].value_or<std::int64_t>(0)), row["hash"].value_or("")};
 }
@@ -62,10 +63,8 @@ std::optional<std::string> account_enter(pg::Connection& connection, const std::
                                          const std::string& hash, const std::string& session,
                                          std::chrono::milliseconds keep, const std::string& by) {
   auto token = new_token();
-  const bool entered = connection
-                           .call("select holdfast.account_enter($1, $2, $3, $4, $5, $6::interval, $7)", name, peer,
-                                 hash, session, base::sha256_hex(token), keep, by)
-                           .value();
+  const bool entered =
+      call(connection, "account_enter", name, peer, hash, session, base::sha256_hex(token), keep, by).value();
   return entered ? std::optional(token) : std::nullopt;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // Calls a function of the database by its name: call(connection, "purge_done", directories). PostgreSQL has the types
 // of its arguments; its definition documents it (migrations/functions). Blocking; call on the thread that owns the
-// connection. Functions with more than plain values are in the other headers of this module.
+// connection. Functions with more than plain values are in the other headers of this module. Also JSON as an argument.
 
 #include "lib/pg/connection.hpp"
 
@@ -32,10 +32,8 @@ std::vector<std::string> call_list(pg::Connection& connection, std::string_view 
   return call(connection, function, arguments...).map([](const pg::Row& row) { return row.value().as<std::string>(); });
 }
 
-// JSON as a parameter of a query. Pure; any thread.
-
-// Text that the server's jsonb accepts, whatever bytes a hook has printed: invalid UTF-8 and NUL characters are
-// replaced by U+FFFD.
+// Returns text that the server's jsonb accepts, whatever bytes a hook has printed: invalid UTF-8 and NUL characters are
+// replaced by U+FFFD. Pure; any thread.
 std::string json_text(nlohmann::json json);
 
 } // namespace holdfast::store

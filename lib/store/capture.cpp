@@ -1,5 +1,7 @@
 #include "lib/store/capture.hpp"
 
+#include "lib/store/call.hpp"
+
 #include <algorithm>
 #include <map>
 
@@ -37,36 +39,30 @@ std::vector<Capture> rows(const pg::Result& result) {
 } // namespace
 
 std::vector<Capture> captures(pg::Connection& connection, const CaptureQuery& query) {
-  return rows(connection.call(
-      "select * from holdfast.captures($1, $2, $3::timestamptz, $4::timestamptz, $5::jsonb, $6, $7, $8)", query.first,
-      query.end, query.from, query.to, query.filters, query.newest, query.offset, query.limit));
+  return rows(call(connection, "captures", query.first, query.end, query.from, query.to, query.filters, query.newest,
+                   query.offset, query.limit));
 }
 
 std::int64_t captures_count(pg::Connection& connection, const CaptureQuery& query) {
-  return connection
-      .call("select holdfast.captures_count($1, $2, $3::timestamptz, $4::timestamptz, $5::jsonb)", query.first,
-            query.end, query.from, query.to, query.filters)
-      .value();
+  return call(connection, "captures_count", query.first, query.end, query.from, query.to, query.filters).value();
 }
 
 std::vector<Capture> captures_closest(pg::Connection& connection, const std::string& key, const std::string& at,
                                       const CaptureQuery& query) {
-  return rows(connection.call(
-      "select * from holdfast.captures_closest($1, $2::timestamptz, $3::timestamptz, $4::timestamptz, $5::jsonb, $6)",
-      key, at, query.from, query.to, query.filters, query.limit));
+  return rows(call(connection, "captures_closest", key, at, query.from, query.to, query.filters, query.limit));
 }
 
 std::vector<Capture> originals_of(pg::Connection& connection, const std::string& snapshot) {
-  return rows(connection.call("select * from holdfast.originals_of($1::uuid[])", std::vector<std::string>{snapshot}));
+  return rows(call(connection, "originals_of", std::vector<std::string>{snapshot}));
 }
 
 std::optional<Capture> capture_in(pg::Connection& connection, const std::string& snapshot, const std::string& key) {
-  auto found = rows(connection.call("select * from holdfast.capture_in($1::uuid, $2)", snapshot, key));
+  auto found = rows(call(connection, "capture_in", snapshot, key));
   return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
 }
 
 std::vector<Capture> revisits_broken(pg::Connection& connection, const std::string& snapshot) {
-  return rows(connection.call("select * from holdfast.revisits_broken($1::uuid)", snapshot));
+  return rows(call(connection, "revisits_broken", snapshot));
 }
 
 std::vector<Capture> captures_stored(pg::Connection& connection, const std::vector<Payload>& payloads,
@@ -76,16 +72,14 @@ std::vector<Capture> captures_stored(pg::Connection& connection, const std::vect
     keys.push_back(key);
     digests.push_back(digest);
   }
-  return rows(connection.call("select * from holdfast.captures_stored($1::text[], $2::text[], $3::uuid, $4)", keys,
-                              digests, crawl, static_cast<std::int64_t>(least_length)));
+  return rows(call(connection, "captures_stored", keys, digests, crawl, static_cast<std::int64_t>(least_length)));
 }
 
 std::vector<KeptCapture> captures_to_move(pg::Connection& connection, const std::vector<std::string>& directories) {
-  return connection.call("select * from holdfast.captures_to_move($1::text[])", directories)
-      .map([](const pg::Row& row) {
-        return KeptCapture{row["snapshot_id"], row["file"],          row["source_file"],
-                           row["position"],    row["source_offset"], row["record_length"]};
-      });
+  return call(connection, "captures_to_move", directories).map([](const pg::Row& row) {
+    return KeptCapture{row["snapshot_id"], row["file"],          row["source_file"],
+                       row["position"],    row["source_offset"], row["record_length"]};
+  });
 }
 
 namespace {
@@ -93,10 +87,7 @@ namespace {
 // In the order of their ids, after `after`.
 std::vector<ExportedSnapshot> export_snapshots(pg::Connection& connection, const ExportQuery& query,
                                                const std::optional<std::string>& after, std::int64_t limit) {
-  return connection
-      .call(
-          "select * from holdfast.export_snapshots($1::uuid[], $2, $3, $4::timestamptz, $5::timestamptz, $6::uuid, $7)",
-          query.ids, query.tag, query.host, query.since, query.until, after, limit)
+  return call(connection, "export_snapshots", query.ids, query.tag, query.host, query.since, query.until, after, limit)
       .map([](const pg::Row& row) {
         return ExportedSnapshot{row["snapshot_id"],
                                 row["crawl_id"],
@@ -140,7 +131,7 @@ void each_exported(pg::Connection& connection, const ExportQuery& query, std::in
 }
 
 std::vector<Capture> captures_of(pg::Connection& connection, const std::vector<std::string>& snapshots) {
-  return rows(connection.call("select * from holdfast.captures_of($1::uuid[])", snapshots));
+  return rows(call(connection, "captures_of", snapshots));
 }
 
 namespace {
@@ -156,9 +147,7 @@ void each_sealed(pg::Connection& connection, const std::optional<std::string>& i
                  const std::function<void(const SealedFiles&)>& take) {
   constexpr int kBatch = 500;
   for (std::optional<std::string> after;;) {
-    const auto batch =
-        connection.call("select * from holdfast.sealed_files($1::uuid, $2::uuid, $3::integer)", id, after, kBatch)
-            .map(sealed_row);
+    const auto batch = call(connection, "sealed_files", id, after, kBatch).map(sealed_row);
     std::for_each(batch.begin(), batch.end(), take);
     if (batch.size() < kBatch) return;
     after = batch.back().snapshot_id;

@@ -1,6 +1,7 @@
 #pragma once
-// The index of the archive's WARC files (migrations/functions/42_capture.sql). Blocking; call on the thread that owns
-// the connection.
+// Contents of the archive: the index of its WARC files, and the sealed snapshots with their files, for replay, exports
+// and verification (migrations/functions/42_capture.sql, 42_replay.sql, 43_export.sql, 93_search.sql). Blocking; call
+// on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
 #include "lib/warc/capture.hpp"
@@ -57,7 +58,7 @@ struct KeptCapture {
 // Returns records in directories that are to be deleted and have no file of their own yet.
 std::vector<KeptCapture> captures_to_move(pg::Connection& connection, const std::vector<std::string>& directories);
 
-// Queries of `holdfast export` (migrations/functions/43_export.sql):
+// Queries of `holdfast export`:
 
 struct ExportQuery {
   std::optional<std::vector<std::string>> ids; // crawls and snapshots; nullopt: all
@@ -77,8 +78,8 @@ void each_exported(pg::Connection& connection, const ExportQuery& query, std::in
 // By snapshot and file.
 std::vector<Capture> captures_of(pg::Connection& connection, const std::vector<std::string>& snapshots);
 
-// Queries of `holdfast verify` (migrations/functions/93_search.sql). Blocking; call on the thread that owns the
-// connection.
+// Queries of `holdfast verify`:
+
 struct SealedFiles {
   std::string snapshot_id, url, created_at;
   std::string directory, manifest_sha256; // empty: it was sealed without files

@@ -1,6 +1,6 @@
 #pragma once
 // Seeds of crawls, and their expansion to snapshots by workers. One free function per SQL function
-// (migrations/functions/30_crawl.sql). Blocking; call on the thread that owns the connection.
+// (migrations/functions/31_expand.sql). Blocking; call on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
 

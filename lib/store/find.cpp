@@ -10,7 +10,7 @@ namespace {
 
 Found find_one(pg::Connection& connection, const std::string& name, bool newest) {
   const auto url = base::try_parse_url(name);
-  const auto rows = connection.call("select * from holdfast.find($1)", url ? url->text : name);
+  const auto rows = call(connection, "find", url ? url->text : name);
   if (rows.empty())
     throw base::Error(base::ErrorClass::refused, "nothing is called \"" + name + "\"",
                       "an id is 32 hexadecimal digits, or the first or last few of one; a URL and the label of a "
@@ -47,24 +47,23 @@ Found find(pg::Connection& connection, const std::string& name, FindAs as) {
 
 Why why(pg::Connection& connection, const std::string& name) {
   const auto url = base::try_parse_url(name);
-  const auto result = connection.call("select * from holdfast.why($1::text)", url ? url->text : name);
+  const auto result = call(connection, "why", url ? url->text : name);
   const auto row = result.one();
   return {row["kind"], row["id"].value_or(""), row["reason"], row["facts"]};
 }
 
 CrawlLacks crawl_lacks(pg::Connection& connection, const std::string& crawl) {
-  const auto rows = connection.call("select * from holdfast.crawl_lacks($1::uuid)", crawl);
+  const auto rows = call(connection, "crawl_lacks", crawl);
   const auto row = rows.one();
   return {row["lacks"].value_or(""), row["may_pass"].value_or(false)};
 }
 
 std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
-  return connection.call("select * from holdfast.crawl_entries($1::uuid, $2::bigint)", crawl_id, limit)
-      .map([](const pg::Row& row) {
-        return CrawlEntry{
-            row["url"],   row["title"], row["outcome"], row["directory"].value_or(""), row["thumbnail"].value_or(""),
-            row["depth"], row["bytes"]};
-      });
+  return call(connection, "crawl_entries", crawl_id, limit).map([](const pg::Row& row) {
+    return CrawlEntry{
+        row["url"],   row["title"], row["outcome"], row["directory"].value_or(""), row["thumbnail"].value_or(""),
+        row["depth"], row["bytes"]};
+  });
 }
 
 } // namespace holdfast::store

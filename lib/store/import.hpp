@@ -43,6 +43,4 @@ std::vector<ImportPlace> import_check(pg::Connection& connection, const std::vec
 // a crawl that is not there yet) and "captures". May be repeated.
 std::vector<ImportPlace> import_pages(pg::Connection& connection, const nlohmann::json& pages);
 
-// Rows that were lost, made again from files:
-
 } // namespace holdfast::store

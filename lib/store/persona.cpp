@@ -54,7 +54,7 @@ std::optional<std::int64_t> persona_save(pg::Connection& connection, const perso
 
 void persona_set(pg::Connection& connection, const std::string& name, const nlohmann::json& change,
                  const std::string& by) {
-  connection.call("select holdfast.persona_set($1, $2::jsonb, $3)", name, json_text(change), by);
+  call(connection, "persona_set", name, json_text(change), by);
 }
 
 nlohmann::json parse_check(const std::string& text) {
@@ -117,10 +117,7 @@ std::optional<Persona> persona_keep(pg::Connection& connection, const persona::K
 
 bool persona_signed_out(pg::Connection& connection, const PersonaHeld& page, std::int64_t version,
                         const std::string& reason) {
-  return connection
-      .call("select holdfast.persona_signed_out($1::uuid, $2::uuid, $3::bigint, $4::bigint, $5)", page.worker, page.id,
-            page.fence, version, reason)
-      .value();
+  return call(connection, "persona_signed_out", page.worker, page.id, page.fence, version, reason).value();
 }
 
 pg::Result sign_in_row(pg::Connection& connection, const std::string& id) {
@@ -129,8 +126,7 @@ pg::Result sign_in_row(pg::Connection& connection, const std::string& id) {
 
 SignInAddress sign_in_open(pg::Connection& connection, const std::string& id, const std::string& by) {
   const auto key = base::random_hex32() + base::random_hex32();
-  const auto found =
-      connection.call("select * from holdfast.sign_in_open($1::uuid, $2, $3)", id, by, base::sha256_hex(key));
+  const auto found = call(connection, "sign_in_open", id, by, base::sha256_hex(key));
   if (found.empty()) return {"", "", 0, "", "", "it has ended; its worker's log says why"};
   const auto row = found.one();
   return {row["address"].value_or(""), row["certificate_hash"].value_or(""), row["port"].value_or(0), key, row["waits"],
@@ -138,7 +134,7 @@ SignInAddress sign_in_open(pg::Connection& connection, const std::string& id, co
 }
 
 std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string& worker) {
-  const auto found = connection.call("select * from holdfast.sign_in_take($1::uuid)", worker);
+  const auto found = call(connection, "sign_in_take", worker);
   if (found.empty()) return std::nullopt;
   const auto row = found.one();
   return SignIn{row["id"],       row["persona"], row["url"],
@@ -147,14 +143,11 @@ std::optional<SignIn> sign_in_take(pg::Connection& connection, const std::string
 
 bool sign_in_ready(pg::Connection& connection, const std::string& worker, const std::string& id,
                    const SignInAddress& place) {
-  return connection
-      .call("select holdfast.sign_in_ready($1::uuid, $2::uuid, $3::inet, $4::integer, $5)", worker, id, place.address,
-            place.port, place.certificate_hash)
-      .value();
+  return call(connection, "sign_in_ready", worker, id, place.address, place.port, place.certificate_hash).value();
 }
 
 std::string sign_in_check(pg::Connection& connection, const std::string& worker, const std::string& key) {
-  const auto answer = connection.call("select holdfast.sign_in_check($1::uuid, $2)", worker, base::sha256_hex(key));
+  const auto answer = call(connection, "sign_in_check", worker, base::sha256_hex(key));
   return answer.value().value_or("");
 }
 

@@ -1,6 +1,7 @@
 #include "lib/store/runner.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/store/call.hpp"
 
 namespace holdfast::store {
 
@@ -24,8 +25,7 @@ RunnerInWay in_way_of(const pg::Row& row) {
 
 Entry runner_enter(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
                    std::chrono::milliseconds grace) {
-  const auto rows = connection.call("select * from holdfast.runner_enter($1::uuid, $2::interval, $3::interval)", runner,
-                                    lease, grace);
+  const auto rows = call(connection, "runner_enter", runner, lease, grace);
   Entry entry;
   for (const auto row : rows) {
     const std::string& answer = row.text("answer");
@@ -40,8 +40,7 @@ Entry runner_enter(pg::Connection& connection, const std::string& runner, std::c
 
 RunnerHeartbeat runner_heartbeat(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
                                  const std::string& stats_json) {
-  const auto result = connection.call("select * from holdfast.runner_heartbeat($1::uuid, $2::interval, $3::jsonb)",
-                                      runner, lease, stats_json);
+  const auto result = call(connection, "runner_heartbeat", runner, lease, stats_json);
   const auto row = result.one();
   return {row["leads"], row["request"].value_or(""), row["rival"].value_or(""), row["log_level"].value_or("")};
 }
@@ -91,11 +90,9 @@ std::string next_work(pg::Connection& connection) {
 
 std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age,
                                          const std::optional<std::string>& crawl) {
-  return connection
-      .call("select * from holdfast.crawl_pages_stale($1::bigint, $2::interval, $3::uuid)", limit, age, crawl)
-      .map([](const pg::Row& row) {
-        return StalePage{row["crawl_id"], row["since"], row["there"]};
-      });
+  return call(connection, "crawl_pages_stale", limit, age, crawl).map([](const pg::Row& row) {
+    return StalePage{row["crawl_id"], row["since"], row["there"]};
+  });
 }
 
 bool may_act_as(pg::Connection& connection, const std::string& role) {

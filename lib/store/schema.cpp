@@ -1,5 +1,6 @@
 #include "lib/store/schema.hpp"
 
+#include "lib/store/call.hpp"
 #include "migrations/migrations.hpp"
 
 namespace holdfast::store {
@@ -25,7 +26,7 @@ bool has_schema(pg::Connection& connection) {
 }
 
 std::vector<Lacking> complete_schema(pg::Connection& connection) {
-  const auto rows = connection.call("select * from holdfast.complete()");
+  const auto rows = call(connection, "complete");
   std::vector<Lacking> lacking;
   for (std::size_t i = 0; i < rows.size(); ++i)
     lacking.push_back({rows[i]["what"], rows[i]["why"], rows[i]["statement"]});

@@ -46,16 +46,7 @@ nlohmann::json result_json(const HookResult& result) {
     if (auto value = nlohmann::json::parse(result.output_json, nullptr, false); !value.is_discarded())
       json["output_json"] = std::move(value);
   if (result.started_with) json["started_with"] = nlohmann::json::parse(*result.started_with);
-  if (result.exit_code) json["exit_code"] = *result.exit_code;
-  if (result.exit_signal) json["exit_signal"] = *result.exit_signal;
-  if (result.cost) {
-    json["wall_ms"] = wall;
-    json["user_ms"] = result.cost->user.count();
-    json["system_ms"] = result.cost->system.count();
-    json["peak_memory_bytes"] = result.cost->peak_memory_bytes;
-    json["read_bytes"] = result.cost->read_bytes;
-    json["written_bytes"] = result.cost->written_bytes;
-  }
+  json.update(end_json(result));
   return json;
 }
 
@@ -142,6 +133,21 @@ Claim claim_of(const pg::Row& row) {
 
 } // namespace
 
+nlohmann::json end_json(const HookResult& result) {
+  nlohmann::json json = nlohmann::json::object();
+  if (result.exit_code) json["exit_code"] = *result.exit_code;
+  if (result.exit_signal) json["exit_signal"] = *result.exit_signal;
+  if (result.cost) {
+    json["wall_ms"] = result.cost->wall.count();
+    json["user_ms"] = result.cost->user.count();
+    json["system_ms"] = result.cost->system.count();
+    json["peak_memory_bytes"] = result.cost->peak_memory_bytes;
+    json["read_bytes"] = result.cost->read_bytes;
+    json["written_bytes"] = result.cost->written_bytes;
+  }
+  return json;
+}
+
 std::string_view to_string(PageAnswer::What what) noexcept {
   switch (what) {
   case PageAnswer::What::sealed:
@@ -196,7 +202,7 @@ void worker_hooks(pg::Connection& connection, const std::string& worker, const s
     if (hook.ended) json["ended"] = result_json(*hook.ended);
     all.push_back(std::move(json));
   }
-  connection.call("select holdfast.worker_hooks($1::uuid, $2::jsonb)", worker, json_text(std::move(all)));
+  call(connection, "worker_hooks", worker, json_text(std::move(all)));
 }
 
 } // namespace holdfast::store

@@ -1,6 +1,6 @@
 #pragma once
 // Snapshots as a worker claims and finishes them, and the hooks that it runs. One free function per SQL function, same
-// name (migrations/functions/40_claim.sql, 41_finish.sql, 20_worker.sql). Blocking; call on the thread that owns the
+// name (migrations/functions/40_claim.sql, 41_finish.sql, 21_worker.sql). Blocking; call on the thread that owns the
 // connection.
 //
 // worker_hooks() and worker_turn() may be repeated, but not with room: snapshots that a lost answer has granted come up
@@ -9,6 +9,8 @@
 #include "lib/base/text/facts.hpp"
 #include "lib/store/expansion.hpp"
 #include "lib/store/worker.hpp"
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -65,6 +67,9 @@ struct HookResult {
   std::shared_ptr<const std::string> started_with; // hooks::started_with(), of one that failed; may be null
 };
 
+// Returns the end and the cost of a hook as columns of holdfast.archive_result and holdfast.session_hook.
+nlohmann::json end_json(const HookResult& result);
+
 // A finished page: how this attempt ended, and its results.
 struct Page {
   Lease lease;
@@ -80,7 +85,7 @@ struct Page {
   std::vector<std::string> tags;
   std::vector<Seed> links;
   std::vector<HookResult> results;
-  std::string captures; // records of its WARC files: an array of JSON (archive::read_captures), or empty
+  std::string captures;    // records of its WARC files: an array of JSON (archive::read_captures), or empty
   std::string fingerprint; // for the next capture of the URL: {persona, kind, previous, digest, body}, or empty
   // Snapshots of other crawls, as (crawl, snapshot), to whose records these refer.
   std::set<std::pair<std::string, std::string>> originals;

@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
+#include "lib/store/call.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -10,23 +11,18 @@
 namespace holdfast::store {
 
 bool text_keep(pg::Connection& connection, const Lease& lease, const std::string& text) {
-  return connection
-      .call("select holdfast.text_keep($1::uuid, $2::uuid, $3::bigint, $4)", lease.snapshot_id, lease.crawl_id,
-            lease.fence, text)
-      .value();
+  return call(connection, "text_keep", lease.snapshot_id, lease.crawl_id, lease.fence, text).value();
 }
 
 std::vector<TextMissing> texts_missing(pg::Connection& connection, const std::optional<std::string>& after, int limit) {
-  return connection.call("select * from holdfast.texts_missing($1::uuid, $2::bigint)", after, limit)
-      .map([](const pg::Row& row) {
-        return TextMissing{{row["snapshot_id"], row["crawl_id"], row["fence"]}, row["directory"]};
-      });
+  return call(connection, "texts_missing", after, limit).map([](const pg::Row& row) {
+    return TextMissing{{row["snapshot_id"], row["crawl_id"], row["fence"]}, row["directory"]};
+  });
 }
 
 TextsLost texts_lost(pg::Connection& connection, const std::optional<std::string>& after, int rows,
                      std::chrono::milliseconds age) {
-  const auto found =
-      connection.call("select * from holdfast.texts_lost($1::uuid, $2::bigint, $3::interval)", after, rows, age);
+  const auto found = call(connection, "texts_lost", after, rows, age);
   TextsLost lost;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto row = found[i];

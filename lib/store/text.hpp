@@ -1,6 +1,6 @@
 #pragma once
-// The text of pages and the search in it (migrations/functions/92_text.sql). Blocking; call on the thread that owns the
-// connection.
+// The text of pages and the search in it (migrations/functions/92_text.sql, 93_full_text.sql). Blocking; call on the
+// thread that owns the connection.
 
 #include "lib/store/worker.hpp"
 

@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/store/call.hpp"
 #include "lib/store/runner.hpp"
 
 namespace holdfast::store {
@@ -12,21 +13,19 @@ std::string new_token() { return "hf_" + base::random_hex32() + base::random_hex
 std::string token_add(pg::Connection& connection, const std::string& name, const std::string& role,
                       std::optional<std::chrono::milliseconds> keep, const std::string& by) {
   auto token = new_token();
-  connection.call("select holdfast.token_add($1, $2, $3, $4::interval, $5)", name, role, base::sha256_hex(token), keep,
-                  by);
+  call(connection, "token_add", name, role, base::sha256_hex(token), keep, by);
   return token;
 }
 
 std::string own_token_add(pg::Connection& connection, const std::string& name, const std::string& role,
                           std::optional<std::chrono::milliseconds> keep, const std::string& by) {
   auto token = new_token();
-  connection.call("select holdfast.own_token_add($1, $2, $3, $4::interval, $5)", name, role, base::sha256_hex(token),
-                  keep, by);
+  call(connection, "own_token_add", name, role, base::sha256_hex(token), keep, by);
   return token;
 }
 
 std::optional<TokenOwner> token_check(pg::Connection& connection, const std::string& token) {
-  const auto found = connection.call("select * from holdfast.token_check($1)", base::sha256_hex(token));
+  const auto found = call(connection, "token_check", base::sha256_hex(token));
   if (found.empty()) return std::nullopt;
   return TokenOwner{found.one()["name"], found.one()["role"], found.one()["files_key"],
                     found.one()["account"].value_or("")};
@@ -34,13 +33,11 @@ std::optional<TokenOwner> token_check(pg::Connection& connection, const std::str
 
 std::string api_request_once(pg::Connection& connection, const std::string& caller, const std::string& key,
                              const std::string& body, const std::string& crawl) {
-  return connection
-      .call("select holdfast.api_request_once($1, $2, $3, $4::uuid)", caller, key, base::sha256_hex(body), crawl)
-      .value();
+  return call(connection, "api_request_once", caller, key, base::sha256_hex(body), crawl).value();
 }
 
 std::set<std::string> tokens_valid(pg::Connection& connection, const std::vector<std::string>& names) {
-  const auto rows = connection.call("select * from holdfast.tokens_valid($1::text[])", names);
+  const auto rows = call(connection, "tokens_valid", names);
   std::set<std::string> valid;
   for (std::size_t i = 0; i < rows.size(); ++i)
     valid.insert(rows[i]["name"]);
@@ -52,9 +49,8 @@ std::string share_id(const std::string& uuid) { return uuid.substr(uuid.size() -
 std::optional<std::string> share_add(pg::Connection& connection, const std::string& uuid, const SharedThing& what,
                                      std::chrono::milliseconds keep, const std::string& by) {
   auto secret = base::random_hex32() + base::random_hex32();
-  const bool made = connection
-                        .call("select holdfast.share_add($1, $2, $3::uuid, $4, $5, $6::interval, $7)", share_id(uuid),
-                              base::sha256_hex(secret), what.snapshot, what.url, what.shelf, keep, by)
+  const bool made = call(connection, "share_add", share_id(uuid), base::sha256_hex(secret), what.snapshot, what.url,
+                         what.shelf, keep, by)
                         .value();
   return made ? std::optional(secret) : std::nullopt;
 }

@@ -1,18 +1,17 @@
 #include "lib/store/webhook.hpp"
 
+#include "lib/store/call.hpp"
+
 #include <cmath>
 
 namespace holdfast::store {
 
 std::vector<Delivery> webhook_claim(pg::Connection& connection, const std::string& owner, const Reach& reach,
                                     std::chrono::milliseconds lease, int room) {
-  return connection
-      .call("select * from holdfast.webhook_claim($1, $2::text[], $3::interval, $4::integer, $5::text[])", owner,
-            reach.names, lease, room, reach.schemes)
-      .map([](const pg::Row& row) {
-        return Delivery{row["id"],      row["fence"], row["attempts"], row["message_id"],
-                        row["webhook"], row["url"],   row["event"],    row["payload"]};
-      });
+  return call(connection, "webhook_claim", owner, reach.names, lease, room, reach.schemes).map([](const pg::Row& row) {
+    return Delivery{row["id"],      row["fence"], row["attempts"], row["message_id"],
+                    row["webhook"], row["url"],   row["event"],    row["payload"]};
+  });
 }
 
 bool webhook_report(pg::Connection& connection, const Delivery& delivery, int status, const std::string& error,

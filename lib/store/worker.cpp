@@ -9,7 +9,7 @@ namespace holdfast::store {
 
 namespace {
 
-// Converts to the argument of worker_join() and process_present().
+// Converts to the argument of process_join() and process_present().
 std::string process_json(const ProcessInfo& process) {
   nlohmann::json json = {{"machine",
                           {{"id", process.machine.id},
@@ -36,10 +36,8 @@ std::string process_json(const ProcessInfo& process) {
 
 } // namespace
 
-std::string worker_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease) {
-  return connection
-      .call("select holdfast.worker_join($1::uuid, $2::jsonb, $3::interval)", process.id, process_json(process), lease)
-      .value();
+std::string process_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease) {
+  return call(connection, "process_join", process.id, process_json(process), lease).value();
 }
 
 HeartbeatAnswer worker_heartbeat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,
@@ -79,14 +77,12 @@ HeartbeatAnswer worker_heartbeat(pg::Connection& connection, const std::string& 
 }
 
 void process_present(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease) {
-  connection.call("select holdfast.process_present($1::uuid, $2::jsonb, $3::interval)", process.id,
-                  process_json(process), lease);
+  call(connection, "process_present", process.id, process_json(process), lease);
 }
 
-bool worker_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason) {
-  return connection
-      .call("select holdfast.worker_gone($1::uuid, $2, $3, $4, $5::integer, $6::bigint, $7)", process.id,
-            process.machine_id, process.boot_id, process.pid_namespace, process.pid, process.start_ticks, reason)
+bool process_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason) {
+  return call(connection, "process_gone", process.id, process.machine_id, process.boot_id, process.pid_namespace,
+              process.pid, process.start_ticks, reason)
       .value();
 }
 
@@ -104,18 +100,17 @@ std::map<std::string, std::string> options_of(const std::string& text) {
 } // namespace
 
 std::vector<BinaryClaim> binary_claim(pg::Connection& connection, const std::string& worker, int limit) {
-  return connection.call("select * from holdfast.binary_claim($1::uuid, $2::integer)", worker, limit)
-      .map([](const pg::Row& row) {
-        return BinaryClaim{row["name"],
-                           row["id"],
-                           row["fence"],
-                           row["providers"],
-                           row["overrides"],
-                           row["path"].value_or(""),
-                           row["version"].value_or(""),
-                           row["sha256"].value_or(""),
-                           row["fingerprint"].value_or("")};
-      });
+  return call(connection, "binary_claim", worker, limit).map([](const pg::Row& row) {
+    return BinaryClaim{row["name"],
+                       row["id"],
+                       row["fence"],
+                       row["providers"],
+                       row["overrides"],
+                       row["path"].value_or(""),
+                       row["version"].value_or(""),
+                       row["sha256"].value_or(""),
+                       row["fingerprint"].value_or("")};
+  });
 }
 
 void binary_set(pg::Connection& connection, const std::string& worker, const BinaryClaim& claim,
@@ -130,12 +125,11 @@ void binary_set(pg::Connection& connection, const std::string& worker, const Bin
             {"provider", found.provider}};
     if (!found.version.empty()) json["version"] = found.version;
   }
-  connection.call("select holdfast.binary_set($1::uuid, $2, $3::bigint, $4::jsonb)", worker, claim.name, claim.fence,
-                  json_text(json));
+  call(connection, "binary_set", worker, claim.name, claim.fence, json_text(json));
 }
 
 std::vector<KnownBinary> binary_known(pg::Connection& connection, const std::string& worker) {
-  return connection.call("select * from holdfast.binary_known($1::uuid)", worker).map([](const pg::Row& row) {
+  return call(connection, "binary_known", worker).map([](const pg::Row& row) {
     return KnownBinary{row["name"], row["path"].value_or(""), row["error"].value_or("")};
   });
 }
@@ -165,8 +159,7 @@ std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const st
 
 Robots robots_get(pg::Connection& connection, const std::string& worker, const Lease& lease,
                   const std::string& origin) {
-  const auto result = connection.call("select * from holdfast.robots_get($1::uuid, $2::uuid, $3::uuid, $4)", worker,
-                                      lease.snapshot_id, lease.crawl_id, origin);
+  const auto result = call(connection, "robots_get", worker, lease.snapshot_id, lease.crawl_id, origin);
   const auto row = result.one();
   return {row["state"], row["rules"], row["error"].value_or(""), row["to_fetch"], row["too_early"]};
 }

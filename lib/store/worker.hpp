@@ -1,7 +1,8 @@
 #pragma once
-// Workers: joining, heartbeats, leaving. One free function per SQL function (migrations/functions/20_worker.sql), same
-// name. Each blocks on the given connection; call on the thread that owns it. Errors: lease_lost when the process has
-// lapsed; see lib/pg/connection.hpp for the rest. All may be repeated.
+// Processes that join, and what workers share through the database: leases, binaries of a machine, hosts, robots.txt.
+// One free function per SQL function, same name (migrations/functions/20_process.sql, 21_worker.sql, 62_binary.sql,
+// 50_host.sql, 55_robots.sql). Each blocks on the given connection; call on the thread that owns it. Errors: lease_lost
+// when the process has lapsed; see lib/pg/connection.hpp for the rest. All may be repeated.
 
 #include "lib/pg/connection.hpp"
 
@@ -58,17 +59,16 @@ struct HeartbeatAnswer {
 };
 
 // Joins as a worker, or as a candidate for runner. Returns the collection's id.
-std::string worker_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease);
+std::string process_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease);
 HeartbeatAnswer worker_heartbeat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,
                                  const std::vector<Lease>& held, const std::string& stats_json);
 // Reports that a process without claims runs, again and again, and that it has ended.
 void process_present(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease);
 // Ends the lease of a worker or runner that was seen dead on the caller's own machine, so that others take its work at
 // once. Returns false if the lease was over already, or if that process is not the one known by this id.
-bool worker_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason);
+bool process_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason);
 
-// Binaries that plugins need, and options that hold on one machine. One free function per SQL function
-// (migrations/functions/62_binary.sql). Blocking; call on the thread that owns the connection.
+// Binaries that plugins need, and options that hold on one machine.
 struct BinaryClaim {
   std::string name, id;
   std::int64_t fence{0};
@@ -100,9 +100,7 @@ struct CrawlOptions {
 };
 CrawlOptions crawl_options(pg::Connection& connection, const std::string& crawl);
 
-// Hosts: delays, caps, back-off. One free function per SQL function (migrations/functions/50_host.sql). Blocking;
-// call on the thread that owns the connection. Changes take effect with the next claim of any worker; all may be
-// repeated.
+// Hosts: delays, caps, back-off. Changes take effect with the next claim of any worker.
 
 // Records that a site requested fewer requests. `by`: the worker that received that. Returns the remaining back-off.
 std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const std::string& host, int status,

@@ -31,3 +31,25 @@ create or replace function holdfast.seal_event(p_outcome text)
            else 'seal'
          end
 $$;
+
+create or replace function holdfast.people_time(p_at timestamptz)
+  returns text language sql stable as $$
+  select to_char(p_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC'
+$$;
+comment on function holdfast.people_time is 'Returns a time as sentences have it, in UTC.';
+
+create or replace function holdfast.people_duration(p_span interval)
+  returns text language sql immutable as $$
+  select case when s < 1 then round(s * 1000) || ' ms'
+              when s < 120 then floor(s) || ' s'
+              when s < 7200 then floor(s / 60) || ' min'
+              when s < 172800 then floor(s / 3600) || ' h'
+              else floor(s / 86400) || ' days' end
+    from (select greatest(extract(epoch from p_span), 0) as s) x
+$$;
+
+create or replace function holdfast.people_count(p_count bigint, p_what text)
+  returns text language sql immutable as $$
+  select p_count || ' ' || p_what || case when p_count = 1 then '' else 's' end
+$$;
+comment on function holdfast.people_count is 'Returns a number with its noun: 1 page, 2 pages.';

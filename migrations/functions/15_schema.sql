@@ -11,8 +11,8 @@ comment on function holdfast.schema_minimum is 'Returns the lowest schema revisi
 create or replace function holdfast.shut_out_older_programs(p_revision integer, p_force boolean)
   returns void language plpgsql as $$
 -- Called by the migrator before it applies a file that begins with "-- Breaking:". The lock makes every
--- worker_join wait until the migration commits; it then finds the new schema_minimum(). Processes that joined
--- before are listed.
+-- process_join wait until the migration commits; it then finds the new schema_minimum(). Processes that
+-- joined before are listed.
 declare
   v_older text[];
 begin

@@ -51,7 +51,7 @@ begin
   -- everything is paused. A lapse takes locks that come after those of opening a crawl, so a claim does one
   -- or the other.
   if not p_finished then
-    if holdfast.lapse_workers() = 0 and v_may and p_room > 0 and p_seeds > 0 and not p_open_only then
+    if holdfast.lapse_process() = 0 and v_may and p_room > 0 and p_seeds > 0 and not p_open_only then
       v_opened := holdfast.crawl_open_small(p_worker, p_seeds);
     end if;
   end if;

@@ -1,5 +1,5 @@
 -- The runner: one elected process that runs the maintenance tasks. The unique index process_single_runner
--- allows one running process with worker_type worker_runner; candidates join (worker_join) as runner_waiting.
+-- allows one running process with worker_type worker_runner; candidates join as runner_waiting.
 -- The newest candidate wins: it requests older ones to leave, waits until the leading runner has left or its
 -- lease has expired, and then leads with the next epoch.
 --
@@ -161,7 +161,7 @@ begin
     set valid_until = least(valid_until, greatest(began_at, clock_timestamp())),
         ended_at = clock_timestamp(), ending = p_reason
     where epoch = v_row.epoch and process_id = p_id and ended_at is null;
-  perform holdfast.worker_leave(p_id, p_exit_code, p_reason);
+  perform holdfast.process_leave(p_id, p_exit_code, p_reason);
   perform pg_notify('holdfast', 'runner');
 end $$;
 comment on function holdfast.runner_leave is 'Records the orderly exit of a runner.';

@@ -3,14 +3,14 @@
 
 create or replace function holdfast.maintenance_lapsed(p_task holdfast.maintenance_task)
   returns bigint language plpgsql as $$
--- One process per transaction, as in lapse_workers. Claims do the same; this task covers runners, and times
+-- One process per transaction, as in lapse_process. Claims do the same; this task covers runners, and times
 -- without claims.
 begin
   perform from holdfast.process
     where status = 'running' and lease_until <= clock_timestamp()
     order by lease_until limit 1 for update skip locked;
   if not found then return 0; end if;
-  perform holdfast.lapse_workers();
+  perform holdfast.lapse_process();
   return 1;
 end $$;
 
@@ -44,7 +44,7 @@ begin
     perform holdfast.notify_workers();
   end if;
   insert into holdfast.crawl_queue (crawl_id, plugins, persona)
-    select c.id, holdfast.plugin_names(c.plugins), c.persona
+    select c.id, c.plugins, c.persona
       from holdfast.crawl c
       where c.status = 'started' and c.stopping_at is null and c.judged_to is null
         and not exists (select from holdfast.crawl_queue q where q.crawl_id = c.id)

@@ -32,6 +32,12 @@ create or replace function holdfast.control_reason(p_action text, p_who text, p_
   select p_action || coalesce(' by ' || nullif(p_who, ''), '') || coalesce(': ' || nullif(p_why, ''), '')
 $$;
 
+create or replace function holdfast.command_text(p_reason text)
+  returns text language sql immutable as $$
+  -- Takes from a reason of control_reason() the user who gave the command, and why.
+  select coalesce(substring(p_reason from '((?: by |: ).*)$'), '')
+$$;
+
 create or replace function holdfast.crawl_lock(p_crawl uuid)
   returns holdfast.crawl language plpgsql as $$
 declare

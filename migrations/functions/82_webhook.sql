@@ -286,7 +286,6 @@ comment on function holdfast.webhook_wait is 'Returns how long a deliverer may s
 
 create or replace function holdfast.webhook_shown(p_url text)
   returns text language sql immutable as $$
-  -- Returns what of the URL of a webhook is no secret.
   select coalesce(substring(p_url from '^https?://[^/]+'), p_url)
 $$;
 comment on function holdfast.webhook_shown is 'Returns what of the URL of a webhook is no secret.';

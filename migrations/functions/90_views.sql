@@ -57,7 +57,6 @@ comment on function holdfast.page_due is
 
 create or replace function holdfast.page_waits(p_page holdfast.snapshot_queue, p_crawl holdfast.crawl)
   returns text language sql stable as $$
-  -- Returns the reason why an open page is not due; NULL: it is due, or a worker owns it.
   select case
     when p_page.owner_id is not null then null
     when p_crawl.status = 'paused' then 'its crawl is ' || coalesce(p_crawl.reason, 'paused')

@@ -4,7 +4,6 @@
 
 create or replace function holdfast.shelf_find(p_name text)
   returns uuid language plpgsql stable as $$
--- By its id or name.
 declare
   v_id uuid;
 begin

@@ -17,7 +17,7 @@ begin
   for v_kind in
     select k.names::text[] as names, k.settings
       from (values
-        ('{worker_turn, worker_heartbeat, worker_hooks, lapse_workers, crawl_expand, crawl_stop_step,
+        ('{worker_turn, worker_heartbeat, worker_hooks, lapse_process, crawl_expand, crawl_stop_step,
           captures_stored, text_keep, snapshot_remove, crawl_remove}',
          'set enable_seqscan = off set enable_bitmapscan = off set jit = off '
          'set plan_cache_mode = force_generic_plan'),

@@ -38,8 +38,8 @@ create or replace function holdfast.entry_points()
         list_snapshots, list_sites, list_results, list_failures, list_events, list_events_after,
         page_due_latest}'),
       ('holdfast_worker', true, '{
-        worker_join, worker_able, worker_heartbeat, worker_hooks, worker_turn, worker_leave, worker_gone,
-        lapse_workers, archive_begun, crawl_claim, crawl_expand,
+        process_join, worker_able, worker_heartbeat, worker_hooks, worker_turn, process_leave, process_gone,
+        lapse_process, archive_begun, crawl_claim, crawl_expand,
         crawl_release, crawl_stop_step, crawl_judge_step, session_open, session_set, binary_want,
         binary_claim, binary_set, binary_known, machine_set_options, machine_options,
         runner_enter, runner_heartbeat, runner_leave, runner_maintenance, local_processes, workers_beside,

@@ -121,7 +121,7 @@ bool Gate::is_local(const store::RunnerInWay& other) const {
 awaitable<void> Gate::end_if_dead(store::RunnerInWay other) {
   if (!other.leads || !is_local(other) || !found_dead(other)) co_return;
   spdlog::info("{} is dead: ending its lease now", other.label);
-  co_await pool_->run([&](pg::Connection& connection) { store::worker_gone(connection, other, "found dead"); });
+  co_await pool_->run([&](pg::Connection& connection) { store::process_gone(connection, other, "found dead"); });
   wake();
 }
 
@@ -176,7 +176,7 @@ awaitable<int> Gate::lapse_dead() {
   for (const auto& one : processes) {
     if (one.id == id() || !found_dead(one)) continue;
     const bool gone = co_await pool_->run(
-        [&](pg::Connection& connection) { return store::worker_gone(connection, one, "found dead"); });
+        [&](pg::Connection& connection) { return store::process_gone(connection, one, "found dead"); });
     if (gone) ++lapsed;
     if (gone) spdlog::info("{} is dead: its work is released", one.label);
   }

@@ -12,6 +12,7 @@
 #include "lib/pg/pool.hpp"
 #include "lib/process/launcher.hpp"
 #include "services/worker/hook/binary_resolver.hpp"
+#include "services/worker/hook/browser_watch.hpp"
 #include "services/worker/hook/hook_network.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/machine/archive_watch.hpp"
@@ -37,6 +38,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,12 +62,11 @@ public:
   awaitable<Ending> run();
 
   const std::string& id() const noexcept { return membership_.id(); }
-  std::size_t running() const noexcept { return jobs_->running(); }
-  std::uint64_t sealed() const noexcept { return jobs_->sealed(); }
+  std::size_t running() const noexcept { return jobs_.running(); }
+  std::uint64_t sealed() const noexcept { return jobs_.sealed(); }
 
 private:
-  void make_parts(pg::Connection& connection);
-  void open_archive(pg::Connection& connection);
+  archive::Root join();
   void start_heartbeat();
   void spawn(awaitable<void> work, asio::cancellation_slot slot = {});
   void take_heartbeat(const store::HeartbeatAnswer& answer);
@@ -88,42 +89,43 @@ private:
   awaitable<void> expand();
   awaitable<void> look_whether_done();
 
+  // In the order in which one needs the other.
   asio::io_context& io_;
-  Options options_;
+  Options options_; // work_dir and temporary_dir: those of this incarnation
   base::StopSignal& stop_;
   std::function<bool(pg::Connection&)> done_;
   member::Membership membership_;
-  SandboxState sandbox_;
-  std::unique_ptr<HookNetworks> networks_;
   Scratch scratch_;
-  std::unique_ptr<archive::Root> archive_root_;
-  std::unique_ptr<process::Launcher> launcher_;
+  SandboxState sandbox_;
+  HookNetworks networks_;
+  process::Launcher launcher_;
   BinaryLookup binaries_;
+  archive::Root archive_root_;
   asio::thread_pool files_{static_cast<std::size_t>(std::clamp(options_.slots, 1, 4))};
   asio::thread_pool resolver_{4}; // names, and robots.txt
-  std::unique_ptr<pg::Pool> pool_;
-  std::unique_ptr<RetryPolicy> retry_;
-  std::unique_ptr<ArchiveWatch> archive_;
-  std::unique_ptr<ClaimConditions> claim_conditions_;
-  std::unique_ptr<Turns> turns_;
-  std::unique_ptr<RunningHooks> running_hooks_;
-  std::unique_ptr<CrawlExpander> expander_;
-  std::unique_ptr<Housekeeping> housekeeping_;
-  std::unique_ptr<HookServices> hook_services_;
-  std::unique_ptr<BinaryResolver> binary_resolver_;
-  std::unique_ptr<BrowserWatch> browser_;
-  std::unique_ptr<SignIns> sign_ins_;
-  std::unique_ptr<SessionServices> session_services_;
-  std::unique_ptr<CrawlSessions> sessions_;
-  std::unique_ptr<PageServices> page_services_;
-  std::unique_ptr<Jobs> jobs_;
+  pg::Pool pool_;
+  RetryPolicy retry_;
+  ArchiveWatch archive_watch_;
+  ClaimConditions claim_conditions_;
+  Turns turns_;
+  RunningHooks running_hooks_;
+  CrawlExpander expander_;
+  Housekeeping housekeeping_;
+  HookServices hook_services_;
+  BinaryResolver binary_resolver_;
+  BrowserWatch browser_;
+  SignIns sign_ins_;
+  SessionServices session_services_;
+  CrawlSessions sessions_;
+  PageServices page_services_;
+  Jobs jobs_;
   std::shared_ptr<HeartbeatState> heartbeat_state_{std::make_shared<HeartbeatState>()};
   base::Sleeper sleeper_;
-  std::size_t spawned_{0}; // coroutines beside run() that have not ended
+  std::optional<Watchdog> watchdog_; // while it runs
+  std::size_t spawned_{0};           // coroutines beside run() that have not ended
   bool draining_{false}, fenced_{false};
   std::exception_ptr failure_;
   std::chrono::steady_clock::time_point looked_whether_done_{};
-  std::unique_ptr<Watchdog> watchdog_;
 };
 
 } // namespace holdfast::worker

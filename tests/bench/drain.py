@@ -73,7 +73,7 @@ commit;
 """
 
 WORKERS = """insert into holdfast.machine (id, hostname) values ('bench', 'bench') on conflict do nothing;
-select holdfast.worker_join(lpad(to_hex(n), 32, '0')::uuid, '{"machine": {"id": "bench", "hostname": "bench"},
+select holdfast.process_join(lpad(to_hex(n), 32, '0')::uuid, '{"machine": {"id": "bench", "hostname": "bench"},
     "boot_id": "bench", "process_type": "worker", "worker_type": "snapshot", "label": "bench", "version": "",
     "slots": 1000}' || jsonb_build_object('pid', n, 'start_ticks', n), '1 hour')
   from generate_series(1, 64) n"""

@@ -66,7 +66,7 @@ std::string join(pg::Connection& connection) {
   process.worker_type = "snapshot";
   process.label = "bench";
   process.slots = 1000;
-  store::worker_join(connection, process, kLease);
+  store::process_join(connection, process, kLease);
   return process.id;
 }
 

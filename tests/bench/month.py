@@ -17,7 +17,7 @@ HOT = (
 ).split()
 WEEK = 7
 TRIMS = ("trim_events", "trim_attempts", "trim_processes", "trim_runs")
-RUNNER = """select holdfast.worker_join('{id}', '{{"machine": {{"id": "bench", "hostname": "bench"}},
+RUNNER = """select holdfast.process_join('{id}', '{{"machine": {{"id": "bench", "hostname": "bench"}},
     "boot_id": "bench", "pid": 1, "start_ticks": 1, "pid_namespace": "bench", "process_type": "runner",
     "worker_type": "runner_waiting", "label": "bench", "version": "bench"}}', '1 hour');
 select epoch from holdfast.runner_enter('{id}', '1 hour', '5 s')"""

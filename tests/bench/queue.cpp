@@ -57,7 +57,7 @@ nlohmann::json fill(const std::string& dsn, const Settings& settings) {
     }
   answer["expand_seconds"] = seconds_since(from);
   begin_phase("rest");
-  store::call(connection, "worker_leave", worker, 0, "filled");
+  store::call(connection, "process_leave", worker, 0, "filled");
   connection.call("analyze");
   return answer;
 }
@@ -198,7 +198,7 @@ nlohmann::json claims(const std::string& dsn, const Settings& settings) {
       {"rows_per_claim", static_cast<double>(taken) / std::max<double>(1, static_cast<double>(times.all.size()))}};
   times.report(answer, "claim");
   cpu.report(answer, "claim_cpu");
-  store::call(connection, "worker_leave", worker, 0, "done");
+  store::call(connection, "process_leave", worker, 0, "done");
   return answer;
 }
 

@@ -172,7 +172,7 @@ TEST_CASE("a crawl is removed once it is sealed, and its directories are listed 
 TEST_CASE("a worker that loses its lease and comes back is still paused, and still asked to end") {
   Stage stage;
   const auto join = [&](const std::string& id, int pid) {
-    stage.run(R"(select holdfast.worker_join($1::uuid, '{"machine": {"id": "m", "hostname": "h"}, "boot_id": "boot",
+    stage.run(R"(select holdfast.process_join($1::uuid, '{"machine": {"id": "m", "hostname": "h"}, "boot_id": "boot",
                    "start_ticks": 7, "process_type": "worker", "worker_type": "all", "label": "worker", "version": "1",
                    "slots": 4}' || jsonb_build_object('pid', $2::integer), interval '1 minute'))",
               pg::Params::of(id, pid));

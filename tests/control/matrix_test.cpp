@@ -165,7 +165,7 @@ TEST_CASE("every command to a worker, in every state") {
       if (state == "draining")
         stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(worker));
       if (state == "paused") stage.command("pauseWorker", worker);
-      if (state == "gone") store::call(stage.connection, "worker_leave", worker, 0, "done");
+      if (state == "gone") store::call(stage.connection, "process_leave", worker, 0, "done");
       const auto command = [&] { return stage.command(action + "Worker", worker); };
       const auto now = [&] {
         return stage.value(
@@ -182,9 +182,9 @@ TEST_CASE("every command to a worker, in every state") {
       if (action == "pause" && held) {
         const auto other = stage.worker();
         hold(stage, other, crawl);
-        store::call(stage.connection, "worker_leave", other, 0, "done");
+        store::call(stage.connection, "process_leave", other, 0, "done");
       }
-      if (state != "gone") store::call(stage.connection, "worker_leave", worker, 0, "done");
+      if (state != "gone") store::call(stage.connection, "process_leave", worker, 0, "done");
     }
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("every command to a host, and to everything, in every state") {
       stage.command("cancelCrawl", crawl);
       stage.expand(worker);
       CHECK(crawl_state(stage, crawl) == "sealed");
-      store::call(stage.connection, "worker_leave", worker, 0, "done");
+      store::call(stage.connection, "process_leave", worker, 0, "done");
     }
 
   const auto worker = stage.worker();

@@ -855,7 +855,7 @@ end $$"""
         self.c.sql(self.PROBE)
         worker = "a0000000-0000-7000-8000-00000000000f"
         self.c.sql(
-            f"""select holdfast.worker_join('{worker}', '{{"machine": {{"id": "m", "hostname": "h"}}, "boot_id": "b",
+            f"""select holdfast.process_join('{worker}', '{{"machine": {{"id": "m", "hostname": "h"}}, "boot_id": "b",
                 "pid": 1, "start_ticks": 1, "process_type": "worker", "worker_type": "snapshot", "label": "probe",
                 "version": "1", "slots": 8}}', interval '1 hour')"""
         )

@@ -283,7 +283,7 @@ class Restore(Case):
             worker.wait()
         c.sql("select holdfast.restored('test')")
         self.assertEqual(
-            c.sql("select has_function_privilege('holdfast_worker', 'holdfast.lapse_workers()', 'execute')"), "t"
+            c.sql("select has_function_privilege('holdfast_worker', 'holdfast.lapse_process()', 'execute')"), "t"
         )
         self.assertEqual(c.sql("select count(*) from holdfast.process where status = 'running'"), "0")
         self.assertEqual(c.server.rows("select * from holdfast.check_invariants()"), [])
@@ -513,7 +513,7 @@ class FileServer(Case):
             lambda: "the exit takes too long" in pathlib.Path(worker.log.name).read_text(encoding="utf-8"),
         )
         c.until(
-            "others may have its work", lambda: int(c.sql("select holdfast.lapse_workers()")) + 1 and c.workers() == 0
+            "others may have its work", lambda: int(c.sql("select holdfast.lapse_process()")) + 1 and c.workers() == 0
         )
         self.assertEqual(
             c.server.rows(

@@ -16,7 +16,7 @@ create function stress.join(p_client integer) returns uuid language plpgsql as $
 declare
   v_worker uuid := gen_random_uuid();
 begin
-  perform holdfast.worker_join(v_worker, '{"machine": {"id": "machine", "hostname": "stress"}, "boot_id": "boot",
+  perform holdfast.process_join(v_worker, '{"machine": {"id": "machine", "hostname": "stress"}, "boot_id": "boot",
     "start_ticks": 1, "process_type": "worker", "worker_type": "snapshot", "version": "1", "slots": 8}'
     || jsonb_build_object('pid', p_client, 'label', 'client ' || p_client), '5 seconds');
   insert into stress.client values (p_client, v_worker)
@@ -185,7 +185,7 @@ begin
     when 'add' then return stress.add();
     when 'expand' then return stress.expand(p_worker);
     when 'command' then return stress.command();
-    when 'lapse' then return sign(holdfast.lapse_workers());
+    when 'lapse' then return sign(holdfast.lapse_process());
     when 'robots' then
       perform holdfast.robots_get(p_worker, gen_random_uuid(), gen_random_uuid(),
                                   'https://' || stress.host());
@@ -197,7 +197,7 @@ begin
     when 'die' then
       update holdfast.process set lease_until = clock_timestamp()
         where id = p_worker and status = 'running';
-    when 'leave' then perform holdfast.worker_leave(p_worker, 0, 'done');
+    when 'leave' then perform holdfast.process_leave(p_worker, 0, 'done');
   end case;
   return 'done';
 exception when sqlstate 'HF002' or sqlstate 'HF003' or sqlstate 'HF004' or lock_not_available then

@@ -80,7 +80,7 @@ begin
   set local session_replication_role = origin;
   update holdfast.collection set paused_at = null, paused_by = null;
   update race.place set hosts = 'many';
-  perform holdfast.worker_join(race.worker(n), '{"machine": {"id": "machine", "hostname": "race"},
+  perform holdfast.process_join(race.worker(n), '{"machine": {"id": "machine", "hostname": "race"},
       "boot_id": "boot", "process_type": "worker", "worker_type": "snapshot", "version": "1", "slots": 8}'
       || jsonb_build_object('pid', n, 'start_ticks', n, 'label', 'worker ' || n), '1 hour')
     from generate_series(1, 3) n;
@@ -255,12 +255,12 @@ end $$;
 
 create procedure race.lapse() language plpgsql as $$
 begin
-  raise notice '% released', holdfast.lapse_workers();
+  raise notice '% released', holdfast.lapse_process();
 end $$;
 
 create procedure race.leave(worker integer) language plpgsql as $$
 begin
-  perform holdfast.worker_leave(race.worker(worker), 0, 'done');
+  perform holdfast.process_leave(race.worker(worker), 0, 'done');
 end $$;
 
 create procedure race.claim_crawl(worker integer) language plpgsql as $$
@@ -499,7 +499,7 @@ create procedure race.runners(standby boolean[]) language plpgsql as $$
 begin
   truncate holdfast.runner_term, holdfast.maintenance_run;
   update holdfast.maintenance_task set next_at = clock_timestamp() + interval '1 hour', runs = 0;
-  perform holdfast.worker_join(race.worker(100 + n::integer),
+  perform holdfast.process_join(race.worker(100 + n::integer),
       '{"machine": {"id": "machine", "hostname": "race"}, "boot_id": "boot", "pid_namespace": "namespace",
         "process_type": "runner", "worker_type": "runner_waiting", "version": "1"}'
       || jsonb_build_object('pid', 100 + n, 'start_ticks', n, 'label', 'runner ' || n, 'standby', s), '1 hour')

@@ -54,7 +54,7 @@ inline die(r) { up[r] = false; cut_off[r] = false; acts[r] = false; saw_free[r] 
 
 proctype Runner(byte r; byte other) {
   do
-  :: atomic { !up[r] && !present(r) && (row[r] == absent || faults > 0) -> /* worker_join */
+  :: atomic { !up[r] && !present(r) && (row[r] == absent || faults > 0) -> /* process_join */
        if :: row[r] == exited -> faults-- :: else fi; /* starting again is bounded, too */
        up[r] = true; row[r] = waiting; lease[r] = TRUSTED; asked[r] = false;
        last_began++; began[r] = last_began }
@@ -97,7 +97,7 @@ proctype Server(byte r) { /* runs tasks; ends the rows of candidates whose lease
        :: else
        fi }
   :: atomic { task[r] -> task[r] = false; assert(epoch[r] == last_epoch) }
-  :: atomic { row[r] == waiting && lease[r] == OVER -> row[r] = exited } /* lapse_workers */
+  :: atomic { row[r] == waiting && lease[r] == OVER -> row[r] = exited } /* lapse_process */
   od
 }
 

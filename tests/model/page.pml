@@ -86,7 +86,7 @@ inline drop(w, p) { /* a page of a worker that has lapsed */
   fi
 }
 
-inline lapse(may, w) { /* lapse_workers: the end of a lease releases all that it covered */
+inline lapse(may, w) { /* lapse_process: the end of a lease releases all that it covered */
   atomic {
     may && row[w] == running && (lease[w] == OVER || !guard(LAPSE_WAITS_FOR_LEASE)) ->
     row[w] = exited;
@@ -98,7 +98,7 @@ inline lapse(may, w) { /* lapse_workers: the end of a lease releases all that it
 proctype Worker(byte w; byte other) {
   byte p;
   do
-  :: atomic { !up[w] && row[w] != running -> /* worker_join */
+  :: atomic { !up[w] && row[w] != running -> /* process_join */
        up[w] = true; row[w] = running; lease[w] = TRUSTED }
 
   :: atomic { reaches(w) && row[w] == running && lease[w] != TRUSTED -> lease[w] = TRUSTED } /* worker_heartbeat */

@@ -75,7 +75,7 @@ struct TwoLogins : Stage {
   }
   std::string join(const std::string& type) {
     const auto id = value("select holdfast.new_uuid()");
-    run("select holdfast.worker_join($1::uuid, $2::jsonb, '1 hour')",
+    run("select holdfast.process_join($1::uuid, $2::jsonb, '1 hour')",
         pg::Params::of(id, process_json(type, type == "runner" ? 7 : 8)));
     return id;
   }
@@ -208,7 +208,7 @@ TEST_CASE("no login speaks for a process, session, machine or page of another") 
     call += (call.empty() ? "holdfast." + function + "(" : ", ") + argument->second + cast;
     auto& another = by_another[function];
     const bool own =
-        name == "p_worker" || (name == "p_id" && function.starts_with("worker_") && function != "worker_gone");
+        name == "p_worker" || (name == "p_id" && function.starts_with("worker_") && function != "process_gone");
     another += (another.empty() ? "holdfast." + function + "(" : ", ") +
                (own ? "'" + stage.others_worker + "'" : argument->second) + cast;
   }
@@ -229,8 +229,8 @@ TEST_CASE("no login speaks for a process, session, machine or page of another") 
   }
   // What these do when they may.
   for (const char* function :
-       {"worker_hooks", "worker_turn", "worker_leave", "session_set", "machine_set_options", "binary_set", "text_keep",
-        "worker_heartbeat", "worker_gone", "persona_keep", "persona_signed_out"})
+       {"worker_hooks", "worker_turn", "process_leave", "session_set", "machine_set_options", "binary_set", "text_keep",
+        "worker_heartbeat", "process_gone", "persona_keep", "persona_signed_out"})
     CHECK_MESSAGE(stage.attempt(stage.mine, calls[function] + ")", before).second, function);
 }
 

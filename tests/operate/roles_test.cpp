@@ -84,7 +84,7 @@ TEST_CASE("a reader sees every view and no table, and changes nothing") {
   CHECK(stage.outcome("select holdfast.crawl_add(gen_random_uuid(), '{}')") == kDenied);
   CHECK(stage.outcome("select * from holdfast.worker_turn(gen_random_uuid(), '[]', 1, '{}', false, false, 0, 0)") ==
         kDenied);
-  CHECK(stage.outcome("select holdfast.worker_leave(gen_random_uuid(), 0, '')") == kDenied);
+  CHECK(stage.outcome("select holdfast.process_leave(gen_random_uuid(), 0, '')") == kDenied);
 }
 
 TEST_CASE("an operator adds and steers, but is no worker") {
@@ -123,10 +123,10 @@ TEST_CASE("a worker does the whole work of a worker, and does not steer") {
   CHECK(turn.pages.at(0).what == store::PageAnswer::What::sealed);
   CHECK(stage.status(claim.lease) == "sealed");
   stage.release(worker, turn.claims.at(0));
-  store::call(stage.connection, "lapse_workers");
+  store::call(stage.connection, "lapse_process");
   const auto runner = base::new_uuid();
   stage.run(
-      R"(select holdfast.worker_join($1::uuid, '{"machine": {"id": "m", "hostname": "h"}, "boot_id": "b", "pid": 1,
+      R"(select holdfast.process_join($1::uuid, '{"machine": {"id": "m", "hostname": "h"}, "boot_id": "b", "pid": 1,
            "start_ticks": 1, "process_type": "runner", "worker_type": "runner_waiting", "label": "r", "version": "v"}',
            interval '1 hour'))",
       pg::Params::of(runner));
@@ -134,7 +134,7 @@ TEST_CASE("a worker does the whole work of a worker, and does not steer") {
         "lead");
   CHECK(stage.value("select coalesce(error, 'none') from holdfast.runner_maintenance($1::uuid, 1, 'mend')",
                     pg::Params::of(runner)) == "none");
-  store::call(stage.connection, "worker_leave", worker, 0, "done");
+  store::call(stage.connection, "process_leave", worker, 0, "done");
 
   CHECK(stage.outcome("update holdfast.snapshot_queue set owner_id = null") == kDenied);
   CHECK(stage.outcome("select holdfast.crawl_cancel(gen_random_uuid(), 'me', 'why')") == kDenied);

@@ -40,7 +40,7 @@ struct Questions : Stage {
   }
   std::string only_snapshot() { return value("select snapshot_id::text from holdfast.snapshot_queue"); }
   void leave_all() {
-    run("select holdfast.worker_leave(id, 0, 'told to') from holdfast.process where status = 'running'");
+    run("select holdfast.process_leave(id, 0, 'told to') from holdfast.process where status = 'running'");
   }
   void stats(const std::string& worker, const std::string& json) {
     run("update holdfast.process set stats = $2::jsonb where id = $1::uuid", pg::Params::of(worker, json));
@@ -126,7 +126,7 @@ TEST_CASE("a crawl whose persona is signed out") {
   REQUIRE(held.size() == 1);
   CHECK(stage.value("select holdfast.persona_signed_out($1::uuid, $2::uuid, $3::bigint, 0, 'a login was shown')",
                     pg::Params::of(before, held[0].lease.snapshot_id, held[0].lease.fence)) == "t");
-  store::call(stage.connection, "worker_leave", before, 0, "done");
+  store::call(stage.connection, "process_leave", before, 0, "done");
   const auto worker = stage.worker();
   stage.ask(stage.only_snapshot(), "snapshot",
             {"persona \"press\" is signed out since ",
@@ -344,7 +344,7 @@ TEST_CASE("a snapshot that a worker has") {
       {"1 more wait; the worker of 1 sent its last heartbeat at ", ": another takes over once its lease has expired"});
   stage.ask(worker, "process", {"sent its last heartbeat at", "other workers will take over its 1 snapshot"});
   stage.worker("two");
-  CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 1);
+  CHECK(store::call_for<int>(stage.connection, "lapse_process") == 1);
   stage.ask(worker, "process", {"It ended at", "lease lapsed"});
 }
 
@@ -503,7 +503,7 @@ TEST_CASE("a worker stays below its runner when that has joined again under anot
   stage.run("update holdfast.process set parent_id = $1::uuid where id = $2::uuid", pg::Params::of(run, child));
   const auto tree = [&] { return stage.value("select string_agg(tree, '/') from holdfast.v_process"); };
   CHECK(tree() == "run/   child");
-  stage.run("select holdfast.worker_leave($1::uuid, 0, 'made way')", pg::Params::of(run));
+  stage.run("select holdfast.process_leave($1::uuid, 0, 'made way')", pg::Params::of(run));
   CHECK(tree() == "child");
   const auto again = stage.worker("again");
   stage.run("update holdfast.process n set (machine_id, boot_id, pid, start_ticks) = (select machine_id, boot_id, pid, "
@@ -548,7 +548,7 @@ TEST_CASE("how snapshots and crawls ended") {
   refused.directory.clear(); // no hook has run
   stage.finish(worker, refused);
   stage.ask(bad.lease.snapshot_id, "snapshot", {"outcome refused", "it is a private address"});
-  store::call(stage.connection, "worker_leave", worker, 0, "done");
+  store::call(stage.connection, "process_leave", worker, 0, "done");
   stage.ask(worker, "process", {"It ended at", "done (exit code 0)"});
 
   std::string poison;
@@ -556,7 +556,7 @@ TEST_CASE("how snapshots and crawls ended") {
     const auto doomed = stage.worker("doomed");
     poison = stage.claim(doomed).lease.snapshot_id;
     stage.expire(doomed);
-    store::call(stage.connection, "lapse_workers");
+    store::call(stage.connection, "lapse_process");
   }
   const auto story = stage.ask(poison, "snapshot", {"outcome quarantined: its worker died, 3 times over"});
   CHECK(story["lapses"] == 3);
@@ -586,7 +586,7 @@ TEST_CASE("a crawl whose seeds a lapsed worker was expanding") {
   store::crawl_claim(stage.connection, worker, 1min);
   stage.expire(worker);
   stage.ask(crawl, "crawl", {"gone sent its last heartbeat at", "lease has expired"});
-  store::call(stage.connection, "lapse_workers");
+  store::call(stage.connection, "lapse_process");
 }
 
 TEST_CASE("processes") {
@@ -626,7 +626,7 @@ TEST_CASE("processes") {
   const auto runner = [&](const std::string& label, bool standby) {
     const auto id = base::new_uuid();
     stage.run(
-        R"(select holdfast.worker_join($1::uuid, '{"machine": {"id": "m", "hostname": "h"}, "boot_id": "boot", "pid": 1,
+        R"(select holdfast.process_join($1::uuid, '{"machine": {"id": "m", "hostname": "h"}, "boot_id": "boot", "pid": 1,
              "start_ticks": 1, "pid_namespace": "ns", "process_type": "runner", "worker_type": "runner_waiting",
              "version": "v", "capabilities": {"spawns": true}}'
              || jsonb_build_object('label', $2::text, 'standby', $3::boolean), interval '1 hour'))",
@@ -692,7 +692,7 @@ TEST_CASE("what is stuck is found, and what waits on purpose is not") {
   stage.run("update holdfast.process set lease_until = now() - interval '1 minute' where id = $1::uuid",
             pg::Params::of(worker));
   CHECK(stuck() == "process: its lease has expired");
-  store::call(stage.connection, "lapse_workers");
+  store::call(stage.connection, "lapse_process");
   CHECK(stage.value("select string_agg(name || ' ' || value, ', ' order by name) from holdfast.tally") ==
         "takeovers 1, workers_lapsed 1");
   const auto late = stage.add({Stage::seed("2")});

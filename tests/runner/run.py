@@ -511,7 +511,7 @@ class Work(Case):
         pid = c.until("run leads", lambda: c.sql(leads))
         # As from another machine: asked, but not told.
         c.sql(
-            """select holdfast.worker_join('a0000000-0000-7000-8000-000000000001', '{"machine": {"id": "far",
+            """select holdfast.process_join('a0000000-0000-7000-8000-000000000001', '{"machine": {"id": "far",
                 "hostname": "far"}, "boot_id": "b", "pid": 1, "start_ticks": 1, "pid_namespace": "n",
                 "label": "far runner", "process_type": "runner", "worker_type": "runner_waiting", "version": "1"}', '1 minute')"""
         )

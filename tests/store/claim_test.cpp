@@ -193,7 +193,7 @@ TEST_CASE("a draining worker claims nothing; one that is late or has lapsed is t
   CHECK(stage.claim_many(draining, 5).empty());
   stage.expire(late);
   CHECK(refusal([&] { stage.claim_many(late, 5); }) == pg::kLeaseLapsed);
-  store::call(stage.connection, "lapse_workers");
+  store::call(stage.connection, "lapse_process");
   CHECK(refusal([&] { stage.claim_many(late, 5); }) == pg::kLeaseLapsed);
   CHECK(refusal([&] { stage.claim_many("00000000-0000-7000-8000-000000000000", 5); }) == pg::kLeaseLapsed);
   CHECK(stage.value("select count(owner_id) from holdfast.snapshot_queue") == "0");
@@ -221,14 +221,14 @@ TEST_CASE("what comes back to an old place is claimed first, although claims hav
   CHECK(low(stage) == stage.seed("5").url);
   REQUIRE(first.size() == 4);
   REQUIRE(stage.claim_many(worker, 4).size() == 4);
-  SUBCASE("because its worker has left") { store::call(stage.connection, "worker_leave", early, 0, "test"); }
+  SUBCASE("because its worker has left") { store::call(stage.connection, "process_leave", early, 0, "test"); }
   SUBCASE("because it was released") {
     for (const auto& claim : first)
       stage.release(early, claim);
   }
   SUBCASE("because its worker lapsed") {
     stage.expire(early);
-    store::call(stage.connection, "lapse_workers");
+    store::call(stage.connection, "lapse_process");
   }
   CHECK(low(stage) == stage.seed("1").url);
   pg::Connection another(stage.dsn());

@@ -20,7 +20,7 @@ TEST_CASE("a crawl that is added is queued, due, and keeps everything it was giv
   crawl["persona"] = "Work";
   crawl["created_by"] = "alice";
   crawl["tags"] = {"one", "t,w{o}", ""};
-  crawl["plugins"] = {"wget", "title"};
+  crawl["plugins"] = {"title", "wget"};
   crawl["options"] = {{"WGET_TIMEOUT", "30"}, {"JSON", "{\"a\": 1}"}};
   crawl["max_depth"] = 2;
   crawl["max_urls"] = 100;
@@ -209,7 +209,7 @@ TEST_CASE("a crawl is not claimed by a worker that drains, that is late, or that
   CHECK_FALSE(store::crawl_claim(stage.connection, draining, 1min));
   stage.expire(late);
   CHECK(refusal([&] { store::crawl_claim(stage.connection, late, 1min); }) == pg::kLeaseLapsed);
-  store::call(stage.connection, "lapse_workers");
+  store::call(stage.connection, "lapse_process");
   CHECK(refusal([&] { store::crawl_claim(stage.connection, late, 1min); }) == pg::kLeaseLapsed);
   CHECK(stage.value("select count(owner_id) from holdfast.crawl") == "0");
 }

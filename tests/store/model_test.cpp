@@ -452,7 +452,7 @@ private:
     ++done["heartbeat"];
   }
 
-  // Its work goes back, by a call of lapse_workers or by the claim of another worker.
+  // Its work goes back, by a call of lapse_process or by the claim of another worker.
   void lose(int index, bool by_claim) {
     const auto dead = workers_[static_cast<std::size_t>(index)];
     workers_[static_cast<std::size_t>(index)] = stage_.worker();
@@ -464,7 +464,7 @@ private:
       const auto& worker = workers_[static_cast<std::size_t>(index)];
       claimed(worker, request, stage_.claim_as(worker, request));
     } else {
-      store::call(stage_.connection, "lapse_workers");
+      store::call(stage_.connection, "lapse_process");
     }
     CHECK(refusal([&] { stage_.claim_many(dead, 1); }) == pg::kLeaseLapsed);
     ++done["lapse"];
@@ -473,7 +473,7 @@ private:
   void leave(int index) {
     const auto worker = workers_[static_cast<std::size_t>(index)];
     workers_[static_cast<std::size_t>(index)] = stage_.worker();
-    store::call(stage_.connection, "worker_leave", worker, 0, "done");
+    store::call(stage_.connection, "process_leave", worker, 0, "done");
     gone(worker, false);
     ++done["leave"];
   }

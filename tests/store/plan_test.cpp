@@ -180,7 +180,7 @@ TEST_CASE("a heartbeat, a finished page and a lapse on a large queue touch only 
     CHECK(whole() == before);
     CHECK(transaction.call(kSeal, of_claims(worker, held)).size() >= 2);
     CHECK(whole() == before);
-    CHECK(transaction.call("select holdfast.lapse_workers() as n").one().integer("n") == 8);
+    CHECK(transaction.call("select holdfast.lapse_process() as n").one().integer("n") == 8);
     CHECK(whole() == before);
   });
 }
@@ -263,7 +263,7 @@ TEST_CASE("finishing many reads only their rows, with statistics that are empty,
   stage.expire(worker);
   stage.connection.transaction([&](pg::Transaction& transaction) {
     const auto before = reads_of(transaction, "running_hook").whole;
-    transaction.call("select holdfast.lapse_workers()");
+    transaction.call("select holdfast.lapse_process()");
     CHECK(reads_of(transaction, "running_hook").whole == before);
   });
 }
@@ -387,7 +387,7 @@ TEST_CASE("a session that has planned its statements while all was empty reads l
     stage.expire(dead);
     runner.transaction([&](pg::Transaction& transaction) {
       const auto before = reads_of(transaction);
-      CHECK(transaction.call("select holdfast.lapse_workers() as n").one().integer("n") == 3);
+      CHECK(transaction.call("select holdfast.lapse_process() as n").one().integer("n") == 3);
       CHECK(reads_of(transaction).tuples - before.tuples <= reads);
     });
   };
@@ -406,7 +406,7 @@ TEST_CASE("a session that has planned its statements while all was empty reads l
   }
   stage.run("update holdfast.crawl set stopping_at = now() where id::text like 'c0%1'");
   lapse(100);
-  std::string names = "lapse_workers crawl_expand"; // the latter: see above
+  std::string names = "lapse_process crawl_expand"; // the latter: see above
   for (const auto& use : uses) {
     names += ' ' + use.name;
     call(use);

@@ -105,7 +105,7 @@ TEST_CASE("a worker says which hooks it runs, and no others are shown, of it or 
   CHECK(hooks(worker, {}) == "wget/c");
   CHECK(stage.value("select count(*) from holdfast.running_hook where process_id = $1::uuid", pg::Params::of(worker)) ==
         "0");
-  store::call(stage.connection, "worker_leave", other, 0, "done");
+  store::call(stage.connection, "process_leave", other, 0, "done");
   CHECK(hooks(other, {stage.running(foreign, "wget", "c")}) == "");
   CHECK(stage.value("select count(*) from holdfast.running_hook") == "0"); // a worker that has left is not heard
 }
@@ -165,7 +165,7 @@ TEST_CASE("the attempt of a lapsed worker names the hooks that ran, so that peop
   first.started -= 2s;
   store::worker_hooks(stage.connection, dead, {second, first});
   stage.expire(dead);
-  CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 2);
+  CHECK(store::call_for<int>(stage.connection, "lapse_process") == 2);
   const auto hooks = [&](const store::Claim& claim) {
     return stage.value("select ending || ' ' || hooks::text from holdfast.v_attempt where snapshot_id = $1::uuid",
                        pg::Params::of(claim.lease.snapshot_id));

@@ -55,7 +55,7 @@ std::string Stage::worker(const std::string& label, std::chrono::milliseconds le
   process.worker_type = "snapshot";
   process.label = label;
   process.slots = 8;
-  store::worker_join(connection, process, lease);
+  store::process_join(connection, process, lease);
   return process.id;
 }
 
@@ -88,7 +88,7 @@ std::string Stage::start(const std::vector<store::Seed>& seeds, store::NewCrawl 
   REQUIRE(lease);
   REQUIRE(lease->crawl_id == id);
   store::crawl_expand(connection, expander, *lease, 100000);
-  store::call(connection, "worker_leave", expander, 0, "expanded");
+  store::call(connection, "process_leave", expander, 0, "expanded");
   return id;
 }
 

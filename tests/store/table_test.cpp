@@ -330,7 +330,7 @@ std::vector<BadRow> bad_rows() {
       {"maintenance_every", "update holdfast.maintenance_task set every = '0'"},
       {"maintenance_batch", "update holdfast.maintenance_task set batch = 0"},
       {"maintenance_keep", "update holdfast.maintenance_task set keep = '-1 day'"},
-      {"maintenance_function_name", "update holdfast.maintenance_task set function = 'worker_leave'"},
+      {"maintenance_function_name", "update holdfast.maintenance_task set function = 'process_leave'"},
       // Sessions.
       {"session_status", session("status", "'lost'")},
       {"session_ended", session("status", "'closed'")},

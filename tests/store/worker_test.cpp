@@ -31,7 +31,7 @@ store::ProcessInfo process_info(const std::string& id) {
 TEST_CASE("a worker that joins is there with its lease, and is told which collection this is") {
   Stage stage;
   const auto process = process_info(base::new_uuid());
-  CHECK(store::worker_join(stage.connection, process, 30s) == stage.value("select id from holdfast.collection"));
+  CHECK(store::process_join(stage.connection, process, 30s) == stage.value("select id from holdfast.collection"));
   const auto row =
       stage.row("select *, lease_until - heartbeat_at = '30 seconds' as whole_lease from holdfast.v_worker "
                 "where id = $1::uuid",
@@ -48,26 +48,26 @@ TEST_CASE("a worker that joins is there with its lease, and is told which collec
 TEST_CASE("joining again with the same id is a repeat while the process runs, and refused after it lapsed") {
   Stage stage;
   const auto process = process_info(base::new_uuid());
-  store::worker_join(stage.connection, process, 30s);
-  store::worker_join(stage.connection, process, 30s);
+  store::process_join(stage.connection, process, 30s);
+  store::process_join(stage.connection, process, 30s);
   CHECK(stage.value("select count(*) from holdfast.process") == "1");
   CHECK(stage.value("select count(*) from holdfast.machine") == "1");
   CHECK(stage.value(
             "select string_agg(event || ' ' || detail, ', ') from holdfast.v_event where lifecycle = 'process'") ==
         "join worker on host.test");
   stage.expire(process.id);
-  CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 0);
-  CHECK(refusal([&] { store::worker_join(stage.connection, process, 30s); }) == pg::kLeaseLapsed);
+  CHECK(store::call_for<int>(stage.connection, "lapse_process") == 0);
+  CHECK(refusal([&] { store::process_join(stage.connection, process, 30s); }) == pg::kLeaseLapsed);
 }
 
 TEST_CASE("a machine that comes back with another name is the same machine") {
   Stage stage;
   auto process = process_info(base::new_uuid());
-  store::worker_join(stage.connection, process, 30s);
+  store::process_join(stage.connection, process, 30s);
   process.id = base::new_uuid();
   process.machine.hostname = "renamed.test";
   process.machine.cpu_count = 8;
-  store::worker_join(stage.connection, process, 30s);
+  store::process_join(stage.connection, process, 30s);
   const auto row = stage.row("select * from holdfast.machine");
   CHECK(row.text("hostname") == "renamed.test");
   CHECK(row.integer("cpu_count") == 8);
@@ -78,12 +78,12 @@ TEST_CASE("a second running holder of the runner's gate is refused by the databa
   auto process = process_info(base::new_uuid());
   process.process_type = "runner";
   process.worker_type = "worker_runner";
-  store::worker_join(stage.connection, process, 30s);
+  store::process_join(stage.connection, process, 30s);
   const std::string first = process.id;
   process.id = base::new_uuid();
-  CHECK(refusal([&] { store::worker_join(stage.connection, process, 30s); }) == "23505");
-  store::call(stage.connection, "worker_leave", first, 0, "done");
-  CHECK(refusal([&] { store::worker_join(stage.connection, process, 30s); }) == "");
+  CHECK(refusal([&] { store::process_join(stage.connection, process, 30s); }) == "23505");
+  store::call(stage.connection, "process_leave", first, 0, "done");
+  CHECK(refusal([&] { store::process_join(stage.connection, process, 30s); }) == "");
 }
 
 TEST_CASE(
@@ -110,7 +110,7 @@ TEST_CASE(
   CHECK(stage.value("select count(*) from holdfast.check_invariants()") == "0");
   // Its lease ends: due again, and before what has waited behind it.
   stage.expire(worker);
-  CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 1);
+  CHECK(store::call_for<int>(stage.connection, "lapse_process") == 1);
   CHECK(stage.value(next).substr(0, 2) == "12");
   CHECK(stage.value("select count(*) from holdfast.snapshot_queue where retry_at <= now() and due_at is null") == "2");
   CHECK(stage.value("select count(*) from holdfast.check_invariants()") == "0");
@@ -171,7 +171,7 @@ TEST_CASE("a heartbeat after the worker lapsed is refused, however late the leas
   // Late, but not lapsed yet: it counts.
   CHECK(refusal([&] { store::worker_heartbeat(stage.connection, worker, 1h, {}, "{}"); }) == "");
   stage.expire(worker);
-  store::call(stage.connection, "lapse_workers");
+  store::call(stage.connection, "lapse_process");
   CHECK(refusal([&] { store::worker_heartbeat(stage.connection, worker, 1h, {}, "{}"); }) == pg::kLeaseLapsed);
 }
 
@@ -185,8 +185,8 @@ TEST_CASE("a worker that leaves releases its work and nothing is counted against
   store::worker_hooks(stage.connection, worker, {stage.running(claim, "wget", "on_Snapshot__1_wget")});
   REQUIRE(store::crawl_claim(stage.connection, worker, 1min));
 
-  store::call(stage.connection, "worker_leave", worker, 3, "stopped");
-  store::call(stage.connection, "worker_leave", worker, 4, "again");
+  store::call(stage.connection, "process_leave", worker, 3, "stopped");
+  store::call(stage.connection, "process_leave", worker, 4, "again");
   const auto row = stage.row("select * from holdfast.v_worker where label = 'leaver'");
   CHECK(row.text("status") == "exited");
   CHECK(row.integer("exit_code") == 3);
@@ -212,14 +212,14 @@ TEST_CASE("a dead worker's work goes to others, counts its death, and one call l
   const auto first = stage.worker("first"), second = stage.worker("second"), alive = stage.worker("alive");
   const auto a = stage.claim(first), b = stage.claim(first), c = stage.claim(second);
   stage.claim(alive);
-  CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 0);
+  CHECK(store::call_for<int>(stage.connection, "lapse_process") == 0);
   stage.expire(first);
   stage.expire(second);
-  const int one = store::call_for<int>(stage.connection, "lapse_workers"),
-            two = store::call_for<int>(stage.connection, "lapse_workers");
+  const int one = store::call_for<int>(stage.connection, "lapse_process"),
+            two = store::call_for<int>(stage.connection, "lapse_process");
   CHECK(one + two == 3);
   CHECK(one * two == 2);
-  CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 0);
+  CHECK(store::call_for<int>(stage.connection, "lapse_process") == 0);
   for (const auto& claim : {a, b, c}) {
     const auto row =
         stage.row("select * from holdfast.v_snapshot where id = $1::uuid", pg::Params::of(claim.lease.snapshot_id));
@@ -247,7 +247,7 @@ TEST_CASE("a snapshot whose owners die three times is quarantined, and ends its 
     CHECK(claim.lease.fence == death);
     store::worker_hooks(stage.connection, worker, {stage.running(claim, "wget", "on_Snapshot__1_wget")});
     stage.expire(worker);
-    CHECK(store::call_for<int>(stage.connection, "lapse_workers") == 1);
+    CHECK(store::call_for<int>(stage.connection, "lapse_process") == 1);
   }
   const auto row = stage.row("select * from holdfast.v_snapshot");
   CHECK(row.text("status") == "sealed");
@@ -272,7 +272,7 @@ TEST_CASE("a lease is 100 ms to an hour long, and any other is refused") {
   for (const auto lease : {std::chrono::milliseconds(0), std::chrono::milliseconds(-1), std::chrono::milliseconds(99),
                            std::chrono::milliseconds(1h) + 1ms}) {
     CAPTURE(lease.count());
-    CHECK(refusal([&] { store::worker_join(stage.connection, process_info(base::new_uuid()), lease); }) ==
+    CHECK(refusal([&] { store::process_join(stage.connection, process_info(base::new_uuid()), lease); }) ==
           pg::kRefused);
     CHECK(refusal([&] { store::worker_heartbeat(stage.connection, worker, lease, {}, "{}"); }) == pg::kRefused);
   }
@@ -281,6 +281,6 @@ TEST_CASE("a lease is 100 ms to an hour long, and any other is refused") {
                     pg::Params::of(worker));
         }) == pg::kRefused);
   CHECK(stage.value("select lease_until from holdfast.process") == before);
-  store::worker_join(stage.connection, process_info(base::new_uuid()), 100ms);
+  store::process_join(stage.connection, process_info(base::new_uuid()), 100ms);
   store::worker_heartbeat(stage.connection, worker, 1h, {}, "{}");
 }

@@ -241,7 +241,7 @@ class Names(unittest.TestCase):
         )
 
         def known(text):
-            names = re.findall(r'holdfast\.(\w+)|\bcall\w*(?:<[^>]*>)?\([^";]*"(\w+)"', text)
+            names = re.findall(r'holdfast\.(\w+)|\b(?:call\w*(?:<[^>]*>)?|repeat|once)\([^";]*"(\w+)"', text)
             names = [one or other for one, other in names] + [lists.get(name) for name in re.findall(r'"(\w+)"', text)]
             return set(re.findall(r"\bas (\w+)", text)).union(*(words.get(name, ()) for name in names))
 

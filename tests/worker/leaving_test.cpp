@@ -24,7 +24,7 @@ void give_up(WorkerStage& stage, const std::string& worker) {
     try {
       stage.connection.script("update holdfast.process set lease_until = clock_timestamp() - interval '1 second' where "
                               "id = '" +
-                              worker + "'; select 1 / holdfast.lapse_workers()");
+                              worker + "'; select 1 / holdfast.lapse_process()");
       return true;
     } catch (const base::Error&) { // divided by zero: none has lapsed
       return false;
@@ -64,7 +64,7 @@ TEST_CASE("where all workers drain, a dead one lapses all the same, and people a
   stage.until_arrived("1");
   const auto crawl = stage.add({WorkerStage::url("2")});
   const auto dead = member::describe_process("worker", "all", "test", 1, stage.options.data_dir);
-  store::worker_join(stage.connection, dead, 60s);
+  store::process_join(stage.connection, dead, 60s);
   const auto lease = store::crawl_claim(stage.connection, dead.id, 60s);
   if (lease) store::crawl_expand(stage.connection, dead.id, *lease, 10); // else the worker has done it already
   stage.until("the other has a snapshot",

@@ -1,6 +1,6 @@
 // Bytes that the egress proxy received and no record has, as a table.
 
-#include "services/worker/attempt/witness.hpp"
+#include "services/worker/attempt/steps.hpp"
 
 #include <doctest/doctest.h>
 

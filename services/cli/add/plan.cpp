@@ -79,8 +79,8 @@ std::vector<std::string> wanted_plugins(Context& context, const std::vector<std:
   for (const auto& [key, value] : options)
     hook_options[key] = value;
   std::set<std::string> wanted;
-  for (const auto* hook : plugin_set->hooks_for(
-           hooks::Event::snapshot, hooks::selected_plugins(*plugin_set, base::join(plugins, ","), hook_options)))
+  for (const auto* hook :
+       plugin_set->hooks_for(hooks::Event::snapshot, hooks::selected_plugins(*plugin_set, plugins, hook_options)))
     wanted.insert(hook->plugin->name);
   return {wanted.begin(), wanted.end()};
 }

@@ -101,10 +101,7 @@ int show_options(Context& context, const ConfigOptions& options) {
     if (plugin_set->find(options.plugin) == nullptr) plugin_set->select({options.plugin}); // throws, naming all
     shown.push_back(options.plugin);
   } else {
-    std::string list;
-    for (const auto& name : plugins)
-      list += (list.empty() ? "" : ",") + name;
-    shown = hooks::selected_plugins(*plugin_set, list, layers.options());
+    shown = hooks::selected_plugins(*plugin_set, plugins, layers.options());
   }
   for (const auto& name : shown) {
     if (!context.json() && shown.size() > 1) std::cout << (name == shown.front() ? "" : "\n") << name << '\n';

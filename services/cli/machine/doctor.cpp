@@ -13,9 +13,9 @@
 #include "services/cli/terminal/output.hpp"
 #include "services/worker/hook/binary_lookup.hpp"
 #include "services/worker/hook/binary_resolver.hpp"
+#include "services/worker/hook/browser_watch.hpp"
 #include "services/worker/hook/hook_network.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
-#include "services/worker/hook/try_browser.hpp"
 #include "services/worker/machine/free_resources.hpp"
 
 #include <CLI/CLI.hpp>
@@ -307,7 +307,7 @@ std::vector<std::string> database_problems(Context& context) {
 
 int doctor(Context& context, const std::vector<std::string>& plugins) {
   const auto options = context.worker_options(false);
-  const auto selected = hooks::selected_plugins(*options.plugin_set, base::join(plugins, ","), options.hook_options);
+  const auto selected = hooks::selected_plugins(*options.plugin_set, plugins, options.hook_options);
   Examination examination(options);
   for (const auto& name : selected)
     examination.look_at(*options.plugin_set->find(name));

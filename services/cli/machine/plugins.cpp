@@ -62,7 +62,7 @@ int run_installer(Context& context, const InstallOptions& options) {
 int list_plugins(Context& context) {
   const auto options = context.worker_options(false);
   const auto& plugin_set = *options.plugin_set;
-  const auto selected = hooks::selected_plugins(plugin_set, "", options.hook_options);
+  const auto selected = hooks::selected_plugins(plugin_set, {}, options.hook_options);
   worker::BinaryLookup binaries(options.binary_directories, options.data_dir / "lib");
   for (const auto& [name, plugin] : plugin_set.plugins()) {
     const bool on = std::find(selected.begin(), selected.end(), name) != selected.end();

@@ -62,7 +62,7 @@ int drain(Context& context, const DrainOptions& options) {
     return std::any_of(workers.begin(), workers.end(), [&](const auto& id) { return now.contains(id); });
   };
   while (options.wait && any_runs()) {
-    if (!context.remote()) store::call(context.connection(), "lapse_workers");
+    if (!context.remote()) store::call(context.connection(), "lapse_process");
     if (interrupted_within(std::chrono::milliseconds(500))) return base::kExitInterrupted;
   }
   return base::kExitSuccess;

@@ -46,7 +46,7 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
         // Seen dead on this very machine: their work need not wait for their leases to run out.
         pg::Connection connection(options.dsn);
         for (const auto& process : gone)
-          if (store::worker_gone(connection, process, "found dead"))
+          if (store::process_gone(connection, process, "found dead"))
             spdlog::info("took over from worker {}, which died on this machine", process.id);
       }
       worker::Worker worker(io, std::move(options), stop, done);

@@ -181,7 +181,7 @@ void AttemptFiles::forget_files_of(const archive::ResultView& culprit) {
   for (auto& other : results_) {
     if (&other == &culprit || other.plugin != culprit.plugin || other.files.empty()) continue;
     other.files.clear();
-    other.error += (other.error.empty() ? "" : "; ") + ("its files were removed with those of " + culprit.hook);
+    other.add_error("its files were removed with those of " + culprit.hook);
     spoiled_.insert(other.plugin);
   }
 }
@@ -223,8 +223,7 @@ awaitable<std::string> AttemptFiles::find_meddling(const hooks::Hook& hook, cons
     spoiled_.insert(plugin);
     for (auto& result : results_)
       if (result.plugin == plugin)
-        result.error += (result.error.empty() ? "" : "; ") +
-                        ("after it had ended, its files were changed by " + suspects + ": " + shortened(what));
+        result.add_error("after it had ended, its files were changed by " + suspects + ": " + shortened(what));
   }
   if (!done.empty())
     spdlog::warn("{}: {} wrote into directories of other plugins: {}", directory_.parent_path().filename().string(),

@@ -2,7 +2,6 @@
 #include "lib/base/text/encoding.hpp"
 #include "lib/change/compare.hpp"
 #include "lib/store/call.hpp"
-#include "services/worker/attempt/reuse.hpp"
 #include "services/worker/attempt/steps.hpp"
 
 #include <nlohmann/json.hpp>
@@ -46,16 +45,12 @@ change::Digests data_of(const PageWork& work) {
 }
 
 awaitable<std::optional<Predecessor>> find_predecessor(PageWork& work, std::optional<std::string> kind) {
-  const auto call = [&work, &kind](pg::Connection& connection) {
-    return store::call(connection, "fingerprint_get", work.claim.url, work.claim.persona, kind,
-                       work.claim.lease.snapshot_id)
-        .map([](const pg::Row& row) {
-          return Predecessor{row["snapshot_id"], change::from_bytes(base::base64_decode(row.text("body"))),
-                             change::reuse_from(nlohmann::json::parse(row.text("reuse"))), row["age_ms"]};
-        });
-  };
-  auto rows = co_await work.services.retry.repeat(call);
-  co_return rows.empty() ? std::nullopt : std::optional(std::move(rows.front()));
+  const auto rows = co_await work.services.retry.repeat("fingerprint_get", work.claim.url, work.claim.persona, kind,
+                                                        work.claim.lease.snapshot_id);
+  if (rows.empty()) co_return std::nullopt;
+  const auto row = rows[0];
+  co_return Predecessor{row["snapshot_id"], change::from_bytes(base::base64_decode(row.text("body"))),
+                        change::reuse_from(nlohmann::json::parse(row.text("reuse"))), row["age_ms"]};
 }
 
 double share_of(const change::Change& change, const change::Shape& shape) {

@@ -4,13 +4,14 @@
 
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/captures.hpp"
+#include "lib/archive/root.hpp"
 #include "lib/change/reuse.hpp"
 #include "lib/store/snapshot.hpp"
 #include "lib/warc/redact.hpp"
 #include "services/worker/attempt/attempt_files.hpp"
-#include "services/worker/attempt/page_services.hpp"
 #include "services/worker/attempt/verdict.hpp"
 #include "services/worker/hook/hook_network.hpp"
+#include "services/worker/hook/hook_services.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -19,6 +20,22 @@
 #include <string>
 
 namespace holdfast::worker {
+
+class ArchiveWatch;
+class ClaimConditions;
+class CrawlSessions;
+class RunningHooks;
+class Turns;
+
+// Services that the attempts at pages use besides hooks. Owned by Worker, which outlives its users; main thread only.
+struct PageServices : HookServices {
+  const archive::Root& archive_root;
+  ArchiveWatch& archive_watch;
+  CrawlSessions& sessions;
+  Turns& turns;
+  RunningHooks& running_hooks;
+  ClaimConditions& claim_conditions;
+};
 
 // The last capture of the URL, whose files are shown again because the site has said that they are unchanged.
 struct Earlier {
@@ -33,7 +50,8 @@ struct PageWork {
   AttemptFiles& files;
   archive::SnapshotView& view;
 
-  std::unique_ptr<Route> route{};           // null: hooks have the machine's network
+  std::unique_ptr<Route> route{};           // null: hooks have the machine's network, or have ended
+  std::optional<egress::Traffic> traffic{}; // of the route, once the hooks have ended
   std::optional<warc::Redactor> redactor{}; // of its persona, unless archive.redact is off
   process::Sandbox sandbox{};               // of its hooks
   Verdict verdict{};

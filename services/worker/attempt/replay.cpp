@@ -121,10 +121,8 @@ void check_replay(PageWork& work) {
 
 awaitable<void> keep_replay(PageWork& work) {
   if (work.replay.is_null()) co_return;
-  const auto call = [&work](pg::Connection& connection) {
-    store::call(connection, "replay_judged", work.claim.lease.snapshot_id, base::json_text(work.replay));
-  };
-  co_await work.services.retry.once(call);
+  const auto quality = base::json_text(work.replay);
+  co_await work.services.retry.once("replay_judged", work.claim.lease.snapshot_id, quality);
 }
 
 } // namespace holdfast::worker

@@ -1,11 +1,10 @@
-#include "services/worker/attempt/reuse.hpp"
-
 #include "lib/archive/file_work.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/warc/coding.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/surt.hpp"
+#include "services/worker/attempt/steps.hpp"
 
 #include <map>
 #include <set>

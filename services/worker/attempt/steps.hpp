@@ -3,10 +3,17 @@
 // in steps.cpp: a function that reads and changes the page's PageWork. It throws what ends the attempt. Between two
 // steps the job checks whether it still has the lease.
 
+#include "lib/archive/captures.hpp"
 #include "lib/base/async.hpp"
+#include "lib/change/reuse.hpp"
+#include "services/egress/proxy.hpp"
 #include "services/worker/attempt/page_work.hpp"
 
+#include <cstdint>
+#include <map>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace holdfast::worker {
 
@@ -45,5 +52,14 @@ awaitable<void> publish(PageWork& work);
 awaitable<void> deduplicate(PageWork& work);
 awaitable<void> keep_search_text(PageWork& work);
 awaitable<void> keep_replay(PageWork& work);
+
+// Blocking; reads the HTML documents and scripts among the records, before payloads are removed.
+change::Reuse judge_reuse(const PageWork& work);
+
+// Returns the bytes received from each host that are in no record. Leaves out what a comparison cannot decide: the
+// handshakes of TLS, small differences, films whose pieces a player has dropped, bodies that revisit records do not
+// repeat, and messages of WebSockets.
+std::map<std::string, std::uint64_t> unrecorded(const egress::Traffic& traffic,
+                                                const std::vector<warc::Capture>& records);
 
 } // namespace holdfast::worker

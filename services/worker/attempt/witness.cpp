@@ -1,5 +1,3 @@
-#include "services/worker/attempt/witness.hpp"
-
 #include "lib/base/text/url.hpp"
 #include "services/worker/attempt/steps.hpp"
 
@@ -52,8 +50,8 @@ std::map<std::string, std::uint64_t> unrecorded(const egress::Traffic& traffic,
 
 void witness(PageWork& work) {
   const auto& records = work.captures.records;
-  if (!work.route || records.empty() || records.size() >= archive::kMostCaptures) return;
-  const auto found = unrecorded(work.route->traffic(), records);
+  if (!work.traffic || records.empty() || records.size() >= archive::kMostCaptures) return;
+  const auto found = unrecorded(*work.traffic, records);
   std::vector<std::pair<std::string, std::uint64_t>> most(found.begin(), found.end());
   std::sort(most.begin(), most.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   most.resize(std::min(most.size(), kMostHosts));

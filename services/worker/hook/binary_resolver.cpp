@@ -93,7 +93,7 @@ bool BinaryResolver::can_install() const {
 }
 
 void BinaryResolver::also(const std::vector<std::string>& plugins, const hooks::Options& options) {
-  const auto enabled = hooks::selected_plugins(*context_.options.plugin_set, "", context_.options.hook_options);
+  const auto enabled = hooks::selected_plugins(*context_.options.plugin_set, {}, context_.options.hook_options);
   for (const auto& name : plugins) {
     if (std::find(enabled.begin(), enabled.end(), name) != enabled.end() || !asked_.try_emplace(name, options).second)
       continue;
@@ -107,7 +107,7 @@ void BinaryResolver::also(const std::vector<std::string>& plugins, const hooks::
 std::string BinaryResolver::wanted() const {
   const auto& plugin_set = *context_.options.plugin_set;
   std::map<std::string, const hooks::Options*> plugins;
-  for (const auto& name : hooks::selected_plugins(plugin_set, "", context_.options.hook_options))
+  for (const auto& name : hooks::selected_plugins(plugin_set, {}, context_.options.hook_options))
     plugins[name] = &context_.options.hook_options;
   for (const auto& [name, options] : asked_)
     plugins[name] = &options;
@@ -146,13 +146,10 @@ awaitable<void> BinaryResolver::run() {
     try {
       if (!std::exchange(told_, true)) {
         const std::string text = wanted();
-        if (text != "[]")
-          co_await context_.retry.repeat(
-              [&](pg::Connection& connection) { store::call(connection, "binary_want", context_.worker_id, text); });
+        if (text != "[]") co_await context_.retry.repeat("binary_want", context_.worker_id, text);
       }
       while (!sleeper_.stopped()) {
-        const auto claims = co_await context_.retry.once(
-            [&](pg::Connection& connection) { return store::binary_claim(connection, context_.worker_id, kAtOnce); });
+        const auto claims = co_await context_.retry.once(&store::binary_claim, context_.worker_id, kAtOnce);
         if (claims.empty()) break;
         for (const auto& claim : claims)
           if (!sleeper_.stopped()) co_await look_for(claim);
@@ -191,8 +188,7 @@ awaitable<void> BinaryResolver::look_for(store::BinaryClaim claim) {
   } else if (found.error.empty()) {
     found.error = "not found on PATH nor in binaries.path";
   }
-  co_await context_.retry.repeat(
-      [&](pg::Connection& connection) { store::binary_set(connection, context_.worker_id, claim, found); });
+  co_await context_.retry.repeat(&store::binary_set, context_.worker_id, claim, found);
   ++looks_[claim.name];
   looked_.cancel();
   if (found.path.empty())
@@ -214,7 +210,7 @@ awaitable<std::string> BinaryResolver::install(const store::BinaryClaim& claim, 
   where.library_dir = options.data_dir / "lib";
   where.last_on_path = options.last_on_path();
   where.machine_id = process::machine_id(options.data_dir / "machine-id");
-  const auto plugins = hooks::selected_plugins(plugin_set, "", options.hook_options);
+  const auto plugins = hooks::selected_plugins(plugin_set, {}, options.hook_options);
   std::string path;
   for (const hooks::Hook* hook : plugin_set.hooks_for(hooks::Event::binary, plugins)) {
     auto prepared = prepare_hook(context_, *hook, options.hook_options, where);
@@ -260,8 +256,7 @@ awaitable<std::string> BinaryResolver::install(const store::BinaryClaim& claim, 
 awaitable<void> BinaryResolver::keep(hooks::Options options) {
   context_.binaries.add_machine_options(options);
   const std::string text = store::json_text(nlohmann::json(options));
-  co_await context_.retry.repeat(
-      [&](pg::Connection& connection) { store::call(connection, "machine_set_options", context_.worker_id, text); });
+  co_await context_.retry.repeat("machine_set_options", context_.worker_id, text);
 }
 
 awaitable<void> BinaryResolver::provide(std::vector<hooks::BinaryRecord> records, std::string plugin) {
@@ -275,10 +270,8 @@ awaitable<void> BinaryResolver::provide(std::vector<hooks::BinaryRecord> records
     before[record.name] = looks_[record.name];
   }
   const std::string text = store::json_text(list);
-  const int added = co_await context_.retry.repeat([&](pg::Connection& connection) {
-    return store::call_for<int>(connection, "binary_want", context_.worker_id, text);
-  });
-  if (added == 0 || sleeper_.stopped()) co_return;
+  const auto added = co_await context_.retry.repeat("binary_want", context_.worker_id, text);
+  if (added.value().as<int>() == 0 || sleeper_.stopped()) co_return;
   sleeper_.wake();
   const auto deadline = std::chrono::steady_clock::now() + kClaimLength;
   asio::steady_timer limit(context_.executor, deadline);

@@ -99,17 +99,10 @@ void take_exit(store::HookResult& row, const hooks::HookOutcome& outcome) {
 nlohmann::json result_columns(const hooks::HookOutcome& outcome) {
   store::HookResult row;
   take_exit(row, outcome);
-  nlohmann::json columns = {{"output", outcome.output},
-                            {"error", outcome.error},
-                            {"wall_ms", row.cost->wall.count()},
-                            {"user_ms", row.cost->user.count()},
-                            {"system_ms", row.cost->system.count()},
-                            {"peak_memory_bytes", row.cost->peak_memory_bytes},
-                            {"read_bytes", row.cost->read_bytes},
-                            {"written_bytes", row.cost->written_bytes}};
-  if (outcome.error.empty() && outcome.status == hooks::Status::failed) columns["error"] = outcome.exit.describe();
-  if (row.exit_signal) columns["exit_signal"] = *row.exit_signal;
-  if (row.exit_code) columns["exit_code"] = *row.exit_code;
+  auto columns = store::end_json(row);
+  columns["output"] = outcome.output;
+  const bool unexplained = outcome.error.empty() && outcome.status == hooks::Status::failed;
+  columns["error"] = unexplained ? outcome.exit.describe() : outcome.error;
   return columns;
 }
 

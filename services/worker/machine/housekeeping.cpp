@@ -46,12 +46,12 @@ awaitable<void> Housekeeping::check_clock() {
 
 bool Housekeeping::lapse_due() const { return !lapsing_ && std::chrono::steady_clock::now() - lapsed_ > poll_; }
 
-awaitable<void> Housekeeping::lapse_workers() {
+awaitable<void> Housekeeping::lapse_process() {
   if (!lapse_due()) co_return;
   lapsed_ = std::chrono::steady_clock::now();
   lapsing_ = true;
   try {
-    co_await pool_.run([](pg::Connection& connection) { return store::call_for<int>(connection, "lapse_workers"); });
+    co_await pool_.run([](pg::Connection& connection) { return store::call_for<int>(connection, "lapse_process"); });
   } catch (const base::Error& error) {
     spdlog::debug("no lapsed worker looked for: {}", error.what()); // another round
   }

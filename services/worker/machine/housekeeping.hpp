@@ -33,7 +33,7 @@ public:
   // Returns true if lapsed workers were not looked for recently.
   bool lapse_due() const;
   // Releases the work of workers that lapsed.
-  awaitable<void> lapse_workers();
+  awaitable<void> lapse_process();
 
 private:
   awaitable<void> check_clock();

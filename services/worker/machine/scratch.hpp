@@ -35,7 +35,7 @@ private:
 };
 
 // Ends the processes and removes the directories of dead incarnations on this machine. Returns these incarnations: none
-// of their processes runs any more, so their leases may end (store::worker_gone). Those without a readable owner in
+// of their processes runs any more, so their leases may end (store::process_gone). Those without a readable owner in
 // their directory are left out.
 std::vector<store::LocalProcess> collect_leftovers(const Options& options, const std::string& machine_id);
 

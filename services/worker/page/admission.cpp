@@ -93,9 +93,7 @@ awaitable<void> Admission::judge_redirects(const std::vector<std::string>& urls)
 awaitable<std::string> Admission::robots_rule_against(const base::Url& url) {
   const std::string origin = url.origin();
   const bool own = origin == base::parse_url(claim_.url).origin(); // whose delays its claim has kept
-  auto known = co_await context_.retry.repeat([&](pg::Connection& connection) {
-    return store::robots_get(connection, context_.worker_id, claim_.lease, origin);
-  });
+  auto known = co_await context_.retry.repeat(&store::robots_get, context_.worker_id, claim_.lease, origin);
   if (known.fetch) co_await fetch_robots(origin, url, own, known);
   if (own && known.too_early) throw later(std::chrono::milliseconds(0), "robots.txt asks for a delay");
   if (known.state == "wanted") throw later(kRobotsElsewhere, origin + "/robots.txt is just being fetched");
@@ -119,13 +117,10 @@ awaitable<void> Admission::fetch_robots(const std::string& origin, const base::U
   answer.keep = fetched.error.empty() ? std::chrono::milliseconds(kRobotsKeep) : kRobotsKeepTrouble;
   if (const auto delay = robots::parse(fetched.rules).delay)
     answer.delay = std::min(*delay, context_.options.robots_delay_max);
-  const bool delayed = co_await context_.retry.repeat([&](pg::Connection& connection) {
-    return store::robots_put(connection, context_.worker_id, origin, url.host, answer);
-  });
+  const bool delayed = co_await context_.retry.repeat(&store::robots_put, context_.worker_id, origin, url.host, answer);
   if (fetched.status == 429 || fetched.status == 503)
-    co_await context_.retry.repeat([&](pg::Connection& connection) {
-      store::host_rate_limited(connection, url.host, fetched.status, fetched.retry_after, context_.hostname);
-    });
+    co_await context_.retry.repeat(&store::host_rate_limited, url.host, fetched.status, fetched.retry_after,
+                                   context_.hostname);
   check_();
   {
     const base::LogAbout about({claim_.lease.crawl_id, claim_.lease.snapshot_id, claim_.lease.fence, "", ""});
@@ -160,9 +155,8 @@ awaitable<std::optional<Failure>> Admission::heed_rate_limits(const hooks::HookO
     if (limit.retry_after_seconds)
       wait = std::chrono::milliseconds(
           static_cast<std::int64_t>(std::clamp(*limit.retry_after_seconds, 0.0, 86400.0) * 1000));
-    const auto left_alone = co_await context_.retry.repeat([&](pg::Connection& connection) {
-      return store::host_rate_limited(connection, *site, limit.status, wait, context_.hostname);
-    });
+    const auto left_alone =
+        co_await context_.retry.repeat(&store::host_rate_limited, *site, limit.status, wait, context_.hostname);
     {
       const auto about = log_about(claim_.lease, result.plugin, result.hook);
       spdlog::info("{} requested a pause of {} s (status {})", *site, limit.retry_after_seconds.value_or(0),
@@ -181,8 +175,7 @@ awaitable<std::optional<Failure>> Admission::heed_rate_limits(const hooks::HookO
     const auto about = log_about(claim_.lease, result.plugin, result.hook);
     spdlog::warn("{}: {}/{} reports a rate limit of {}, to which the page does not lead: ignored", claim_.url,
                  result.plugin, result.hook, hosts);
-    result.error += (result.error.empty() ? "" : "; ") +
-                    ("the rate limit of " + hosts + " is ignored: the page does not lead there");
+    result.add_error("the rate limit of " + hosts + " is ignored: the page does not lead there");
   }
   co_return slower;
 }

@@ -8,7 +8,7 @@
 #include "lib/base/text/url.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/store/snapshot.hpp"
-#include "services/worker/attempt/page_services.hpp"
+#include "services/worker/attempt/page_work.hpp"
 #include "services/worker/turn/failure.hpp"
 
 #include <atomic>

@@ -12,14 +12,12 @@ namespace holdfast::worker {
 void require_plugins(const HookServices& context, const store::Claim& claim) {
   const auto& plugin_set = *context.options.plugin_set;
   std::string lacking;
-  const auto names = base::join(claim.plugins, ",");
-  if (!names.starts_with('[')) // a JSON list
-    for (const auto& name : base::split(names, ","))
-      if (lacking.empty()) lacking = plugin_set.lacking(name);
+  for (const auto& name : claim.plugins)
+    if (lacking.empty()) lacking = plugin_set.lacking(name);
   if (!lacking.empty())
     throw Failure{Failure::Kind::no_plugin, "the worker on " + context.hostname + " has no plugin \"" + lacking + "\""};
-  if (!names.empty()) return;
-  const auto selected = hooks::selected_plugins(plugin_set, "", context.options.hook_options);
+  if (!claim.plugins.empty()) return;
+  const auto selected = hooks::selected_plugins(plugin_set, {}, context.options.hook_options);
   if (plugin_set.hooks_for(hooks::Event::snapshot, selected).empty())
     throw Failure{Failure::Kind::no_plugin,
                   "the worker on " + context.hostname + " has no plugin with a hook for snapshots that is enabled"};
@@ -28,7 +26,7 @@ void require_plugins(const HookServices& context, const store::Claim& claim) {
 HookChoice choose_hooks(const HookServices& context, const store::Claim& claim, const hooks::Options& options) {
   const auto& plugin_set = *context.options.plugin_set;
   HookChoice choice;
-  auto selected = hooks::selected_plugins(plugin_set, base::join(claim.plugins, ","), options);
+  auto selected = hooks::selected_plugins(plugin_set, claim.plugins, options);
   if (!claim.archived.empty()) {
     auto missing = hooks::missing_plugins(plugin_set, selected, claim.archived);
     // When it was added, more plugins were selected than this worker has. Without any hook here the page has not

@@ -36,15 +36,11 @@ void fill(store::HookResult& row, const archive::ResultView& result) {
   }
 }
 
-void add_error(archive::ResultView& result, const std::string& error) {
-  result.error += (result.error.empty() ? "" : "; ") + error;
-}
-
 // Fails the result; its files are not kept.
-void refuse(archive::ResultView& result, const std::string& error) {
+void refuse(archive::ResultView& result, const std::string& why) {
   result.status = "failed";
   result.output.clear();
-  result.error = error;
+  result.add_error(why);
 }
 
 } // namespace
@@ -124,7 +120,7 @@ awaitable<void> HookResults::take(const HookSet::Running& ended, const hooks::Ho
   result.peak_memory_bytes = outcome.exit.usage.peak_memory_bytes;
   if (result.status == "failed") {
     if (result.error.empty()) result.error = outcome.exit.describe();
-    if (overdue_) add_error(result, kTimeOver);
+    if (overdue_) result.add_error(kTimeOver);
     rows_[ended.number].started_with = ended.run->started_with(*context_.options.plugin_set);
     if (!outcome.stderr_log.empty()) {
       result.log = base::tail_of(outcome.stderr_log, kLogTail);
@@ -158,10 +154,10 @@ awaitable<void> HookResults::take_files(const hooks::Hook& hook, archive::Result
   result.error = outcome.error;
   if (!meddled.empty()) {
     result.status = "failed";
-    add_error(result, "it wrote into directories of other plugins: " + meddled);
+    result.add_error("it wrote into directories of other plugins: " + meddled);
   }
-  if (const auto lost = AttemptFiles::describe_lost(left.lost); !lost.empty()) add_error(result, lost);
-  if (!left.refusal.empty()) co_return refuse(result, result.error + (result.error.empty() ? "" : "; ") + left.refusal);
+  if (const auto lost = AttemptFiles::describe_lost(left.lost); !lost.empty()) result.add_error(lost);
+  if (!left.refusal.empty()) co_return refuse(result, left.refusal);
   std::uint64_t bytes = 0;
   for (const auto& file : left.files)
     bytes += file.size;

@@ -4,7 +4,7 @@
 
 #include "lib/base/async.hpp"
 #include "lib/store/snapshot.hpp"
-#include "services/worker/attempt/page_services.hpp"
+#include "services/worker/attempt/page_work.hpp"
 #include "services/worker/page/snapshot_job.hpp"
 
 #include <cstddef>

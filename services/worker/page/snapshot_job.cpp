@@ -92,9 +92,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   if (failure) co_await reap();
   if (failure && !reasons_.interrupted.empty()) failure = Failure{Failure::Kind::interrupted, reasons_.interrupted};
   if (failure) co_await remove_published();
-  // No hook runs any more. The next page may begin in the same turn that this one ends in, and needs the way out.
-  count_traffic(work_);
-  work_.route.reset();
+  count_traffic(work_); // if no step has: the next page may begin in the same turn that this one ends in
   auto ending = Ending::lost;
   if (!failure || reasons_.lost.empty()) {
     auto rows = results_.take_rows(failure ? failure->reason : "");

@@ -41,43 +41,44 @@ awaitable<Submission::Ending> Submission::submit(PageWork& work, std::vector<sto
     for (auto& row : rows)
       for (auto& file : row.files)
         work.redactor->apply(file.path);
-  auto why = failure;
-  for (bool again = false;; again = true) {
-    store::Page page = why ? page_after(work.claim.lease, *why) : std::move(work.page);
-    if (why && why->kind == Failure::Kind::error && page.delay) page.delay = base::jittered(*page.delay);
-    if (!again) {
-      page.facts = work.view.facts;
-      page.results = std::move(rows);
-    }
-    const auto summary = summary_of(page);
-    submitted_ = true;
-    in_doubt_ = !page.directory.empty();
-    std::optional<store::PageAnswer> answer;
-    std::optional<base::Error> error;
-    try {
-      answer = co_await work.services.turns.finish(std::move(page));
-    } catch (const pg::DatabaseError& refusal) {
-      in_doubt_ = false; // that is an answer too: nothing was written
-      error = refusal;
-    } catch (const base::Error& unanswered) {
-      error = unanswered;
-    }
-    if (answer) {
-      in_doubt_ = false;
-      if (answer->what == What::sealed && !why) work.published = {}; // it is the archive's now
-      log_answer(work.claim, answer->what, why, summary);
-      co_return take_answer(*answer, lost);
-    }
-    if (again || error->error_class() == base::ErrorClass::lease_lost) {
-      if (lost.empty()) lost = error->what();
-      co_return Ending::lost;
-    }
+  auto page = failure ? page_after(work.claim.lease, *failure) : std::move(work.page);
+  page.facts = work.view.facts;
+  page.results = std::move(rows);
+  auto error = co_await try_to_submit(work, std::move(page), failure, lost);
+  if (error && error->error_class() != base::ErrorClass::lease_lost) {
     spdlog::error("the database rejects {}: {}", work.claim.url, error->what());
     // The database refuses a seal if a capture that this one refers to is gone or replaced. The next attempt begins
     // with what is there then.
     const bool stale = error->error_class() == base::ErrorClass::refused;
-    why = Failure{Failure::Kind::error, error->what(), stale ? base::ErrorClass::temporary : error->error_class()};
+    const Failure rejected{Failure::Kind::error, error->what(),
+                           stale ? base::ErrorClass::temporary : error->error_class()};
+    auto without_results = page_after(work.claim.lease, rejected);
+    error = co_await try_to_submit(work, std::move(without_results), rejected, lost);
   }
+  if (error && lost.empty()) lost = error->what();
+  co_return ending_;
+}
+
+// Returns why there is no answer; nullopt: there is, and it is taken.
+awaitable<std::optional<base::Error>> Submission::try_to_submit(PageWork& work, store::Page page,
+                                                                std::optional<Failure> why, std::string& lost) {
+  if (why && why->kind == Failure::Kind::error && page.delay) page.delay = base::jittered(*page.delay);
+  const auto summary = summary_of(page);
+  submitted_ = true;
+  in_doubt_ = !page.directory.empty();
+  try {
+    const auto answer = co_await work.services.turns.finish(std::move(page));
+    in_doubt_ = false;
+    if (answer.what == What::sealed && !why) work.published = {}; // it is the archive's now
+    log_answer(work.claim, answer.what, why, summary);
+    ending_ = take_answer(answer, lost);
+  } catch (const pg::DatabaseError& refusal) {
+    in_doubt_ = false; // that is an answer too: nothing was written
+    co_return refusal;
+  } catch (const base::Error& unanswered) {
+    co_return unanswered;
+  }
+  co_return std::nullopt;
 }
 
 Submission::Ending Submission::take_answer(const store::PageAnswer& answer, std::string& lost) {

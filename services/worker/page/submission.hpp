@@ -29,8 +29,11 @@ public:
   bool sealed_crawl() const noexcept { return sealed_crawl_; }
 
 private:
+  awaitable<std::optional<base::Error>> try_to_submit(PageWork& work, store::Page page, std::optional<Failure> why,
+                                                      std::string& lost);
   Ending take_answer(const store::PageAnswer& answer, std::string& lost);
 
+  Ending ending_{Ending::lost};
   bool submitted_{false}, in_doubt_{false}, sealed_crawl_{false};
 };
 

@@ -55,7 +55,7 @@ CrawlSession::CrawlSession(SessionServices& context, const store::Claim& claim, 
     if (!of_crawl.contains(key)) options_[key] = set_options_[key] = value;
   for (const auto& [key, value] : of_crawl)
     options_[key] = value;
-  const auto selected = hooks::selected_plugins(plugin_set, base::join(claim.plugins, ","), options_);
+  const auto selected = hooks::selected_plugins(plugin_set, claim.plugins, options_);
   context_.binary_resolver.also(selected, options_);
   hooks_ = plugin_set.hooks_for(hooks::Event::crawl_setup, selected);
   last_hooks_ = plugin_set.hooks_for(hooks::Event::crawl_end, selected);
@@ -181,9 +181,7 @@ awaitable<void> CrawlSession::open() {
 awaitable<void> CrawlSession::run_first_hooks() {
   spawn(directory_.keep_heartbeat());
   co_await describe_crawl();
-  co_await context_.retry.repeat([&](pg::Connection& connection) {
-    store::call(connection, "session_open", context_.worker_id, id_, crawl_id_, directory_.path().string());
-  });
+  co_await context_.retry.repeat("session_open", context_.worker_id, id_, crawl_id_, directory_.path().native());
   {
     const auto about = log_about();
     spdlog::info("opening crawl {} here: {} crawl hooks", crawl_id_, hooks_.size() + last_hooks_.size());
@@ -197,8 +195,8 @@ awaitable<void> CrawlSession::run_first_hooks() {
 }
 
 awaitable<void> CrawlSession::describe_crawl() {
-  const auto seeds = co_await context_.retry.repeat(
-      [this](pg::Connection& connection) { return store::call_list(connection, "crawl_seeds", crawl_id_, kSeeds); });
+  const auto rows = co_await context_.retry.repeat("crawl_seeds", crawl_id_, kSeeds);
+  const auto seeds = rows.map([](const pg::Row& row) { return row.value().as<std::string>(); });
   hook_context_.crawl_id = crawl_id_;
   hook_context_.url = seeds.empty() ? "" : seeds.front();
   hook_context_.source_url = base::join(seeds, "\n");
@@ -336,8 +334,7 @@ awaitable<void> CrawlSession::report(SessionState state) {
   const std::string status(to_string(state)), text = "[" + base::join(hooks, ",") + "]";
   const auto reason = reason_.empty() ? std::nullopt : std::optional(reason_);
   try {
-    co_await context_.retry.repeat(
-        [&](pg::Connection& connection) { store::call(connection, "session_set", id_, status, reason, text); });
+    co_await context_.retry.repeat("session_set", id_, status, reason, text);
   } catch (const base::Error& error) {
     const auto about = log_about();
     spdlog::debug("session {} is not recorded as {}: {}", id_, status, error.what());

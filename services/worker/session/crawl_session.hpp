@@ -10,10 +10,10 @@
 #include "lib/store/lifecycle.hpp"
 #include "lib/store/snapshot.hpp"
 #include "services/worker/hook/hook_network.hpp"
+#include "services/worker/hook/hook_services.hpp"
 #include "services/worker/hook/hook_set.hpp"
 #include "services/worker/session/session_directory.hpp"
 #include "services/worker/session/session_persona.hpp"
-#include "services/worker/session/session_services.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json_fwd.hpp>
@@ -28,6 +28,15 @@
 #include <vector>
 
 namespace holdfast::worker {
+
+class BinaryResolver;
+class BrowserWatch;
+
+// Services that sessions use besides hooks. Owned by Worker, which outlives its users; main thread only.
+struct SessionServices : HookServices {
+  BinaryResolver& binary_resolver;
+  BrowserWatch& browser;
+};
 
 // The session could not be opened, or was ended before it was ready.
 class SessionFailed : public std::runtime_error {

@@ -5,7 +5,6 @@
 #include "lib/base/async.hpp"
 #include "lib/store/snapshot.hpp"
 #include "services/worker/session/crawl_session.hpp"
-#include "services/worker/session/session_services.hpp"
 
 #include <functional>
 #include <map>

@@ -24,10 +24,8 @@ constexpr std::size_t kMostRenewed = 10000;
 awaitable<store::Persona> load(HookServices& context, const std::string& name) {
   std::string problem;
   try {
-    const auto call = [&](pg::Connection& connection) {
-      return store::persona_load(connection, context.options.key_ring, name);
-    };
-    if (auto found = co_await context.retry.repeat(call)) co_return std::move(*found);
+    if (auto found = co_await context.retry.repeat(&store::persona_load, context.options.key_ring, name))
+      co_return std::move(*found);
     problem = "there is no persona \"" + name + "\"";
   } catch (const base::Error& error) {
     if (error.error_class() != base::ErrorClass::configuration) throw;
@@ -56,11 +54,8 @@ void SessionPersona::add_secrets(warc::Redactor& redactor) const {
 }
 
 awaitable<void> SessionPersona::signed_out(std::int64_t version, const store::Lease& lease, std::string reason) {
-  bool news = false;
-  const auto call = [&](pg::Connection& connection) {
-    news = store::persona_signed_out(connection, {context_.worker_id, lease.snapshot_id, lease.fence}, version, reason);
-  };
-  co_await context_.retry.repeat(call);
+  const store::PersonaHeld page{context_.worker_id, lease.snapshot_id, lease.fence};
+  const bool news = co_await context_.retry.repeat(&store::persona_signed_out, page, version, reason);
   reason = "persona \"" + persona_.name + "\" is signed out: " + reason;
   if (news) spdlog::warn("{}; its crawls wait until it is signed in again", reason);
   throw Failure{Failure::Kind::later, reason};
@@ -130,9 +125,8 @@ awaitable<void> SessionPersona::keep(store::Lease lease) {
     const store::PersonaHeld page{context_.worker_id, lease.snapshot_id, lease.fence};
     try {
       // If its answer is lost, another seems to have been faster, and the next try finds the change made.
-      auto kept = co_await context_.retry.repeat([&](pg::Connection& connection) {
-        return store::persona_keep(connection, context_.options.key_ring, page, persona_.name, apply);
-      });
+      auto kept =
+          co_await context_.retry.repeat(&store::persona_keep, context_.options.key_ring, page, persona_.name, apply);
       if (kept) co_await take(std::move(*kept));
     } catch (const base::Error& error) {
       spdlog::warn("persona \"{}\": its new cookies are not kept: {}", persona_.name, error.what());

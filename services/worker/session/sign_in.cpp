@@ -6,10 +6,9 @@
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/store/call.hpp"
-#include "services/worker/hook/capabilities.hpp"
+#include "services/worker/hook/browser_watch.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
 #include "services/worker/hook/prepare_hook.hpp"
-#include "services/worker/hook/try_browser.hpp"
 #include "services/worker/session/session_persona.hpp"
 #include "services/worker/turn/failure.hpp"
 
@@ -72,9 +71,7 @@ awaitable<void> SignIn::run() {
   // A user without a view yet reads the reason on the page.
   const auto problem = ready_ ? "" : why_;
   try {
-    co_await context_.retry.repeat([&](pg::Connection& connection) {
-      store::call(connection, "sign_in_end", context_.worker_id, asked_.id, problem);
-    });
+    co_await context_.retry.repeat("sign_in_end", context_.worker_id, asked_.id, problem);
   } catch (const base::Error& error) { // it ends in the database with its deadline
     spdlog::debug("sign-in {} is not recorded as ended: {}", asked_.id, error.what());
   }
@@ -155,9 +152,7 @@ awaitable<void> SignIn::pass_on() {
 awaitable<void> SignIn::let_views_in() {
   try {
     const auto place = listen_(asked_.seen_at);
-    ready_ = co_await context_.retry.repeat([&](pg::Connection& connection) {
-      return store::sign_in_ready(connection, context_.worker_id, asked_.id, place);
-    });
+    ready_ = co_await context_.retry.repeat(&store::sign_in_ready, context_.worker_id, asked_.id, place);
     if (!ready_) end("it was cancelled");
   } catch (const base::Error& problem) {
     end(problem.what());

@@ -75,8 +75,7 @@ void SignIns::stop(const std::string& reason) {
 awaitable<void> SignIns::take() {
   while (std::exchange(again_, false) && !stopped_ && running_.size() < kMostSignIns) {
     try {
-      const auto taken = co_await context_.retry.repeat(
-          [&](pg::Connection& connection) { return store::sign_in_take(connection, context_.worker_id); });
+      const auto taken = co_await context_.retry.repeat(&store::sign_in_take, context_.worker_id);
       if (!taken) break;
       const auto one =
           std::make_shared<SignIn>(context_, *taken, [this](const auto& seen_at) { return listen(seen_at); });
@@ -144,8 +143,7 @@ awaitable<void> SignIns::greet(tcp::socket socket) {
   if (error) co_return;
   connection.expires_never();
   connection.socket().set_option(tcp::no_delay(true), error);
-  const auto id = co_await context_.retry.repeat(
-      [&](pg::Connection& database) { return store::sign_in_check(database, context_.worker_id, key); });
+  const auto id = co_await context_.retry.repeat(&store::sign_in_check, context_.worker_id, key);
   if (const auto found = running_.find(id); found != running_.end()) {
     const auto one = found->second;
     co_await one->show(std::move(view));

@@ -15,7 +15,7 @@ namespace holdfast::worker {
 
 class ClaimConditions {
 public:
-  ClaimConditions(const Options& options, const Scratch& scratch, ArchiveWatch& archive)
+  ClaimConditions(const Options& options, const Scratch& scratch, const ArchiveWatch& archive)
       : options_(options), scratch_(scratch), archive_(archive) {}
 
   // Resource that this machine lacks. `kind` stays while its figures change.
@@ -28,7 +28,6 @@ public:
   void rest(std::string why);
   // Sets how far this machine's clock is ahead of the database's; negative: behind.
   void set_clock_ahead(std::chrono::milliseconds ahead) noexcept { clock_ahead_ = ahead; }
-  ArchiveWatch& archive() noexcept { return archive_; }
   // Checks again; logs a change and returns true. `draining`: why it leaves, which is logged already; empty: it does
   // not.
   bool look(const std::string& draining);
@@ -40,7 +39,7 @@ private:
 
   const Options& options_;
   const Scratch& scratch_;
-  ArchiveWatch& archive_;
+  const ArchiveWatch& archive_;
   std::string not_claiming_;
   std::string_view kind_; // of it
   std::string network_;

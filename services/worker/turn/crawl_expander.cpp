@@ -73,8 +73,6 @@ awaitable<bool> CrawlExpander::expand_one() {
   co_return lease.has_value();
 }
 
-awaitable<void> CrawlExpander::release() {
-  co_await retry_.repeat([this](pg::Connection& connection) { store::call(connection, "crawl_release", worker_); });
-}
+awaitable<void> CrawlExpander::release() { co_await retry_.repeat("crawl_release", worker_); }
 
 } // namespace holdfast::worker

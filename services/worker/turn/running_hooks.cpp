@@ -59,7 +59,7 @@ awaitable<bool> RunningHooks::tell() {
   if (!lost_ && hooks == told_) co_return true;
   lost_ = false;
   try {
-    co_await retry_.once([&](pg::Connection& connection) { store::worker_hooks(connection, worker_, hooks); });
+    co_await retry_.once(&store::worker_hooks, worker_, hooks);
   } catch (const std::exception& error) {
     spdlog::debug("could not report running hooks: {}", error.what());
     lost_ = true;

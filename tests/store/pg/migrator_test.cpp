@@ -53,7 +53,7 @@ const Migrator& newer() {
   return migrator;
 }
 
-// A worker whose program knows this revision, as worker_join writes it.
+// A worker whose program knows this revision, as process_join writes it.
 void join(Connection& connection, const char* label, int revision) {
   connection.call("insert into holdfast.machine (id, hostname) values ('m', 'm') on conflict do nothing");
   connection.call(
@@ -221,7 +221,7 @@ TEST_CASE("a process that joins during a breaking migration waits for it") {
   watch.call("select pg_advisory_unlock(1)");
   migration.join();
   program.join();
-  CHECK(watch.call("select holdfast.schema_minimum() as n").one().integer("n") == 102); // which worker_join looks at
+  CHECK(watch.call("select holdfast.schema_minimum() as n").one().integer("n") == 102); // which process_join looks at
 }
 
 TEST_CASE("a released migration whose text has changed is refused") {
