@@ -40,6 +40,13 @@ void replace_nuls(nlohmann::json& json) {
 
 } // namespace
 
+std::map<std::string, std::string> texts_of(const nlohmann::json& object) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [key, value] : object.items())
+    texts[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  return texts;
+}
+
 std::string json_text(nlohmann::json json) {
   replace_nuls(json);
   return base::json_text(json);

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,9 @@ std::vector<std::string> call_list(pg::Connection& connection, std::string_view 
                                    const Arguments&... arguments) {
   return call(connection, function, arguments...).map([](const pg::Row& row) { return row.value().as<std::string>(); });
 }
+
+// Returns the members of a JSON object as texts. Pure; any thread.
+std::map<std::string, std::string> texts_of(const nlohmann::json& object);
 
 // Returns text that the server's jsonb accepts, whatever bytes a hook has printed: invalid UTF-8 and NUL characters are
 // replaced by U+FFFD. Pure; any thread.

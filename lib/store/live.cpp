@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/pg/failing_calls.hpp"
+#include "lib/store/call.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -34,11 +35,8 @@ Crawl crawl_of(const pg::Row& row) {
 }
 
 base::Sample sample_of(const pg::Row& row) {
-  base::Sample sample{row["name"], row["name"], row["type"], row["help"], {}, row["value"]};
-  const auto labels = nlohmann::json::parse(row.text("labels")); // named: a loop would not keep it
-  for (const auto& [name, value] : labels.items())
-    sample.labels[name] = value.is_string() ? value.get<std::string>() : value.dump();
-  return sample;
+  return {row["name"], row["name"], row["type"], row["help"], texts_of(nlohmann::json::parse(row.text("labels"))),
+          row["value"]};
 }
 
 } // namespace

@@ -26,13 +26,10 @@ std::optional<Persona> persona_load(pg::Connection& connection, const persona::K
   Persona persona{name,
                   row["version"],
                   row["key_id"].value_or(""),
-                  {},
+                  texts_of(nlohmann::json::parse(row.text("options"))),
                   nlohmann::json::parse(row.text("checks")),
                   nlohmann::json::parse(row.text("hosts")),
                   {}};
-  const auto options = nlohmann::json::parse(row.text("options"));
-  for (const auto& [key, value] : options.items())
-    persona.options[key] = value.is_string() ? value.get<std::string>() : value.dump();
   std::vector<std::string> left_out; // nothing: it was written by text()
   if (persona.version > 0)
     persona.state = persona::State::parse(

@@ -126,8 +126,7 @@ Claim claim_of(const pg::Row& row) {
   const auto json = nlohmann::json::parse(row.text("claim"));
   auto claim = json.get<Claim>();
   claim.lease = {row["snapshot_id"], row["crawl_id"], row["fence"]};
-  for (const auto& [key, value] : json.at("options").items())
-    claim.options[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  claim.options = texts_of(json.at("options"));
   return claim;
 }
 

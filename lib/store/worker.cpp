@@ -86,19 +86,6 @@ bool process_gone(pg::Connection& connection, const LocalProcess& process, const
       .value();
 }
 
-namespace {
-
-std::map<std::string, std::string> options_of(const std::string& text) {
-  std::map<std::string, std::string> options;
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_object())
-    for (const auto& [key, value] : json.items())
-      options[key] = value.is_string() ? value.get<std::string>() : value.dump();
-  return options;
-}
-
-} // namespace
-
 std::vector<BinaryClaim> binary_claim(pg::Connection& connection, const std::string& worker, int limit) {
   return call(connection, "binary_claim", worker, limit).map([](const pg::Row& row) {
     return BinaryClaim{row["name"],
@@ -135,14 +122,13 @@ std::vector<KnownBinary> binary_known(pg::Connection& connection, const std::str
 }
 
 std::map<std::string, std::string> machine_options(pg::Connection& connection, const std::string& worker) {
-  return options_of(connection.call("select holdfast.machine_options($1::uuid)::text", worker).value().value_or("{}"));
+  return texts_of(nlohmann::json::parse(call(connection, "machine_options", worker).value().value_or("{}")));
 }
 
 CrawlOptions crawl_options(pg::Connection& connection, const std::string& crawl) {
-  const auto rows =
-      connection.call("select plugins, options::text as options, persona from holdfast.crawl_options($1::uuid)", crawl);
+  const auto rows = call(connection, "crawl_options", crawl);
   const auto row = rows.one();
-  return {row["plugins"], options_of(row["options"]), row["persona"]};
+  return {row["plugins"], texts_of(nlohmann::json::parse(row.text("options"))), row["persona"]};
 }
 
 std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const std::string& host, int status,

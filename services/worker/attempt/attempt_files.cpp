@@ -33,14 +33,12 @@ std::string shortened(const std::vector<std::string>& names) {
   return text;
 }
 
-[[noreturn]] void throw_cannot_create(const fs::path& directory) {
+[[noreturn]] void throw_not_made(const fs::path& directory) {
   const int error = errno;
   if (error == ELOOP || error == ENOTDIR)
     throw base::Error(base::ErrorClass::refused,
                       "a hook of its crawl has left a link or a file in place of its directory");
-  throw base::Error(base::ErrorClass::cannot_create,
-                    "cannot create " + directory.string() + ": " + base::errno_text(error),
-                    "check owner, permissions and free space of work_dir");
+  throw_cannot_create(directory, base::errno_text(error));
 }
 
 // A hook may have removed its own directory, or put something else there: then it left nothing.
@@ -68,11 +66,11 @@ const archive::Trace& trace_in(const archive::Survey& survey, const std::string&
 awaitable<void> AttemptFiles::make(const process::Sandbox& sandbox) {
   co_await base::on_thread(context_.files, [this, &sandbox] {
     const auto made = base::make_directories_no_links(directory_);
-    if (!made) throw_cannot_create(directory_);
+    if (!made) throw_not_made(directory_);
     struct stat status {};
     if (::fstat(made.get(), &status) == 0) inode_ = {status.st_dev, status.st_ino};
     if (sandbox.level == process::SandboxLevel::none) return;
-    if (!base::make_directories_no_links(temporary())) throw_cannot_create(temporary());
+    if (!base::make_directories_no_links(temporary())) throw_not_made(temporary());
     give_to_hooks(sandbox, directory_);
     give_to_hooks(sandbox, temporary());
   });

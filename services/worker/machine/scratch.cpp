@@ -83,6 +83,11 @@ bool is_dead(const std::filesystem::path& directory, const store::LocalProcess& 
 
 } // namespace
 
+void throw_cannot_create(const std::filesystem::path& path, const std::string& why) {
+  throw base::Error(base::ErrorClass::cannot_create, "cannot create " + path.string() + ": " + why,
+                    "check owner, permissions and free space of work_dir");
+}
+
 std::string short_id(const std::string& id) { return id.substr(id.size() - std::min<std::size_t>(12, id.size())); }
 
 Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& worker_id)
@@ -91,10 +96,7 @@ Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& worke
   for (const char* name : {"attempts", kSessions, "tmp"}) {
     std::filesystem::create_directories(path_ / name, error);
     if (!error) path_ = std::filesystem::canonical(path_, error); // in it, no link is followed (base/file.hpp)
-    if (error)
-      throw base::Error(base::ErrorClass::cannot_create,
-                        "cannot create " + (path_ / name).string() + ": " + error.message(),
-                        "check owner, permissions and free space of work_dir");
+    if (error) throw_cannot_create(path_ / name, error.message());
   }
   // Pages in work are closed to other users of the machine. As root, the users of hooks pass through it, into
   // directories that are closed to each other (give_to_hooks).

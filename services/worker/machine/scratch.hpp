@@ -12,6 +12,9 @@
 
 namespace holdfast::worker {
 
+// Throws Error(cannot_create) for a file or directory of work_dir.
+[[noreturn]] void throw_cannot_create(const std::filesystem::path& path, const std::string& why);
+
 // The end of an id, for names in paths that must be short.
 std::string short_id(const std::string& id);
 

@@ -26,11 +26,6 @@ namespace {
 constexpr std::chrono::seconds kHeartbeat{5};
 constexpr int kHeartbeatKills = 180; // seconds without a heartbeat after which hooks take a session for dead
 
-[[noreturn]] void throw_cannot_make(const std::filesystem::path& path, const std::string& why) {
-  throw base::Error(base::ErrorClass::cannot_create, "cannot create " + path.string() + ": " + why,
-                    "check owner, permissions and free space of work_dir");
-}
-
 } // namespace
 
 SessionDirectory::SessionDirectory(HookServices& context, const std::string& crawl_id, const std::string& session_id,
@@ -56,7 +51,7 @@ awaitable<void> SessionDirectory::make() {
   co_await base::on_thread(context_.files, [this] {
     std::error_code error;
     std::filesystem::create_directories(path_, error);
-    if (error) throw_cannot_make(path_, error.message());
+    if (error) throw_cannot_create(path_, error.message());
     for (const auto& needed : {attempts(), sandboxed() ? temporary() : path_})
       std::filesystem::create_directories(needed, error);
     if (sandboxed()) user_ = context_.hook_users.lease();
@@ -70,7 +65,7 @@ awaitable<void> SessionDirectory::make() {
     give_to_hooks(sandbox_, path_);
     if (const auto secret = persona_files(); !persona_.empty()) {
       if (!base::make_directories_no_links(secret / "changes", 0700))
-        throw_cannot_make(secret, base::errno_text(errno));
+        throw_cannot_create(secret, base::errno_text(errno));
       // A hook of another user reaches its own below it, and can list none.
       std::filesystem::permissions(secret.parent_path(), std::filesystem::perms(0711), error);
       give_to_hooks(sandbox_, secret);

@@ -4,6 +4,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
+#include "services/worker/machine/scratch.hpp"
 #include "services/worker/turn/failure.hpp"
 
 #include <nlohmann/json.hpp>
@@ -82,9 +83,7 @@ void SessionPersona::write_files() const {
   for (const auto& [name, text] :
        {std::pair{"cookies.txt", persona::cookies_txt(persona_.state)}, std::pair{"auth.json", state.dump()}})
     if (const auto file = directory_->persona_files() / name; !replace_own_file(file, text, 0600))
-      throw base::Error(base::ErrorClass::cannot_create,
-                        "cannot write " + file.string() + ": " + base::errno_text(errno),
-                        "check owner, permissions and free space of work_dir");
+      throw_cannot_create(file, base::errno_text(errno));
   give_to_hooks(directory_->sandbox(), directory_->persona_files());
 }
 
