@@ -1,4 +1,4 @@
--- Why a page is in its state: one sentence for people, and the facts behind it. See 86_why.sql.
+-- Why a page is in its state: one sentence for people, and the facts behind it. See 87_why.sql.
 
 create or replace function holdfast.recapture_next(p_reuse jsonb)
   returns text language sql immutable as $$

@@ -1,4 +1,4 @@
--- Why a crawl is in its state: one sentence for people, and the facts behind it. See 86_why.sql.
+-- Why a crawl is in its state: one sentence for people, and the facts behind it. See 87_why.sql.
 
 create or replace function holdfast.why_unable(p_crawl holdfast.crawl, out reason text, out lacking text)
   language plpgsql stable as $$
