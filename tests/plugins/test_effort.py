@@ -93,6 +93,16 @@ page(
     "const move = () => { if (++n % 2 == 0) { load(n + 1); load(n + 2) } };"
     "document.querySelector('a').onclick = e => { e.preventDefault(); box.hidden = false; load(0); load(1); load(2) }</script>",
 )
+# Large pictures that are there when the first is opened. Its button names itself twice, and says what it controls.
+page(
+    "/gallery",
+    "<a href=/i/g0.png><img src=/i/small width=99 height=99></a><div hidden style='position:fixed;inset:0'>"
+    "<img id=s width=300 height=300><p id=c></p><button aria-controls=s aria-label=Next title=Next onclick=turn()></button>"
+    "<button onclick='box.hidden = true'>Close</button></div><script>let n = -1; const box = document.querySelector('div');"
+    "const at = i => `/i/g${i}.png`; for (let i = 0; i < 9; ++i) new Image().src = at(i);"
+    "const turn = () => { s.src = at(n = (n + 1) % 9); c.textContent = n == 8 ? 'lastcaption' : '' };"
+    "document.querySelector('a').onclick = e => { e.preventDefault(); box.hidden = false; turn() }</script>",
+)
 NEVER = [
     "Sign out",
     "Delete",
@@ -344,6 +354,7 @@ class Effort(BrowserTest):
         ]
         self.assert_asked("/clicks", *keys)
         self.assert_asked("/lightbox", *[f"p{n}.png" for n in range(9)])
+        self.assertIn("lastcaption", self.read("/gallery", "text").others["text"].text("content.txt"))
 
     def test_it_opens_what_style_alone_folds(self):
         self.assertIn("wordsecond", self.read("/folds", "text").others["text"].text("content.txt"))

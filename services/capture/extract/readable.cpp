@@ -163,7 +163,7 @@ std::pair<std::vector<Block>, std::vector<Block>> split_page(const std::string& 
     const bool chosen = !only_main || block.in_main;
     if (chosen && !block.in_surroundings && !is_menu(block))
       worth.push_back(block);
-    else if ((!block.in_frame || block.tag == "h1") && !is_menu(block))
+    else if (!block.in_frame || block.tag == "h1")
       beside.push_back(block);
   }
   if (!std::all_of(worth.begin(), worth.end(), is_heading)) return {worth, beside};

@@ -8,7 +8,7 @@ const group_of = (e, kind) => {
   const above = e.parentElement, style = e.getAttribute('class');
   const key = [kind, e.localName, bare(style), e.getAttribute('role'), above?.localName, bare(above?.getAttribute('class')),
     style ? '' : e.id.replace(/\d+/g, '')].join('|');
-  if (!groups.has(key)) groups.set(key, {hits: 0, misses: 0});
+  if (!groups.has(key)) groups.set(key, {hits: 0, misses: 0, views: new Set()});
   return groups.get(key);
 };
 const usable = e => e.isConnected && shown(e) && area(e) > 0 && !e.disabled;
@@ -123,10 +123,18 @@ function* look_through() {
     }
   }
 }
+// The pictures in view beside a button: by them one knows what a gallery shows.
+function pictures_at(e) {
+  let place = parent(e);
+  while (place && !place.querySelector('img,video')) place = parent(place);
+  return [...place?.querySelectorAll('img,video') ?? []].filter(p => shown(p) && in_view(p.getBoundingClientRect()))
+    .map(p => p.currentSrc || p.poster).join(' ');
+}
 // Presses it as long as something new comes. Given back by `yield`: {asked: whether there was a new request, held:
 // whether one was stopped}.
 function* repeat({e, kind, shows}, most, want) {
   const group = group_of(e, kind), here = location.href.split('#')[0], depth = history.length;
+  const views = group.views.add(pictures_at(e));
   let misses = 0;
   for (let count = 0; count < most; ++count) {
     if (!usable(e)) { // it may come back, as a button that waits for its answer
@@ -163,8 +171,9 @@ function* repeat({e, kind, shows}, most, want) {
       const places = new Set(came.filter(c => c.isConnected).map(c => c.parentElement).filter(Boolean));
       for (const c of candidates(want, [...places])) if (c.kind !== 'next' && c.kind !== 'tab') yield* repeat(c, 40, want);
     }
-    misses = brought ? 0 : misses + 1;
     // What comes next may have been loaded ahead.
+    const turned = kind === 'next' && views.size < views.add(pictures_at(e)).size;
+    misses = brought || turned ? 0 : misses + 1;
     if (then.held || (kind !== 'next' ? !brought || kind !== 'more' : misses > 1)) return;
   }
 }

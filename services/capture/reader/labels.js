@@ -44,7 +44,8 @@ const kDeletes = /\b(delete|destroy)[A-Z_]\w*\(/; // not: this.remove()
 const kIdle = any(
   /\b(prev(ious)?|back|pause|stop|mute|unmute|volume|full[-_ ]?screen|theme|dark|light|language|zoom|close)\b/,
   /\b(dismiss|cancel|share|tweet|like|vote|reply|post|comment|save|bookmark|favou?rite|copy|edit|sort|search)\b/,
-  /\b(settings?|preferences|manage|help|feedback|notifications?|chat|speed|captions?|subtitles?)\b|zurück|schließen/,
+  /\b(settings?|preferences|manage|help|feedback|notifications?|chat|speed|captions?|subtitles?|control panel)\b|zurück/,
+  /\b(create|compose|clone|duplicate|rename|undo|redo|new (?!arrivals|in\b|releases|products|items))|schließen/,
   /teilen|précédent|fermer|partager|anterior|cerrar|compartir|precedente|chiudi|condividi|vorige|sluiten|назад/,
   /закрыть|поделиться|上一|关闭|分享|閉じる|共有|이전|닫기|공유/);
 // The whole label: "Close issue" closes no dialog.
@@ -96,7 +97,7 @@ function names_of(e) {
   const named = [by, e.getAttribute('aria-label'), e.title, e.alt, e.localName === 'input' ? e.value : '',
     e.getAttribute('aria-description'), e.getAttribute('data-tooltip'), e.getAttribute('data-original-title'),
     ...[...inner].slice(0, 5).map(i => i.alt ?? i.getAttribute('aria-label') ?? i.textContent)];
-  const name = fold(named.filter(Boolean).join(' ; ').replace(kSigns, ''));
+  const name = fold([...new Set(named.filter(Boolean))].join(' ; ').replace(kSigns, ''));
   const join = parts => split_of(parts.filter(part => typeof part === 'string').join(' '));
   const keys = join([drawn, e.name, e.getAttribute('value'), e.dataset?.testid, e.dataset?.action]);
   const marks = join([keys, e.id, e.getAttribute('class'), e.firstElementChild?.getAttribute('class')]);

@@ -161,9 +161,10 @@ TEST_SUITE("HTML") {
     CHECK(text(post + comments).find("about fog") != std::string::npos);
     CHECK(text(post + "<main>" + comments + "</main>").find("about fog") == std::string::npos);
     CHECK(text("<p>Aside<article>" + words("fog") + "</article>").find("Aside") == std::string::npos);
-    const auto page = "<nav><h1>Room</h1>Home<h2>Pages</h2></nav><p>Row<aside>Note</aside><article>" + words("fog") +
-                      "</article><footer>Law</footer>";
-    CHECK(blocks_as_text(blocks_beside(page)) == "Room\n\nRow\n\nNote\n"); // which the text has, but not the article
+    const auto page =
+        "<nav><h1>Room</h1>Home<h2>Pages</h2></nav><p>Row<aside>Note</aside><ul><li><a>Way</a></ul><article>" +
+        words("fog") + "</article><footer>Law</footer>";
+    CHECK(blocks_as_text(blocks_beside(page)) == "Room\n\nRow\n\nNote\n\n- Way\n"); // not in the article
     CHECK(text("<p>Aside" + comments).find("Aside") != std::string::npos); // a page of articles: none is the page
     CHECK(text("<article>" + words("tea") + "</article>" + repeated(post, 5)).find("about fog") != std::string::npos);
   }
