@@ -41,6 +41,7 @@ void encode_query(std::string& url, const std::string& encoding) {
 } // namespace
 
 std::optional<std::string> join_url(std::string_view page, std::string_view written) {
+  if (page.size() > base::kLongestUrl) return std::nullopt; // it would be copied for each link
   if (written.empty()) return std::string(page);
   const auto reference = with_slashes(page, written);
   const auto from = base::split_url(page), to = base::split_url(reference);

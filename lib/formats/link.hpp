@@ -8,7 +8,7 @@
 namespace holdfast::formats {
 
 // Resolves `reference` on a page at `base` (the URL standard; its escapes stay unchanged); nullopt if it cannot be
-// read.
+// read, or if `base` is longer than URLs are.
 std::optional<std::string> join_url(std::string_view base, std::string_view reference);
 
 // Reads an attribute that is a URL as browsers do: without blanks around it, and line ends and tabs in it.

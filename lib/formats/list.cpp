@@ -130,6 +130,7 @@ List read_list(std::string_view bytes, std::string_view parser) {
 namespace {
 
 constexpr std::size_t kLongestDescription = 10000;
+constexpr std::size_t kMostJoined = 16; // times the size of a page: what its base may add to its links
 
 void trim_notes(std::string& notes) { notes = base::repair_utf8(base::trimmed(notes).substr(0, kLongestDescription)); }
 
@@ -177,7 +178,7 @@ std::optional<List> read_html(std::string_view text, bool asked) {
   bool inside = false, described = false; // in a link; in a description
   bool fresh = false, noted = false;      // a bookmark has just ended; the description is its notes
   Folders folders;
-  std::size_t line = 1, counted = 0;
+  std::size_t line = 1, counted = 0, joined = 0;
   const auto end = [&] {
     if (std::exchange(inside, false)) {
       row.add("title", title);
@@ -209,7 +210,8 @@ std::optional<List> read_html(std::string_view text, bool asked) {
     if (token.kind != Token::Kind::start || described || token.attribute("href").starts_with('#')) return true;
     inside = true;
     const auto href = plain_link(token.attribute("href"));
-    row.add("href", base.empty() ? href : join_url(base, href).value_or(href));
+    joined += base.size();
+    row.add("href", base.empty() || joined > kMostJoined * text.size() ? href : join_url(base, href).value_or(href));
     for (const auto* time : {"add_date", "time_added"})
       row.add(time, token.attribute(time));
     row.add_tags(token.attribute("tags"));

@@ -19,35 +19,44 @@ std::vector<TableRow> rows_of(std::string_view text, char mark, std::size_t& unc
   std::vector<TableRow> rows;
   TableRow row;
   std::string cell;
-  bool quoted = false;
+  bool quoted = false, blank = true; // blank: nothing but blanks is in the cell
   std::size_t line = 1;
+  const auto put = [&](char character) {
+    cell += character;
+    blank = blank && base::is_blank(character);
+  };
+  const auto end_cell = [&] {
+    row.cells.push_back(std::exchange(cell, ""));
+    blank = true;
+  };
   const auto end_row = [&] {
-    if (!row.cells.empty() || !base::trimmed(cell).empty()) {
-      row.cells.push_back(std::exchange(cell, ""));
+    if (!row.cells.empty() || !blank) {
+      end_cell();
       rows.push_back(std::move(row));
     }
     row = {line, {}};
     cell.clear();
+    blank = true;
   };
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char character = text[at];
     line += character == '\n';
     if (quoted) {
       if (character != '"')
-        cell += character;
+        put(character);
       else if (at + 1 < text.size() && text[at + 1] == '"')
-        cell += text[++at];
+        put(text[++at]);
       else
         quoted = false;
-    } else if (character == '"' && base::trimmed(cell).empty()) {
+    } else if (character == '"' && blank) {
       quoted = true;
       unclosed = line;
     } else if (character == mark) {
-      row.cells.push_back(std::exchange(cell, ""));
+      end_cell();
     } else if (character == '\n') {
       end_row();
     } else if (character != '\r') {
-      cell += character;
+      put(character);
     }
   }
   end_row();

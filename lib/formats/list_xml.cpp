@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <pugixml.hpp>
 
 namespace holdfast::formats {
@@ -21,8 +22,10 @@ constexpr std::array<std::string_view, 8> kRoots{"rss",   "feed", "urlset", "sit
 constexpr std::string_view kEntries = " item entry article url bookmark sitemap note ";
 constexpr std::string_view kNoPages = " channel image textinput ";
 
+constexpr std::size_t kLongestName = 100; // of the elements that are read
+
 std::string local_name(const pugi::xml_node& node) {
-  const std::string_view name = node.name();
+  const std::string_view name(node.name(), ::strnlen(node.name(), kLongestName));
   return base::lower_case(name.substr(name.rfind(':') + 1)); // npos + 1 is 0
 }
 
@@ -47,22 +50,6 @@ std::string all_text(const pugi::xml_node& top) {
     node = node.next_sibling();
   }
   return unescape_html(text, true);
-}
-
-constexpr int kMostLevels = 16;
-
-// The names of the folders around an entry of OPML or XBEL are tags.
-void take_folders(pugi::xml_node node, Row& row) {
-  std::vector<std::string> folders;
-  for (int level = 0; level < kMostLevels && (node = node.parent()); ++level) {
-    const auto name = local_name(node);
-    const char* const title = name == "folder" ? node.child_value("title")
-                              : name == "outline" && !node.attribute("xmlUrl") && !node.attribute("url")
-                                  ? node.attribute("text").as_string(node.attribute("title").value())
-                                  : "";
-    folders.insert(folders.begin(), std::string(title, ::strnlen(title, 4 * kLongestFolder)));
-  }
-  row.add_folders(folders);
 }
 
 // Elements within an element of an entry that are read as if they were the entry's.
@@ -120,7 +107,27 @@ struct Gatherer : pugi::xml_tree_walker {
 };
 
 struct Walker : Gatherer {
-  int gathered_depth{-1}; // of the note that was gathered with all that is in it
+  static constexpr int kMostLevels = 16;
+  int gathered_depth{-1};                                // of the note that was gathered with all that is in it
+  std::map<pugi::xml_node_struct*, std::string> folders; // names of those that were looked at; of others: ""
+
+  const std::string& folder(const pugi::xml_node& node) {
+    const auto [known, is_new] = folders.try_emplace(node.internal_object());
+    if (!is_new) return known->second;
+    const auto name = local_name(node);
+    const char* const title = name == "folder" ? node.child_value("title")
+                              : name == "outline" && !node.attribute("xmlUrl") && !node.attribute("url")
+                                  ? node.attribute("text").as_string(node.attribute("title").value())
+                                  : "";
+    return known->second = std::string(title, ::strnlen(title, 4 * kLongestFolder));
+  }
+  // The names of the folders around an entry of OPML or XBEL are tags.
+  void take_folders(pugi::xml_node node, Row& row) {
+    std::vector<std::string> names;
+    for (int level = 0; level < kMostLevels && (node = node.parent()); ++level)
+      names.insert(names.begin(), folder(node));
+    row.add_folders(names);
+  }
   bool for_each(pugi::xml_node& node) override {
     if (node.type() != pugi::node_element || names_tags(local_name(node.parent()))) return true;
     const auto name = local_name(node);

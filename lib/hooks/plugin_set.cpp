@@ -43,8 +43,24 @@ std::vector<Hook> find_hooks(const fs::path& directory) {
     if (!executable && name->extension.empty()) continue;
     hooks.push_back({std::move(*name), entry.path(), executable, nullptr});
   }
-  std::sort(hooks.begin(), hooks.end(), before);
+  // The name is without an extension, and is that of the result. Of "x.py" and a copy "x.py~" of an editor, the first
+  // is the hook.
+  std::sort(hooks.begin(), hooks.end(), [](const Hook& left, const Hook& right) {
+    const auto rank = [](const Hook& hook) { return std::pair(hook.name.extension.empty(), hook.path.native()); };
+    return rank(left) < rank(right);
+  });
+  std::stable_sort(hooks.begin(), hooks.end(), before);
+  const auto same = [](const Hook& left, const Hook& right) { return left.name.name == right.name.name; };
+  for (auto one = hooks.begin(); (one = std::adjacent_find(one, hooks.end(), same)) != hooks.end();) {
+    spdlog::warn("{} is left out: {} is the hook of this name", std::next(one)->path.string(), one->path.string());
+    hooks.erase(std::next(one));
+  }
   return hooks;
+}
+
+bool printable(std::string_view text) {
+  return base::is_utf8(text) &&
+         std::none_of(text.begin(), text.end(), [](char letter) { return base::is_control(letter) || letter == '/'; });
 }
 
 // Returns true if one of ArchiveBox's plugins captures the page, which its config.json does not declare. Others work on
@@ -122,6 +138,10 @@ std::shared_ptr<const PluginSet> PluginSet::load(const std::vector<fs::path>& di
     for (const auto& entry : entries) {
       const std::string name = entry.path().filename().string();
       if (name.starts_with('.') || name.starts_with('_') || !fs::is_directory(entry.path(), error)) continue;
+      if (!printable(name) || name.find(',') != std::string::npos) {
+        spdlog::warn("{}: a directory whose name cannot be that of a plugin is left out", directory.string());
+        continue;
+      }
       auto hooks = find_hooks(entry.path());
       const fs::path file = entry.path() / "config.json";
       const bool configured = fs::exists(file, error);
@@ -230,11 +250,6 @@ std::optional<Event> parse_event(std::string_view word) {
     if (word == name) return event;
   }
   return std::nullopt;
-}
-
-bool printable(std::string_view text) {
-  return base::is_utf8(text) &&
-         std::none_of(text.begin(), text.end(), [](char letter) { return base::is_control(letter) || letter == '/'; });
 }
 
 } // namespace

@@ -25,7 +25,6 @@ constexpr std::size_t kMostRecords = 100'000;
 constexpr std::size_t kLongestText = 4096;
 constexpr std::size_t kLongestJson = 64u << 10;
 constexpr std::size_t kLongestWord = 256; // tags, binaries, hosts
-constexpr std::size_t kMostTags = 100;
 constexpr std::size_t kMostReasons = 20;
 constexpr std::uint32_t kMostResources = 1000000; // of a page
 constexpr std::size_t kMostSettings = 1000;

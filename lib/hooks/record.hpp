@@ -16,6 +16,8 @@
 
 namespace holdfast::hooks {
 
+inline constexpr std::size_t kMostTags = 100; // of a hook, and of a URL that it found
+
 enum class Status { succeeded, failed, skipped, noresults };
 std::string_view to_string(Status status) noexcept;
 // Accepts the spellings of the contract (success, succeded, noresult, ...); an unknown word is `failed`.

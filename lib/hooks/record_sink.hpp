@@ -4,6 +4,8 @@
 #include "lib/hooks/hook_run.hpp"
 #include "lib/hooks/record.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -27,16 +29,33 @@ public:
   void finish() { outcome_.discovered = discovered_.take(); }
 
 private:
+  static constexpr std::size_t kMostHosts = 100;
+
   // The contract calls a second result an error of the hook. The last one counts; the others are unread records.
   void put(ResultRecord result) {
     if (result_) unread_.add({1, "ArchiveResult before another", 0});
     result_ = std::move(result);
   }
   void put(SnapshotRecord snapshot) { discovered_.add(std::move(snapshot)); }
-  void put(TagRecord tag) { outcome_.tags.push_back(std::move(tag.name)); }
+  void put(TagRecord tag) {
+    auto& tags = outcome_.tags;
+    if (std::find(tags.begin(), tags.end(), tag.name) != tags.end()) return;
+    if (tags.size() == kMostTags) return unread_.add({1, "Tag", 0});
+    tags.push_back(std::move(tag.name));
+  }
   void put(BinaryRecord binary) { outcome_.binaries.push_back(std::move(binary)); }
   void put(MachineRecord machine) { outcome_.machine_records.push_back(std::move(machine)); }
-  void put(RateLimitRecord limit) { outcome_.rate_limits.push_back(std::move(limit)); }
+  // The longest of each host counts: the worker tells the database of each.
+  void put(RateLimitRecord limit) {
+    auto& limits = outcome_.rate_limits;
+    const auto known =
+        std::find_if(limits.begin(), limits.end(), [&](const auto& one) { return one.host == limit.host; });
+    if (known == limits.end() && limits.size() == kMostHosts) return unread_.add({1, "RateLimit", 0});
+    if (known == limits.end())
+      limits.push_back(std::move(limit));
+    else if (known->retry_after_seconds < limit.retry_after_seconds)
+      *known = std::move(limit);
+  }
   void put(RedirectRecord redirect) { outcome_.redirects.push_back(std::move(redirect.location)); }
   void put(ResponseRecord response) { outcome_.response = std::move(response); }
   void put(FactsRecord record) { base::merge_facts(outcome_.facts, record.facts); }

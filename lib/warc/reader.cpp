@@ -122,7 +122,7 @@ std::optional<Record> Reader::next() {
     length_ = left_ = record.length;
     open_ = true;
     if (compares_) digests_.emplace(record.headers, http_);
-    if (!bytes_.compressed() && record.length > bytes_.size() - bytes_.position()) bytes_.end_before_next();
+    if (!bytes_.compressed() && !bytes_.is_end(bytes_.position() + record.length)) bytes_.end_before_next();
     return std::optional(std::move(record));
   });
 }
@@ -210,12 +210,6 @@ std::uint64_t Reader::finish() {
       at_ = bytes_.find_record(start_ + 1);
     else
       at_ = bytes_.compressed() ? end : bytes_.skip_line_ends(end);
-    if (!bytes_.compressed() && at_ < bytes_.size() && bytes_.find_record(at_) != at_)
-      if (const auto next = bytes_.find_record(start_ + 1); next < at_) { // its length runs into the next record
-        at_ = next;
-        cut_ = true;
-        odd_ = "is shorter than its Content-Length";
-      }
     return at_ - start_;
   });
 }

@@ -105,6 +105,14 @@ std::size_t RecordBytes::read(char* out, std::size_t size) {
   return count;
 }
 
+bool RecordBytes::is_end(std::uint64_t offset) const {
+  std::array<char, 64> next{};
+  const std::string_view text(next.data(), fetch(offset, next.data(), next.size()));
+  const auto begin = text.find_first_not_of("\r\n");
+  if (begin != std::string_view::npos) return begins_record(offset + begin);
+  return offset <= size_ && text.size() < next.size();
+}
+
 void RecordBytes::end_before_next() {
   limit_ = find_record(position());
   if (limit_ < size_ && limit_ - position() >= kRecordEnd.size() &&

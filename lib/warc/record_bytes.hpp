@@ -32,6 +32,8 @@ public:
   int get();
   // Up to `size` bytes; 0: its end. Throws BadBytes.
   std::size_t read(char* out, std::size_t size);
+  // Returns true if a plain record may end there: the file ends, or the next record begins.
+  bool is_end(std::uint64_t offset) const;
   // A plain record ends with the file, or before the next one if that comes first.
   void end_before_next();
   std::uint64_t limit() const noexcept { return limit_; } // where a plain record ends at the latest

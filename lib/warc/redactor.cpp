@@ -38,7 +38,7 @@ std::size_t find_word(std::string_view text, std::string_view word, std::size_t 
 bool mark_password_fields(std::string& text) {
   bool any = false;
   for (auto at = find_word(text, "<input", 0); at != std::string::npos; at = find_word(text, "<input", at + 6)) {
-    const auto tag = std::string_view(text).substr(at, std::min(text.find('>', at), at + kLongestTag) - at);
+    const auto longest = std::string_view(text).substr(at, kLongestTag), tag = longest.substr(0, longest.find('>'));
     const auto type = find_word(tag, "type", 0);
     const auto kind = type == std::string_view::npos ? type : tag.find_first_not_of(" \t\r\n=\"'", type + 4);
     if (kind == std::string_view::npos || find_word(tag.substr(kind, 8), "password", 0) != 0) continue;
@@ -188,20 +188,25 @@ bool names_secret(std::string_view name) {
 }
 
 bool mark_named(std::string& text, const std::set<std::string>* only) {
+  constexpr std::size_t kFarthestSign = 25, kLongestOrdinary = 256; // in escapes
   bool any = false;
-  for (const auto name : kSecretNames)
+  for (const auto name : kSecretNames) {
+    std::size_t end = 0; // of the value; names within it have the same
     for (auto at = find_word(text, name, 0); at != std::string::npos; at = find_word(text, name, at + name.size())) {
       const auto after = at + name.size();
-      auto begin = text.find_first_of("=:\r", after);
-      if (begin == std::string::npos || begin > after + 24 || text.find_first_of("&;, \n", after) < begin) continue;
-      begin = text.find_first_not_of("=: \t\r\n\"", begin);
-      if (begin == std::string::npos) continue;
-      const auto end = std::min(text.find_first_of("&\"\r\n", begin), text.size());
-      const auto value = text.substr(begin, end - begin);
-      if (only != nullptr && !only->contains(value) && !only->contains(read({value}, Writing::script).text)) continue;
+      const auto sign = std::string_view(text).substr(after, kFarthestSign).find_first_of("=:\r&;, \n");
+      if (sign == std::string::npos || std::string_view("=:\r").find(text[after + sign]) == std::string::npos) continue;
+      const auto begin = text.find_first_not_of("=: \t\r\n\"", after + sign);
+      if (begin == std::string::npos) break;
+      if (end <= begin) end = std::min(text.find_first_of("&\"\r\n", begin), text.size());
+      if (only != nullptr) {
+        const auto value = text.substr(begin, std::min(end - begin, kLongestOrdinary));
+        if (!only->contains(value) && !only->contains(read({value}, Writing::script).text)) continue;
+      }
       mark(text, begin, end);
       any = true;
     }
+  }
   return any;
 }
 

@@ -23,11 +23,17 @@ std::vector<std::string_view> fields_of(std::string_view text, char at) {
   return parts;
 }
 
-// Decodes repeatedly, as often as it was escaped.
+// Decodes as often as it was escaped: a decoded byte may end a code, or begin one. Each step makes the text shorter.
 std::string unescaped(std::string_view written) {
-  std::string text(written);
-  for (auto next = base::percent_decode(text); next.size() < text.size(); next = base::percent_decode(text))
-    text = std::move(next);
+  std::string text;
+  for (const char letter : written) {
+    text += letter;
+    for (int byte = 0; text.size() > 2 && byte >= 0;)
+      if (byte = base::percent_decoded(text, text.size() - 3); byte >= 0) {
+        text.resize(text.size() - 2);
+        text.back() = static_cast<char>(byte);
+      }
+  }
   return text;
 }
 
@@ -64,9 +70,13 @@ bool is_asp_session(std::string_view value) {
 
 // Removes the last "<name><value that fits>" before "&" or the end. `query` is in lower case.
 void strip_session(std::string& query, std::string_view name, bool (*fits)(std::string_view)) {
+  auto end = query.size(), searched = end; // behind the value; where the last search for that began
   for (auto at = query.rfind(name); at != std::string::npos;
        at = at == 0 ? std::string::npos : query.rfind(name, at - 1)) {
-    const auto begin = at + name.size(), end = std::min(query.find('&', begin), query.size());
+    const auto begin = at + name.size();
+    const auto mark = std::string_view(query).substr(begin, searched - begin).find('&');
+    if (mark != std::string_view::npos) end = begin + mark;
+    searched = begin;
     const auto value = std::string_view(query).substr(begin, end - begin);
     if (!fits(value)) continue;
     query.erase(at, std::min(end + 1, query.size()) - at);

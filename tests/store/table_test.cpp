@@ -503,7 +503,7 @@ TEST_CASE("is_facts takes what read_facts makes, and has a shape for facts that 
   const std::string missing = R"("resources": 3, "resources_missing": 2, "missing_reasons")";
   for (const auto& facts : std::vector<std::string>{
            "{}", R"({"http_status": 200, "mime": "text/html", "requests": 0})", "{" + missing + R"(: {"refused": 2}})",
-           R"({"a": null, "b_2": ["x", {"Y": 1e300}], "c": -9007199254740992, "d": 0.5})"}) {
+           R"({"a": null, "b_2": ["x", {"Y": 1e15}], "c": -9007199254740992, "d": 0.5})"}) {
     CAPTURE(facts);
     CHECK(is(facts));
     CHECK(base::read_facts(nlohmann::json::parse(facts)));

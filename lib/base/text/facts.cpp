@@ -16,6 +16,8 @@ constexpr std::size_t kLongestValue = 8u << 10;
 constexpr std::size_t kMostFacts = 64;
 constexpr std::size_t kMostBytes = 64u << 10; // of all
 constexpr double kLargest = 9007199254740992; // to which a double has each integer
+constexpr double kSmallest = 1e-6;            // but 0, of a number within a value
+constexpr int kDeepest = 16;
 
 bool is_name(std::string_view name) {
   return !name.empty() && name.size() <= kLongestName && name.front() >= 'a' && name.front() <= 'z' &&
@@ -73,6 +75,15 @@ const Known* known(std::string_view name) {
   return found == std::end(kKnown) ? nullptr : found;
 }
 
+// The database writes numbers without an exponent: [1e300] would take 300 bytes. A file has the value within others.
+bool is_writable(const nlohmann::json& value, int depth = 0) {
+  if (value.is_structured())
+    return depth < kDeepest &&
+           std::all_of(value.begin(), value.end(), [&](const auto& one) { return is_writable(one, depth + 1); });
+  const auto size = value.is_number() ? std::abs(value.get<double>()) : 0;
+  return size <= kLargest && (depth == 0 || size == 0 || size >= kSmallest);
+}
+
 nlohmann::json value_of(const Facts& facts, const std::string& name) {
   const auto found = facts.find(name);
   return found == facts.end() ? nlohmann::json() : strange_json(found->second);
@@ -90,8 +101,7 @@ std::optional<Facts> read_facts(const nlohmann::json& object) {
   if (!object.is_object()) return std::nullopt;
   for (const auto& [name, value] : object.items()) {
     auto text = json_text(value);
-    const bool countable = !value.is_number() || std::abs(value.get<double>()) <= kLargest;
-    if (!is_name(name) || text.size() > kLongestValue || !countable) return std::nullopt;
+    if (!is_name(name) || text.size() > kLongestValue || !is_writable(value)) return std::nullopt;
     if (const auto* const row = known(name); row != nullptr && row->fits != nullptr && !row->fits(value))
       return std::nullopt;
     facts.emplace(name, std::move(text));

@@ -195,6 +195,29 @@ TEST_SUITE("plugin plugin_set") {
     CHECK(plugin_set->find("a")->hooks[0].plugin == plugin_set->find("a"));
   }
 
+  TEST_CASE("of files with one name but for their extensions, one is the hook") {
+    TempDir dir;
+    for (const char* name : {"a/on_Snapshot__1_a.py~", "a/on_Snapshot__1_a.py", "a/on_Snapshot__1_a.sh",
+                             "a/on_Snapshot__1_a.old", "a/on_Snapshot__2_b", "a/on_Snapshot__2_b.orig"}) {
+      dir.write(name, "");
+      std::filesystem::permissions(dir / name, std::filesystem::perms::owner_all);
+    }
+    const auto plugin_set = PluginSet::load({dir.path()});
+    const auto& hooks = plugin_set->find("a")->hooks;
+    REQUIRE(hooks.size() == 2);
+    CHECK(hooks[0].path.filename() == "on_Snapshot__1_a.py");
+    CHECK(hooks[1].path.filename() == "on_Snapshot__2_b");
+  }
+
+  TEST_CASE("a directory whose name no row can hold is no plugin") {
+    TempDir dir;
+    for (const char* name : {"caf\xE9", "a\nb", "a,b", "caf\xC3\xA9"})
+      dir.write(std::string(name) + "/on_Snapshot__1_a.sh", "");
+    const auto plugin_set = PluginSet::load({dir.path()});
+    CHECK(plugin_set->plugins().size() == 1);
+    CHECK(plugin_set->find("caf\xC3\xA9") != nullptr);
+  }
+
   TEST_CASE("a plugin for another runtime is left out") {
     TempDir dir;
     dir.write("sonic/config.json", R"({"x-runtimes":["archivebox"]})");

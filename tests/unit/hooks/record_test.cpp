@@ -189,6 +189,11 @@ TEST_SUITE("records") {
       CHECK(reader.unread().text() == "1 record that nothing reads (Facts)");
     }
     CHECK(read_all(R"({"type":"Facts","a":")" + std::string(9000, 'x') + "\"}").empty());
+    const auto nested = [](std::size_t depth) { // index.jsonl has it within other values, and is read again
+      return R"({"type":"Facts","a":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+    };
+    CHECK(read_all(nested(16)).size() == 1);
+    CHECK(read_all(nested(17)).empty());
   }
 
   TEST_CASE("facts are bounded in number and size") {

@@ -52,6 +52,10 @@ TEST_SUITE("url keys") {
     CHECK(url_key(url) == url_key(url + "/"));
     CHECK(url_key("http://example.com/" + std::string(20000, '&')).size() == 2000);
     CHECK(url_key("http://example.com/%") == "com,example)/%25");
+    std::string often = "%";
+    for (int i = 0; i < 1000; ++i)
+      often += "25";
+    CHECK(url_key("http://example.com/" + often + "4a%%32%35%34%%3125") == "com,example)/j%254%125");
     CHECK(url_key("http:///") == ")/");
     CHECK(url_key("") == "");
   }
