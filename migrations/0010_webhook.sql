@@ -18,9 +18,10 @@ create table holdfast.webhook (
   hold_until timestamptz, asked_at timestamptz, delivered_at timestamptz,
   delivered bigint not null default 0, given_up bigint not null default 0,
   last_status integer, last_error text,
-  constraint webhook_name check (name ~ '^[a-z0-9][a-z0-9._-]{0,62}$' or url = 'mailto:' || name),
+  constraint webhook_name check (name ~ '^[a-z0-9][a-z0-9._-]{0,62}$' or url in ('mailto:' || name, name)),
   constraint webhook_url check (
-    (url ~ '^https?://[^/?#@]+/' or url ~ '^mailto:[^@\s<>,;"\\]+@[^@\s<>,;"\\]+$')
+    (url ~ '^https?://[^/?#@]+/' or url ~ '^mailto:[^@\s<>,;"\\]+@[^@\s<>,;"\\]+$'
+     or url ~ '^apprise:[A-Za-z0-9_][A-Za-z0-9_-]{0,62}$')
     and length(url) <= 2048),
   constraint webhook_events check (
     (cardinality(events) > 0 or url !~ '^http') and events <@ holdfast.webhook_events())
@@ -29,8 +30,8 @@ comment on table holdfast.webhook is
   'Receivers of events. The secret is in webhooks.secret_file, never here.';
 comment on column holdfast.webhook.name is 'Name of the webhook.';
 comment on column holdfast.webhook.url is
-  'Destination of deliveries: http, https or mailto:ADDRESS. The URL may contain a token, so views show '
-  'only its origin.';
+  'Destination of deliveries: http, https, mailto:ADDRESS or apprise:TAG. The URL may contain a token, so views '
+  'show only its origin.';
 comment on column holdfast.webhook.events is
   'Events to deliver, of webhook_events(). None: only the notices of watches that name it.';
 comment on column holdfast.webhook.enabled is 'False: nothing is sent, and no new events are recorded.';

@@ -53,6 +53,14 @@ std::string screenshot_of(const OpenFile& open, const std::string& directory) {
   return {};
 }
 
+std::string thumbnail_of(const OpenFile& open, const std::string& directory) {
+  constexpr std::size_t kMost = 256 << 10;
+  const auto path = directory + "/screenshot/thumbnail.jpg";
+  const auto file = directory.empty() ? base::Fd() : open(path);
+  auto bytes = file ? read_rest(file.get(), path, kMost + 1) : std::string();
+  return bytes.size() <= kMost && bytes.starts_with("\xFF\xD8\xFF") ? bytes : "";
+}
+
 html::Html difference_html(const change::Difference& difference, const std::string& picture_before,
                            const std::string& picture) {
   html::List rows, links;

@@ -20,6 +20,8 @@ change::Difference difference(const OpenFile& open, const std::string& before, c
 std::vector<std::string> noise(const OpenFile& open, const std::string& fingerprint, const std::string& directory);
 // Returns the screenshot of an attempt, relative to the root; empty: it has none.
 std::string screenshot_of(const OpenFile& open, const std::string& directory);
+// Returns the small picture of an attempt, JPEG of at most 256 KiB; empty: it has none.
+std::string thumbnail_of(const OpenFile& open, const std::string& directory);
 
 // `picture_before`, `picture`: where the screenshots are shown; empty: none.
 html::Html difference_html(const change::Difference& difference, const std::string& picture_before,

@@ -11,7 +11,7 @@ using namespace schema;
 using enum CrawlOptionKind;
 
 constexpr std::string_view kParsers = R"({"type":"string",
-"enum":["auto","txt","jsonl","json","netscape","html","csv","rss","sitemap","opml","xbel","pocket","pinboard"]})";
+"enum":["auto","txt","jsonl","json","netscape","html","csv","rss","sitemap","opml","xbel","xspf","m3u","pocket","pinboard"]})";
 constexpr std::string_view kByName = R"({"type":"object","additionalProperties":{"type":"string","maxLength":10000}})";
 constexpr std::string_view kSchemes = R"({"type":"array","items":{"type":"string","enum":["http","https"]}})";
 

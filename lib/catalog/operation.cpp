@@ -62,7 +62,7 @@ constexpr Field kWatch[] = {
      "in '#price' below 100; page is gone or back; several with or (anything changes)"},
     {"select", kText, "Only this part of the page counts: a selector such as #price or main .news"},
     {"ignore", kTexts, "Parts that do not count: selectors, or regular expressions between slashes"},
-    {"notify", kNames, "E-mail addresses or names of webhooks to notify (all webhooks of watch.matched)"}};
+    {"notify", kNames, "E-mail addresses, apprise:TAG or names of webhooks to notify (all webhooks of watch.matched)"}};
 constexpr Field kEvery[] = {{"every", kText, "Interval, or two bounds of it: 1h, 15m..1d"}};
 constexpr auto kWatchChange = joined(kEvery, kWatch);
 constexpr std::string_view kStrings = R"({"type":"object","additionalProperties":{"type":"string","maxLength":10000}})";

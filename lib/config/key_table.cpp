@@ -223,6 +223,9 @@ const std::vector<Key>& key_table() {
       {"mail.ca_file", Type::path, "", false,
        "Certificates (PEM) that sign mail.server's, of a certificate authority of one's own; empty: those that the system trusts."},
 
+      {"apprise.config", Type::path, "", false,
+       "Configuration file of Apprise (https://github.com/caronc/apprise), whose tags are receivers of notices: `--notify apprise:TAG`; empty: this process does not use it."},
+
       {"runner.lease", Type::duration, "15s", false,
        "How long the runner leads after its last heartbeat.", kSecond, kHour},
       {"runner.heartbeat", Type::duration, "3s", false,

@@ -22,10 +22,11 @@ struct Reader {
   std::string_view names;
   std::optional<List> (*read)(std::string_view text, bool asked);
 };
-constexpr Reader kReaders[] = {{" rss sitemap opml xbel ", read_xml},
+constexpr Reader kReaders[] = {{" rss sitemap opml xbel xspf ", read_xml},
                                {" netscape html ", read_html},
                                {" json ", read_json},
                                {" csv ", read_csv},
+                               {" m3u ", read_m3u},
                                {" txt jsonl ", read_lines}};
 
 struct Binary {

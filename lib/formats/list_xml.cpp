@@ -16,10 +16,10 @@ namespace holdfast::formats {
 namespace {
 
 // Elements at the top of a document that lists pages.
-constexpr std::array<std::string_view, 8> kRoots{"rss",   "feed", "urlset", "sitemapindex",
-                                                 "posts", "opml", "xbel",   "wallabag"};
+constexpr std::array<std::string_view, 9> kRoots{"rss",  "feed", "urlset",   "sitemapindex", "posts",
+                                                 "opml", "xbel", "wallabag", "playlist"};
 // Elements that are entries by themselves, and those of RDF that describe something other than a page.
-constexpr std::string_view kEntries = " item entry article url bookmark sitemap note ";
+constexpr std::string_view kEntries = " item entry article url bookmark sitemap note track ";
 constexpr std::string_view kNoPages = " channel image textinput ";
 
 constexpr std::size_t kLongestName = 100; // of the elements that are read
@@ -57,7 +57,8 @@ constexpr int kMostWrapped = 3;
 
 void take_child(const pugi::xml_node& child, Row& row, int wrapped = 0) {
   const auto name = local_name(child);
-  if (name == "note-attributes" || name == "info" || name == "metadata") { // Evernote, KDE
+  const bool track = local_name(child.parent()) == "track";                            // of XSPF
+  if (!track && (name == "note-attributes" || name == "info" || name == "metadata")) { // Evernote, KDE
     if (wrapped < kMostWrapped)
       for (const auto& one : child.children())
         take_child(one, row, wrapped + 1);
@@ -69,6 +70,8 @@ void take_child(const pugi::xml_node& child, Row& row, int wrapped = 0) {
     // RSS: the text; Atom: href, and the page is rel="alternate" or has no rel.
     const std::string_view rel = child.attribute("rel").as_string("alternate");
     if (!child.attribute("href") || rel == "alternate") row.add(name, child.attribute("href").as_string(text.c_str()));
+  } else if (track && (name == "location" || name == "info")) { // the file, or else a page about it
+    row.add(name == "info" ? "enclosure" : "link", text);
   } else if (name == "enclosure") { // of a podcast whose episodes have no pages
     row.add(name, child.attribute("url").value());
   } else if (name == "category" || name == "tag") {
@@ -161,8 +164,8 @@ struct Walker : Gatherer {
 
 } // namespace
 
-// Feeds, sitemaps, OPML, XBEL, Pinboard's and Wallabag's XML. No entity is fetched or expanded beyond XML's own five
-// and HTML's: pugixml has none.
+// Feeds, sitemaps, playlists (XSPF), OPML, XBEL, Pinboard's and Wallabag's XML. No entity is fetched or expanded beyond
+// XML's own five and HTML's: pugixml has none.
 std::optional<List> read_xml(std::string_view text, bool asked) {
   const auto begin = base::lower_case(base::trimmed(text.substr(0, 4096)));
   if (!asked && (!begin.starts_with('<') || begin.find("<html") != std::string::npos)) return std::nullopt;

@@ -40,6 +40,7 @@ std::optional<List> read_xml(std::string_view text, bool asked);
 std::optional<List> read_html(std::string_view text, bool asked);
 std::optional<List> read_json(std::string_view text, bool asked);
 std::optional<List> read_csv(std::string_view text, bool asked);
+std::optional<List> read_m3u(std::string_view text, bool asked);
 std::optional<List> read_lines(std::string_view text, bool asked);
 
 // A line that is a JSON object: what has its URL, else the URLs in its texts.

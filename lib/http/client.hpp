@@ -22,11 +22,19 @@ struct Signature {
   std::string region, key_id, secret;
 };
 
-// A message to a server of SMTP, at smtps://host or smtp://host.
+// A part of a message (MIME), or one that holds others.
+struct MailPart {
+  std::string type, bytes; // "text/html; charset=utf-8"; or "multipart/related"
+  std::string id{};        // of a picture, which the HTML names as cid:ID
+  std::vector<MailPart> parts{};
+};
+
+// A message to a server of SMTP, at smtps://host or smtp://host. Its headers are those of the request.
 struct Mail {
   std::string from, to, user, password; // user: empty: no login
   bool without_tls{false};              // smtp:// may stay unencrypted; else STARTTLS must succeed
   std::string ca_file{};                // certificates to trust; empty: those of the system
+  std::vector<MailPart> parts{};
 };
 
 inline constexpr std::size_t kMostBody = std::size_t{256} << 20;
@@ -39,7 +47,7 @@ struct Request {
   std::string_view body;            // sent with PUT, POST and PATCH; lives until there is an answer
   std::string user_agent{"holdfast"};
   std::optional<Signature> signature;
-  std::optional<Mail> mail; // the body is a message; the answer's status is SMTP's
+  std::optional<Mail> mail; // instead of the body; the answer's status is SMTP's
   // False: connections to addresses that are not public are refused. The check uses the address of the real connection,
   // also after a redirect, so that no name can lead into the own network.
   bool allow_private{true};

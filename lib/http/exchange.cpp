@@ -112,9 +112,28 @@ void Exchange::set_mail() {
     set(CURLOPT_USERNAME, mail.user.c_str());
     set(CURLOPT_PASSWORD, mail.password.c_str());
   }
-  set(CURLOPT_UPLOAD, 1L);
-  set(CURLOPT_READFUNCTION, &Exchange::on_read);
-  set(CURLOPT_READDATA, this);
+  mime_.reset(mime_of(mail.parts));
+  set(CURLOPT_MIMEPOST, mime_.get());
+}
+
+// libcurl copies the bytes.
+curl_mime* Exchange::mime_of(const std::vector<MailPart>& parts) {
+  curl_mime* const mime = libcurl().mime_init(handle_.get());
+  for (const auto& part : parts) {
+    curl_mimepart* const added = libcurl().mime_addpart(mime);
+    libcurl().mime_type(added, part.type.c_str());
+    if (!part.parts.empty()) {
+      libcurl().mime_subparts(added, mime_of(part.parts));
+      continue;
+    }
+    libcurl().mime_data(added, part.bytes.data(), part.bytes.size());
+    libcurl().mime_encoder(added, "base64");
+    if (part.id.empty()) continue;
+    curl_slist* headers = libcurl().slist_append(nullptr, ("Content-ID: <" + part.id + ">").c_str());
+    headers = libcurl().slist_append(headers, "Content-Disposition: inline");
+    libcurl().mime_headers(added, headers, 1);
+  }
+  return mime;
 }
 
 void Exchange::set_guard() {

@@ -35,6 +35,14 @@ struct Libcurl {
   decltype(&::curl_easy_cleanup) easy_cleanup = Symbol("curl_easy_cleanup");
   decltype(&::curl_slist_append) slist_append = Symbol("curl_slist_append");
   decltype(&::curl_slist_free_all) slist_free_all = Symbol("curl_slist_free_all");
+  decltype(&::curl_mime_init) mime_init = Symbol("curl_mime_init");
+  decltype(&::curl_mime_addpart) mime_addpart = Symbol("curl_mime_addpart");
+  decltype(&::curl_mime_type) mime_type = Symbol("curl_mime_type");
+  decltype(&::curl_mime_data) mime_data = Symbol("curl_mime_data");
+  decltype(&::curl_mime_encoder) mime_encoder = Symbol("curl_mime_encoder");
+  decltype(&::curl_mime_headers) mime_headers = Symbol("curl_mime_headers");
+  decltype(&::curl_mime_subparts) mime_subparts = Symbol("curl_mime_subparts");
+  decltype(&::curl_mime_free) mime_free = Symbol("curl_mime_free");
   decltype(&::curl_multi_init) multi_init = Symbol("curl_multi_init");
   decltype(&::curl_multi_add_handle) multi_add_handle = Symbol("curl_multi_add_handle");
   decltype(&::curl_multi_remove_handle) multi_remove_handle = Symbol("curl_multi_remove_handle");
@@ -82,6 +90,7 @@ private:
   void set_limits();
   void set_body();
   void set_mail();
+  curl_mime* mime_of(const std::vector<MailPart>& parts);
   void set_guard();
   std::string explain(CURLcode code) const;
   bool is_final(CURLcode code) const;
@@ -95,10 +104,14 @@ private:
   struct FreeList {
     void operator()(curl_slist* list) const { libcurl().slist_free_all(list); }
   };
+  struct FreeMime {
+    void operator()(curl_mime* mime) const { libcurl().mime_free(mime); }
+  };
   std::array<char, CURL_ERROR_SIZE> error_{}; // until the handle is closed or released
   Handle handle_;
   Request request_;
   std::unique_ptr<curl_slist, FreeList> headers_, recipients_;
+  std::unique_ptr<curl_mime, FreeMime> mime_;
   std::string_view unsent_;
   Response response_;
   bool full_{false};

@@ -90,7 +90,7 @@ begin
 exception when check_violation or not_null_violation then
   raise exception 'invalid name, URL or events of webhook "%"', p_name using errcode = 'HF004',
     hint = 'The name has lower case letters, digits, ".", "_" and "-"; the URL is http or https, '
-           'without a user, or mailto:ADDRESS; the events are '
+           'without a user, or mailto:ADDRESS, or apprise:TAG; the events are '
            || array_to_string(holdfast.webhook_events(), ', ') || '.';
 end $$;
 comment on function holdfast.webhook_set is 'Adds a webhook, or changes and enables one.';
@@ -325,7 +325,10 @@ begin
     when coalesce(v_row.asked_at, v_row.created_at) < v_now - interval '2 minutes'
          or v_row.asked_at is null and v_sending is null then
       concat(v_text, ', but no worker or runner that has its ',
-        case when v_row.url ~ '^http' then 'secret (webhooks.secret_file)' else 'server (mail.server)' end,
+        case split_part(v_row.url, ':', 1)
+          when 'mailto' then 'server (mail.server)'
+          when 'apprise' then 'services (apprise.config), and the program apprise,'
+          else 'secret (webhooks.secret_file)' end,
         ' has asked for work', ' since ' || holdfast.people_time(v_row.asked_at), '.')
     when v_sending is not null then format('%s, and %s is sending now.', v_text, v_sending)
     when v_row.hold_until > v_now then

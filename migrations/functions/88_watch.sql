@@ -88,12 +88,11 @@ begin
       hint = 'Leave out --select and --ignore, or the condition on the look.';
   end if;
   for v_name in select jsonb_array_elements_text(v_watch -> 'notify') loop
-    if v_name ~ '^[^@\s]+@[^@\s]+$' then
-      insert into holdfast.webhook (name, url, events, changed_by)
-        values (v_name, 'mailto:' || v_name, '{}', holdfast.who(p_by)) on conflict (name) do nothing;
-    else
-      perform holdfast.webhook_find(v_name);
+    if v_name ~ '@|^apprise:' and not exists (select from holdfast.webhook w where w.name = v_name) then
+      perform holdfast.webhook_set(v_name, case when v_name ~ '^apprise:' then '' else 'mailto:' end || v_name, '{}',
+                                   p_by);
     end if;
+    perform holdfast.webhook_find(v_name);
   end loop;
   v_watch := v_watch || jsonb_build_object('terms', v_terms, 'select', coalesce(nullif(v_select, ''), v_in[1], ''));
   v_options := coalesce(v_schedule.crawl -> 'options', '{}') - '{TEXT_SELECT,TEXT_IGNORE,TEXT_FIND}'::text[]
@@ -386,7 +385,7 @@ comment on column holdfast.v_watch."when" is 'The condition of a notice.';
 comment on column holdfast.v_watch."select" is 'Selector of the part that counts; empty: the whole page.';
 comment on column holdfast.v_watch.ignore is 'Selectors and regular expressions of what does not count.';
 comment on column holdfast.v_watch.notify is
-  'Names of webhooks and addresses that get its notices; empty: all webhooks of the event.';
+  'Names of webhooks, addresses and tags of Apprise that get its notices; empty: all webhooks of the event.';
 comment on column holdfast.v_watch.state is 'on or paused.';
 comment on column holdfast.v_watch.pace is 'The interval now, if it adapts between two bounds; NULL: it does not.';
 comment on column holdfast.v_watch.last is 'Title, selected text, number and words of the last capture.';

@@ -1,35 +1,32 @@
 #include "services/webhook/deliverer.hpp"
 
-#include "lib/archive/diff_page.hpp"
 #include "lib/archive/root.hpp"
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/file.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
-#include "lib/base/text/encoding.hpp"
-#include "lib/base/text/text.hpp"
 #include "lib/http/client.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/store/webhook.hpp"
+#include "services/webhook/apprise.hpp"
+#include "services/webhook/mail.hpp"
+#include "services/webhook/notice.hpp"
+#include "services/webhook/secrets.hpp"
 
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
-#include <nettle/hmac.h>
 #include <pthread.h>
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
-#include <cstdint>
 #include <ctime>
 #include <deque>
+#include <functional>
 #include <future>
 #include <mutex>
-#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -50,11 +47,22 @@ struct Outcome {
   std::string error;
 };
 
+constexpr std::string_view kMail = "mailto:", kApprise = "apprise:";
+constexpr int kDelivered = 200; // for a program that ended well
+
+// Outcomes of programs, which may outlive the deliverer.
+struct Programs {
+  std::mutex mutex;
+  std::deque<Outcome> outcomes;
+  std::function<void()> wake; // empty: the deliverer has ended
+};
+
 } // namespace
 
 struct Deliverer::Impl {
   explicit Impl(DelivererOptions given) : options(std::move(given)) {
     if (!options.secret_file.empty()) secrets = Secrets::read(options.secret_file);
+    programs->wake = [this] { sender.wake(); };
     thread = std::thread([this] { serve(); });
   }
 
@@ -65,6 +73,8 @@ struct Deliverer::Impl {
     }
     sender.wake();
     thread.join();
+    const std::lock_guard lock(programs->mutex);
+    programs->wake = nullptr;
   }
 
   bool told_to_stop() {
@@ -104,6 +114,7 @@ struct Deliverer::Impl {
     store::Reach found{secrets.names(), {}};
     if (secrets_usable) found.schemes = {"http", "https"};
     if (!options.mail.server.empty()) found.schemes.emplace_back("mailto");
+    if (!options.apprise.empty()) found.schemes.emplace_back("apprise");
     return found;
   }
 
@@ -114,64 +125,77 @@ struct Deliverer::Impl {
     request.timeout = options.timeout;
     request.connect_timeout = options.timeout / 2;
     request.most_bytes = kAnswerLimit;
-    constexpr std::string_view kMail = "mailto:";
-    auto body = delivery.payload;
+    if (delivery.url.starts_with(kApprise)) return run_apprise(std::move(delivery));
     if (delivery.url.starts_with(kMail)) {
-      const auto& mail = options.mail;
-      const auto to = delivery.url.substr(kMail.size());
-      std::string password;
       try {
-        if (!mail.password_file.empty())
-          password = base::split(base::secret_text(mail.password_file, "mail.password_file"), "\r\n").at(0);
+        set_mail(request, options.mail, delivery.url.substr(kMail.size()), delivery.message_id, notice_of(delivery));
       } catch (const std::exception& error) {
         outcomes.push_back({std::move(delivery), 0, error.what()});
         return;
       }
-      request.url = mail.server;
-      request.mail = http::Mail{mail.from, to, mail.user, password, mail.without_tls, mail.ca_file};
-      body = mail_message(mail, to, delivery.message_id, delivery.payload, words_of(delivery));
     } else {
       sign(request, delivery);
     }
     under_way.push_back(delivery);
-    sender.start(std::move(request), std::move(body), [this, delivery = std::move(delivery)](const auto& answer) {
-      std::erase_if(under_way, [&](const auto& one) { return one.id == delivery.id && one.fence == delivery.fence; });
-      outcomes.push_back({delivery, answer.status,
-                          answer.refused.empty()
-                              ? answer.error
-                              : "its address " + answer.refused + " is not public (urls.allow_private)"});
+    sender.start(std::move(request), delivery.payload, [this, delivery](const auto& answer) {
+      end({delivery, answer.status,
+           answer.refused.empty() ? answer.error
+                                  : "its address " + answer.refused + " is not public (urls.allow_private)"});
     });
   }
 
-  // Returns what has changed in words, from the files of both captures; empty: they cannot be read. An archive that
-  // hangs keeps its thread, and later messages are sent without words.
-  std::string words_of(const store::Delivery& delivery) {
-    constexpr std::size_t kMost = 20'000;
+  void end(Outcome outcome) {
+    std::erase_if(under_way, [&](const auto& one) {
+      return one.id == outcome.delivery.id && one.fence == outcome.delivery.fence;
+    });
+    outcomes.push_back(std::move(outcome));
+  }
+
+  // Runs the program in a thread of its own, which ends with the program's deadline, if need be after this object.
+  void run_apprise(store::Delivery delivery) {
+    under_way.push_back(delivery);
+    std::thread([ended = programs, delivery, notice = notice_of(delivery), program = options.apprise,
+                 config = options.apprise_config, limit = options.timeout] {
+      pthread_setname_np(pthread_self(), "hf-apprise");
+      const auto error = send_by_apprise(program, config, delivery.url.substr(kApprise.size()), notice, limit);
+      const std::lock_guard lock(ended->mutex);
+      ended->outcomes.push_back({delivery, error.empty() ? kDelivered : 0, error});
+      if (ended->wake) ended->wake();
+    }).detach();
+  }
+
+  void collect_programs() {
+    const std::lock_guard lock(programs->mutex);
+    for (auto& outcome : std::exchange(programs->outcomes, {}))
+      end(std::move(outcome));
+  }
+
+  // Reads the files of both captures. An archive that hangs keeps its thread, and later messages are sent without words
+  // and pictures.
+  Notice notice_of(const store::Delivery& delivery) {
     const auto event = nlohmann::json::parse(delivery.payload, nullptr, false);
     const auto data = event.value("data", nlohmann::json::object());
     const auto before = data.value("directory_before", ""), now = data.value("directory", "");
-    if (options.archive_root.empty() || before.empty() || now.empty()) return "";
-    if (reading.valid() && reading.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return "";
-    std::packaged_task<std::string()> task(
-        [root_path = options.archive_root, collection = store::collection_id(*connection), before, now] {
-          const auto root = archive::Root::open(root_path, collection, false);
-          const auto open = [&root](const std::string& path) { return root.open_file(path); };
-          return change::to_text(archive::difference(open, before, now), &change::word_mark);
-        });
-    reading = task.get_future();
-    std::thread([task = std::move(task)]() mutable {
-      pthread_setname_np(pthread_self(), "hf-words");
-      task();
-    }).detach();
-    if (reading.wait_for(options.timeout / 2) != std::future_status::ready) return "";
-    try {
-      auto words = reading.get();
-      if (words.size() > kMost) words = words.substr(0, words.rfind('\n', kMost)) + "\n...\n";
-      return words;
-    } catch (const std::exception& error) {
-      spdlog::debug("{}: no words: {}", delivery.message_id, error.what());
-      return "";
+    Comparison comparison;
+    const bool busy = reading.valid() && reading.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+    if (!options.archive_root.empty() && !before.empty() && !now.empty() && !busy) {
+      std::packaged_task<Comparison()> task(
+          [root_path = options.archive_root, collection = store::collection_id(*connection), before, now] {
+            const auto root = archive::Root::open(root_path, collection, false);
+            return compare([&root](const std::string& path) { return root.open_file(path); }, before, now);
+          });
+      reading = task.get_future();
+      std::thread([task = std::move(task)]() mutable {
+        pthread_setname_np(pthread_self(), "hf-words");
+        task();
+      }).detach();
+      try {
+        if (reading.wait_for(options.timeout / 2) == std::future_status::ready) comparison = reading.get();
+      } catch (const std::exception& error) {
+        spdlog::debug("{}: neither words nor pictures: {}", delivery.message_id, error.what());
+      }
     }
+    return webhook::notice_of(delivery.payload, options.page, comparison);
   }
 
   void sign(http::Request& request, const store::Delivery& delivery) {
@@ -207,12 +231,13 @@ struct Deliverer::Impl {
   void round() {
     if (!connection || connection->broken()) connect();
     connection->notifications();
+    collect_programs();
     while (!outcomes.empty()) {
       report(outcomes.front()); // stays in line if the database becomes unreachable
       outcomes.pop_front();
     }
     auto wait = options.poll;
-    const int room = kRoom - static_cast<int>(sender.under_way());
+    const int room = kRoom - static_cast<int>(under_way.size());
     const auto reached = reach(reread_secrets());
     if (!reached.schemes.empty() && room > 0) {
       auto claimed = store::webhook_claim(*connection, options.label, reached, options.lease, room);
@@ -221,7 +246,7 @@ struct Deliverer::Impl {
       if (claimed.empty())
         if (const auto next = store::webhook_wait(*connection, reached))
           wait = std::clamp(*next, milliseconds(50), wait);
-      set_idle(claimed.empty() && sender.under_way() == 0 && wait > milliseconds(50));
+      set_idle(claimed.empty() && under_way.empty() && wait > milliseconds(50));
     } else {
       set_idle(reached.schemes.empty());
     }
@@ -252,8 +277,10 @@ struct Deliverer::Impl {
   void farewell() {
     try {
       const auto until = steady_clock::now() + kFarewell;
-      for (auto now = steady_clock::now(); now < until && sender.under_way() > 0; now = steady_clock::now())
+      for (auto now = steady_clock::now(); now < until && !under_way.empty(); now = steady_clock::now()) {
         sender.step(-1, std::chrono::ceil<milliseconds>(until - now));
+        collect_programs();
+      }
       if (!connection) return;
       for (const auto& outcome : outcomes)
         report(outcome);
@@ -268,7 +295,8 @@ struct Deliverer::Impl {
   Secrets secrets;
   std::filesystem::file_time_type secrets_time{};
   bool secrets_good{true};
-  std::future<std::string> reading; // words_of() that may hang
+  std::future<Comparison> reading; // of the archive, which may hang
+  std::shared_ptr<Programs> programs = std::make_shared<Programs>();
   http::Batch sender;
   std::unique_ptr<pg::Connection> connection;
   std::vector<store::Delivery> under_way;
@@ -291,76 +319,6 @@ void Deliverer::flush(milliseconds at_most) {
   impl_->sender.wake();
   std::unique_lock lock(impl_->mutex);
   impl_->changed.wait_for(lock, at_most, [this] { return impl_->idle; });
-}
-
-namespace {
-
-constexpr std::string_view kPrefix = "whsec_";
-constexpr std::size_t kLeastKey = 16;
-
-[[noreturn]] void refuse(const std::filesystem::path& file, int line, const std::string& what) {
-  throw base::Error(base::ErrorClass::configuration,
-                    "webhooks.secret_file: " + file.string() + ":" + std::to_string(line) + ": " + what,
-                    "lines SECRET or NAME SECRET, the secret at least 16 characters: "
-                    "echo whsec_$(head -c 32 /dev/urandom | base64)");
-}
-
-// Empty: not base64.
-std::string decoded(const std::string& text) {
-  auto bytes = base::base64_decode(text);
-  return base::base64_encode(bytes) == text ? bytes : "";
-}
-
-} // namespace
-
-Secrets Secrets::read(const std::filesystem::path& file) {
-  std::istringstream stream(base::secret_text(file, "webhooks.secret_file"));
-  Secrets secrets;
-  int number = 0;
-  for (std::string line; std::getline(stream, line);) {
-    ++number;
-    std::istringstream words(line.substr(0, line.find('#')));
-    std::string name, key, more;
-    if (!(words >> name)) continue;
-    if (!(words >> key)) std::swap(name, key);
-    if (words >> more) refuse(file, number, "more than two words");
-    if (key.starts_with(kPrefix)) {
-      key = decoded(key.substr(kPrefix.size()));
-      if (key.empty()) refuse(file, number, "the text after whsec_ is not base64");
-    }
-    if (key.size() < kLeastKey) refuse(file, number, "the secret is too short");
-    secrets.keys_[name].push_back(key);
-  }
-  if (secrets.keys_.empty()) refuse(file, number, "no secret found");
-  return secrets;
-}
-
-std::optional<std::vector<std::string>> Secrets::names() const {
-  if (keys_.contains("")) return std::nullopt;
-  std::vector<std::string> names;
-  for (const auto& [name, keys] : keys_)
-    names.push_back(name);
-  return names;
-}
-
-const std::vector<std::string>& Secrets::of(const std::string& webhook) const {
-  static const std::vector<std::string> none;
-  auto found = keys_.find(webhook);
-  if (found == keys_.end()) found = keys_.find("");
-  return found == keys_.end() ? none : found->second;
-}
-
-std::string signature(const std::string& key, std::string_view message_id, std::string_view timestamp,
-                      std::string_view body) {
-  std::string text(message_id);
-  ((text += '.') += timestamp) += '.';
-  text += body;
-  hmac_sha256_ctx context{};
-  hmac_sha256_set_key(&context, key.size(), reinterpret_cast<const std::uint8_t*>(key.data()));
-  hmac_sha256_update(&context, text.size(), reinterpret_cast<const std::uint8_t*>(text.data()));
-  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest{};
-  hmac_sha256_digest(&context, digest.size(), digest.data());
-  return "v1," + base::base64_encode({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
 } // namespace holdfast::webhook

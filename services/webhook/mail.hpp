@@ -1,5 +1,8 @@
 #pragma once
-// E-mail messages of events. Pure.
+// E-mail messages of events, sent by libcurl.
+
+#include "lib/http/client.hpp"
+#include "services/webhook/notice.hpp"
 
 #include <string>
 
@@ -11,12 +14,11 @@ struct MailOptions {
   std::string password_file; // read for each message
   bool without_tls{false};   // smtp:// may stay unencrypted
   std::string ca_file;       // PEM; empty: the certificates of the system
-  std::string page;          // URL of holdfast serve, for links; empty: no links
 };
 
-// Returns the message (RFC 5322) of an event. The same event has the same Message-ID each time. `words`: what has
-// changed in the text; may be empty.
-std::string mail_message(const MailOptions& options, const std::string& to, const std::string& message_id,
-                         const std::string& payload, const std::string& words);
+// Makes a request of a message. The same event has the same Message-ID each time. Throws Error(configuration) if the
+// password cannot be read.
+void set_mail(http::Request& request, const MailOptions& options, const std::string& to, const std::string& message_id,
+              const Notice& notice);
 
 } // namespace holdfast::webhook

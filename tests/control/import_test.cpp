@@ -326,6 +326,18 @@ TEST_CASE("formats of other programs") {
        </content><link>https://a.test/</link><tag_cache>t,u</tag_cache><updated>2023-11-14 22:13:20</updated></article>
        </articles>)",
        "https://a.test/|A|t,u|" + when},
+      {"XSPF", R"(<?xml version="1.0"?><playlist version="1" xmlns="http://xspf.org/ns/0/"><title>L</title>
+       <location>https://no.test/list.xspf</location><trackList><track><location>https://a.test/1.ogg</location>
+       <location>https://no.test/mirror.ogg</location><title>One</title><info>https://no.test/</info>
+       <image>https://no.test/i.png</image></track><track><info>https://b.test/</info><title>Two</title></track>
+       </trackList></playlist>)",
+       "https://a.test/1.ogg|One\nhttps://b.test/|Two"},
+      {"M3U",
+       "\xEF\xBB\xBF#EXTM3U\r\n#PLAYLIST:L\r\n#EXTINF:12 logo=\"https://no.test/a,b\",One, two\r\n"
+       "https://a.test/1.ogg\r\n\r\n#EXTINF:-1,\r\nhttps://b.test/2\r\n../3.ogg\r\n",
+       "https://a.test/1.ogg|One, two\nhttps://b.test/2\n../3.ogg"},
+      {"no playlist but HLS", "#EXTM3U\n#EXT-X-TARGETDURATION:3\n#EXTINF:3,\nhttps://a.test/0.ts\n#EXT-X-ENDLIST\n",
+       "https://a.test/0.ts"},
       {"KDE", R"(<xbel><bookmark href="https://a.test/"><title>A</title><info><metadata owner="http://www.kde.org">
        <time_added>1700000000</time_added></metadata></info></bookmark></xbel>)",
        "https://a.test/|A||" + when},

@@ -25,6 +25,7 @@ class Contract(HookTest):
             "title",
             "text",
             "outlinks",
+            "playlist",
             "hashes",
         }
         self.assertEqual(set(all_plugins()), expected)
@@ -41,7 +42,7 @@ class Contract(HookTest):
             self.assertEqual(config["type"], "object")
             self.assertTrue(config["title"] and config["description"] and config["output_mimetypes"])
             properties = config["properties"]
-            self.assertIs(properties[f"{plugin.upper()}_ENABLED"]["default"], True)
+            self.assertIs(properties[f"{plugin.upper()}_ENABLED"]["default"], plugin != "playlist")
             self.assertGreater(properties[f"{plugin.upper()}_TIMEOUT"]["default"], 0)
             for name, schema in properties.items():
                 self.assertRegex(name, r"^[A-Z][A-Z0-9_]*$")

@@ -275,3 +275,63 @@ TEST_CASE("a page that keeps no files has no captures") {
   CHECK(stage.finish(worker, page).what == store::PageAnswer::What::cancelled);
   CHECK(stage.value("select count(*) from holdfast.v_capture") == "0");
 }
+
+namespace {
+
+// Stores a sealed capture of a page: `at`: when its crawl was added.
+void past(Stage& stage, const std::string& at, const std::string& change, const std::string& from = "",
+          const std::string& sealed_at = "") {
+  const auto id = "holdfast.first_id('" + at + "')", sealed = "'" + (sealed_at.empty() ? at : sealed_at) + "'";
+  stage.force(
+      "insert into holdfast.crawl (id, status, outcome, sealed_at, retry_at, created_at) values (" + id +
+      ", 'sealed', 'succeeded', " + sealed + ", null, '" + at +
+      "'); insert into holdfast.snapshot (id, crawl_id, url, url_hash) values (" + id + ", " + id +
+      ", 'https://site.test/1', sha256('https://site.test/1'));"
+      "insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, fence, directory, manifest_sha256, "
+      "bytes, facts, sealed_at) values (" +
+      id + ", " + id + ", 'succeeded', 1, '2026/01/site.test/' || " + id + " || '/a1', 'x', 100, " +
+      "jsonb_strip_nulls(jsonb_build_object('change', '" + change + "', 'change_from', " +
+      (from.empty() ? "null" : "holdfast.first_id('" + from + "')") + ")), " + sealed + ")");
+}
+
+// Returns the captures that a rule removes, by the day and time of their crawls.
+std::string spare(Stage& stage, const std::string& rule) {
+  return stage.value("select string_agg(to_char(c.created_at at time zone 'UTC', 'MM-DD HH24:MI:SS'), ', ' "
+                     "order by c.created_at) from holdfast.unchanged_spare('" +
+                     rule + "') u join holdfast.crawl c on c.id = u.crawl_id");
+}
+
+} // namespace
+
+TEST_CASE("of each period, the first capture is kept, whatever the time zone and the order of seals") {
+  Stage stage;
+  stage.broken_on_purpose = true;
+  past(stage, "2026-01-01T00:00:00Z", "first"); // a Thursday, with which the weeks of Unix time begin
+  past(stage, "2026-01-01T00:00:01Z", "same");
+  past(stage, "2026-01-07T23:59:59Z", "same");
+  past(stage, "2026-01-08T00:00:00Z", "same", "", "2026-03-01T00:00:00Z"); // sealed after all others
+  past(stage, "2026-01-08T00:00:01Z", "same");
+  past(stage, "2026-01-16T00:00:00Z", "text", "2026-01-08T00:00:01Z");
+  past(stage, "2026-01-17T00:00:00Z", "same");
+  past(stage, "2026-01-21T00:00:00Z", "same");
+  past(stage, "2026-01-30T00:00:00Z", "gone", "2026-01-21T00:00:00Z");
+  past(stage, "2026-03-28T23:30:00Z", "same"); // the clock of Berlin goes forward after 01:00 UTC
+  past(stage, "2026-03-29T00:30:00Z", "same");
+  past(stage, "2026-03-29T21:59:00Z", "same");
+  past(stage, "2026-03-29T22:30:00Z", "same");
+  past(stage, "2026-03-30T00:10:00Z", "same");
+  const std::string week = "604800", day = "86400";
+  for (const auto* zone : {"UTC", "Europe/Berlin", "Pacific/Kiritimati", "America/St_Johns"}) {
+    CAPTURE(zone);
+    stage.run("set time zone '" + std::string(zone) + "'");
+    CHECK(spare(stage, R"({"after": 0, "every": )" + week + "}") ==
+          "01-01 00:00:01, 01-07 23:59:59, 01-17 00:00:00, 03-29 00:30:00, 03-29 21:59:00, 03-29 22:30:00, "
+          "03-30 00:10:00");
+    CHECK(spare(stage, R"({"after": 0, "every": )" + day + "}") == "01-01 00:00:01, 03-29 21:59:00, 03-29 22:30:00");
+  }
+  // All that are older than that, but the sides of changes.
+  const auto age = stage.value("select extract(epoch from clock_timestamp() - '2026-03-01T12:00:00Z')");
+  CHECK(spare(stage, R"({"every": 0, "after": )" + age + "}") ==
+        "01-01 00:00:01, 01-07 23:59:59, 01-08 00:00:00, 01-17 00:00:00");
+  CHECK(spare(stage, R"({"every": 0})").empty());
+}

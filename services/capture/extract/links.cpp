@@ -112,10 +112,12 @@ void give_entries(formats::List& read, const Page& page, const TakeLink& take) {
 
 bool find_entries(const Page& page, const TakeLink& take) {
   const auto type = page.type();
-  const bool list = type.find("json") != std::string::npos || type.ends_with("xml");
+  const bool typed = type.find("mpegurl") != std::string::npos; // also without the first line of M3U
+  const bool playlist = typed || page.bytes.substr(0, 16).find("#EXTM3U") != std::string::npos;
+  const bool list = playlist || type.find("json") != std::string::npos || type.ends_with("xml");
   if (page.is_html() || !list) return false;
   try {
-    auto read = formats::read_list(page.text());
+    auto read = formats::read_list(page.text(), typed ? "m3u" : "auto");
     if (read.lines) return false;
     give_entries(read, page, take);
   } catch (const base::Error& error) {

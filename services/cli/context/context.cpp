@@ -13,6 +13,7 @@
 #include "services/cli/context/signals.hpp"
 #include "services/cli/machine/machine_plugins.hpp"
 #include "services/serve/endpoint.hpp"
+#include "services/worker/hook/binary_lookup.hpp"
 #include "services/worker/machine/free_resources.hpp"
 
 #include <pwd.h>
@@ -44,8 +45,8 @@ std::filesystem::path made_key(const config::Settings& settings) { return settin
 // Returns the paths that no hook may see: files with secrets, and the directory of the database's socket.
 std::vector<std::filesystem::path> secret_paths(const config::Settings& settings, const std::string& dsn) {
   std::vector<std::filesystem::path> paths{settings.file()};
-  for (const char* key :
-       {"database.password_file", "webhooks.secret_file", "mail.password_file", "persona.key_file", "token_file"})
+  for (const char* key : {"database.password_file", "webhooks.secret_file", "mail.password_file", "apprise.config",
+                          "persona.key_file", "token_file"})
     paths.push_back(settings.path(key));
   paths.push_back(made_key(settings));
   for (const auto& host : pg::socket_directories(dsn))
@@ -271,7 +272,14 @@ std::unique_ptr<webhook::Deliverer> Context::deliverer(const std::string& role) 
   webhook::DelivererOptions options;
   auto& mail = options.mail;
   mail.server = settings_.text("mail.server");
-  if (file.empty() && mail.server.empty()) return nullptr;
+  options.apprise_config = settings_.path("apprise.config");
+  if (!options.apprise_config.empty()) {
+    worker::BinaryLookup programs(settings_.path_list("binaries.path"), settings_.path("data_dir") / "lib");
+    options.apprise = programs.locate("apprise").value_or("");
+    if (options.apprise.empty())
+      spdlog::warn("apprise.config is set, but the program apprise is not on PATH: pipx install apprise");
+  }
+  if (file.empty() && mail.server.empty() && options.apprise.empty()) return nullptr;
   mail.from = settings_.text("mail.from");
   if (!mail.server.empty() && mail.from.find('@') == std::string::npos)
     throw base::Error(base::ErrorClass::configuration, "mail.from is not an e-mail address: \"" + mail.from + "\"",
@@ -283,9 +291,9 @@ std::unique_ptr<webhook::Deliverer> Context::deliverer(const std::string& role) 
   mail.password_file = settings_.path("mail.password_file");
   mail.without_tls = !settings_.boolean("mail.tls");
   mail.ca_file = settings_.path("mail.ca_file");
-  mail.page = settings_.text("serve.url");
-  while (mail.page.ends_with('/'))
-    mail.page.pop_back();
+  options.page = settings_.text("serve.url");
+  while (options.page.ends_with('/'))
+    options.page.pop_back();
   options.archive_root = archive_root();
   options.dsn = dsn();
   options.label = role + " on " + base::own_host_name() + " pid " + std::to_string(::getpid());

@@ -76,7 +76,7 @@ public:
   // Error(configuration).
   persona::KeyRing key_ring() const;
   // Returns a sender of webhooks and e-mail, which works while it lives; nothing if neither webhooks.secret_file nor
-  // mail.server is set.
+  // mail.server is set, nor apprise.config with a program.
   std::unique_ptr<webhook::Deliverer> deliverer(const std::string& role);
 
   // Throws Error(usage) if the settings name a server in place of a database.

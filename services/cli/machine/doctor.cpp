@@ -184,6 +184,12 @@ public:
     }
   }
 
+  // Returns the path and version of a program that is no plugin's; empty: it is not installed.
+  std::string program(const std::string& name) {
+    const auto path = locate(name);
+    return path ? *path + " " + versions_.of(*path) : "";
+  }
+
   const std::vector<Finding>& findings() const { return findings_; }
   const std::map<std::string, std::vector<std::string>>& packages() const { return packages_; }
 
@@ -322,7 +328,11 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
   const auto hooks = describe_surroundings(options, browser == findings.end() ? "" : browser->path);
   const auto of_browser = hooks.browser ? hooks.browser->description : "none";
   const auto problems = database_problems(context);
-  const auto of_machine = machine_problems(options);
+  auto of_machine = machine_problems(options);
+  const auto apprise = examination.program("apprise");
+  const bool notifies = !context.settings().path("apprise.config").empty();
+  if (notifies && apprise.empty())
+    of_machine.emplace_back("apprise.config is set, and the program apprise is missing: pipx install apprise");
   const auto of_archive = archive::find_trouble(context.archive_root());
   const bool named = base::name_server_answers();
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
@@ -334,6 +344,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
                              {"browser", of_browser},
                              {"database", problems},
                              {"archive", of_archive},
+                             {"apprise", apprise},
                              {"problems", of_machine},
                              {"name_server", named}});
   } else {
@@ -357,6 +368,8 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
               << "Sandbox of hooks that are started from here: " << hooks.sandbox << '\n'
               << "Network of hooks that are started from here: " << hooks.network << '\n'
               << "Browser: " << of_browser << '\n'
+              << "Apprise: " << (apprise.empty() ? "not installed" : printable(apprise))
+              << (notifies ? "" : " (apprise.config is not set)") << '\n'
               << "Name server: " << (named ? "answers" : "none answers (/etc/resolv.conf)") << '\n';
     for (const auto& problem : of_machine)
       std::cout << "This machine: " << printable(problem) << '\n';
