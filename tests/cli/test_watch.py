@@ -552,7 +552,8 @@ class Mail(WatchCase):
         self.assertEqual((row["status"], row["webhook"]), ("waiting", "apprise:lamps"))
         self.assertIn("apprise.config", self.home.holdfast("why", "apprise:lamps").out)
         self.home.environment["PATH"] = f"{programs}:{os.environ['PATH']}"
-        self.assertRegex(self.home.run("doctor").out, r"Apprise: \S*/apprise \d")
+        machine = next(row for row in self.home.run("doctor", "--json").records if row["type"] == "Machine")
+        self.assertRegex(machine["apprise"], r"/apprise \d")
         worker = self.home.start("worker", env=SHORT_LEASE)
         until("its report", lambda: self.deliveries()[0]["status"] == "delivered")
         worker.terminate()

@@ -170,6 +170,24 @@ while :; do sleep 0.2 & wait $!; done
 """
 
 
+# The text of http://changes.test/<same|moves>/..., one that stays or one that a file has, for the detection of changes.
+TEXT = r"""#!/bin/sh
+for argument; do
+  case $argument in --url=*) url=${argument#--url=} ;; esac
+done
+case $url in
+  http://changes.test/same/*) words="nothing here ever changes" ;;
+  http://changes.test/moves/*) words=$(cat "@WORDS@/${url##*/}") || exit 1 ;;
+  *) exit 0 ;;
+esac
+cat >blocks.jsonl <<END || exit 1
+{"source":"file","url":"$url","title":"A page that is captured again"}
+{"at":"main/p","text":"The harbour has boats, and the boats have names"}
+{"at":"main/div/p","text":"Today the harbour master says $words"}
+END
+"""
+
+
 def leaf_urls(number, children, leaf_tenths):
     return {
         f"http://h{child % 5}.test/leaf/{leaf_tenths}/0/{number // (1 + child % 2)}-{child}"
@@ -275,6 +293,54 @@ class Stage(Collection):
         crawl = self.postgres.value("select id from holdfast.crawl order by created_at desc limit 1")
         self.expected[crawl] = (set(urls) | set(children), max_urls)
         return crawl
+
+    def prepare_changes(self, pages):
+        """Before the start: pages that recapture() captures again and again, half of which change meanwhile."""
+        self.environment |= named({"CHANGES_LEARN": "0"})  # else the first difference is noise
+        self.words = self.path / "words"
+        self.words.mkdir()
+        self.hook("text", "on_Snapshot__56_text.sh", TEXT.replace("@WORDS@", str(self.words)))
+        self.changing = [
+            f"http://changes.test/{kind}/0/0/{number}" for number in range(pages) for kind in ("same", "moves")
+        ]
+
+    def recapture(self, dice):
+        for number in range(len(self.changing) // 2):
+            file = self.words / str(number)
+            if dice.random() < 0.6 or not file.exists():
+                (file.parent / "new").write_text(" ".join("".join(dice.choices("abcdefgh", k=6)) for _ in range(9)))
+                (file.parent / "new").replace(file)
+        self.add(self.changing)
+
+    def check_changes(self):
+        """Each change is that between the files of both captures, and a page that stays is never called changed."""
+        problems, texts, counts = [], {}, {}
+        captures = self.postgres.rows(
+            """select e.snapshot_id, s.url, e.directory, e.facts ->> 'change', e.facts ->> 'change_from'
+                 from holdfast.snapshot_sealed e join holdfast.snapshot s on s.id = e.snapshot_id and s.crawl_id = e.crawl_id
+                where s.host = 'changes.test' and e.outcome in ('succeeded', 'partial') order by e.sealed_at"""
+        )
+        for snapshot, _, directory, _, _ in captures:
+            file = self.archive / directory / "text/blocks.jsonl"
+            texts[snapshot] = file.read_text() if file.exists() else None
+        for snapshot, url, _, change, before in captures:
+            kind = url.split("/")[3]
+            counts[kind, change] = counts.get((kind, change), 0) + 1
+            if kind == "same" and change not in ("first", "same", ""):
+                problems.append(f"snapshot {snapshot} of {url}, which never changes, is called {change}")
+            if bool(change) and texts[snapshot] is None:
+                problems.append(f"snapshot {snapshot} has no text, and is called {change}")
+            if before and (texts[snapshot] == texts.get(before)) != (change == "same"):
+                problems.append(f"snapshot {snapshot} of {url} is called {change} after {before}, which its files deny")
+            if change == "first" and before or change not in ("first", "") and not before:
+                problems.append(f"snapshot {snapshot} of {url} is called {change} after '{before}'")
+        self.notes.append(
+            "captures again: "
+            + ", ".join(
+                f"{kind} {change or 'not compared'} {count}" for (kind, change), count in sorted(counts.items())
+            )
+        )
+        return problems
 
     def start(self):
         for worker in self.workers:

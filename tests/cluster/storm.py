@@ -67,8 +67,8 @@ class Storm:
         for _, action in due:
             action()
 
-    def run(self, refill):
-        """`refill` is called when the work runs out before the faults do."""
+    def run(self, refill, again):
+        """`refill` is called when the work runs out before the faults do, `again` every other second."""
         last_look = 0.0
         for _ in range(self.count):
             name = self.random.choices(self.names, [self.WEIGHTS[name] for name in self.names])[0]
@@ -84,6 +84,7 @@ class Storm:
                     last_look = time.monotonic()
                     if self.place.open_snapshots() < 50:
                         refill()
+                    again()
                 if time.monotonic() >= until:
                     break
                 time.sleep(min(0.05, max(0.0, until - time.monotonic())))
@@ -338,14 +339,21 @@ def run(holdfast, seed, faults, snapshots, pause, pooler, keep, say):
             max_urls=60,
             children={url for number in range(20) for url in stage.leaf_urls(number, 6, leaf_tenths)},
         )
+        place.prepare_changes(6)
         place.start()
+        rounds = iter(range(200))
+
+        def again():
+            if next(rounds, None) is not None:
+                place.recapture(dice)
+
         storm = Storm(place, seed, faults, pause)
         began = time.monotonic()
-        storm.run(lambda: add(300))
+        storm.run(lambda: add(300), again)
         stormed = time.monotonic() - began
         place.wait_until_sealed(300)
         place.leave()
-        problems = storm.problems + place.check()
+        problems = storm.problems + place.check() + place.check_changes()
         report(place, storm, seed, stormed, time.monotonic() - began, say)
         if problems:
             place.keep = True
