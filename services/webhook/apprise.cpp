@@ -11,7 +11,7 @@
 
 namespace holdfast::webhook {
 
-// What the program prints is not read, because it may name the URLs of services.
+// Leaves the output of the program alone, because it may name the URLs of services.
 std::string send_by_apprise(const std::string& program, const std::filesystem::path& config, const std::string& tag,
                             const Notice& notice, std::chrono::milliseconds limit) try {
   constexpr int kNoService = 3;

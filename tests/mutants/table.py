@@ -180,7 +180,7 @@ TABLE = [
         '"test_" + std::to_string(++databases_)',
         '"test_" + std::to_string(databases_)',
     ),
-    ("D", "lib/README.md", "  webhook --> archive & store & pg & http", "  webhook --> archive & store & pg"),
+    ("D", "lib/README.md", "process & archive & store & pg & http", "process & archive & store & pg"),
     (
         "38",
         "lib/base/uuid.cpp",
