@@ -31,16 +31,25 @@ std::string new_setting() {
   return setting.get();
 }
 
-} // namespace
-
-bool account_set(pg::Connection& connection, const std::string& name, const std::string& role,
-                 const std::string& password, const std::string& by) {
+std::string new_hash(const std::string& password) {
   const bool control = std::any_of(password.begin(), password.end(), [](unsigned char c) { return c < ' '; });
   if (password.size() < kShortest || password.size() > kLongest || control)
     throw base::Error(base::ErrorClass::usage, "the password of an account has 10 to 500 bytes, no control characters");
   const auto hash = hashed(password, new_setting());
   if (hash.empty()) throw base::Error(base::ErrorClass::configuration, "libcrypt of this machine has no yescrypt");
-  return call(connection, "account_set", name, role, hash, by).value();
+  return hash;
+}
+
+} // namespace
+
+bool account_set(pg::Connection& connection, const std::string& name, const std::string& role,
+                 const std::string& password, const std::string& by) {
+  return call_for<bool>(connection, "account_set", name, role, new_hash(password), by);
+}
+
+bool account_change(pg::Connection& connection, const std::string& name, const std::string& hash,
+                    const std::string& password, const std::string& by) {
+  return call_for<bool>(connection, "account_change", name, hash, new_hash(password), by);
 }
 
 AccountAsked account_ask(pg::Connection& connection, const std::string& name, const std::string& peer) {

@@ -16,6 +16,11 @@ namespace holdfast::store {
 bool account_set(pg::Connection& connection, const std::string& name, const std::string& role,
                  const std::string& password, const std::string& by);
 
+// Gives an account another password, for which its user has given that of `hash`. Returns false if it has another one
+// now. Throws as account_set() does.
+bool account_change(pg::Connection& connection, const std::string& name, const std::string& hash,
+                    const std::string& password, const std::string& by);
+
 struct AccountAsked {
   std::chrono::seconds wait{0}; // after wrong passwords; zero: not at all
   std::string hash;             // empty: there is no such account

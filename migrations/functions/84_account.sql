@@ -1,5 +1,13 @@
 -- Accounts with passwords (lib/store/account.cpp), and the tokens that a user makes for oneself.
 
+create or replace function holdfast.account_out(p_name text, p_by text)
+  returns void language sql as $$
+  update holdfast.api_token
+    set revoked_at = clock_timestamp(), revoked_by = holdfast.who(p_by)
+    where account = p_name and name like 'login-%' and revoked_at is null
+$$;
+comment on function holdfast.account_out is 'Ends the sessions of an account.';
+
 create or replace function holdfast.account_set(p_name text, p_role text, p_hash text, p_by text)
   returns boolean language plpgsql as $$
 -- Returns false if there was such an account. Its sessions end then, because the password is another one.
@@ -10,9 +18,7 @@ begin
     values (p_name, p_role, p_hash, holdfast.who(p_by))
     on conflict (name) do update set role = p_role, hash = p_hash, changed_at = clock_timestamp()
     returning xmax = 0 into v_new;
-  update holdfast.api_token
-    set revoked_at = clock_timestamp(), revoked_by = holdfast.who(p_by)
-    where account = p_name and name like 'login-%' and revoked_at is null;
+  perform holdfast.account_out(p_name, p_by);
   return v_new;
 exception when check_violation then
   raise exception 'an account cannot have the name "%" and the role "%"', p_name, p_role
@@ -21,6 +27,19 @@ exception when check_violation then
 end $$;
 comment on function holdfast.account_set is
   'Adds an account, or gives one a new password. holdfast account add.';
+
+create or replace function holdfast.account_change(p_name text, p_hash text, p_new_hash text, p_by text)
+  returns boolean language plpgsql as $$
+-- Returns false if the account has another password than p_hash now.
+begin
+  update holdfast.account set hash = p_new_hash, changed_at = clock_timestamp()
+    where name = p_name and hash = p_hash;
+  if not found then return false; end if;
+  perform holdfast.account_out(p_name, p_by);
+  return true;
+end $$;
+comment on function holdfast.account_change is
+  'Gives an account the new password that its user has chosen on the page, and ends its sessions.';
 
 create or replace function holdfast.account_remove(p_name text, p_by text)
   returns boolean language sql as $$

@@ -222,6 +222,7 @@ std::string Site::site_of(const Request& request) const {
 Response Site::route(const Request& request, const Caller& caller) {
   const auto& path = request.path;
   if (request.method == "POST" && path.starts_with(kForm)) return form(request, caller);
+  if (request.method == "POST" && path == "/password") return change_password(request, caller);
   if (request.changes()) {
     auto response = plain(405, "only GET and HEAD\n");
     response.headers = {{"Allow", "GET, HEAD"}};
@@ -280,7 +281,7 @@ std::optional<Page> Site::page_at(pg::Connection& connection, const Request& req
   const bool may_change = caller.may_change() && !options_.dsn_to_change.empty();
   return found.route->page({connection, links, found.id, request.parameter("q"),
                             base::is_uuid(before) ? std::optional(before) : std::nullopt, may_change, request.here(),
-                            request.query, caller.by(), site_of(request)});
+                            request.query, caller.by(), site_of(request), caller.account});
 }
 
 Response Site::page(const Request& request, const Caller& caller) {

@@ -56,6 +56,7 @@ private:
   Response sign_in_by_link(const Request& request, const std::string& secret);
   Response sign_in_by_password(const Request& request, const std::string& name, const std::string& password,
                                const std::string& next);
+  Response change_password(const Request& request, const Caller& caller);
   bool has_accounts(); // with which one can sign in here
   Response run_as(Role role, const std::function<Response(pg::Connection&)>& work);
   Response form(const Request& request, const Caller& caller);

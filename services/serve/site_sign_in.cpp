@@ -1,4 +1,5 @@
 // How browsers sign in to the pages and out again: by a link, by the name and password of an account, or by a token.
+#include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/base/uuid.hpp"
@@ -62,6 +63,34 @@ Response Site::sign_in_by_password(const Request& request, const std::string& na
   auto response = see_other(next);
   response.headers.emplace_back("Set-Cookie", access_.cookie(request, *token));
   return response;
+}
+
+// Takes the session of an account: a token that was given away does not change the password.
+Response Site::change_password(const Request& request, const Caller& caller) {
+  Form form;
+  if (!read_form(request, form)) return plain(400, "not a form\n");
+  std::string old, chosen;
+  for (const auto& [name, value] : form)
+    if (name == "old" || name == "new") (name == "old" ? old : chosen) = value;
+  const auto refuse = [&](int status, std::string why) {
+    return problem_page(status, {"The password has not been changed", std::move(why), "", "/tokens"}, request, caller);
+  };
+  if (caller.account.empty() || !caller.name.starts_with(kLoginToken) || options_.dsn_to_change.empty())
+    return refuse(403, "Sign in with a name and a password first.");
+  const auto asked = changing_.with(
+      [&](pg::Connection& connection) { return store::account_ask(connection, caller.account, request.peer); });
+  if (asked.wait.count() > 0) return refuse(429, "Too many wrong passwords. Try again in a few minutes.");
+  if (!store::password_fits(asked.hash, old)) return refuse(403, "The current password is wrong.");
+  try {
+    if (!changing_.with([&](pg::Connection& connection) {
+          return store::account_change(connection, caller.account, asked.hash, chosen, caller.by());
+        }))
+      return refuse(409, "Somebody else has changed it meanwhile.");
+  } catch (const base::Error& error) {
+    if (error.error_class() != base::ErrorClass::usage) throw;
+    return refuse(400, error.what());
+  }
+  return sign_in_page(200, "/tokens", "The password has been changed. Sign in with the new one.", "", true);
 }
 
 Response Site::sign_in(const Request& request) {

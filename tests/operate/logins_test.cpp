@@ -287,6 +287,8 @@ TEST_CASE("an operator's login gives commands in no name but its own") {
       {"account_set", "'anna', 'reader', '$y$j9T$' || repeat('a', 40), 'forged'"},
       {"account_enter", "'anna', '127.0.0.1', '$y$j9T$' || repeat('a', 40), 'login-1', repeat('ef', 32), '1 day', "
                         "'forged'"},
+      {"account_change", "'anna', '$y$j9T$' || repeat('a', 40), '$y$j9T$' || repeat('b', 40), 'forged'"},
+      {"account_out", "'anna', 'forged'"},
       {"account_remove", "'anna', 'forged'"},
       {"persona_set", "'other', '{}', 'forged'"},
       {"persona_save", "'third', 0, '\\x00', '00000001', 'forged'"},

@@ -270,10 +270,11 @@ class Pages(Handler):
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
         try:
-            for number in range(1000):
+            self.wfile.flush()
+            for number in range(1000):  # the first word comes later than a page that rests is waited for
+                time.sleep(0.5 if number else 0.9)
                 self.wfile.write(b"data: %d\n\n" % number if number < 5 else b": heartbeat\n\n")
                 self.wfile.flush()
-                time.sleep(0.5)
         except OSError:
             self.close_connection = True
 

@@ -85,6 +85,36 @@ class Accounts(Case):
             self.assertNotIn(secret, "".join(self.rows("select t::text from holdfast.api_token t")))
         self.assertNotIn("$y$", self.place.run("account", "list").out)
 
+    def test_a_user_changes_the_own_password(self):
+        def change(who, old, new, status, **headers):
+            found, text, _ = self.ask("POST", "/password", {"old": old, "new": new}, **who, **headers)
+            self.assertEqual(found, status, text)
+            return text
+
+        self.assertNotIn('action="/password"', self.ask("GET", "/tokens", Authorization=f"Bearer {self.script}")[1])
+        bert, elsewhere = self.sign_in("bert", OTHER), self.sign_in("bert", OTHER)
+        self.assertIn('action="/password"', self.ask("GET", "/tokens", **bert)[1])
+        anna = self.sign_in("anna", PASSWORD)
+        token = self.make(anna, "laptop")
+        change({}, OTHER, "some new password", 401)
+        change({"Authorization": f"Bearer {self.script}"}, OTHER, "some new password", 403)
+        change(token, PASSWORD, "some new password", 403)  # of an account, and no session
+        change(bert, OTHER, "some new password", 403, Origin="https://evil.test")
+        change(bert, "wrong" + OTHER, "some new password", 403)
+        self.assertIn("10 to 500 bytes", change(bert, OTHER, "short", 400))
+        self.assertTrue(self.is_known(bert))
+        change(bert, OTHER, "some new password", 200)
+        self.assertEqual([self.is_known(one) for one in (bert, elsewhere, anna)], [False, False, True])
+        self.sign_in("bert", OTHER, status=401)
+        self.sign_in("bert", "some new password")
+        self.assertEqual(self.rows("select role from holdfast.account where name = 'bert'"), ["reader"])
+        change(anna, PASSWORD, "some new password", 200)
+        self.assertTrue(self.is_known(token))  # it stays
+        bert = self.sign_in("bert", "some new password")
+        for _ in range(5):
+            change(bert, OTHER, OTHER, 403)
+        self.assertIn("Too many", change(bert, OTHER, OTHER, 429))
+
     def test_a_reader_reads(self):
         bert = self.sign_in("bert", OTHER)
         self.assertTrue(self.is_known(bert))

@@ -39,9 +39,11 @@ void Reading::attach(const std::string& session, const std::string& frame, const
 void Reading::take(const std::string& method, const Json& parameters, const std::string& session) {
   frames_.take(method, parameters, session);
   gate_.take(method, parameters);
-  if (method == "Network.eventSourceMessageReceived" || method == "Network.webSocketFrameReceived") {
+  // One that has just been opened is about to speak.
+  const bool opens = method == "Network.webSocketHandshakeResponseReceived" ||
+                     (method == "Network.responseReceived" && text_at(parameters, "type") == "EventSource");
+  if (opens || method == "Network.eventSourceMessageReceived" || method == "Network.webSocketFrameReceived")
     stream_spoke_ = Clock::now();
-  }
 }
 
 Clock::time_point Reading::in(Seconds seconds) const { return capture::after(Clock::now(), seconds * frames_.slow); }

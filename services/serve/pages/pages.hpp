@@ -46,6 +46,7 @@ struct PageRequest {
   const std::multimap<std::string, std::string>& parameters; // all of the address
   std::string by;                                            // who asks, as commands are recorded
   std::string site;                                          // address of this server
+  std::string account;                                       // of who asks; empty: none
 
   std::string parameter(const char* name) const {
     const auto found = parameters.find(name);

@@ -23,7 +23,8 @@ std::optional<Page> tokens_page(const PageRequest& request) {
   Page page{"Your tokens", "Your tokens", {}};
   page.body = html::fill(embedded::tokens_html, {{"table", table.html("You have no tokens and no sessions.")},
                                                  {"site", request.site},
-                                                 {"may", request.may_change}});
+                                                 {"may", request.may_change},
+                                                 {"account", request.account}});
   return page;
 }
 
