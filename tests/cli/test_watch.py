@@ -20,7 +20,7 @@ from harness.wait import free_port, until
 from harness.web import Handler, LocalSite
 
 PLUGINS = Path(__file__).resolve().parents[2] / "deploy" / "plugins"
-APPRISE = Path(PROGRAM or "/").parents[1] / "apprise-tools"
+APPRISE, YT_DLP = (Path(PROGRAM or "/").parents[1] / f"{name}-tools" for name in ("apprise", "yt-dlp"))
 WORDS = " ".join(f"Sentence {name} of the article is about the harbour and its boats." for name in ("one", "two"))
 
 
@@ -238,6 +238,17 @@ class Watches(WatchCase):
             ]
             version = "https://jsonfeed.org/version/1.1"
             page = ("application/feed+json", json.dumps({"version": version, "title": "F", "items": items}))
+        elif kind == "m3u":
+            entries = "".join(f"#EXTINF:1,Entry {n}\n{url}\n" for n, url, _ in urls)
+            page = ("audio/x-mpegurl", f"#EXTM3U\n{entries}")
+        elif kind == "xspf":
+            entries = "".join(
+                f"<track><title>Entry {n}</title><location>{url}</location></track>" for n, url, _ in urls
+            )
+            page = (
+                "application/xspf+xml",
+                f"<playlist xmlns='http://xspf.org/ns/0/'><trackList>{entries}</trackList></playlist>",
+            )
         else:
             entries = "".join(
                 f"<url><loc>{url}</loc><lastmod>2026-11-02T10:0{n % 10}:00Z</lastmod></url>" for n, url, _ in urls
@@ -253,7 +264,7 @@ class Watches(WatchCase):
     def test_feeds_of_each_kind(self):
         for n in range(1, 4):
             self.site.pages[f"e{n}"] = f"<h1>Entry {n}</h1><p>{WORDS}"
-        for kind in ("atom", "json", "sitemap"):
+        for kind in ("atom", "json", "sitemap", "m3u", "xspf"):
             with self.subTest(kind):
                 self.feed((1, "a"), (2, "b"), kind=kind)
                 name = self.watch(page="feed")
@@ -262,7 +273,7 @@ class Watches(WatchCase):
                 self.feed((3, "x"), (1, "y"), (2, "z"), kind=kind)  # other ids
                 self.assertEqual(self.capture(), ["1 new entry"])
                 entry = self.entries()["e3"]
-                if kind != "sitemap":  # it has only URLs
+                if kind in ("atom", "json"):  # the others have neither tags nor dates
                     self.assertEqual((entry["tags"], entry["bookmarked_at"][:16]), (["boats"], "2026-11-02T10:03"))
                 self.assertEqual(self.capture(), [])
                 self.home.holdfast("watch", "remove", name)
@@ -315,6 +326,48 @@ class Watches(WatchCase):
         self.assertEqual(self.capture(), ["the feed cannot be read any more"])
         del self.site.pages["feed"]
         self.assertEqual(self.capture(), ["the page is gone (HTTP 404)"])
+
+    def test_the_pieces_of_a_stream_are_no_feed(self):
+        pieces = "".join(f"#EXTINF:3,\n{self.site.url}/e{n}\n" for n in range(3))
+        self.site.pages["feed"] = ("application/vnd.apple.mpegurl", f"#EXTM3U\n#EXT-X-TARGETDURATION:3\n{pieces}")
+        self.watch(page="feed")
+        self.capture()
+        self.assertEqual(self.entries(), {})
+
+    def test_a_channel_that_yt_dlp_lists(self):
+        """The real program, on a page with several films."""
+        try:
+            programs = python_with(YT_DLP, "yt-dlp")
+        except (OSError, subprocess.SubprocessError):
+            self.skipTest("yt-dlp cannot be installed")
+        self.home.environment["PATH"] = f"{programs}:{os.environ['PATH']}"
+        shutil.copytree(PLUGINS / "playlist", self.home.plugins / "playlist")
+
+        def films(*names):
+            self.site.pages |= {f"{name}.mp4": ("video/mp4", "film " + name) for name in names}
+            text = "".join(f"<video src='{name}.mp4'></video>" for name in names)
+            self.site.pages["page"] = f"<title>Channel</title>{text}"
+
+        films("ea", "eb")
+        self.watch("--option", "PLAYLIST_ENABLED=true")
+        self.assertEqual(self.capture(), [])
+        self.assertEqual(sorted(self.entries()), ["ea.mp4", "eb.mp4"])
+        films("ec", "ea", "eb")
+        self.assertEqual(self.capture(), ["1 new entry"])
+        self.site.pages["page"] = f"<title>Page</title><p>{WORDS}"
+        self.assertEqual(self.capture(), ["the feed cannot be read any more"])
+
+    def test_a_page_of_50_mb_is_compared_up_to_a_bound(self):
+        lines = "".join(f"<p>Line {n} of {WORDS}" for n in range(400_000))
+        for words in ("first", "first", "second"):
+            self.site.pages["page"] = f"<title>Long</title><p>The {words} words of a long page</p>{lines}"
+            if words == "first" and not self.site.requests:
+                self.assertGreater(len(self.site.pages["page"]), 50_000_000)
+                self.watch()
+            said = self.capture()
+        self.assertEqual(said, ["text: 1 word added, 1 removed"])
+        for row in self.home.lines("list", "results", "--json", "--limit", "100"):
+            self.assertLess(row["peak_memory_bytes"] or 0, 1 << 30, row["plugin"])
 
     def test_a_number_that_is_none_is_not_taken(self):
         self.home.hook("odd", "on_Snapshot__99_odd.sh", """echo '{"type":"Facts","number":"many"}'""")
