@@ -147,15 +147,13 @@ void Reading::settle() {
 std::string Reading::accept() {
   std::string accepted;
   for (int times = 0; times < 3 && !over(); ++times) {
-    bool again = false;
-    for (auto& frame : frames_.find()) {
-      const auto answer = frames_.ask(frame, "reader.consent()");
-      if (!answer || !answer->is_string()) continue;
-      accepted += (accepted.empty() ? "" : ", ") + answer->get<std::string>();
-      again = true;
-      break;
-    }
-    if (!again) break;
+    const auto before = accepted.size();
+    for (auto& frame : frames_.find())
+      if (const auto answer = frames_.ask(frame, "reader.consent()"); answer && answer->is_string()) {
+        accepted += (accepted.empty() ? "" : ", ") + answer->get<std::string>();
+        break;
+      }
+    if (accepted.size() == before) break;
     rest(Seconds(0.2), kShortTimer, false, in(kLongestAfterPress));
   }
   return accepted.empty() ? "nothing asks" : "accepted: " + accepted;
