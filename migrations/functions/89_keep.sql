@@ -121,8 +121,11 @@ begin
   end loop;
   update holdfast.counted c
     set upto = case when v_count = p_task.batch then v_page.sealed_at when v_to is null then '-infinity' else v_to end,
-        full_since = case when x.fits then null when v_to is null and v_count = 0
-                            then coalesce(c.full_since, clock_timestamp()) else c.full_since end
+        -- Infinite until a look at all captures has ended, from the first to the last, that removed none.
+        full_since = case when x.fits or v_count > 0 then null
+                          when v_from <> '-infinity' and c.full_since is null then null
+                          when v_to is null then least(c.full_since, clock_timestamp())
+                          else coalesce(c.full_since, 'infinity') end
     from (select coalesce(holdfast.archive_bytes() <= (c_rule ->> 'max_bytes')::numeric, true) as fits) x
     where c.what = 'unchanged';
   return v_count;
@@ -136,7 +139,7 @@ create or replace function holdfast.archive_full()
                 pg_size_pretty(holdfast.archive_bytes()), pg_size_pretty((r.rule ->> 'max_bytes')::numeric))
     from holdfast.counted c
     cross join (select holdfast.keep_rule() as rule) r
-    where c.what = 'unchanged' and c.full_since is not null and r.rule ? 'max_bytes'
+    where c.what = 'unchanged' and c.full_since < 'infinity' and r.rule ? 'max_bytes'
 $$;
 comment on function holdfast.archive_full is
   'Returns since when the archive exceeds archive.max_bytes although nothing is left to remove; no row: it does not.';

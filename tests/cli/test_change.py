@@ -256,6 +256,22 @@ class Unchanged(Case):
             )
             runner.terminate()
             self.assertEqual(runner.wait(), OK)
+        # A look at all captures that begins in their middle does not say that nothing is left.
+        again = [self.capture(), self.capture()]
+        sql("update holdfast.counted set upto = now(), full_since = null where what = 'unchanged'")
+        task = "select holdfast.maintenance_unchanged(t) from holdfast.maintenance_task t where name = 'unchanged'"
+        sql("update holdfast.maintenance_task set every = '1 day', next_at = now() + '1 day' where name = 'unchanged'")
+        runner = self.home.start("runner", ARCHIVE_MAX_BYTES=1)
+        self.home.until("it leads", lambda: sql("select holdfast.keep_rule() ->> 'max_bytes'") == "1")
+        said = [(sql(task), sql("select count(*) from holdfast.archive_full()"))]
+        while len(said) < 10 and said[-1][1] == "0":
+            said.append((sql(task), sql("select count(*) from holdfast.archive_full()")))
+        self.assertEqual(said[-1][1], "1")
+        self.assertEqual([count for count, full in said if full == "1"], ["0"])
+        self.assertIn(again[1]["id"], listed())
+        self.assertNotIn(again[0]["id"], listed())
+        runner.terminate()
+        self.assertEqual(runner.wait(), OK)
         self.assertLess(int(sql("select holdfast.archive_bytes()::bigint")), before)
         self.assertFalse((self.home.data / "archive" / pages[1]["directory"]).exists())
         self.check_files()
