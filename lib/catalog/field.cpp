@@ -1,12 +1,12 @@
 // The part of JSON Schema that fields use.
 #include "lib/catalog/field.hpp"
 
+#include "lib/base/text/number.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 namespace holdfast::catalog {
@@ -100,11 +100,8 @@ const json& schema_of(const Field& field) {
 
 json value_of_text(const json& schema, const std::string& text) {
   const auto& type = schema["type"];
-  if (type == "integer") {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc{} && end == text.data() + text.size()) return value;
-  }
+  if (type == "integer")
+    if (const auto value = base::parse_number<std::int64_t>(text)) return *value;
   if (const auto word = base::lower_case(text); type == "boolean" && (word == "true" || word == "false"))
     return word == "true";
   return text;

@@ -1,13 +1,13 @@
 #include "lib/catalog/list.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/text/number.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/store/lifecycle.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <string_view>
@@ -375,10 +375,9 @@ std::string written_interval(std::string_view interval) {
   double seconds = 0;
   auto rest = interval;
   if (const auto day = rest.find(" day"); day != std::string_view::npos) {
-    int days = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + day, days);
-    if (error != std::errc{} || end != rest.data() + day) return std::string(interval);
-    seconds = days * 86400.0;
+    const auto days = base::parse_number<int>(rest.substr(0, day));
+    if (!days) return std::string(interval);
+    seconds = *days * 86400.0;
     const auto blank = rest.find(' ', day + 1);
     rest = blank == std::string_view::npos ? std::string_view() : rest.substr(blank + 1);
   }

@@ -33,7 +33,4 @@ std::string nearest_key(std::string_view name, const std::vector<std::string>& k
 // Throws Error(configuration) about the unknown `name`, spelled as the user did, with the nearest of `known` as hint.
 [[noreturn]] void throw_unknown(std::string_view origin, std::string_view name, const std::vector<std::string>& known);
 
-// nullopt if the text is no whole number of 64 bits.
-std::optional<std::int64_t> parse_integer(std::string_view text);
-
 } // namespace holdfast::config

@@ -1,6 +1,7 @@
 // Checks texts against the types of keys, with messages for wrong ones.
 
 #include "lib/base/error.hpp"
+#include "lib/base/text/number.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/config/layers.hpp"
@@ -8,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace holdfast::config {
 
@@ -30,7 +30,7 @@ std::string written(const Key& key, std::int64_t number) {
 std::int64_t parse_number(const Key& key, const std::string& text) {
   if (key.type == Type::duration) return base::parse_duration(text).count();
   if (key.type == Type::size) return static_cast<std::int64_t>(base::parse_size(text)); // at most 2^53
-  if (const auto number = parse_integer(text)) return *number;
+  if (const auto number = base::parse_number<std::int64_t>(text)) return *number;
   throw Error(ErrorClass::configuration, fmt::format("\"{}\" is not a whole number", text));
 }
 
@@ -130,13 +130,6 @@ void throw_unknown(std::string_view origin, std::string_view name, const std::ve
   throw Error(ErrorClass::configuration, fmt::format("{}: there is no setting \"{}\"", origin, name),
               !nearest.empty() ? fmt::format("Did you mean \"{}\"?", nearest)
                                : "`holdfast config` prints every setting there is.");
-}
-
-std::optional<std::int64_t> parse_integer(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 } // namespace holdfast::config

@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/test_point.hpp"
+#include "lib/base/text/number.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/config/layers.hpp"
@@ -192,7 +193,7 @@ bool Settings::boolean(std::string_view key) const {
 
 std::int64_t Settings::integer(std::string_view key) const {
   require_key(key, {Type::integer});
-  return parse_integer(text(key)).value(); // checked by load()
+  return base::parse_number<std::int64_t>(text(key)).value(); // checked by load()
 }
 
 std::chrono::milliseconds Settings::duration(std::string_view key) const {

@@ -1,5 +1,6 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text/json.hpp"
+#include "lib/base/text/number.hpp"
 #include "lib/config/layers.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 #include <sstream>
 
@@ -202,11 +202,9 @@ private:
     const std::string& text = node.Scalar();
     if (node.Tag() == "?") {
       if (text == "true" || text == "false") return text == "true";
-      if (const auto number = parse_integer(text)) return *number;
-      double number = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+      if (const auto number = base::parse_number<std::int64_t>(text)) return *number;
       const bool decimal = text.find_first_not_of("+-.0123456789eE") == std::string::npos;
-      if (decimal && error == std::errc{} && end == text.data() + text.size()) return number;
+      if (const auto number = base::parse_number<double>(text); decimal && number) return *number;
     }
     return text;
   }

@@ -102,7 +102,7 @@ std::string with_whole_lines(std::string text) {
 } // namespace
 
 std::vector<std::string> parsers() {
-  std::string names;
+  std::string names("auto pocket pinboard"); // may be any: the first reader that fits
   for (const auto& reader : kReaders)
     names += reader.names;
   return base::split(names, " ");

@@ -25,7 +25,7 @@ struct List {
   std::size_t prose{0}, comments{0}; // lines that hold more than a URL; lines after "#" that hold one
 };
 
-// Names of formats. Any other name ("auto", "pocket") tries all: the first that fits reads the list.
+// Names of formats. Some ("auto", "pocket") try all: the first that fits reads the list.
 std::vector<std::string> parsers();
 
 // Reads a file: unpacked from gzip, decoded by its byte order mark or its declaration. Throws Error(refused) with the

@@ -16,12 +16,9 @@ constexpr std::size_t kMostParts = 20'000, kLongestHead = 64u << 10, kLongestBou
 constexpr int kDeepestPart = 3;
 constexpr std::string_view kSingleFile = "Page saved with SingleFile", kLegacy = "Archive processed by SingleFile";
 
-// Fields of a part, by their names in lower case: the first of each. Continued lines are joined.
-using Fields = std::map<std::string, std::string, std::less<>>;
-
 // Takes the lines up to an empty one off the text. Fields of a head that is too long are left out.
-Fields take_head(std::string_view& text) {
-  Fields fields;
+PartFields take_head(std::string_view& text) {
+  PartFields fields;
   std::string* last = nullptr;
   for (std::size_t read = 0; !text.empty();) {
     const auto end = std::min(text.find('\n'), text.size());
@@ -43,21 +40,6 @@ Fields take_head(std::string_view& text) {
   return fields;
 }
 
-std::string field(const Fields& fields, std::string_view name) {
-  const auto found = fields.find(name);
-  return found == fields.end() ? "" : found->second.substr(0, kLongestValue);
-}
-
-// boundary="x" or boundary=x
-std::string boundary_of(std::string_view type) {
-  constexpr std::string_view kName = "boundary=";
-  const auto at = base::lower_case(type).find(kName);
-  if (at == std::string::npos) return {};
-  type.remove_prefix(at + kName.size());
-  if (type.starts_with('"')) return std::string(type.substr(1, type.find('"', 1) - 1));
-  return std::string(base::trimmed(type.substr(0, type.find_first_of("; \t"))));
-}
-
 std::string decoded(std::string_view body, const std::string& encoding) {
   const auto name = base::lower_case(encoding);
   if (name == "base64") return base::base64_decode(body);
@@ -68,8 +50,8 @@ class MhtmlReader {
 public:
   SavedPage read(std::string_view text) {
     const auto head = take_head(text);
-    page_.url = field(head, "snapshot-content-location");
-    page_.date = field(head, "date");
+    page_.url = part_field(head, "snapshot-content-location");
+    page_.date = part_field(head, "date");
     take_part(head, text, 0);
     const auto is_document = [](const auto& part) {
       const auto type = base::lower_case(part.type);
@@ -86,53 +68,28 @@ public:
   }
 
 private:
-  void take_part(const Fields& head, std::string_view body, int depth) {
-    const auto type = field(head, "content-type");
+  void take_part(const PartFields& head, std::string_view body, int depth) {
+    const auto type = part_field(head, "content-type");
     if (base::lower_case(type).starts_with("multipart/")) {
-      const auto boundary = boundary_of(type);
-      if (!boundary.empty() && boundary.size() <= kLongestBoundary && depth < kDeepestPart)
-        return take_parts(body, "--" + boundary, depth + 1);
-      page_.problem = "a part with parts cannot be read";
+      if (depth == kDeepestPart || part_parameter(type, "boundary=").empty())
+        page_.problem = "a part with parts cannot be read";
+      else if (!each_part(body, type, [&](const auto& of_part, auto part) {
+                 take_part(of_part, part, depth + 1);
+                 return page_.parts.size() <= kMostParts;
+               }))
+        page_.problem = "it is cut: it has no end";
       return;
     }
     if (page_.parts.size() == kMostParts) {
       page_.problem = "it has more than " + std::to_string(kMostParts) + " parts; the others are left out";
       return;
     }
-    auto url = field(head, "content-location");
-    auto id = field(head, "content-id");
+    auto url = part_field(head, "content-location");
+    auto id = part_field(head, "content-id");
     if (id.starts_with('<') && id.ends_with('>')) id = id.substr(1, id.size() - 2);
     if (!id.empty()) id = "cid:" + id;
     if (url.empty()) url = id;
-    page_.parts.push_back({url, id, type, decoded(body, field(head, "content-transfer-encoding"))});
-  }
-
-  // The parts between lines that begin with `mark`.
-  void take_parts(std::string_view text, const std::string& mark, int depth) {
-    const auto next_mark = [&](std::size_t from) {
-      for (auto at = text.find(mark, from); at != std::string_view::npos; at = text.find(mark, at + mark.size())) {
-        const auto behind = text.substr(at + mark.size()).substr(0, 2);
-        if ((at == 0 || text[at - 1] == '\n') && (behind.empty() || behind == "--" || base::is_blank(behind[0])))
-          return at;
-      }
-      return std::string_view::npos;
-    };
-    for (auto at = next_mark(0); at != std::string_view::npos && page_.parts.size() <= kMostParts;) {
-      auto begin = at + mark.size();
-      if (text.substr(begin).starts_with("--")) return;
-      begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
-      const auto next = next_mark(begin);
-      auto part = text.substr(begin, next == std::string_view::npos ? next : next - begin);
-      if (next == std::string_view::npos) {
-        page_.problem = "it is cut: it has no end";
-      } else { // the line end belongs to the mark
-        if (part.ends_with('\n')) part.remove_suffix(1);
-        if (part.ends_with('\r')) part.remove_suffix(1);
-      }
-      const auto head = take_head(part);
-      take_part(head, part, depth);
-      at = next;
-    }
+    page_.parts.push_back({url, id, type, decoded(body, part_field(head, "content-transfer-encoding"))});
   }
 
   SavedPage page_;
@@ -147,6 +104,50 @@ std::string line_after(std::string_view comment, std::string_view name) {
 }
 
 } // namespace
+
+std::string part_field(const PartFields& fields, std::string_view name) {
+  const auto found = fields.find(name);
+  return found == fields.end() ? "" : found->second.substr(0, kLongestValue);
+}
+
+std::string part_parameter(std::string_view field, std::string_view name) {
+  const auto lower = base::lower_case(field);
+  auto at = lower.find(name);
+  while (at != lower.npos && at > 0 && std::string_view("; \t").find(lower[at - 1]) == std::string_view::npos)
+    at = lower.find(name, at + 1); // filename=
+  if (at == lower.npos) return {};
+  field.remove_prefix(at + name.size());
+  if (field.starts_with('"')) return std::string(field.substr(1, field.find('"', 1) - 1));
+  return std::string(field.substr(0, field.find_first_of("; \t\r\n")));
+}
+
+bool each_part(std::string_view text, std::string_view type,
+               const std::function<bool(const PartFields&, std::string_view)>& take) {
+  const auto boundary = part_parameter(type, "boundary="), mark = "--" + boundary;
+  if (boundary.empty() || boundary.size() > kLongestBoundary) return false;
+  const auto next_mark = [&](std::size_t from) {
+    for (auto at = text.find(mark, from); at != std::string_view::npos; at = text.find(mark, at + mark.size())) {
+      const auto behind = text.substr(at + mark.size()).substr(0, 2);
+      if ((at == 0 || text[at - 1] == '\n') && (behind.empty() || behind == "--" || base::is_blank(behind[0])))
+        return at;
+    }
+    return std::string_view::npos;
+  };
+  for (auto at = next_mark(0); at != std::string_view::npos;) {
+    auto begin = at + mark.size();
+    if (text.substr(begin).starts_with("--")) return true;
+    begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    at = next_mark(begin);
+    auto part = text.substr(begin, at == std::string_view::npos ? at : at - begin);
+    if (at != std::string_view::npos) { // the line end belongs to the mark
+      if (part.ends_with('\n')) part.remove_suffix(1);
+      if (part.ends_with('\r')) part.remove_suffix(1);
+    }
+    const auto head = take_head(part);
+    if (!take(head, part)) return true;
+  }
+  return false;
+}
 
 SavedKind saved_kind(std::string_view head) {
   head = head.substr(0, kSavedHead);

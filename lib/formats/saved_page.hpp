@@ -3,6 +3,8 @@
 // Files may be broken or hostile: the cost is linear, and the number and depth of parts are bounded. Pure functions;
 // any thread.
 
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +23,16 @@ struct SavedPage {
   std::vector<SavedPart> parts; // the document first
   std::string problem;          // what of the file is not there; empty: it is whole
 };
+
+// Parts of a text of the type "multipart/...; boundary=x", as mail and forms have them. Fields of a head are by their
+// names in lower case, the first of each; continued lines are joined.
+using PartFields = std::map<std::string, std::string, std::less<>>;
+std::string part_field(const PartFields& fields, std::string_view name); // empty: none
+// The parameter of a field: name="x" or name=x, for "name=".
+std::string part_parameter(std::string_view field, std::string_view name);
+// Calls take(head, body) for each; false ends it. Returns false if the text has no end, or `type` no boundary.
+bool each_part(std::string_view text, std::string_view type,
+               const std::function<bool(const PartFields&, std::string_view)>& take);
 
 enum class SavedKind { none, mhtml, html };
 constexpr std::size_t kSavedHead = 8u << 10; // bytes that decide

@@ -115,4 +115,13 @@ std::filesystem::path executable_directory() {
   return directory;
 }
 
+std::filesystem::path companion(const std::string& installed, const std::string& in_tree) {
+  const auto above = executable_directory().parent_path();
+  const auto built = (above / "../../deploy" / in_tree).lexically_normal();
+  std::error_code ignored;
+  return !std::filesystem::exists(above / installed, ignored) && std::filesystem::exists(built, ignored)
+             ? built
+             : above / installed;
+}
+
 } // namespace holdfast::process

@@ -92,6 +92,10 @@ void allow_open_files();
 // The directory of the running executable: shim and guard are installed beside it.
 std::filesystem::path executable_directory();
 
+// Returns the path of what comes with the program: below the parent of an installed one's directory, or in deploy/ of
+// the source tree of a built one.
+std::filesystem::path companion(const std::string& installed, const std::string& in_tree);
+
 // Ends every process of this user whose environment carries `variable=prefix...`: TERM to shims, which end their trees;
 // as soon as they have ended, and at the latest after `grace`, KILL to the rest. Never touches this process or its
 // ancestors. Blocking, at most grace + 1 s. Returns how many processes were found. For start-up and for the last step

@@ -1,5 +1,6 @@
 #include "lib/warc/reader.hpp"
 
+#include "lib/base/text/number.hpp"
 #include "lib/base/text/text.hpp"
 
 #include <algorithm>
@@ -110,9 +111,8 @@ std::optional<Record> Reader::next() {
     if (!whole && !bytes_.broken().empty()) throw BadBytes(bytes_.broken());
     if (!whole) throw BadBytes("no WARC record begins here, or its header does not end");
     const auto length = header_of(record.headers, "content-length");
-    const auto [end, failure] = std::from_chars(length.data(), length.data() + length.size(), record.length);
-    if (length.empty() || failure != std::errc{} || end != length.data() + length.size() ||
-        record.length > kLongestBlock)
+    record.length = base::parse_number<std::uint64_t>(length).value_or(kLongestBlock + 1);
+    if (record.length > kLongestBlock)
       throw BadBytes("Content-Length is \"" + length.substr(0, 40) + "\", which no file holds");
     record.type = base::lower_case(header_of(record.headers, "warc-type"));
     record.url = url_of(record.headers, "warc-target-uri");

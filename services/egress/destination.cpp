@@ -2,11 +2,11 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/text/host.hpp"
+#include "lib/base/text/number.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 namespace holdfast::egress {
 
@@ -28,21 +28,16 @@ bool is_private_page(const std::string& host, const Resolve& resolve) {
   }
 }
 
-// A port; 0: it is none.
-std::uint16_t port_in(std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc() && end == text.data() + text.size() ? port : std::uint16_t{0};
-}
-
 } // namespace
 
 Ports parse_ports(std::string_view text, const std::string& setting) {
   Ports ports;
   for (const auto& one : base::split(text, ", ")) {
     const auto dash = std::min(one.find('-'), one.size());
-    const auto first = port_in(std::string_view(one).substr(0, dash));
-    const auto last = dash == one.size() ? first : port_in(std::string_view(one).substr(dash + 1));
+    const auto first = base::parse_number<std::uint16_t>(std::string_view(one).substr(0, dash)).value_or(0);
+    const auto last = dash == one.size()
+                          ? first
+                          : base::parse_number<std::uint16_t>(std::string_view(one).substr(dash + 1)).value_or(0);
     if (first == 0 || last < first)
       throw base::Error(base::ErrorClass::configuration,
                         setting + ": \"" + one + "\" is neither a port nor a range of ports",

@@ -1,6 +1,7 @@
 #include "services/egress/message.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/text/number.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/url.hpp"
 
@@ -8,7 +9,6 @@
 #include <boost/beast/http/basic_parser.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 
@@ -53,9 +53,8 @@ void set_authority(RequestHead& request, std::string_view authority, std::uint16
     if (otherwise == 0) refuse("the request names no port");
     return;
   }
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), request.port);
-  if (error != std::errc() || end != port.data() + port.size() || request.port == 0)
-    refuse("the port in the request is not a number from 1 to 65535");
+  request.port = base::parse_number<std::uint16_t>(port).value_or(0);
+  if (request.port == 0) refuse("the port in the request is not a number from 1 to 65535");
 }
 
 // Returns true if a header of this name, in lower case, has `word` in its value.

@@ -232,20 +232,4 @@ private:
   bool asking_{false};
 };
 
-// Place of a large request among the few that are read or answered at once. `all`: their number; one thread.
-class UploadSlot {
-public:
-  static constexpr int kMost = 4;
-
-  explicit UploadSlot(int& all) : all_(all) {}
-  ~UploadSlot() { all_ -= begun_ ? 1 : 0; }
-  UploadSlot(const UploadSlot&) = delete;
-  UploadSlot& operator=(const UploadSlot&) = delete;
-  bool begin() { return begun_ = all_ < kMost && ++all_ > 0; }
-
-private:
-  int& all_;
-  bool begun_{false};
-};
-
 } // namespace holdfast::serve

@@ -2,6 +2,7 @@
 
 #include "lib/base/text/encoding.hpp"
 #include "lib/base/text/json.hpp"
+#include "lib/base/text/number.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/capture.hpp"
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <map>
 #include <optional>
@@ -89,11 +89,9 @@ std::int64_t number(const Request& request, const char* name, std::int64_t least
                     std::int64_t otherwise) {
   const auto text = request.parameter(name);
   if (text.empty()) return otherwise;
-  std::int64_t value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure != std::errc{} || end != text.data() + text.size() || value < least)
-    throw BadRequest(std::string(name) + ": a number from " + std::to_string(least));
-  return std::min(value, most);
+  const auto value = base::parse_number<std::int64_t>(text);
+  if (!value || *value < least) throw BadRequest(std::string(name) + ": a number from " + std::to_string(least));
+  return std::min(*value, most);
 }
 
 // "[!][=~]field:text": contains the text, equals it, or matches it as a pattern.

@@ -2,6 +2,7 @@
 
 #include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/number.hpp"
 #include "lib/store/live.hpp"
 #include "services/serve/connections.hpp"
 #include "services/serve/http_server.hpp"
@@ -12,7 +13,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -33,14 +33,13 @@ Endpoint parse_endpoint(const std::string& text, const std::string& setting) {
   if (address.starts_with('[') && address.ends_with(']')) address = address.substr(1, address.size() - 2);
   if (address.empty() || address == "*") address = "0.0.0.0";
   if (address == "localhost") address = "127.0.0.1";
-  unsigned number = 0;
-  const auto [end, problem] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (problem != std::errc{} || end != port.data() + port.size() || number > 65535) throw wrong();
+  const auto number = base::parse_number<std::uint16_t>(port);
+  if (!number) throw wrong();
   boost::system::error_code error;
   const auto parsed = boost::asio::ip::make_address(address, error);
   if (error) throw wrong();
   endpoint.address = parsed.to_string();
-  endpoint.port = static_cast<std::uint16_t>(number);
+  endpoint.port = *number;
   endpoint.loopback = parsed.is_loopback();
   endpoint.setting = setting;
   return endpoint;
@@ -56,11 +55,6 @@ std::string url_of(const Endpoint& endpoint, std::uint16_t port) {
 
 namespace {
 
-Response unkept(Response response) {
-  response.headers = {{"Cache-Control", "no-store"}};
-  return response;
-}
-
 // Returns metrics of the worker that this process runs, from the database; empty if its lease has expired.
 std::vector<base::Sample> worker_samples(pg::Connection& connection) {
   return store::worker_metrics(connection, base::own_host_name(), ::getpid());
@@ -72,7 +66,7 @@ struct WorkerEndpoint::Impl {
   Impl(const std::string& listen, const std::string& dsn)
       : connections(dsn, std::chrono::seconds(3)), // below what a scraper waits
         server(parse_endpoint(listen, "http.listen"), {},
-               [this](const Request& request) { return unkept(answer(request)); }) {}
+               [this](const Request& request) { return answer(request).with("Cache-Control", "no-store"); }) {}
 
   Response answer(const Request& request) {
     if (request.path == "/healthz") return plain(200, "ok\n");

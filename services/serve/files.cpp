@@ -66,9 +66,7 @@ bool is_published(std::string_view path) {
 }
 
 Response refusal(unsigned status, std::string text) {
-  auto response = plain(status, std::move(text));
-  response.headers = {{"Content-Security-Policy", "sandbox; default-src 'none'"}};
-  return response;
+  return plain(status, std::move(text)).with("Content-Security-Policy", "sandbox; default-src 'none'");
 }
 
 // Returns a file with its type and policy. It has an origin of its own (another port) and no scripts, forms, cookies or
@@ -221,9 +219,7 @@ Response Files::file(std::string path, const std::string& key) const {
   struct stat about {};
   if (::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
     if (!S_ISDIR(about.st_mode)) return refusal(404, "there is no such file\n");
-    Response response = refusal(301, "");
-    response.headers.emplace_back("Location", href(path, key) + "/");
-    return response;
+    return refusal(301, "").with("Location", href(path, key) + "/");
   }
   std::array<char, 512> head{};
   const auto got = ::pread(file.get(), head.data(), head.size(), 0);

@@ -3,17 +3,19 @@
 #include "lib/base/sha256.hpp"
 #include "lib/base/text/encoding.hpp"
 #include "lib/base/text/json.hpp"
+#include "lib/base/text/number.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/formats/saved_page.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/warc/gzip.hpp"
+#include "lib/warc/headers.hpp"
 
 #include <spdlog/spdlog.h>
 
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace holdfast::serve {
 
@@ -76,9 +78,8 @@ std::string outage(const base::Error& error) {
 
 Response too_many(std::string_view target, std::chrono::seconds wait) {
   const auto seconds = std::to_string(wait.count());
-  auto response = refusal(target, 429, "temporary", "too many requests; try again in " + seconds + " s");
-  response.headers = {{"Retry-After", seconds}};
-  return response;
+  return refusal(target, 429, "temporary", "too many requests; try again in " + seconds + " s")
+      .with("Retry-After", seconds);
 }
 
 std::string tag_of(std::string_view body) { return "\"" + base::sha256_hex(body).substr(0, 32) + "\""; }
@@ -143,8 +144,7 @@ void compress(const Request& request, Response& response) {
 
 Response event_stream(std::shared_ptr<Watch> watch) {
   if (!watch) return problem(503, "temporary", "too many clients watch; try again later");
-  auto response = content("text/event-stream", "");
-  response.headers = {{"Cache-Control", "no-store"}, {"X-Accel-Buffering", "no"}};
+  auto response = content("text/event-stream", "").with("Cache-Control", "no-store").with("X-Accel-Buffering", "no");
   response.watch = std::move(watch);
   return response;
 }
@@ -204,33 +204,14 @@ bool read_form(std::string_view text, Form& form) {
 }
 
 bool read_form(const Request& request, Form& form) {
-  const auto lower = base::lower_case(request.content_type);
-  if (!base::trimmed(lower).starts_with("multipart/form-data")) return read_form(request.body, form);
-  const auto parameter_of = [](std::string_view text, std::string_view name) { // name="value" or name=value
-    const auto lowered = base::lower_case(text);
-    auto at = lowered.find(name);
-    while (at != std::string::npos &&
-           (at == 0 || std::string_view("; \t").find(text[at - 1]) == std::string_view::npos))
-      at = lowered.find(name, at + 1); // filename=
-    if (at == std::string::npos) return std::string_view();
-    text.remove_prefix(at + name.size());
-    if (!text.starts_with('"')) return base::trimmed(text.substr(0, text.find_first_of(";\r\n")));
-    return text.substr(1, text.find('"', 1) - 1);
+  if (warc::media_type(request.content_type) != "multipart/form-data") return read_form(request.body, form);
+  bool good = true;
+  const auto take = [&](const formats::PartFields& head, std::string_view body) {
+    const auto name = formats::part_parameter(formats::part_field(head, "content-disposition"), "name=");
+    form.emplace_back(name, body);
+    return good = !name.empty();
   };
-  const auto boundary = parameter_of(request.content_type, "boundary=");
-  if (boundary.empty()) return false;
-  const auto mark = "\r\n--" + std::string(boundary);
-  const std::string_view body(request.body);
-  auto at = body.starts_with(std::string_view(mark).substr(2)) ? mark.size() - 2 : body.find(mark);
-  while (at < body.size() && !body.substr(at).starts_with("--")) {
-    const auto head_end = body.find("\r\n\r\n", at), end = body.find(mark, at);
-    if (head_end == std::string_view::npos || end == std::string_view::npos || head_end + 4 > end + 2) return false;
-    const auto name = parameter_of(body.substr(at, head_end - at), "name=");
-    if (name.empty()) return false;
-    form.emplace_back(name, end < head_end + 4 ? "" : body.substr(head_end + 4, end - head_end - 4));
-    at = end + mark.size();
-  }
-  return at < body.size();
+  return formats::each_part(request.body, request.content_type, take) && good;
 }
 
 bool read_host(std::string_view host, std::string& out) {
@@ -256,22 +237,16 @@ ByteRange read_range(std::string_view header, std::uint64_t size) {
   header.remove_prefix(kUnit.size());
   const auto dash = header.find('-');
   if (dash == std::string_view::npos) return whole;
-  const auto number = [](std::string_view text, std::uint64_t& value) {
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return failure == std::errc{} && end == text.data() + text.size();
-  };
-  std::uint64_t first = 0, last = 0;
   const auto left = header.substr(0, dash), right = header.substr(dash + 1);
-  if ((!left.empty() && !number(left, first)) || (!right.empty() && !number(right, last)) ||
-      (left.empty() && right.empty()))
-    return whole;
-  if (left.empty()) { // the last so many
-    if (last == 0 || size == 0) return none;
-    return {size - std::min(size, last), size, ByteRange::What::part};
+  const auto first = base::parse_number<std::uint64_t>(left), last = base::parse_number<std::uint64_t>(right);
+  if ((!left.empty() && !first) || (!right.empty() && !last) || (!first && !last)) return whole;
+  if (!first) { // the last so many
+    if (*last == 0 || size == 0) return none;
+    return {size - std::min(size, *last), size, ByteRange::What::part};
   }
-  if (!right.empty() && last < first) return whole;
-  if (first >= size) return none;
-  return {first, right.empty() ? size : std::min(size, last + 1 == 0 ? size : last + 1), ByteRange::What::part};
+  if (last && *last < *first) return whole;
+  if (*first >= size) return none;
+  return {*first, last && *last < size ? *last + 1 : size, ByteRange::What::part};
 }
 
 bool is_plain_path(std::string_view path) {
@@ -280,11 +255,7 @@ bool is_plain_path(std::string_view path) {
 
 std::string local_path(const std::string& path) { return is_plain_path(path.substr(0, path.find('?'))) ? path : "/"; }
 
-Response see_other(const std::string& path) {
-  auto response = plain(303, "");
-  response.headers = {{"Location", local_path(path)}};
-  return response;
-}
+Response see_other(const std::string& path) { return plain(303, "").with("Location", local_path(path)); }
 
 bool is_named(const std::vector<std::string>& names, const Request& request) {
   if (names.empty() || request.authority.empty()) return true; // of HTTP/1.0, which no browser speaks: a probe

@@ -56,6 +56,11 @@ struct Response {
   base::Fd file;                // to send instead of the body
   std::shared_ptr<Watch> watch; // the same: server-sent events
   FindFarEnd far_end;           // the same: a WebSocket, which ends with `watch`
+
+  Response with(std::string name, std::string value) && { // a header
+    headers.emplace_back(std::move(name), std::move(value));
+    return std::move(*this);
+  }
 };
 
 Response plain(unsigned status, std::string text);

@@ -137,11 +137,7 @@ struct HttpServer::Impl {
   std::optional<Response> read_request(Message& message, const asio::ip::address& address, Request& request) const {
     request.peer = peer_of(options.proxies.client(address, forwarded_for(message)));
     const bool reads = message.method() == http::verb::get || message.method() == http::verb::head;
-    if (!reads && !options.body_limit) {
-      auto response = plain(405, "only GET and HEAD\n");
-      response.headers = {{"Allow", "GET, HEAD"}};
-      return response;
-    }
+    if (!reads && !options.body_limit) return plain(405, "only GET and HEAD\n").with("Allow", "GET, HEAD");
     const auto field = [&](auto name) { return std::string(message[name]); };
     if (!reads) request.method = std::string(message.method_string());
     request.body = std::move(message.body());
@@ -261,8 +257,8 @@ struct HttpServer::Impl {
         if (length > limit.bytes && limit.known) {
           refused = too_large(parser.get(), limit.bytes);
         } else if (!unread && !body.take(length)) {
-          refused = refusal(target_of(parser.get()), 503, "temporary", "too many requests are read; try again");
-          refused->headers.emplace_back("Retry-After", "5");
+          refused = refusal(target_of(parser.get()), 503, "temporary", "too many requests are read; try again")
+                        .with("Retry-After", "5");
         } else if (!unread) {
           std::tie(read_error, read) =
               co_await http::async_read(stream, buffer, parser, asio::as_tuple(asio::use_awaitable));

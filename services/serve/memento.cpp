@@ -60,36 +60,22 @@ std::string memento_link(const std::string& href, const std::string& rel, std::t
 
 std::string in_link(const std::string& url) { return base::percent_encode(url, "/:?#[]@!$&'()*+,;=%"); }
 
-// The links of a URL: original, TimeGate and TimeMap, then the first and the last memento, and `one` of them.
+// Returns the links of a URL: original, TimeGate and TimeMap with these relations, then the first memento, the last,
+// and those between them for which `shown` returns true.
 std::string memento_links(const std::string& url, const std::string& site, const std::vector<Memento>& all,
-                          const Memento* one = nullptr) {
-  auto text =
-      memento_link(in_link(url), "original") + ", " +
-      memento_link(site + std::string(kTimeGate) + in_link(url), one == nullptr ? "self timegate" : "timegate") + ", " +
-      memento_link(site + std::string(kTimeMap) + in_link(url), "timemap") + "; type=\"application/link-format\"";
-  const auto add = [&](const Memento& memento) {
-    std::string rel = &memento == &all.front() ? "first " : "";
-    if (&memento == &all.back()) rel += "last ";
-    text += ", " + memento_link(memento.href, rel + "memento", memento.at);
-  };
-  if (all.empty()) return text;
-  add(all.front());
-  if (one != nullptr && one != &all.front() && one != &all.back()) add(*one);
-  if (all.size() > 1) add(all.back());
-  return text;
-}
-
-Response time_map(const std::string& url, const std::string& site, const std::vector<Memento>& all) {
-  std::string body = memento_link(in_link(url), "original") + ",\n" +
-                     memento_link(site + std::string(kTimeMap) + in_link(url), "self") +
-                     "; type=\"application/link-format\",\n" +
-                     memento_link(site + std::string(kTimeGate) + in_link(url), "timegate");
+                          const char* gate, const char* map, const std::string& between,
+                          const std::function<bool(const Memento&)>& shown) {
+  auto text = memento_link(in_link(url), "original") + between +
+              memento_link(site + std::string(kTimeGate) + in_link(url), gate) + between +
+              memento_link(site + std::string(kTimeMap) + in_link(url), map) + "; type=\"application/link-format\"";
   for (const auto& memento : all) {
-    std::string rel = &memento == &all.front() ? "first " : "";
-    if (&memento == &all.back()) rel += "last ";
-    body += ",\n" + memento_link(memento.href, rel + "memento", memento.at);
+    const bool first = &memento == &all.front(), last = &memento == &all.back();
+    if (first || last || shown(memento))
+      text +=
+          between + memento_link(memento.href, std::string(first ? "first " : "") + (last ? "last " : "") + "memento",
+                                 memento.at);
   }
-  return content("application/link-format", body + "\n");
+  return text;
 }
 
 // Returns the form that other archives and aggregators have.
@@ -118,7 +104,9 @@ Response memento(pg::Connection& connection, const Request& request, const std::
   const auto url = url_in(request, prefix);
   const auto all = mementos_of(connection, url, site);
   if (all.empty()) return plain(404, "no snapshot of " + url + "\n");
-  if (prefix == kTimeMap) return time_map(url, site, all);
+  if (prefix == kTimeMap)
+    return content("application/link-format",
+                   memento_links(url, site, all, "timegate", "self", ",\n", [](auto&) { return true; }) + "\n");
   if (prefix == kTimeMapJson) return time_map_json(url, site, all);
   auto wanted = all.back().at;
   if (!request.accept_datetime.empty() && !read_http_date(request.accept_datetime, wanted))
@@ -127,10 +115,10 @@ Response memento(pg::Connection& connection, const Request& request, const std::
   const auto after = std::upper_bound(all.begin(), all.end(), wanted,
                                       [](std::time_t at, const auto& memento) { return at < memento.at; });
   const auto& found = after == all.begin() ? all.front() : *(after - 1);
-  Response response = plain(302, found.href + "\n");
-  response.headers = {
-      {"Location", found.href}, {"Vary", "accept-datetime"}, {"Link", memento_links(url, site, all, nullptr)}};
-  return response;
+  return plain(302, found.href + "\n")
+      .with("Location", found.href)
+      .with("Vary", "accept-datetime")
+      .with("Link", memento_links(url, site, all, "self timegate", "timemap", ", ", [](auto&) { return false; }));
 }
 
 void add_memento(pg::Connection& connection, const std::string& snapshot, const std::string& site, Response& page) {
@@ -142,7 +130,8 @@ void add_memento(pg::Connection& connection, const std::string& snapshot, const 
       std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.href.ends_with(snapshot); });
   if (found == all.end()) return;
   page.headers.emplace_back("Memento-Datetime", date_of_http(found->at));
-  page.headers.emplace_back("Link", memento_links(url, site, all, &*found));
+  page.headers.emplace_back("Link", memento_links(url, site, all, "timegate", "timemap", ", ",
+                                                  [&](const auto& one) { return &one == &*found; }));
 }
 
 } // namespace holdfast::serve

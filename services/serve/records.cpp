@@ -41,10 +41,6 @@ std::string shown_type(const std::string& given, const std::string& url, std::st
   return found.find("script") == std::string_view::npos ? std::string(found) : "text/plain";
 }
 
-base::Fd file_without_name() {
-  return base::Fd(::open(std::filesystem::temp_directory_path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-}
-
 // The body of an open record. Throws warc::Damaged.
 std::optional<Body> body_of(warc::Reader& reader, warc::Headers headers, std::uint64_t length, const std::string& url) {
   const auto given = warc::header_of(headers, "content-type");
@@ -62,12 +58,12 @@ std::optional<Body> body_of(warc::Reader& reader, warc::Headers headers, std::ui
     body.bytes = std::move(*plain);
     body.type = shown_type(given, url, std::string_view(body.bytes).substr(0, 512));
     if (!body.type.starts_with("video/") && !body.type.starts_with("audio/")) return body;
-    body.file = file_without_name(); // of which browsers ask for ranges
+    body.file = base::unnamed_file(std::filesystem::temp_directory_path()); // of which browsers ask for ranges
     if (!body.file || !base::write_all(body.file.get(), body.bytes)) return std::nullopt;
     body.bytes.clear();
     return body;
   }
-  body.file = file_without_name();
+  body.file = base::unnamed_file(std::filesystem::temp_directory_path());
   bool good = body.file && length <= kLargestFile;
   std::string begin;
   reader.read_rest([&](std::string_view piece) {

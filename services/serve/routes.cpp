@@ -19,7 +19,7 @@ constexpr Route kRoutes[] = {
     Route{"/", "Overview", "page", true, &overview_page},
     Route{"/crawls", "Crawls", "page", true, &crawls_page},
     Route{"/search", "Snapshots", "page", false, &search_page},
-    Route{"/sites", "Sites", "page", true, &sites_page},
+    Route{"/sites", "Sites", "page", true, &list_page},
     Route{"/shelves", "Shelves", "page", false, &shelves_page},
     Route{"/timeline", "", "page with captures", true, &timeline_page},
     Route{"/compare", "", "snapshot", false, &compare_page},

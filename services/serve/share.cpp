@@ -40,15 +40,13 @@ std::optional<SharedView> shared_snapshot(pg::Connection& connection, const Link
   if (directory.empty()) return std::nullopt;
   const std::string url = snapshot["url"];
   const auto still = still_href(snapshot, store::results(connection, id), links);
-  const auto time = snapshot["started_at"].value_or("");
   const auto name = name_of(snapshot), files = links.file(directory + "/index.html");
-  return SharedView{name, html::fill(embedded::share_page_html,
-                                     {{"name", name},
-                                      {"url", html::outside_link(url, url)},
-                                      {"time", when(time.empty() ? snapshot["sealed_at"].value_or("") : time)},
-                                      {"back", back},
-                                      {"files", files},
-                                      {"page", still.empty() ? files : still}})};
+  return SharedView{name, html::fill(embedded::share_page_html, {{"name", name},
+                                                                 {"url", html::outside_link(url, url)},
+                                                                 {"time", when(captured_at(snapshot))},
+                                                                 {"back", back},
+                                                                 {"files", files},
+                                                                 {"page", still.empty() ? files : still}})};
 }
 
 SharedView shared_captures(pg::Connection& connection, const Links& links, const std::string& url,
@@ -58,13 +56,10 @@ SharedView shared_captures(pg::Connection& connection, const Links& links, const
   for (const auto row : store::call(connection, "page_history", url, std::nullopt, kCaptures)) {
     if (row["directory"].value_or("").empty()) continue;
     if (title == url && !row["title"].value_or("").empty()) title = row.text("title");
-    tiles.push_back({{"id", row.text("id")},
-                     {"href", link + std::string(kPageOf) + row.text("id")},
-                     {"picture", links.picture(row)},
-                     {"short_name", ""},
-                     {"name", row.text("at").substr(0, 16) + " UTC"},
-                     {"where", ""},
-                     {"state", state_badge("sealed", row["outcome"].value_or(""))}});
+    const auto id = row.text("id");
+    tiles.push_back(tile(id, link + std::string(kPageOf) + id, links.picture(row),
+                         row.text("at").substr(0, 16) + " UTC", "",
+                         state_badge("sealed", row["outcome"].value_or(""))));
   }
   return {title, html::fill(embedded::share_set_html, {{"name", title},
                                                        {"description", title == url ? "" : url},

@@ -49,10 +49,10 @@ constexpr std::string_view kArchive = "/archive/";
 // Returns where the browser goes after a form: to the crawl, page or sign-in that it has added, else back.
 std::string page_after(const Response& answer, const std::string& back) {
   const auto told = nlohmann::json::parse(answer.body, nullptr, false);
-  if (told.is_object() && told.contains("sign_in")) return "/persona/" + told["sign_in"].get<std::string>();
-  if (told.is_object() && told.contains("snapshot")) return "/snapshot/" + told["snapshot"].get<std::string>();
-  if (told.is_object() && told.contains("shelf")) return "/shelf/" + told["shelf"].get<std::string>();
-  const auto id = told.is_object() ? told.value("id", nlohmann::json()) : nlohmann::json();
+  if (!told.is_object()) return back;
+  for (const auto& [name, path] : {std::pair{"sign_in", "/persona/"}, {"snapshot", "/snapshot/"}, {"shelf", "/shelf/"}})
+    if (told.contains(name)) return path + told[name].get<std::string>();
+  const auto id = told.value("id", nlohmann::json());
   return id.is_string() && !told.contains("every") ? "/crawl/" + id.get<std::string>() : back;
 }
 
@@ -133,14 +133,12 @@ Response Site::admit(const Request& request) {
   // A name that leads here but is not ours: a page elsewhere that had its name changed to our address.
   if (!is_named(options_.hosts, request))
     return plain(403, "ask for this page by its address, or add this name to serve.hosts\n");
-  if (request.method == "OPTIONS" && request.path.starts_with(kApi)) { // a browser's preflight for another page
-    auto allowed = plain(204, "");
-    allowed.headers = {{"Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE"},
-                       {"Access-Control-Allow-Headers",
-                        "Authorization, X-ArchiveBox-API-Key, Content-Type, Idempotency-Key, If-Match, If-None-Match"},
-                       {"Access-Control-Max-Age", "86400"}};
-    return allowed;
-  }
+  if (request.method == "OPTIONS" && request.path.starts_with(kApi)) // a browser's preflight for another page
+    return plain(204, "")
+        .with("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")
+        .with("Access-Control-Allow-Headers",
+              "Authorization, X-ArchiveBox-API-Key, Content-Type, Idempotency-Key, If-Match, If-None-Match")
+        .with("Access-Control-Max-Age", "86400");
   // Browsers send cookies and Basic by themselves, whichever page asks; a proxy adds the user, and maybe a token.
   const bool by_itself = !request.user.empty() || !request.authorization.starts_with("Bearer ");
   if (request.changes() && by_itself && is_cross_site(request))
@@ -174,9 +172,7 @@ Response Site::admit(const Request& request) {
                       [this](Role role, const auto& work) { return run_as(role, work); });
   if (caller.may_read()) return route(request, caller);
   if (!caller.user.empty()) return plain(403, caller.user + " is in no group that may read this collection\n");
-  auto refusal = sign_in_page(401, request.here(), "", "", has_accounts());
-  refusal.headers = {{"WWW-Authenticate", "Bearer"}};
-  return refusal;
+  return sign_in_page(401, request.here(), "", "", has_accounts()).with("WWW-Authenticate", "Bearer");
 }
 
 Response Site::run_as(Role role, const std::function<Response(pg::Connection&)>& work) {
@@ -223,11 +219,7 @@ Response Site::route(const Request& request, const Caller& caller) {
   const auto& path = request.path;
   if (request.method == "POST" && path.starts_with(kForm)) return form(request, caller);
   if (request.method == "POST" && path == "/password") return change_password(request, caller);
-  if (request.changes()) {
-    auto response = plain(405, "only GET and HEAD\n");
-    response.headers = {{"Allow", "GET, HEAD"}};
-    return response;
-  }
+  if (request.changes()) return plain(405, "only GET and HEAD\n").with("Allow", "GET, HEAD");
   if (path == "/live.json" || path == "/live") return live(request, caller);
   if (path.starts_with(kView)) return view(request, caller);
   if (path == "/metrics") {

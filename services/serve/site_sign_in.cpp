@@ -39,20 +39,16 @@ Response Site::sign_in_by_link(const Request& request, const std::string& secret
   const auto token = changing_.with([](pg::Connection& connection) {
     return store::token_add(connection, session_name(kLinkToken), "operator", kSignedIn, "a sign-in link");
   });
-  auto response = see_other("/");
-  response.headers.emplace_back("Set-Cookie", access_.cookie(request, token));
-  return response;
+  return see_other("/").with("Set-Cookie", access_.cookie(request, token));
 }
 
 Response Site::sign_in_by_password(const Request& request, const std::string& name, const std::string& password,
                                    const std::string& next) {
   const auto asked =
       changing_.with([&](pg::Connection& connection) { return store::account_ask(connection, name, request.peer); });
-  if (asked.wait.count() > 0) {
-    auto response = sign_in_page(429, next, "Too many wrong passwords. Try again in a few minutes.", "", true);
-    response.headers = {{"Retry-After", std::to_string(asked.wait.count())}};
-    return response;
-  }
+  if (asked.wait.count() > 0)
+    return sign_in_page(429, next, "Too many wrong passwords. Try again in a few minutes.", "", true)
+        .with("Retry-After", std::to_string(asked.wait.count()));
   std::optional<std::string> token;
   if (store::password_fits(asked.hash, password)) // without a connection: it takes its time
     token = changing_.with([&](pg::Connection& connection) {
@@ -60,9 +56,7 @@ Response Site::sign_in_by_password(const Request& request, const std::string& na
                                   "account " + name);
     });
   if (!token) return sign_in_page(401, next, "This name or password is wrong.", "", true);
-  auto response = see_other(next);
-  response.headers.emplace_back("Set-Cookie", access_.cookie(request, *token));
-  return response;
+  return see_other(next).with("Set-Cookie", access_.cookie(request, *token));
 }
 
 // Takes the session of an account: a token that was given away does not change the password.
@@ -124,18 +118,14 @@ Response Site::sign_in(const Request& request) {
     asking.cookie.clear();
     asking.user.clear();
     asking.authorization = "Bearer " + token;
-    if (const auto wait = access_.wait(asking); wait.count() > 0) {
-      auto response = sign_in_page(429, next, "Too many wrong tokens. Try again in a moment.", "", has_accounts());
-      response.headers = {{"Retry-After", std::to_string(wait.count())}};
-      return response;
-    }
+    if (const auto wait = access_.wait(asking); wait.count() > 0)
+      return sign_in_page(429, next, "Too many wrong tokens. Try again in a moment.", "", has_accounts())
+          .with("Retry-After", std::to_string(wait.count()));
     const auto caller =
         connections_.with([&](pg::Connection& connection) { return access_.caller(asking, connection); });
     if (caller.name.empty()) return sign_in_page(401, next, "This token is not valid.", "", has_accounts());
   }
-  auto response = see_other(next);
-  response.headers.emplace_back("Set-Cookie", access_.cookie(request, token));
-  return response;
+  return see_other(next).with("Set-Cookie", access_.cookie(request, token));
 }
 
 } // namespace holdfast::serve

@@ -425,8 +425,8 @@ class Adding(Case):
         crawl = self.add("https://site.test/filters")["id"]
         self.work()
         one = self.records("list", "--crawl", crawl)[0]["id"]
-        self.check_error(self.home.run("list", "--crawl", one), USAGE, "names a snapshot")
-        self.check_error(self.home.run("list", "results", "--snapshot", crawl), USAGE, "names a crawl")
+        self.check_error(self.home.run("list", "--crawl", one), USAGE, "is a snapshot")
+        self.check_error(self.home.run("list", "results", "--snapshot", crawl), USAGE, "is a crawl")
         self.check_error(self.home.run("list", "failures", "--plugin", "nosuch"), USAGE, "nosuch", "page")
 
     def test_from_standard_input(self):

@@ -218,7 +218,7 @@ class Timeline(Served):
 
         self.assertEqual(sums(), ["127.0.0.1", 1, 3, 0])
         self.assertIn("127.0.0.1", self.get("sites"))
-        self.assertIn("No page", self.get("sites?url=nowhere"))
+        self.assertIn("None.", self.get("sites?url=nowhere"))
         hours = self.place.run("list", "periods", "--json").records
         self.assertEqual(sum(row["succeeded"] for row in hours if row["grain"] == "day"), 3)
         self.assertEqual(sum(row["changed"] for row in hours if row["grain"] == "hour"), 1)

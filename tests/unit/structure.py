@@ -257,13 +257,6 @@ class Names(unittest.TestCase):
         self.assertEqual(wrong, [])
         self.assertGreater(seen, 200)
 
-    def test_a_format_of_lists_can_be_asked_for(self):
-        readers = re.search(r"kReaders\[\] = \{(.*?)\};", (SOURCE / "lib/formats/list.cpp").read_text(), re.S)[1]
-        names = {name for row in re.findall(r'" ([\w ]+) "', readers) for name in row.split()}
-        option = re.search(r'"enum":\[(.*?)\]', (SOURCE / "lib/catalog/crawl_options.cpp").read_text())[1]
-        self.assertTrue(names)
-        self.assertLessEqual(names, set(re.findall(r"\w+", option)))
-
 
 class Tables(unittest.TestCase):
     maxDiff = None

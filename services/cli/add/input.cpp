@@ -27,7 +27,7 @@ namespace holdfast::cli {
 namespace {
 
 constexpr std::size_t kMostProblems = 10; // in the text of an error
-constexpr std::size_t kMostNamed = 1000;   // for programs
+constexpr std::size_t kMostNamed = 1000;  // for programs
 
 // Collects lines that cannot be used, to report all at once.
 class Problems {
@@ -51,6 +51,21 @@ private:
   catalog::UrlErrors::Urls urls_;
   std::size_t count_{0};
 };
+
+// "https://example.org/a" for "example.org/a", as users type it: a name below a known domain. Anything else is as
+// given.
+std::string with_scheme(std::string text) {
+  const auto host = std::string_view(text).substr(0, text.find_first_of(":/?#"));
+  const auto dot = host.rfind('.');
+  const bool plain = dot != std::string_view::npos && dot > 0 && text.find_first_of(" \t@<>\"'{}[],;") == text.npos &&
+                     text.find("://") == text.npos;
+  if (!plain) return text;
+  const auto top = base::lower_case(host.substr(dot + 1));
+  const auto* list = psl_builtin();
+  const bool known =
+      list != nullptr && psl_is_public_suffix2(list, top.c_str(), PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) != 0;
+  return known ? "https://" + text : text;
+}
 
 class SeedReader {
 public:
@@ -121,12 +136,8 @@ private:
   // Text in place of a URL may lack the scheme only.
   void take_host(const std::string& text) {
     neither_ = true;
-    const auto host = text.substr(0, text.find_first_of("/?#"));
-    const auto dot = host.rfind('.');
-    const bool is_host =
-        dot != std::string::npos && psl_builtin() != nullptr &&
-        psl_is_public_suffix2(psl_builtin(), host.c_str() + dot + 1, PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) != 0;
-    if (const auto url = base::try_parse_url("https://" + text); url && is_host) meant_ += " " + shell_word(url->text);
+    const auto whole = with_scheme(text);
+    if (const auto url = base::try_parse_url(whole); url && whole != text) meant_ += " " + shell_word(url->text);
   }
   void note(const std::string& text) { notes_ += (notes_.empty() ? "" : "\n") + text; }
   // Returns what is wrong with it; empty: it was taken.
@@ -186,22 +197,7 @@ std::string id_in(std::string_view line) {
   return {};
 }
 
-// "https://example.org/a" for "example.org/a", as users type it: a name below a known domain. Anything else is as
-// given.
-std::string with_scheme(std::string text) {
-  const auto host = std::string_view(text).substr(0, text.find_first_of(":/?#"));
-  const auto dot = host.rfind('.');
-  const bool plain = dot != std::string_view::npos && dot > 0 && text.find_first_of(" \t@<>\"'{}[],;") == text.npos &&
-                     text.find("://") == text.npos;
-  if (!plain) return text;
-  const auto top = base::lower_case(host.substr(dot + 1));
-  const auto* list = psl_builtin();
-  const bool known =
-      list != nullptr && psl_is_public_suffix2(list, top.c_str(), PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) != 0;
-  return known ? "https://" + text : text;
-}
-
-// Does so for each line of a text.
+// Adds the scheme to each line of a text that lacks it alone.
 std::string with_schemes(const std::string& text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {

@@ -2,6 +2,7 @@
 #include "lib/base/text/text.hpp"
 #include "lib/catalog/list.hpp"
 #include "lib/config/settings.hpp"
+#include "services/cli/command/help.hpp"
 #include "services/cli/command/verbs.hpp"
 
 #include <CLI/CLI.hpp>
@@ -85,8 +86,7 @@ using Words = std::map<std::string, std::string>; // with descriptions
 
 const CLI::Option* option_named(const CLI::App& app, const std::string& name) {
   for (const auto* one = &app; one != nullptr; one = one->get_parent())
-    for (const auto* option : one->get_options())
-      if (!option->get_positional() && option->check_name(name)) return option;
+    if (const auto* option = one->get_option_no_throw(name)) return option;
   return nullptr;
 }
 
@@ -148,9 +148,8 @@ Words values_of(Context& context, const Cursor& cursor, const CLI::Option& optio
     add(std::vector{"trace", "debug", "info", "warn", "error", "off"});
   } else if (name == "every") {
     add(std::vector{"minutely", "hourly", "daily", "weekly", "monthly", "yearly"});
-  } else if (const auto type = option.get_type_name(); type.find('{') != std::string::npos) {
-    const auto begin = type.find('{') + 1;
-    add(base::split(type.substr(begin, type.find('}') - begin), ","));
+  } else {
+    add(choices_of(option));
   }
   return words;
 }
@@ -210,14 +209,9 @@ int manual(const CLI::App& app) {
     }
     if (const auto footer = verb->get_footer(); !footer.empty()) {
       std::cout << ".PP\n.nf\n";
-      std::string line;
-      for (const char character : footer + "\n")
-        if (character == '\n') {
-          std::cout << escaped_for_man(line) << "\n";
-          line.clear();
-        } else {
-          line += character;
-        }
+      std::istringstream lines(footer);
+      for (std::string line; std::getline(lines, line);)
+        std::cout << escaped_for_man(line) << "\n";
       std::cout << ".fi\n";
     }
   }

@@ -1,12 +1,12 @@
 #pragma once
 // Fields of a request (lib/catalog/field.hpp) as options of the command line. Main thread.
 
+#include "lib/base/text/number.hpp"
 #include "lib/catalog/field.hpp"
 #include "lib/hooks/plugin_set.hpp"
 
 #include <CLI/CLI.hpp>
 
-#include <charconv>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -42,11 +42,9 @@ CLI::Validator number(Number least, std::optional<Number> most = std::nullopt) {
   const std::string text = bounds.str();
   return CLI::Validator(
       [least, most, text](std::string& given) -> std::string {
-        Number value{};
-        const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
-        if (error != std::errc{} || end != given.data() + given.size())
-          return "\"" + given + "\" is not a number, give one " + text;
-        return value < least || (most && value > *most) ? given + " is out of bounds: it must be " + text : "";
+        const auto value = base::parse_number<Number>(given);
+        if (!value) return "\"" + given + "\" is not a number, give one " + text;
+        return *value < least || (most && *value > *most) ? given + " is out of bounds: it must be " + text : "";
       },
       text, "");
 }

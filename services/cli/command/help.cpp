@@ -16,37 +16,11 @@ namespace holdfast::cli {
 namespace {
 
 constexpr std::size_t kColumn = 30;  // of descriptions
-constexpr std::size_t kChoices = 28; // that are shown in place of a value
-
-// Breaks a text at blanks into lines that fit, the first of which begins in column `at`.
-std::string folded(const std::string& text, std::size_t indent, std::size_t at) {
-  const auto width = ::isatty(STDOUT_FILENO) == 1 ? std::max<std::size_t>(terminal_width(), 60) : 80;
-  std::string lines;
-  for (const auto& word : base::split(text, " ")) {
-    const auto size = display_width(word);
-    if (at > indent && at + 1 + size > width) {
-      lines += "\n" + std::string(at = indent, ' ');
-    } else if (at > indent) {
-      lines += ' ';
-      ++at;
-    }
-    lines += word;
-    at += size;
-  }
-  return lines;
-}
-
-// "{a,b}" of an option that takes one of them.
-std::string choices_of(const CLI::Option& option) {
-  const auto type = option.get_type_name();
-  const auto begin = type.find('{'), end = type.find('}');
-  return begin == type.npos || end == type.npos ? "" : type.substr(begin, end + 1 - begin);
-}
+constexpr std::size_t kChoices = 26; // that are shown in place of a value
 
 // Returns true if a description names all choices.
-bool says_all(const std::string& about, const std::string& choices) {
-  const auto names = base::split(choices.substr(0, choices.size() - 1), "{,");
-  return std::all_of(names.begin(), names.end(), [&](const auto& one) { return about.find(one) != about.npos; });
+bool says_all(const std::string& about, const std::vector<std::string>& choices) {
+  return std::all_of(choices.begin(), choices.end(), [&](const auto& one) { return about.find(one) != about.npos; });
 }
 
 class Help : public CLI::Formatter {
@@ -59,13 +33,12 @@ class Help : public CLI::Formatter {
   }
   std::string make_option(const CLI::Option* option, bool positional) const override {
     const auto choices = choices_of(*option);
-    const auto names =
-        choices.empty() ? choices : base::join(base::split(choices.substr(1, choices.size() - 2), ","), ", ");
-    const bool many = choices.size() > kChoices, takes = option->get_items_expected_max() > 0;
+    const auto all = base::join(choices, ",");
+    const bool many = all.size() > kChoices, takes = option->get_items_expected_max() > 0;
     auto name = positional ? placeholder(*option) : make_option_name(option, false);
-    if (!positional && takes) name += " " + (choices.empty() || many ? placeholder(*option) : choices);
+    if (!positional && takes) name += " " + (choices.empty() || many ? placeholder(*option) : "{" + all + "}");
     auto about = option->get_description();
-    if ((many || positional) && !says_all(about, choices)) about += ": " + names;
+    if ((many || positional) && !says_all(about, choices)) about += ": " + base::join(choices, ", ");
     if (takes && !option->get_default_str().empty()) about += " (" + option->get_default_str() + ")";
     if (!positional && option->get_required()) about += "; required";
     return entry(name, about);
@@ -92,6 +65,29 @@ class Help : public CLI::Formatter {
 };
 
 } // namespace
+
+std::string folded(const std::string& text, std::size_t indent, std::size_t at) {
+  const auto width = ::isatty(STDOUT_FILENO) == 1 ? std::max(terminal_width(), indent + 30) : 80;
+  std::string lines;
+  for (const auto& word : base::split(text, " ")) {
+    const auto size = display_width(word);
+    if (at > indent && at + 1 + size > width) {
+      lines += "\n" + std::string(at = indent, ' ');
+    } else if (at > indent) {
+      lines += ' ';
+      ++at;
+    }
+    lines += word;
+    at += size;
+  }
+  return lines;
+}
+
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  const auto type = option.get_type_name(); // "TEXT:{a,b}"
+  const auto begin = type.find('{') + 1;    // npos + 1 is 0
+  return begin == 0 ? std::vector<std::string>() : base::split(type.substr(begin, type.find('}') - begin), ",");
+}
 
 std::string placeholder(const CLI::Option& option) {
   const auto type = option.get_type_name();

@@ -239,22 +239,17 @@ constexpr Verb kVerbs[] = {
 
 std::span<const Verb> all_verbs() { return kVerbs; }
 
-CLI::App* add_command(CLI::App& parent, const char* name, const char* help) {
-  return parent.add_subcommand(name, help);
-}
-
-void show_examples(CLI::App& command, const std::string& examples) {
+void attach_verb(CLI::App& parent, const Choice& choice, const std::string& name, const std::string& help,
+                 const std::string& examples, const AddVerb& add) {
+  auto& command = *parent.add_subcommand(name, help);
+  // A group's inner verb is parsed before the group, and has been chosen for its action.
+  command.callback([choice, action = add(command)] { *choice = action; });
   std::string footer = command.get_footer();
   footer += footer.empty() ? "Examples:" : "\n\nExamples:";
   std::istringstream lines(examples);
   for (std::string line; std::getline(lines, line);)
     footer += "\n  " + line;
   command.footer(footer);
-}
-
-void choose_when_parsed(CLI::App& command, const Choice& choice, Action action) {
-  // A group's inner verb is parsed before the group, and has been chosen for its action.
-  command.callback([choice, action = std::move(action)] { *choice = action; });
 }
 
 Group::Group(CLI::App& command) : command_(command), choice_(std::make_shared<Action>()) {

@@ -34,29 +34,16 @@ struct Verb {
 using Choice = std::shared_ptr<Action>;
 
 // Adds a verb below `parent`; `choice` becomes what `add` returns if the command line names it.
-template <class Add>
-CLI::App* attach_verb(CLI::App& parent, const Choice& choice, const char* name, const char* help,
-                      const std::string& examples, Add add);
-void choose_when_parsed(CLI::App& command, const Choice& choice, Action action);
-CLI::App* add_command(CLI::App& parent, const char* name, const char* help);
-void show_examples(CLI::App& command, const std::string& examples);
-
-template <class Add>
-CLI::App* attach_verb(CLI::App& parent, const Choice& choice, const char* name, const char* help,
-                      const std::string& examples, Add add) {
-  CLI::App* const command = add_command(parent, name, help);
-  choose_when_parsed(*command, choice, add(*command));
-  show_examples(*command, examples);
-  return command;
-}
+using AddVerb = std::function<Action(CLI::App& command)>;
+void attach_verb(CLI::App& parent, const Choice& choice, const std::string& name, const std::string& help,
+                 const std::string& examples, const AddVerb& add);
 
 // For a verb that only groups others: requires one of them, and runs that.
 class Group {
 public:
   explicit Group(CLI::App& command);
-  template <class Add>
-  CLI::App* verb(const char* name, const char* help, const std::string& examples, Add add) {
-    return attach_verb(command_, choice_, name, help, examples, add);
+  void verb(const std::string& name, const std::string& help, const std::string& examples, const AddVerb& add) {
+    attach_verb(command_, choice_, name, help, examples, add);
   }
   Action action() const;
 

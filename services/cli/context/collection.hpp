@@ -51,7 +51,8 @@ public:
   virtual pg::Result shelf_pages(const std::string& shelf, std::int64_t limit) = 0;
   virtual store::Why why(const std::string& name) = 0;
   virtual Json status() = 0;
-  virtual std::vector<store::SearchHit> search(const store::SearchQuery& query) = 0;
+  // `given`: fields of a search.
+  virtual std::vector<Json> search(const nlohmann::json& given) = 0;
   // Events in their order: at most so many behind an id; the last so many.
   virtual std::vector<Json> events_after(std::int64_t id, std::int64_t limit, const std::string& crawl) = 0;
   virtual std::vector<Json> last_events(std::int64_t limit, const std::string& crawl) = 0;

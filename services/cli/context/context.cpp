@@ -55,28 +55,6 @@ std::vector<std::filesystem::path> secret_paths(const config::Settings& settings
   return paths;
 }
 
-// Returns the directory of the plugins of holdfast: beside an installed program, or in the source tree of a built one.
-std::filesystem::path installed_plugins() {
-  const auto bin = process::executable_directory();
-  for (const auto* candidate : {"../share/holdfast/plugins", "../../../deploy/plugins"}) {
-    std::error_code ignored;
-    const auto path = (bin / candidate).lexically_normal();
-    if (std::filesystem::is_directory(path, ignored)) return path;
-  }
-  return bin / "../share/holdfast/plugins";
-}
-
-// Returns the directory of the stand-ins for binaries that hooks expect, or empty.
-std::filesystem::path installed_libexec() {
-  const auto bin = process::executable_directory();
-  for (const auto* candidate : {"../libexec/holdfast", "../../../deploy/libexec"}) {
-    std::error_code ignored;
-    const auto path = (bin / candidate).lexically_normal();
-    if (std::filesystem::is_directory(path, ignored)) return path;
-  }
-  return {};
-}
-
 config::Settings load(const GlobalOptions& options) {
   return config::Settings::load(options.config_file, own_environment(), options.overrides);
 }
@@ -172,7 +150,7 @@ std::shared_ptr<const hooks::PluginSet> Context::plugin_set() {
     std::vector<std::filesystem::path> directories;
     if (settings_.boolean("plugins.built_in")) {
       directories = machine_plugins(data_dir());
-      directories.push_back(installed_plugins());
+      directories.push_back(process::companion("share/holdfast/plugins", "plugins"));
     }
     for (const auto& own : settings_.path_list("plugins.path"))
       directories.push_back(own);
@@ -191,7 +169,7 @@ worker::Options Context::worker_options(bool with_database) {
   options.work_dir = settings_.path("work_dir");
   options.archive_root = archive_root();
   options.shim = process::executable_directory() / "holdfast-shim";
-  options.libexec = installed_libexec();
+  options.libexec = process::companion("libexec/holdfast", "libexec"); // stand-ins for binaries that hooks expect
   options.binary_directories = settings_.path_list("binaries.path");
   options.plugin_set = plugin_set();
   for (const auto& [key, value] : settings_.hook_options())

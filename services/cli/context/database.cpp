@@ -1,5 +1,6 @@
 #include "lib/archive/root.hpp"
 #include "lib/catalog/crawl_options.hpp"
+#include "lib/catalog/search.hpp"
 #include "lib/maintenance/archive_maintenance.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/call.hpp"
@@ -59,9 +60,13 @@ public:
   }
 
   Json status() override { return store::status_json(connection()); }
-  std::vector<store::SearchHit> search(const store::SearchQuery& query) override {
-    return store::search(connection(), query);
+  std::vector<Json> search(const nlohmann::json& given) override {
+    std::vector<Json> found;
+    for (const auto& hit : store::search(connection(), catalog::search_query(given)))
+      found.push_back(Json::parse(hit.json));
+    return found;
   }
+
   std::vector<Json> events_after(std::int64_t id, std::int64_t limit, const std::string& crawl) override {
     return store::events_after(connection(), id, limit, crawl).map([](const pg::Row& row) {
       return Json::parse(row.text("json"));

@@ -128,31 +128,11 @@ public:
 
   Json status() override { return get("v1/status"); }
 
-  std::vector<store::SearchHit> search(const store::SearchQuery& query) override {
-    Parameters given{{"q", query.words}, {"limit", std::to_string(query.limit)}};
-    for (const auto& [name, value] : {std::pair{"host", query.host},
-                                      {"tag", query.tag},
-                                      {"crawl", query.crawl_id},
-                                      {"outcome", query.outcome},
-                                      {"since", query.since},
-                                      {"until", query.until},
-                                      {"cursor", query.cursor}})
-      if (value) given.emplace_back(name, *value);
-    if (query.all) given.emplace_back("all", "true");
-    std::vector<store::SearchHit> hits;
-    for (const auto& item : items_in(get("v1/search", given))) {
-      store::SearchHit hit;
-      for (const auto& [field, name] : {std::pair{&hit.id, "id"},
-                                        {&hit.url, "url"},
-                                        {&hit.title, "title"},
-                                        {&hit.excerpt, "excerpt"},
-                                        {&hit.outcome, "outcome"},
-                                        {&hit.sealed_at, "sealed_at"}})
-        *field = base::text_at(item, name);
-      hit.json = base::json_text(item);
-      hits.push_back(std::move(hit));
-    }
-    return hits;
+  std::vector<Json> search(const nlohmann::json& given) override {
+    Parameters parameters;
+    for (const auto& [name, value] : given.items())
+      parameters.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
+    return items_in(get("v1/search", parameters));
   }
 
   std::vector<Json> events_after(std::int64_t id, std::int64_t limit, const std::string& crawl) override {
@@ -192,7 +172,7 @@ public:
   std::string page_of_snapshot(const std::string& id, const std::string&) override { return url_ + "/snapshot/" + id; }
 
 private:
-  static Json items_in(Json page) { return page.value("items", Json::array()); }
+  static std::vector<Json> items_in(const Json& page) { return page.value("items", std::vector<Json>()); }
 
   http::Request request_to(std::string url) const {
     http::Request request;
@@ -303,7 +283,7 @@ private:
       if (!cursor.is_null())
         parameters.emplace_back("cursor", cursor.is_string() ? cursor.get<std::string>() : cursor.dump());
       auto page = get(path, parameters);
-      for (auto& item : page.value("items", Json::array())) {
+      for (auto& item : items_in(page)) {
         fill_age(item);
         items.push_back(std::move(item));
       }
@@ -315,8 +295,7 @@ private:
 
   std::vector<Json> events(Parameters parameters, const std::string& crawl) {
     if (!crawl.empty()) parameters.emplace_back("crawl", crawl);
-    const auto items = items_in(get("v1/events", parameters));
-    return {items.begin(), items.end()};
+    return items_in(get("v1/events", parameters));
   }
 
   // Sends what is to be archived as lines of JSON, which keep titles, tags and notes.

@@ -34,29 +34,35 @@ std::string shown_kind(std::string_view kind) {
   return kind.empty() ? "everything" : kind == "process" ? "worker" : std::string(kind);
 }
 
+// Runs a row; `kind` and `name`: of what it changes, for the line that it prints.
 void run_row(Context& context, const std::string& action, const catalog::Operation& operation, const std::string& id,
-             const nlohmann::json& body) {
-  auto answer = context.collection(operation.method == "PUT").run(operation, id, base::new_uuid(), body);
+             const nlohmann::json& body, const std::string& kind, const std::string& name) {
+  auto answer = context.collection().run(operation, id, base::new_uuid(), body);
   const bool changed = answer.value("changed", true);
   answer.erase("changed");
-  print_change(context, action, shown_kind(operation.kind()), id, changed, answer);
+  print_change(context, action, kind, name, changed, answer);
 }
 
 bool has_uuid(std::string_view kind) { return kind == "crawl" || kind == "snapshot" || kind == "process"; }
 
 struct Given {
-  std::vector<std::string> ids;
+  std::vector<std::string> ids;  // of what it is about
+  std::vector<std::string> some; // crawls and snapshots among its fields
+  std::string group, name;       // of what has no path of its own: the group of its verb, the field with its name
   std::shared_ptr<nlohmann::json> body = std::make_shared<nlohmann::json>(nlohmann::json::object());
 };
 
 int run_verb(Context& context, const std::string& action, const catalog::Operation& operation, const Given& given) {
   const auto kind = operation.kind();
+  auto body = *given.body;
+  for (const auto& found : find_all(context.collection(), given.some))
+    body["ids"].push_back(found.id);
   std::vector<std::string> ids; // all of them before anything is done
   for (const auto& one : has_uuid(kind) ? read_ids(given.ids) : given.ids)
     ids.push_back(has_uuid(kind) ? id_named(context.collection(), one, kind) : kind == "host" ? host_name(one) : one);
-  if (kind.empty()) ids = {""};
   for (const auto& id : ids)
-    run_row(context, action, operation, id, *given.body);
+    run_row(context, action, operation, id, body, shown_kind(kind), id);
+  if (kind.empty()) run_row(context, action, operation, "", body, given.group, body.value(given.name, ""));
   std::cout << std::flush;
   return base::kExitSuccess;
 }
@@ -67,6 +73,9 @@ Action operation_verb(CLI::App& command, std::string_view name, std::string_view
   const auto& operation = catalog::operation(name);
   const auto kind = operation.kind();
   const auto given = std::make_shared<Given>();
+  const auto& parent = *command.get_parent();
+  const bool grouped = parent.get_parent() != nullptr;
+  given->group = grouped ? parent.get_name() : shown_kind("");
   const auto argument = [&](catalog::Field field) {
     field.flags = field.name;
     add_field(command, field, given->body)->required();
@@ -85,25 +94,29 @@ Action operation_verb(CLI::App& command, std::string_view name, std::string_view
                                : "Its name")
         ->required();
   for (const auto& field : operation.body)
-    if (field.required)
+    if (field.name == "ids") {
+      command.add_option("pages", given->some, kIdsHelp)->required();
+    } else if (field.required) {
+      if (grouped && given->name.empty()) given->name = field.name;
       argument(field);
-    else if (only.empty())
+    } else if (only.empty()) {
       add_field(command, field, given->body);
+    }
   return [given, &operation, action = command.get_name()](Context& context) {
     return run_verb(context, action, operation, *given);
   };
 }
 
 void operation_verb(Group& group, const char* verb, const std::string& operation, const std::string& examples) {
-  const std::string help(catalog::operation(operation).summary);
-  group.verb(verb, help.c_str(), examples, [&](CLI::App& command) { return operation_verb(command, operation); });
+  group.verb(verb, std::string(catalog::operation(operation).summary), examples,
+             [&](CLI::App& command) { return operation_verb(command, operation); });
 }
 
 void operate(Context& context, const std::string& action, const std::string& kind, const std::string& id,
              const nlohmann::json& body) {
   auto what = kind.empty() ? "all" : shown_kind(kind);
   what.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(what.front())));
-  run_row(context, action, catalog::operation(action + what), id, body);
+  run_row(context, action, catalog::operation(action + what), id, body, shown_kind(kind), id);
 }
 
 void print_change(Context& context, const std::string& action, const std::string& kind, const std::string& id,

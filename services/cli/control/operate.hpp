@@ -16,8 +16,8 @@ namespace holdfast::cli {
 inline constexpr const char* kIdsHelp = "Crawls, snapshots or workers: ids, or the first or last few digits; - reads "
                                         "them from standard input";
 
-// Registers the row's fields as options, those that it requires as arguments, and what it is about before them. With
-// `only`, this field alone, before what it is about.
+// Registers the row's fields as options, those that it requires as arguments, and what it is about before them; the
+// field `ids` is crawls and snapshots. With `only`, this field alone, before what it is about.
 Action operation_verb(CLI::App& command, std::string_view operation, std::string_view only = {});
 // Registers it as a verb of a group, with the row's summary as its help.
 void operation_verb(Group& group, const char* verb, const std::string& operation, const std::string& examples);

@@ -20,33 +20,6 @@ namespace holdfast::cli {
 
 namespace {
 
-// An operation whose fields name the shelf, and maybe pages.
-Action acting(CLI::App& command, const char* name) {
-  const auto& operation = catalog::operation(name);
-  const auto body = std::make_shared<nlohmann::json>(nlohmann::json::object());
-  const auto ids = std::make_shared<std::vector<std::string>>();
-  for (auto field : operation.body)
-    if (field.name == "ids") {
-      command.add_option("pages", *ids, kIdsHelp)->required();
-    } else if (field.required) {
-      field.flags = field.name;
-      add_field(command, field, body)->required();
-    } else {
-      add_field(command, field, body);
-    }
-  return [&operation, body, ids, action = command.get_name()](Context& context) {
-    auto& collection = context.collection();
-    for (const auto& found : find_all(collection, *ids))
-      (*body)["ids"].push_back(found.id);
-    auto answer = collection.run(operation, "", base::new_uuid(), *body);
-    const bool changed = answer.value("changed", true);
-    answer.erase("changed");
-    print_change(context, action, "shelf", body->value("shelf", body->value("name", "")), changed, answer);
-    std::cout << std::flush;
-    return base::kExitSuccess;
-  };
-}
-
 struct ShowShelf {
   std::string name;
   std::int64_t limit{50};
@@ -136,18 +109,14 @@ Action share_verb(CLI::App& command) {
 
 Action shelf_verb(CLI::App& command) {
   Group group(command);
-  const auto act = [&](const char* verb, const char* operation, const char* examples) {
-    const std::string help(catalog::operation(operation).summary);
-    group.verb(verb, help.c_str(), examples, [operation](CLI::App& one) { return acting(one, operation); });
-  };
-  act("add", "addShelf",
-      "holdfast shelf add reading --description 'For the winter'\n"
-      "holdfast shelf add solar --words '\"solar wind\"' --host example.org");
-  act("put", "shelve",
-      "holdfast shelf put reading 7f3a 81bc\n"
-      "holdfast shelf put reading 81bc --place first\n"
-      "holdfast list snapshots --tag later | holdfast shelf put reading -");
-  act("take", "unshelve", "holdfast shelf take reading 7f3a");
+  operation_verb(group, "add", "addShelf",
+                 "holdfast shelf add reading --description 'For the winter'\n"
+                 "holdfast shelf add solar --words '\"solar wind\"' --host example.org");
+  operation_verb(group, "put", "shelve",
+                 "holdfast shelf put reading 7f3a 81bc\n"
+                 "holdfast shelf put reading 81bc --place first\n"
+                 "holdfast list snapshots --tag later | holdfast shelf put reading -");
+  operation_verb(group, "take", "unshelve", "holdfast shelf take reading 7f3a");
   list_verb_of(group, "shelf");
   group.verb("show", "Show a shelf and its pages", "holdfast shelf show reading", &showing_shelf);
   operation_verb(group, "edit", "changeShelf",

@@ -3,6 +3,7 @@
 #include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/catalog/operation.hpp"
+#include "services/cli/command/help.hpp"
 #include "services/cli/context/signals.hpp"
 #include "services/cli/look/status.hpp"
 #include "services/cli/terminal/output.hpp"
@@ -128,16 +129,7 @@ Picture picture_of(Context& context) {
 
 // The sentence of `why`, in lines of the terminal.
 std::string why(Context& context, const std::string& id) {
-  const auto sentence = printable(with_local_times(context.collection().why(id).reason));
-  std::string lines;
-  std::size_t used = 0;
-  for (const auto& word : base::split(sentence, " ")) {
-    const auto width = display_width(word) + 1;
-    if (used + width > terminal_width()) lines += '\n', used = 0;
-    lines += word + ' ';
-    used += width;
-  }
-  return lines;
+  return folded(printable(with_local_times(context.collection().why(id).reason)), 0, 0);
 }
 
 std::string pause_or_resume(Context& context, const std::string& crawl) {

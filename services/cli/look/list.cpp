@@ -2,9 +2,11 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
+#include "lib/catalog/search.hpp"
 #include "services/cli/add/input.hpp"
 #include "services/cli/command/fields.hpp"
 #include "services/cli/command/verbs.hpp"
+#include "services/cli/control/operate.hpp"
 #include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
@@ -30,35 +32,24 @@ void check_columns(Collection& collection, catalog::ListQuery query, const std::
                         "one of: " + base::join(rows.columns(), ", "));
 }
 
-std::string id_of(Collection& collection, const std::string& kind, const std::string& given) {
-  const auto found = collection.find(given);
-  if (found.kind != kind)
-    throw base::Error(base::ErrorClass::usage, "--" + kind + " " + printable(given) + " names a " + found.kind);
-  return found.id;
-}
-
 // No rows, because no plugin has that name?
 void check_plugin(Context& context, const std::string& plugin) {
   if (context.remote()) return; // its plugins are not those of this machine
   const auto plugin_set = context.plugin_set();
-  if (plugin_set->plugins().empty() || plugin_set->find(plugin) != nullptr) return;
-  std::vector<std::string> names;
-  for (const auto& [name, one] : plugin_set->plugins())
-    names.push_back(name);
-  throw base::Error(base::ErrorClass::usage, "there is no plugin \"" + printable(plugin) + "\"",
-                    "one of: " + base::join(names, ", "));
-}
-
-std::string value_of(Context& context, const catalog::List& list, const std::string& filter, const std::string& typed) {
-  if (filter == "crawl" || filter == "snapshot") return id_of(context.collection(), filter, typed);
-  if (filter == "schedule") return context.collection().find(typed, store::FindAs::schedule).id;
-  if (filter == "host") return host_name(typed);
-  if (filter == "since" || filter == "until" || filter == "at") return time_before(typed);
-  catalog::check_filter(list, filter, typed);
-  return typed;
+  if (!plugin_set->plugins().empty() && plugin_set->find(plugin) == nullptr)
+    plugin_set->select({plugin}); // throws, naming all
 }
 
 } // namespace
+
+std::string filter_value(Context& context, const catalog::List& list, const std::string& filter,
+                         const std::string& typed) {
+  if (filter == "crawl" || filter == "snapshot") return id_named(context.collection(), typed, filter);
+  if (filter == "schedule") return context.collection().find(typed, store::FindAs::schedule).id;
+  if (filter == "host") return host_name(typed);
+  if (filter == "since" || filter == "until" || filter == "at") return time_before(typed);
+  return catalog::filter_value(list, filter, typed);
+}
 
 void print_json(Collection& collection, const catalog::ListQuery& query, const std::vector<std::string>& columns) {
   for (const auto& line : collection.lines(query)) {
@@ -74,7 +65,7 @@ int list(Context& context, const ListOptions& options) {
   const auto& shown = catalog::list_of(options.what);
   catalog::ListQuery query{std::string(shown.name), options.limit};
   for (const auto& [filter, typed] : options.filters)
-    if (!typed.empty()) query.by(filter, value_of(context, shown, filter, typed));
+    if (!typed.empty()) query.by(filter, filter_value(context, shown, filter, typed));
   auto& collection = context.collection();
   if (const auto plugin = query.filter("plugin"); plugin && collection.rows(query).empty())
     check_plugin(context, *plugin);

@@ -21,6 +21,10 @@ struct ListOptions {
   bool csv{false};
 };
 int list(Context& context, const ListOptions& options);
+
+// Returns the value of a filter as typed, in the spelling of rows: an id in full, a time in UTC. Throws Error(usage).
+std::string filter_value(Context& context, const catalog::List& list, const std::string& filter,
+                         const std::string& typed);
 // "list" in a group of verbs that is named as one row of a list: all of its rows.
 void list_verb_of(Group& group, std::string_view one);
 

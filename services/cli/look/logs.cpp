@@ -20,6 +20,8 @@
 #include <chrono>
 #include <iostream>
 #include <map>
+#include <optional>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -34,20 +36,11 @@ constexpr std::chrono::milliseconds kLogPoll{300};
 constexpr std::uint64_t kTail = 64u << 10; // of a log that is there already
 constexpr std::size_t kReadAtOnce = 1u << 20;
 
-// "on_Snapshot__35_wget.<32 hex>.stderr.log" -> hook and stream; false for other files.
-bool parse_log_name(const std::string& name, std::string& hook, std::string& stream) {
-  for (const char* kind : {"stdout", "stderr"}) {
-    const std::string suffix = std::string(".") + kind + ".log";
-    if (!name.ends_with(suffix) || name.size() < suffix.size() + 34) continue;
-    const auto stem = name.substr(0, name.size() - suffix.size());
-    if (stem[stem.size() - 33] != '.' ||
-        stem.find_first_not_of("0123456789abcdef", stem.size() - 32) != std::string::npos)
-      continue;
-    hook = stem.substr(0, stem.size() - 33);
-    stream = kind;
-    return true;
-  }
-  return false;
+// The hook and the stream of a log, by its name: "on_Snapshot__35_wget.<32 hex>.stderr.log".
+std::optional<std::pair<std::string, std::string>> log_named(const std::string& name) {
+  static const std::regex kLog("(.*)\\.[0-9a-f]{32}\\.(stdout|stderr)\\.log");
+  std::smatch parts;
+  return std::regex_match(name, parts, kLog) ? std::optional(std::pair(parts.str(1), parts.str(2))) : std::nullopt;
 }
 
 // Returns names in a directory below `top`; none if it does not exist or is a link, which a hook may have left in its
@@ -70,15 +63,9 @@ public:
 
   // Everything new in the logs of a snapshot's directory, relative to `top`.
   void look(const fs::path& top, const fs::path& directory, const std::string& url) {
-    for (const auto& plugin : names_below(top, directory)) {
-      if (!plugin_.empty() && plugin != plugin_) continue;
-      for (const auto& name : names_below(top, directory / plugin)) {
-        std::string hook, stream;
-        const auto file = directory / plugin / name;
-        if (parse_log_name(name, hook, stream))
-          print_file(archive::open_file_below(top, file).release(), file, url, hook, stream);
-      }
-    }
+    for (const auto& plugin : names_below(top, directory))
+      for (const auto& name : names_below(top, directory / plugin))
+        take(plugin, name, url, [&] { return archive::open_file_below(top, directory / plugin / name); });
   }
 
   // Does the same for an attempt that was published: its manifest lists the logs.
@@ -86,21 +73,12 @@ public:
     const auto directory = row["directory"].value_or("");
     const auto open = [&](const std::string& file) { return collection.open(row["id"], directory, file); };
     const auto manifest = directory.empty() ? base::Fd() : open(archive::kManifestName);
-    std::string text;
-    for (char buffer[1 << 16];;) {
-      const auto got = !manifest ? 0 : base::read_at(manifest.get(), buffer, sizeof buffer, text.size());
-      if (got <= 0) break;
-      text.append(buffer, static_cast<std::size_t>(got));
-    }
-    std::istringstream lines(text);
+    std::istringstream lines(manifest ? archive::read_rest(manifest.get(), archive::kManifestName) : "");
     for (std::string line; std::getline(lines, line);) {
       if (line.size() < 67) continue; // 64 digits, two spaces, a path
       const fs::path file(line.substr(66));
-      std::string hook, stream;
-      if (std::distance(file.begin(), file.end()) != 2 || !parse_log_name(file.filename().string(), hook, stream))
-        continue;
-      if (plugin_.empty() || *file.begin() == plugin_)
-        print_file(open(file.native()).release(), file, row.text("url"), hook, stream);
+      if (std::distance(file.begin(), file.end()) == 2)
+        take(file.parent_path(), file.filename(), row.text("url"), [&] { return open(file.native()); });
     }
   }
 
@@ -131,32 +109,30 @@ public:
   bool printed() const { return printed_; }
 
 private:
-  // Closes the descriptor; -1: there is no such file. `file`: its plugin and its name.
-  void print_file(int opened, const fs::path& file, const std::string& url, const std::string& hook,
-                  const std::string& stream) {
-    const base::Fd descriptor(opened);
-    if (opened < 0) return;
+  // Prints what is new in a file of a plugin's directory, if it is a log. `open` may find no file.
+  void take(const std::string& plugin, const std::string& name, const std::string& url,
+            const std::function<base::Fd()>& open) {
+    const auto log = plugin_.empty() || plugin == plugin_ ? log_named(name) : std::nullopt;
+    if (!log) return;
+    const auto file = open();
     struct stat status {};
-    bool any = false;
-    if (::fstat(opened, &status) == 0 && S_ISREG(status.st_mode)) {
-      const auto size = static_cast<std::uint64_t>(status.st_size);
-      const auto known = offsets_.find(file.filename().string());
-      std::uint64_t from = known != offsets_.end() ? known->second : size > kTail ? size - kTail : 0;
-      if (from > size) from = 0; // the hook has emptied it
-      const bool cut = known == offsets_.end() && from > 0;
-      while (from < size) {
-        std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(size - from, kReadAtOnce)), '\0');
-        const ssize_t got = ::pread(opened, text.data(), text.size(), static_cast<off_t>(from));
-        if (got <= 0) break;
-        text.resize(static_cast<std::size_t>(got));
-        from += text.size();
-        if (cut && !any)
-          text = "(the last " + base::format_size(kTail) + " of " + base::format_size(size) + ")\n" + text;
-        any = true;
-        print(url, file.parent_path().filename().string(), hook, stream, text);
-      }
-      offsets_[file.filename().string()] = from;
+    if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    const auto known = offsets_.find(name);
+    std::uint64_t from = known != offsets_.end() ? known->second : size > kTail ? size - kTail : 0;
+    if (from > size) from = 0; // the hook has emptied it
+    auto cut = known == offsets_.end() && from > 0
+                   ? "(the last " + base::format_size(kTail) + " of " + base::format_size(size) + ")\n"
+                   : "";
+    while (from < size) {
+      std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(size - from, kReadAtOnce)), '\0');
+      const auto got = base::read_at(file.get(), text.data(), text.size(), from);
+      if (got <= 0) break;
+      text.resize(static_cast<std::size_t>(got));
+      from += text.size();
+      print(url, plugin, log->first, log->second, std::exchange(cut, "") + text);
     }
+    offsets_[name] = from;
   }
 
   const bool json_;

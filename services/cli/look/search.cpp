@@ -1,14 +1,14 @@
+#include "lib/catalog/search.hpp"
+
 #include "lib/archive/page_text.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/capture.hpp"
-#include "lib/store/text.hpp"
-#include "services/cli/add/input.hpp"
 #include "services/cli/command/fields.hpp"
-#include "services/cli/command/verbs.hpp"
-#include "services/cli/context/collection.hpp"
 #include "services/cli/context/presence.hpp"
+#include "services/cli/look/list.hpp"
 #include "services/cli/terminal/output.hpp"
 
 #include <CLI/CLI.hpp>
@@ -25,16 +25,13 @@ namespace {
 
 struct SearchOptions {
   std::vector<std::string> words;
-  std::string host, tag, crawl, outcome, since, until, cursor;
+  std::map<std::string, std::string> filters; // as typed; empty: not given
+  std::string cursor;
   int limit{20};
   bool all{false}, rebuild{false};
 };
 
 constexpr int kTextsAtOnce = 500;
-
-std::optional<std::string> unless_empty(const std::string& text) {
-  return text.empty() ? std::nullopt : std::optional(text);
-}
 
 // Stores the text of a page. Returns false if it has no text now, because its file cannot be read.
 bool keep_text(Context& context, const archive::Root& root, const store::TextMissing& page, std::size_t limit) {
@@ -68,34 +65,26 @@ int rebuild(Context& context, bool all) {
   return base::kExitSuccess;
 }
 
-void print_hit(const store::SearchHit& hit) {
-  std::cout << printable(hit.name()) << '\n' << "  " << printable(hit.url) << '\n';
-  if (!hit.excerpt.empty()) std::cout << "  " << printable(hit.excerpt) << '\n';
-  std::cout << "  " << hit.id << "  " << hit.outcome << " on " << local_time(hit.sealed_at) << "\n\n";
+void print_hit(const Collection::Json& hit) {
+  const auto text = [&](const char* name) { return base::text_at(hit, name); };
+  std::cout << printable(text(text("title").empty() ? "url" : "title")) << '\n'
+            << "  " << printable(text("url")) << '\n';
+  if (const auto excerpt = text("excerpt"); !excerpt.empty()) std::cout << "  " << printable(excerpt) << '\n';
+  std::cout << "  " << text("id") << "  " << text("outcome") << " on " << local_time(text("sealed_at")) << "\n\n";
 }
 
 int search(Context& context, const SearchOptions& options) {
   if (options.rebuild) return rebuild(context, options.all);
   if (options.words.empty())
     throw base::Error(base::ErrorClass::usage, "nothing to search for: give words", "holdfast search solar wind");
-  auto& collection = context.collection();
-  store::SearchQuery query;
-  query.words = base::join(options.words, " ");
-  if (!options.host.empty()) query.host = host_name(options.host);
-  query.tag = unless_empty(options.tag);
-  if (!options.crawl.empty()) query.crawl_id = collection.find(options.crawl).crawl_id;
-  query.outcome = unless_empty(options.outcome);
-  if (!options.since.empty()) query.since = time_before(options.since);
-  if (!options.until.empty()) query.until = time_before(options.until);
-  query.cursor = unless_empty(options.cursor);
-  query.limit = options.limit;
-  query.all = options.all;
-  const auto hits = collection.search(query);
+  nlohmann::json given{{"q", base::join(options.words, " ")}, {"limit", options.limit}, {"all", options.all}};
+  for (const auto& [name, typed] : options.filters)
+    if (!typed.empty()) given[name] = filter_value(context, catalog::list_of("snapshots"), name, typed);
+  if (!options.cursor.empty()) given["cursor"] = options.cursor;
+  const auto hits = context.collection().search(given);
   if (context.json()) {
-    std::vector<std::string> records;
     for (const auto& hit : hits)
-      records.push_back(hit.json);
-    print_records(records, "Snapshot");
+      print_record("Snapshot", hit);
     return base::kExitSuccess;
   }
   for (const auto& hit : hits)
@@ -109,12 +98,11 @@ int search(Context& context, const SearchOptions& options) {
 Action search_verb(CLI::App& command) {
   const auto options = std::make_shared<SearchOptions>();
   command.add_option("words", options->words, "Words, \"a phrase\", or, -not, begin*");
-  command.add_option("--host", options->host, "Only pages of this host");
-  command.add_option("--tag", options->tag, "Only with this tag");
-  command.add_option("--crawl", options->crawl, "Only of this crawl");
-  command.add_option("--outcome", options->outcome, "Only with this outcome");
-  command.add_option("--since", options->since, "Only archived since: 2h, 7d, 2026-11-22, \"2026-11-22 14:00\"");
-  command.add_option("--until", options->until, "Only archived before");
+  const auto& snapshots = catalog::list_of("snapshots");
+  for (const auto& field : catalog::search_fields())
+    if (const std::string name(field.name); snapshots.knows(name))
+      command.add_option("--" + name, options->filters[name],
+                         std::string(field.what) + std::string(catalog::filter_of(name).examples));
   command.add_flag("--all", options->all, "Every capture of a URL, not only the newest; with --rebuild: every page");
   command.add_option("--cursor", options->cursor,
                      "Continue after the row with this cursor (a field of the JSON output)");

@@ -33,18 +33,9 @@ struct InstallOptions {
   bool dry_run{false}, yes{false};
 };
 
-fs::path installer(const std::string& set) {
-  const auto bin = process::executable_directory();
-  for (const auto* candidate : {"../share/holdfast/installers", "../../../deploy/installers"}) {
-    std::error_code ignored;
-    const auto path = (bin / candidate / set).lexically_normal();
-    if (fs::is_regular_file(path, ignored)) return path;
-  }
-  throw base::Error(base::ErrorClass::unavailable, "there is no installer of \"" + set + "\" beside this program");
-}
-
 int run_installer(Context& context, const InstallOptions& options) {
-  const auto program = installer(options.set).string();
+  const auto program =
+      process::companion("share/holdfast/installers/" + options.set, "installers/" + options.set).string();
   std::vector<std::string> words = {program, (context.data_dir() / "lib" / options.set).string()};
   if (!options.plugins.empty()) words.insert(words.end(), {"--plugins", base::join(options.plugins, ",")});
   if (options.dry_run) words.emplace_back("--dry-run");

@@ -179,22 +179,6 @@ int run(Context& context, bool daemon) {
 
 } // namespace
 
-Action run_verb(CLI::App& command) {
-  const auto daemon = std::make_shared<bool>(false);
-  const auto some = std::make_shared<SomeWork>();
-  auto* const stay = command.add_flag("--daemon", *daemon, "Keep running and wait for more");
-  auto* const crawl = command.add_option("--crawl", some->crawls, "Work only on this crawl, then exit; - reads ids")
-                          ->allow_extra_args(false)
-                          ->excludes(stay);
-  command.add_option("--snapshot", some->snapshots, "Work only on this snapshot, then exit; - reads ids")
-      ->allow_extra_args(false)
-      ->excludes(stay)
-      ->excludes(crawl);
-  return [daemon, some](Context& context) {
-    return some->crawls.empty() && some->snapshots.empty() ? run(context, *daemon) : run_some(context, *some);
-  };
-}
-
 Action runner_verb(CLI::App& command) {
   const auto standby = std::make_shared<bool>(false), status = std::make_shared<bool>(false);
   command.add_flag("--standby", *standby, "Stand by until no other runner leads; step down for a newer one");
@@ -207,6 +191,11 @@ Action runner_verb(CLI::App& command) {
 // holdfast run --crawl, --snapshot: one worker in this process, which works on nothing else and ends.
 
 namespace {
+
+// As given; one of them is empty.
+struct SomeWork {
+  std::vector<std::string> crawls, snapshots;
+};
 
 std::vector<store::Found> found_of(pg::Connection& connection, const std::vector<std::string>& given,
                                    const std::string& kind) {
@@ -235,8 +224,8 @@ bool print_snapshot_outcome(Context& context, const std::string& id) {
   return is_archived(outcome);
 }
 
-} // namespace
-
+// Works on these until only paused pages of them are left, or a signal arrives. Waits for those that other workers
+// hold. Returns the exit code: 1 if one of them is not archived.
 int run_some(Context& context, const SomeWork& work) {
   context.guard();
   auto& connection = context.connection(true);
@@ -277,6 +266,24 @@ int run_some(Context& context, const SomeWork& work) {
   unable.check();
   if (interrupted && store::call_for<bool>(connection, "work_left", crawls, snapshots)) return base::kExitInterrupted;
   return all ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+} // namespace
+
+Action run_verb(CLI::App& command) {
+  const auto daemon = std::make_shared<bool>(false);
+  const auto some = std::make_shared<SomeWork>();
+  auto* const stay = command.add_flag("--daemon", *daemon, "Keep running and wait for more");
+  auto* const crawl = command.add_option("--crawl", some->crawls, "Work only on this crawl, then exit; - reads ids")
+                          ->allow_extra_args(false)
+                          ->excludes(stay);
+  command.add_option("--snapshot", some->snapshots, "Work only on this snapshot, then exit; - reads ids")
+      ->allow_extra_args(false)
+      ->excludes(stay)
+      ->excludes(crawl);
+  return [daemon, some](Context& context) {
+    return some->crawls.empty() && some->snapshots.empty() ? run(context, *daemon) : run_some(context, *some);
+  };
 }
 
 } // namespace holdfast::cli

@@ -13,7 +13,7 @@
 #include "services/cli/command/verbs.hpp"
 #include "services/cli/context/presence.hpp"
 #include "services/cli/context/signals.hpp"
-#include "services/cli/transfer/import_page.hpp"
+#include "services/cli/transfer/import_warc.hpp"
 #include "services/serve/files.hpp"
 #include "services/serve/http_server.hpp"
 #include "services/serve/site.hpp"
@@ -129,6 +129,20 @@ std::vector<std::string> own_hosts(serve::Role guest, const config::Settings& se
   return names;
 }
 
+// Returns what plans the crawl of a request: as `holdfast add` with the same options, but it reads no files of this
+// machine. Any thread; one at a time, because the context belongs to one thread. Loads the plugins first, on this
+// thread.
+std::function<store::PlannedCrawl(const nlohmann::json& body)> plan_of_requests(Context& context) {
+  context.plugin_set();
+  return [&context](const nlohmann::json& body) {
+    static std::mutex one_at_a_time;
+    const std::lock_guard lock(one_at_a_time);
+    return plan_crawl(context, body,
+                      read_request(body.value("urls", std::vector<std::string>()), body.value("text", ""),
+                                   base::base64_decode(body.value("file", "")), reading_of(context, body)));
+  };
+}
+
 // Without what depends on the ports.
 serve::SiteOptions site_options(Context& context) {
   const auto& settings = context.settings();
@@ -220,31 +234,6 @@ Action serve_verb(CLI::App& command) {
   const auto standby = std::make_shared<bool>(false);
   command.add_flag("--standby", *standby, "Wait while another process listens there, and take over when it ends");
   return [standby](Context& context) { return serve(context, *standby); };
-}
-
-namespace {
-
-using nlohmann::json;
-// The context belongs to one thread at a time.
-class RequestPlanner {
-public:
-  explicit RequestPlanner(Context& context) : context_(context) { context.plugin_set(); }
-  store::PlannedCrawl plan(const json& body) {
-    const std::lock_guard lock(mutex_);
-    return plan_crawl(context_, body,
-                      read_request(body.value("urls", std::vector<std::string>()), body.value("text", ""),
-                                   base::base64_decode(body.value("file", "")), reading_of(context_, body)));
-  }
-
-private:
-  Context& context_;
-  std::mutex mutex_;
-};
-
-} // namespace
-
-std::function<store::PlannedCrawl(const json& body)> plan_of_requests(Context& context) {
-  return [planner = std::make_shared<RequestPlanner>(context)](const json& body) { return planner->plan(body); };
 }
 
 } // namespace holdfast::cli

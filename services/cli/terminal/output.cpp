@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/text/json.hpp"
+#include "lib/base/text/number.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/catalog/list.hpp"
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -330,10 +330,8 @@ std::string shown_cell(const pg::Result& result, std::size_t row, std::size_t co
     break;
   }
   const auto& name = result.columns()[column];
-  std::uint64_t bytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if ((name == "bytes" || name.ends_with("_bytes")) && error == std::errc{} && end == text.data() + text.size())
-    return bytes == 0 ? "0" : base::format_size(bytes);
+  const auto bytes = base::parse_number<std::uint64_t>(text);
+  if (bytes && (name == "bytes" || name.ends_with("_bytes"))) return *bytes == 0 ? "0" : base::format_size(*bytes);
   return with_local_times(text);
 }
 

@@ -84,11 +84,11 @@ int adopt(Context& context, const std::string& given) {
       if (store::call_for<bool>(connection, "adopt_kept", directory, store::json_text(record))) ++adopted.records;
   });
   if (context.json())
-    std::cout << nlohmann::ordered_json{{"type", "Adoption"},         {"snapshots", adopted.snapshots},
-                                        {"records", adopted.records}, {"crawls", adopted.crawls.size()},
-                                        {"known", adopted.known},     {"unreadable", adopted.unreadable}}
-                     .dump()
-              << '\n';
+    print_record("Adoption", {{"snapshots", adopted.snapshots},
+                              {"records", adopted.records},
+                              {"crawls", adopted.crawls.size()},
+                              {"known", adopted.known},
+                              {"unreadable", adopted.unreadable}});
   else
     std::cout << adopted.snapshots << (adopted.snapshots == 1 ? " snapshot of " : " snapshots of ")
               << adopted.crawls.size() << (adopted.crawls.size() == 1 ? " crawl" : " crawls") << " adopted, "
@@ -114,13 +114,10 @@ int check(Context& context) {
   const Presence presence(context, "command", "check");
   const auto rows = store::call(connection, "check_invariants");
   if (context.json()) {
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      std::cout << nlohmann::json{{"type", "Violation"},
-                                  {"invariant", rows[i].text("invariant")},
-                                  {"object_id", rows[i]["object_id"].value_or("")},
-                                  {"detail", rows[i]["detail"].value_or("")}}
-                       .dump()
-                << '\n';
+    for (const auto row : rows)
+      print_record("Violation", {{"invariant", row.text("invariant")},
+                                 {"object_id", row["object_id"].value_or("")},
+                                 {"detail", row["detail"].value_or("")}});
   } else if (rows.empty()) {
     std::cout << "every invariant holds\n";
   } else {

@@ -223,19 +223,12 @@ bool names_zip(const std::string& path) {
 int run_file_export(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
                     const std::string& path) {
   const std::unique_ptr<Destination> to = names_zip(path) ? std::make_unique<ZipFile>(path) : open_directory(path);
-  const auto show = [](const ExportedFiles& told, const char* end) {
-    std::cerr << told.snapshots << " snapshots exported: " << told.files << " files, " << base::format_size(told.bytes)
-              << end << std::flush;
-  };
   const auto told = written_to(*to, [&] {
-    return export_files(connection, root, query, *to, [&](const ExportedFiles& now) {
-      if (::isatty(STDERR_FILENO) == 0) return;
-      std::cerr << "\r\033[K";
-      show(now, "");
-    });
+    return export_files(connection, root, query, *to, [](const Exported& now) { show_progress(now, false); });
   });
-  if (::isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K";
-  show(told, "\n");
+  show_progress(told, true);
+  std::cerr << told.snapshots << " snapshots exported: " << told.files << " files, " << base::format_size(told.bytes)
+            << '\n';
   return code_of(told.snapshots);
 }
 

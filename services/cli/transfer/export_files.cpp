@@ -4,20 +4,24 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/sha256.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/wacz/writer.hpp"
 #include "lib/warc/capture.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/capture/replay/replay_source.hpp"
-#include "services/cli/transfer/export_still.hpp"
+#include "services/serve/http_message.hpp"
 #include "services/serve/records.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -27,7 +31,8 @@ namespace {
 
 constexpr std::int64_t kSnapshotsListed = 500;
 constexpr const char* kFront = "index.html";
-constexpr std::size_t kMostOnPage = 5000; // snapshots
+constexpr std::size_t kMostOnPage = 5000;     // snapshots
+constexpr const char* kAsItWas = "as-it-was"; // the page as it stood, in the directory of a snapshot
 
 // Returns false for the hooks themselves, which the runner keeps beside their output.
 bool is_for_people(std::string_view name) {
@@ -49,11 +54,95 @@ void add_text(Destination& to, const std::string& path, const std::string& text)
   to.add(path, file.get(), text.size(), false);
 }
 
+constexpr std::size_t kMostFiles = 5000; // of a snapshot
+constexpr std::string_view kEncoded = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%-._~!*'()";
+
+// Browsers take these types from a disk only by the ends of their names.
+std::string name_end(const std::string& type) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 4> kEnds{
+      {{"text/css", ".css"}, {"image/svg+xml", ".svg"}, {"text/html", ".html"}, {"application/xhtml+xml", ".xhtml"}}};
+  for (const auto& [begin, end] : kEnds)
+    if (type.starts_with(begin)) return end;
+  return "";
+}
+
+// The page as it stood: the records that it shows become files beside it, so that it is shown from a disk, without a
+// server.
+class ExportedStill {
+public:
+  // `path`: of the exported snapshot.
+  ExportedStill(pg::Connection& connection, const archive::Root& root, std::string snapshot, std::string path,
+                Destination& to)
+      : connection_(connection), root_(root), snapshot_(std::move(snapshot)), path_(std::move(path)), to_(to) {}
+
+  // Returns the document with names of files in place of the URLs of records, and exports the files.
+  std::string with_files(const std::string& document);
+  std::uint64_t bytes() const noexcept { return bytes_; }
+  std::size_t files() const noexcept { return names_.size(); }
+
+private:
+  std::string file_of(const std::string& url);
+
+  pg::Connection& connection_;
+  const archive::Root& root_;
+  const std::string snapshot_, path_;
+  Destination& to_;
+  std::map<std::string, std::string> names_; // of the files, by URL
+  std::uint64_t bytes_{0};
+};
+
+std::string ExportedStill::file_of(const std::string& url) {
+  if (const auto known = names_.find(url); known != names_.end()) return known->second;
+  auto& name = names_[url]; // empty while it is read: style sheets may import each other
+  if (names_.size() > kMostFiles) return name;
+  const auto body = serve::read_record(connection_, [this](const std::string& file) { return root_.open_file(file); },
+                                       {snapshot_, url});
+  if (!body) return name;
+  name = base::sha256_hex(url).substr(0, 16) + name_end(body->type);
+  const auto result = name; // the map may grow meanwhile
+  const auto to = path_ + "/" + kAsItWas + "/r/" + result;
+  if (body->file) {
+    struct stat about {};
+    if (::fstat(body->file.get(), &about) != 0) return result;
+    bytes_ += static_cast<std::uint64_t>(about.st_size);
+    to_.add(to, body->file.get(), static_cast<std::uint64_t>(about.st_size), true);
+    return result;
+  }
+  const auto bytes = body->type.starts_with("text/css") ? with_files(body->bytes) : body->bytes;
+  const auto file = wacz::temporary_file();
+  wacz::write_all(file.get(), bytes);
+  bytes_ += bytes.size();
+  to_.add(to, file.get(), bytes.size(), true);
+  return result;
+}
+
+std::string ExportedStill::with_files(const std::string& document) {
+  std::string out;
+  std::size_t done = 0;
+  constexpr std::string_view kColon = "%3A";
+  for (auto colon = document.find(kColon); colon != std::string::npos; colon = document.find(kColon, colon + 1)) {
+    const auto at = document.find_last_not_of("htpscid", colon - 1) + 1; // npos + 1 is 0
+    const auto rest = std::string_view(document).substr(at);
+    if (at < done ||
+        !(rest.starts_with("http%3A%2F%2F") || rest.starts_with("https%3A%2F%2F") || rest.starts_with("cid%3A")))
+      continue;
+    const auto before = std::string_view(document).substr(0, at);
+    if (!before.ends_with("r/") && !before.ends_with('"')) continue; // in a document; in a style sheet
+    const auto end = std::min(document.find_first_not_of(kEncoded, at), document.size());
+    std::string url;
+    if (!serve::percent_decode(rest.substr(0, end - at), false, url)) continue;
+    const auto name = file_of(url);
+    out.append(document, done, at - done).append(name.empty() ? "none" : name);
+    done = end;
+  }
+  return out.append(document, done);
+}
+
 } // namespace
 
-ExportedFiles export_files(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
-                           Destination& to, const std::function<void(const ExportedFiles&)>& told) {
-  ExportedFiles counts;
+Exported export_files(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
+                      Destination& to, const std::function<void(const Exported&)>& told) {
+  Exported counts;
   wacz::PageList list;
   archive::CrawlView page{"", "Exported pages", "sealed", "succeeded", "", "", {}, {}, 0, {}, 0};
   store::each_exported(connection, query, kSnapshotsListed, [&](const auto& batch) {

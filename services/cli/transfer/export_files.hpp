@@ -2,11 +2,9 @@
 // holdfast export --format files: the files of snapshots for users, with a list of the pages.
 // Blocking; main thread.
 
-#include "lib/archive/root.hpp"
 #include "lib/pg/connection.hpp"
-#include "lib/store/capture.hpp"
-#include "lib/wacz/writer.hpp"
 #include "services/cli/transfer/destination.hpp"
+#include "services/cli/transfer/export_originals.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -17,13 +15,9 @@
 
 namespace holdfast::cli {
 
-struct ExportedFiles {
-  std::size_t snapshots{0}, files{0};
-  std::uint64_t bytes{0};
-};
 // Exports to <host>/<time>-<id>/... ; calls `told` after each snapshot.
-ExportedFiles export_files(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
-                           Destination& to, const std::function<void(const ExportedFiles&)>& told);
+Exported export_files(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
+                      Destination& to, const std::function<void(const Exported&)>& told);
 
 // Returns what lists of pages say of a snapshot, with the time at which the page itself was captured: replay and
 // imports look for a record of that time. `captures`: of the snapshot.

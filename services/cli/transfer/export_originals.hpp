@@ -18,7 +18,7 @@
 namespace holdfast::cli {
 
 struct Exported {
-  std::size_t snapshots{0}, without_captures{0}, captures{0}, missing{0};
+  std::size_t snapshots{0}, without_captures{0}, captures{0}, missing{0}, files{0};
   std::uint64_t bytes{0};
 };
 

@@ -1,7 +1,5 @@
 // holdfast import page, and uploads to holdfast serve: pages that a browser saved as one file.
 
-#include "services/cli/transfer/import_page.hpp"
-
 #include "lib/base/error.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/formats/saved_page.hpp"

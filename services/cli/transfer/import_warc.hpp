@@ -4,6 +4,7 @@
 
 #include "lib/base/file.hpp"
 #include "services/cli/transfer/importer.hpp"
+#include "services/serve/api/api.hpp"
 
 #include <string>
 #include <vector>
@@ -17,5 +18,9 @@ std::size_t import_archive(Importer& importer, base::Fd file, const std::string&
 // Imports several archives for a verb; one that cannot be read does not end it. Prints the summary; returns the exit
 // code.
 int import_archives(Context& context, const std::vector<std::string>& files, bool dry_run, const std::string& url = {});
+
+// Returns a function that imports one page that was uploaded to holdfast serve. It may be called on any thread, while
+// the context is not used.
+std::function<serve::ImportedPage(const serve::UploadedPage&)> import_of_uploads(Context& context);
 
 } // namespace holdfast::cli

@@ -236,13 +236,15 @@ void Importer::flush() {
 
 int Importer::report(bool json, std::size_t found, const std::optional<Pending>& pending) const {
   if (json) {
-    nlohmann::ordered_json object = {{"type", "Import"},       {"dry_run", dry_run()},
-                                     {"found", found},         {"imported", counts_.imported},
-                                     {"known", counts_.known}, {"removed", counts_.removed}};
+    nlohmann::ordered_json object = {{"dry_run", dry_run()},
+                                     {"found", found},
+                                     {"imported", counts_.imported},
+                                     {"known", counts_.known},
+                                     {"removed", counts_.removed}};
     if (pending) object["pending"] = pending->pages;
     object.update({{"problems", counts_.problems}, {"crawls", counts_.crawls.size()}, {"bytes", counts_.bytes}});
     if (pending && !pending->crawl.empty()) object["pending_crawl"] = pending->crawl;
-    std::cout << object.dump() << '\n';
+    print_record("Import", object);
   } else {
     std::cout << found << " pages found: " << counts_.imported << (dry_run() ? " would be imported, " : " imported, ")
               << counts_.known << " known, ";

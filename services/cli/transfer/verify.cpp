@@ -53,9 +53,7 @@ struct Tally {
 
 void print(Context& context, const std::string& kind, const std::string& snapshot, const std::string& path) {
   if (context.json())
-    std::cout << base::json_text(nlohmann::ordered_json{
-                     {"type", "Defect"}, {"kind", kind}, {"snapshot_id", snapshot}, {"path", path}})
-              << '\n';
+    print_record("Defect", {{"kind", kind}, {"snapshot_id", snapshot}, {"path", path}});
   else
     std::cout << kind << std::string(kind.size() < 12 ? 12 - kind.size() : 1, ' ') << printable(path) << '\n';
 }
@@ -130,18 +128,19 @@ void replay_one(Context& context, ReplayCheck& check, const store::SealedFiles& 
   const auto problem = quality->detail.value("problem", "");
   if (!problem.empty()) ++told.failed;
   if (quality->score) told.worst = std::min(told.worst, *quality->score);
-  nlohmann::ordered_json line = {{"type", "Replay"}, {"snapshot_id", sealed.snapshot_id}, {"url", sealed.url}};
+  nlohmann::ordered_json line = {{"snapshot_id", sealed.snapshot_id}, {"url", sealed.url}};
   line["score"] = quality->score ? nlohmann::ordered_json(*quality->score) : nlohmann::ordered_json();
   for (const char* name : {"screenshot", "text", "resources", "missing", "missing_urls", "problem"})
     line[name] = quality->detail.value(name, nlohmann::json());
   if (context.json())
-    std::cout << base::json_text(line) << std::endl;
+    print_record("Replay", line);
   else
     std::cout << percent(line["score"]) << "  " << printable(sealed.url) << "  "
               << (problem.empty() ? "screenshot " + percent(line["screenshot"]) + ", text " + percent(line["text"]) +
                                         ", resources " + percent(line["resources"])
                                   : printable(problem))
-              << std::endl;
+              << '\n';
+  std::cout << std::flush;
 }
 
 // Returns 1 if a snapshot cannot be replayed. Prints and stores the scores of the others.
@@ -153,13 +152,10 @@ int verify_replay(Context& context, const VerifyOptions& options, const archive:
     if (!sealed.directory.empty() && place++ % options.every == 0) replay_one(context, check, sealed, told);
   });
   if (context.json())
-    std::cout << nlohmann::ordered_json{{"type", "Replays"},
-                                        {"snapshots", told.snapshots},
-                                        {"failed", told.failed},
-                                        {"without_warc", told.without_warc},
-                                        {"worst", told.worst}}
-                     .dump()
-              << std::endl;
+    print_record("Replays", {{"snapshots", told.snapshots},
+                             {"failed", told.failed},
+                             {"without_warc", told.without_warc},
+                             {"worst", told.worst}});
   else
     std::cout << told.snapshots << " snapshots replayed, " << told.failed << " of them failed, " << told.without_warc
               << " without a WARC file" << std::endl;
@@ -215,15 +211,12 @@ int verify(Context& context, const VerifyOptions& options) {
       print(context, "no row", std::filesystem::path(directory).filename().native(), directory);
     });
   if (context.json())
-    std::cout << nlohmann::ordered_json{{"type", "Verification"},
-                                        {"snapshots", tally.snapshots},
-                                        {"without_files", tally.without_files},
-                                        {"defects", tally.defects},
-                                        {"leftovers", tally.leftovers},
-                                        {"removed", tally.removed},
-                                        {"without_row", tally.without_row}}
-                     .dump()
-              << '\n';
+    print_record("Verification", {{"snapshots", tally.snapshots},
+                                  {"without_files", tally.without_files},
+                                  {"defects", tally.defects},
+                                  {"leftovers", tally.leftovers},
+                                  {"removed", tally.removed},
+                                  {"without_row", tally.without_row}});
   else
     std::cout << tally.snapshots << " snapshots checked, " << tally.without_files << " of them without files: "
               << (tally.defects == 0 ? "all files and their index are as they were sealed"

@@ -177,12 +177,9 @@ bool is_as_seen(const ApiCall& call) {
 }
 
 std::optional<Response> refusal_of(const Caller& caller, const ApiOperation& operation) {
-  if (!caller.may_read()) {
-    auto response =
-        problem(401, "unauthorized", "this needs a token", "Authorization: Bearer TOKEN; holdfast token add NAME");
-    response.headers = {{"WWW-Authenticate", "Bearer"}};
-    return response;
-  }
+  if (!caller.may_read())
+    return problem(401, "unauthorized", "this needs a token", "Authorization: Bearer TOKEN; holdfast token add NAME")
+        .with("WWW-Authenticate", "Bearer");
   if (operation.changes() && !caller.may_change())
     return problem(403, "forbidden", (caller.is_guest() ? "a guest" : caller.by()) + " may only read",
                    "holdfast token add NAME --role operator");
@@ -283,9 +280,8 @@ Response run_command(const ApiCall& call) {
     answer["link"] = call.options.file_url(call.request, owner, "");
   }
   const bool made = operation.makes_crawl && answer.contains("id") && !answer["id"].is_null();
-  auto response = json_response(answer, made ? 201 : 200);
-  if (made) response.headers.emplace_back("Location", "/api/v1/crawls/" + answer["id"].get<std::string>());
-  return response;
+  return !made ? json_response(answer)
+               : json_response(answer, 201).with("Location", "/api/v1/crawls/" + answer["id"].get<std::string>());
 }
 
 } // namespace
@@ -331,11 +327,8 @@ Response answer_api(const Request& request, const Caller& caller, const ApiOptio
   return with_problems([&] {
     const auto match = find_operation(request);
     if (match.allowed.empty()) return problem(404, "not_found", "the API has no such path", "GET /api/openapi.json");
-    if (match.operation == nullptr) {
-      auto response = problem(405, "usage", "this path has " + match.allowed);
-      response.headers = {{"Allow", match.allowed}};
-      return response;
-    }
+    if (match.operation == nullptr)
+      return problem(405, "usage", "this path has " + match.allowed).with("Allow", match.allowed);
     if (auto refusal = refusal_of(caller, *match.operation)) return std::move(*refusal);
     const auto parameters = read_parameters(request, *match.operation);
     const auto body = match.operation->changes() ? read_body(request, *match.operation) : nlohmann::json::object();

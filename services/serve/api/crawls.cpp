@@ -88,9 +88,7 @@ Response import_page(const ApiCall& call) {
                                                                        : base::join(page.problems, "; "));
   Json json{{"id", page.crawl}, {"snapshot", page.snapshot}, {"url", page.url}, {"added", page.added}};
   if (!page.problems.empty()) json["warnings"] = page.problems;
-  auto response = json_response(json, page.added ? 201 : 200);
-  response.headers.emplace_back("Location", "/api/v1/snapshots/" + page.snapshot);
-  return response;
+  return json_response(json, page.added ? 201 : 200).with("Location", "/api/v1/snapshots/" + page.snapshot);
 }
 
 const ApiOperation kCrawlOperations[] = {

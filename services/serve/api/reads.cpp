@@ -1,11 +1,12 @@
 // Operations that change nothing. The lists are those of `holdfast list`.
 #include "lib/base/error.hpp"
 #include "lib/base/text/json.hpp"
+#include "lib/base/text/number.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/catalog/list.hpp"
+#include "lib/catalog/search.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/find.hpp"
 #include "lib/store/live.hpp"
@@ -13,7 +14,6 @@
 #include "services/serve/api/table.hpp"
 #include "services/serve/feed.hpp"
 
-#include <charconv>
 #include <deque>
 
 namespace holdfast::serve {
@@ -25,22 +25,7 @@ using namespace schema;
 constexpr int kUsualLimit = 50;
 
 constexpr ApiField kCrawl{"crawl", kId, "Only of this crawl"};
-constexpr ApiField kOutcome{"outcome", kWord, "Only with this outcome"};
-constexpr ApiField kTag{"tag", kWord, "Only with this tag"};
-constexpr ApiField kHost{"host", kWord, "Only of this host"};
 constexpr ApiField kMost{"limit", kLimit, "At most this many (50)"};
-constexpr ApiField kOfSearch[] = {
-    {"q", kWords, "Words, \"a phrase\", or, -not, begin*; or a URL", true},
-    kHost,
-    kTag,
-    kCrawl,
-    kOutcome,
-    {"since", kTime, "Only archived since"},
-    {"until", kTime, "Only archived before"},
-    {"all", kFlag, "Every capture of a URL, not only the newest"},
-    {"cursor", kWord, "Continue behind the last page: its cursor"},
-    {"limit", R"({"type":"integer","minimum":1,"maximum":200})", "At most this many (20)"},
-};
 constexpr ApiField kOfWhy[] = {{"of", kWord, "An id, whole or shortened, a URL, or a host", true}};
 constexpr ApiField kOfFind[] = {
     {"of", kWords, "An id, whole or shortened, a URL, or the label of a crawl or schedule", true},
@@ -62,19 +47,6 @@ constexpr ApiField kOfShelf[] = {
 
 Json page(Json items, const Json& cursor) { return {{"items", std::move(items)}, {"cursor", cursor}}; }
 
-// Converts to the spelling of rows: lower case, ASCII.
-std::optional<std::string> host_asked(const ApiCall& call) {
-  auto host = call.parameter("host");
-  if (!host) return host;
-  return base::host_named(*host).value_or(base::lower_case(*host));
-}
-
-std::optional<std::string> time_asked(const ApiCall& call, const char* name) {
-  auto time = call.parameter(name);
-  if (time) time = base::canonical_timestamp(*time);
-  return time;
-}
-
 // The age of what has not ended grows; what has not changed shall have the same ETag.
 void hide_age(Json& item) {
   const char* const end = item.contains("sealed_at") ? "sealed_at" : "ended_at";
@@ -87,9 +59,7 @@ catalog::ListQuery query_of(const ApiCall& call) {
   const auto& list = catalog::list_of(query.view);
   for (const auto& [name, column] : list.filters) {
     const auto value = call.parameter(std::string(name).c_str());
-    if (value) catalog::check_filter(list, name, *value);
-    const bool is_time = name == "since" || name == "until";
-    query.by(name, name == "host" ? host_asked(call) : is_time ? time_asked(call, std::string(name).c_str()) : value);
+    if (value) query.by(name, catalog::filter_value(list, name, *value));
   }
   return query;
 }
@@ -110,7 +80,11 @@ Response list(const ApiCall& call) {
   return json_response(answer);
 }
 
-Response one_of(const ApiCall& call, const std::string& what) {
+// A row of the list that the path names.
+Response one_of(const ApiCall& call) {
+  constexpr std::size_t kName = 3; // behind "v1/"
+  const std::string what(
+      catalog::list_of(call.operation.path.substr(kName, call.operation.path.rfind('/') - kName)).one);
   if (!base::is_uuid(call.id)) return not_found(what);
   const auto rows = catalog::list_json(call.connection, catalog::ListQuery{what, 1}.by(what, call.id));
   if (rows.empty()) return not_found(what);
@@ -118,11 +92,6 @@ Response one_of(const ApiCall& call, const std::string& what) {
   hide_age(item);
   return json_response(item);
 }
-
-Response one_crawl(const ApiCall& call) { return one_of(call, "crawl"); }
-Response one_snapshot(const ApiCall& call) { return one_of(call, "snapshot"); }
-
-Response one_shelf(const ApiCall& call) { return one_of(call, "shelf"); }
 
 Response shelf_pages(const ApiCall& call) {
   const auto id = store::find(call.connection, call.id, store::FindAs::shelf).id;
@@ -157,18 +126,7 @@ Response find(const ApiCall& call) {
 }
 
 Response search(const ApiCall& call) {
-  store::SearchQuery query;
-  query.words = call.parameter("q").value_or("");
-  query.host = host_asked(call);
-  query.tag = call.parameter("tag");
-  query.crawl_id = call.parameter("crawl");
-  query.outcome = call.parameter("outcome");
-  if (query.outcome) catalog::check_filter(catalog::list_of("snapshots"), "outcome", *query.outcome);
-  query.since = time_asked(call, "since");
-  query.until = time_asked(call, "until");
-  query.all = call.flag("all");
-  query.cursor = call.parameter("cursor");
-  query.limit = call.number("limit", query.limit);
+  const auto query = catalog::search_query(call.parameters);
   const auto hits = store::search(call.connection, query);
   auto items = Json::array();
   for (const auto& hit : hits)
@@ -209,10 +167,7 @@ Response watch_events(const ApiCall& call) {
   std::optional<std::int64_t> after;
   if (call.parameters.contains("after")) after = call.number("after", 0);
   // A reconnecting browser sends its position.
-  std::int64_t last = 0;
-  const auto& told = call.request.last_event_id;
-  const auto [end, error] = std::from_chars(told.data(), told.data() + told.size(), last);
-  if (error == std::errc{} && last >= 0) after = last;
+  if (const auto last = base::parse_number<std::int64_t>(call.request.last_event_id); last && *last >= 0) after = last;
   Feed::Read read;
   if (!crawl.empty()) read = [crawl](pg::Connection& connection) { return progress_of(connection, crawl); };
   return event_stream(call.options.feed->watch_events(call.caller.name, crawl, after, "progress " + crawl, read));
@@ -254,19 +209,19 @@ Response text(const ApiCall& call) {
 Response openapi(const ApiCall& call) { return content("application/json", openapi_document(call.connection)); }
 
 // clang-format off
-constexpr ApiOperation kReadOperations[] = {
+const ApiOperation kReadOperations[] = {
     {"GET", "openapi.json", "openapi", "This document", &openapi, "Document"},
     {"GET", "v1/status", "status", "Totals, and what runs", &status, "Status"},
-    {"GET", "v1/search", "search", "Full-text search; best first", &search, "Found[]", kOfSearch},
+    {"GET", "v1/search", "search", "Full-text search; best first", &search, "Found[]", catalog::search_fields()},
     {"GET", "v1/why", "why", "Why something is in its state", &why, "Why", kOfWhy},
     {"GET", "v1/find", "find", "What an id, a URL or a label names", &find, "Named", kOfFind},
     {"GET", "v1/events", "listEvents", "Changes of state, oldest first", &events, "Event[]", kOfEvents},
     {"GET", "v1/events/stream", "watchEvents",
      "Events as they come, as server-sent events of the type change; of a crawl, also its numbers (progress)",
      &watch_events, "", kOfStream, {}, 200, "text/event-stream"},
-    {"GET", "v1/crawls/{id}", "crawl", "A crawl", &one_crawl, "Crawl"},
-    {"GET", "v1/snapshots/{id}", "snapshot", "A snapshot", &one_snapshot, "Snapshot"},
-    {"GET", "v1/shelves/{id}", "shelf", "A shelf", &one_shelf, "Shelf"},
+    {"GET", "v1/crawls/{id}", "crawl", "A crawl", &one_of, "Crawl"},
+    {"GET", "v1/snapshots/{id}", "snapshot", "A snapshot", &one_of, "Snapshot"},
+    {"GET", "v1/shelves/{id}", "shelf", "A shelf", &one_of, "Shelf"},
     {"GET", "v1/shelves/{id}/pages", "listShelf", "Pages of a shelf, in its order", &shelf_pages, "ShelfEntry[]",
      kOfShelf},
     {"GET", "v1/snapshots/{id}/files", "listFiles", "Files of a sealed snapshot, and where they are", &files,

@@ -49,9 +49,8 @@ Html gallery(const PageRequest& request) {
   const auto snapshots =
       store::call(request.connection, "crawl_snapshots", request.id, after(request), kSnapshotsOfPage);
   html::List tiles;
-  for (const auto snapshot : snapshots) {
+  for (const auto snapshot : snapshots)
     tiles.push_back(tile(snapshot, request.links.picture(snapshot)));
-  }
   const bool full = snapshots.size() == kSnapshotsOfPage;
   return gallery_of(std::move(tiles),
                     full ? "/crawl/" + request.id + "?after=" + snapshots[snapshots.size() - 1].text("id") : "");
@@ -109,17 +108,16 @@ pg::Result snapshot_rows(const PageRequest& request) {
 }
 
 Html snapshot_table(const PageRequest& request, const pg::Result& rows) {
-  std::vector<Table::Column> columns{{"Snapshot", "long"}, {"State", "nw"}, {"Response", "n"}, {"Size", "n"}};
-  if (request.may_change) columns.push_back({"Select", "nw"});
-  Table table(columns, "Snapshots");
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto row = rows[i];
+  Table table({{"Snapshot", "long"},
+               {"State", "nw"},
+               {"Response", "n"},
+               {"Size", "n"},
+               {request.may_change ? "Select" : "", "nw"}},
+              "Snapshots");
+  for (const auto row : rows) {
     const std::string id = row["id"], url = row["url"];
-    std::vector<html::Value> cells{snapshot_link(id, url), state_badge(row["status"], row["outcome"].value_or("")),
-                                   row["http_status"].value_or(""),
-                                   size_of(row.is_null("bytes") ? 0 : row.integer("bytes"))};
-    if (request.may_change) cells.emplace_back(select_box(id, url));
-    table.row(std::move(cells));
+    table.row({snapshot_link(id, url), state_badge(row["status"], row["outcome"].value_or("")),
+               row["http_status"].value_or(""), size_of(row["bytes"].value_or<std::int64_t>(0)), select_box(id, url)});
   }
   auto all = table.html("There are none in this crawl.");
   if (static_cast<int>(rows.size()) == kSnapshotsOfTable)
@@ -172,13 +170,6 @@ constexpr Order kOrders[] = {{"", "newest", ""},
                              {"size", "largest", "bytes"},
                              {"total", "most pages", "total"}};
 
-html::List options_of(std::span<const char* const> values, const std::string& chosen) {
-  html::List list;
-  for (const std::string value : values)
-    list.push_back({{"value", value}, {"name", value.empty() ? "any" : value}, {"chosen", value == chosen}});
-  return list;
-}
-
 Html crawl_filter(const PageRequest& request) {
   html::List sorts;
   for (const auto& order : kOrders)
@@ -222,39 +213,45 @@ Html gallery_of(html::List tiles, const std::string& more) {
   return html::fill(embedded::gallery_html, {{"tiles", std::move(tiles)}, {"more", more}});
 }
 
+html::Fields tile(const std::string& id, const std::string& href, const std::string& picture, std::string_view name,
+                  std::string_view where, html::Value state) {
+  return {{"id", id},     {"href", href},   {"picture", picture},       {"short_name", name.substr(0, 60)},
+          {"name", name}, {"where", where}, {"state", std::move(state)}};
+}
+
 html::Fields tile(const pg::Row& snapshot, const std::string& picture, const std::string& href) {
   const auto where = html::without_scheme(snapshot.text("url"));
   const auto title = snapshot["title"].value_or("");
-  const auto name = title.empty() ? std::string(where) : title;
-  return {{"id", snapshot.text("id")},
-          {"href", href.empty() ? "/snapshot/" + snapshot.text("id") : href},
-          {"picture", picture},
-          {"short_name", name.substr(0, 60)},
-          {"name", name},
-          {"where", where},
-          {"state", state_badge(snapshot["status"], snapshot["outcome"].value_or(""))}};
+  return tile(snapshot.text("id"), href.empty() ? "/snapshot/" + snapshot.text("id") : href, picture,
+              title.empty() ? where : title, where, state_badge(snapshot["status"], snapshot["outcome"].value_or("")));
+}
+
+std::string captured_at(const pg::Row& snapshot) {
+  for (const char* name : {"started_at", "sealed_at"})
+    if (auto time = snapshot[name].value_or(""); !time.empty()) return time;
+  return snapshot.text("created_at");
 }
 
 Table crawl_table(const pg::Result& rows, bool select) {
-  std::vector<Table::Column> columns{{"Crawl", "long"}, {"State", "nw"}, {"Progress", "nw"}, {"Failed", "n"},
-                                     {"Partial", "n"},  {"Size", "n"},   {"Added", "nw"}};
-  if (select) columns.push_back({"Select", "nw"});
-  Table table(columns, "Crawls");
+  Table table({{"Crawl", "long"},
+               {"State", "nw"},
+               {"Progress", "nw"},
+               {"Failed", "n"},
+               {"Partial", "n"},
+               {"Size", "n"},
+               {"Added", "nw"},
+               {select ? "Select" : "", "nw"}},
+              "Crawls");
   for (const auto row : rows) {
     const std::string id = row["id"], label = row["label"], url = row["first_url"];
     const auto& name = label.empty() ? url : label;
     const std::int64_t total = row["total"], open = row["open"], seeds = row["seeds_left"];
     auto named = crawl_link(id, name);
     named += tag_links(row["tags"]);
-    std::vector<html::Value> cells{std::move(named),
-                                   state_badge(row["status"], row["outcome"].value_or("")),
-                                   progress(total - open, total + seeds),
-                                   number_unless_zero(row["failed"]),
-                                   number_unless_zero(row["partial"]),
-                                   size_of(row["bytes"]),
-                                   ago(row.text("created_at"))};
-    if (select) cells.emplace_back(select_box(id, name));
-    table.row(std::move(cells));
+    table.row({std::move(named), state_badge(row["status"], row["outcome"].value_or("")),
+               progress(total - open, total + seeds), number_unless_zero(row["failed"]),
+               number_unless_zero(row["partial"]), size_of(row["bytes"]), ago(row.text("created_at")),
+               select_box(id, name)});
   }
   return table;
 }

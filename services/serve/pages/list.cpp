@@ -2,6 +2,7 @@
 // lists.
 #include "lib/catalog/list.hpp"
 
+#include "lib/base/text/encoding.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/html/parts.hpp"
 #include "services/serve/embedded.hpp"
@@ -93,6 +94,7 @@ html::Value cell(const Rows& rows, const pg::Row& row, const std::string& name) 
   if (name == "snapshot_id" || (name == "object_id" && lifecycle == "snapshot"))
     return snapshot_link(text, short_id(text));
   if (name == "id" || name == "object_id") return short_id(text);
+  if (name == "host") return html::link("/search?host=" + base::percent_encode(text), text);
   if (name == "status" && !rows.at(row, "outcome").empty()) return html::status_badge(rows.at(row, "outcome"));
   if (name == "status" || name.ends_with("outcome")) return text.empty() ? Html() : html::status_badge(text);
   if (is_size(name) && is_number(text)) return size_of(std::atoll(text.c_str()));
@@ -120,7 +122,10 @@ std::vector<std::string> columns_of(const Rows& rows) {
 
 std::optional<Page> list_page(const PageRequest& request) {
   const auto& list = catalog::list_of(request.id);
-  const Rows rows{list, catalog::list(request.connection, {request.id, kRowsOfList})};
+  const auto part = list.knows("url") ? request.parameter("url") : "";
+  catalog::ListQuery query{request.id, kRowsOfList};
+  if (!part.empty()) query.by("url", part);
+  const Rows rows{list, catalog::list(request.connection, query)};
   const auto names = columns_of(rows);
   bool acts = false;
   for (const auto row : rows.all)
@@ -137,25 +142,28 @@ std::optional<Page> list_page(const PageRequest& request) {
     if (acts) cells.emplace_back(buttons(acts_on(list.one, row.text(names[0]), rows.state(row)), request.here));
     table.row(std::move(cells));
   }
-  return Page{heading_of(request.id), heading_of(request.id), {{request.id, table.html("None."), "", false}}};
+  Page page{heading_of(request.id), heading_of(request.id), {}};
+  if (list.knows("url"))
+    page.sections.push_back(
+        {"filter",
+         html::fill(embedded::list_filter_html, {{"list", list.name}, {"url", part}, {"sites", list.name == "sites"}}),
+         "", false, false});
+  page.sections.push_back({request.id, table.html("None."), "", false});
+  return page;
 }
 
 // Pages that failed, one row each; `hooks=1`: the failed hooks, one row each.
 std::optional<Page> failures_page(const PageRequest& request) {
-  const bool hooks = !request.parameter("hooks").empty();
-  if (hooks) return list_page(request);
-  const bool may = request.may_change;
-  std::vector<Table::Column> columns{{"Page", "long"}, {"Failed", "nw"}, {"Reason", "long"}};
-  if (may) columns.push_back({"Change", "nw"});
-  Table table(columns, "Failed pages");
+  if (!request.parameter("hooks").empty()) return list_page(request);
+  Table table({{"Page", "long"}, {"Failed", "nw"}, {"Reason", "long"}, {request.may_change ? "Change" : "", "nw"}},
+              "Failed pages");
   const auto rows =
       catalog::list(request.connection, catalog::ListQuery{"snapshots", kRowsOfList}.by("outcome", "failed"));
   for (const auto row : rows) {
     const std::string id = row["id"], url = row["url"];
-    std::vector<html::Value> cells{snapshot_link(id, url), ago(row["sealed_at"].value_or("")),
-                                   sentence(cut(row["reason"].value_or(""), kLongest))};
-    if (may) cells.emplace_back(buttons({{"retry", "Archive again", id}}, request.here));
-    table.row(std::move(cells));
+    table.row({snapshot_link(id, url), ago(row["sealed_at"].value_or("")),
+               sentence(cut(row["reason"].value_or(""), kLongest)),
+               buttons({{"retry", "Archive again", id}}, request.here)});
   }
   Html all = table.html("No page has failed.");
   all += html::fill(embedded::failed_hooks_html, {});

@@ -87,6 +87,10 @@ std::string name_of(const pg::Row& snapshot);
 // A picture of a snapshot with its name, for a gallery.
 // `href`: where it leads; empty: to the snapshot.
 html::Fields tile(const pg::Row& snapshot, const std::string& picture, const std::string& href = {});
+html::Fields tile(const std::string& id, const std::string& href, const std::string& picture, std::string_view name,
+                  std::string_view where, html::Value state);
+// Returns when a snapshot was captured; of one that was not, when it was added.
+std::string captured_at(const pg::Row& snapshot);
 // `more`: address of what follows; empty: that is all.
 Html gallery_of(html::List tiles, const std::string& more = {});
 // Names something to share in a form: a field of the operation, its value, and the button.
@@ -115,7 +119,6 @@ std::optional<Page> timeline_page(const PageRequest& request);
 std::optional<Page> compare_page(const PageRequest& request);
 std::optional<Page> shelves_page(const PageRequest& request);
 std::optional<Page> shelf_page(const PageRequest& request);
-std::optional<Page> sites_page(const PageRequest& request);
 std::optional<Page> tokens_page(const PageRequest& request);
 
 // Returns the address of the page as it stood, on this server; empty: the snapshot has none.

@@ -132,6 +132,13 @@ Html select_box(const std::string& id, std::string_view name) {
   return html::fill(embedded::select_box_html, {{"id", id}, {"name", name}});
 }
 
+html::List options_of(std::span<const char* const> values, const std::string& chosen) {
+  html::List list;
+  for (const std::string value : values)
+    list.push_back({{"value", value}, {"name", value.empty() ? "any" : value}, {"chosen", value == chosen}});
+  return list;
+}
+
 Html chart(const Chart& chart) {
   constexpr double kHeight = 64, kStep = 10, kGap = 2;
   constexpr std::size_t kFewest = 24;
@@ -171,6 +178,7 @@ void Table::row(std::vector<html::Value> cells) {
   html::List row;
   for (std::size_t at = 0; at < cells.size(); ++at) {
     const auto& column = columns_[at];
+    if (column.title.empty()) continue;
     const bool acts = column.title == "Change" || column.title == "Do"; // buttons say what they are
     const auto label = at == 0 || acts || cells[at].empty() ? std::string() : column.title;
     row.push_back({{"style", column.style},
@@ -183,7 +191,7 @@ void Table::row(std::vector<html::Value> cells) {
 Html Table::html(html::Value none) const {
   html::List columns;
   for (const auto& column : columns_)
-    columns.push_back({{"style", column.style}, {"title", column.title}});
+    if (!column.title.empty()) columns.push_back({{"style", column.style}, {"title", column.title}});
   return html::fill(embedded::table_html, {{"none", std::move(none)},
                                            {"fold", phone_ == Phone::fold},
                                            {"caption", caption_},

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,6 +53,8 @@ Html buttons(const std::vector<Act>& acts, const std::string& back);
 // Commands for what is selected on a page of "crawls" or "snapshots", and the box that selects one.
 Html bulk_bar(std::string_view things, const std::string& back);
 Html select_box(const std::string& id, std::string_view name);
+// The values of a choice in a form, as {value, name, chosen}; an empty one is "any".
+html::List options_of(std::span<const char* const> values, const std::string& chosen);
 
 // A bar of a chart: its text at the pointer, where it leads (may be empty), and its parts from the ground up.
 struct Bar {
@@ -75,7 +78,8 @@ Html chart(const Chart& chart);
 class Table {
 public:
   struct Column {
-    std::string title, style; // style: long (text), n (number), nw (in one line), or empty
+    std::string title; // empty: the column is left out, with its cells
+    std::string style; // long (text), n (number), nw (in one line), or empty
   };
   enum class Phone { fold, scroll };
   Table(std::vector<Column> columns, std::string_view caption, Phone phone = Phone::fold)

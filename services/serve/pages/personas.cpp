@@ -24,21 +24,19 @@ Html state_of(const pg::Row& row, bool may_change) {
 }
 
 Html all_personas(const PageRequest& request) {
-  std::vector<Table::Column> columns{{"Persona", ""}, {"State", "long"}, {"Hosts", "long"}, {"Changed", "nw"}};
-  if (request.may_change) columns.push_back({"Change", "long"});
-  Table table(columns, "Personas");
+  Table table({{"Persona", ""},
+               {"State", "long"},
+               {"Hosts", "long"},
+               {"Changed", "nw"},
+               {request.may_change ? "Change" : "", "long"}},
+              "Personas");
   for (const auto row : catalog::list(request.connection, {"personas", kPersonas})) {
     const auto name = row.text("name");
-    std::vector<html::Value> cells{name, state_of(row, request.may_change),
-                                   base::join(row["hosts"].as<std::vector<std::string>>(), ", "),
-                                   ago(row.text("changed_at"))};
-    if (request.may_change) {
-      auto acts = acts_on("persona", name, "");
-      if (!row.is_null("sign_in")) acts.push_back({"cancelSignIn", "Cancel the sign-in", row.text("sign_in")});
-      cells.emplace_back(
-          html::fill(embedded::persona_form_html, {{"name", name}, {"acts", buttons(acts, request.here)}}));
-    }
-    table.row(std::move(cells));
+    auto acts = acts_on("persona", name, "");
+    if (!row.is_null("sign_in")) acts.push_back({"cancelSignIn", "Cancel the sign-in", row.text("sign_in")});
+    table.row({name, state_of(row, request.may_change), base::join(row["hosts"].as<std::vector<std::string>>(), ", "),
+               ago(row.text("changed_at")),
+               html::fill(embedded::persona_form_html, {{"name", name}, {"acts", buttons(acts, request.here)}})});
   }
   return table.html("There are no personas yet.");
 }

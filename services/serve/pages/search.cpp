@@ -1,5 +1,6 @@
+#include "lib/catalog/search.hpp"
+
 #include "lib/base/text/encoding.hpp"
-#include "lib/catalog/list.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/text.hpp"
@@ -68,18 +69,13 @@ std::string href(const PageRequest& request, const std::string& name, const std:
 }
 
 Html form(const PageRequest& request) {
-  html::List outcomes;
-  for (const char* outcome : kOutcomes)
-    outcomes.push_back({{"value", outcome},
-                        {"name", *outcome == '\0' ? "any" : outcome},
-                        {"chosen", request.parameter("outcome") == outcome}});
   return html::fill(embedded::search_form_html, {{"query", request.query},
                                                  {"host", request.parameter("host")},
                                                  {"tag", request.parameter("tag")},
                                                  {"since", request.parameter("since")},
                                                  {"until", request.parameter("until")},
                                                  {"all", !request.parameter("all").empty()},
-                                                 {"outcomes", std::move(outcomes)},
+                                                 {"outcomes", options_of(kOutcomes, request.parameter("outcome"))},
                                                  {"filtered", !request.kept(kFilters).empty()}});
 }
 
@@ -147,16 +143,12 @@ std::optional<Page> search_page(const PageRequest& request) {
     page.body += in_names(request, {});
     return page;
   }
-  store::SearchQuery query;
-  query.words = request.query;
-  query.host = filter(request, "host");
-  query.tag = filter(request, "tag");
-  query.outcome = filter(request, "outcome");
-  query.since = date(request, "since");
-  query.until = date(request, "until");
-  query.all = filter(request, "all").has_value();
-  query.cursor = filter(request, "cursor");
-  query.limit = kHits;
+  nlohmann::json given{{"q", request.query}, {"all", filter(request, "all").has_value()}, {"limit", kHits}};
+  for (const char* name : {"host", "tag", "outcome", "cursor"})
+    if (const auto value = filter(request, name)) given[name] = *value;
+  for (const char* name : {"since", "until"})
+    if (const auto value = date(request, name)) given[name] = *value;
+  auto query = catalog::search_query(given);
   query.begin_mark = kBegin;
   query.end_mark = kEnd;
   html::List list;

@@ -75,26 +75,21 @@ Html shelf_timeline(const PageRequest& request, const pg::Result& rows, const st
 // With buttons that move each page, or take it off, if it stands there by hand.
 Html shelf_list(const PageRequest& request, const pg::Result& rows, const std::string& more, bool by_hand) {
   const bool moves = request.may_change && by_hand;
-  std::vector<Table::Column> columns{{"Page", "long"}, {"Captured", "nw"}, {"State", "nw"}};
-  if (moves) columns.push_back({"Change", "nw"});
-  Table table(columns, "Pages of this shelf");
+  Table table({{"Page", "long"}, {"Captured", "nw"}, {"State", "nw"}, {moves ? "Change" : "", "nw"}},
+              "Pages of this shelf");
   for (std::size_t at = 0; at < rows.size(); ++at) {
     const auto row = rows[at];
     const auto id = row.text("id");
-    std::vector<html::Value> cells{snapshot_link(id, name_of(row)), ago(row["sealed_at"].value_or("")),
-                                   state_badge(row["status"], row["outcome"].value_or(""))};
-    if (moves) {
-      std::vector<Act> acts;
-      const auto move = [&](const char* label, const std::string& place) {
-        acts.push_back({"shelve", label, id, {{"shelf", request.id}, {"place", place}}});
-      };
-      if (at > 0) move("Up", "before " + rows[at - 1].text("id"));
-      if (at + 1 < rows.size()) move("Down", "after " + rows[at + 1].text("id"));
-      move("First", "first");
-      acts.push_back({"unshelve", "Take off", id, {{"shelf", request.id}}});
-      cells.emplace_back(buttons(acts, request.here));
-    }
-    table.row(std::move(cells));
+    std::vector<Act> acts;
+    const auto move = [&](const char* label, const std::string& place) {
+      acts.push_back({"shelve", label, id, {{"shelf", request.id}, {"place", place}}});
+    };
+    if (at > 0) move("Up", "before " + rows[at - 1].text("id"));
+    if (at + 1 < rows.size()) move("Down", "after " + rows[at + 1].text("id"));
+    move("First", "first");
+    acts.push_back({"unshelve", "Take off", id, {{"shelf", request.id}}});
+    table.row({snapshot_link(id, name_of(row)), ago(row["sealed_at"].value_or("")),
+               state_badge(row["status"], row["outcome"].value_or("")), buttons(acts, request.here)});
   }
   auto html = table.html("None yet.");
   if (!more.empty()) html += html::fill(embedded::more_html, {{"href", more}});
@@ -150,14 +145,10 @@ Html share_form(const std::vector<Shareable>& things, const std::string& back) {
 std::optional<Page> shelves_page(const PageRequest& request) {
   html::List tiles;
   for (const auto row : store::call(request.connection, "shelves", kShelves)) {
-    const auto name = row.text("name");
-    tiles.push_back({{"id", row.text("id")},
-                     {"href", "/shelf/" + row.text("id")},
-                     {"picture", request.links.picture(row)},
-                     {"short_name", name.substr(0, 60)},
-                     {"name", name},
-                     {"where", cut(row.text("description"), kDescriptionShown)},
-                     {"state", row.boolean("by_rule") ? "filled by a rule" : pages_of(row)}});
+    const auto id = row.text("id");
+    tiles.push_back(tile(id, "/shelf/" + id, request.links.picture(row), row.text("name"),
+                         cut(row.text("description"), kDescriptionShown),
+                         row.boolean("by_rule") ? "filled by a rule" : pages_of(row)));
   }
   Page page{"Shelves", "Shelves", {}};
   page.body =

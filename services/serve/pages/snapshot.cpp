@@ -51,7 +51,6 @@ Html head(const PageRequest& request, const pg::Row& snapshot, bool still) {
   const auto& replay = directory.empty() ? std::string() : request.links.replay;
   const bool files = request.links.shown() && !directory.empty();
   const auto around = neighbours(request.connection, id);
-  const auto started = snapshot["started_at"].value_or("");
   return html::fill(
       embedded::snapshot_html,
       {{"state", state_badge(snapshot["status"], snapshot["outcome"].value_or(""))},
@@ -61,7 +60,7 @@ Html head(const PageRequest& request, const pg::Row& snapshot, bool still) {
        {"page", still ? "/page/" + id : ""},
        {"files", files ? request.links.file(directory + "/index.html") : ""},
        {"replay", replay.empty() ? "" : replay + timestamp(snapshot["sealed_at"].value_or("")) + "/" + url},
-       {"time", when(started.empty() ? snapshot.text("created_at") : started)},
+       {"time", when(captured_at(snapshot))},
        {"timeline", around.captures > 0 ? timeline_href(url) : ""},
        {"captures", html::counted(static_cast<std::uint64_t>(around.captures), "capture")},
        {"before", around.previous},

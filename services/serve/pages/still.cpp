@@ -58,14 +58,13 @@ std::optional<Page> still_page(const PageRequest& request) {
   const auto around = neighbours(request.connection, request.id);
   const auto page_of = [](const std::string& id) { return id.empty() ? id : "/page/" + id; };
   const auto& replay = request.links.replay;
-  const auto time = snapshot["started_at"].value_or("");
   Page page{name_of(snapshot), "", {}};
   page.body =
       html::fill(embedded::still_html,
                  {{"name", page.title},
                   {"id", request.id},
                   {"url", html::outside_link(url, url)},
-                  {"time", when(time.empty() ? snapshot["sealed_at"].value_or("") : time)},
+                  {"time", when(captured_at(snapshot))},
                   {"source", snapshot["source"].value_or("")},
                   {"lacks", lacks(snapshot)},
                   {"before", page_of(around.previous)},

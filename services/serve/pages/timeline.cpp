@@ -66,21 +66,21 @@ Html compare_box(const std::string& id, const char* name, bool checked) {
 }
 
 Html capture_table(const PageRequest& request, const pg::Result& rows) {
-  std::vector<Table::Column> columns{{"Captured", "nw"}, {"Outcome", "nw"}, {"Change", "long"}, {"Size", "n"}};
   const bool many = rows.size() > 1;
-  if (many) columns.insert(columns.end(), {{"From", "nw"}, {"To", "nw"}});
-  Table table(columns, "Captures of this page");
+  Table table({{"Captured", "nw"},
+               {"Outcome", "nw"},
+               {"Change", "long"},
+               {"Size", "n"},
+               {many ? "From" : "", "nw"},
+               {many ? "To" : "", "nw"}},
+              "Captures of this page");
   for (std::size_t at = 0; at < rows.size(); ++at) {
     const auto row = rows[at];
     const std::string id = row["id"];
-    std::vector<html::Value> cells{html::link("/snapshot/" + id, row.text("at").substr(0, 19) + " UTC"),
-                                   state_badge("sealed", row["outcome"].value_or("")), change_of(row),
-                                   size_of(row["bytes"].value_or<std::int64_t>(0))};
-    if (many) {
-      cells.emplace_back(compare_box(id, "a", at == 1));
-      cells.emplace_back(compare_box(id, "b", at == 0));
-    }
-    table.row(std::move(cells));
+    table.row({html::link("/snapshot/" + id, row.text("at").substr(0, 19) + " UTC"),
+               state_badge("sealed", row["outcome"].value_or("")), change_of(row),
+               size_of(row["bytes"].value_or<std::int64_t>(0)), compare_box(id, "a", at == 1),
+               compare_box(id, "b", at == 0)});
   }
   const bool full = static_cast<int>(rows.size()) == kCapturesShown;
   return html::fill(
@@ -101,9 +101,7 @@ std::optional<Side> side_of(const PageRequest& request, const char* name) {
   const auto rows = catalog::list(request.connection, catalog::ListQuery{"snapshots", 1}.by("snapshot", id));
   if (rows.empty()) return std::nullopt;
   const auto row = rows.one();
-  const auto started = row["started_at"].value_or("");
-  return Side{id, row.text("url"), row["title"].value_or(""), row["directory"].value_or(""),
-              started.empty() ? row["sealed_at"].value_or("") : started};
+  return Side{id, row.text("url"), row["title"].value_or(""), row["directory"].value_or(""), captured_at(row)};
 }
 
 Html difference(const PageRequest& request, const Side& before, const Side& now) {
@@ -186,34 +184,6 @@ std::optional<Page> compare_page(const PageRequest& request) {
                                                   {"now_time", when(now->time)},
                                                   {"difference", difference(request, *before, *now)}});
   return page;
-}
-
-// Hosts with archived pages.
-std::optional<Page> sites_page(const PageRequest& request) {
-  constexpr int kSites = 200;
-  Table table({{"Site", "long"},
-               {"Pages", "n"},
-               {"Captures", "n"},
-               {"Size", "n"},
-               {"Last capture", "nw"},
-               {"Last change", "nw"},
-               {"Failed", "n"},
-               {"Trouble", "long"}},
-              "Sites");
-  for (const auto row :
-       catalog::list(request.connection, catalog::ListQuery{"sites", kSites}.by("url", request.parameter("url")))) {
-    const auto host = row.text("host");
-    table.row({html::link("/search?host=" + base::percent_encode(host), host), number(row["pages"]),
-               number(row["captures"]), size_of(std::llround(row["bytes"].value_or(0.0))), ago(row.text("last_at")),
-               ago(row["changed_at"].value_or("")), number_unless_zero(row["failed"]),
-               sentence(row["trouble"].value_or(""))});
-  }
-  return Page{"Sites",
-              "Sites",
-              {{"sites",
-                html::fill(embedded::sites_html,
-                           {{"url", request.parameter("url")}, {"table", table.html("No page is archived yet.")}}),
-                "", false}}};
 }
 
 } // namespace holdfast::serve

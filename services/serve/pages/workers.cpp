@@ -24,18 +24,19 @@ Html acts_on_process(const pg::Row& process) {
 }
 
 Html running_workers(pg::Connection& connection, bool may_change) {
-  std::vector<Table::Column> columns{
-      {"Process", "long"}, {"Machine", ""}, {"Holds", "n"}, {"Lease left", "nw"}, {"Activity", "long"}};
-  if (may_change) columns.push_back({"Change", ""});
-  Table table(columns, "Running processes");
+  Table table({{"Process", "long"},
+               {"Machine", ""},
+               {"Holds", "n"},
+               {"Lease left", "nw"},
+               {"Activity", "long"},
+               {may_change ? "Change" : "", ""}},
+              "Running processes");
   for (const auto process : store::running_processes(connection, kRunning)) {
     const bool worker = process.text("process_type") == "worker";
-    std::vector<html::Value> cells{process.text("label"), process.text("hostname"),
-                                   worker ? process.text("held") + "/" + process.text("slots") : "",
-                                   catalog::written_interval(process["lease_left"].value_or("")),
-                                   sentence(process.text("why"))};
-    if (may_change) cells.emplace_back(acts_on_process(process));
-    table.row(std::move(cells));
+    table.row({process.text("label"), process.text("hostname"),
+               worker ? process.text("held") + "/" + process.text("slots") : "",
+               catalog::written_interval(process["lease_left"].value_or("")), sentence(process.text("why")),
+               acts_on_process(process)});
   }
   return table.html(Html(html::Literal(embedded::no_workers_html)));
 }
@@ -85,19 +86,18 @@ std::string typed(double seconds) {
 } // namespace
 
 std::optional<Page> hosts_page(const PageRequest& request) {
-  std::vector<Table::Column> columns{{"Host", "long"}, {"Min delay", "nw"}, {"Max parallel", "n"}, {"Now", "long"}};
-  if (request.may_change) columns.push_back({"Change", ""});
-  Table table(columns, "Hosts with limits");
+  Table table({{"Host", "long"},
+               {"Min delay", "nw"},
+               {"Max parallel", "n"},
+               {"Now", "long"},
+               {request.may_change ? "Change" : "", ""}},
+              "Hosts with limits");
   for (const auto host : store::limited_hosts(request.connection, kHosts)) {
     const std::string name = host["name"], parallel = host["max_parallel"].value_or("");
     const auto delay = host.number("delay_seconds");
-    std::vector<html::Value> cells{name, delay > 0 ? duration(delay) : "", parallel, sentence(host.text("reason"))};
-    if (request.may_change) {
-      Html acts = host_form(name, typed(delay), parallel);
-      acts += buttons(acts_on("host", name, host.boolean("paused") ? "paused" : ""), request.here);
-      cells.emplace_back(std::move(acts));
-    }
-    table.row(std::move(cells));
+    auto acts = host_form(name, typed(delay), parallel);
+    acts += buttons(acts_on("host", name, host.boolean("paused") ? "paused" : ""), request.here);
+    table.row({name, delay > 0 ? duration(delay) : "", parallel, sentence(host.text("reason")), std::move(acts)});
   }
   Page page{"Hosts", "Per-host limits", {{"hosts", table.html("No host has limits of its own."), "", false}}};
   if (request.may_change) page.sections.push_back({"new", host_form("", "", ""), "Limits for a host", true, false});
