@@ -73,10 +73,12 @@ private:
     if (base::lower_case(type).starts_with("multipart/")) {
       if (depth == kDeepestPart || part_parameter(type, "boundary=").empty())
         page_.problem = "a part with parts cannot be read";
-      else if (!each_part(body, type, [&](const auto& of_part, auto part) {
-                 take_part(of_part, part, depth + 1);
-                 return page_.parts.size() <= kMostParts;
-               }))
+      else if (!each_part(body, type,
+                          [&](const auto& of_part, auto part) {
+                            take_part(of_part, part, depth + 1);
+                            return page_.parts.size() <= kMostParts;
+                          }) &&
+               page_.problem.empty())
         page_.problem = "it is cut: it has no end";
       return;
     }

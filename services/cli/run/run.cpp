@@ -192,7 +192,7 @@ Action runner_verb(CLI::App& command) {
 
 namespace {
 
-// As given; one of them is empty.
+// Names what to work on, as given; one of them is empty.
 struct SomeWork {
   std::vector<std::string> crawls, snapshots;
 };
