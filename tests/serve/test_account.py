@@ -184,6 +184,10 @@ class Accounts(Case):
             self.assertEqual(status, 200, text)
             made.append({"Authorization": f"Bearer {json.loads(text)['token']}"})
         self.assertEqual([self.is_known(one) for one in made], [True] * 3)
+        body, once = {"name": "once", "role": "operator", "expires": "1d"}, script | {"Idempotency-Key": "once"}
+        self.assertEqual(self.ask("POST", "/api/v1/tokens", body, **once)[0], 200)
+        status, text, _ = self.ask("POST", "/api/v1/tokens", body, **once)
+        self.assertEqual((status, "already" in text, "token" in json.loads(text)), (422, True, False), text)
         self.place.holdfast("token", "revoke", "script")
         self.assertEqual([self.is_known(one) for one in made], [False] * 3)
 
