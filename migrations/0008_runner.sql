@@ -75,15 +75,15 @@ insert into holdfast.maintenance_task (name, every, function, batch, keep, about
    'adds sealed pages to the sums of hours and days; removes old hours'),
   ('partitions', '1 day', 'maintenance_partitions', 3, null,
    'makes the partitions of the next month'),
-  ('trim_events', '10 minutes', 'maintenance_trim_events', 5000, '90 days',
+  ('trim_events', '10 minutes', 'maintenance_trim', 5000, '90 days',
    'removes old events'),
   ('trim_attempts', '10 minutes', 'maintenance_trim_attempts', 5000, '1 year',
    'removes old attempts at sealed snapshots'),
-  ('trim_processes', '10 minutes', 'maintenance_trim_processes', 500, '1 year',
+  ('trim_processes', '10 minutes', 'maintenance_trim', 500, '1 year',
    'removes processes that ended long ago'),
-  ('trim_runs', '10 minutes', 'maintenance_trim_runs', 5000, '1 day',
+  ('trim_runs', '10 minutes', 'maintenance_trim', 5000, '1 day',
    'removes old runs of maintenance tasks, and old terms'),
-  ('trim_deliveries', '10 minutes', 'maintenance_trim_deliveries', 5000, '30 days',
+  ('trim_deliveries', '10 minutes', 'maintenance_trim', 5000, '30 days',
    'removes old webhook deliveries');
 
 create table holdfast.maintenance_run (

@@ -24,4 +24,4 @@ create index notice_by_snapshot on holdfast.notice (snapshot_id);
 comment on index holdfast.notice_by_snapshot is 'Captures that a notice refers to are kept.';
 
 insert into holdfast.maintenance_task (name, every, function, batch, keep, about)
-  values ('trim_notices', '10 minutes', 'maintenance_trim_notices', 5000, '1 year', 'removes old notices of watches');
+  values ('trim_notices', '10 minutes', 'maintenance_trim', 5000, '1 year', 'removes old notices of watches');

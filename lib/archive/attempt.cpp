@@ -12,10 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cerrno>
-#include <string>
 #include <utility>
 
 namespace holdfast::archive {

@@ -1,9 +1,7 @@
 #include "lib/archive/bucket.hpp"
 
-#include "lib/archive/attempt.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/tidy.hpp"
-#include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
 
 #include <spdlog/spdlog.h>

@@ -7,7 +7,6 @@
 #include "lib/archive/verify.hpp"
 #include "lib/s3/client.hpp"
 
-#include <functional>
 #include <string>
 #include <vector>
 

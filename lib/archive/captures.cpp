@@ -1,12 +1,10 @@
 #include "lib/archive/captures.hpp"
 
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/warc/capture.hpp"
 #include "lib/warc/surt.hpp"
 
 #include <spdlog/spdlog.h>
@@ -17,10 +15,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <functional>
-#include <map>
 #include <span>
-#include <utility>
 
 namespace holdfast::archive {
 

@@ -1,7 +1,6 @@
 #include "lib/archive/file_work.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/file.hpp"
 #include "lib/base/text/encoding.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"

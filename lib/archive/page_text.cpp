@@ -4,7 +4,6 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text/text.hpp"
-#include "lib/html/parts.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -67,11 +66,9 @@ std::string page_text(const Root& root, const std::string& directory, std::size_
 std::string page_frame(std::string_view title, std::string_view icon, const html::Html& body) {
   auto style = html::page_style();
   style += html::Literal(embedded::page_css);
-  return html::fill(embedded::page_html, {{"title", title},
-                                          {"icon", icon},
-                                          {"style", style},
-                                          {"sprite", html::icon_sprite()},
-                                          {"body", body}})
+  return html::fill(
+             embedded::page_html,
+             {{"title", title}, {"icon", icon}, {"style", style}, {"sprite", html::icon_sprite()}, {"body", body}})
       .text();
 }
 

@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <sstream>
-#include <vector>
 
 namespace holdfast::archive {
 

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <functional>
 #include <set>

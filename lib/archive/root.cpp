@@ -4,7 +4,6 @@
 #include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/file.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/uuid.hpp"
 
@@ -17,7 +16,6 @@
 #include <array>
 #include <cerrno>
 #include <limits>
-#include <optional>
 
 namespace holdfast::archive {
 

@@ -1,7 +1,6 @@
 #include "lib/archive/tidy.hpp"
 
 #include "lib/archive/captures.hpp"
-#include "lib/archive/file_work.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/text/encoding.hpp"
@@ -15,10 +14,6 @@
 
 #include <array>
 #include <cerrno>
-#include <functional>
-#include <optional>
-#include <set>
-#include <stdexcept>
 
 namespace holdfast::archive {
 

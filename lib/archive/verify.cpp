@@ -13,8 +13,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <map>
-#include <optional>
 
 namespace holdfast::archive {
 

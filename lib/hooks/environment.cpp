@@ -2,7 +2,6 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/text/json.hpp"
-#include "lib/base/text/text.hpp"
 #include "lib/hooks/binary.hpp"
 #include "lib/hooks/plugin_options.hpp"
 #include "lib/hooks/text.hpp"
@@ -12,10 +11,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <regex>
-#include <set>
 #include <unordered_set>
 
 namespace holdfast::hooks {

@@ -21,7 +21,6 @@
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <optional>
 
 namespace holdfast::hooks {
 

@@ -1,7 +1,6 @@
 #include "lib/hooks/runner_files.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/file.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/base/uuid.hpp"

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
 
 namespace holdfast::pg {
 namespace {

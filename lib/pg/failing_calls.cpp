@@ -4,7 +4,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <chrono>
 #include <map>
 #include <mutex>
 #include <optional>

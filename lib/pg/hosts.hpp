@@ -3,7 +3,6 @@
 // to is tried first, so that a frozen server costs one session its timeout and not each. Private to lib/pg. Any thread.
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>

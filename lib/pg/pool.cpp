@@ -2,7 +2,6 @@
 
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
-#include "lib/pg/connection.hpp"
 #include "lib/pg/failing_calls.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -22,7 +21,6 @@
 #include <exception>
 #include <mutex>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace holdfast::pg {

@@ -14,7 +14,6 @@
 
 #include <exception>
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>

@@ -3,10 +3,8 @@
 #include "lib/base/text/text.hpp"
 #include "lib/pg/answer_watch.hpp"
 #include "lib/pg/conninfo.hpp"
-#include "lib/pg/hosts.hpp"
 #include "lib/pg/sqlstate.hpp"
 
-#include <pqxx/connection>
 #include <pqxx/except>
 #include <pqxx/nontransaction>
 #include <pqxx/result>

@@ -17,10 +17,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <fstream>
 #include <map>
-#include <sstream>
 
 namespace holdfast::process {
 

@@ -14,7 +14,6 @@
 #include <optional>
 #include <sstream>
 #include <string>
-#include <vector>
 
 namespace holdfast::process {
 

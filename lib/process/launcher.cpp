@@ -2,7 +2,6 @@
 
 #include "lib/base/error.hpp"
 #include "lib/process/orphans.hpp"
-#include "lib/process/sandbox.hpp"
 #include "lib/process/shim/protocol.hpp"
 #include "lib/process/spawn_launcher.hpp"
 

@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <iterator>
 #include <thread>
-#include <vector>
 
 namespace holdfast::process {
 

@@ -20,9 +20,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
-#include <string>
 
 namespace holdfast::process {
 

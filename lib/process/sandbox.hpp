@@ -28,7 +28,6 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <list>

@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string>
 #include <utility>
 #include <vector>
 

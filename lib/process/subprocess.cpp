@@ -1,6 +1,5 @@
 #include "lib/process/subprocess.hpp"
 
-#include "lib/base/async.hpp"
 #include "lib/base/error.hpp"
 #include "lib/process/spawn_launcher.hpp"
 

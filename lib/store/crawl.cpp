@@ -3,8 +3,6 @@
 #include "lib/base/error.hpp"
 #include "lib/store/call.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <set>
 

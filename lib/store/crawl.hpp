@@ -6,9 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <chrono>
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -12,6 +12,8 @@
 
 namespace holdfast::store {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ImportPage, id, crawl_id, url, directory)
+
 namespace {
 
 constexpr std::string_view kDigits = "0123456789abcdef";
@@ -48,10 +50,7 @@ std::string import_id(const ImportName& name, std::chrono::system_clock::time_po
 }
 
 std::vector<ImportPlace> import_check(pg::Connection& connection, const std::vector<ImportPage>& pages) {
-  auto json = nlohmann::json::array();
-  for (const auto& page : pages)
-    json.push_back({{"id", page.id}, {"crawl_id", page.crawl_id}, {"url", page.url}, {"directory", page.directory}});
-  return places_of(connection.call("select place from holdfast.import_check($1::jsonb) order by n", json_text(json)));
+  return places_of(connection.call("select place from holdfast.import_check($1::jsonb) order by n", json_text(pages)));
 }
 
 std::vector<ImportPlace> import_pages(pg::Connection& connection, const nlohmann::json& pages) {

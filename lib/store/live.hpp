@@ -8,7 +8,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>

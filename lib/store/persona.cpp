@@ -7,8 +7,6 @@
 #include "lib/base/uuid.hpp"
 #include "lib/store/call.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <iterator>
 #include <vector>

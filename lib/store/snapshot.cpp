@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <utility>
 
 namespace holdfast::store {
 
@@ -14,6 +13,7 @@ namespace holdfast::store {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Claim, url, host, title, created_at, bookmarked_at, depth, max_depth,
                                                 attempts, lapses, tags, plugins, persona, robots, full,
                                                 max_snapshot_bytes, archived)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ResultFile, path, type, size, sha256)
 
 namespace {
 
@@ -21,13 +21,6 @@ using Clock = std::chrono::steady_clock;
 
 std::int64_t age_ms(Clock::time_point time) {
   return std::chrono::floor<std::chrono::milliseconds>(Clock::now() - time).count();
-}
-
-nlohmann::json files_json(const std::vector<ResultFile>& files) {
-  auto all = nlohmann::json::array();
-  for (const auto& file : files)
-    all.push_back({{"path", file.path}, {"type", file.type}, {"size", file.size}, {"sha256", file.sha256}});
-  return all;
 }
 
 nlohmann::json result_json(const HookResult& result) {
@@ -39,7 +32,7 @@ nlohmann::json result_json(const HookResult& result) {
                          {"ended_ago_ms", std::max<std::int64_t>(0, age_ms(result.started) - wall)},
                          {"output", result.output},
                          {"error", result.error},
-                         {"output_files", files_json(result.files)},
+                         {"output_files", result.files},
                          {"output_bytes", result.bytes}};
   if (result.pid > 0) json["pid"] = result.pid;
   if (!result.output_json.empty())

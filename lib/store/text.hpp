@@ -5,7 +5,6 @@
 #include "lib/store/worker.hpp"
 
 #include <chrono>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -7,29 +7,18 @@
 
 namespace holdfast::store {
 
+// Members that are columns of the same name.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MachineInfo, id, hostname, os, architecture, cpu_count, memory_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProcessInfo, machine, boot_id, pid_namespace, pid, start_ticks, process_type,
+                                   worker_type, label, version, slots, standby)
+
 namespace {
 
 // Converts to the argument of process_join() and process_present().
 std::string process_json(const ProcessInfo& process) {
-  nlohmann::json json = {{"machine",
-                          {{"id", process.machine.id},
-                           {"hostname", process.machine.hostname},
-                           {"os", process.machine.os},
-                           {"architecture", process.machine.architecture},
-                           {"cpu_count", process.machine.cpu_count},
-                           {"memory_bytes", process.machine.memory_bytes}}},
-                         {"boot_id", process.boot_id},
-                         {"pid_namespace", process.pid_namespace},
-                         {"pid", process.pid},
-                         {"start_ticks", process.start_ticks},
-                         {"process_type", process.process_type},
-                         {"worker_type", process.worker_type},
-                         {"label", process.label},
-                         {"version", process.version},
-                         {"revision", migrator().revision()},
-                         {"capabilities", nlohmann::json::parse(process.capabilities_json)},
-                         {"slots", process.slots},
-                         {"standby", process.standby}};
+  nlohmann::json json = process;
+  json["revision"] = migrator().revision();
+  json["capabilities"] = nlohmann::json::parse(process.capabilities_json);
   if (!process.parent_id.empty()) json["parent_id"] = process.parent_id;
   return json_text(std::move(json));
 }

@@ -161,10 +161,19 @@ begin
   return null;
 end $$;
 
-create or replace trigger crawl_lifecycle
-  before update of status on holdfast.crawl
-  for each row when (old.status is distinct from new.status)
-  execute function holdfast.lifecycle_guard('crawl', 'log');
+do $$
+declare
+  v_lifecycle record;
+begin
+  for v_lifecycle in
+    values ('crawl', 'log'), ('process', 'log'), ('session', 'log'), ('binary', 'quiet'), ('delivery', 'quiet')
+  loop
+    execute format(
+      'create or replace trigger %1$s_lifecycle before update of status on holdfast.%1$s'
+      ' for each row when (old.status is distinct from new.status)'
+      ' execute function holdfast.lifecycle_guard(%1$L, %2$L)', v_lifecycle.column1, v_lifecycle.column2);
+  end loop;
+end $$;
 -- A claim starts many snapshots in one statement and writes one event for all of them: queued to started is
 -- legal.
 create or replace trigger snapshot_lifecycle
@@ -172,22 +181,6 @@ create or replace trigger snapshot_lifecycle
   for each row when (old.status is distinct from new.status
     and not (old.status = 'queued' and new.status = 'started' and new.event is not distinct from 'start'))
   execute function holdfast.lifecycle_guard('snapshot', 'log');
-create or replace trigger binary_lifecycle
-  before update of status on holdfast.binary
-  for each row when (old.status is distinct from new.status)
-  execute function holdfast.lifecycle_guard('binary', 'quiet');
-create or replace trigger process_lifecycle
-  before update of status on holdfast.process
-  for each row when (old.status is distinct from new.status)
-  execute function holdfast.lifecycle_guard('process', 'log');
-create or replace trigger session_lifecycle
-  before update of status on holdfast.session
-  for each row when (old.status is distinct from new.status)
-  execute function holdfast.lifecycle_guard('session', 'log');
-create or replace trigger delivery_lifecycle
-  before update of status on holdfast.delivery
-  for each row when (old.status is distinct from new.status)
-  execute function holdfast.lifecycle_guard('delivery', 'quiet');
 
 create or replace trigger snapshots_leave
   after delete on holdfast.snapshot_queue

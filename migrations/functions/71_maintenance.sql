@@ -99,18 +99,6 @@ begin
   return v_count;
 end $$;
 
-create or replace function holdfast.maintenance_trim_events(p_task holdfast.maintenance_task)
-  returns bigint language sql as $$
-  -- Events are in the order of time: if the first ones are not old, none is.
-  with gone as (
-    delete from holdfast.event
-      where id in (select e.id from holdfast.event e order by e.id limit (p_task).batch)
-        and at < clock_timestamp() - (p_task).keep
-      returning 1
-  )
-  select count(*) from gone
-$$;
-
 create or replace function holdfast.maintenance_trim_attempts(p_task holdfast.maintenance_task)
   returns bigint language plpgsql as $$
 -- Keeps attempts of open snapshots: they are needed to answer a worker that repeats a call.
@@ -132,49 +120,40 @@ begin
   return v_count;
 end $$;
 
-create or replace function holdfast.maintenance_trim_processes(p_task holdfast.maintenance_task)
-  returns bigint language sql as $$
-  with gone as (
-    delete from holdfast.process
-      where id in (select p.id
-                     from holdfast.process p
-                     where p.status = 'exited' and p.ended_at < clock_timestamp() - (p_task).keep
-                       -- A running worker uses it to identify its runner.
-                       and not exists (select
-                                         from holdfast.process c
-                                         where c.parent_id = p.id and c.status = 'running')
-                     order by p.ended_at limit (p_task).batch for update skip locked)
-      returning 1
-  )
-  select count(*) from gone
+create or replace function holdfast.trim_rules()
+  returns table (task text, relation text, key text, at text, in_order_of text, may_go text)
+  language sql immutable as $$
+  -- in_order_of: a column with an index, in the order of "at". may_go: a condition on a row d.
+  values
+    ('trim_events', 'event', 'id', 'at', 'id', 'true'),
+    -- A running worker uses it to identify its runner.
+    ('trim_processes', 'process', 'id', 'ended_at', 'ended_at',
+     $r$d.status = 'exited' and not exists (select from holdfast.process c
+                                              where c.parent_id = d.id and c.status = 'running')$r$),
+    ('trim_deliveries', 'delivery', 'id', 'ended_at', 'ended_at', $r$d.status <> 'waiting'$r$),
+    ('trim_notices', 'notice', 'id', 'at', 'at', 'true'),
+    ('trim_runs', 'maintenance_run', 'id', 'began_at', 'began_at', 'true'),
+    -- The last terms stay, so that the next epoch is known.
+    ('trim_runs', 'runner_term', 'epoch', 'ended_at', 'epoch',
+     'd.epoch < (select max(epoch) - 100 from holdfast.runner_term)')
 $$;
 
-create or replace function holdfast.maintenance_trim_deliveries(p_task holdfast.maintenance_task)
-  returns bigint language sql as $$
-  with gone as (
-    delete from holdfast.delivery
-      where id in (select d.id
-                     from holdfast.delivery d
-                     where d.status <> 'waiting' and d.ended_at < clock_timestamp() - (p_task).keep
-                     order by d.ended_at limit (p_task).batch)
-      returning 1
-  )
-  select count(*) from gone
-$$;
-
-create or replace function holdfast.maintenance_trim_runs(p_task holdfast.maintenance_task)
-  returns bigint language sql as $$
-  -- Keeps the last terms, so that the next epoch is known.
-  delete from holdfast.runner_term t
-    where t.ended_at < clock_timestamp() - (p_task).keep
-      and t.epoch < (select max(epoch) - 100 from holdfast.runner_term);
-  with gone as (
-    delete from holdfast.maintenance_run
-      where id in (select r.id
-                     from holdfast.maintenance_run r
-                     where r.began_at < clock_timestamp() - (p_task).keep
-                     order by r.began_at limit (p_task).batch)
-      returning 1
-  )
-  select count(*) from gone
-$$;
+create or replace function holdfast.maintenance_trim(p_task holdfast.maintenance_task)
+  returns bigint language plpgsql as $$
+-- Removes records that are older than the task keeps them. Looks at the first batch in their order: if these
+-- are not old, none is.
+declare
+  v_rule record;
+  v_more bigint;
+  v_count bigint := 0;
+begin
+  for v_rule in select * from holdfast.trim_rules() r where r.task = p_task.name loop
+    execute format('delete from holdfast.%1$I where %2$I < $1 and %3$I in (select d.%3$I from holdfast.%1$I d '
+                   'where %5$s order by d.%4$I limit $2)',
+                   v_rule.relation, v_rule.at, v_rule.key, v_rule.in_order_of, v_rule.may_go)
+      using clock_timestamp() - p_task.keep, p_task.batch;
+    get diagnostics v_more = row_count;
+    v_count := v_count + v_more;
+  end loop;
+  return v_count;
+end $$;

@@ -328,17 +328,6 @@ create or replace trigger watch_crawl_sealed after update of status on holdfast.
   for each row when (new.status = 'sealed' and old.status <> 'sealed')
   execute function holdfast.watch_crawl_sealed();
 
-create or replace function holdfast.maintenance_trim_notices(p_task holdfast.maintenance_task)
-  returns bigint language sql as $$
-  with gone as (
-    delete from holdfast.notice
-      where id in (select n.id from holdfast.notice n
-                     where n.at < clock_timestamp() - (p_task).keep order by n.at limit (p_task).batch)
-      returning 1
-  )
-  select count(*) from gone
-$$;
-
 create or replace function holdfast.why_schedule(p_text text)
   returns table (id uuid, reason text, facts jsonb) language sql stable as $$
   -- Returns when a schedule runs next, and why then; no row: there is none of this name.

@@ -1,6 +1,5 @@
 #include "services/capture/hook.hpp"
 
-#include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/formats/link.hpp"

@@ -2,7 +2,6 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
-#include "lib/member/membership.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/call.hpp"
 

@@ -1,7 +1,6 @@
 #include "services/worker/options.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 namespace holdfast::worker {
 

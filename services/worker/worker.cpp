@@ -5,11 +5,8 @@
 #include "lib/base/metrics.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/store/call.hpp"
-#include "services/worker/hook/browser_watch.hpp"
-#include "services/worker/options.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/system/system_error.hpp>
@@ -17,7 +14,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace holdfast::worker {

@@ -8,8 +8,6 @@
 // disposed of, with their pages. If Chromium ends, all connections end, and the next one starts another. One thread;
 // SIGTERM ends the browser.
 
-#include <string>
-
 namespace holdfast::capture {
 
 inline constexpr const char* kBrowserSocket = "browser.sock"; // in CRAWL_DIR/browser

@@ -3,7 +3,6 @@
 #include "services/capture/browser/browser_host.hpp"
 #include "services/capture/browser/page_record.hpp"
 
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 

@@ -4,7 +4,6 @@
 #include "lib/base/text/text.hpp"
 #include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
-#include "services/capture/browser/wire.hpp"
 #include "services/capture/fetch/egress.hpp"
 
 #include <algorithm>

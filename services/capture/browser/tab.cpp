@@ -6,14 +6,9 @@
 #include "lib/base/text/time.hpp"
 #include "lib/base/text/url.hpp"
 #include "services/capture/browser/browser_page.hpp"
-#include "services/capture/browser/documents.hpp"
 #include "services/capture/browser/page_file.hpp"
-#include "services/capture/browser/page_record.hpp"
-#include "services/capture/browser/persona.hpp"
-#include "services/capture/browser/recorder.hpp"
 #include "services/capture/embedded.hpp"
 #include "services/capture/extract/icon.hpp"
-#include "services/capture/extract/reading.hpp"
 #include "services/capture/fetch/egress.hpp"
 #include "services/capture/fetch/fetch.hpp"
 
@@ -21,8 +16,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <utility>
 
 namespace holdfast::capture {

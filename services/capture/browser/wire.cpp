@@ -8,7 +8,6 @@
 #include <boost/beast/http/status.hpp>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <iterator>
 

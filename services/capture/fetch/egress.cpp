@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <string_view>
 #include <tuple>
 
 namespace holdfast::capture {

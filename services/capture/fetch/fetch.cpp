@@ -5,7 +5,6 @@
 #include "lib/base/text/host.hpp"
 #include "lib/base/text/url.hpp"
 #include "lib/formats/link.hpp"
-#include "lib/http/client.hpp"
 #include "services/capture/browser/page_record.hpp"
 #include "services/capture/fetch/egress.hpp"
 

@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <utility>
 
 namespace holdfast::worker {
 

@@ -9,7 +9,6 @@
 #include "lib/warc/spool.hpp"
 #include "lib/warc/writer.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <set>

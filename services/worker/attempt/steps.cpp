@@ -1,6 +1,5 @@
 #include "services/worker/attempt/steps.hpp"
 
-#include "lib/archive/captures.hpp"
 #include "lib/archive/page_text.hpp"
 #include "lib/archive/redact_attempt.hpp"
 #include "lib/archive/verify.hpp"
@@ -19,7 +18,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 
 namespace holdfast::worker {
 

@@ -1,7 +1,6 @@
 #include "services/worker/hook/binary_resolver.hpp"
 
 #include "lib/archive/attempt.hpp"
-#include "lib/base/coroutine.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/uuid.hpp"

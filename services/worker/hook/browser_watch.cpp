@@ -1,6 +1,5 @@
 #include "services/worker/hook/browser_watch.hpp"
 
-#include "lib/base/coroutine.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/file.hpp"
 #include "lib/base/metrics.hpp"
@@ -11,7 +10,6 @@
 #include "lib/member/membership.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/worker.hpp"
 
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>

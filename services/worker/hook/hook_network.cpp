@@ -1,7 +1,6 @@
 #include "services/worker/hook/hook_network.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/process/sandbox.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -3,14 +3,11 @@
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
-#include "lib/maintenance/archive_maintenance.hpp"
 #include "lib/store/call.hpp"
 #include "lib/store/runner.hpp"
 #include "lib/store/worker.hpp"
 
 #include <spdlog/spdlog.h>
-
-#include <chrono>
 
 namespace holdfast::worker {
 

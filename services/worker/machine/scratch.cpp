@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <fstream>
 #include <utility>
 

@@ -11,15 +11,14 @@
 #include "services/worker/hook/hook_set.hpp"
 #include "services/worker/page/admission.hpp"
 #include "services/worker/page/hook_results.hpp"
-#include "services/worker/page/page_persona.hpp"
 #include "services/worker/page/submission.hpp"
 #include "services/worker/session/crawl_sessions.hpp"
+#include "services/worker/session/session_persona.hpp"
 #include "services/worker/turn/failure.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>

@@ -3,7 +3,6 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/store/call.hpp"
-#include "lib/store/persona.hpp"
 
 #include <boost/asio/read.hpp>
 #include <boost/asio/steady_timer.hpp>
