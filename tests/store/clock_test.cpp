@@ -141,3 +141,36 @@ TEST_CASE("a time that a person has said stays, also of a page whose host has li
   stage.pass("30 days");
   CHECK(stage.claim_many(worker, 10).size() == 2); // one of the host, which takes one at a time
 }
+
+TEST_CASE("maintenance removes records that are older than a task keeps them, and no others") {
+  Stage stage;
+  const auto parent = stage.worker("parent"), child = stage.worker("child"), gone = stage.worker("gone");
+  store::call(stage.connection, "process_leave", parent, 0, "done");
+  store::call(stage.connection, "process_leave", gone, 0, "done");
+  stage.run("update holdfast.process set parent_id = $1::uuid where id = $2::uuid", pg::Params::of(parent, child));
+  stage.run("update holdfast.process set ended_at = clock_timestamp() - interval '2 years' where status = 'exited'");
+  stage.run("update holdfast.event set at = clock_timestamp() - interval '1 year' where id = (select min(id) from "
+            "holdfast.event)");
+  stage.run(
+      "insert into holdfast.runner_term (epoch, process_id, label, began_at, valid_until, ended_at, ending) "
+      "select n, $1::uuid, 'runner', t, t, t, 'done' from generate_series(1, 103) n, (values (clock_timestamp() - "
+      "interval '1 year')) v(t)",
+      pg::Params::of(parent));
+  stage.run("insert into holdfast.maintenance_run (task, epoch, process_id, began_at, ended_at, count) select 'mend', "
+            "1, $1::uuid, clock_timestamp() - n * interval '1 day', clock_timestamp(), 0 from generate_series(0, 3) n",
+            pg::Params::of(parent));
+  const auto trim = [&](const std::string& task) {
+    return stage.value("select holdfast.maintenance_trim(t) from holdfast.maintenance_task t where name = $1",
+                       pg::Params::of(task));
+  };
+  const auto events = std::stoi(stage.value("select count(*) from holdfast.event"));
+  CHECK(trim("trim_events") == "1");
+  CHECK(stage.value("select count(*) from holdfast.event") == std::to_string(events - 1));
+  CHECK(trim("trim_processes") == "1"); // not the parent of a running worker
+  CHECK(stage.value("select count(*) from holdfast.process where id = $1::uuid", pg::Params::of(gone)) == "0");
+  CHECK(trim("trim_runs") == "5"); // three runs of more than a day ago, and all terms but the last 101
+  CHECK(stage.value("select min(epoch) from holdfast.runner_term") == "3");
+  CHECK(trim("trim_runs") == "0");
+  CHECK(trim("trim_deliveries") == "0");
+  CHECK(trim("trim_notices") == "0");
+}
