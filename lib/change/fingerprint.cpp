@@ -3,6 +3,7 @@
 #include "lib/base/file.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/base/text/encoding.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/change/block_lines.hpp"
 
@@ -94,7 +95,7 @@ void read_blocks(Shape& shape, const std::string& lines) {
 }
 
 void read_look(Shape& shape, const std::string& text) {
-  const auto json = Json::parse(text, nullptr, false);
+  const auto json = base::strange_json(text);
   if (!json.is_object()) return;
   try {
     shape.area = json.value("area", 0.0);

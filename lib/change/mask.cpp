@@ -1,5 +1,6 @@
 #include "lib/change/mask.hpp"
 
+#include "lib/base/text/json.hpp"
 #include "lib/change/block_lines.hpp"
 #include "lib/change/sequence.hpp"
 
@@ -168,7 +169,7 @@ std::vector<std::string> noise(const Fingerprint& fingerprint, std::string_view 
                 fits(unit.words, words))
               add(at + ": " + shown(unit.words, text));
       });
-  const auto json = nlohmann::json::parse(look, nullptr, false);
+  const auto json = base::strange_json(look);
   try {
     const auto styles = json.at("styles"), pictures = json.at("pictures");
     for (const auto& [place, looks] : styles.items())

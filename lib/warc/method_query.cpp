@@ -1,6 +1,7 @@
 #include "lib/warc/method_query.hpp"
 
 #include "lib/base/text/encoding.hpp"
+#include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/warc/surt.hpp"
 
@@ -69,14 +70,14 @@ private:
 // False: it is no JSON, nor lines of it.
 bool json_query(std::string_view body, std::string& query) {
   JsonValues found;
-  if (const auto whole = Json::parse(body, nullptr, false); !whole.is_discarded()) {
+  if (const auto whole = base::strange_json<Json>(body); !whole.is_discarded()) {
     found.add(whole);
   } else {
     if (body.find('\n') == body.npos) return false;
     for (auto rest = body; !rest.empty();) {
       const auto line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-      const auto json = Json::parse(line, nullptr, false);
+      const auto json = base::strange_json<Json>(line);
       if (json.is_discarded()) return false;
       found.add(json);
     }

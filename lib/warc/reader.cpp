@@ -14,6 +14,8 @@ constexpr std::size_t kLongestHead = 256u << 10; // of a record, or of an HTTP m
 constexpr std::uint64_t kLongestBlock = std::uint64_t{1} << 40;
 constexpr std::size_t kPieceOfBlock = 1u << 16;
 constexpr std::size_t kLongestTrailer = 64;
+// How much is read for heads that are none: some may hold the beginning of many others. More is no damage.
+constexpr std::uint64_t kWastedFreely = 16u << 20, kMostWasted = 16; // kMostWasted: times the size of the file
 
 // Adds "Name: value"; a line that begins with a blank continues the value before it. Returns false if it is not a
 // header field.
@@ -49,6 +51,11 @@ void Reader::damaged(const std::string& what) {
   digests_.reset();
   lost_ = true;
   at_ = start_;
+  wasted_ += std::exchange(head_, 0);
+  if (wasted_ > kWastedFreely + kMostWasted * bytes_.size()) {
+    at_ = bytes_.size();
+    throw Damaged(start_, what + ", as so many before it that nothing behind it is read");
+  }
   throw Damaged(start_, what);
 }
 
@@ -108,6 +115,7 @@ std::optional<Record> Reader::next() {
       if (std::exchange(first, false)) return line.starts_with("WARC/");
       return add_field(record.headers, line);
     });
+    head_ = text.size();
     if (!whole && !bytes_.broken().empty()) throw BadBytes(bytes_.broken());
     if (!whole) throw BadBytes("no WARC record begins here, or its header does not end");
     const auto length = header_of(record.headers, "content-length");

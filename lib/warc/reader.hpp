@@ -86,6 +86,7 @@ private:
   RecordBytes bytes_;
   std::uint64_t at_{0}, start_{0};    // where the next record begins; of the record that is open:
   std::uint64_t left_{0}, length_{0}; // of its block
+  std::uint64_t head_{0}, wasted_{0}; // bytes of its head; of heads that were none
   bool open_{false}, http_{false};    // http_: of the record that is open
   bool lost_{false};                  // the next record is to be searched for
   bool packed_as_whole_{false};

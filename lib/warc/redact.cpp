@@ -1,5 +1,6 @@
 #include "lib/warc/redact.hpp"
 
+#include "lib/base/text/json.hpp"
 #include "lib/base/text/text.hpp"
 #include "lib/formats/html.hpp"
 #include "lib/warc/coding.hpp"
@@ -57,7 +58,7 @@ void learn_page(std::string_view html, Redactor& redactor) {
   bool json = false;
   formats::scan_html(html, [&](const formats::Token& token) {
     using Kind = formats::Token::Kind;
-    if (json && token.kind == Kind::text) learn(nlohmann::json::parse(token.text, nullptr, false), redactor);
+    if (json && token.kind == Kind::text) learn(base::strange_json(token.text), redactor);
     json = token.kind == Kind::start && token.text == "script" &&
            token.attribute("type").find("json") != std::string::npos;
     if (token.kind == Kind::start && (token.text == "input" || token.text == "meta"))
@@ -238,7 +239,7 @@ void learn_secrets(int from, std::uint64_t size, Redactor& redactor) {
     if (!json)
       learn_page(body, redactor);
     else if (body.size() <= kLargestLearnt)
-      learn(nlohmann::json::parse(body, nullptr, false), redactor);
+      learn(base::strange_json(body), redactor);
   });
 }
 

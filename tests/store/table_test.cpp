@@ -330,7 +330,7 @@ std::vector<BadRow> bad_rows() {
       {"maintenance_every", "update holdfast.maintenance_task set every = '0'"},
       {"maintenance_batch", "update holdfast.maintenance_task set batch = 0"},
       {"maintenance_keep", "update holdfast.maintenance_task set keep = '-1 day'"},
-      {"maintenance_function_name", "update holdfast.maintenance_task set function = 'process_leave'"},
+      {"maintenance_function_name", "update holdfast.maintenance_task set function = 'worker_leave'"},
       // Sessions.
       {"session_status", session("status", "'lost'")},
       {"session_ended", session("status", "'closed'")},
@@ -541,6 +541,18 @@ TEST_CASE("is_facts takes what read_facts makes, and has a shape for facts that 
                                 R"({"resources": 1, "resources_missing": 2, "missing_reasons": {}})",
                                 "{" + missing + ": []}", R"({"a": ")" + std::string(140'000, 'a') + R"("})"})
     CHECK_MESSAGE(!is(facts), facts.substr(0, 100));
+  // The database writes some values longer than they are in a record.
+  for (const std::string piece :
+       {"0", "[]", "1e-6", "1e300", "1e-300", "-1e15", R"({"a":1})", R"("\u0001")", "\"ä\""}) {
+    base::Facts all;
+    for (int i = 0; i < 64; ++i) {
+      std::string list = "{\"f" + std::to_string(i) + "\":[" + piece;
+      while (list.size() < 8100)
+        list += "," + piece;
+      base::merge_facts(all, base::read_facts(nlohmann::json::parse(list + "]}")).value_or(base::Facts()));
+    }
+    CHECK_MESSAGE(is(base::facts_json(all).dump()), piece);
+  }
 }
 
 TEST_CASE("is_attempt_directory takes the directory of that attempt and no other") {
