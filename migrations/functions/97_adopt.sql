@@ -129,7 +129,8 @@ begin
     values (
       v_page.id, v_page.crawl_id, v_page.url, sha256(convert_to(v_page.url, 'UTF8')), v_page.depth,
       coalesce(v_page.title, ''),
-      holdfast.tags_of(v_page.tags, null), holdfast.time_of_id(v_page.id), v_page.bookmarked_at, v_page.source,
+      holdfast.tags_of(v_page.tags, null), holdfast.time_of_id(v_page.id), v_page.bookmarked_at,
+      v_page.source,
       coalesce(v_page.notes, ''))
     on conflict (url_hash, crawl_id) do nothing;
   if not found then return 'taken'; end if;
