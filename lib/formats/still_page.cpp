@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace holdfast::formats {
 
@@ -52,6 +53,7 @@ public:
     if (const auto at = base::lower_case(head).find("<!doctype"); at != std::string::npos)
       if (const auto end = head.find_first_of("<>", at + 1); end != std::string_view::npos && head[end] == '>')
         out += head.substr(at, end + 1 - at);
+    bool based = false;
     std::string dropped, raw; // names of elements: within which nothing is kept; whose content is not markup
     scan_html(html, [&](const Token& token) {
       if (!dropped.empty()) {
@@ -64,7 +66,8 @@ public:
         if (!is_one_of(kGone, token.text)) out += "</" + token.text + ">";
         raw.clear();
       } else if (token.text == "base") {
-        if (token.has("href")) base = join_url(base, plain_link(token.attribute("href"))).value_or(base);
+        if (token.has("href") && !std::exchange(based, true)) // the first counts
+          base = join_url(base, plain_link(token.attribute("href"))).value_or(base);
       } else if (is_one_of(kDropped, token.text)) {
         dropped = token.text;
       } else if (!is_one_of(kGone, token.text)) {
