@@ -24,7 +24,8 @@ bool is_part_of_name(char letter) {
 } // namespace
 
 Element element_of(const Token& token) {
-  return {token.text, token.attribute("id"), token.attribute("role"), base::split(token.attribute("class"), " \t\n\r\f")};
+  return {token.text, token.attribute("id"), token.attribute("role"),
+          base::split(token.attribute("class"), " \t\n\r\f")};
 }
 
 Selector::Selector(std::string_view text) {
@@ -41,7 +42,8 @@ Selector::Selector(std::string_view text) {
     while (at < text.size() && is_part_of_name(text[at]))
       ++at;
     if (begin == at)
-      refuse_selector(text, at == text.size() ? "it ends too early" : std::string("\"") + text[at] + "\" is not supported");
+      refuse_selector(text,
+                      at == text.size() ? "it ends too early" : std::string("\"") + text[at] + "\" is not supported");
     return std::string(text.substr(begin, at - begin));
   };
   choices_.emplace_back();

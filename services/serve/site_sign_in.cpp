@@ -79,7 +79,7 @@ Response Site::change_password(const Request& request, const Caller& caller) {
     if (!changing_.with([&](pg::Connection& connection) {
           return store::account_change(connection, caller.account, asked.hash, chosen, caller.by());
         }))
-      return refuse(409, "Somebody else has changed it meanwhile.");
+      return refuse(409, "It was changed meanwhile: sign in again.");
   } catch (const base::Error& error) {
     if (error.error_class() != base::ErrorClass::usage) throw;
     return refuse(400, error.what());

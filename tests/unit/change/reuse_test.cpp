@@ -31,7 +31,8 @@ TEST_CASE("pages without scripts are judged by their files") {
 
 TEST_CASE("scripts that name clock or chance need a second capture by hooks") {
   CHECK(reuse_limit(captured({"<script>a.title='x'</script>"})) == 1);
-  for (const auto* restless : {"<script>new Date()</script>", "<script>Math.random()</script>", "<script>setInterval(f, 9)</script>"})
+  for (const auto* restless :
+       {"<script>new Date()</script>", "<script>Math.random()</script>", "<script>setInterval(f, 9)</script>"})
     CHECK(reuse_limit(captured({restless})) == 0);
   CHECK(reuse_limit(captured({"<script>x()</script>", "<script>Date.now()</script>"})) == 0);
   CHECK(reuse_limit(captured({"<script>Date.now()</script>", "<script>x()</script>"})) == 0);

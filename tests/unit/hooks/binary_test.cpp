@@ -55,13 +55,15 @@ TEST_SUITE("programs") {
     program.name = "pdftoppm";
     program.providers = "env,apt,brew";
     program.overrides = R"({"apt": {"install_args": ["poppler-utils"]}, "brew": ["poppler"]})";
-    CHECK(installation_of(program, {"apt-get", "brew"})->command() == "apt-get install --no-install-recommends poppler-utils");
+    CHECK(installation_of(program, {"apt-get", "brew"})->command() ==
+          "apt-get install --no-install-recommends poppler-utils");
     CHECK(installation_of(program, {"brew"})->command() == "brew install poppler");
     CHECK_FALSE(installation_of(program, {"npm"}));
     program.overrides = "not JSON";
     CHECK(installation_of(program, {"apt-get"})->command() == "apt-get install --no-install-recommends pdftoppm");
     program.overrides = R"({"apt": {"install_args": ["a; rm -rf /", "it's"]}})";
-    CHECK(installation_of(program, {"apt-get"})->command() == "apt-get install --no-install-recommends 'a; rm -rf /' 'it'\\''s'");
+    CHECK(installation_of(program, {"apt-get"})->command() ==
+          "apt-get install --no-install-recommends 'a; rm -rf /' 'it'\\''s'");
   }
 
   TEST_CASE("the interpreter of a hook") {
