@@ -122,6 +122,9 @@ class Many(WorkerCase):
                 ["kind3", "failed", "40"],
                 ["kind4", "succeeded", "40"],
             ],
+            home.sql(
+                "select url, error from holdfast.v_result where status = 'failed' and plugin in ('kind0', 'kind4')"
+            ),
         )
         home.leave()
         self.assertEqual(home.survivors(), [])
