@@ -72,6 +72,8 @@ public:
     return answer == Z_OK ? Step::more : Step::damaged; // Z_BUF_ERROR: it ends too early
   }
 
+  std::size_t taken() const noexcept { return stream_.total_in; } // bytes of the member that was read last
+
 private:
   z_stream stream_{};
   const bool good_;

@@ -15,7 +15,7 @@ constexpr std::uint64_t kLongestBlock = std::uint64_t{1} << 40;
 constexpr std::size_t kPieceOfBlock = 1u << 16;
 constexpr std::size_t kLongestTrailer = 64;
 // How much is read for heads that are none: some may hold the beginning of many others. More is no damage.
-constexpr std::uint64_t kWastedFreely = 16u << 20, kMostWasted = 16; // kMostWasted: times the size of the file
+constexpr std::uint64_t kWastedFreely = 1u << 20, kMostWasted = 4; // kMostWasted: times the size of the file
 
 // Adds "Name: value"; a line that begins with a blank continues the value before it. Returns false if it is not a
 // header field.

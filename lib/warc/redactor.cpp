@@ -140,8 +140,14 @@ private:
       if (text[at] != '\x1f' && text[at] != 'x' && text[at] != 'P') continue;
       const auto [from, format] = packed_at(text, at);
       if (format == 0 || from >= text.size()) continue;
+      if (left_ == 0) {
+        unsure = true;
+        return;
+      }
       const auto most = base::most_unpacked(text.size() - from, kLargestPacked);
-      auto plain = base::unpack(base::Inflater(text.substr(from), format), most);
+      base::Inflater inflater(text.substr(from), format);
+      auto plain = base::unpack(inflater, most);
+      left_ -= std::min(left_, inflater.taken()); // a header may go on to the end of the text
       unsure = unsure || plain.bytes.size() == most;
       if (!spend(plain.bytes.size())) continue;
       Search inner(redactor_, all_places_, 0);
