@@ -7,6 +7,7 @@
 #include "lib/base/text/text.hpp"
 #include "lib/change/block_lines.hpp"
 
+#include <boost/algorithm/string/erase.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -40,6 +41,26 @@ std::size_t separator(std::string_view text) {
   const auto second = text.size() > 2 ? static_cast<unsigned char>(text[1]) : 0U;
   const bool symbol = (text[0] == '\xE2' && second < 0xB0) || (text[0] == '\xE3' && second == 0x80);
   return symbol && text.size() > 2 ? 3 : 0;
+}
+// Length of the character at the beginning if it is a word by itself: a currency, a comparison, a mark or a star.
+// Arrows and signs of numbers go up and down with these. 0: it is none.
+std::size_t sign(std::string_view text) {
+  if (text[0] == '$') return 1;
+  if (text.starts_with("\xC2\xA3") || text.starts_with("\xC2\xA5")) return 2;             // pound, yen
+  if (text[0] != '\xE2' || text.size() < 3 || text.starts_with("\xE2\x88\x92")) return 0; // minus
+  const auto second = static_cast<unsigned char>(text[1]), third = static_cast<unsigned char>(text[2]);
+  const bool currency = second == 0x82 && third >= 0xA0;    // U+20A0
+  const bool comparison = second >= 0x88 && second <= 0x8B; // U+2200
+  const bool mark = second >= 0x98 && second <= 0x9E;       // U+2600, dingbats
+  return currency || comparison || mark ? 3 : 0;
+}
+// Returns the text without soft hyphens, joiners and other characters of no width, as a reader sees it.
+std::string visible(std::string_view text) {
+  std::string seen(text);
+  for (const std::string_view none :
+       {"\xC2\xAD", "\xE2\x80\x8B", "\xE2\x80\x8C", "\xE2\x80\x8D", "\xE2\x81\xA0", "\xEF\xBB\xBF"})
+    boost::algorithm::erase_all(seen, none);
+  return seen;
 }
 bool is_year(std::string_view word) {
   return word.size() == 4 && std::all_of(word.begin(), word.end(), is_digit) &&
@@ -139,14 +160,17 @@ std::vector<Unit> units_from(const Json& json) {
 
 Place place_of(std::string_view text) { return hash(text); }
 
-std::vector<std::string_view> word_texts(std::string_view text) {
-  std::vector<std::string_view> words;
-  for (std::size_t begin = 0, end = 0; begin < text.size();
-       begin = end + std::max<std::size_t>(1, end < text.size() ? separator(text.substr(end)) : 1)) {
-    for (end = begin; end < text.size() && separator(text.substr(end)) == 0;)
-      ++end;
-    const auto one = text.substr(begin, end - begin);
-    if (!one.empty()) words.push_back(one);
+std::vector<std::string> word_texts(std::string_view text) {
+  std::vector<std::string> words;
+  const auto all = visible(text);
+  for (std::string_view left = all; !left.empty();) {
+    std::size_t size = sign(left);
+    if (size == 0)
+      while (size < left.size() && ((size > 0 && left[size] == '+' && !is_digit(left[size - 1])) ||
+                                    (separator(left.substr(size)) == 0 && sign(left.substr(size)) == 0)))
+        ++size; // also of C++
+    if (size > 0) words.emplace_back(left.substr(0, size));
+    left.remove_prefix(size > 0 ? size : std::min(left.size(), separator(left)));
   }
   return words;
 }

@@ -60,7 +60,7 @@ struct Fingerprint {
 
 // Splits text into words. `years`: they are all alike.
 std::vector<Word> words_of(std::string_view text);
-std::vector<std::string_view> word_texts(std::string_view text);
+std::vector<std::string> word_texts(std::string_view text);
 Place place_of(std::string_view text);
 
 // Reads what the hooks of an attempt left (text/blocks.jsonl, screenshot/look.json). `digest`: of the main resource,

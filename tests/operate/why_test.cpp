@@ -232,8 +232,12 @@ TEST_CASE("schedules and watches") {
   stage.ask("weekly", "schedule", {"It is paused; last: paused."});
 }
 
-TEST_CASE("e-mail") {
+TEST_CASE("e-mail and Apprise") {
   Questions stage;
+  stage.run("select holdfast.webhook_set('team', 'apprise:team', '{}', 'ann')");
+  stage.run("select holdfast.webhook_test('team', 'ann')");
+  stage.ask("team", "webhook",
+            {"no worker or runner that has its services (apprise.config), and the program apprise,"});
   stage.run("select holdfast.webhook_set('me', 'mailto:me@example.org', '{}', 'ann')");
   stage.run("select holdfast.webhook_test('me', 'ann')");
   stage.ask("me", "webhook", {"1 delivery waits, but no worker or runner that has its server (mail.server)"});

@@ -84,6 +84,9 @@ TEST_CASE("noise of each kind is learnt from the first recapture") {
        {article(list({"Sponsored", "A lamp", "Only 13.99", "Three songs", "Only 61.99"}, "aside/p")),
         article(list({"Sponsored", "The mill", "Only 22.99", "Nine lives", "Only 29.99"}, "aside/p")),
         article(list({"Sponsored", "Six feet", "Only 33.99", "Four winds", "Only 13.99"}, "aside/p"))}},
+      {"places where a word may be broken",
+       {article({{"p", "The lighthouse keeper"}}), article({{"p", "The light\u00ADhouse keeper"}}),
+        article({{"p", "The lighthouse\u200B keeper\uFEFF"}})}},
       {"a box that is there at some visits",
        {article(), article({{"div/h2", "Stay in touch"}, {"div/p", "Get our letter"}}), article()}},
   };
@@ -102,6 +105,11 @@ TEST_CASE("a change is found beside learnt noise, and once") {
   const std::vector<std::pair<std::string, std::pair<Page, Page>>> table{
       {"a word", {{{"main/p", "The pool is closed"}}, {{"main/p", "The pool is open"}}}},
       {"a number", {{{"main/p", "In stock: 7"}}, {{"main/p", "In stock: 0"}}}},
+      {"a mark", {{{"main/p", "✅ Mail"}}, {{"main/p", "❌ Mail"}}}},
+      {"stars", {{{"main/p", "Rated ★★★"}}, {{"main/p", "Rated ★★☆"}}}},
+      {"a currency", {{{"main/p", "From € 10"}}, {{"main/p", "From $ 10"}}}},
+      {"a comparison", {{{"main/p", "Age ≤ 12"}}, {{"main/p", "Age ≥ 12"}}}},
+      {"a language", {{{"main/p", "Written in C"}}, {{"main/p", "Written in C++"}}}},
       {"a new block", {{}, {{"main/p", "Visitors must book a ticket"}}}},
       {"a block less", {{{"main/p", "Visitors must book a ticket"}}, {}}},
       {"a word in a block with noise",
