@@ -178,7 +178,7 @@ std::vector<std::string> word_texts(std::string_view text) {
 std::vector<Word> words_of(std::string_view text) {
   std::vector<Word> words;
   const bool notice = has_notice(text);
-  for (const auto one : word_texts(text))
+  for (const auto& one : word_texts(text))
     words.push_back(notice && is_year(one) ? word("2000") : word(one));
   return words;
 }

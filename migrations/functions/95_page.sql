@@ -241,7 +241,8 @@ end $$;
 create or replace view holdfast.v_period as
   select n.grain, n.at, sum(n.succeeded)::bigint as succeeded, sum(n.partial)::bigint as partial,
          sum(n.failed)::bigint as failed, sum(n.changed)::bigint as changed, sum(n.bytes) as bytes,
-         trim_scale(round(sum(n.seconds) / nullif(sum(n.succeeded + n.partial + n.failed), 0), 3)) as seconds_a_page,
+         trim_scale(round(sum(n.seconds) / nullif(sum(n.succeeded + n.partial + n.failed), 0), 3))
+           as seconds_a_page,
          max(n.queue) as queue
     from (select t.* from holdfast.period t
           union all
