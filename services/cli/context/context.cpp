@@ -16,6 +16,8 @@
 #include "services/worker/hook/binary_lookup.hpp"
 #include "services/worker/machine/free_resources.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <pwd.h>
 #include <unistd.h>
 
