@@ -42,17 +42,22 @@ std::size_t separator(std::string_view text) {
   const bool symbol = (text[0] == '\xE2' && second < 0xB0) || (text[0] == '\xE3' && second == 0x80);
   return symbol && text.size() > 2 ? 3 : 0;
 }
-// Length of the character at the beginning if it is a word by itself: a currency, a comparison, a mark or a star.
-// Arrows and signs of numbers go up and down with these. 0: it is none.
-std::size_t sign(std::string_view text) {
-  if (text[0] == '$') return 1;
-  if (text.starts_with("\xC2\xA3") || text.starts_with("\xC2\xA5")) return 2;             // pound, yen
-  if (text[0] != '\xE2' || text.size() < 3 || text.starts_with("\xE2\x88\x92")) return 0; // minus
-  const auto second = static_cast<unsigned char>(text[1]), third = static_cast<unsigned char>(text[2]);
-  const bool currency = second == 0x82 && third >= 0xA0;    // U+20A0
-  const bool comparison = second >= 0x88 && second <= 0x8B; // U+2200
-  const bool mark = second >= 0x98 && second <= 0x9E;       // U+2600, dingbats
-  return currency || comparison || mark ? 3 : 0;
+// Returns true for a separator that is a word by itself: a currency, a comparison, a mark or a star. Arrows and signs
+// of numbers go up and down with these.
+bool is_sign(std::string_view character) {
+  const auto within = [&](std::string_view first, std::string_view last) {
+    return character.size() == first.size() && character >= first && character <= last; // in the order of Unicode
+  };
+  constexpr std::string_view kMinus = "\u2212";
+  return character == "$" || character == "\u00A3" || character == "\u00A5" || within("\u20A0", "\u20BF") ||
+         (within("\u2200", "\u22FF") && character != kMinus) || within("\u2600", "\u27BF");
+}
+// Returns the length of the word at the beginning. "C++" is one.
+std::size_t length_of_word(std::string_view text) {
+  std::size_t size = 1;
+  while (size < text.size() && (separator(text.substr(size)) == 0 || (text[size] == '+' && !is_digit(text[size - 1]))))
+    ++size;
+  return size;
 }
 // Returns the text without soft hyphens, joiners and other characters of no width, as a reader sees it.
 std::string visible(std::string_view text) {
@@ -164,13 +169,9 @@ std::vector<std::string> word_texts(std::string_view text) {
   std::vector<std::string> words;
   const auto all = visible(text);
   for (std::string_view left = all; !left.empty();) {
-    std::size_t size = sign(left);
-    if (size == 0)
-      while (size < left.size() && ((size > 0 && left[size] == '+' && !is_digit(left[size - 1])) ||
-                                    (separator(left.substr(size)) == 0 && sign(left.substr(size)) == 0)))
-        ++size; // also of C++
-    if (size > 0) words.emplace_back(left.substr(0, size));
-    left.remove_prefix(size > 0 ? size : std::min(left.size(), separator(left)));
+    const auto gap = separator(left), size = gap > 0 ? gap : length_of_word(left);
+    if (gap == 0 || is_sign(left.substr(0, gap))) words.emplace_back(left.substr(0, size));
+    left.remove_prefix(size);
   }
   return words;
 }

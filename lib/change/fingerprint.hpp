@@ -58,7 +58,7 @@ struct Fingerprint {
   std::string state; // "page", or why it was none: "gone", "status 403"
 };
 
-// Splits text into words. `years`: they are all alike.
+// Splits text into words. Years beside a copyright notice are all alike.
 std::vector<Word> words_of(std::string_view text);
 std::vector<std::string> word_texts(std::string_view text);
 Place place_of(std::string_view text);

@@ -60,7 +60,7 @@ create or replace function holdfast.worker_heartbeat(
 --   extra      it holds this without knowing (the answer to its claim was lost): release it
 --   request    it is asked to drain, stop or leave
 --   log_level  the level at which it is asked to log
--- What it holds against a command (its claim was under way when the command came) is released here.
+-- control_apply() releases what the worker holds against a command that came while its claim was under way.
 #variable_conflict use_column
 declare
   v_request text;

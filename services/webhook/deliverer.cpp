@@ -195,7 +195,7 @@ struct Deliverer::Impl {
         spdlog::debug("{}: neither words nor pictures: {}", delivery.message_id, error.what());
       }
     }
-    return webhook::notice_of(delivery.payload, options.page, comparison);
+    return webhook::notice_of(event, options.page, comparison);
   }
 
   void sign(http::Request& request, const store::Delivery& delivery) {

@@ -106,9 +106,8 @@ Comparison compare(const archive::OpenFile& open, const std::string& before, con
   return comparison;
 }
 
-Notice notice_of(const std::string& payload, const std::string& page, const Comparison& comparison) {
+Notice notice_of(const Json& event, const std::string& page, const Comparison& comparison) {
   constexpr std::size_t kSubject = 200;
-  const auto event = Json::parse(payload, nullptr, false);
   const auto data = event.value("data", Json::object());
   const auto type = line_of(event, "type");
   Notice notice{"holdfast: " + type, event.dump(2) + "\n", "", "", "", line_of(event, "timestamp")};

@@ -4,6 +4,8 @@
 #include "lib/archive/diff_page.hpp"
 #include "lib/change/diff.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <string>
 
 namespace holdfast::webhook {
@@ -25,6 +27,6 @@ struct Notice {
 };
 
 // Returns the notice of an event. `page`: URL of holdfast serve; empty: no links. Pure.
-Notice notice_of(const std::string& payload, const std::string& page, const Comparison& comparison);
+Notice notice_of(const nlohmann::json& event, const std::string& page, const Comparison& comparison);
 
 } // namespace holdfast::webhook
