@@ -114,7 +114,7 @@ std::string body_query(std::string_view type, std::string_view body) {
   std::string query;
   if (type.starts_with("application/x-www-form-urlencoded")) {
     if (!base::is_utf8(body)) return binary(body);
-    return base::form_decode(std::string(body));
+    return base::repair_utf8(base::form_decode(std::string(body)));
   }
   if (type.starts_with("multipart/")) return multipart_query(type, body);
   if (type.starts_with("application/json")) return json_query(body, query) ? query : "";

@@ -333,6 +333,14 @@ $$;
 comment on function holdfast.capture_passes is
   'Returns true if a capture passes all filters: objects with field, how (equals, matches, contains), negated, value.';
 
+create or replace function holdfast.has_whole(p_snapshot uuid, p_key text)
+  returns boolean language sql stable as $$
+  select exists (select from holdfast.capture c
+                   where c.url_key = p_key and c.snapshot_id = p_snapshot and c.status = 200)
+$$;
+comment on function holdfast.has_whole is
+  'Returns true if a snapshot has the whole file at a URL. Players that are offered pieces of it beside it show nothing.';
+
 create or replace function holdfast.captures(
     p_first text, p_end text, p_from timestamptz, p_to timestamptz, p_filters jsonb, p_newest boolean,
     p_offset bigint, p_limit bigint)
@@ -349,6 +357,7 @@ begin
         where v.url_key >= p_first collate "C" and v.url_key < p_end collate "C"
           and v.at >= p_from and v.at <= p_to
           and (p_filters = '[]' or holdfast.capture_passes(v, p_filters))
+          and (v.status is distinct from 206 or not holdfast.has_whole(v.snapshot_id, v.url_key))
         order by v.url_key desc, v.at desc, v.snapshot_id desc, v.record_offset desc
         offset p_offset limit p_limit;
     return;
@@ -359,6 +368,7 @@ begin
       where v.url_key >= p_first collate "C" and v.url_key < p_end collate "C"
         and v.at >= p_from and v.at <= p_to
         and (p_filters = '[]' or holdfast.capture_passes(v, p_filters))
+        and (v.status is distinct from 206 or not holdfast.has_whole(v.snapshot_id, v.url_key))
       order by v.url_key, v.at, v.snapshot_id, v.record_offset
       offset p_offset limit p_limit;
 end $$;
@@ -373,6 +383,7 @@ create or replace function holdfast.captures_count(
     where v.url_key >= p_first collate "C" and v.url_key < p_end collate "C"
       and v.at >= p_from and v.at <= p_to
       and (p_filters = '[]' or holdfast.capture_passes(v, p_filters))
+      and (v.status is distinct from 206 or not holdfast.has_whole(v.snapshot_id, v.url_key))
 $$;
 comment on function holdfast.captures_count is 'Returns the number of rows that captures() has.';
 
@@ -385,12 +396,14 @@ create or replace function holdfast.captures_closest(
              from holdfast.v_capture v
              where v.url_key = p_key collate "C" and v.at <= p_at and v.at >= p_from and v.at <= p_to
                and (p_filters = '[]' or holdfast.capture_passes(v, p_filters))
+               and (v.status is distinct from 206 or not holdfast.has_whole(v.snapshot_id, v.url_key))
              order by v.at desc limit p_limit)
           union all
           (select v.*
              from holdfast.v_capture v
              where v.url_key = p_key collate "C" and v.at > p_at and v.at >= p_from and v.at <= p_to
                and (p_filters = '[]' or holdfast.capture_passes(v, p_filters))
+               and (v.status is distinct from 206 or not holdfast.has_whole(v.snapshot_id, v.url_key))
              order by v.at limit p_limit)) n
     order by abs(extract(epoch from n.at - p_at)), n.at limit p_limit
 $$;

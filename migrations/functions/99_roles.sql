@@ -30,7 +30,7 @@ create or replace function holdfast.entry_points()
         check_invariants, reference, answer_columns, snapshot_text, schedule_find, schedule_next,
         schedule_times, crawls_expired, unchanged_spare, archive_full, archive_bytes, bytes_taken,
         schema_minimum, token_check, tokens_valid, files_key_valid, accounts_exist, own_tokens,
-        captures, captures_count,
+        captures, captures_count, has_whole,
         captures_closest, captures_of, capture_in,
         export_snapshots, snapshot_number,
         replay_score, replays_due, originals_of, revisits_broken, mementos, memento_of, memento_at, noise_of,

@@ -109,6 +109,9 @@ WAYS = {
     "cart": "fetch('/act/{k}?add-to-cart=99')",
     "method": "fetch('/act/{k}?_method=DELETE')",
     "matrix": "fetch('/act/{k};action=delete')",
+    "stream": "(async () => {{ const s = new WebSocketStream(`ws://${{location.host}}/socket`); (await s.opened).writable.getWriter().write('/act/{k}') }})()",
+    "asked": "fetch('/act/{k}?query=' + encodeURIComponent('mutation {{ like }}'))",
+    "search-and-set": "fetch('/act/{k}', {{method: 'POST', body: JSON.stringify({{query: {{id: 3}}, update: {{likes: 4}}}})}})",
     "mutation": "fetch('/act/{k}', {{method: 'POST', body: JSON.stringify({{query: 'mutation {{ like }}'}})}})",
 }  # fmt: skip
 SETUP = """<iframe name=f src=/blank></iframe><script>
@@ -220,6 +223,24 @@ PAGES = {
     "/asks": "<button onclick=\"fetch('/posted', {method: 'POST'}).then(() => fetch('/j/posted'))\">Load more</button>"
     "<button class=fold aria-expanded=false onclick=\"fetch('/graph', {method: 'POST', body: JSON.stringify({query: 'query { a }'})})"
     ".then(() => fetch('/j/graph'))\">Part</button>",
+    # Presses that take away, replace or cover what was there, and some that only add to it.
+    "/left": "".join(
+        f"<section class={letters(i)}>{part}</section>"
+        for i, part in enumerate(
+            (
+                '<p>cormorant</p><button type=button onclick="this.previousSibling.remove()">Fold up</button>',
+                "<p id=greeting>goodbye</p><button type=button onclick=\"greeting.textContent = 'adieu'\">Français</button>",
+                "<button type=button onclick=\"document.body.className = 'night'\">Night</button>",
+                "<input id=field value=typed><button type=button onclick=\"field.value = ''\">Wipe</button>",
+                "<button type=button onclick=\"cover.style.display = 'block'\">Anything</button><div id=cover "
+                "style='display:none;position:fixed;inset:0;background:#333'>eclipse</div>",
+                "<p>gannet</p><div style='display:none'>A gannet is a bird that dives.</div>"
+                "<button type=button onclick=\"this.previousSibling.style.display = 'block'\">Gannet</button>",
+                '<p>slide one</p><button type=button onclick="this.previousSibling.innerHTML = '
+                "'slide <a href=/second>two</a>'\">Next</button>",
+            )
+        )
+    ),
     "/blank": "",
 }
 
@@ -325,6 +346,28 @@ class Manners(BrowserTest):
         self.assertEqual(self.shown(), {"posted", "graph"})
         self.read("/asks", COOKIES_FILE=str(self.jar))
         self.assertEqual(self.shown(), {"graph"})
+
+    def test_the_page_is_left_as_it_was_found_with_what_has_come(self):
+        url = self.origin + "/left"
+        process = self.load(url)
+        dom = self.run_hook("dom", url).text("output.html")
+        text = self.run_hook("text", url).text("content.txt")
+        links = self.run_hook("outlinks", url).text("urls.jsonl")
+        self.close_tab(process)
+        for there in (
+            "<p>cormorant</p>",
+            ">goodbye<",
+            "<body>",
+            'value="typed"',
+            '<div style="display: block;">A gannet',
+            "slide one",
+            ">draft<",
+            '<div id="cover" style="display:none;',
+        ):
+            self.assertIn(there, dom)
+        self.assertIn("adieu", text)
+        self.assertIn("eclipse", text)
+        self.assertIn("/second", links)
 
     def test_what_is_stopped_after_the_reading_is_listed(self):
         process = self.load(self.origin + "/later")

@@ -41,6 +41,9 @@ void add_proxy(std::vector<std::string>& arguments) {
   arguments.emplace_back("--force-webrtc-ip-handling-policy=disable_non_proxied_udp");
 }
 
+// Messages of a WebSocketStream would leave the browser past the reader's rules.
+constexpr const char* kNotOffered = "--disable-blink-features=AutomationControlled,WebSocketStream";
+
 std::vector<std::string> chromium_arguments(const std::string& program, const std::string& profile, bool sandboxed) {
   std::vector<std::string> arguments{program,
                                      "--headless=new",
@@ -60,7 +63,7 @@ std::vector<std::string> chromium_arguments(const std::string& program, const st
                                      "--disable-domain-reliability",
                                      "--disable-client-side-phishing-detection",
                                      "--disable-features=Translate,MediaRouter,OptimizationHints,HttpsUpgrades",
-                                     "--disable-blink-features=AutomationControlled",
+                                     kNotOffered,
                                      "--autoplay-policy=no-user-gesture-required",
                                      "--metrics-recording-only",
                                      "--mute-audio",

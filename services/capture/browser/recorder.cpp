@@ -285,11 +285,16 @@ void Recorder::drop(const std::shared_ptr<Entry>& entry) {
   dropped_.push_back(entry);
 }
 
-std::vector<std::string> Recorder::dropped() const {
-  std::vector<std::string> urls;
+// A piece is only another's if that one is whole.
+bool Recorder::is_taken(const Entry& entry) const {
+  return (entry.exchange.status == kPartialContent ? whole_ : taken_).contains(entry.exchange.url);
+}
+
+std::set<std::string> Recorder::dropped() const {
+  auto urls = pieces_;
   for (const auto& entry : dropped_)
-    if (!entry->exchange.truncated.empty() && !taken_.contains(entry->exchange.url))
-      urls.push_back(entry->exchange.url);
+    if (!entry->exchange.truncated.empty() && !is_taken(*entry)) urls.insert(entry->exchange.url);
+  std::erase_if(urls, [this](const auto& url) { return whole_.contains(url); });
   return urls;
 }
 
@@ -300,6 +305,7 @@ void Recorder::end(const std::shared_ptr<Entry>& entry) {
     entries_.erase(found);
   write(*entry);
   if (entry->responded && entry->exchange.truncated.empty()) taken_.insert(entry->exchange.url);
+  if (entry->exchange.status == kPartialContent && entry->exchange.method == "GET") pieces_.insert(entry->exchange.url);
   if (entry->exchange.status == 200 && entry->exchange.truncated.empty()) whole_.insert(entry->exchange.url);
   if (rules_.finished) rules_.finished({entry->exchange, entry->body, entry->request_id, entry->type, entry->frame});
 }
@@ -380,7 +386,7 @@ void Recorder::finish(const std::string& why) {
   }
   sockets_.finish();
   for (const auto& entry : std::exchange(dropped_, {}))
-    if (!taken_.contains(entry->exchange.url)) write(*entry);
+    if (!is_taken(*entry)) write(*entry);
 }
 
 } // namespace holdfast::capture

@@ -76,8 +76,8 @@ public:
   std::size_t failed_requests() const { return failed_; }
   // Returns requests that are not in the record, or not complete: URL and reason. `requests`: all of them.
   const std::vector<std::pair<std::string, std::string>>& missing() const { return missing_; }
-  // URLs of documents that the browser has dropped before they were whole.
-  std::vector<std::string> dropped() const;
+  // URLs of documents that the browser has dropped before they were whole, and of files of which it has only pieces.
+  std::set<std::string> dropped() const;
   std::size_t requests() const { return requests_; }
   bool has_asked_for(const std::string& url) const { return asked_.contains(url); }
   bool has_whole(const std::string& url) const { return whole_.contains(url); }
@@ -139,6 +139,7 @@ private:
   void fetch_body(const std::shared_ptr<Entry>& entry, std::function<void()> then);
   void end(const std::shared_ptr<Entry>& entry);
   void drop(const std::shared_ptr<Entry>& entry);
+  bool is_taken(const Entry& entry) const;
   void take_response(Entry& entry, const Json& response);
   void take_sent(Entry& entry);
   void write(Entry& entry);
@@ -158,8 +159,8 @@ private:
   std::set<std::string> logged_in_;              // requests that have been given a login
   std::vector<std::shared_ptr<Taking>> takings_;
   std::uint64_t kept_{0};
-  std::set<std::string> asked_; // URLs
-  std::set<std::string> whole_; // of them, those whose whole body is in the record
+  std::set<std::string> asked_;          // URLs
+  std::set<std::string> whole_, pieces_; // of them, those whose whole body, or a part of it, is in the record
   std::vector<std::pair<std::string, std::string>> missing_;
   std::size_t requests_{0};
   std::size_t failed_{0}, awaited_{0}; // awaited: answers that bring bytes

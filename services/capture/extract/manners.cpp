@@ -89,11 +89,23 @@ bool is_key(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
+// "mutation" where a GraphQL document begins.
+bool mutates(std::string_view body) {
+  for (auto at = body.find("mutation"); at != std::string_view::npos; at = body.find("mutation", at + 1)) {
+    auto before = body.substr(0, at);
+    while (!before.empty() && (before.ends_with("\\n") || std::isspace(static_cast<unsigned char>(before.back())) != 0))
+      before.remove_suffix(before.ends_with("\\n") ? 2 : 1);
+    if (before.empty() || before.ends_with('"') || before.ends_with("query=")) return true;
+  }
+  return false;
+}
+
 // Returns true if "name=value" of a query or a path acts.
 bool acts_by(std::string_view pair) {
   const auto equals = std::min(pair.find('='), pair.size());
   const auto key = base::percent_decode(pair.substr(0, equals));
   const auto value = base::percent_decode(pair.substr(std::min(equals + 1, pair.size())));
+  if (key == "query" && mutates(value) && value.find('{') != std::string::npos) return true;
   return kDoing.contains(lower_case(key)) ? is_command(value) : is_command(key) && !kNouns.contains(words_of(key)[0]);
 }
 
@@ -107,23 +119,14 @@ bool is_own(std::string_view host, std::string_view page) {
   return below(host, page) || below(page, host);
 }
 
-// "mutation" where a GraphQL document begins.
-bool mutates(std::string_view body) {
-  for (auto at = body.find("mutation"); at != std::string_view::npos; at = body.find("mutation", at + 1)) {
-    auto before = body.substr(0, at);
-    while (!before.empty() && (before.ends_with("\\n") || std::isspace(static_cast<unsigned char>(before.back())) != 0))
-      before.remove_suffix(before.ends_with("\\n") ? 2 : 1);
-    if (before.empty() || before.ends_with('"') || before.ends_with("query=")) return true;
-  }
-  return false;
-}
-
-// Returns true for a GraphQL query, or that of a search engine: {"query": ...}.
-bool only_asks(std::string_view body) {
+// Returns true for a GraphQL query, {"query": "..."}, or that of a search engine, {"query": {...}}.
+bool only_asks(std::string_view url, std::string_view body) {
   const auto at = body.find("\"query\"");
   if (at == std::string_view::npos || body.find("mutation") != std::string_view::npos) return false;
   body.remove_prefix(at + 7);
-  body.remove_prefix(std::min(body.size(), body.find_first_not_of(" :\"\t\r\n\\nrt"))); // also escaped line breaks
+  body.remove_prefix(std::min(body.size(), body.find_first_not_of(" :\t\r\n")));
+  if (!body.starts_with('"')) return url.find("search") != std::string_view::npos;
+  body.remove_prefix(std::min(body.size(), body.find_first_not_of(" \"\t\r\n\\nrt"))); // also escaped line breaks
   return body.starts_with("query") || body.starts_with("{");
 }
 
@@ -158,7 +161,7 @@ std::string_view why_held(Pressed pressed, const Request& request, std::string_v
   if (acts(request.url)) return "its address acts";
   if (!gets && mutates(request.body)) return "a mutation";
   if (pressed == Pressed::more) return {};
-  if (!gets && !only_asks(request.body)) return "only GET follows such a press";
+  if (!gets && !only_asks(request.url, request.body)) return "only GET follows such a press";
   if (pressed == Pressed::shows) return {};
   if (kShown.contains(request.type) || request.known_host || is_own(host_in(request.url), page_host)) return {};
   return "another site";

@@ -303,16 +303,15 @@ std::string Reading::fetch() {
   for (auto& frame : frames) {
     auto named = frames_.ask(frame, std::string("reader.named(") + (effort_.every ? "true" : "false") + ")");
     if (!named || !named->is_object()) continue;
-    Json files = Json::array(), whole = Json::array();
+    Json files = Json::array();
+    std::set<std::string> whole;
     for (const auto& url : (*named)["files"])
       if (const auto text = url.get<std::string>();
           files.size() < left && (!recorder_.has_asked_for(text) || gate_.led_to().contains(text)))
         files.push_back(url);
-    if (frames_.is_main(frame))
-      for (const auto& url : recorder_.dropped())
-        files.push_back(url);
+    if (frames_.is_main(frame)) whole = recorder_.dropped();
     for (const auto& url : (*named)["films"])
-      if (effort_.acts && !recorder_.has_whole(url.get<std::string>())) whole.push_back(url);
+      if (effort_.acts && !recorder_.has_whole(url.get<std::string>())) whole.insert(url);
     const auto lists = effort_.acts ? (*named)["lists"] : Json::array();
     if (files.empty() && whole.empty() && lists.empty()) continue;
     left -= std::min(left, files.size());

@@ -2,7 +2,7 @@
 const kOrder = ['fold', 'more', 'picture', 'button', 'next', 'tab'];
 const pressed = new WeakSet(), groups = new Map(), before = new WeakSet(), opened_by = new WeakSet();
 const switched = new Map(); // controls of labels, as they were
-let selected = [], focused = null;
+let selected = [], typed = [], focused = null;
 const bare = text => (text ?? '').replace(/\d+/g, '').split(/\s+/).slice(0, 6).join('.');
 const group_of = (e, kind) => {
   const above = e.parentElement, style = e.getAttribute('class');
@@ -103,7 +103,7 @@ function* inside(over, most, want) {
     yield 'close';
     if (!overlays().some(e => over.includes(e))) return;
   }
-  over.forEach(e => before.add(e)); // it stays
+  over.forEach(e => before.add(e));
 }
 // Brings what has come into view, so that it loads what it waits with.
 function* look_through() {
@@ -145,10 +145,11 @@ function* repeat({e, kind, shows}, most, want) {
     if (e.control)
       for (const c of all('input'))
         if (c === e.control || (c.name && c.name === e.control.name)) switched.set(c, switched.get(c) ?? c.checked);
-    const words_before = look_again();
+    const words_before = look_again(), had = words_now(), turn = {records: []};
     came.length = 0;
     bring(e);
-    const name = label(e);
+    const name = label(e), own = words_in(e.textContent);
+    turns.push(turn);
     press(e);
     const then = yield kind + ': ' + name, brought = look_again() > words_before || then.asked;
     if (location.href.split('#')[0] !== here) { // a route of its own: not this page
@@ -160,10 +161,13 @@ function* repeat({e, kind, shows}, most, want) {
     brought ? ++group.hits : ++group.misses;
     // It changes something, and so do its like; unless what was stopped only tells of a press that brings something.
     if (then.held && !then.asked && !(shows && brought)) group.misses = Math.max(group.misses, group.hits) + 3;
+    turn.bad = (kind === 'next' || !shows) && (!brought || lost(had, own) ||
+      turn.records.some(({target: at}) => (at.localName ? at : at.parentElement)?.isContentEditable));
     const over = overlays().filter(o => !is_in(e, o));
     if (over.length && !opened_by.has(e)) {
       opened_by.add(e);
       yield* inside(over, 30, want);
+      turn.bad ||= over.some(o => before.has(o)); // it stays
       return;
     }
     if (brought && kind !== 'next') yield* look_through();
@@ -214,6 +218,9 @@ function begin() {
   refresh();
   if (surveyed) return;
   selected = all('[role=tab][aria-selected=true]');
+  typed = all('input,textarea,select').filter(e => e.type !== 'file').map(e => [e, e.value]);
+  turns.push({records: []});
+  refresh(); // from now on, changes are noted
   focused = document.activeElement;
   overlays().forEach(e => before.add(e));
   surveyed = true;
@@ -246,5 +253,6 @@ const going = {};
 function go(step, then) {
   going[step] ??= kSteps[step]();
   const {value, done} = going[step].next(then);
+  if (done) turns.push({records: []}); // what comes from now on is not of a press
   return done ? null : value;
 }

@@ -28,6 +28,7 @@ function* choices() {
     const was = e.selectedIndex, options = [...e.options].slice(0, 12).filter(option => !option.disabled && option.index !== was);
     for (const index of [...options.map(option => option.index), was]) {
       look_again();
+      turns.push({records: [], bad: true});
       e.selectedIndex = index;
       for (const type of ['input', 'change']) e.dispatchEvent(new Event(type, kEvent));
       const {asked, held} = yield 'choice: ' + label(e);

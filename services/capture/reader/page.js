@@ -10,6 +10,7 @@ function refresh() {
   for (const root of roots)
     for (const e of root.querySelectorAll('*')) if (e.shadowRoot) roots.push(e.shadowRoot);
   for (const root of roots) observer.observe(root, kObserved);
+  if (turns.length) for (const root of roots) changes.observe(root, {...kObserved, attributes: true, attributeOldValue: true});
 }
 const all = selector => roots.flatMap(root => [...root.querySelectorAll(selector)]);
 const parent = e => e.parentElement ?? (e.getRootNode() instanceof ShadowRoot ? e.getRootNode().host : null);
@@ -35,7 +36,7 @@ const in_view = r => r.bottom > 0 && r.right > 0 && r.top < innerHeight && r.lef
 
 // What is new, and what was there at any time.
 
-const words = new Set(), seen = new WeakSet(), gone = [];
+const words = new Set(), links = new Set(), seen = new WeakSet(), gone = [];
 let hidden = new Set(), arrived = [], came = [], added = 0, news = 0, surveyed = false;
 const kObserved = {childList: true, subtree: true, characterData: true, characterDataOldValue: true};
 const observer = new MutationObserver(take);
@@ -55,8 +56,48 @@ function take(records) {
     }
     for (const node of record.removedNodes)
       if (node.nodeType === 3) keep(node.data, record.target);
-      else if (node.nodeType === 1 && !kSilent.has(node.localName)) keep(texts(node, kLongestGone).map(n => n.data.trim()).join(' '), record.target);
+      else if (node.nodeType === 1 && !kSilent.has(node.localName)) {
+        for (const {href} of [node, ...node.querySelectorAll('a[href]')])
+          if (typeof href === 'string' && links.size < kMostGone) links.add(href);
+        keep(texts(node, kLongestGone).map(n => n.data.trim()).join(' '), record.target);
+      }
   }
+}
+// What each press has changed, so that it can be undone: {records, bad}.
+const turns = [];
+const changes = new MutationObserver(note);
+let in_view_now = null; // words, until something changes
+function note(records) {
+  if (!records.length) return;
+  in_view_now = null;
+  const to = turns.at(-1)?.records;
+  if (to?.length < kMostCandidates) to.push(...records);
+}
+const words_now = () => {
+  note(changes.takeRecords());
+  const {body} = document;
+  return in_view_now ??= new Set(body?.textContent.length < kMostWords ? words_in(body.innerText) : []);
+};
+// Whether words are gone, and not only a few beside what has come.
+function lost(had, except) {
+  const now = words_now();
+  const gone = [...had].filter(word => !now.has(word) && !except.includes(word)).length;
+  return gone * 4 > [...now].filter(word => !had.has(word)).length;
+}
+function undo() {
+  note(changes.takeRecords());
+  changes.disconnect();
+  for (const {records, bad} of turns.splice(0).reverse())
+    for (const r of bad ? records.reverse() : [])
+      try {
+        const {target, oldValue, attributeName: name, attributeNamespace: space, nextSibling: next, previousSibling: last} = r;
+        if (r.type === 'characterData') target.data = oldValue;
+        else if (r.type === 'attributes')
+          oldValue === null ? target.removeAttributeNS(space, name) : target.setAttributeNS(space, name, oldValue);
+        for (const node of r.addedNodes) if (node.parentNode === target) node.remove();
+        for (const node of r.removedNodes)
+          target.insertBefore(node, next?.parentNode === target ? next : last?.parentNode === target ? last.nextSibling : null);
+      } catch { } // the page has moved it elsewhere
 }
 // The texts below a node, at most so many letters.
 function texts(top, most) {

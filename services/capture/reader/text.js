@@ -1,5 +1,5 @@
 // The end.
-// As the reader found it: at the top, with the first tabs, nothing in focus.
+// As the reader found it, with what has come: at the top, with the first tabs, nothing in focus.
 function leave() {
   for (const e of selected)
     if (e.isConnected && e.getAttribute('aria-selected') === 'false' && usable(e)) press(e);
@@ -7,6 +7,8 @@ function leave() {
     if (control.checked !== was && (was || control.type === 'checkbox')) control.click();
   for (const box of boxes ?? []) if (places.has(box)) box.scrollTo({top: 0, left: 0, behavior: 'instant'});
   if (surveyed) for (const e of overlays()) if (e.matches('dialog[open]')) e.close();
+  undo();
+  for (const [e, was] of typed) if (e.value !== was) e.value = was;
   if (document.activeElement !== focused) document.activeElement?.blur();
   scrollTo({top: 0, left: 0, behavior: 'instant'});
 }
@@ -40,6 +42,7 @@ function text() {
     out.push('</', tag, '>');
   };
   if (document.body) write(document.body, 0);
+  for (const href of links) out.push('<a href="', escape(href), '"></a>');
   const lines = new Set();
   for (const [line, in_main] of gone) {
     const fresh = words_in(line).filter(word => !have.has(word));

@@ -3,21 +3,27 @@
 #include "lib/base/file.hpp"
 #include "lib/base/inflater.hpp"
 #include "lib/base/text/encoding.hpp"
+#include "lib/base/text/number.hpp"
 #include "lib/base/text/text.hpp"
+#include "lib/formats/link.hpp"
 #include "lib/warc/coding.hpp"
 #include "lib/warc/method_query.hpp"
 #include "lib/warc/reader.hpp"
+#include "lib/warc/surt.hpp"
 #include "services/capture/browser/wire.hpp"
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <fstream>
+#include <set>
 
 namespace holdfast::capture {
 
 namespace {
 
 constexpr std::size_t kLargestAnswer = 64u << 20;
+const std::set<std::string> kNoFiles{"asp", "aspx", "jsp", "php", "pl", "exe", "dll"};
 
 // nullopt: too large.
 std::optional<std::string> rest_of(warc::Reader& reader) {
@@ -52,6 +58,50 @@ bool lost_body(const warc::Record& record, const Headers& sent) {
   return !header_of(record.headers, "warc-truncated").empty() || (!length.empty() && length != "0");
 }
 
+// A key without what players take for chance, as pywb does: numbers that keep caches away, tags of campaigns, the names
+// of callbacks.
+std::string without_chance(std::string_view key) {
+  auto query = key.find('?');
+  std::string left(key.substr(0, query));
+  while (query < key.size()) {
+    const auto end = std::min(key.find('&', query + 1), key.size());
+    const auto pair = key.substr(query + 1, end - query - 1);
+    query = end;
+    const auto equals = std::min(pair.find('='), pair.size());
+    const auto name = pair.substr(0, equals), value = pair.substr(std::min(equals + 1, pair.size()));
+    const bool number = !value.empty() && value.find_first_not_of("0123456789") == value.npos;
+    if ((number && (name == "_" || name == "cb" || name == "uncache")) || name.starts_with("utm_")) continue;
+    const bool calls = value.starts_with("jquery") || (name == "callback" && value.starts_with("jsonp"));
+    left.append("&").append(calls ? name : pair);
+  }
+  return left;
+}
+
+// A script of JSONP calls the function that its page has named now.
+void call_back(std::string& script, std::string_view url) {
+  const auto open = script.find('('), at = url.find("callback=");
+  if (open == script.npos || open > 200 || at == url.npos || !script.substr(open + 1).starts_with('{')) return;
+  const auto name = url.substr(at + 9);
+  script.replace(0, open, name.substr(0, name.find('&')));
+}
+
+// Returns true for an answer that leads to where it came from, as one that only sets a cookie.
+bool leads_back(const ReplaySource::Answer& answer, const std::string& url) {
+  const auto to = formats::join_url(url, header_of(answer.headers, "location"));
+  return answer.status / 100 == 3 && to && warc::url_key(*to) == warc::url_key(url);
+}
+
+// The first and last byte of "bytes=3-9" in a body of this size.
+std::optional<std::pair<std::size_t, std::size_t>> range_of(std::string_view asked, std::size_t size) {
+  const auto dash = asked.find('-');
+  if (!asked.starts_with("bytes=") || dash == asked.npos || size == 0) return std::nullopt;
+  const auto first = base::parse_number<std::size_t>(asked.substr(6, dash - 6)),
+             last = base::parse_number<std::size_t>(asked.substr(dash + 1));
+  if (!first && !last) return std::nullopt;
+  if (!first) return std::pair(size - std::min(size, *last), size - 1);
+  return *first < size ? std::optional(std::pair(*first, std::min(last.value_or(size), size - 1))) : std::nullopt;
+}
+
 } // namespace
 
 ReplaySource::ReplaySource(const Json& records, std::filesystem::path log) : log_(std::move(log)) {
@@ -61,8 +111,9 @@ ReplaySource::ReplaySource(const Json& records, std::filesystem::path log) : log
     if (record.at("mime") != "warc/revisit") by_digest_.emplace(place.digest, place);
     const auto key = record.value("key", "");
     if (key.empty()) continue;
-    if (const auto [known, is_new] = by_key_.emplace(key, place); !is_new && place.date < known->second.date)
-      known->second = std::move(place);
+    auto& places = by_key_[key];
+    const auto later = [](const Place& one, const Place& other) { return one.date < other.date; };
+    places.insert(std::upper_bound(places.begin(), places.end(), place, later), place);
   }
 }
 
@@ -70,21 +121,53 @@ std::optional<ReplaySource::Answer> ReplaySource::answer(const Json& request) {
   const auto method = request.value("method", "GET"), url = text_at(request, "url");
   const Headers headers = headers_from(request.value("headers", Json::object()));
   const auto body = request_body(request);
-  const auto key = warc::request_key(url, method, header_of(headers, "content-type"),
-                                     body ? std::string_view(*body).substr(0, warc::kLargestRequestRead) : "");
+  auto key = warc::request_key(url, method, header_of(headers, "content-type"),
+                               body ? std::string_view(*body).substr(0, warc::kLargestRequestRead) : "");
+  if (!by_key_.contains(key)) key = alike(key);
   std::optional<Answer> found;
-  try {
-    found = find(key, method);
-  } catch (const warc::Damaged&) { // it is missing
-  }
+  if (const auto known = by_key_.find(key); known != by_key_.end())
+    for (const auto& place : known->second) {
+      try {
+        auto answer = read(place, method);
+        if (!answer) continue;
+        const bool last = answer->status != kPartialContent && !leads_back(*answer, url);
+        if (!found || last) found = std::move(answer);
+        if (last) break;
+      } catch (const warc::Damaged&) { // it is missing
+      }
+    }
   std::ofstream(log_, std::ios::app) << (found ? "+ " : "- ") << key << ' ' << url << '\n';
+  if (!found) return found;
+  call_back(found->body, url);
+  if (const auto part =
+          found->status == 200 ? range_of(header_of(headers, "range"), found->body.size()) : std::nullopt) {
+    const auto [first, last] = *part;
+    found->headers.emplace_back("Content-Range", "bytes " + std::to_string(first) + "-" + std::to_string(last) + "/" +
+                                                     std::to_string(found->body.size()));
+    found->body = found->body.substr(first, last - first + 1);
+    found->status = kPartialContent;
+    found->reason.clear();
+  }
   return found;
 }
 
-std::optional<ReplaySource::Answer> ReplaySource::find(const std::string& key, const std::string& method) {
-  const auto known = by_key_.find(key);
-  if (known == by_key_.end()) return std::nullopt;
-  const auto& place = known->second;
+// A record of the same address with another query: of a file, of another method than GET, or one that differs by
+// chance.
+std::string ReplaySource::alike(const std::string& key) const {
+  const auto path = key.substr(0, key.find('?'));
+  const auto dot = path.rfind('.');
+  const bool file = dot != path.npos && dot > path.rfind('/') && !kNoFiles.contains(path.substr(dot + 1));
+  const auto method = key.find("__wb_method=");
+  for (auto one = by_key_.lower_bound(path); one != by_key_.end() && one->first.starts_with(path); ++one) {
+    const auto& other = one->first;
+    if (other.size() > path.size() && other[path.size()] != '?') continue;
+    const bool sent = method != key.npos && other.find("__wb_method=") != other.npos;
+    if (file || sent || without_chance(other) == without_chance(key)) return other;
+  }
+  return key;
+}
+
+std::optional<ReplaySource::Answer> ReplaySource::read(const Place& place, const std::string& method) {
   OpenRecord open;
   if (!open_record(open, place.file, place.offset, place.length)) return std::nullopt;
   Answer answer{200, "OK", "", {}};

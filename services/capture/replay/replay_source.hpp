@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace holdfast::capture {
 
@@ -23,7 +24,8 @@ public:
   // and URL after "+" (answered) or "-" (missing).
   explicit ReplaySource(const Json& records, std::filesystem::path log = "/dev/null");
 
-  // Returns the first record of this request, again and again, as players do. nullopt: there is none.
+  // Returns the first record of this request, again and again, or one that differs only in what players disregard. A
+  // whole answer comes before a part, and before one that leads back to the request. nullopt: there is none.
   std::optional<Answer> answer(const Json& request);
 
 private:
@@ -31,9 +33,10 @@ private:
     std::string date, digest, file;
     std::uint64_t offset{0}, length{0};
   };
-  std::optional<Answer> find(const std::string& key, const std::string& method);
+  std::string alike(const std::string& key) const;
+  std::optional<Answer> read(const Place& place, const std::string& method);
 
-  std::map<std::string, Place> by_key_;
+  std::map<std::string, std::vector<Place>, std::less<>> by_key_;
   std::multimap<std::string, Place> by_digest_;
   const std::filesystem::path log_;
 };

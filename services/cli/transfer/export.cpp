@@ -115,7 +115,10 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
         std::cerr << "missing  " << capture.file << "\n";
       }
     }
-    if (name.empty()) continue;
+    const bool piece = capture.status == 206 && std::any_of(captures.begin(), captures.end(), [&](const auto& whole) {
+                         return whole.status == 200 && whole.key == capture.key;
+                       });
+    if (name.empty() || piece) continue; // players that are offered pieces beside the whole file show nothing
     warc::Capture exported = capture;
     exported.file = name;
     if (capture.key.find("__wb_method=") != std::string::npos) // players want the request, too

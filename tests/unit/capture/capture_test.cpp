@@ -450,6 +450,58 @@ TEST_CASE("a record that lost its body is no answer") {
   }
 }
 
+TEST_CASE("an answer is the one that players of archives give") {
+  const test::TempDir directory;
+  const auto file = (directory.path() / "page.warc").string(), site = std::string("http://a.example/");
+  struct Sent {
+    const char *name, *head, *body;
+  };
+  const Sent all[] = {{"x?_=111&b=2", "200 OK", "stamped"},
+                      {"x?t=111", "200 OK", "timed"},
+                      {"code.js?v=1", "200 OK", "versioned"},
+                      {"p?callback=jQuery1_2&_=3", "200 OK", "jQuery1_2({})"},
+                      {"back", "302 Found\r\nLocation: /back", ""},
+                      {"back", "200 OK", "there"},
+                      {"film", "206 Partial Content\r\nContent-Range: bytes 4-5/6", "ef"},
+                      {"film", "200 OK", "abcdef"},
+                      {"piece", "206 Partial Content\r\nContent-Range: bytes 4-5/6", "ef"}};
+  {
+    std::ofstream records(file, std::ios::binary);
+    for (const auto& sent : all) {
+      const auto block = std::string("HTTP/1.1 ") + sent.head + "\r\n\r\n" + sent.body;
+      records << "WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: " << site << sent.name
+              << "\r\nWARC-Date: 2026-01-31T23:59:59Z\r\nWARC-Record-ID: <urn:" << sent.name
+              << ">\r\nContent-Type: application/http;msgtype=response\r\nContent-Length: " << block.size()
+              << "\r\n\r\n"
+              << block << "\r\n\r\n";
+    }
+  }
+  Json records = Json::array();
+  const base::Fd open(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  warc::each_capture(
+      open.get(), 0, std::filesystem::file_size(file),
+      [&](const warc::Capture& one) { return records.push_back(warc::replay_record(one, file)), true; },
+      [](const warc::Damaged&) {});
+  ReplaySource source(records, directory.path() / "requests");
+  struct Row {
+    const char *name, *range, *body;
+  };
+  const Row rows[] = {{"x?_=999&b=2", "", "stamped"}, {"x?_=999&b=3", "", nullptr},
+                      {"x?t=999", "", nullptr},       {"code.js?v=2", "", "versioned"},
+                      {"code.js", "", "versioned"},   {"p?callback=jQuery8_9&_=4", "", "jQuery8_9({})"},
+                      {"back", "", "there"},          {"film", "bytes=1-2", "bc"},
+                      {"film", "bytes=-2", "ef"},     {"film", "bytes=4-", "ef"},
+                      {"film", "bytes=9-", "abcdef"}, {"film", "", "abcdef"},
+                      {"piece", "bytes=4-5", "ef"}};
+  for (const auto& row : rows) {
+    INFO(std::string(row.name) << " " << row.range);
+    const auto answer =
+        source.answer({{"method", "GET"}, {"url", site + row.name}, {"headers", {{"Range", row.range}}}});
+    REQUIRE(answer.has_value() == (row.body != nullptr));
+    if (answer) CHECK(answer->body == row.body);
+  }
+}
+
 TEST_CASE("chunks are taken as far as they can be read") {
   CHECK(without_chunks("3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n") == "abcde");
   CHECK(without_chunks("5\r\nab") == "ab");

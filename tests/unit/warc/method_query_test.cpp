@@ -23,6 +23,7 @@ TEST_SUITE("queries of methods") {
         {"POST", "text/plain", "{\"q\":1}\n{\"q\":2}", "__wb_method=POST&q=1&q.2_=2"},
         {"POST", "text/plain", "words", "__wb_method=POST&__wb_post_data=d29yZHM="},
         {"POST", "application/x-www-form-urlencoded", "a=1+2&b=%C3%BC&c", "__wb_method=POST&a=1 2&b=ü&c"},
+        {"POST", "application/x-www-form-urlencoded", "a=%ff", "__wb_method=POST&a=\xef\xbf\xbd"},
         {"POST", "application/x-www-form-urlencoded", "\xff\xfe", "__wb_method=POST&__wb_post_data=//4="},
         {"POST", "multipart/form-data; boundary=xYz",
          "--xYz\r\nContent-Disposition: form-data; name=\"note\"\r\n\r\ngrün 1\r\n--xYz\r\nContent-Disposition: "
