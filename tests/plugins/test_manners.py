@@ -111,7 +111,7 @@ WAYS = {
     "matrix": "fetch('/act/{k};action=delete')",
     "stream": "(async () => {{ const s = new WebSocketStream(`ws://${{location.host}}/socket`); (await s.opened).writable.getWriter().write('/act/{k}') }})()",
     "asked": "fetch('/act/{k}?query=' + encodeURIComponent('mutation {{ like }}'))",
-    "search-and-set": "fetch('/act/{k}', {{method: 'POST', body: JSON.stringify({{query: {{id: 3}}, update: {{likes: 4}}}})}})",
+    "set-by-query": "fetch('/act/{k}', {{method: 'POST', body: JSON.stringify({{query: {{id: 3}}, update: {{likes: 4}}}})}})",
     "mutation": "fetch('/act/{k}', {{method: 'POST', body: JSON.stringify({{query: 'mutation {{ like }}'}})}})",
 }  # fmt: skip
 SETUP = """<iframe name=f src=/blank></iframe><script>
@@ -236,6 +236,8 @@ PAGES = {
                 "style='display:none;position:fixed;inset:0;background:#333'>eclipse</div>",
                 "<p>gannet</p><div style='display:none'>A gannet is a bird that dives.</div>"
                 "<button type=button onclick=\"this.previousSibling.style.display = 'block'\">Gannet</button>",
+                "<div contenteditable>draft</div><button type=button onclick=\"this.previousSibling.append('template')\">"
+                "Template</button>",
                 '<p>slide one</p><button type=button onclick="this.previousSibling.innerHTML = '
                 "'slide <a href=/second>two</a>'\">Next</button>",
             )

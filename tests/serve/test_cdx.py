@@ -20,6 +20,8 @@ def captures():
         status = "404 Not Found" if number % 100 == 0 else "200 OK"
         date = f"2021-{number % 12 + 1:02}-02T03:04:05Z"
         yield record("response", f"{BASE}f/{number:05}", date, http(b"%d" % number, kind, status), number)
+    piece = http(b"7", "text/css", "206 Partial Content")  # beside the whole, which players are to have
+    yield record("response", f"{BASE}f/00007", "2021-08-02T03:04:05Z", piece, COUNT)
 
 
 class Cdx(Case):
@@ -71,6 +73,13 @@ class Cdx(Case):
         newest, _ = self.pages(sort="reverse", pageSize=2)
         self.assertEqual({one["url"] for one in newest}, {one["url"] for one in every})
         self.assertEqual(newest[0]["urlkey"], every[-1]["urlkey"])
+
+    def test_an_export_lists_what_the_server_lists(self):
+        place = self.site.place
+        place.holdfast("export", "--all", "--format", "warc", "-o", place.path / "listed")
+        index = (place.path / "listed/index.cdxj").read_text().splitlines()
+        self.assertEqual(len([line for line in index if line.startswith("test,many)/")]), COUNT)
+        place.holdfast("verify", "--all")
 
     def test_an_answer_that_is_not_all_leads_to_the_next(self):
         first = self.ask(output="json")

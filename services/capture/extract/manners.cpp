@@ -125,7 +125,7 @@ bool only_asks(std::string_view url, std::string_view body) {
   if (at == std::string_view::npos || body.find("mutation") != std::string_view::npos) return false;
   body.remove_prefix(at + 7);
   body.remove_prefix(std::min(body.size(), body.find_first_not_of(" :\t\r\n")));
-  if (!body.starts_with('"')) return url.find("search") != std::string_view::npos;
+  if (!body.starts_with('"')) return url.substr(url.rfind('/') + 1).find("search") != std::string_view::npos;
   body.remove_prefix(std::min(body.size(), body.find_first_not_of(" \"\t\r\n\\nrt"))); // also escaped line breaks
   return body.starts_with("query") || body.starts_with("{");
 }
