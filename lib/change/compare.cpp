@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <list>
 #include <map>
 #include <utility>
 #include <vector>
@@ -40,15 +41,19 @@ double compare_pictures(const std::vector<Picture>& earlier, const std::vector<P
   std::vector<bool> used(earlier.size());
   std::map<Place, std::size_t> same; // by place
   std::vector<const Picture*> others;
+  std::map<Place, std::list<std::size_t>> left; // of the earlier ones
+  for (std::size_t i = 0; i < earlier.size(); ++i)
+    left[earlier[i].place].push_back(i);
   for (const auto& picture : now) {
-    std::size_t i = 0;
-    while (i < earlier.size() && (used[i] || earlier[i].place != picture.place || !alike(earlier[i], picture)))
-      ++i;
-    if (i == earlier.size()) {
+    auto& here = left[picture.place];
+    const auto tried = std::next(here.begin(), static_cast<std::ptrdiff_t>(std::min(here.size(), kMostTried)));
+    const auto found = std::find_if(here.begin(), tried, [&](std::size_t i) { return alike(earlier[i], picture); });
+    if (found == tried) {
       others.push_back(&picture);
       continue;
     }
-    used[i] = true;
+    used[*found] = true;
+    here.erase(found);
     ++same[picture.place];
   }
   for (std::size_t i = 0; i < earlier.size(); ++i)

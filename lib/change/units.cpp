@@ -4,6 +4,7 @@
 #include "lib/change/sequence.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
@@ -12,17 +13,11 @@ namespace holdfast::change {
 
 namespace {
 
-constexpr std::size_t kEditedBlock = 8; // words of a block in which an edit can be told from noise
-constexpr std::size_t kMostOfMark = 40; // units that a mark of a mask stands for
-constexpr std::size_t kMostKnown = 500; // masks of units that are not on the page now
-constexpr int kAlways = 3;              // changes in a row after which a word is noise
-
-// Returns true if two blocks are one with other words in it.
-bool alike(const Unit& a, const Unit& b) {
-  if (a.place != b.place) return false;
-  const auto longest = std::max(fixed_words(a.words), fixed_words(b.words));
-  return longest > 0 && 2 * pairs_of(a.words, b.words).size() >= longest;
-}
+constexpr std::size_t kEditedBlock = 8;          // words of a block in which an edit can be told from noise
+constexpr std::size_t kMostOfMark = 40;          // units that a mark of a mask stands for
+constexpr std::size_t kMostKnown = 500;          // masks of units that are not on the page now
+constexpr int kAlways = 3;                       // changes in a row after which a word is noise
+constexpr std::int64_t kMostSteps = 200'000'000; // comparisons of words; what would take more counts as changed
 
 // Returns the words without digits.
 std::vector<Word> names_of(std::vector<Word> words) {
@@ -66,6 +61,11 @@ public:
   }
 
   UnitChanges run() {
+    for (auto* side : {&a_, &b_})
+      for (const auto& unit : *side) {
+        auto& words = (side == &a_ ? words_a_ : words_b_).emplace_back(unit.words);
+        std::sort(words.begin(), words.end());
+      }
     match();
     pair_runs();
     pair_moved();
@@ -85,7 +85,27 @@ private:
     if (a_[i].place != b_[j].place) return false;
     if (a_[i].words == b_[j].words) return true;
     const auto masked = std::any_of(a_[i].words.begin(), a_[i].words.end(), is_mask);
-    return masked && fits(a_[i].words, b_[j].words);
+    return masked && fit(a_[i].words, b_[j].words);
+  }
+  bool spend(const std::vector<Word>& a, const std::vector<Word>& b) const {
+    constexpr std::int64_t kCall = 50;
+    return (steps_ -= static_cast<std::int64_t>(a.size() * b.size()) + kCall) > 0;
+  }
+  bool fit(const std::vector<Word>& pattern, const std::vector<Word>& words) const {
+    return spend(pattern, words) && fits(pattern, words);
+  }
+  // Returns true if two blocks are one with other words in it. Most are not, as their words show in any order.
+  bool alike(std::size_t i, std::size_t j) const {
+    const auto &a = a_[i].words, &b = b_[j].words;
+    if (a_[i].place != b_[j].place) return false;
+    const auto longest = std::max(fixed_words(a), fixed_words(b));
+    std::size_t common = 0;
+    for (auto x = words_a_[i].begin(), y = words_b_[j].begin(); x != words_a_[i].end() && y != words_b_[j].end();)
+      if (*x == *y)
+        ++common, ++x, ++y;
+      else
+        ++(*x < *y ? x : y);
+    return longest > 0 && 2 * common >= longest && spend(a, b) && 2 * pairs_of(a, b).size() >= longest;
   }
   void join(std::size_t i, std::size_t j, Fate fate) {
     fate_a_[i] = fate_b_[j] = fate;
@@ -108,22 +128,24 @@ private:
     }
     close(a_.size(), b_.size());
   }
-  bool marked(std::size_t begin, std::size_t end) const {
-    return std::any_of(marks_.begin(), marks_.end(),
-                       [&](const auto& mark) { return mark.first >= begin && mark.first <= end; });
+  using Marks = std::vector<std::pair<std::size_t, Place>>;
+  // The marks at positions from begin to end; they are in order until some are learnt.
+  static std::pair<Marks::const_iterator, Marks::const_iterator> within(const Marks& marks, std::size_t begin,
+                                                                        std::size_t end) {
+    return {std::lower_bound(marks.begin(), marks.end(), std::pair(begin, Place(0))),
+            std::lower_bound(marks.begin(), marks.end(), std::pair(end + 1, Place(0)))};
   }
-  std::set<Place> marks_in(std::size_t begin, std::size_t end) const {
-    std::set<Place> places;
-    for (const auto& [at, place] : marks_)
-      if (at >= begin && at <= end) places.insert(place);
-    return places;
+  bool marked(std::size_t begin, std::size_t end) const {
+    const auto [first, last] = within(marks_, begin, end);
+    return first != last;
   }
   // Within what lies between two units that are the same.
   void pair_runs() {
     for (const auto& run : runs_) {
-      auto noise = marks_in(run.a, run.end_a);
-      for (const auto& [at, place] : marks_b_)
-        if (at >= run.b && at <= run.end_b) noise.insert(place);
+      std::set<Place> noise;
+      for (const auto& [first, last] : {within(marks_, run.a, run.end_a), within(marks_b_, run.b, run.end_b)})
+        for (auto mark = first; mark != last; ++mark)
+          noise.insert(mark->second);
       std::map<Place, std::size_t> count; // a page of other words is not what was seen in this place
       for (auto j = run.b; j < run.end_b; ++j)
         ++count[b_[j].place];
@@ -134,8 +156,8 @@ private:
         if (is_noise(b_[j].place)) fate_b_[j] = Fate::noise;
       auto from = run.a;
       for (auto j = run.b; j < run.end_b; ++j)
-        for (auto i = from; fate_b_[j] == Fate::open && i < run.end_a && i - from < 200; ++i)
-          if (fate_a_[i] == Fate::open && alike(a_[i], b_[j])) {
+        for (auto i = from; fate_b_[j] == Fate::open && i < run.end_a && i - from < kMostTried; ++i)
+          if (fate_a_[i] == Fate::open && alike(i, j)) {
             join(i, j, Fate::edited);
             from = i + 1;
           }
@@ -177,7 +199,7 @@ private:
       const auto [begin, end] = known.equal_range(unit.place);
       return std::any_of(begin, end, [&](const auto& one) {
         return *one.second == unit.words ||
-               (fixed_words(unit.words) == unit.words.size() && fits(*one.second, unit.words));
+               (fixed_words(unit.words) == unit.words.size() && fit(*one.second, unit.words));
       });
     };
     for (std::size_t j = 0; j < b_.size(); ++j)
@@ -233,17 +255,21 @@ private:
     result_.added += std::min(added, most);
     result_.any = true;
   }
+  // The masks that units of a place have or had.
+  void find_models() {
+    for (const auto* units : {&a_, &rules_.known})
+      for (const auto& unit : *units)
+        if (auto& here = models_[unit.place];
+            here.size() < kMostTried && std::any_of(unit.words.begin(), unit.words.end(), is_mask))
+          here.push_back(&unit.words);
+  }
   // The mask that other units of this place have, for a new one.
-  const Unit* model(const Unit& unit) const {
-    const auto found = std::find_if(a_.begin(), a_.end(), [&](const Unit& one) {
-      return one.place == unit.place && std::any_of(one.words.begin(), one.words.end(), is_mask) &&
-             fits(one.words, unit.words);
-    });
-    if (found != a_.end()) return &*found;
-    const auto before = std::find_if(rules_.known.begin(), rules_.known.end(), [&](const Unit& one) {
-      return one.place == unit.place && fits(one.words, unit.words);
-    });
-    return before == rules_.known.end() ? nullptr : &*before;
+  const std::vector<Word>* model(const Unit& unit) const {
+    const auto here = models_.find(unit.place);
+    if (here == models_.end()) return nullptr;
+    const auto found = std::find_if(here->second.begin(), here->second.end(),
+                                    [&](const auto* pattern) { return fit(*pattern, unit.words); });
+    return found == here->second.end() ? nullptr : *found;
   }
   Unit take(std::size_t j) {
     auto unit = b_[j];
@@ -276,7 +302,7 @@ private:
       [[fallthrough]];
     case Fate::known:
     case Fate::noise:
-      if (const auto* known = model(unit)) unit.words = known->words;
+      if (const auto* known = model(unit)) unit.words = std::vector<Word>(*known);
     }
     return unit;
   }
@@ -291,6 +317,7 @@ private:
           std::find(rules_.known.begin(), rules_.known.end(), a_[i]) == rules_.known.end())
         rules_.known.push_back(a_[i]);
     }
+    find_models();
     // A mark stays where it was among the units that are still there.
     std::multimap<std::size_t, Place> marks;
     std::vector<std::size_t> at(a_.size() + 1, b_.size());
@@ -299,14 +326,12 @@ private:
       if (stays(fate_b_[j])) at[other_[j]] = j;
     for (std::size_t i = a_.size(); i-- > 0;)
       at[i] = std::min(at[i], at[i + 1]);
+    std::vector<std::size_t> behind(a_.size() + 1); // the last unit before that is still there
+    for (std::size_t i = 0; i < a_.size(); ++i)
+      behind[i + 1] = stays(fate_a_[i]) ? at[i] + 1 : behind[i];
     std::set<std::pair<std::size_t, Place>> once;
-    for (const auto& [before, place] : marks_) {
-      // Behind the last unit before it that is still there.
-      std::size_t position = 0;
-      for (auto i = before; i-- > 0 && position == 0;)
-        if (stays(fate_a_[i])) position = at[i] + 1;
-      if (!rules_.noise.contains(place)) once.emplace(position, place);
-    }
+    for (const auto& [before, place] : marks_)
+      if (!rules_.noise.contains(place)) once.emplace(behind[before], place);
     for (const auto& [position, place] : marks_b_)
       if (!rules_.noise.contains(place)) once.emplace(position, place);
     for (const auto& mark : once)
@@ -326,6 +351,9 @@ private:
   };
   UnitRules rules_;
   std::vector<Unit> a_, b_;
+  std::vector<std::vector<Word>> words_a_, words_b_; // of each, sorted
+  std::map<Place, std::vector<const std::vector<Word>*>> models_;
+  mutable std::int64_t steps_{kMostSteps};
   std::vector<std::pair<std::size_t, Place>> marks_, marks_b_; // in front of which unit of a_, of b_
   std::set<std::size_t> beside_; // units of b_ beside one that is noise: a heading, say, that moves with it
   std::vector<Fate> fate_a_, fate_b_;

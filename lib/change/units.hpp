@@ -9,6 +9,8 @@
 
 namespace holdfast::change {
 
+inline constexpr std::size_t kMostTried = 200; // units, or pictures, of a place that one is compared with
+
 struct UnitChanges {
   std::size_t added{0}, removed{0}, moved{0}; // words; units where the order does not count
   bool any{false};

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 namespace holdfast::robots {
 
@@ -19,25 +20,24 @@ std::string normalised(std::string_view pattern) {
   return base::canonical_codes(pattern, [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
-// Matches greedily, with one place to go back to: linear in pattern times target, for any pattern.
+// Finds the parts between the stars from left to right, in time linear in pattern and target.
 bool fits(std::string_view pattern, std::string_view target) {
   const bool anchored = !pattern.empty() && pattern.back() == '$';
   if (anchored) pattern.remove_suffix(1);
-  std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
-  for (;;) {
-    if (p == pattern.size() && (!anchored || t == target.size())) return true;
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = t;
-    } else if (p < pattern.size() && t < target.size() && pattern[p] == target[t]) {
-      ++p;
-      ++t;
-    } else if (star != std::string_view::npos && resume < target.size()) {
-      p = star + 1;
-      t = ++resume;
-    } else {
-      return false;
+  for (bool first = true;; first = false) {
+    const auto star = pattern.find('*');
+    const auto part = pattern.substr(0, star);
+    if (star == std::string_view::npos && anchored)
+      return target.ends_with(part) && (!first || target.size() == part.size());
+    if (first && !target.starts_with(part)) return false;
+    if (!first) { // memmem() is linear for any input, string_view::find() is not
+      const auto* found = ::memmem(target.data(), target.size(), part.data(), part.size());
+      if (found == nullptr) return false;
+      target.remove_prefix(static_cast<std::size_t>(static_cast<const char*>(found) - target.data()));
     }
+    if (star == std::string_view::npos) return true;
+    target.remove_prefix(part.size());
+    pattern.remove_prefix(star + 1);
   }
 }
 

@@ -43,9 +43,9 @@ bool Splitter::add_page(const std::string& url, const std::string& date, const s
   const auto whole = whole_seconds(date);
   if (whole.empty() && !date.empty()) return false;
   exact_ = exact_ && (date.empty() || has_fraction(date));
-  by_key_.emplace(url_key(url), static_cast<std::uint32_t>(pages_.size()));
   if (!id.empty()) page_of_id_[number_of_id(id)] = static_cast<std::uint32_t>(pages_.size());
   begins_.push_back(date.empty() ? base::Timestamp::max() : time_of(date)); // no record is placed there by its time
+  by_key_[url_key(url)].emplace(begins_.back(), static_cast<std::uint32_t>(pages_.size()));
   pages_.push_back({url, whole, pages_.size(), false, 0, "", 0, 0});
   return true;
 }
@@ -146,15 +146,23 @@ void Splitter::claim(Open& open) {
     if (url_key(response.url) == url_key(pages_[open.group.page].url)) found(open.group.page, open);
     return;
   }
-  const auto [first, last] = by_key_.equal_range(url_key(response.url));
-  auto nearest = kNone;
-  for (auto it = first; it != last; ++it) {
-    const auto apart = [&](std::uint32_t page) { return std::chrono::abs(begins_[page] - open.group.time); };
-    if (nearest == kNone || apart(it->second) < apart(nearest)) nearest = it->second;
-  }
-  if (nearest == kNone) return;
+  const auto pages = by_key_.find(url_key(response.url));
+  if (pages == by_key_.end()) return;
+  const auto [before, after] = around(pages->second, open.group.time);
+  const auto apart = [&](std::uint32_t page) { return std::chrono::abs(begins_[page] - open.group.time); };
+  const bool later =
+      before == kNone || (after != kNone && std::pair(apart(after), after) < std::pair(apart(before), before));
+  const auto nearest = later ? after : before;
   open.group.page = nearest;
   found(nearest, open);
+}
+
+// Returns the first of the pages that began last before a time, or then, and the first of those that began next; kNone
+// if there is none.
+std::pair<std::uint32_t, std::uint32_t> Splitter::around(const Pages& pages, base::Timestamp time) {
+  const auto next = pages.upper_bound({time, kNone});
+  const auto before = next == pages.begin() ? kNone : pages.lower_bound({std::prev(next)->first, 0})->second;
+  return {before, next == pages.end() ? kNone : next->second};
 }
 
 // Records that this is a response of the page's URL.
@@ -168,6 +176,9 @@ void Splitter::found(std::uint32_t number, const Open& open) {
   page = response;
   page.listed = listed;
   page.url = url;
+  auto& pages = by_key_[url_key(url)];
+  pages.erase({begins_[number], number});
+  pages.emplace(open.group.time, number);
   begins_[number] = open.group.time;
 }
 
@@ -179,7 +190,7 @@ void Splitter::choose_pages() {
     auto& group = groups_[candidate.group];
     group.page = static_cast<std::uint32_t>(pages_.size());
     if (candidate.document) name_page(group);
-    by_key_.emplace(url_key(candidate.page.url), group.page);
+    by_key_[url_key(candidate.page.url)].emplace(group.time, group.page);
     begins_.push_back(group.time);
     pages_.push_back(candidate.page);
   }
@@ -200,13 +211,10 @@ void Splitter::place_by_url() {
   for (const auto& [number, key] : about_) {
     auto& group = groups_[number];
     if (group.page != kNone) continue;
-    const auto rank = [&](std::uint32_t page) {
-      const auto begin = begins_[page];
-      return begin <= group.time ? std::pair(true, begin - group.time) : std::pair(false, group.time - begin);
-    };
-    const auto [first, last] = by_key_.equal_range(key);
-    for (auto it = first; it != last; ++it)
-      if (group.page == kNone || rank(it->second) > rank(group.page)) group.page = it->second;
+    const auto pages = by_key_.find(key);
+    if (pages == by_key_.end()) continue;
+    const auto [before, after] = around(pages->second, group.time);
+    group.page = before != kNone ? before : after;
   }
 }
 
@@ -216,6 +224,12 @@ void Splitter::finish() {
   if (!exact_) { // a time that has a fraction must not be after one of the same second that has none
     for (auto& time : begins_)
       time = std::chrono::floor<std::chrono::seconds>(time);
+    for (auto& [key, pages] : by_key_) {
+      Pages whole;
+      for (const auto& [time, page] : pages)
+        whole.emplace(begins_[page], page);
+      pages = std::move(whole);
+    }
     for (auto& group : groups_)
       group.time = std::chrono::floor<std::chrono::seconds>(group.time);
   }

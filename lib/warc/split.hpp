@@ -13,7 +13,9 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::warc {
@@ -52,7 +54,8 @@ private:
     std::uint64_t offset{0}, length{0};
     base::Timestamp time{};
   };
-  struct Open { // the group that is being read
+  using Pages = std::set<std::pair<base::Timestamp, std::uint32_t>>; // by begin
+  struct Open {                                                      // the group that is being read
     Group group;
     std::vector<std::string> names; // ids of its records, and of those that they belong to
     SplitPage response;             // found: there is one
@@ -63,6 +66,7 @@ private:
   void take_response(Reader& reader, const Record& record, Open& open);
   void end_group();
   void claim(Open& open);
+  static std::pair<std::uint32_t, std::uint32_t> around(const Pages& pages, base::Timestamp time);
   std::uint32_t number_of_id(const std::string& id);
   void found(std::uint32_t page, const Open& open);
   void name_page(const Group& group);
@@ -81,7 +85,7 @@ private:
     bool document{false}; // by its request
   };
   std::vector<Candidate> candidates_;
-  std::multimap<std::string, std::uint32_t> by_key_;
+  std::map<std::string, Pages> by_key_;
   std::map<std::string, std::uint32_t> ids_;               // WARC-Page-ID: its number
   std::vector<std::uint32_t> page_of_id_;                  // from the list, or the page's own response
   std::vector<std::pair<std::size_t, std::string>> about_; // groups that a page's URL names: their number, its key

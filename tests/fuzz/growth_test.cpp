@@ -4,12 +4,15 @@
 #include "lib/base/file.hpp"
 #include "lib/base/text/facts.hpp"
 #include "lib/base/text/json.hpp"
+#include "lib/change/compare.hpp"
 #include "lib/change/reuse.hpp"
 #include "lib/formats/saved_page.hpp"
 #include "lib/persona/state.hpp"
+#include "lib/robots/robots.hpp"
 #include "lib/warc/method_query.hpp"
 #include "lib/warc/redact.hpp"
 #include "lib/warc/redactor.hpp"
+#include "lib/warc/split.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/capture/extract/blocks.hpp"
 #include "services/capture/extract/links.hpp"
@@ -265,23 +268,30 @@ double cpu_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-double cost(const Reader& reader, const std::string& input) {
+// Something whose cost counts: `prepare` makes an input of a size, and returns what is to be done with it.
+struct Work {
+  std::string name;
+  std::function<std::function<void()>(std::size_t)> prepare;
+};
+
+double cost(const Work& work, std::size_t size) {
+  const auto run = work.prepare(size);
   const auto begin = cpu_seconds();
   try {
-    reader.read(input);
+    run();
   } catch (const base::Error&) { // refused
   }
   return cpu_seconds() - begin;
 }
 
 // Returns how much more time four times the input takes. At more than kSuspicious, larger inputs tell.
-double growth(const Reader& reader, const Shape& shape) {
+double growth(const Work& work) {
   constexpr std::size_t kLeast = 8 << 10, kMost = 32 << 10, kLargest = 512 << 10;
   constexpr double kMeasurable = 0.003, kEnough = 0.5, kSuspicious = 5;
   std::vector<double> costs;
   double ratio = 0;
   for (auto size = kLeast; size <= (ratio > kSuspicious ? kLargest : kMost); size *= 2) {
-    costs.push_back(cost(reader, shape.make(size)));
+    costs.push_back(cost(work, size));
     if (costs.size() > 2) ratio = costs.back() / costs[costs.size() - 3];
     if (costs.back() < kMeasurable) ratio = 0;
     if (costs.back() > kEnough && costs.size() > 2) break;
@@ -289,17 +299,97 @@ double growth(const Reader& reader, const Shape& shape) {
   return ratio;
 }
 
+void check_growth(const Work& work) {
+  constexpr double kMost = 8; // linear: 4; quadratic: 16
+  double least = kMost + 1;
+  for (int tries = 0; tries < 3 && least > kMost; ++tries) // the machine may be busy
+    least = std::min(least, growth(work));
+  CHECK_MESSAGE(least <= kMost, work.name, ": four times the size takes ", least, " times as long");
+}
+
+// A WARC file of captures of one URL, each of another second, and a list of pages of the same.
+std::function<void()> one_url(std::size_t size, const std::string& prefix) {
+  std::string file;
+  std::vector<std::string> dates;
+  while (file.size() < 8 * size) {
+    const auto at = dates.size();
+    const auto two = [](std::size_t number) { return std::to_string(100 + number % 60).substr(1); };
+    dates.push_back("2026-01-" + std::to_string(10 + at / 3600 % 20) + "T10:" + two(at / 60) + ":" + two(at) + "Z");
+    file += "WARC/1.1\r\nWARC-Type: resource\r\nWARC-Target-URI: " + prefix + kUrl + "\r\nWARC-Date: " + dates.back() +
+            "\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n\r\n\r\n";
+  }
+  return [file, dates] {
+    const base::Fd opened(::memfd_create("growth", MFD_CLOEXEC));
+    REQUIRE(base::write_all(opened.get(), file));
+    warc::Splitter splitter;
+    for (const auto& date : dates)
+      REQUIRE(splitter.add_page(kUrl, date, ""));
+    splitter.add_file(opened.get(), 0, file.size(), [](const auto& damage) { FAIL(damage.what()); });
+    splitter.finish();
+  };
+}
+
+// Rules of a part that the target has at every place but for its end.
+std::function<void()> stars(std::size_t size) {
+  std::string text = "User-agent: *\n";
+  for (int i = 0; i < 20; ++i)
+    text += "Disallow: /*" + std::string(size / 20, 'a') + "b*" + std::to_string(i) + "\n";
+  return [text, target = "/" + std::string(size, 'a')] { (void)robots::forbidding_rule(robots::parse(text), target); };
+}
+
+// A page of blocks and pictures in one place each, of random words and colours.
+change::Shape shape_of(std::size_t count, std::uint32_t seed) {
+  change::Shape shape;
+  shape.source = "browser";
+  shape.area = 1e6;
+  const auto random = [&] { return (seed = seed * 1664525 + 1013904223) >> 8 << 3; };
+  for (std::size_t i = 0; i < count; ++i) {
+    change::Unit unit{change::place_of("li"), {}};
+    for (int word = 0; word < 10; ++word)
+      unit.words.push_back(8 + random());
+    shape.text.push_back(std::move(unit));
+    shape.pictures.push_back({change::place_of("img"), 0, std::string(68, static_cast<char>(random() >> 8)), 100});
+  }
+  return shape;
+}
+
 } // namespace
 
 TEST_CASE("time to read grows with the size and no faster") {
-  constexpr double kMost = 8; // linear: 4; quadratic: 16
   const auto all = shapes();
   for (const auto& reader : readers())
-    for (const auto& shape : all) {
-      double least = kMost + 1;
-      for (int tries = 0; tries < 3 && least > kMost; ++tries) // the machine may be busy
-        least = std::min(least, growth(reader, shape));
-      CHECK_MESSAGE(least <= kMost, reader.name, ", ", shape.name, ": four times the size takes ", least,
-                    " times as long");
-    }
+    for (const auto& shape : all)
+      check_growth({reader.name + ", " + shape.name,
+                    [&](std::size_t size) { return [&reader, input = shape.make(size)] { reader.read(input); }; }});
+}
+
+TEST_CASE("time for many pages of one URL and for rules with stars grows with their size and no faster") {
+  check_growth({"captures of one URL", [](auto size) { return one_url(size, ""); }});
+  check_growth({"screenshots of one URL", [](auto size) { return one_url(size, "urn:view:"); }});
+  check_growth({"parts of robots.txt", &stars});
+}
+
+TEST_CASE("time to compare two captures grows with their size and no faster") {
+  const auto compare = [](const change::Shape& (*part)(change::Shape&)) {
+    return [part](std::size_t size) {
+      std::vector<change::Shape> captures;
+      for (std::uint32_t seed = 1; seed < 4; ++seed) {
+        auto shape = shape_of(size / 8, seed);
+        captures.push_back(part(shape));
+      }
+      return [captures] {
+        change::Fingerprint last{captures[0], {}, "page"};
+        for (const auto& now : captures)
+          last = change::compare(last, now, !last.mask.learnt).next;
+      };
+    };
+  };
+  check_growth({"blocks of a place, all other ones", compare([](change::Shape& shape) -> const change::Shape& {
+                  shape.pictures.clear();
+                  return shape;
+                })});
+  check_growth({"pictures of a place, all other ones", compare([](change::Shape& shape) -> const change::Shape& {
+                  shape.text.resize(1);
+                  return shape;
+                })});
 }
