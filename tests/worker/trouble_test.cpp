@@ -272,6 +272,57 @@ TEST_CASE("a worker that finds no room for new work does not take any, and says 
   CHECK(stage.value("select outcome from holdfast.v_snapshot") == "succeeded");
 }
 
+TEST_CASE("while work_dir takes no files, nothing is claimed and no page has failed; work goes on when it takes them") {
+  WorkerStage stage;
+  stage.options.work_dir = stage.dir / "small";
+  std::filesystem::create_directories(stage.options.work_dir);
+  if (!mount_small_disk(stage.options.work_dir, 16 << 20)) {
+    MESSAGE("skipped: no right to mount");
+    stage.options.work_dir = stage.dir / "data/work";
+    return;
+  }
+  const auto work_dir = stage.options.work_dir;
+  stage.hook("page", "on_Snapshot__10_page.sh", "gate \"${url##*/}\"; echo done >page.txt");
+  auto& worker = stage.start();
+  std::function<void()> undo;
+  SUBCASE("it became read-only") {
+    stage.until("it has joined", [&] { return stage.number("select count(*) from holdfast.v_worker") == 1; });
+    make_read_only(work_dir);
+    undo = [&] { make_read_only(work_dir, false); };
+    stage.add({WorkerStage::url("1"), WorkerStage::url("2")});
+  }
+  SUBCASE("it has no inode left for what a hook writes") {
+    stage.add({WorkerStage::url("1"), WorkerStage::url("2")});
+    stage.until_arrived("1");
+    limit_files(work_dir);
+    undo = [&] { limit_files(work_dir, false); };
+  }
+  stage.open("1");
+  stage.open("2");
+  stage.until("the worker says so", [&] {
+    return stage.value("select stats ->> 'not_claiming' from holdfast.v_worker").find("cannot create") !=
+           std::string::npos;
+  });
+  stage.until("its pages are released", [&] {
+    return stage.number("select count(*) from holdfast.snapshot_queue where owner_id is not null") == 0;
+  });
+  stage.pass("1 day"); // they are due now, and left alone
+  stage.until("a few heartbeats have passed", [&, from = stage.value("select now()")] {
+    return stage.number("select count(*) from holdfast.process where heartbeat_at > $1::timestamptz + interval '2 s'",
+                        pg::Params::of(from)) == 1;
+  });
+  CHECK(stage.number("select count(*) from holdfast.snapshot_sealed") == 0);
+  CHECK(stage.number("select coalesce(max(attempts), 0) from holdfast.v_snapshot") == 0);
+  CHECK(stage.number("select coalesce(max(fence), 0) from holdfast.snapshot_queue") <= 1);
+  CHECK(stage.value("select string_agg(reason, ' ') from holdfast.v_stuck").find("cannot create") != std::string::npos);
+  undo();
+  stage.until_sealed();
+  stage.leave(worker);
+  CHECK(stage.number("select count(*) from holdfast.v_snapshot where outcome = 'succeeded'") == 2);
+  stage.check_disk_and_rows();
+  unmount(work_dir);
+}
+
 TEST_CASE("a full disk below the hooks puts work back, or fails the hook, but never half of it is sealed as good") {
   WorkerStage stage;
   stage.options.work_dir = stage.dir / "small";

@@ -12,6 +12,7 @@
 #include "lib/store/capture.hpp"
 #include "lib/store/text.hpp"
 #include "services/worker/hook/hook_sandbox.hpp"
+#include "services/worker/machine/scratch.hpp"
 #include "services/worker/turn/claim_conditions.hpp"
 
 #include <spdlog/spdlog.h>
@@ -41,6 +42,7 @@ void require_no_fault_of_worker(const PageWork& work) {
   if (!error && space.available < options.minimum_free_bytes / 8)
     throw base::Error(base::ErrorClass::cannot_create,
                       "hooks failed with " + base::format_size(space.available) + " free in work_dir");
+  probe_work_dir(options.work_dir);
   if (const auto trouble = work.route ? work.route->traffic().trouble : std::string(); !trouble.empty()) {
     work.services.claim_conditions.rest(trouble);
     throw base::Error(base::ErrorClass::unavailable, trouble);

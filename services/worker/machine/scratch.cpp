@@ -87,6 +87,22 @@ void throw_cannot_create(const std::filesystem::path& path, const std::string& w
                     "check owner, permissions and free space of work_dir");
 }
 
+void probe_work_dir(const std::filesystem::path& work_dir) {
+  constexpr int kDirectories = 16, kBytes = 64 << 10;
+  const auto directory = work_dir / "probe";
+  std::error_code error, ignored;
+  for (int number = 0; number < kDirectories && !error; ++number)
+    std::filesystem::create_directories(directory / std::to_string(number), error);
+  if (!error) {
+    errno = 0;
+    std::ofstream file(directory / "file");
+    file << std::string(kBytes, 'x') << std::flush;
+    if (!file) error = {errno, std::generic_category()};
+  }
+  std::filesystem::remove_all(directory, ignored);
+  if (error) throw_cannot_create(directory, error.message());
+}
+
 std::string short_id(const std::string& id) { return id.substr(id.size() - std::min<std::size_t>(12, id.size())); }
 
 Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& worker_id)

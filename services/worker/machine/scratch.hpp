@@ -18,6 +18,10 @@ namespace holdfast::worker {
 // The end of an id, for names in paths that must be short.
 std::string short_id(const std::string& id);
 
+// Makes and removes files and directories as an attempt does: neither the free bytes nor access(2) know of inodes,
+// quotas and file systems that became read-only. Throws Error(cannot_create).
+void probe_work_dir(const std::filesystem::path& work_dir);
+
 class Scratch {
 public:
   // Throws Error(cannot_create) if it cannot be made, naming the directory and the reason.

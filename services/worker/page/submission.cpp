@@ -41,6 +41,8 @@ awaitable<Submission::Ending> Submission::submit(PageWork& work, std::vector<sto
     for (auto& row : rows)
       for (auto& file : row.files)
         work.redactor->apply(file.path);
+  if (failure && failure->kind == Failure::Kind::error) // also one of its session
+    work.services.claim_conditions.suspect_work_dir();
   auto page = failure ? page_after(work.claim.lease, *failure) : std::move(work.page);
   page.facts = work.view.facts;
   page.results = std::move(rows);

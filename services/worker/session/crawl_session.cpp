@@ -77,6 +77,7 @@ awaitable<void> CrawlSession::opened() {
   const auto self = shared_from_this();
   while (state_ == SessionState::opening)
     co_await change();
+  if (of_machine_) std::rethrow_exception(of_machine_);
   if (state_ != SessionState::ready) throw SessionFailed(reason_);
 }
 
@@ -166,6 +167,8 @@ awaitable<void> CrawlSession::open() {
     if (has_hooks()) co_await run_first_hooks();
   } catch (const GivenUp&) {
   } catch (const std::exception& error) {
+    const auto* own = dynamic_cast<const base::Error*>(&error);
+    if (own != nullptr && own->error_class() == base::ErrorClass::cannot_create) of_machine_ = std::current_exception();
     if (become(SessionState::failed, error.what())) {
       const auto about = log_about();
       spdlog::warn("crawl {} could not be opened here: {}", crawl_id_, error.what());

@@ -19,6 +19,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <array>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -132,8 +133,9 @@ private:
   std::unique_ptr<Route> route_; // null: hooks have the machine's network
   std::vector<const hooks::Hook*> hooks_, last_hooks_;
   SessionState state_{SessionState::opening};
-  std::string reason_;   // of its state
-  std::string unneeded_; // why nothing needs it after its users; empty: others may come
+  std::string reason_;            // of its state
+  std::exception_ptr of_machine_; // why it could not open, if that is no fault of its pages
+  std::string unneeded_;          // why nothing needs it after its users; empty: others may come
   ShutdownMode shutdown_{ShutdownMode::smart};
   bool gone_{false}; // its directory, too
   HookSet running_;  // the one in the foreground, and the background hooks until the end of the session

@@ -1,5 +1,6 @@
 #include "services/worker/turn/claim_conditions.hpp"
 
+#include "lib/base/error.hpp"
 #include "lib/base/text/time.hpp"
 #include "services/worker/machine/free_resources.hpp"
 
@@ -31,6 +32,8 @@ ClaimConditions::Shortage ClaimConditions::shortage() {
   if (const auto why = clock_difference_trouble(clock_ahead_); !why.empty()) return {"clock", why};
   // A page that could not be published in the end is not begun.
   if (!archive_.trouble().empty()) return {"archive", archive_.trouble()};
+  check_work_dir();
+  if (!work_dir_.empty()) return {"work_dir", work_dir_};
   auto free = scratch_.free_bytes();
   std::string where = "work_dir";
   if (archive_.free_bytes() < free) {
@@ -54,6 +57,19 @@ ClaimConditions::Shortage ClaimConditions::shortage() {
                                   options_.maximum_load)};
   }
   return {};
+}
+
+void ClaimConditions::check_work_dir() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!work_dir_suspect_ || now - probed_ < std::chrono::seconds(1)) return;
+  probed_ = now;
+  try {
+    probe_work_dir(scratch_.path());
+    work_dir_.clear();
+    work_dir_suspect_ = false;
+  } catch (const base::Error& error) {
+    work_dir_ = error.what();
+  }
 }
 
 void ClaimConditions::rest(std::string why) {

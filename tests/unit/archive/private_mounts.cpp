@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -50,6 +51,14 @@ bool make_unreadable(const std::filesystem::path& file) {
 void make_read_only(const std::filesystem::path& directory, bool read_only) {
   const unsigned long flags = MS_REMOUNT | (read_only ? static_cast<unsigned long>(MS_RDONLY) : 0);
   REQUIRE(mount("tmpfs", directory.c_str(), "tmpfs", flags, nullptr) == 0);
+}
+
+void limit_files(const std::filesystem::path& directory, bool limited) {
+  struct statvfs now {};
+  REQUIRE(statvfs(directory.c_str(), &now) == 0);
+  auto files = limited ? now.f_files - now.f_ffree : 100'000;
+  while (mount("tmpfs", directory.c_str(), "tmpfs", MS_REMOUNT, ("nr_inodes=" + std::to_string(files)).c_str()) != 0)
+    REQUIRE(++files < now.f_files); // some are on their way out
 }
 
 void unmount(const std::filesystem::path& directory) { REQUIRE(umount2(directory.c_str(), MNT_DETACH) == 0); }

@@ -11,6 +11,8 @@ bool mount_small_disk(const std::filesystem::path& directory, unsigned long byte
 // Lets every read of a file fail with EIO; it is opened as before. False: as above.
 bool make_unreadable(const std::filesystem::path& file);
 void make_read_only(const std::filesystem::path& directory, bool read_only = true);
+// Lets it take no file more, or as many as before.
+void limit_files(const std::filesystem::path& directory, bool limited = true);
 void unmount(const std::filesystem::path& directory);
 
 } // namespace holdfast::test
