@@ -15,7 +15,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <future>
 #include <limits>
+#include <thread>
+#include <utility>
 
 namespace holdfast::archive {
 
@@ -240,7 +244,9 @@ base::Fd Root::open_file(const std::string& file) const {
   return copy;
 }
 
-std::string find_trouble(const std::filesystem::path& root) {
+namespace {
+
+std::string probe_trouble(const std::filesystem::path& root) {
   try {
     std::string id;
     if (s3::is_location(root.native()))
@@ -252,6 +258,16 @@ std::string find_trouble(const std::filesystem::path& root) {
     return error.what() + (error.hint().empty() ? "" : ": " + error.hint());
   }
   return {};
+}
+
+} // namespace
+
+std::string find_trouble(const std::filesystem::path& root) {
+  constexpr std::chrono::seconds kTimeout{15};
+  std::packaged_task<std::string()> probe([root] { return probe_trouble(root); });
+  auto answer = probe.get_future();
+  std::thread(std::move(probe)).detach(); // the server of a directory (NFS) may never answer
+  return answer.wait_for(kTimeout) == std::future_status::ready ? answer.get() : "it does not answer";
 }
 
 std::string shown(const std::filesystem::path& root, const std::filesystem::path& file) {

@@ -25,7 +25,7 @@ std::string session_settings(const ConnectionOptions& options) {
     return " -c " + std::string(name) + "=" + std::to_string(value.count());
   };
   return "-c client_min_messages=warning" + timeout("statement_timeout", options.statement_timeout) +
-         timeout("lock_timeout", options.lock_timeout) +
+         timeout("lock_timeout", options.lock_timeout) + " -c idle_session_timeout=0" +
          timeout("idle_in_transaction_session_timeout", options.idle_in_transaction_timeout);
 }
 

@@ -33,6 +33,7 @@ constexpr std::array kRules{
          "this server is a standby or takes no writes: name the primary in database.url, or all servers; or reset "
          "default_transaction_read_only"},
     Rule{"25P03", ErrorClass::temporary},            // idle in transaction for too long
+    Rule{"25P04", ErrorClass::temporary, "if transaction_timeout of the role or database is too short: reset it"},
     Rule{"25", ErrorClass::bug},
     Rule{"26", ErrorClass::bug},
     Rule{"28", ErrorClass::configuration},           // wrong user or password
@@ -45,10 +46,12 @@ constexpr std::array kRules{
     Rule{"42P01", ErrorClass::schema_mismatch, "holdfast migrate"}, // no such table or view
     Rule{"42", ErrorClass::bug},
     Rule{"53100", ErrorClass::temporary, "make room on the disk of the database server"},
-    Rule{"53200", ErrorClass::temporary, "the database server needs more memory"},
+    Rule{"53200", ErrorClass::temporary,
+         "the database server needs more memory; for shared memory, a greater max_locks_per_transaction"},
     Rule{"53300", ErrorClass::temporary,
          "all connections of the database server are in use: end some, or raise max_connections or the limit of the role "
          "or database"},
+    Rule{"53400", ErrorClass::temporary, "if temp_file_limit of the role or server is too small: raise it"},
     Rule{"54000", ErrorClass::temporary,             // among others, the queue of notifications is full
          "if its queue of notifications is full: end the transaction of the session that listens, then select "
          "pg_notification_queue_usage()"},

@@ -351,7 +351,9 @@ FAILS = """create function public.fails() returns trigger language plpgsql as
 create trigger fails before insert on holdfast.archive_result for each row execute function public.fails()"""
 WAITS = {
     "disk full": ("53100", "make room on the disk of the database server"),
-    "out of memory": ("53200", "needs more memory"),
+    "out of memory": ("53200", "needs more memory; for shared memory, a greater max_locks_per_transaction"),
+    "no more temporary files": ("53400", "temp_file_limit"),
+    "a transaction that takes too long": ("25P04", "transaction_timeout"),
     "queue of notifications full": ("54000", "pg_notification_queue_usage()"),
     "an error that no list names": ("XX000", "See the log of the database server"),
     "input and output": ("58030", "the disk of the database server reports errors"),

@@ -14,8 +14,9 @@ TEST_CASE("each SQLSTATE has the class that tells the catcher what to do") {
       CHECK(class_of_sqlstate(sqlstate) == expected);
     }
   };
-  is(ErrorClass::temporary, {"08000", "08006", "40001", "40P01", "53100", "53200", "53300", "55P03", "57014", "57P01",
-                             "57P02", "57P03", "57P05", "25006", "25P03", "54000", "58030", "XX000", "F0000", "99999"});
+  is(ErrorClass::temporary,
+     {"08000", "08006", "40001", "40P01", "53100", "53200", "53300", "55P03", "57014", "57P01", "57P02",
+      "57P03", "57P05", "25006", "25P03", "25P04", "53400", "54000", "58030", "XX000", "F0000", "99999"});
   is(ErrorClass::lease_lost, {"HF002", "HF003"});
   is(ErrorClass::refused, {"HF004"});
   is(ErrorClass::schema_mismatch, {"42883", "42P01", "3F000"});
